@@ -78,10 +78,10 @@ class Crossbar final : public Topology {
     if (node == hub()) return {(modules_ - 1) * width / 2 + middle, 0};
     const double left = (port(node) - ranks()) * width;
     if (node >= ranks()) return {left + middle, 1.5};
-    const std::uint32_t at = node % size_;
+    const std::uint32_t index = node % size_;
     const auto columns = static_cast<std::uint32_t>(side);
-    const std::uint32_t row = at / columns;
-    return {left + at % columns, 3.0 + row};
+    const std::uint32_t row = index / columns;
+    return {left + index % columns, 3.0 + row};
   }
 
   [[nodiscard]] Shape shape() const override {

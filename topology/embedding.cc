@@ -100,19 +100,20 @@ class EmbeddingReader {
                " ranks; expected all " + std::to_string(embedding.node_of.size()) + " ranks");
     }
     std::set<std::pair<std::uint32_t, bool>> taken;
-    for (std::uint32_t at = 0; at < count; ++at) {
-      const EmbeddingFile::TreeGroup& group = file_.group(static_cast<int>(at));
+    for (std::uint32_t number = 0; number < count; ++number) {
+      const EmbeddingFile::TreeGroup& group = file_.group(static_cast<int>(number));
       embedding.groups.push_back({group.parent(), group.right()});
-      if (at == 0 ? group.parent() == 0 && !group.right()
-                  : group.parent() < at && taken.insert({group.parent(), group.right()}).second) {
+      if (number == 0
+              ? group.parent() == 0 && !group.right()
+              : group.parent() < number && taken.insert({group.parent(), group.right()}).second) {
         continue;
       }
-      fail("group", static_cast<int>(at),
-           at == 0 ? "the first group is the source's; expected group {}"
-                   : "group " + std::to_string(at) + " cannot be " +
-                         (group.right() ? "right of" : "below") + " group " +
-                         std::to_string(group.parent()) +
-                         "; expected a group before it, with nothing there yet");
+      fail("group", static_cast<int>(number),
+           number == 0 ? "the first group is the source's; expected group {}"
+                       : "group " + std::to_string(number) + " cannot be " +
+                             (group.right() ? "right of" : "below") + " group " +
+                             std::to_string(group.parent()) +
+                             "; expected a group before it, with nothing there yet");
     }
   }
 
@@ -173,15 +174,15 @@ std::string write_embedding(const Embedding& embedding) {
                                                              : "switching: CUT_THROUGH\n";
   text += "found_by: " + quoted(embedding.found_by);
   constexpr std::size_t kALine = 16;
-  for (std::size_t at = 0; at < embedding.node_of.size(); ++at) {
-    text += at == 0 ? "node: [" : at % kALine == 0 ? ",\n       " : ", ";
-    text += std::to_string(embedding.node_of[at]);
+  for (std::size_t i = 0; i < embedding.node_of.size(); ++i) {
+    text += i == 0 ? "node: [" : i % kALine == 0 ? ",\n       " : ", ";
+    text += std::to_string(embedding.node_of[i]);
   }
   text += "]\n";
-  for (std::size_t at = 0; at < embedding.groups.size(); ++at) {
-    const Embedding::TreeGroup& group = embedding.groups[at];
-    text += at == 0 ? "group {}" : at % (kALine / 4) == 0 ? "\n" : " ";
-    if (at == 0) continue;
+  for (std::size_t i = 0; i < embedding.groups.size(); ++i) {
+    const Embedding::TreeGroup& group = embedding.groups[i];
+    text += i == 0 ? "group {}" : i % (kALine / 4) == 0 ? "\n" : " ";
+    if (i == 0) continue;
     text += "group { parent: " + std::to_string(group.parent) +
             (group.is_right ? " right: true }" : " }");
   }

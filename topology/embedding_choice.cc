@@ -37,8 +37,8 @@ std::optional<Embedding> turned(const Embedding& embedding, const Topology& topo
 void wind(std::vector<std::uint32_t>& order, std::uint32_t rows, std::uint32_t columns,
           std::uint32_t first) {
   for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t at = first; at < columns; ++at) {
-      order.push_back(row * columns + (row % 2 == 0 ? at : columns - 1 + first - at));
+    for (std::uint32_t column = first; column < columns; ++column) {
+      order.push_back(row * columns + (row % 2 == 0 ? column : columns - 1 + first - column));
     }
   }
 }

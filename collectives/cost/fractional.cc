@@ -8,21 +8,21 @@ namespace espalier::cost {
 
 std::int64_t fractional_size(std::int64_t run_length, std::int64_t i) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t at = 0; at <= i; ++at) {
-    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };
-    sizes.push_back(at <= run_length ? at + 1
-                                     : run_length + back(run_length) + back(run_length + 1));
+  for (std::int64_t step = 0; step <= i; ++step) {
+    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(step - by)]; };
+    sizes.push_back(step <= run_length ? step + 1
+                                       : run_length + back(run_length) + back(run_length + 1));
   }
   return sizes.back();
 }
 
 std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run_length) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t at = 0;; ++at) {
-    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };
-    sizes.push_back(at <= run_length ? at + 1
-                                     : run_length + back(run_length) + back(run_length + 1));
-    if (sizes.back() >= ranks) return at - 1;
+  for (std::int64_t step = 0;; ++step) {
+    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(step - by)]; };
+    sizes.push_back(step <= run_length ? step + 1
+                                       : run_length + back(run_length) + back(run_length + 1));
+    if (sizes.back() >= ranks) return step - 1;
   }
 }
 

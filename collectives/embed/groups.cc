@@ -17,8 +17,9 @@ class Rectangles {
  public:
   Rectangles(const topology::Shape& mesh, const GroupShape& shape)
       : down_(mesh.rows / shape.rows), across_(mesh.columns / shape.columns) {
-    for (std::uint32_t at = 0; at < count(); ++at) {
-      const std::uint32_t row = at / across_ * shape.rows, column = at % across_ * shape.columns;
+    for (std::uint32_t rectangle = 0; rectangle < count(); ++rectangle) {
+      const std::uint32_t row = rectangle / across_ * shape.rows,
+                          column = rectangle % across_ * shape.columns;
       for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
         nodes_.push_back(wind(shape, winding, row, column, mesh.columns));
       }
@@ -27,9 +28,9 @@ class Rectangles {
   [[nodiscard]] std::uint32_t down() const { return down_; }
   [[nodiscard]] std::uint32_t across() const { return across_; }
   [[nodiscard]] std::uint32_t count() const { return down_ * across_; }
-  [[nodiscard]] const std::vector<std::uint32_t>& nodes(std::uint32_t at,
+  [[nodiscard]] const std::vector<std::uint32_t>& nodes(std::uint32_t rectangle,
                                                         std::uint32_t winding) const {
-    return nodes_[at * kWindings + winding];
+    return nodes_[rectangle * kWindings + winding];
   }
 
  private:
@@ -42,8 +43,8 @@ class Rectangles {
     const std::uint32_t length = by_columns ? shape.rows : shape.columns;
     std::vector<std::uint32_t> nodes;
     for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::uint32_t at = 0; at < length; ++at) {
-        const std::uint32_t along = line % 2 == 0 ? at : length - 1 - at;
+      for (std::uint32_t position = 0; position < length; ++position) {
+        const std::uint32_t along = line % 2 == 0 ? position : length - 1 - position;
         const std::uint32_t y = by_columns ? along : line, x = by_columns ? line : along;
         nodes.push_back((row + (from_bottom ? shape.rows - 1 - y : y)) * stride + column +
                         (from_right ? shape.columns - 1 - x : x));
@@ -177,14 +178,14 @@ class GroupArrangement {
   }
   // The source's group takes the rectangle of `root`; its chain begins there.
   void start_at(std::uint32_t root) {
-    for (std::uint32_t at = 0; at < rectangles_.count(); ++at) {
+    for (std::uint32_t rectangle = 0; rectangle < rectangles_.count(); ++rectangle) {
       for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
-        if (rectangles_.nodes(at, winding).front() != root) continue;
+        if (rectangles_.nodes(rectangle, winding).front() != root) continue;
         root_ = root;
-        const std::uint32_t other = group_at_[at];
+        const std::uint32_t other = group_at_[rectangle];
         const Seat mine = seats_[0];
         sit(other, mine);
-        sit(0, {at, winding});
+        sit(0, {rectangle, winding});
         return;
       }
     }
@@ -196,8 +197,8 @@ class GroupArrangement {
   // The step in which the head first forwards a block.
   [[nodiscard]] std::uint32_t next_step(std::uint32_t group) const {
     if (group == 0) return 0;
-    const GroupTree::TreeGroup& at = tree_.groups[group];
-    return next_[at.parent] + tree_.run_length + (at.is_right ? 1 : 0);
+    const GroupTree::TreeGroup& own = tree_.groups[group];
+    return next_[own.parent] + tree_.run_length + (own.is_right ? 1 : 0);
   }
 
   // Adds or removes the blocks that arrive at the group and those that its chain carries.
@@ -213,10 +214,10 @@ class GroupArrangement {
       }
     }
     if (group == 0) return;
-    const GroupTree::TreeGroup& at = tree_.groups[group];
-    const std::vector<std::uint32_t>& above = nodes_of(at.parent);
+    const GroupTree::TreeGroup& own = tree_.groups[group];
+    const std::vector<std::uint32_t>& above = nodes_of(own.parent);
     for (std::uint32_t j = 0; j < tree_.run_length; ++j) {
-      stream(at.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
+      stream(own.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
     }
   }
   // Calls f for the group and for the groups that it feeds.
@@ -250,8 +251,8 @@ class GroupArrangement {
   void exchange_successors(std::uint32_t group) {
     below_.clear();
     for (const std::uint32_t child : children_[group]) below_.push_back(child);
-    for (std::size_t at = 0; at < below_.size(); ++at) {
-      const std::uint32_t child = below_[at];
+    for (std::size_t i = 0; i < below_.size(); ++i) {
+      const std::uint32_t child = below_[i];
       for (const std::uint32_t next : children_[child]) below_.push_back(next);
     }
     for (const std::uint32_t below : below_) change(below, false);

@@ -32,11 +32,12 @@ Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
 
 bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
   if (state_->model.no_data) return true;
-  const auto at = reinterpret_cast<std::uintptr_t>(bytes);
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes);
   const NetworkState::Regions& its = state_->regions[node_];
-  return std::any_of(its.regions, its.regions + its.count, [at, size](const Region& region) {
+  return std::any_of(its.regions, its.regions + its.count, [address, size](const Region& region) {
     const auto begin = reinterpret_cast<std::uintptr_t>(region.bytes);
-    return at >= begin && at - begin <= region.size && size <= region.size - (at - begin);
+    return address >= begin && address - begin <= region.size &&
+           size <= region.size - (address - begin);
   });
 }
 

@@ -126,12 +126,12 @@ class Picture {
   void arrow(const Transfer& its, std::int64_t number, double width, bool dashed,
              const std::string& text) {
     const Drawing::Arrow shape = drawing_.arrow(topology_.route(its.from, its.to));
-    const auto at = static_cast<std::size_t>(number) % kInks.size();
-    svg_ += "<path class=\"shaft\" stroke=\"" + std::string(kInks[at]) + "\"";
+    const auto style = static_cast<std::size_t>(number) % kInks.size();
+    svg_ += "<path class=\"shaft\" stroke=\"" + std::string(kInks[style]) + "\"";
     if (width > 0) print(svg_, " style=\"stroke-width:%.1f\"", width);
-    if (dashed && kDashes[at][0] != 0)
-      svg_ += std::string(" stroke-dasharray=\"") + kDashes[at] + "\"";
-    svg_ += " d=\"" + shape.line + "\"/>\n<path fill=\"" + kInks[at] + "\" d=\"" + shape.head +
+    if (dashed && kDashes[style][0] != 0)
+      svg_ += std::string(" stroke-dasharray=\"") + kDashes[style] + "\"";
+    svg_ += " d=\"" + shape.line + "\"/>\n<path fill=\"" + kInks[style] + "\" d=\"" + shape.head +
             "\"/>\n";
     if (text.empty()) return;
     print(names_, "<text class=\"block\" dy=\".35em\" x=\"%.1f\" y=\"%.1f\" style=\"fill:%s\">",

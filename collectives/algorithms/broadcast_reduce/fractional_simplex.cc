@@ -60,7 +60,9 @@ class Couple {
   }
 
  private:
-  [[nodiscard]] std::uint32_t rank(std::uint32_t at) const { return (root_ + at) % ranks_; }
+  [[nodiscard]] std::uint32_t rank(std::uint32_t position) const {
+    return (root_ + position) % ranks_;
+  }
   // The step of the tree after the one in which this place gets its block 0.
   [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(seat_.arrival + 1); }
   // The odd step in which the pair shares block j: it follows the even step in which the pair

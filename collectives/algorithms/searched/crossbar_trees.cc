@@ -26,11 +26,11 @@ namespace {
 // The modules, the root's first, which begins with the root.
 std::vector<std::vector<std::uint32_t>> modules_of(const CrossbarShape& shape, std::uint32_t root) {
   std::vector<std::vector<std::uint32_t>> modules(shape.modules);
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {
-    const std::uint32_t module = (root / shape.ranks + at) % shape.modules;
+  for (std::uint32_t index = 0; index < shape.modules; ++index) {
+    const std::uint32_t module = (root / shape.ranks + index) % shape.modules;
     for (std::uint32_t i = 0; i < shape.ranks; ++i) {
-      const std::uint32_t first = at == 0 ? root % shape.ranks : 0;
-      modules[at].push_back(module * shape.ranks + (first + i) % shape.ranks);
+      const std::uint32_t first = index == 0 ? root % shape.ranks : 0;
+      modules[index].push_back(module * shape.ranks + (first + i) % shape.ranks);
     }
   }
   return modules;
@@ -59,43 +59,44 @@ FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root,
   const auto modules = modules_of(shape, root);
   FractionalForest forest{.run_length = run_length, .groups = {}};
   Offers offers;
-  // Module number `at` has group number `at`.
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {
+  // Module number `module` has group number `module`.
+  for (std::uint32_t module = 0; module < shape.modules; ++module) {
     std::int32_t arrival = -1;
-    if (at > 0) {
+    if (module > 0) {
       const Offer offer = offers.top();
       offers.pop();
       arrival = offer.arrival;
-      (offer.is_right ? forest.groups[offer.group].right : forest.groups[offer.group].down) = at;
+      (offer.is_right ? forest.groups[offer.group].right : forest.groups[offer.group].down) =
+          module;
     }
-    forest.add_group(part(modules[at], 0, run_length), arrival);
-    offers.push({forest.down_arrival(at), at, false});
-    offers.push({forest.right_arrival(at), at, true});
+    forest.add_group(part(modules[module], 0, run_length), arrival);
+    offers.push({forest.down_arrival(module), module, false});
+    offers.push({forest.right_arrival(module), module, true});
   }
   const std::uint32_t local = shape.ranks - run_length;
   if (local == 0) return forest;
   std::vector<std::uint32_t> leaves, full;
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {
-    const FractionalGroup& group = forest.groups[at];
+  for (std::uint32_t module = 0; module < shape.modules; ++module) {
+    const FractionalGroup& group = forest.groups[module];
     const bool has_down = group.down != kNoGroup, has_right = group.right != kNoGroup;
-    if (has_down && has_right) full.push_back(at);
-    if (!has_down && !has_right) leaves.push_back(at);
+    if (has_down && has_right) full.push_back(module);
+    if (!has_down && !has_right) leaves.push_back(module);
     if (has_down && has_right) continue;
     if (has_down || !has_right) {
-      const std::int32_t arrival = forest.right_arrival(at);
-      forest.set_right(at, forest.add_tree(part(modules[at], run_length, local), arrival));
+      const std::int32_t arrival = forest.right_arrival(module);
+      forest.set_right(module, forest.add_tree(part(modules[module], run_length, local), arrival));
     } else {
-      const std::int32_t arrival = forest.down_arrival(at);
-      forest.set_down(at, forest.add_tree(part(modules[at], run_length, local), arrival));
+      const std::int32_t arrival = forest.down_arrival(module);
+      forest.set_down(module, forest.add_tree(part(modules[module], run_length, local), arrival));
     }
   }
   std::stable_sort(leaves.begin(), leaves.end(), [&](std::uint32_t a, std::uint32_t b) {
     return forest.groups[a].arrival < forest.groups[b].arrival;
   });
-  for (std::size_t at = 0; at < full.size(); ++at) {
-    const std::int32_t arrival = forest.down_arrival(leaves[at]);
-    const auto ranks = part(modules[full[at]], run_length, local);
-    forest.set_down(leaves[at], forest.add_tree(ranks, arrival));
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    const std::int32_t arrival = forest.down_arrival(leaves[i]);
+    const auto ranks = part(modules[full[i]], run_length, local);
+    forest.set_down(leaves[i], forest.add_tree(ranks, arrival));
   }
   return forest;
 }

@@ -34,18 +34,19 @@ class Reach {
   // Computes the values for one more t.
   void extend() {
     const auto t = static_cast<std::int32_t>(steps_++);
-    for (std::size_t at = 0; at < most_.size(); ++at) {
+    for (std::size_t pattern = 0; pattern < most_.size(); ++pattern) {
       std::uint64_t most = 0;
       std::uint32_t best = 0;
-      for (std::uint32_t choice = 0; choice < family_.passings[at].size(); ++choice) {
-        const std::uint64_t pus = count(family_.patterns[at], family_.passings[at][choice], t);
+      for (std::uint32_t choice = 0; choice < family_.passings[pattern].size(); ++choice) {
+        const std::uint64_t pus =
+            count(family_.patterns[pattern], family_.passings[pattern][choice], t);
         if (pus > most) {
           most = pus;
           best = choice;
         }
       }
-      most_[at].push_back(most);
-      best_[at].push_back(best);
+      most_[pattern].push_back(most);
+      best_[pattern].push_back(best);
     }
   }
   [[nodiscard]] std::uint64_t most(std::size_t pattern, std::int32_t t) const {
@@ -57,8 +58,8 @@ class Reach {
   // A pattern that reaches the most ranks.
   [[nodiscard]] std::size_t best_pattern() const {
     std::size_t best = 0;
-    for (std::size_t at = 1; at < most_.size(); ++at) {
-      if (most_[at].back() > most_[best].back()) best = at;
+    for (std::size_t pattern = 1; pattern < most_.size(); ++pattern) {
+      if (most_[pattern].back() > most_[best].back()) best = pattern;
     }
     return best;
   }
@@ -98,13 +99,13 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
                            std::int32_t depth) {
   std::vector<Sketch> all;
   all.push_back({.pattern = static_cast<std::uint32_t>(start), .left = depth});
-  for (std::uint32_t at = 0; at < all.size(); ++at) {
-    const Passing& passing = reach.best(all[at].pattern, all[at].left);
+  for (std::uint32_t index = 0; index < all.size(); ++index) {
+    const Passing& passing = reach.best(all[index].pattern, all[index].left);
     const bool fits =
-        pass_on(family.patterns[all[at].pattern], passing.slots.data(), all[at].steps);
-    const std::int32_t left = all[at].left, arrival = all[at].arrival;
+        pass_on(family.patterns[all[index].pattern], passing.slots.data(), all[index].steps);
+    const std::int32_t left = all[index].left, arrival = all[index].arrival;
     for (std::uint32_t pu = 0; fits && pu < family.run_length; ++pu) {
-      all[at].size += all[at].steps.receives[pu][0] <= left;
+      all[index].size += all[index].steps.receives[pu][0] <= left;
     }
     if (left < passing.last_arrival) continue;
     const auto add = [&](std::uint32_t pattern, std::int32_t delay, bool is_right) {
@@ -112,7 +113,7 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
       all.push_back({.pattern = pattern,
                      .arrival = arrival + delay,
                      .left = left - delay,
-                     .parent = at,
+                     .parent = index,
                      .is_right = is_right});
     };
     add(passing.down, passing.down_delay, false);
@@ -131,20 +132,20 @@ void keep(std::vector<Sketch>& all, std::uint32_t pus) {
   std::vector<Arrival> arrivals;
   // Step in which the last rank of a group, and of all groups above it, is reached.
   std::vector<std::int32_t> whole;
-  for (std::uint32_t at = 0; at < all.size(); ++at) {
-    const std::int32_t above = at == 0 ? -1 : whole[all[at].parent];
+  for (std::uint32_t group = 0; group < all.size(); ++group) {
+    const std::int32_t above = group == 0 ? -1 : whole[all[group].parent];
     std::int32_t step = -1;
-    for (std::int32_t pu = 0; pu < all[at].size; ++pu) {
-      step = std::max(above,
-                      all[at].arrival + all[at].steps.receives[static_cast<std::size_t>(pu)][0]);
-      arrivals.push_back({step, at});
+    for (std::int32_t pu = 0; pu < all[group].size; ++pu) {
+      step = std::max(
+          above, all[group].arrival + all[group].steps.receives[static_cast<std::size_t>(pu)][0]);
+      arrivals.push_back({step, group});
     }
     whole.push_back(step);
-    all[at].size = 0;
+    all[group].size = 0;
   }
   std::stable_sort(arrivals.begin(), arrivals.end(),
                    [](const Arrival& a, const Arrival& b) { return a.step < b.step; });
-  for (std::size_t at = 0; at < pus; ++at) ++all[arrivals[at].group].size;
+  for (std::size_t i = 0; i < pus; ++i) ++all[arrivals[i].group].size;
 }
 
 }  // namespace
@@ -159,17 +160,17 @@ DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
       .run_length = family.run_length, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
   std::uint32_t next = 0;
   std::vector<std::uint32_t> position(all.size());
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    if (all[at].size == 0) continue;
-    position[at] = static_cast<std::uint32_t>(tree.groups.size());
-    const auto size = static_cast<std::uint32_t>(all[at].size);
+  for (std::size_t group = 0; group < all.size(); ++group) {
+    if (all[group].size == 0) continue;
+    position[group] = static_cast<std::uint32_t>(tree.groups.size());
+    const auto size = static_cast<std::uint32_t>(all[group].size);
     tree.groups.push_back({.first = next,
                            .size = size,
-                           .arrival = all[at].arrival,
-                           .steps = std::move(all[at].steps)});
-    if (at > 0) {
-      DirectTree::TreeGroup& parent = tree.groups[position[all[at].parent]];
-      (all[at].is_right ? parent.right : parent.down) = next;
+                           .arrival = all[group].arrival,
+                           .steps = std::move(all[group].steps)});
+    if (group > 0) {
+      DirectTree::TreeGroup& parent = tree.groups[position[all[group].parent]];
+      (all[group].is_right ? parent.right : parent.down) = next;
     }
     next += size;
   }
@@ -188,20 +189,24 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
   broadcast.whole_runs = true;
   std::uint32_t last = 0;
   const auto rank = [&](std::uint32_t pu) { return (group.root + pu) % group.ranks; };
-  for (const DirectTree::TreeGroup& at : tree.groups) {
+  for (const DirectTree::TreeGroup& tree_group : tree.groups) {
     const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t block,
                          const RunSteps& steps) {
-      const auto step = static_cast<std::uint32_t>(at.arrival + steps[block]);
+      const auto step = static_cast<std::uint32_t>(tree_group.arrival + steps[block]);
       broadcast.streams.push_back(
           {.from = rank(from), .to = rank(to), .first = block, .step = step});
       last = std::max(last, step);
     };
     for (std::uint32_t block = 0; block < tree.run_length; ++block) {
-      for (std::uint32_t i = 1; i < at.size; ++i) {
-        add(at.first + i - 1, at.first + i, block, at.steps.receives[i]);
+      for (std::uint32_t i = 1; i < tree_group.size; ++i) {
+        add(tree_group.first + i - 1, tree_group.first + i, block, tree_group.steps.receives[i]);
       }
-      if (at.down != 0) add(at.first + at.size - 1, at.down, block, at.steps.receives[at.size]);
-      if (at.right != 0) add(at.first + at.steps.sender[block], at.right, block, at.steps.right);
+      if (tree_group.down != 0)
+        add(tree_group.first + tree_group.size - 1, tree_group.down, block,
+            tree_group.steps.receives[tree_group.size]);
+      if (tree_group.right != 0)
+        add(tree_group.first + tree_group.steps.sender[block], tree_group.right, block,
+            tree_group.steps.right);
     }
   }
   broadcast.steps.a =

@@ -41,11 +41,11 @@ std::uint32_t FractionalForest::add_tree(std::span<const std::uint32_t> ranks,
     const Task task = tasks.back();
     tasks.pop_back();
     const std::size_t size = std::min<std::size_t>(run_length, task.ranks.size());
-    std::int32_t at = arrival;
+    std::int32_t group_arrival = arrival;
     if (task.parent != kNoGroup) {
-      at = task.is_right ? right_arrival(task.parent) : down_arrival(task.parent);
+      group_arrival = task.is_right ? right_arrival(task.parent) : down_arrival(task.parent);
     }
-    const std::uint32_t group = add_group(task.ranks.first(size), at);
+    const std::uint32_t group = add_group(task.ranks.first(size), group_arrival);
     if (task.parent != kNoGroup) {
       (task.is_right ? groups[task.parent].right : groups[task.parent].down) = group;
     }

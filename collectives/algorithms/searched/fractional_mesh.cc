@@ -35,15 +35,15 @@ std::string fractional_mesh(const topology::Topology& topology, const Group& gro
            "; expected root " + std::to_string(embedding.node_of.front());
   }
   FractionalForest forest{.run_length = embedding.run_length, .groups = {}};
-  for (std::uint32_t at = 0; at < embedding.groups.size(); ++at) {
-    const topology::Embedding::TreeGroup& own = embedding.groups[at];
+  for (std::uint32_t index = 0; index < embedding.groups.size(); ++index) {
+    const topology::Embedding::TreeGroup& own = embedding.groups[index];
     std::int32_t arrival = -1;
-    if (at > 0) {
+    if (index > 0) {
       arrival = own.is_right ? forest.right_arrival(own.parent) : forest.down_arrival(own.parent);
-      own.is_right ? forest.set_right(own.parent, at) : forest.set_down(own.parent, at);
+      own.is_right ? forest.set_right(own.parent, index) : forest.set_down(own.parent, index);
     }
     const std::span<const std::uint32_t> ranks(embedding.node_of);
-    forest.add_group(ranks.subspan(std::size_t{at} * embedding.run_length, embedding.run_length),
+    forest.add_group(ranks.subspan(std::size_t{index} * embedding.run_length, embedding.run_length),
                      arrival);
   }
   const Outline outline{.collective = Collective::kBroadcast,

@@ -26,10 +26,10 @@ void earliest(const std::vector<std::int32_t>& slots, std::int32_t from, After a
     first_slot = start % run_length;
     fits = true;
     for (std::size_t block = 0; block < run_length && fits; ++block) {
-      const std::size_t at = start + block;
-      steps[block] =
-          base + slots[at % run_length] + period * static_cast<std::int32_t>(at / run_length);
-      fits = steps[block] > after_of(block, at % run_length);
+      const std::size_t position = start + block;
+      steps[block] = base + slots[position % run_length] +
+                     period * static_cast<std::int32_t>(position / run_length);
+      fits = steps[block] > after_of(block, position % run_length);
     }
   }
 }
@@ -72,7 +72,9 @@ bool passed_right(const std::vector<RunSteps>& receives, const std::uint8_t* slo
   std::size_t first = 0;
   earliest(
       sorted, receives[0][0],
-      [&](std::size_t block, std::size_t at) { return receives[order[at].second][block]; },
+      [&](std::size_t block, std::size_t position) {
+        return receives[order[position].second][block];
+      },
       steps.right, first);
   steps.sender.resize(run_length);
   for (std::size_t block = 0; block < run_length; ++block) {
@@ -167,10 +169,10 @@ bool pass_on(const RunSteps& head, const std::uint8_t* slots, PassingSteps& step
 namespace {
 
 // Adds the passings of a pattern, and the patterns that they lead to.
-void expand(std::uint32_t at, Numbers& numbers, SimplexFamily& family) {
+void expand(std::uint32_t pattern, Numbers& numbers, SimplexFamily& family) {
   const std::uint32_t run_length = family.run_length;
   std::vector<Passing> passings;
-  for (const Partial& choice : choices(family.patterns[at])) {
+  for (const Partial& choice : choices(family.patterns[pattern])) {
     PassingSteps steps{};
     if (!passed_right(choice.receives, choice.slots.data(), steps)) continue;
     Passing passing;
@@ -183,7 +185,7 @@ void expand(std::uint32_t at, Numbers& numbers, SimplexFamily& family) {
     add_passing(passings, passing);
   }
   family.passings.resize(family.patterns.size());
-  family.passings[at] = std::move(passings);
+  family.passings[pattern] = std::move(passings);
 }
 
 // Removes passings to patterns without passings, until the remaining patterns lead only to each
@@ -216,8 +218,8 @@ SimplexFamily simplex_family(std::uint32_t run_length) {
   std::vector<bool> seen(1);
   for (std::size_t looked = 0; run_length <= kExhaustive || looked < kPatterns; ++looked) {
     std::uint32_t best = 0;
-    for (std::uint32_t at = 0; at < wanted.size(); ++at) {
-      if (!seen[at] && (seen[best] || wanted[at] > wanted[best])) best = at;
+    for (std::uint32_t pattern = 0; pattern < wanted.size(); ++pattern) {
+      if (!seen[pattern] && (seen[best] || wanted[pattern] > wanted[best])) best = pattern;
     }
     if (seen[best]) break;
     seen[best] = true;

@@ -147,13 +147,13 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   }
   if (latency_ticks(program) > program.window) {
     const std::string latency = std::to_string(latency_ticks(program));
-    return badly_formed(topology, node,
-                        "a receive is " + std::to_string(latency_ticks(program) - 1) +
-                            " steps after its send, but may not be issued while the send is in flight "
-                            "with window " +
-                            std::to_string(program.window) + "; a window of " + latency +
-                            " would do",
-                        Property::kDeadlock);
+    return badly_formed(
+        topology, node,
+        "a receive is " + std::to_string(latency_ticks(program) - 1) +
+            " steps after its send, but may not be issued while the send is in flight "
+            "with window " +
+            std::to_string(program.window) + "; a window of " + latency + " would do",
+        Property::kDeadlock);
   }
   for (std::uint32_t link = 0; link < links_count(program); ++link) {
     const std::uint32_t peer = peer_of(program, link);
