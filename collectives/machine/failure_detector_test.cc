@@ -253,7 +253,7 @@ TEST_F(FailureDetectorTest, OwnFindingDoesNotReplaceWhatWasHeard) {
   EXPECT_EQ(detector.cause().detector, 8u);
 }
 
-TEST_F(FailureDetectorTest, DeafForAQuarterBlamesWhoDeafens) {
+TEST_F(FailureDetectorTest, BlockedForAQuarterBlamesTheBlockingPeer) {
   poll_at(0);
   detector.await(0);
   wait_until(kD - 10);
@@ -273,7 +273,7 @@ TEST_F(FailureDetectorTest, DeafForAQuarterBlamesWhoDeafens) {
   EXPECT_TRUE(detector.ended());
 }
 
-TEST_F(FailureDetectorTest, DeafWhileIdleIsACauseToo) {
+TEST_F(FailureDetectorTest, BlockedWhileIdleIsACauseToo) {
   poll_at(0);
   detector.note_blocked(0, true);
   EXPECT_EQ(detector.next_deadline(), begin + kD / 4);
@@ -282,7 +282,7 @@ TEST_F(FailureDetectorTest, DeafWhileIdleIsACauseToo) {
   EXPECT_TRUE(detector.cause().reception_blocked);
 }
 
-TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
+TEST_F(FailureDetectorTest, ShortBlockageBlamesNobody) {
   poll_at(0);
   detector.await(0);
   wait_until(kD / 2 - 1);
@@ -304,7 +304,7 @@ TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
   EXPECT_FALSE(detector.cause().reception_blocked);
 }
 
-TEST_F(FailureDetectorTest, DeafFindersCauseComesBeforeSmallerOnes) {
+TEST_F(FailureDetectorTest, BlockedDetectorsCauseComesBeforeSmallerOnes) {
   poll_at(0);
   hear(0, {Status::kDeadLink, 2, 3});
   poll_at(10);

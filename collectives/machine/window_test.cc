@@ -41,7 +41,7 @@ class Judge {
     const Instance& it = instances_[index];
     ASSERT_EQ(post.bytes, bytes(post.send ? it.a : it.into)) << describe(it);
     ASSERT_EQ(post.size, size(post.send ? it.a : it.into)) << describe(it);
-    check_let_in(it);
+    check_issued(it);
     if (post.send && it.after > 0) {
       ASSERT_TRUE(ready(it.step - it.after, true)) << describe(it);
     }
@@ -68,7 +68,7 @@ class Judge {
     ASSERT_EQ(a, bytes(it.a)) << describe(it);
     ASSERT_EQ(b, bytes(it.b)) << describe(it);
     ASSERT_EQ(elements * layout_.element_bytes, size(it.into)) << describe(it);
-    check_let_in(it);
+    check_issued(it);
     ASSERT_TRUE(ready(it.step - it.after, false)) << describe(it);  // (a)
     for (std::size_t other = 0; other < instances_.size(); ++other) {
       const Instance& transfer = instances_[other];
@@ -162,7 +162,7 @@ class Judge {
     return index;
   }
   // Rule 2.
-  void check_let_in(const Instance& it) const {
+  void check_issued(const Instance& it) const {
     for (std::size_t index = 0; index < instances_.size(); ++index) {
       const Instance& before = instances_[index];
       const bool must = before.phase < it.phase || before.step <= it.step - window_;

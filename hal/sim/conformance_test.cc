@@ -5,9 +5,9 @@
 namespace espalier::conformance {
 namespace {
 
-class SimCluster final : public Cluster {
+class SimEndpoints final : public ConnectedEndpoints {
  public:
-  SimCluster(const sim::Model& model, const ClusterSpec& spec) : network_(model, spec.peers) {}
+  SimEndpoints(const sim::Model& model, const EndpointsSpec& spec) : network_(model, spec.peers) {}
   Endpoint& endpoint(std::uint32_t node) override { return network_.endpoint(node); }
   bool progress() override { return network_.advance(UINT64_MAX); }
 
@@ -16,20 +16,20 @@ class SimCluster final : public Cluster {
 };
 
 BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitter) {
-  return {name, [=](const ClusterSpec& spec) {
+  return {name, [=](const EndpointsSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
             model.eager_copies = eager_copies;
             model.jitter = jitter;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;
-            return std::make_unique<SimCluster>(model, spec);
+            return std::make_unique<SimEndpoints>(model, spec);
           }};
 }
 
 // All blocks between peers are routed along a line of the nodes.
 BackEnd routed(const char* name, sim::Switching switching, bool one_port) {
-  return {name, [=](const ClusterSpec& spec) {
+  return {name, [=](const EndpointsSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
             model.jitter = 1;
@@ -42,7 +42,7 @@ BackEnd routed(const char* name, sim::Switching switching, bool one_port) {
               while (nodes.back() != to) nodes.push_back(nodes.back() + (from < to ? 1 : -1));
               return nodes;
             };
-            return std::make_unique<SimCluster>(model, spec);
+            return std::make_unique<SimEndpoints>(model, spec);
           }};
 }
 

@@ -26,7 +26,7 @@ class Random {
 
 // The events of a rank. Each has a weight, drawn anew for each skew, so that in some skews
 // messages land late, in others they are sent late, and so on.
-enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
+enum Event { kIssue, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 
 constexpr std::uint32_t kMaxWeight = 512;
 
@@ -154,7 +154,7 @@ class SkewedRun {
   // The event that move `at` allows now; for the first move outside, it is issuing the step of that
   // move. kEvents: no event.
   Choice possible(const Rank& rank, const Part& part, std::size_t at) const {
-    if (at == rank.first_outside) return {may_let_in(rank, part) ? kLetIn : kEvents, at};
+    if (at == rank.first_outside) return {may_issue(rank, part) ? kIssue : kEvents, at};
     const State& state = rank.states[at];
     if (state.done) return {kEvents, at};
     switch (part.moves[at].kind) {
@@ -170,7 +170,7 @@ class SkewedRun {
     }
   }
 
-  static bool may_let_in(const Rank& rank, const Part& part) {
+  static bool may_issue(const Rank& rank, const Part& part) {
     if (rank.in >= rank.steps || rank.in - part.window > rank.retired) return false;
     for (const std::int64_t end : part.phase_ends) {
       if (rank.in >= end && rank.retired < end - 1) return false;
@@ -227,7 +227,7 @@ class SkewedRun {
   void perform(std::size_t me, const Choice& choice) {
     Rank& rank = ranks_[me];
     const std::vector<Move>& moves = play_.parts[me].moves;
-    if (choice.event == kLetIn) {
+    if (choice.event == kIssue) {
       while (rank.first_outside < moves.size() && moves[rank.first_outside].step == rank.in) {
         if (moves[rank.first_outside].kind == kReceive) {
           ++rank.states[rank.first_outside].wire->posted;

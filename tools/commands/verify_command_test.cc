@@ -7,16 +7,15 @@
 #include <tuple>
 #include <vector>
 
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
-#include "espalier/topology/topology.h"
 #include "tools/commands/command_fixture.h"
+#include "tools/select/testing/changed_sum.h"
 
 namespace espalier {
 namespace {
 
 using VerifyCommand = Command;
 
+// Returns the file of tools::changed_sum() as the text that write() takes.
 std::string changed_file(const std::function<void(Program&)>& change) {
   const std::vector<std::uint8_t> bytes = tools::changed_sum(change);
   return {bytes.begin(), bytes.end()};
