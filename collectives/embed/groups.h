@@ -39,9 +39,9 @@ struct GroupPlacement {
 };
 
 // Places the tree's groups, one per rectangle. Cut-through: a link carries at most one block in
-// each of the run_length + 1 slots; store-and-forward: at most run_length + 1 blocks in total. `search.period` is not
-// used. The shape must divide the mesh into as many rectangles as there are groups. A root that
-// does not move must be a corner of its rectangle.
+// each of the run_length + 1 slots; store-and-forward: at most run_length + 1 blocks in total.
+// `search.period` is not used. The shape must divide the mesh into as many rectangles as there are
+// groups. A root that does not move must be a corner of its rectangle.
 [[nodiscard]] GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
                                          const GroupShape& shape, const GroupTree& tree,
                                          const Search& search);

@@ -9,7 +9,8 @@
 namespace espalier::embed {
 namespace {
 
-// Enough blocks that every action of a period has an instance, even with runs of kMaxRunLength blocks.
+// Enough blocks that every action of a period has an instance, even with runs of kMaxRunLength
+// blocks.
 constexpr std::int64_t kBlocks = 64;
 
 struct PhaseTime {

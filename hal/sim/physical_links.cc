@@ -170,7 +170,7 @@ double PhysicalLinks::slower(const PathSegment& segment) {
 
 std::uint32_t PhysicalLinks::ask(std::uint32_t channel, std::uint64_t number, std::int64_t step) {
   std::uint32_t wait_steps = 0;
-  const std::uint32_t end = switching_ == 1 ? channel + 1 : first_segment_[channel + 1];
+  const std::uint32_t end = hops_ == 1 ? channel + 1 : first_segment_[channel + 1];
   for (std::uint32_t segment = first_segment(channel); segment < end; ++segment) {
     const std::uint32_t hop = segments[segment].hop;
     for_each_link(segments[segment], [&](std::uint32_t link) {

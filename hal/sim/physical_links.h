@@ -65,7 +65,7 @@ class PhysicalLinks {
   PhysicalLinks(const Model& model, const LargeVector<Channel>& channels);
 
   [[nodiscard]] std::uint32_t first_segment(std::uint32_t channel) const {
-    return switching_ == 1 ? channel : first_segment_[channel];
+    return hops_ == 1 ? channel : first_segment_[channel];
   }
   // Takes a lane of every link of the path segment. If a link has no free lane, takes nothing and
   // returns false; the path segment then waits for that link in turn.

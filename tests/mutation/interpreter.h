@@ -1,7 +1,7 @@
 #pragma once
 // A second reading of docs/architecture.md, for judging mutants: runs all programs of a schedule
-// on values that say whose data they are, in lock step and under random timing skew. Shares no code with
-// the verifier, the machine or collectives/schedule beyond the program's struct.
+// on values that say whose data they are, in lock step and under random timing skew. Shares no code
+// with the verifier, the machine or collectives/schedule beyond the program's struct.
 
 #include <cstdint>
 #include <map>

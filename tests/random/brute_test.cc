@@ -1,5 +1,5 @@
-// The campaign's own parts: its brute force against the interpreter under timing skew, and on schedules made
-// wrong by hand; its rows against their formula.
+// The campaign's own parts: its brute force against the interpreter under timing skew, and on
+// schedules made wrong by hand; its rows against their formula.
 
 #include "tests/random/brute.h"
 

@@ -27,7 +27,8 @@ class Moves {
  public:
   using Cell = std::int32_t;
 
-  // `hop_by_hop`: routers have programs, every message goes to a neighbour; `neighbours`: the latter.
+  // `hop_by_hop`: routers have programs, every message goes to a neighbour; `neighbours`: the
+  // latter.
   Moves(const Plan& plan, bool hop_by_hop, bool neighbours, Dice& dice);
 
   // The dice of one segment and block: the same for all of them if they must look alike.

@@ -44,8 +44,8 @@ class CostModel {
   std::vector<Sample> samples_;  // ascending, at least two; empty: the line above
 };
 
-// Seconds: the steps of all nodes' `programs` one after the other, each as long as its largest segment count
-// of blocks takes; in the postal model a step is one of the send_ticks of a send.
+// Seconds: the steps of all nodes' `programs` one after the other, each as long as its largest
+// segment count of blocks takes; in the postal model a step is one of the send_ticks of a send.
 [[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);
 // The same of the programs of `nodes` nodes, read one after the other: program(node) is valid until

@@ -6,9 +6,9 @@
 // gives at most d + N(1 + 1/r) for r | N; simulation shows one step less.) N steps for p = 2: no
 // rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N). The minimum is
 // at N = sqrt(beta*m*d*r / (alpha*(r+1))):
-// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is the group's `run_length`, or chosen from
-// p (fractional_run_length); collectives/cost/fractional finds the best r. kTooLarge: r above kMaxRunLength, in
-// a reduce above kMaxReduceRunLength.
+// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is the group's `run_length`, or
+// chosen from p (fractional_run_length); collectives/cost/fractional finds the best r. kTooLarge: r
+// above kMaxRunLength, in a reduce above kMaxReduceRunLength.
 //
 // A rank whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
 // program this is one action per j with one instance per run: 2r+1 actions (3r+2 in a reduce). A

@@ -37,8 +37,8 @@ inline constexpr std::uint32_t kMaxSimplexRunLength =
     std::min(kMaxRunLength, (kRoom.counts - 4) / 2);
 
 // Returns the group's run length r. If it is 0, returns the default: the integer nearest to
-// (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRunLength. This is the rule
-// of [Sanders03] (Performance Analysis) for its example k = 4096 t.
+// (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRunLength. This is the
+// rule of [Sanders03] (Performance Analysis) for its example k = 4096 t.
 [[nodiscard]] std::uint32_t fractional_run_length(const Group& group);
 
 class FractionalTree {

@@ -136,8 +136,8 @@ struct TwoTrees::Path {
 };
 
 // The numbers of the right spine's nodes begin like m and end, after one of its one bits, in zeros.
-// So the spine's node above is determined by the first bit in which `index` differs from m. The turns
-// below it are the bits of `index`: a node of height h is a right child if bit h+1 is set.
+// So the spine's node above is determined by the first bit in which `index` differs from m. The
+// turns below it are the bits of `index`: a node of height h is a right child if bit h+1 is set.
 TwoTrees::Path TwoTrees::path(unsigned tree, std::uint32_t index) const {
   const std::uint32_t m = size_[tree], bottom = height(index);
   const bool on_spine = on_right_spine(index, m);

@@ -150,7 +150,8 @@ class Premises : public ::testing::Test {
     ASSERT_FALSE(wrong.valid);
     EXPECT_EQ(wrong.counterexample.blocks, blocks) << wrong.counterexample.message;
   }
-  // Expects the proof to refuse the schedule at `property`, for the smallest N for which it is wrong.
+  // Expects the proof to refuse the schedule at `property`, for the smallest N for which it is
+  // wrong.
   void expect_refused(Property property, std::int64_t blocks) const {
     const Verdict verdict = proof();
     ASSERT_FALSE(verdict.valid);

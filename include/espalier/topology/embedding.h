@@ -53,18 +53,18 @@ struct Embedding {
 [[nodiscard]] std::vector<std::string> known_embeddings();
 [[nodiscard]] std::optional<Embedding> known_embedding(const std::string& name);
 
-// A request for the best known embedding of this topology, collective, algorithm and root. `run_length` 0
-// accepts any run length. An empty `root` accepts any root (collectives without one). `switching` is a
-// preference.
+// A request for the best known embedding of this topology, collective, algorithm and root.
+// `run_length` 0 accepts any run length. An empty `root` accepts any root (collectives without
+// one). `switching` is a preference.
 struct Wanted {
   std::string collective, algorithm;
   std::uint32_t run_length = 0;
   std::optional<std::uint32_t> root;
   Switching switching = Switching::kCutThrough;
 };
-// Returns the best known embedding, preferably one for wanted.switching, otherwise one for the other
-// kind of switching. On a mesh the mirror images of each known embedding are candidates too. Nothing if
-// none fits.
+// Returns the best known embedding, preferably one for wanted.switching, otherwise one for the
+// other kind of switching. On a mesh the mirror images of each known embedding are candidates too.
+// Nothing if none fits.
 [[nodiscard]] std::optional<Embedding> best_embedding(const Topology& topology,
                                                       const Wanted& wanted);
 

@@ -127,8 +127,8 @@ inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
 // Returns a lower bound that a schedule may claim (bound_ref): of the bounds that verify() knows,
 // the greatest for large N. It holds for every schedule with the collective, ranks, root, segments,
-// port model and ticks of `common`. `segment_count`: the largest segment count of a message. `neighbours`:
-// whether every message goes from a node to a neighbour.
+// port model and ticks of `common`. `segment_count`: the largest segment count of a message.
+// `neighbours`: whether every message goes from a node to a neighbour.
 [[nodiscard]] Count provable_bound(const topology::Topology& topology, const Program& common,
                                    std::int64_t segment_count, bool neighbours);
 
