@@ -32,10 +32,10 @@ TEST_F(Command, RefusesWrongUse) {
            Refusal{"verify", "nothing to verify; expected a schedule file, or --topology"},
            Refusal{"verify --topology complete:4 --collective reduce", "nothing to verify"},
            Refusal{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
-           Refusal{"verify x --lambda 2", "'x' says what it does itself"},
+           Refusal{"verify x --lambda 2", "'x' names its own collective"},
            Refusal{"simulate x", "cannot read 'x'"},
-           Refusal{"verify x --root 1", "'x' says what it does itself"},
-           Refusal{"verify x --algorithm chain", "'x' says what it does itself"},
+           Refusal{"verify x --root 1", "'x' names its own collective"},
+           Refusal{"verify x --algorithm chain", "'x' names its own collective"},
            Refusal{"show a b", "b"},
        }) {
     expect_refused(row.arguments, row.words);

@@ -230,12 +230,11 @@ void run_collective(RunOptions options) {
 namespace {
 
 constexpr const char* kRunExamples =
-    "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
-    "runs,\n"
-    "and checks every rank's bytes against a plain reference; of a barrier, that nobody ends "
-    "before all have come. Nothing that does not verify\n"
-    "is run. --bytes is one rank's part in scatter, gather, allgather, reduce-scatter and\n"
-    "all-to-all, else the whole message.\n"
+    "Starts one espalier-node process per node (routers that run programs are nodes, too), runs,\n"
+    "and checks every rank's bytes against a plain reference; for a barrier, that no rank leaves\n"
+    "before all have entered. A schedule that fails verification is not run. --bytes is one\n"
+    "rank's part in scatter, gather, allgather, reduce-scatter and all-to-all, otherwise the\n"
+    "whole message.\n"
     "Examples:\n"
     "  espalier run --topology complete:16 --collective broadcast --algorithm two-tree \\\n"
     "      --input firmware.bin --output received\n"

@@ -37,7 +37,7 @@ Source source_of(const VerifyArguments& arguments) {
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
-                "' says what it does itself; expected no --collective, --algorithm, --root or "
+                "' names its own collective; expected no --collective, --algorithm, --root or "
                 "parameters of one");
     }
     return Source(arguments.file, selection.topology);

@@ -220,7 +220,7 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
   const bool barrier = program.collective == Collective::kBarrier;
   std::printf("  results    %s\n", !report.data ? "not checked: no byte was moved (--no-data)"
                                    : !right     ? "WRONG"
-                                   : barrier    ? "nobody ends while any rank is absent"
+                                   : barrier    ? "no rank leaves before all have entered"
                                                 : "right on every rank");
 }
 
