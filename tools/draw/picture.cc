@@ -135,7 +135,7 @@ class Picture {
             "\"/>\n";
     if (text.empty()) return;
     print(names_, "<text class=\"block\" dy=\".35em\" x=\"%.1f\" y=\"%.1f\" style=\"fill:%s\">",
-          shape.x, shape.y, kInks[at]);
+          shape.x, shape.y, kInks[style]);
     names_ += text + "</text>\n";
   }
 
