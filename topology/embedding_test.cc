@@ -12,7 +12,7 @@ namespace espalier::topology {
 namespace {
 
 constexpr char kGood[] =
-    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: \"fractional-mesh\"\nrun: 2\n"
+    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: \"fractional-mesh\"\nrun_length: 2\n"
     "switching: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
     "found_by: \"hand, with \\\"care\\\"\"\n";
 
