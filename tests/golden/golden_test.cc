@@ -90,13 +90,13 @@ Programs lower_onto_tree(Collective collective, const char* name) {
   std::string error;
   const auto topology = topology::parse(kFatTreeSpec, error);
   const Group group = golden_group(Where::kFatTree);
-  Programs direct(group.ranks);
+  Programs routed(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, direct[rank]), Status::kOk);
+    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, routed[rank]), Status::kOk);
   }
   Programs lowered;
   lower::Report report;
-  EXPECT_EQ(lower::lower(*topology, group, PortModel::kMultiport, direct, lowered, report), "");
+  EXPECT_EQ(lower::lower(*topology, group, PortModel::kMultiport, routed, lowered, report), "");
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }

@@ -154,7 +154,7 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
 
 // The chain's ranks 1 and 2 are at opposite ends of a mesh of 2 x 2. `espalier run` refuses that
 // before it starts anything; a node that gets such a program has no link to that peer.
-TEST_P(ClusterTest, AModelledNodeHasNoEndpointForAStranger) {
+TEST_P(ClusterTest, AHopByHopNodeHasNoEndpointForAStranger) {
   options_.topology = "mesh:2x2";
   options_.nodes = 4;
   options_.deadline_ms = 500;

@@ -10,8 +10,8 @@
 namespace espalier::searched {
 
 // Writes the programs with the groups placed by `embedding`; results as of Search (searched.h).
-// Further errors: an embedding without groups, for another topology, or for another run or root
-// than the group's.
+// Further errors: an embedding without groups, for another topology, or for another run length or
+// root than the group's.
 [[nodiscard]] std::string fractional_mesh(const topology::Topology& topology, const Group& group,
                                           const topology::Embedding& embedding, Programs& programs);
 

@@ -16,7 +16,7 @@ namespace espalier::searched {
                                                      const Group& group, Programs& programs);
 [[nodiscard]] std::string double_fibonacci_reduce(const topology::Topology& topology,
                                                   const Group& group, Programs& programs);
-// crossbar_trees.cc: hierarchical crossbars only. Group::run as in fractional trees.
+// crossbar_trees.cc: hierarchical crossbars only. Group::run_length as in fractional trees.
 [[nodiscard]] std::string crossbar_a_broadcast(const topology::Topology& topology,
                                                const Group& group, Programs& programs);
 [[nodiscard]] std::string crossbar_b_broadcast(const topology::Topology& topology,
