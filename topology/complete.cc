@@ -40,7 +40,7 @@ class Complete final : public Topology {
   }
 
   // Positions on a circle, rank 0 at the top, clockwise; neighbours are one unit apart.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     if (ranks_ == 1) return {0, 0};
     const double radius = 0.5 / std::sin(std::numbers::pi / ranks_);
     const double angle = 2 * std::numbers::pi * node / ranks_;

@@ -45,7 +45,7 @@ class Custom final : public Topology {
 
   // Nodes without positions are on a circle, node 0 at the top, clockwise, neighbours one unit
   // apart.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     if (content_.nodes[node].placed) return content_.nodes[node].at;
     if (nodes() == 1) return {0, 0};
     const double radius = 0.5 / std::sin(std::numbers::pi / nodes());

@@ -26,10 +26,10 @@ struct ParseError {
 };
 
 struct CustomContent {
-  struct Node {
+  struct NodeEntry {
     std::string name;  // may be empty
     bool placed = false;
-    Topology::Point at;
+    Topology::Position at;
   };
   struct NextHop {
     std::uint32_t at = 0, to = 0, next = 0;
@@ -43,10 +43,10 @@ struct CustomContent {
   std::string name;
   std::uint32_t ranks = 0;
   bool xy = false;
-  std::vector<Node> nodes;    // one per node; either all have a position or none
-  std::vector<Link> links;    // sorted by from, then to; no duplicates
-  std::vector<NextHop> hops;  // sorted by (at, next, to); each (at, to) at most once
-  std::vector<Route> routes;  // sorted by first, then last node; each pair at most once
+  std::vector<NodeEntry> nodes;  // one per node; either all have a position or none
+  std::vector<Link> links;       // sorted by from, then to; no duplicates
+  std::vector<NextHop> hops;     // sorted by (at, next, to); each (at, to) at most once
+  std::vector<Route> routes;     // sorted by first, then last node; each pair at most once
   SourcePosition ranks_source, routing_source;
 
   // Lanes of the link from -> to; 0 if there is none.

@@ -80,8 +80,7 @@ std::uint32_t TopologyReader::number(bool given, std::uint32_t node, const std::
   if (!given) {
     fail(source, what + " is missing; " + numbers());
   } else if (node >= content_.nodes.size()) {
-    fail(source,
-         what + " is " + std::to_string(node) + ", and there is no such node; " + numbers());
+    fail(source, what + " is " + std::to_string(node) + ", which is not a node; " + numbers());
   }
   return ok() ? node : 0;
 }
@@ -142,7 +141,7 @@ void TopologyReader::node(const TopologyFile::Node& entry, SourcePosition source
 
 void TopologyReader::positions() {
   const auto& nodes = content_.nodes;
-  const auto placed = [](const CustomContent::Node& node) { return node.placed; };
+  const auto placed = [](const CustomContent::NodeEntry& node) { return node.placed; };
   const auto without = std::find_if_not(nodes.begin(), nodes.end(), placed);
   const bool all = without == nodes.end();
   const std::string who = all ? "" : std::to_string(without - nodes.begin());
@@ -266,19 +265,16 @@ Result<CustomContent, ParseError> TopologyReader::read(std::string_view text) {
     return espalier::fail(*errors.error);
   }
   head();
-  for (int at = 0; ok() && at < file_.node_size(); ++at)
-    node(file_.node(at), source_of("node", at));
+  for (int i = 0; ok() && i < file_.node_size(); ++i) node(file_.node(i), source_of("node", i));
   if (ok()) positions();
-  for (int at = 0; ok() && at < file_.link_size(); ++at)
-    link(file_.link(at), source_of("link", at));
+  for (int i = 0; ok() && i < file_.link_size(); ++i) link(file_.link(i), source_of("link", i));
   std::sort(content_.links.begin(), content_.links.end(), [](const Link& a, const Link& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
-  for (int at = 0; ok() && at < file_.next_hop_size(); ++at) {
-    hop(file_.next_hop(at), source_of("next_hop", at));
+  for (int i = 0; ok() && i < file_.next_hop_size(); ++i) {
+    hop(file_.next_hop(i), source_of("next_hop", i));
   }
-  for (int at = 0; ok() && at < file_.route_size(); ++at)
-    route(file_.route(at), source_of("route", at));
+  for (int i = 0; ok() && i < file_.route_size(); ++i) route(file_.route(i), source_of("route", i));
   sort();
   if (!ok()) return espalier::fail(*parse_error_);
   return std::move(content_);

@@ -27,18 +27,18 @@ class CustomRoutes {
   void fill_xy();
   // Follows the table from every node to `to`.
   [[nodiscard]] Result<void, ParseError> follow(std::uint32_t to) const;
-  [[nodiscard]] Result<void, ParseError> stops(std::uint32_t from, std::uint32_t at,
+  [[nodiscard]] Result<void, ParseError> stops(std::uint32_t from, std::uint32_t node,
                                                std::uint32_t to) const;
-  [[nodiscard]] Result<void, ParseError> loops(std::uint32_t at, std::uint32_t to) const;
+  [[nodiscard]] Result<void, ParseError> loops(std::uint32_t first, std::uint32_t to) const;
   [[nodiscard]] const CustomContent::Route* explicit_route(std::uint32_t from,
                                                            std::uint32_t to) const;
-  [[nodiscard]] std::uint16_t next(std::uint32_t at, std::uint32_t to) const {
-    return next_[to * count_ + at];
+  [[nodiscard]] std::uint16_t next(std::uint32_t node, std::uint32_t to) const {
+    return next_[to * count_ + node];
   }
 
   const CustomContent* content_ = nullptr;
   std::size_t count_ = 0;            // nodes
-  std::vector<std::uint16_t> next_;  // indexed by (to, at)
+  std::vector<std::uint16_t> next_;  // indexed by (to, node)
 };
 
 }  // namespace espalier::topology

@@ -210,7 +210,7 @@ TEST(Custom, ErrorsOfHeadAndNodes) {
                "1025 nodes are too many; expected at most 1024 ranks and routers"},
            Row{"name:\"t\" ranks:4294967295 routers:4294967295", "8589934590 nodes are too many"},
            Row{kRing + "node{name:\"x\"}", "node: 'node' is missing; " + three},
-           Row{kRing + "node{node:3}", "node: 'node' is 3, and there is no such node; " + three},
+           Row{kRing + "node{node:3}", "node: 'node' is 3, which is not a node; " + three},
            Row{kRing + "node{node:1} node{node:1}",
                "node 1 is listed twice; expected one entry per node"},
            Row{kRing + "node{node:1 name:\"\\n\"}",
@@ -244,7 +244,7 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
   for (const Row& row : {
            Row{kRing + "link{to:1}", "link: 'from' is missing; " + three},
            Row{kRing + "link{from:1}", "link: 'to' is missing; " + three},
-           Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, and there is no such node; " + three},
+           Row{kRing + "link{from:1 to:3}", "link: 'to' is 3, which is not a node; " + three},
            Row{kRing + "link{from:1 to:1}", "link: node 1 is linked to itself; expected two nodes"},
            Row{line + "link{from:0 to:2 capacity:0}",
                "link: capacity is 0; expected 1 to 1048576 lanes"},
@@ -263,7 +263,7 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
            Row{line + "next_hop{at:0 to:2}", "next_hop: 'next' is missing; " + three},
            Row{line + "next_hop{at:0 next:1}", "next_hop: 'to' is missing; " + three},
            Row{line + "next_hop{at:0 to:[2,7] next:1}",
-               "next_hop: 'to' is 7, and there is no such node; " + three},
+               "next_hop: 'to' is 7, which is not a node; " + three},
            Row{line + "next_hop{at:0 to:1 next:2}",
                "next_hop: there is no link from 0 to 2; expected the other end of one of node 0's "
                "links"},
@@ -279,8 +279,7 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
            Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
                "messages for rank 3 circulate without end, 1 -> 2 -> 1"},
            Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
-           Row{line + "route{node:[0,1,9]}",
-               "route: 'node' is 9, and there is no such node; " + three},
+           Row{line + "route{node:[0,1,9]}", "route: 'node' is 9, which is not a node; " + three},
            Row{line + "route{node:[0,2]}",
                "route: there is no link from 0 to 2; expected a link from each node to the next"},
            Row{line + "route{node:[0,1,0]}",
@@ -326,7 +325,7 @@ TEST(Custom, LongSpecificationsAreCutInMessages) {
   EXPECT_EQ(
       error_of(kRing + "link{from:9 to:1}"),
       "topology 'custom:name:\"t\" ranks:3 link{from:0 to:1} link{...', at character 79: link: "
-      "'from' is 9, and there is no such node; expected 0 to 2 (3 ranks, 0 routers)");
+      "'from' is 9, which is not a node; expected 0 to 2 (3 ranks, 0 routers)");
 }
 
 class Files : public testing::Test {

@@ -33,10 +33,10 @@ class EmbeddingReader {
                         .topology = file_.topology(),
                         .collective = file_.collective(),
                         .algorithm = file_.algorithm(),
-                        .run = file_.run(),
-                        .hops = file_.hops() == EmbeddingFile::STORE_AND_FORWARD
-                                    ? Hops::kStoreAndForward
-                                    : Hops::kCutThrough,
+                        .run_length = file_.run_length(),
+                        .switching = file_.switching() == EmbeddingFile::STORE_AND_FORWARD
+                                         ? Switching::kStoreAndForward
+                                         : Switching::kCutThrough,
                         .node_of = {file_.node().begin(), file_.node().end()},
                         .groups = {},
                         .found_by = file_.found_by()};
@@ -89,25 +89,26 @@ class EmbeddingReader {
   void groups(Embedding& embedding) {
     if (file_.group_size() == 0) return;
     const auto count = static_cast<std::uint32_t>(file_.group_size());
-    if (std::uint64_t{count} * embedding.run != embedding.node_of.size()) {
+    if (std::uint64_t{count} * embedding.run_length != embedding.node_of.size()) {
       fail("group", 0,
-           std::to_string(count) + " groups of " + std::to_string(embedding.run) +
+           std::to_string(count) + " groups of " + std::to_string(embedding.run_length) +
                " ranks; expected all " + std::to_string(embedding.node_of.size()) + " ranks");
     }
     std::set<std::pair<std::uint32_t, bool>> taken;
-    for (std::uint32_t at = 0; at < count; ++at) {
-      const EmbeddingFile::Group& group = file_.group(static_cast<int>(at));
+    for (std::uint32_t number = 0; number < count; ++number) {
+      const EmbeddingFile::TreeGroup& group = file_.group(static_cast<int>(number));
       embedding.groups.push_back({group.parent(), group.right()});
-      if (at == 0 ? group.parent() == 0 && !group.right()
-                  : group.parent() < at && taken.insert({group.parent(), group.right()}).second) {
+      if (number == 0
+              ? group.parent() == 0 && !group.right()
+              : group.parent() < number && taken.insert({group.parent(), group.right()}).second) {
         continue;
       }
-      fail("group", static_cast<int>(at),
-           at == 0 ? "the first group is the source's; expected group {}"
-                   : "group " + std::to_string(at) + " cannot be " +
-                         (group.right() ? "right of" : "below") + " group " +
-                         std::to_string(group.parent()) +
-                         "; expected a group before it, with nothing there yet");
+      fail("group", static_cast<int>(number),
+           number == 0 ? "the first group is the source's; expected group {}"
+                       : "group " + std::to_string(number) + " cannot be " +
+                             (group.right() ? "right of" : "below") + " group " +
+                             std::to_string(group.parent()) +
+                             "; expected a group before it, with nothing there yet");
     }
   }
 
@@ -150,20 +151,21 @@ std::string write_embedding(const Embedding& embedding) {
   text += "topology: " + quoted(embedding.topology);
   text += "collective: " + quoted(embedding.collective);
   text += "algorithm: " + quoted(embedding.algorithm);
-  if (embedding.run != 0) text += "run: " + std::to_string(embedding.run) + "\n";
-  text += embedding.hops == Hops::kStoreAndForward ? "hops: STORE_AND_FORWARD\n"
-                                                   : "hops: CUT_THROUGH\n";
+  if (embedding.run_length != 0)
+    text += "run_length: " + std::to_string(embedding.run_length) + "\n";
+  text += embedding.switching == Switching::kStoreAndForward ? "switching: STORE_AND_FORWARD\n"
+                                                             : "switching: CUT_THROUGH\n";
   text += "found_by: " + quoted(embedding.found_by);
   constexpr std::size_t kALine = 16;
-  for (std::size_t at = 0; at < embedding.node_of.size(); ++at) {
-    text += at == 0 ? "node: [" : at % kALine == 0 ? ",\n       " : ", ";
-    text += std::to_string(embedding.node_of[at]);
+  for (std::size_t i = 0; i < embedding.node_of.size(); ++i) {
+    text += i == 0 ? "node: [" : i % kALine == 0 ? ",\n       " : ", ";
+    text += std::to_string(embedding.node_of[i]);
   }
   text += "]\n";
-  for (std::size_t at = 0; at < embedding.groups.size(); ++at) {
-    const Embedding::Group& group = embedding.groups[at];
-    text += at == 0 ? "group {}" : at % (kALine / 4) == 0 ? "\n" : " ";
-    if (at == 0) continue;
+  for (std::size_t i = 0; i < embedding.groups.size(); ++i) {
+    const Embedding::TreeGroup& group = embedding.groups[i];
+    text += i == 0 ? "group {}" : i % (kALine / 4) == 0 ? "\n" : " ";
+    if (i == 0) continue;
     text += "group { parent: " + std::to_string(group.parent) +
             (group.is_right ? " right: true }" : " }");
   }

@@ -12,8 +12,9 @@ namespace espalier::topology {
 namespace {
 
 constexpr char kGood[] =
-    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: \"fractional-mesh\"\nrun: 2\n"
-    "hops: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
+    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: "
+    "\"fractional-mesh\"\nrun_length: 2\n"
+    "switching: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
     "found_by: \"hand, with \\\"care\\\"\"\n";
 
 TEST(Embedding, ReadsAndWritesTheSame) {
@@ -23,8 +24,8 @@ TEST(Embedding, ReadsAndWritesTheSame) {
     EXPECT_EQ(embedding.topology, "mesh:1x4");
     EXPECT_EQ(embedding.collective, "broadcast");
     EXPECT_EQ(embedding.algorithm, "fractional-mesh");
-    EXPECT_EQ(embedding.run, 2u);
-    EXPECT_EQ(embedding.hops, Hops::kStoreAndForward);
+    EXPECT_EQ(embedding.run_length, 2u);
+    EXPECT_EQ(embedding.switching, Switching::kStoreAndForward);
     EXPECT_EQ(embedding.node_of, (std::vector<std::uint32_t>{0, 1, 2, 3}));
     ASSERT_EQ(embedding.groups.size(), 2u);
     EXPECT_TRUE(embedding.groups[1].is_right);
@@ -64,11 +65,11 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
       {changed("node: [0, 1,\n2, 3]", ""),
        "e:1: 0 nodes; expected each of the 4 ranks of mesh:1x4"},
       {changed("2, 3]", "2]"), "e:6: 3 nodes; expected each of the 4 ranks of mesh:1x4 once"},
-      {changed("run: 2", "run: 3"), "e:8: 2 groups of 3 ranks; expected all 4 ranks"},
+      {changed("run_length: 2", "run_length: 3"), "e:8: 2 groups of 3 ranks; expected all 4 ranks"},
       {changed("parent: 0", "parent: 1"), "e:8: group 1 cannot be right of group 1; expected a"},
       {changed("group {} ", "group { right: true } "), "e:8: the first group is the source's"},
-      {changed("hops: STORE", "hops: SHOP"), "e:6: Unknown enumeration value"},
-      {changed("run: 2", "walk: 2"), "e:4: "},
+      {changed("switching: STORE", "switching: SHOP"), "e:6: Unknown enumeration value"},
+      {changed("run_length: 2", "walk: 2"), "e:4: "},
       {std::string(kGood) + "node: [", "e:10: "},
       {"", "e:1: the collective is missing"},
   };

@@ -40,7 +40,7 @@ void SpecReader::literal(std::string_view text) {
 }
 
 void SpecReader::end() {
-  if (at_ < text_.size()) fail("'" + std::string(text_.substr(at_)) + "' is too much");
+  if (at_ < text_.size()) fail("unexpected '" + std::string(text_.substr(at_)) + "'");
 }
 
 void SpecReader::limit_nodes(std::uint64_t nodes) {

@@ -22,14 +22,14 @@ struct Memory {
 // Executes in lock step for one N, on values only.
 class Reader {
  public:
-  Reader(const Programs& direct, std::int64_t blocks)
-      : direct_(direct), blocks_(blocks), memory_(direct.size()) {}
+  Reader(const Programs& routed, std::int64_t blocks)
+      : routed_(routed), blocks_(blocks), memory_(routed.size()) {}
 
   Result<Graph> read() {
     std::vector<std::vector<Instance>> all;
     std::int64_t steps = 0;
     std::size_t instances = 0;
-    for (const Program& program : direct_) {
+    for (const Program& program : routed_) {
       all.push_back(expand(program, blocks_));
       instances += all.back().size();
       // Each is one task, but a message is two instances.
@@ -66,11 +66,11 @@ class Reader {
   void follow(std::uint32_t node, const Instance& one, int turn) {
     const bool transfer = one.kind == ActionKind::kSend || one.kind == ActionKind::kReceive;
     if (wrong_ || turn != (one.kind == ActionKind::kSend ? 0 : transfer ? 1 : 2)) return;
-    if (transfer && (one.peer < 0 || at_node(one.peer) >= direct_.size())) {
+    if (transfer && (one.peer < 0 || at_node(one.peer) >= routed_.size())) {
       return refuse(node, one, "a peer has no program");
     }
     if (one.kind == ActionKind::kSend) {
-      on_way_[{node, at_node(one.peer)}].push_back(read_run(node, one, one.a));
+      on_way_[{node, at_node(one.peer)}].push_back(read_operand(node, one, one.a));
     } else if (one.kind == ActionKind::kReceive) {
       receive(node, one);
     } else {
@@ -82,12 +82,12 @@ class Reader {
 
   void refuse(std::uint32_t node, const Instance& one, const std::string& what) {
     wrong_ = Error{"rank " + std::to_string(node) + ", step " + std::to_string(one.step) + ": " +
-                   what + "; verify the direct schedule first"};
+                   what + "; verify the routed schedule first"};
   }
 
-  Values read_run(std::uint32_t node, const Instance& one, const OperandAt& operand) {
+  Values read_operand(std::uint32_t node, const Instance& one, const OperandAt& operand) {
     Values values;
-    for (std::int64_t part = 0; part < operand.run; ++part) {
+    for (std::int64_t part = 0; part < operand.segment_count; ++part) {
       TaskInput input{-1, static_cast<std::int32_t>(operand.segment + part)};
       if (operand.buffer != Buffer::kInput) {
         input.task = holds(node, operand, part);
@@ -127,10 +127,10 @@ class Reader {
 
   void receive(std::uint32_t node, const Instance& one) {
     std::deque<Values>& coming = on_way_[{at_node(one.peer), node}];
-    if (coming.empty() || coming.front().size() != one.into.run) {
+    if (coming.empty() || coming.front().size() != one.into.segment_count) {
       return refuse(node, one, "nothing like it is sent");
     }
-    for (std::size_t part = 0; part < one.into.run; ++part) {
+    for (std::size_t part = 0; part < one.into.segment_count; ++part) {
       Task task;
       task.kind = ActionKind::kSend;
       task.from = at_node(one.peer);
@@ -143,12 +143,12 @@ class Reader {
 
   void operate(std::uint32_t node, const Instance& one) {
     const bool combine = one.kind == ActionKind::kCombine;
-    const Values left = read_run(node, one, one.a);
-    const Values right = combine ? read_run(node, one, one.b) : Values(left.size());
-    if (left.size() != one.into.run || right.size() != one.into.run) {
+    const Values left = read_operand(node, one, one.a);
+    const Values right = combine ? read_operand(node, one, one.b) : Values(left.size());
+    if (left.size() != one.into.segment_count || right.size() != one.into.segment_count) {
       return refuse(node, one, "its places have runs of different lengths");
     }
-    for (std::size_t part = 0; part < one.into.run && !wrong_; ++part) {
+    for (std::size_t part = 0; part < one.into.segment_count && !wrong_; ++part) {
       Task task;
       task.kind = one.kind;
       task.from = node;
@@ -159,7 +159,7 @@ class Reader {
     }
   }
 
-  const Programs& direct_;
+  const Programs& routed_;
   std::int64_t blocks_;
   std::vector<Memory> memory_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Values>> on_way_;
@@ -266,17 +266,17 @@ bool always_one_block(const Program& program) {
 
 }  // namespace
 
-Result<Graph> find_graph(const Programs& direct) {
-  if (direct.empty()) return fail("there are no programs");
-  if (always_one_block(direct[0])) {
-    auto graph = Reader(direct, 1).read();
+Result<Graph> find_graph(const Programs& routed) {
+  if (routed.empty()) return fail("there are no programs");
+  if (always_one_block(routed[0])) {
+    auto graph = Reader(routed, 1).read();
     if (graph) find_in_place(*graph);
     return graph;
   }
-  const std::uint32_t mod = direct[0].residue_mod;
+  const std::uint32_t mod = routed[0].residue_mod;
   for (std::int32_t blocks = 1; blocks <= kMaxBlocks; ++blocks) {
-    if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != direct[0].residue) continue;
-    auto graph = Reader(direct, 2 * std::int64_t{blocks}).read();
+    if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != routed[0].residue) continue;
+    auto graph = Reader(routed, 2 * std::int64_t{blocks}).read();
     if (!graph) return graph;
     if (!repeats(*graph)) continue;
     keep_first(*graph, blocks);

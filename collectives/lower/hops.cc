@@ -12,7 +12,7 @@ namespace espalier::lower {
 namespace {
 class Router {
  public:
-  Router(const topology::Topology& topology, PortModel ports, Hops& hops)
+  Router(const topology::Topology& topology, PortModel ports, HopGraph& hops)
       : topology_(topology), single_(ports == PortModel::kSingleSend), hops_(hops) {}
 
   Result<void> add(std::int32_t number) {
@@ -61,7 +61,7 @@ class Router {
 
   const topology::Topology& topology_;
   bool single_;
-  Hops& hops_;
+  HopGraph& hops_;
   Numbers links_, nodes_;
 };
 
@@ -70,7 +70,7 @@ using Rank = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
 
 class Scheduler {
  public:
-  Scheduler(const Hops& hops, const Waits& waits, std::int32_t period)
+  Scheduler(const HopGraph& hops, const Waits& waits, std::int32_t period)
       : hops_(hops), waits_(waits), period_(period), next_(hops.all.size()) {
     for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
       for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
@@ -152,7 +152,7 @@ class Scheduler {
     }
   }
 
-  const Hops& hops_;
+  const HopGraph& hops_;
   Waits waits_;
   std::int32_t period_;
   // By hop: the hops that need it (second: -1), and the hops that may only follow at least this
@@ -167,7 +167,7 @@ class Scheduler {
 };
 
 // By hop: minus the number of links still to cross on the longest path that depends on it.
-std::vector<std::int64_t> longest_way(const Hops& hops) {
+std::vector<std::int64_t> longest_way(const HopGraph& hops) {
   std::vector<std::int64_t> way(hops.all.size(), 0);
   for (std::size_t hop = hops.all.size(); hop-- > 0;) {
     if (hops.all[hop].port >= 0) --way[hop];
@@ -179,7 +179,7 @@ std::vector<std::int64_t> longest_way(const Hops& hops) {
 }
 
 // By hop: minus the number of links that its message still has to cross.
-std::vector<std::int64_t> message_left(const Hops& hops) {
+std::vector<std::int64_t> message_left(const HopGraph& hops) {
   std::vector<std::int64_t> left;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
     left.push_back(static_cast<std::int64_t>(hop) - hops.last_of(hops.all[hop].task));
@@ -189,8 +189,8 @@ std::vector<std::int64_t> message_left(const Hops& hops) {
 
 }  // namespace
 
-Result<Hops> find_hops(const topology::Topology& topology, Graph graph, PortModel ports) {
-  Hops hops;
+Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph, PortModel ports) {
+  HopGraph hops;
   hops.blocks = graph.blocks;
   hops.tasks = std::move(graph.tasks);
   Router router(topology, ports, hops);
@@ -212,11 +212,11 @@ Result<Hops> find_hops(const topology::Topology& topology, Graph graph, PortMode
   return hops;
 }
 
-Plan find_steps(const Hops& hops, const Waits& waits) {
+Plan find_steps(const HopGraph& hops, const Waits& waits) {
   std::int32_t period = 1;
   for (const Port& port : hops.ports) period = std::max(period, port.steps());
   Scheduler scheduler(hops, waits, period);
-  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "direct order");
+  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "plain order");
   for (const auto& [order, name] : {std::pair(longest_way(hops), "longest way first"),
                                     std::pair(message_left(hops), "furthest first")}) {
     Plan plan = scheduler.run(order, name);

@@ -79,7 +79,7 @@ void Machine::handle(const Completion& completion) {
       }
       return failure_detector_.handle_control(link, completion.control);
     case Completion::Kind::kLinkDown: return failure_detector_.note_link_down(link);
-    case Completion::Kind::kDeaf:
+    case Completion::Kind::kReceptionBlocked:
       return failure_detector_.note_blocked(link, completion.status != Status::kOk);
   }
 }
@@ -98,8 +98,8 @@ void Machine::complete(const Completion& completion, bool sent) {
     return fail(Status::kCorrupt, link);
   }
   if (log_ != nullptr) {
-    log_->completed(static_cast<std::uint8_t>(link),
-                    sent ? ActionKind::kSend : ActionKind::kReceive, log_now());
+    const ActionKind::Value kinds[] = {ActionKind::kReceive, ActionKind::kSend};
+    log_->completed(static_cast<std::uint8_t>(link), kinds[sent], log_now());
   }
   ++ring.first;
   has_moved_ = true;

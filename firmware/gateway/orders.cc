@@ -198,7 +198,8 @@ void Gateway::translate(const agent::Report& report) {
   report_.status = report.status;
   report_.blocks = report.blocks;
   report_.completed = report.completed;
-  report_.cause = {report.cause, report.cause_detector, report.cause_peer, report.cause_deaf != 0};
+  report_.cause = {report.cause, report.cause_detector, report.cause_peer,
+                   report.cause_reception_blocked != 0};
   report_.log = {report.log_count, report.log_retired, report.log_lost};
   StallReport& stall = report_.stall;
   stall.waiting = report.stall_waiting != 0;

@@ -47,9 +47,9 @@ bool from_pem(const Kind& kind, const std::string& text, Key& key) {
   }
   std::array<unsigned char, 64> der;
   std::size_t size = 0;
-  const std::size_t at = from + begin.size();
-  if (sodium_base642bin(der.data(), der.size(), text.data() + at, to - at, "\r\n ", &size, nullptr,
-                        sodium_base64_VARIANT_ORIGINAL) != 0) {
+  const std::size_t start = from + begin.size();
+  if (sodium_base642bin(der.data(), der.size(), text.data() + start, to - start, "\r\n ", &size,
+                        nullptr, sodium_base64_VARIANT_ORIGINAL) != 0) {
     return false;
   }
   const std::size_t prefix = kind.prefix.size();

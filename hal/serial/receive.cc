@@ -226,7 +226,7 @@ inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
   Control its;
   its.kind = static_cast<ControlKind>(kind);
   its.cause.status = static_cast<Status>(control[1]);
-  its.cause.deaf = control[2] != 0;
+  its.cause.reception_blocked = control[2] != 0;
   its.number = load_u32(control + 4);
   its.cause.detector = load_u32(control + 8);
   its.cause.peer = load_u32(control + 12);

@@ -97,8 +97,8 @@ Result<void> NetworkState::add_channels(const std::vector<std::vector<std::uint3
 Result<void> NetworkState::pair_channels() {
   in_channel.resize(channels.size());
   for (Channel& channel : channels) {
-    const Node& own = nodes[channel.from];
-    const Node& other = nodes[channel.to];
+    const NodeState& own = nodes[channel.from];
+    const NodeState& other = nodes[channel.to];
     std::uint32_t before = 0, there = 0, back = 0;  // links of v to u before this one; of u to v
     for (std::uint32_t link = 0; link < own.links; ++link) {
       if (channels[own.first + link].to != channel.to) continue;
@@ -235,14 +235,14 @@ void NetworkState::expect_event(const Event& event, std::size_t stage) {
     if (stage == 1) return expect_use(&physical_links->links[segment.first_link]);
     // With one_port the port is then free for another of the node's channels.
     if (!model.one_port) return;
-    const Node& node = nodes[channels[segment.channel].from];
+    const NodeState& node = nodes[channels[segment.channel].from];
     const std::uint32_t link = node.waiting.next(0);
     if (link != LinkSet::kNone) expect_send(node.first + link, stage == 2 ? 1 : 3);
   }
 }
 
 void NetworkState::expect_poll(std::uint32_t number, std::size_t stage) {
-  const Node& node = nodes[number];
+  const NodeState& node = nodes[number];
   const NodeEndpoint& endpoint = endpoints[number];
   if (stage == 0) {
     expect_use(&node);

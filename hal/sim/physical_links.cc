@@ -98,7 +98,7 @@ Result<std::uint32_t> PhysicalLinks::add_link(const Model& model, std::uint32_t 
 Result<void> PhysicalLinks::add_segments(const Model& model, std::uint32_t channel,
                                          const std::vector<std::uint32_t>& route) {
   first_segment_.push_back(static_cast<std::uint32_t>(segments.size()));
-  const std::size_t each = model.hops == Hops::kCutThrough ? route.size() : 1;
+  const std::size_t each = model.switching == Switching::kCutThrough ? route.size() : 1;
   if (route.size() / each > UINT16_MAX) {
     return fail("sim: a route has too many hops");
   }

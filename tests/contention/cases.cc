@@ -82,7 +82,7 @@ std::string broken_mesh(Dice& dice) {
   return spec;
 }
 
-std::string choose_topology(Dice& dice, Case& at, const std::string& examples) {
+std::string choose_topology(Dice& dice, ContentionCase& at, const std::string& examples) {
   switch (dice.number(0, 9)) {
     case 0: at.family = "complete graph"; return "complete:" + text(dice.number(2, 12));
     case 1:
@@ -117,7 +117,7 @@ Group group_on(const topology::Topology& topology, const topology::Shape& shape,
 std::string name_of(Collective collective, const std::string& algorithm, const Group& group) {
   std::string name = collective_name(collective) + (" " + algorithm);
   if (algorithm.starts_with("fractional") || algorithm.starts_with("crossbar")) {
-    name += " r " + text(group.run);
+    name += " r " + text(group.run_length);
   } else if (algorithm == "lambda-tree" || algorithm == "combine") {
     name += " lambda " + text(group.latency_ticks) + "/" + text(group.send_ticks);
   }
@@ -126,7 +126,7 @@ std::string name_of(Collective collective, const std::string& algorithm, const G
 
 // Chooses a random algorithm that supports the topology and makes its programs; returns its name.
 std::string choose_programs(Dice& dice, const topology::Topology& topology,
-                            const topology::Shape& shape, bool placed, Case& at) {
+                            const topology::Shape& shape, bool placed, ContentionCase& at) {
   Group group = group_on(topology, shape, dice);
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
@@ -134,7 +134,7 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
   for (;;) {
     const std::uint32_t pick =
         dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
-    group.run = dice.number(0, 3);
+    group.run_length = dice.number(0, 3);
     group.send_ticks = dice.number(1, 2);
     group.latency_ticks = group.send_ticks + dice.number(0, 2);
     at.root = group.root;
@@ -162,9 +162,9 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
 
 }  // namespace
 
-Case random_case(std::uint64_t seed, const std::string& examples) {
+ContentionCase random_case(std::uint64_t seed, const std::string& examples) {
   Dice dice(seed);
-  Case at;
+  ContentionCase at;
   const std::string spec = choose_topology(dice, at, examples);
   auto real = topology::read(spec).value();
   topology::Shape shape = real->shape();
@@ -198,7 +198,7 @@ Case random_case(std::uint64_t seed, const std::string& examples) {
   return at;
 }
 
-sim::Model model_of(const Case& at) {
+sim::Model model_of(const ContentionCase& at) {
   const topology::Topology& topology = *at.topology;
   sim::Model model = testing::model_for(
       at.programs[0],
@@ -210,7 +210,7 @@ sim::Model model_of(const Case& at) {
   return model;
 }
 
-testing::Job job_of(const Case& at, std::int64_t blocks) {
+testing::Job job_of(const ContentionCase& at, std::int64_t blocks) {
   return testing::sum_job(at.programs, at.root, static_cast<std::uint64_t>(blocks), at.missing);
 }
 

@@ -88,13 +88,13 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 Programs lower_onto_tree(Collective collective, const char* name) {
   const auto topology = topology::parse(kFatTreeSpec).value();
   const Group group = golden_group(Where::kFatTree);
-  Programs direct(group.ranks);
+  Programs routed(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, direct[rank]), Status::kOk);
+    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, routed[rank]), Status::kOk);
   }
   Programs lowered;
   lower::Report report;
-  lowered = lower::lower(*topology, group, PortModel::kMultiport, direct, report).value();
+  lowered = lower::lower(*topology, group, PortModel::kMultiport, routed, report).value();
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }

@@ -106,7 +106,7 @@ TEST(TotalExchange, BlocksFollowOneAnother) {
   EXPECT_LT(period(single), phase_steps(single[0], 1));
 }
 
-TEST(TotalExchange, RunsUnderDrift) {
+TEST(TotalExchange, RunsUnderSkew) {
   const auto topology = parsed("fattree:k=2,h=3,c=1");
   for (const char* name : {"leaf-overlapped", "leaf-single"}) {
     for (const std::uint32_t window : {1u, 3u, 8u}) {

@@ -27,7 +27,7 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
       topology::best_embedding(*topology, {.collective = "broadcast",
                                            .algorithm = "two-tree",
                                            .root = 0,
-                                           .hops = topology::Hops::kStoreAndForward});
+                                           .switching = topology::Switching::kStoreAndForward});
   ASSERT_TRUE(embedding);
   Group group;
   group.ranks = topology->ranks();
@@ -41,7 +41,7 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
   lowered = lower::lower(*topology, group, PortModel::kMultiport, programs, report).value();
   EXPECT_EQ(report.period, 2);
   EXPECT_EQ(report.blocks, 1);
-  EXPECT_EQ(report.direct_period, 2);
+  EXPECT_EQ(report.routed_period, 2);
   const verify::Verdict verdict = verify::verify(
       *topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, {});
   EXPECT_TRUE(verdict.valid && verdict.for_all && verdict.slot) << verdict.counterexample.message;

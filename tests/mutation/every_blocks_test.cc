@@ -198,10 +198,11 @@ TEST_F(Million, ChainAndBinary) {
 }
 
 TEST_F(Million, CounterexamplesNameTheRank) {
-  const auto expect = [this](verify::Point point, const std::function<void(Program&)>& change) {
+  const auto expect = [this](verify::Property property,
+                             const std::function<void(Program&)>& change) {
     const verify::Verdict verdict = verdict_of(100'000, "chain", change);
     ASSERT_FALSE(verdict.valid);
-    EXPECT_EQ(verdict.counterexample.point, point) << verdict.counterexample.message;
+    EXPECT_EQ(verdict.counterexample.property, property) << verdict.counterexample.message;
     EXPECT_NE(verdict.counterexample.message.find("rank 54321"), std::string::npos)
         << verdict.counterexample.message;
     EXPECT_EQ(verdict.counterexample.block, 0) << verdict.counterexample.message;
@@ -212,9 +213,9 @@ TEST_F(Million, CounterexamplesNameTheRank) {
     while (of.actions[at].kind != kind) ++at;
     return of.actions[at];
   };
-  expect(verify::Point::kHazards, [&](Program& of) { find(of, ActionKind::kSend).after = 0; });
-  expect(verify::Point::kMatching, [&](Program& of) { of.peers[0] -= 5; });
-  expect(verify::Point::kDeadlock, [&](Program& of) {
+  expect(verify::Property::kHazards, [&](Program& of) { find(of, ActionKind::kSend).after = 0; });
+  expect(verify::Property::kMatching, [&](Program& of) { of.peers[0] -= 5; });
+  expect(verify::Property::kDeadlock, [&](Program& of) {
     Action& receive = find(of, ActionKind::kReceive);
     of.counts[of.counts_count] = of.counts[receive.t0_ref];
     of.counts[of.counts_count].a += 1;

@@ -70,7 +70,7 @@ void compare(const Mesh& mesh, const topology::Topology& topology, const Made& m
   ++(verdict.valid ? tally.free : tally.conflicting);
   const verify::Counterexample& wrong = verdict.counterexample;
   if (!verdict.valid) {
-    ASSERT_EQ(wrong.point, verify::Point::kLinks) << made.name << ": " << wrong.message;
+    ASSERT_EQ(wrong.property, verify::Property::kLinks) << made.name << ": " << wrong.message;
   }
   const std::int64_t last = verdict.valid ? verdict.proven_blocks : wrong.blocks;
   const std::int64_t mod = std::max(1u, programs[0].residue_mod);

@@ -22,7 +22,7 @@ Group group_of(const topology::Topology& topology, const topology::Shape& shape,
   group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   group.rows = shape.rows;
   group.columns = shape.columns;
-  group.run = question.run;
+  group.run_length = question.run_length;
   group.send_ticks = question.send_ticks;
   group.latency_ticks = question.latency_ticks;
   group.window = std::max<std::uint32_t>(8, question.latency_ticks);
@@ -37,7 +37,7 @@ Result<Programs> make_placed(const topology::Topology& topology, Group group, Qu
   const auto embedding = topology::known_embedding(question.embedding);
   if (!embedding) return fail("no embedding " + question.embedding);
   question.embedding.clear();
-  group.run = embedding->run;
+  group.run_length = embedding->run_length;
   if (!embedding->groups.empty()) {
     group.root = embedding->node_of.front();
     return searched::fractional_mesh(topology, group, *embedding);

@@ -1,7 +1,7 @@
 // Simulation without data, on machines that share frames, against simulation with data, on machines
 // of their own. Times, steps, loads of links and the log of every node must be the same. Every
-// algorithm, direct and lowered onto the links, in lock step and asynchronously, with jitter and
-// with both kinds of hops.
+// algorithm, routed and lowered onto the links, in lock step and asynchronously, with jitter and
+// with both kinds of switching.
 
 #include <gtest/gtest.h>
 
@@ -35,16 +35,16 @@ struct Schedule {
 struct Mode {
   const char* name;
   bool lock_step;
-  sim::Hops hops;
+  sim::Switching switching;
   double jitter;
   std::uint64_t eager_bytes;
 };
 constexpr Mode kModes[] = {
-    {"in lock step", true, sim::Hops::kCutThrough, 0, 4096},
-    {"in lock step, store and forward", true, sim::Hops::kStoreAndForward, 0, 0},
-    {"freely", false, sim::Hops::kCutThrough, 0, 4096},
-    {"freely, with jitter", false, sim::Hops::kCutThrough, 1, 0},
-    {"freely, with jitter, store and forward", false, sim::Hops::kStoreAndForward, 1, 4096}};
+    {"in lock step", true, sim::Switching::kCutThrough, 0, 4096},
+    {"in lock step, store and forward", true, sim::Switching::kStoreAndForward, 0, 0},
+    {"freely", false, sim::Switching::kCutThrough, 0, 4096},
+    {"freely, with jitter", false, sim::Switching::kCutThrough, 1, 0},
+    {"freely, with jitter, store and forward", false, sim::Switching::kStoreAndForward, 1, 4096}};
 
 // All that a run shows.
 struct Seen {
@@ -95,7 +95,7 @@ sim::Model model_of(const Schedule& schedule, const Mode& mode) {
     return topology.route(from, to);
   };
   model.send_ticks = program.send_ticks;
-  model.hops = mode.hops;
+  model.switching = mode.switching;
   model.eager_bytes = mode.eager_bytes;
   model.jitter = model.link_jitter = mode.jitter;
   model.pace = mode.jitter * model.alpha;
@@ -198,7 +198,7 @@ void expect_same(const Seen& data, const Seen& none) {
     ASSERT_EQ(data.times[node].size(), none.times[node].size());
     for (std::size_t at = 0; at < data.times[node].size(); ++at) {
       const EventTimes &a = data.times[node][at], &b = none.times[node][at];
-      EXPECT_TRUE(a.let_in == b.let_in && a.posted == b.posted && a.done == b.done &&
+      EXPECT_TRUE(a.issued == b.issued && a.posted == b.posted && a.done == b.done &&
                   a.retired == b.retired)
           << "node " << node << ", record " << at;
     }

@@ -38,23 +38,23 @@ constexpr double kRunSeconds = 1e-3;
 constexpr std::uint64_t kMinExperiments = 4, kMaxExperiments = 2000;
 
 // The nodes of one number of receivers; both experiments are schedules of theirs.
-struct Group {
+struct ExperimentNodes {
   std::uint32_t receivers = 1;
   std::vector<std::vector<std::uint8_t>> schedules;
   launch::NodeProcesses cluster;
 };
 // Each cluster puts back the signal handlers that it found, so the last one goes first.
-struct Groups {
-  std::list<Group> all;
-  Groups() = default;
-  Groups(const Groups&) = delete;
-  Groups& operator=(const Groups&) = delete;
-  ~Groups() {
+struct Experiments {
+  std::list<ExperimentNodes> all;
+  Experiments() = default;
+  Experiments(const Experiments&) = delete;
+  Experiments& operator=(const Experiments&) = delete;
+  ~Experiments() {
     while (!all.empty()) all.pop_back();
   }
 };
 
-void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) {
+void start(const MeasureArguments& arguments, std::uint64_t most, ExperimentNodes& group) {
   for (const Experiment experiment : kExperiments) {
     group.schedules.push_back(experiment_file(experiment, group.receivers));
   }
@@ -71,8 +71,8 @@ void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) 
 
 // Runs one experiment `times` times; the time of one at rank 0, in s. Every receiver's bytes are
 // checked.
-double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::uint64_t times,
-                std::uint32_t repetition) {
+double run_once(ExperimentNodes& group, Experiment experiment, std::uint64_t bytes,
+                std::uint64_t times, std::uint32_t repetition) {
   const reference::ReferenceInput what{Collective::kBroadcast, group.receivers + 1, 0, {}, bytes};
   const auto& members = group.cluster.members();
   reference::fill_input(what, 0, repetition, members[0].memory.input());
@@ -99,7 +99,7 @@ double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::u
 
 // The times of one experiment, repetition by repetition.
 struct Series {
-  Group* group;
+  ExperimentNodes* group;
   Experiment experiment;
   std::uint64_t times;  // of one after the other, in a run
   std::vector<double> seconds;
@@ -124,10 +124,10 @@ void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, Measu
 
 // The timings of one size: repetitions of all its experiments in turn, so that what disturbs the
 // machine for a while disturbs all alike.
-MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes, Groups& groups,
-                          const std::function<void(double)>& progress) {
+MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes,
+                          Experiments& groups, const std::function<void(double)>& progress) {
   std::vector<Series> all;
-  for (Group& group : groups.all) {
+  for (ExperimentNodes& group : groups.all) {
     for (const Experiment experiment : kExperiments) {
       const double once = run_once(group, experiment, bytes, kMinExperiments, 0);
       const double wanted = std::min(kRunSeconds / std::max(once, 1e-9), 1e9);
@@ -188,7 +188,7 @@ void run_measure(MeasureArguments arguments) {
   measured.repetitions = arguments.repeat;
   measured.receivers = arguments.receivers;
   measured.processors = std::thread::hardware_concurrency();
-  Groups groups;
+  Experiments groups;
   for (const std::uint32_t receivers : arguments.receivers) {
     groups.all.emplace_back().receivers = receivers;
     start(arguments, std::max<std::uint64_t>(1, sizes.back()), groups.all.back());

@@ -99,12 +99,12 @@ TEST_F(Command, CombineTakesThePredictedTime) {
 TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
   compile("lines", "mesh:2x3", "allreduce", "two-tree");
   compile("tree", "fattree:k=2,h=2,c=1", "all-to-all", "leaf");
-  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links modelled");
+  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links hop-by-hop");
   compile("postal", "complete:9", "allreduce", "combine", "--lambda 5/2");
   compile("wait", "complete:5", "barrier", "dissemination");
   for (const std::string file : {"lines", "tree", "hops", "postal", "wait"}) {
     const std::string bytes = file == "wait" ? "" : " --bytes 20000";
-    for (const std::string mode : {"", " --hops store-and-forward", " --jitter 0.5 --seed 3",
+    for (const std::string mode : {"", " --switching store-and-forward", " --jitter 0.5 --seed 3",
                                    " --link-jitter 1 --node-jitter 1 --seed 4"}) {
       const std::string command = "simulate " + file + bytes + mode + " --format json";
       const CommandResult data = run(command + " --events a --trace a.json");
@@ -143,7 +143,7 @@ TEST_F(Command, SimulateHopsAndJitter) {
     return out["simulated_seconds"].get<double>();
   };
   const double through = seconds("");
-  EXPECT_GT(seconds("--hops store-and-forward"), 1.5 * through);
+  EXPECT_GT(seconds("--switching store-and-forward"), 1.5 * through);
   EXPECT_GT(seconds("--jitter 0.5"), through);
   EXPECT_GT(seconds("--link-jitter 0.5"), through);
   EXPECT_GT(seconds("--node-jitter 0.5"), through);

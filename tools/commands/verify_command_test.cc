@@ -3,39 +3,27 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
+#include <vector>
 
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
-#include "espalier/topology/topology.h"
 #include "tools/commands/command_fixture.h"
+#include "tools/select/testing/changed_sum.h"
 
 namespace espalier {
 namespace {
 
 using VerifyCommand = Command;
 
-// A file in good form of the sum along a chain, each program changed.
-std::string changed_sum(const std::function<void(Program&)>& change) {
-  Group group;
-  group.ranks = 3;
-  group.topology_digest = topology::parse("complete:3").value()->digest();
-  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    Program program{};
-    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(group, rank, program),
-              Status::kOk);
-    change(program);
-    EXPECT_EQ(writer.add(program), Status::kOk);
-  }
-  std::vector<std::uint8_t> bytes;
-  EXPECT_EQ(writer.finish(bytes), Status::kOk);
+// Returns the file of tools::changed_sum() as the text that write() takes.
+std::string changed_file(const std::function<void(Program&)>& change) {
+  const std::vector<std::uint8_t> bytes = tools::changed_sum(change);
   return {bytes.begin(), bytes.end()};
 }
 
 // The second rank adds its own number twice.
 TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
-  write(directory_ / "wrong", changed_sum([](Program& program) {
+  write(directory_ / "wrong", changed_file([](Program& program) {
           for (Action& action : program.actions) {
             if (program.node != 1 || action.kind != ActionKind::kCombine) continue;
             const bool left = action.a.buffer == Buffer::kInput;
@@ -55,7 +43,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
 // Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
 TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");
-  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run 2");
+  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run-length 2");
   compile("one", "complete:14", "broadcast", "binomial");
   for (const auto& [file, bound, claimed] :
        {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)"),
@@ -117,7 +105,7 @@ TEST_F(VerifyCommand, ABoundThatLanesRefuteIsRefused) {
 
 // Neither valid nor wrong: to find out would take too long.
 TEST_F(VerifyCommand, ATooLargeScheduleIsStatusTwo) {
-  write(directory_ / "large", changed_sum([](Program& program) { program.segments = 1 << 30; }));
+  write(directory_ / "large", changed_file([](Program& program) { program.segments = 1 << 30; }));
   expect_refused("verify large --format json", "'large' cannot be verified: form: N = 1, rank 0: ");
 }
 

@@ -70,9 +70,9 @@ void Narrow::header(const Program& program) {
 
 void Narrow::action(const Action& action) {
   fits<std::uint8_t>(action.after, "an after");
-  fits<std::uint8_t>(action.into.run, "a run");
-  fits<std::uint8_t>(action.a.run, "a run");
-  fits<std::uint8_t>(action.b.run, "a run");
+  fits<std::uint8_t>(action.into.segment_count, "a segment count");
+  fits<std::uint8_t>(action.a.segment_count, "a segment count");
+  fits<std::uint8_t>(action.b.segment_count, "a segment count");
 }
 
 void Narrow::tables(const Program& program) {

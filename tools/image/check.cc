@@ -233,7 +233,7 @@ void add_install(Command image) {
   command.text("--flash", arguments->flash, "The flash's bytes; made where there is no file")
       .required();
   command.flag("--confirmed", arguments->confirmed,
-               "As if it had run well: for a factory, not for an update");
+               "Confirm it without a first run: for a factory, not for an update");
   command.set_footer(
       "Example:\n"
       "  espalier image install 3.img --board boards/linux-x86_64 --flash node-3.flash \\\n"

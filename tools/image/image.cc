@@ -190,7 +190,7 @@ std::string reason(Status status) {
     case Status::kTruncated: return "truncated: the bytes end before the image does";
     case Status::kNoImage: return "no image: 'espalier image build' makes images";
     case Status::kBadVersion: return "of a format or signature that this espalier does not know";
-    case Status::kMalformed: return "malformed: not laid out as an image is";
+    case Status::kMalformed: return "malformed: its layout is not that of an image";
     case Status::kCorrupt: return "corrupt: its SHA-256 does not match";
     case Status::kUnsigned: return "unsigned: 'espalier image sign' signs it";
     case Status::kBadSignature: return "bad signature: another key signed it";
@@ -205,7 +205,7 @@ std::string reason(Status status) {
 
 std::string load_reason(Status status) {
   switch (status) {
-    case Status::kTruncated: return "its descriptor ends early, or is none";
+    case Status::kTruncated: return "its descriptor ends early or is not a descriptor";
     case Status::kBadVersion:
       return "its descriptor is of a format that this espalier does not know";
     case Status::kUnknownFeature: return "it needs a feature that this espalier does not know";
@@ -214,7 +214,7 @@ std::string load_reason(Status status) {
       return "its descriptor breaks the format's rules, or is not the one that the index names";
     case Status::kWrongTopology: return "it was compiled for another topology than the image's";
     case Status::kWrongNode: return "it is another node's";
-    case Status::kNoSuchPeer: return "it has a peer that the link table has not";
+    case Status::kNoSuchPeer: return "it has a peer that the link table does not list";
     default: return status_name(status);
   }
 }

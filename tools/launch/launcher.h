@@ -43,7 +43,7 @@ struct LaunchOptions {
   // By node: what starts it in espalier-node's place, in a process of its own; words for sh, which
   // get a node's options after them, %r and %n as above. Empty, or not there: espalier-node.
   std::vector<std::string> commands;
-  // Modelled: each node's links, as espalier-node's --links takes them. Empty: direct.
+  // Hop by hop: each node's links, as espalier-node's --links takes them. Empty: routed.
   std::vector<std::string> links;
   std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
   std::uint32_t window = kMaxWindow;

@@ -206,8 +206,8 @@ void NodeProcesses::lose(Member& member) {
 
 void NodeProcesses::disturb(std::uint64_t now) {
   for (Disturbance& disturbance : options_.disturbances) {
-    const std::uint64_t at = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
-    if (disturbance.at_ns != 0 || now < at) continue;
+    const std::uint64_t due_ns = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
+    if (disturbance.at_ns != 0 || now < due_ns) continue;
     const Member& member = members_[disturbance.node];
     disturbance.at_ns = monotonic_ns();
     if (member.channel >= 0 && member.pid > 0) kill(member.pid, disturbance.signal);

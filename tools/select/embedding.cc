@@ -19,18 +19,18 @@ bool may_stand_anywhere(const AlgorithmEntry& entry) {
 std::optional<topology::Embedding> best(const Selection& selection,
                                         const SelectedAlgorithm& selected) {
   if (!may_stand_anywhere(selected.algorithm)) return std::nullopt;
-  const bool modelled = selection.links == "modelled";
-  topology::Wanted wanted{
-      .collective = collective_name(selected.algorithm.collective),
-      .algorithm = selected.algorithm.name,
-      .run = selected.group.run,
-      .root = {},
-      .hops = modelled ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
+  const bool hop_by_hop = selection.links == "hop-by-hop";
+  topology::Wanted wanted{.collective = collective_name(selected.algorithm.collective),
+                          .algorithm = selected.algorithm.name,
+                          .run_length = selected.group.run_length,
+                          .root = {},
+                          .switching = hop_by_hop ? topology::Switching::kStoreAndForward
+                                                  : topology::Switching::kCutThrough};
   if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
   auto found = topology::best_embedding(*selected.topology, wanted);
   // A chain keeps the order of ranks where its operator may want it.
   const bool in_any_order = selected.algorithm.collective == Collective::kBroadcast;
-  if (!found && modelled && selected.algorithm.is_chain && in_any_order) {
+  if (!found && hop_by_hop && selected.algorithm.is_chain && in_any_order) {
     found = topology::snake(*selected.topology, selected.group.root);
   }
   return found;
@@ -73,9 +73,10 @@ void check(const topology::Embedding& embedding, const SelectedAlgorithm& select
         (placeable ? "it is for " + entry.topologies + " as they are" : placeable.error().message) +
         "; expected --embedding none");
   }
-  if (selected.group.run != 0 && embedding.run != 0 && embedding.run != selected.group.run) {
-    bad_input(who + "runs of " + std::to_string(embedding.run) + "; expected --run " +
-              std::to_string(embedding.run));
+  if (selected.group.run_length != 0 && embedding.run_length != 0 &&
+      embedding.run_length != selected.group.run_length) {
+    bad_input(who + "runs of " + std::to_string(embedding.run_length) + "; expected --run-length " +
+              std::to_string(embedding.run_length));
   }
   if (has_root(entry.collective) && embedding.node_of.front() != selected.group.root) {
     bad_input(who + "root " + std::to_string(embedding.node_of.front()) + "; expected --root " +

@@ -43,7 +43,7 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
   }
   nodes_.resize(schedule.nodes());
   for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
-    Node& node = nodes_[rank];
+    NodeMemory& node = nodes_[rank];
     if (reference::has_input(run, rank)) {
       node.input.resize(std::max<std::uint64_t>(reference::input_bytes(run, rank), 1));
       reference::fill_input(run, rank, 0, node.input.data());
@@ -71,12 +71,12 @@ void SimulatedMemory::check_available(bool data) const {
 }
 
 void SimulatedMemory::spoil() {
-  for (Node& node : nodes_) std::fill(node.output.begin(), node.output.end(), 0xa5);
+  for (NodeMemory& node : nodes_) std::fill(node.output.begin(), node.output.end(), 0xa5);
 }
 
 Buffers SimulatedMemory::of(const Program& program) {
   if (!has_data()) return addresses_->buffers(program, layout_);
-  Node& node = nodes_[program.node];
+  NodeMemory& node = nodes_[program.node];
   Buffers buffers;
   buffers.input = node.input.empty() ? nullptr : node.input.data();
   buffers.output = node.output.empty() ? nullptr : node.output.data();

@@ -34,7 +34,7 @@ class SimulatedMemory {
   [[nodiscard]] std::string wrong();
 
  private:
-  struct Node {
+  struct NodeMemory {
     std::vector<std::uint8_t> input, output;
     std::unique_ptr<std::max_align_t[]> scratch;
   };
@@ -43,7 +43,7 @@ class SimulatedMemory {
   const StoredSchedule& schedule_;
   const reference::ReferenceInput& run_;
   const Layout layout_;
-  std::vector<Node> nodes_;  // with data
+  std::vector<NodeMemory> nodes_;  // with data
   std::unique_ptr<sim::AddressRange> addresses_;
   std::unique_ptr<reference::Results> results_;  // kept if one result serves all ranks
 };

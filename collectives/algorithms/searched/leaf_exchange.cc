@@ -64,25 +64,25 @@ class Links {
         taken_(std::size_t{2} * nodes, std::vector<bool>(static_cast<std::size_t>(period))) {}
 
   [[nodiscard]] bool is_free(const std::vector<std::uint32_t>& nodes, std::int32_t first) const {
-    for (std::size_t at = 0; at + 1 < nodes.size(); ++at) {
-      if (taken_[link(nodes, at)][place(first, at)]) return false;
+    for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
+      if (taken_[link(nodes, hop)][place(first, hop)]) return false;
     }
     return true;
   }
   void take(const std::vector<std::uint32_t>& nodes, std::int32_t first) {
-    for (std::size_t at = 0; at + 1 < nodes.size(); ++at) {
-      taken_[link(nodes, at)][place(first, at)] = true;
+    for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
+      taken_[link(nodes, hop)][place(first, hop)] = true;
     }
   }
 
  private:
   // Parents have larger numbers than their children. Each child has one link up and one down.
-  static std::size_t link(const std::vector<std::uint32_t>& nodes, std::size_t at) {
-    const bool up = nodes[at + 1] > nodes[at];
-    return up ? std::size_t{2} * nodes[at] : std::size_t{2} * nodes[at + 1] + 1;
+  static std::size_t link(const std::vector<std::uint32_t>& nodes, std::size_t hop) {
+    const bool up = nodes[hop + 1] > nodes[hop];
+    return up ? std::size_t{2} * nodes[hop] : std::size_t{2} * nodes[hop + 1] + 1;
   }
-  [[nodiscard]] std::size_t place(std::int32_t first, std::size_t at) const {
-    return (static_cast<std::size_t>(first) + at) % static_cast<std::size_t>(period_);
+  [[nodiscard]] std::size_t place(std::int32_t first, std::size_t hop) const {
+    return (static_cast<std::size_t>(first) + hop) % static_cast<std::size_t>(period_);
   }
 
   std::int32_t period_;
@@ -148,7 +148,7 @@ class Queues {
   void run() {
     std::vector<std::size_t> moving;
     for (std::int32_t step = 0; waiting_ > 0; ++step) {
-      for (Node& node : nodes_) {
+      for (RouteQueues& node : nodes_) {
         std::deque<std::size_t>& queue = node.up.empty() ? node.down : node.up;
         if (queue.empty()) continue;
         routes_[queue.front()].steps.push_back(step);
@@ -162,21 +162,21 @@ class Queues {
   }
 
  private:
-  struct Node {
+  struct RouteQueues {
     std::deque<std::size_t> up, down;
   };
 
-  void arrive(std::size_t at) {
-    const TimedRoute& route = routes_[at];
+  void arrive(std::size_t index) {
+    const TimedRoute& route = routes_[index];
     const std::size_t hops = route.steps.size();
     if (hops + 1 == route.nodes.size()) return;
-    Node& node = nodes_[route.nodes[hops]];
-    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(at);
+    RouteQueues& node = nodes_[route.nodes[hops]];
+    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(index);
     ++waiting_;
   }
 
   std::vector<TimedRoute>& routes_;
-  std::vector<Node> nodes_;
+  std::vector<RouteQueues> nodes_;
   std::size_t waiting_ = 0;
 };
 

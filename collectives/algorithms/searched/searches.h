@@ -14,7 +14,7 @@ namespace espalier::searched {
                                                           const Group& group);
 [[nodiscard]] Result<Programs> double_fibonacci_reduce(const topology::Topology& topology,
                                                        const Group& group);
-// crossbar_trees.cc: hierarchical crossbars only. Group::run as in fractional trees.
+// crossbar_trees.cc: hierarchical crossbars only. Group::run_length as in fractional trees.
 [[nodiscard]] Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
                                                     const Group& group);
 [[nodiscard]] Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,

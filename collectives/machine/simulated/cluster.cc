@@ -42,7 +42,7 @@ Group Cluster::group_of(const Job& job, const BlockRule& blocks) const {
   group.arity = options_.arity;
   group.height = options_.height;
   group.capacities = options_.capacities.empty() ? nullptr : options_.capacities.data();
-  group.run = job.run;
+  group.run_length = job.run_length;
   group.send_ticks = job.send_ticks;
   group.latency_ticks = job.latency_ticks;
   return group;
@@ -52,7 +52,7 @@ const Program& Cluster::program(const Job& job, std::uint32_t node) {
   if (job.programs != nullptr) return (*job.programs)[node];
   std::string key = std::string(collective_name(job.collective)) + job.algorithm;
   for (const std::uint32_t number :
-       {job.root, job.window, job.block_bytes, job.run, job.send_ticks, job.latency_ticks}) {
+       {job.root, job.window, job.block_bytes, job.run_length, job.send_ticks, job.latency_ticks}) {
     key += " " + std::to_string(number);
   }
   Programs& programs = programs_[key];

@@ -17,10 +17,10 @@ constexpr const char* kForms =
 // Splits at the last `mark`. False: there is none, or one side is empty.
 [[nodiscard]] bool split(const std::string& text, char mark, std::string& before,
                          std::string& after) {
-  const std::size_t at = text.rfind(mark);
-  if (at == std::string::npos || at == 0 || at + 1 == text.size()) return false;
-  before = text.substr(0, at);
-  after = text.substr(at + 1);
+  const std::size_t position = text.rfind(mark);
+  if (position == std::string::npos || position == 0 || position + 1 == text.size()) return false;
+  before = text.substr(0, position);
+  after = text.substr(position + 1);
   return true;
 }
 

@@ -50,11 +50,11 @@ class Topology {
   [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,
                                                          std::uint32_t to) const = 0;
   // Where a node is drawn; the unit is the distance between neighbours.
-  struct Point {
+  struct Position {
     double x = 0, y = 0;
   };
   // Returns where the node is drawn.
-  [[nodiscard]] virtual Point position(std::uint32_t node) const = 0;
+  [[nodiscard]] virtual Position position(std::uint32_t node) const = 0;
   // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
   // Returns the parameters of a mesh, fat tree or crossbar; all 0 for other topologies.

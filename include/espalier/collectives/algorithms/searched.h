@@ -28,7 +28,7 @@ struct SearchedAlgorithm {
   const char* summary;     // one line with the step count
   const char* topologies;  // supported topologies: "any topology", "crossbar:AxB"
   bool (*applies)(const topology::Topology& topology);  // whether the topology is supported
-  std::uint32_t max_run = 0;  // maximum of Group::run; 0: the algorithm has no run length
+  std::uint32_t max_run_length = 0;  // maximum of Group::run_length; 0: it has no run length
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
   bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
 };

@@ -8,9 +8,10 @@
 // (dependency and pkg-config file of the same name; docs/using.md). libfabric keeps each endpoint's
 // queue behind a spin lock in shared memory, and waits for that lock without limit. Without the
 // interposer, a peer that is stopped or killed while it holds such a lock can make this process
-// hang inside libfabric. No deadline ends that, and no kDeaf reports the peer. Everything else
-// works. The interposer replaces the whole process's pthread_spin_lock, pthread_spin_trylock and
-// pthread_spin_unlock; the endpoint library alone replaces nothing. Other providers do not need it.
+// hang inside libfabric. No deadline ends that, and no kReceptionBlocked reports the peer.
+// Everything else works. The interposer replaces the whole process's pthread_spin_lock,
+// pthread_spin_trylock and pthread_spin_unlock; the endpoint library alone replaces nothing. Other
+// providers do not need it.
 
 #include <cstdint>
 #include <memory>

@@ -21,8 +21,8 @@
 //   kGrant    receive `number` is posted: 8 tag, 4 size
 //   kOpening  send `number` is posted or announced: 8 tag, 4 size, 4 check
 //   kData     of message `number`: 4 offset, then bytes
-//   kControl  control `number` of its kind: 1 kind, 1 status, 1 deaf, 1 zero, 4 number,
-//             4 detector, 4 peer
+//   kControl  control `number` of its kind: 1 kind, 1 status, 1 reception blocked, 1 zero,
+//             4 number, 4 detector, 4 peer
 
 #include <bit>
 #include <cstdint>

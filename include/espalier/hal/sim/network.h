@@ -38,7 +38,7 @@
 namespace espalier::sim {
 
 // How a block crosses the links of its route (see above): kCutThrough or kStoreAndForward.
-enum class Hops : std::uint8_t { kCutThrough, kStoreAndForward };
+enum class Switching : std::uint8_t { kCutThrough, kStoreAndForward };
 
 // The speeds and the rules of a network.
 struct Model {
@@ -55,7 +55,7 @@ struct Model {
   // The nodes on the path of a block from one node to another, both included: Topology::route.
   // Null: all peers are neighbours, and links without their own ports are never busy.
   std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
-  Hops hops = Hops::kCutThrough;
+  Switching switching = Switching::kCutThrough;
   std::uint32_t window = kMaxWindow;  // 1 .. kMaxFieldWindow
   std::uint64_t eager_bytes = 4096;
   // True: a send of at most eager_bytes completes once it has left, even if its receive is not
