@@ -51,7 +51,7 @@ quick() {
     build/tools/espalier verify build/quick.esp &&
     build/tools/espalier run build/quick.esp --provider tcp --bytes 65536 --op sum --type f32; } || give_up 'the run failed'
   echo '== unit tests'
-  ESPALIER_EMULATED=1 meson test -C build --print-errorlogs --quiet $names
+  ESPALIER_SMALL_SAMPLE=1 meson test -C build --print-errorlogs --quiet $names
   exec /usr/bin/python3 tests/summary.py build
 }
 
@@ -128,7 +128,7 @@ beside() {
       build-aarch64) chosen=$nodes_names ;;
       *) chosen='' ;;
     esac
-    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
       nice -n 19 meson test -C $build --print-errorlogs $chosen >build/$build.log 2>&1 &
     wait $!
   done

@@ -13,12 +13,12 @@ namespace espalier {
   return value != nullptr && std::strcmp(value, "0") != 0;
 }
 
-// Whether to test an even smaller sample, and print that (ESPALIER_EMULATED=1): the test runs in an
-// emulator, ten times slower (`emulated` in a board's cross.ini), or in ./test.sh quick.
-[[nodiscard]] inline bool emulated() {
+// Whether to test an even smaller sample, and print that (ESPALIER_SMALL_SAMPLE=1): under the
+// sanitizers, in an emulator (`emulated` in a board's cross.ini), and in ./test.sh quick.
+[[nodiscard]] inline bool small_sample() {
   static const bool said = [] {
-    if (whole() || std::getenv("ESPALIER_EMULATED") == nullptr) return false;
-    std::printf("a smaller sample, by ESPALIER_EMULATED\n");
+    if (whole() || std::getenv("ESPALIER_SMALL_SAMPLE") == nullptr) return false;
+    std::printf("a smaller sample, by ESPALIER_SMALL_SAMPLE\n");
     return true;
   }();
   return said;

@@ -189,7 +189,7 @@ class Traffic {
 
 TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
   constexpr std::uint32_t kNodes = 3;
-  const std::uint32_t kMessages = emulated() ? 200 : 1000;  // per flow; there are six flows
+  const std::uint32_t kMessages = small_sample() ? 200 : 1000;  // per flow; there are six flows
   open(ring(kNodes));
   ASSERT_LE(2 * window() * Traffic::kStride, kArena);
   std::vector<Traffic::Flow> flows;

@@ -25,7 +25,7 @@ std::vector<std::uint32_t> sampled_ranks() {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t p = 1; p <= 300; ++p) {
     const bool edge = (p & (p - 1)) == 0 || (p & (p + 1)) == 0 || ((p - 1) & (p - 2)) == 0;
-    if (emulated() && (p > 65 || (p > 12 && !edge))) continue;
+    if (small_sample() && (p > 65 || (p > 12 && !edge))) continue;
     if (whole() || p <= 24 || edge || p % 37 == 0 || p == 100 || p == 300) ranks.push_back(p);
   }
   return ranks;
@@ -227,7 +227,7 @@ TEST(Algorithms, DescriptorsAreSmall) {
       for (const std::uint32_t root : {0u, p - 1, p / 2}) {
         const Group group{.ranks = p, .root = root, .topology_digest = ~0ull, .window = 16};
         for (std::uint32_t rank = 0; rank < p; rank += p < 100 || whole() ? 1
-                                                       : emulated()       ? 997
+                                                       : small_sample()   ? 997
                                                                           : 53) {
           longest = std::max(longest, descriptor_bytes(algorithm, group, rank));
         }
@@ -247,7 +247,7 @@ TEST(Algorithms, NeighboursAgreeAtAnySize) {
     for (const std::uint32_t p : {100000u, 1u << 20, (1u << 20) + 1, 3000001u, kMaxRanks - 1}) {
       if (!supports(algorithm, p)) continue;
       const Group group{.ranks = p, .root = static_cast<std::uint32_t>(random() % p)};
-      for (int sample = 0; sample < (emulated() ? 30 : 200); ++sample) {
+      for (int sample = 0; sample < (small_sample() ? 30 : 200); ++sample) {
         const auto me = static_cast<std::uint32_t>(random() % p);
         const replay::Neighbours result = replay::neighbours(algorithm, group, me);
         ASSERT_EQ(result.error, "") << algorithm.name << " p " << p << " rank " << me;

@@ -108,7 +108,7 @@ void replay_all(const char* name, Collective collective, const Expected& expecte
   const Algorithm* algorithm = find_algorithm(collective, name);
   ASSERT_NE(algorithm, nullptr);
   std::vector<std::uint32_t> ranks{64, 100};
-  for (std::uint32_t p = 1; p <= 40; p += emulated() && p >= 8 ? 8 : 1) ranks.push_back(p);
+  for (std::uint32_t p = 1; p <= 40; p += small_sample() && p >= 8 ? 8 : 1) ranks.push_back(p);
   for (const std::uint32_t p : ranks) {
     for (const std::uint32_t run_length : {0u, 1u, 2u, 3u, 4u, 7u, algorithm->max_run_length}) {
       for (const std::uint32_t root : std::set<std::uint32_t>{0, p > 1 ? 1u : 0u, p - 1}) {

@@ -20,7 +20,7 @@
 namespace espalier {
 namespace {
 
-std::uint32_t max_ranks() { return whole() ? 199 : emulated() ? 24 : 64; }
+std::uint32_t max_ranks() { return whole() ? 199 : small_sample() ? 24 : 64; }
 
 const Algorithm& lambda_tree() { return *find_algorithm(Collective::kBroadcast, "lambda-tree"); }
 const Algorithm& combine() { return *find_algorithm(Collective::kAllreduce, "combine"); }

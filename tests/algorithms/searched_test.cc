@@ -28,8 +28,8 @@ std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
 
 std::vector<std::uint32_t> grid_ranks() {
   std::vector<std::uint32_t> ranks{64};
-  if (!emulated()) ranks.push_back(100);
-  for (std::uint32_t p = 1; p <= 40; p += emulated() && p >= 8 ? 8 : 1) ranks.push_back(p);
+  if (!small_sample()) ranks.push_back(100);
+  for (std::uint32_t p = 1; p <= 40; p += small_sample() && p >= 8 ? 8 : 1) ranks.push_back(p);
   return ranks;
 }
 
@@ -222,7 +222,7 @@ TEST(FractionalDirect, Depths) {
                                                          {5, 71}, {6, 91}, {8, 141}, {10, 190}};
   const std::map<std::uint32_t, std::uint32_t> exhaustive{{1, 14}, {2, 23}, {3, 34}, {4, 45}};
   for (const auto& [run_length, depth] : prototype) {
-    if (emulated() && run_length > 6) continue;
+    if (small_sample() && run_length > 6) continue;
     const DirectTree tree = direct_tree(simplex_family(run_length), 1024);
     std::printf("r %u: first blocks reach 1024 PUs in %u steps (prototype %u)\n", run_length,
                 tree.depth, depth);

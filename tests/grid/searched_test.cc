@@ -52,7 +52,7 @@ TEST(Grid, Searched) {
   std::uint32_t schedules = 0;
   for (const std::string& spec : specs) {
     const auto topology = parsed(spec);
-    if (emulated() && topology->ranks() > 24) continue;
+    if (small_sample() && topology->ranks() > 24) continue;
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
       // The fat trees' tests cover the schedules with programs for routers.
       if (!algorithm.applies(*topology) || algorithm.collective > Collective::kReduce) continue;

@@ -85,7 +85,7 @@ TEST(Mismatch, Count) {
   for (const Job& job : {kBroadcast, kReduce, kAllreduce, kScan, kScatter, kAllgather, kAllToAll}) {
     Job odd = job;
     ++odd.count;
-    for (std::uint32_t v = 0; v < 6; v += emulated() ? 4 : 1) {
+    for (std::uint32_t v = 0; v < 6; v += small_sample() ? 4 : 1) {
       check_mismatch(6, v, {job, job}, {odd, job});
     }
   }
@@ -195,7 +195,7 @@ TEST(Death, OfAnyNodeAtAnyTime) {
   for (const Job& job :
        {kBroadcast, kReduce, kAllreduce, kScan, kScatter, kAllgather, kAllToAll, kBarrier}) {
     for (const std::uint32_t ranks : {2u, 5u, 16u}) {
-      for (std::uint32_t victim = 0; victim < ranks; victim += emulated() ? 3 : 1) {
+      for (std::uint32_t victim = 0; victim < ranks; victim += small_sample() ? 3 : 1) {
         ++seed;
         Cluster::Options options = options_of(100);
         options.unwilling = seed % 2 == 0;

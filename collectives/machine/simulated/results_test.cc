@@ -119,7 +119,7 @@ TEST(Results, EveryOperatorAndType) {
 TEST(Results, EveryWindowAndSize) {
   const std::uint64_t counts[] = {0, 1, 2, 3, 5, 15, 16, 17, 63, 100, 333, 1001};
   unsigned seed = 1;
-  for (std::uint32_t window = 1; window <= 16; window += emulated() ? 4 : 1) {
+  for (std::uint32_t window = 1; window <= 16; window += small_sample() ? 4 : 1) {
     for (const std::uint32_t ranks : {1u, 2u, 3u, 6u, 9u}) {
       std::vector<Job> jobs;
       for (const std::uint64_t count : counts) {
@@ -155,7 +155,7 @@ TEST(Results, ThousandsBackToBackOfMixedSizes) {
     std::mt19937 random(seed);
     const std::uint32_t ranks = 3 + 2 * seed;
     std::vector<Job> jobs;
-    while (jobs.size() < (emulated() ? 400 : 2500)) {
+    while (jobs.size() < (small_sample() ? 400 : 2500)) {
       for (Job job : jobs_of_all_algorithms(operator_of(Op::kXor, Type::kU32))) {
         if (random() % 3 == 0) continue;
         constexpr std::uint64_t kCounts[] = {0, 1, 2, 7, 8, 40, 41, 300};
@@ -225,7 +225,7 @@ TEST(Results, MatricesAreMultipliedInRankOrder) {
   op.custom_id = 22;
   std::set<std::string> ran;
   for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 13u, 16u, 23u, 31u, 40u}) {
-    if (emulated() && ranks > 16) break;
+    if (small_sample() && ranks > 16) break;
     std::vector<Job> jobs;
     for (Job job : jobs_of_all_algorithms(op)) {
       for (const std::uint32_t root : {0u, ranks / 2, ranks - 1}) {

@@ -90,7 +90,7 @@ TEST(Steps, AreAsClaimedAnywhere) {
     if (table[i].where != Where::kAnywhere) continue;
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
-        if (root >= ranks || (emulated() && ranks > 11)) continue;
+        if (root >= ranks || (small_sample() && ranks > 11)) continue;
         Group group;
         group.ranks = ranks;
         group.root = root;
@@ -125,7 +125,7 @@ TEST(Steps, AreAsClaimedInThePostalModel) {
     for (const Collective collective : {Collective::kBroadcast, Collective::kAllreduce}) {
       const Algorithm* algorithm = find_algorithm(collective, name);
       if (algorithm == nullptr) continue;
-      for (std::uint32_t ranks = 2; ranks <= 40; ranks += emulated() ? 9 : 3) {
+      for (std::uint32_t ranks = 2; ranks <= 40; ranks += small_sample() ? 9 : 3) {
         for (const auto& [send, latency] : {std::pair{1u, 2u}, {1u, 5u}, {2u, 3u}, {5u, 9u}}) {
           Group group;
           group.ranks = ranks;
@@ -164,7 +164,7 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
       group.blocks = &kBlocks;
       group.blocks_count = 1;
       for (const std::uint32_t root : {0u, 1u, group.ranks - 1}) {
-        if (emulated() && root > 1) continue;
+        if (small_sample() && root > 1) continue;
         group.root = root;
         check_steps(table[i], group);
         if (HasFailure()) return;
