@@ -67,6 +67,17 @@ std::string own_error(const GatewayOptions& options) {
   return "";
 }
 
+// Checks that no option says what the board boots from.
+std::string board_error(const std::vector<GivenOption>& node_options) {
+  for (const GivenOption& option : node_options) {
+    if (option.name != "image" && option.name != "flash") continue;
+    return "--" + option.name + " has no effect on a board at a --device, which boots from its " +
+           "own flash; expected --schedule FILE (with espalier run --" + option.name +
+           " NODES=FILE: NODES without this node)";
+  }
+  return "";
+}
+
 }  // namespace
 
 const char* usage() {
@@ -77,10 +88,9 @@ const char* usage() {
          "Makes a board that runs the bare-metal node an ordinary rank: connects its framed\n"
          "serial links to libfabric, and represents it to the launcher. `espalier run --start\n"
          "'6=espalier-gateway --device SPEC ...'` starts the gateway instead of espalier-node and\n"
-         "adds the options of the last line above. The board boots from its own flash. The "
-         "gateway\n"
-         "checks that the booted image is for this node, topology and schedule. It never answers\n"
-         "keepalive probes for its board.\n"
+         "adds the options of the last line above. The board boots from its own flash: --image\n"
+         "and --flash are refused with --device. The gateway checks that the booted image is for\n"
+         "this node, topology and schedule. It never answers keepalive probes for its board.\n"
          "\n"
          "  --device SPEC    where the board is:\n"
          "      unix:LOCAL,REMOTE        Ethernet frames as datagrams, as qemu -netdev dgram "
@@ -112,6 +122,7 @@ bool parse_options(std::span<const std::string> words, GatewayOptions& options,
   for (const GivenOption& option : node_options) options.help |= option.name == "help";
   if (options.help) return true;
   error = own_error(options);
+  if (error.empty() && !options.device.empty()) error = board_error(node_options);
   if (!error.empty() || !node::read_boot_options(node_options, options.node, error)) return false;
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {
     error = std::to_string(options.node.nodes.size()) + " nodes and " +

@@ -1,5 +1,6 @@
 #include "firmware/image/key_file.h"
 
+#include <sodium/crypto_core_ed25519.h>
 #include <sodium/crypto_sign_ed25519.h>
 #include <sodium/utils.h>
 #include <sys/stat.h>
@@ -77,7 +78,12 @@ bool read_key(const std::string& path, const Kind& kind, Key& key, std::string& 
 }  // namespace
 
 bool read_public_key(const std::string& path, Key& key, std::string& error) {
-  return read_key(path, kPublic, key, error);
+  if (!read_key(path, kPublic, key, error)) return false;
+  if (crypto_core_ed25519_is_valid_point(key.data()) == 1) return true;
+  error = path +
+          " is not an Ed25519 public key: no private key belongs to it; expected the "
+          "public key of a pair, as 'espalier image keygen' writes it";
+  return false;
 }
 
 bool read_private_key(const std::string& path, Key& seed, std::string& error) {

@@ -35,10 +35,13 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   } else {  // the shell makes words of it, and then way for it
     command.insert(command.end(), {"sh", "-c", "exec " + start + " \"$@\"", "sh"});
   }
-  for (const std::string& schedule : options.schedules) {
-    command.insert(command.end(), {"--schedule", schedule});
+  if (!options.boot.empty() && (options.boots.empty() || options.boots[first])) {
+    command.insert(command.end(), options.boot.begin(), options.boot.end());
+  } else {
+    for (const std::string& schedule : options.schedules) {
+      command.insert(command.end(), {"--schedule", schedule});
+    }
   }
-  command.insert(command.end(), options.boot.begin(), options.boot.end());
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
     command.insert(command.end(),
                    {"--node", std::to_string(first + i), "--control", std::to_string(channels[i])});
