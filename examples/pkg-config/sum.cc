@@ -1,11 +1,14 @@
 // Four nodes plan a two-tree allreduce for themselves, prove it, and sum one vector each over
-// libfabric. Here they share one process and its thread; on a cluster each has its own, and a
-// launcher passes the addresses from each node to the others.
+// libfabric. Here they share one process; on a cluster each has its own, and a launcher carries the
+// addresses between them.
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -13,6 +16,7 @@
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/wire_up.h"
 #include "espalier/topology/topology.h"
 
 namespace {
@@ -57,38 +61,66 @@ std::string plan(std::vector<Node>& nodes) {
   return verdict.valid ? "" : verdict.counterexample.message;
 }
 
-// Opens an endpoint per node and connects each with all others. Returns an empty string, or the
-// error.
-std::string connect(std::vector<Node>& nodes) {
-  std::vector<std::vector<std::uint32_t>> peers(kNodes);
-  std::string error;
-  for (std::uint32_t me = 0; me < kNodes; ++me) {
-    for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
-      if (peer != me) peers[me].push_back(peer);
+// The addresses that the nodes of this process have published: its launcher.
+struct Launcher {
+  std::mutex mutex;
+  std::condition_variable published;
+  std::vector<std::vector<std::string>> addresses{kNodes};  // by node, then lane
+  std::vector<std::vector<std::uint32_t>> peers{kNodes};
+};
+
+class LocalWireUp : public espalier::ofi::WireUp {
+ public:
+  explicit LocalWireUp(Launcher& launcher) : launcher_(launcher) {}
+  bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
+               const std::vector<std::uint32_t>& peers, std::string& /*error*/) override {
+    const std::lock_guard lock(launcher_.mutex);
+    node_ = node;
+    launcher_.addresses[node] = addresses;
+    launcher_.peers[node] = peers;
+    launcher_.published.notify_all();
+    return true;
+  }
+  bool collect(std::vector<std::string>& addresses, std::string& /*error*/) override {
+    std::unique_lock lock(launcher_.mutex);
+    const std::vector<std::uint32_t>& peers = launcher_.peers[node_];
+    for (std::uint32_t lane = 0; lane < peers.size(); ++lane) {
+      const std::vector<std::string>& published = launcher_.addresses[peers[lane]];
+      launcher_.published.wait(lock, [&] { return !published.empty(); });
+      addresses.push_back(published[espalier::ofi::other_end(launcher_.peers, node_, lane)]);
     }
+    return true;
+  }
+
+ private:
+  Launcher& launcher_;
+  std::uint32_t node_ = 0;
+};
+
+// Opens an endpoint per node and connects each with all others. Returns an empty string, or the
+// first error.
+std::string connect(std::vector<Node>& nodes) {
+  Launcher launcher;
+  std::vector<std::string> errors(kNodes);
+  for (std::uint32_t me = 0; me < kNodes; ++me) {
     espalier::ofi::Config config;  // provider tcp
     config.node = me;
-    config.peers = peers[me];
-    nodes[me].endpoint = espalier::ofi::OfiEndpoint::open(config, error);
-    if (nodes[me].endpoint == nullptr) return error;
+    for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
+      if (peer != me) config.peers.push_back(peer);
+    }
+    nodes[me].endpoint = espalier::ofi::OfiEndpoint::open(config, errors[me]);
+    if (nodes[me].endpoint == nullptr) return errors[me];
   }
+  std::vector<std::thread> threads;
   for (std::uint32_t me = 0; me < kNodes; ++me) {
-    std::vector<std::string> addresses;
-    for (std::uint32_t lane = 0; lane < peers[me].size(); ++lane) {
-      const std::uint32_t far = espalier::ofi::other_end(peers, me, lane);
-      addresses.push_back(nodes[peers[me][lane]].endpoint->addresses()[far]);
-    }
-    const espalier::Status status = nodes[me].endpoint->start_connecting(addresses, error);
-    if (status != espalier::Status::kOk && status != espalier::Status::kBusy) return error;
+    threads.emplace_back([&, me] {
+      LocalWireUp wire_up(launcher);
+      (void)espalier::ofi::connect(*nodes[me].endpoint, me, wire_up, errors[me]);
+    });
   }
-  bool busy = true;
-  while (busy) {
-    busy = false;
-    for (Node& node : nodes) {
-      const espalier::Status status = node.endpoint->go_on_connecting(error);
-      if (status != espalier::Status::kOk && status != espalier::Status::kBusy) return error;
-      busy |= status == espalier::Status::kBusy;
-    }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) {
+    if (!error.empty()) return error;
   }
   return "";
 }

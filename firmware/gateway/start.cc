@@ -1,7 +1,6 @@
 // The gateway's start: boots the board and connects it to its neighbours.
 
 #include <fcntl.h>
-#include <sched.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -258,22 +257,10 @@ bool Gateway::open_fabric() {
 
 bool Gateway::connect() {
   node::ControlWireUp wire_up(options_.node.controls.front(), child_.pid());
-  std::vector<std::string> addresses;
-  if (!wire_up.publish(hello_.node, fabric_->addresses(), fabric_->lane_peers(), error_) ||
-      !wire_up.collect(addresses, error_)) {
-    return false;
-  }
-  Status status = fabric_->start_connecting(addresses, error_);
-  while (status == Status::kOk) {
-    status = fabric_->go_on_connecting(error_);
-    if (status == Status::kOk) break;
-    if (status == Status::kBusy) status = Status::kOk;
-    sched_yield();
-  }
-  if (status == Status::kOk) status = bridge_->prepare();
+  if (ofi::connect(*fabric_, hello_.node, wire_up, error_) != Status::kOk) return false;
+  const Status status = bridge_->prepare();
   if (status == Status::kOk) return true;
-  error_ = "cannot connect to the neighbours: " +
-           (error_.empty() ? std::string(status_name(status)) : error_);
+  error_ = std::string("cannot connect to the neighbours: ") + status_name(status);
   return false;
 }
 

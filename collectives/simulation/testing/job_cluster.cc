@@ -32,6 +32,7 @@ JobCluster::JobCluster(std::uint32_t ranks, const sim::Cluster::Links& links,
     };
   }
   cluster_ = std::make_unique<sim::Cluster>(links, base);
+  for (std::uint32_t v = 0; v < nodes(); ++v) nodes_[v].machine = &cluster_->machine(v);
 }
 
 Group JobCluster::group_of(const Job& job, const BlockRule& blocks) const {
@@ -134,7 +135,7 @@ bool JobCluster::all_right() const {
 bool JobCluster::step(std::uint32_t node) {
   Node& state = nodes_[node];
   if (!state.running && state.status == Status::kOk && state.done < state.jobs.size()) start(node);
-  const Status status = machine(node).poll();
+  const Status status = state.machine->poll();
   if (state.running && status != Status::kBusy) {
     state.running = false;
     state.status = status;
@@ -148,7 +149,7 @@ bool JobCluster::step(std::uint32_t node) {
     state.status = status;  // learned while idle
     if (status != Status::kOk) state.ended_ns = network().now_ns();
   }
-  return machine(node).next_deadline() <= network().now_ns();
+  return state.machine->next_deadline() <= network().now_ns();
 }
 
 void JobCluster::drive(std::uint64_t until_ns, const Paused& paused) {
@@ -165,10 +166,10 @@ void JobCluster::drive(std::uint64_t until_ns, const Paused& paused) {
       }
       more = step(v) || more;
       // A machine is busy from the time it learns of a failure until it ends.
-      const bool waits = state.running || machine(v).cause().status != state.status ||
+      const bool waits = state.running || state.machine->cause().status != state.status ||
                          (state.done < state.jobs.size() && state.status == Status::kOk);
       over = over && !waits;
-      next = std::min(next, machine(v).next_deadline());
+      next = std::min(next, state.machine->next_deadline());
     }
     if (over) return;
     if (more) continue;

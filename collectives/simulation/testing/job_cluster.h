@@ -37,7 +37,7 @@ class JobCluster {
 
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size()); }
-  [[nodiscard]] Machine& machine(std::uint32_t node) { return cluster_->machine(node); }
+  [[nodiscard]] Machine& machine(std::uint32_t node) { return *nodes_[node].machine; }
   [[nodiscard]] sim::Network& network() { return cluster_->network(); }
 
   // Sets the node's jobs, which start one after the other without a pause.
@@ -64,6 +64,7 @@ class JobCluster {
 
  private:
   struct Node {
+    Machine* machine = nullptr;
     std::vector<Job> jobs;
     std::size_t done = 0;
     Status status = Status::kOk;
