@@ -28,7 +28,7 @@ void EventLog::let_in(const Event& event, std::uint64_t now) {
 // Messages of one link and direction are posted in order and complete in order. So the message is
 // the first unposted one of its link and direction, or was dropped if there is none. Only records
 // of steps in flight are searched, so they are few.
-void EventLog::posted(std::uint8_t port, ActionKind kind, std::uint64_t now) {
+void EventLog::posted(std::uint8_t port, ActionKind::Value kind, std::uint64_t now) {
   for (std::uint32_t i = retired_; i < count_; ++i) {
     Event& event = events_[i];
     if (event.begun || event.port != port || event.kind != kind) continue;
@@ -38,7 +38,7 @@ void EventLog::posted(std::uint8_t port, ActionKind kind, std::uint64_t now) {
   }
 }
 
-void EventLog::completed(std::uint8_t port, ActionKind kind, std::uint64_t now) {
+void EventLog::completed(std::uint8_t port, ActionKind::Value kind, std::uint64_t now) {
   for (std::uint32_t i = retired_; i < count_; ++i) {
     Event& event = events_[i];
     if (event.done || event.port != port || event.kind != kind) continue;

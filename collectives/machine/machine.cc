@@ -98,8 +98,8 @@ void Machine::complete(const Completion& completion, bool sent) {
     return fail(Status::kCorrupt, link);
   }
   if (log_ != nullptr) {
-    log_->completed(static_cast<std::uint8_t>(link),
-                    sent ? ActionKind::kSend : ActionKind::kReceive, log_now());
+    const ActionKind::Value kinds[] = {ActionKind::kReceive, ActionKind::kSend};
+    log_->completed(static_cast<std::uint8_t>(link), kinds[sent], log_now());
   }
   ++ring.first;
   has_moved_ = true;

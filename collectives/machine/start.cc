@@ -105,7 +105,7 @@ Status Machine::check_operator(const Program& program, const BufferUses& uses, c
 }
 
 // Finds the part of the message in a buffer that the program names.
-Status Machine::find_part(const Program& program, const Layout& layout, Buffer buffer,
+Status Machine::find_part(const Program& program, const Layout& layout, Buffer::Value buffer,
                           const void* bytes, BufferPart& part) {
   const Span span = buffer_span(program, layout, buffer);
   if (span.bytes == 0) return layout.count > 0 ? Status::kMalformed : Status::kOk;

@@ -61,7 +61,7 @@ void Machine::issue_step() {
   const std::uint64_t now = log_now();
   for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
-    const ActionKind kind = instance_scheduler_.action(row).kind;
+    const ActionKind::Value kind = instance_scheduler_.action(row).kind;
     if (kind == ActionKind::kCombine || kind == ActionKind::kCopy) {
       if (log_ != nullptr) log_op(row, now);
       new_step.ops |= bit(row);
@@ -100,7 +100,7 @@ bool Machine::has_room() {
   std::uint32_t messages_in_step[2] = {};
   for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
-    const ActionKind kind = instance_scheduler_.action(row).kind;
+    const ActionKind::Value kind = instance_scheduler_.action(row).kind;
     if (kind == ActionKind::kCombine || kind == ActionKind::kCopy) continue;
     const bool send = kind == ActionKind::kSend;
     // More than kMaxInStep end the collective when the step is issued.

@@ -52,7 +52,7 @@ std::int64_t phase_steps(const Program& program, std::int64_t blocks) {
   return steps;
 }
 
-Extent buffer_extent(const Program& program, Buffer buffer) {
+Extent buffer_extent(const Program& program, Buffer::Value buffer) {
   if (is_router(program)) return Extent::kNothing;
   const bool input = buffer == Buffer::kInput;
   if (!input && buffer != Buffer::kOutput) return Extent::kNothing;
@@ -150,7 +150,7 @@ std::uint64_t slot_bytes(const Layout& layout) {
   return layout.block_elements * layout.element_bytes;
 }
 
-Span buffer_span(const Program& program, const Layout& layout, Buffer buffer) {
+Span buffer_span(const Program& program, const Layout& layout, Buffer::Value buffer) {
   Span span;
   switch (buffer_extent(program, buffer)) {
     case Extent::kNothing: return span;
@@ -164,7 +164,7 @@ Span buffer_span(const Program& program, const Layout& layout, Buffer buffer) {
   return span;
 }
 
-std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer buffer) {
+std::uint64_t buffer_bytes(const Program& program, const Layout& layout, Buffer::Value buffer) {
   return buffer_span(program, layout, buffer).bytes;
 }
 

@@ -82,8 +82,8 @@ class EventLog {
   void let_in(const Event& event, std::uint64_t now);
   // posted() marks the first unposted message of the endpoint's link `port` and this kind,
   // completed() the first incomplete one. No effect if there is none: its record was dropped.
-  void posted(std::uint8_t port, ActionKind kind, std::uint64_t now);
-  void completed(std::uint8_t port, ActionKind kind, std::uint64_t now);
+  void posted(std::uint8_t port, ActionKind::Value kind, std::uint64_t now);
+  void completed(std::uint8_t port, ActionKind::Value kind, std::uint64_t now);
   // Marks a combine or copy of this step and action as run, from `began` to `now`. No effect if its
   // record was dropped.
   void ran(std::int64_t step, std::uint8_t action, std::uint64_t began, std::uint64_t now);

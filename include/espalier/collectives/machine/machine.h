@@ -169,8 +169,8 @@ class Machine {
   [[nodiscard]] static BufferUses uses_of(const Program& program);
   [[nodiscard]] static Status check_operator(const Program& program, const BufferUses& uses,
                                              const Operator& op);
-  [[nodiscard]] static Status find_part(const Program& program, const Layout& layout, Buffer buffer,
-                                        const void* bytes, BufferPart& part);
+  [[nodiscard]] static Status find_part(const Program& program, const Layout& layout,
+                                        Buffer::Value buffer, const void* bytes, BufferPart& part);
   [[nodiscard]] static Status check_scratch(std::uint64_t needed, const Buffers& buffers);
   [[nodiscard]] static Status find_regions(const BufferPart& input, const BufferPart& output,
                                            const BufferPart& scratch, Region* regions,

@@ -12,6 +12,8 @@ namespace espalier {
 template <typename Generated>
 class Enumeration {
  public:
+  // As a parameter of node code, which takes it in a register.
+  using Value = Generated;
   // The generated value; by default the one of number 0, which no valid program has.
   constexpr Enumeration(Generated value = Generated{}) : value_(value) {}
   // The value of a number; none is refused here.

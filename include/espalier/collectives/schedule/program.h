@@ -137,7 +137,7 @@ enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
 // | barrier        | nothing               | nothing                 |
 // Routers have neither. A buffer that only the root uses may be null elsewhere; a buffer that only
 // the others use may be null at the root.
-[[nodiscard]] Extent buffer_extent(const Program& program, Buffer buffer);
+[[nodiscard]] Extent buffer_extent(const Program& program, Buffer::Value buffer);
 
 // How one message is cut. Lengths are in elements. A segment or block past the end of the message
 // is empty.
@@ -176,10 +176,10 @@ struct Span {
 
 // Returns the byte range of the whole message that the caller's buffer on program.node holds; empty
 // if the node has no such buffer.
-[[nodiscard]] Span buffer_span(const Program& program, const Layout& layout, Buffer buffer);
+[[nodiscard]] Span buffer_span(const Program& program, const Layout& layout, Buffer::Value buffer);
 // Returns the size of that buffer in bytes.
 [[nodiscard]] std::uint64_t buffer_bytes(const Program& program, const Layout& layout,
-                                         Buffer buffer);
+                                         Buffer::Value buffer);
 
 // The loader's own checks. Uses no memory. kBadVersion: another format version. kUnknownFeature: an
 // unknown required feature. kMalformed unless all of these hold:
