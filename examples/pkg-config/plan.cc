@@ -24,7 +24,7 @@ using espalier::topology::Topology;
 // it. Returns an empty string, or the error.
 std::string two_tree(const Topology& mesh, const Group& group, Programs& programs) {
   const espalier::Algorithm* algorithm =
-      espalier::find_algorithm(Collective::kBroadcast, "two-tree");
+      espalier::find_algorithm(espalier::Collective::kBroadcast, "two-tree");
   programs.resize(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
     const Status status = algorithm->generate(group, rank, programs[rank]);
@@ -42,7 +42,7 @@ std::string two_tree(const Topology& mesh, const Group& group, Programs& program
 }
 
 std::string searched(const Topology& mesh, const Group& group, Programs& programs) {
-  return espalier::searched::find_searched(Collective::kBroadcast, "double-fibonacci")
+  return espalier::searched::find_searched(espalier::Collective::kBroadcast, "double-fibonacci")
       ->search(mesh, group, programs);
 }
 

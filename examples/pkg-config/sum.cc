@@ -49,7 +49,7 @@ std::string plan(std::vector<Node>& nodes) {
   group.ranks = kNodes;
   group.topology_digest = topology->digest();
   const espalier::Algorithm* two_tree =
-      espalier::find_algorithm(Collective::kAllreduce, "two-tree");
+      espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     const espalier::Status status = two_tree->generate(group, me, nodes[me].program);
     if (status != espalier::Status::kOk) return espalier::status_name(status);

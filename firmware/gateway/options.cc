@@ -72,8 +72,8 @@ std::string board_error(const std::vector<GivenOption>& node_options) {
   for (const GivenOption& option : node_options) {
     if (option.name != "image" && option.name != "flash") continue;
     return "--" + option.name + " has no effect on a board at a --device, which boots from its " +
-           "own flash; expected --schedule FILE (with espalier run --" + option.name +
-           " NODES=FILE: NODES without this node)";
+           "own flash; expected no --" + option.name + " (of espalier run: NODES=FILE, and NODES " +
+           "without this node)";
   }
   return "";
 }
@@ -123,7 +123,10 @@ bool parse_options(std::span<const std::string> words, GatewayOptions& options,
   if (options.help) return true;
   error = own_error(options);
   if (error.empty() && !options.device.empty()) error = board_error(node_options);
-  if (!error.empty() || !node::read_boot_options(node_options, options.node, error)) return false;
+  if (!error.empty() ||
+      !node::read_boot_options(node_options, node::BootSource::kOptional, options.node, error)) {
+    return false;
+  }
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {
     error = std::to_string(options.node.nodes.size()) + " nodes and " +
             std::to_string(options.node.controls.size()) +

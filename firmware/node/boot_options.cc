@@ -109,11 +109,8 @@ bool has_image(const BootOptions& options) {
   return !options.image.empty() || !options.flash.empty();
 }
 
-// Checks what a node boots from and, for an image, whose images it accepts.
+// Checks that a node has at most one boot source and, for an image, whose images it accepts.
 std::string source_error(const BootOptions& options, const std::string& for_images) {
-  if (options.schedules.empty() && !has_image(options)) {
-    return "no schedule; expected --schedule FILE, --image FILE or --flash FILE";
-  }
   if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
     return "more than one boot source: give exactly one of --schedule, --image and --flash";
   }
@@ -201,8 +198,8 @@ std::span<const OptionSpec> boot_option_specs() {
   return specs;
 }
 
-bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& options,
-                       std::string& error) {
+bool read_boot_options(const std::vector<GivenOption>& given, BootSource source,
+                       BootOptions& options, std::string& error) {
   std::string for_images;  // an option that applies only to images
   for (const GivenOption& each : given) {
     for (const BootOption& option : kBootOptions) {
@@ -216,6 +213,10 @@ bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& optio
   if (options.help) return true;
   const bool boots = !options.schedules.empty() || has_image(options);
   if (options.check_only && !boots && options.nodes.empty()) return true;
+  if (!boots && source == BootSource::kRequired) {
+    error = "no schedule; expected --schedule FILE, --image FILE or --flash FILE";
+    return false;
+  }
   error = source_error(options, for_images);
   if (error.empty() && options.schedules.size() > kMaxPrograms) {
     error = std::to_string(options.schedules.size()) + " schedules; expected at most " +
@@ -232,7 +233,7 @@ bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& optio
 bool parse_options(std::span<const std::string> words, BootOptions& options, std::string& error) {
   std::vector<GivenOption> given;
   return split_options("espalier-node", words, boot_option_specs(), given, error) &&
-         read_boot_options(given, options, error);
+         read_boot_options(given, BootSource::kRequired, options, error);
 }
 
 }  // namespace espalier::node

@@ -45,10 +45,12 @@ struct BootOptions {
 
 // The options that read_boot_options() accepts.
 [[nodiscard]] std::span<const OptionSpec> boot_option_specs();
+// Whether the options must say what the node boots: a gateway's node may know it by itself.
+enum class BootSource { kRequired, kOptional };
 // Reads options that split_options() found with those specs. False and one line in `error`: a bad
 // value, or options that do not fit together. `options` must then not be used.
-[[nodiscard]] bool read_boot_options(const std::vector<GivenOption>& given, BootOptions& options,
-                                     std::string& error);
+[[nodiscard]] bool read_boot_options(const std::vector<GivenOption>& given, BootSource source,
+                                     BootOptions& options, std::string& error);
 // Splits and reads the words of a command line. Errors: those of both.
 [[nodiscard]] bool parse_options(std::span<const std::string> words, BootOptions& options,
                                  std::string& error);

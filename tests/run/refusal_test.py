@@ -71,7 +71,7 @@ class Refusals(unittest.TestCase):
         for option in ("--flash", "--image"):
             refused([*what, option, "1,4=f", "--unsigned"], f"{option} '1,4=f'", "0 to 3")
             refused([*what, option, "1=", "--unsigned"], f"{option} '1='", "NODES=FILE")
-            refused([*what, option, "1=f", "--unsigned", "--nodes-per-process", 2], f"{option} '1=f'", "--nodes-per-process")
+            refused([*what, option, "1=f", "--start", "0,3=true", "--unsigned"], f"{option} '1=f'", "node 2 boots nothing")
         refused([*what, "--nodes-per-process", 0], "--nodes-per-process")
         refused([*what, "--nodes-per-process", 257], "--nodes-per-process")
         refused(["--topology", "fattree:k=2,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--kill", "7@1"],

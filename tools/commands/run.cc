@@ -217,8 +217,7 @@ void run_collective(RunOptions options) {
 
   launch::NodeProcesses cluster;
   std::vector<std::vector<std::uint8_t>> files;
-  const bool all_boot = !options.launch.boot.empty() && options.launch.boots.empty();
-  if (!all_boot) files.push_back(schedule.bytes);
+  if (options.launch.boot.empty()) files.push_back(schedule.bytes);
   start_cluster(options.launch, files, cluster);
   if (modelled) result.endpoints = run_command::list_endpoints(schedule, cluster);
   run_command::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster,
@@ -305,7 +304,7 @@ void add_launch_options(Command command, RunOptions& options) {
   Option image =
       command.text("--image", options.image,
                    "[NODES=]FILE: image that each node boots, or only these nodes (4,5 or 4-7), "
-                   "while the others load the schedule; %r is the node's number");
+                   "while --start says what the others boot; %r is the node's number");
   command
       .text("--flash", options.flash,
             "[NODES=]FILE: flash file whose slots each node boots; NODES and %r as above")

@@ -35,12 +35,11 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   } else {  // the shell makes words of it, and then way for it
     command.insert(command.end(), {"sh", "-c", "exec " + start + " \"$@\"", "sh"});
   }
-  if (!options.boot.empty() && (options.boots.empty() || options.boots[first])) {
+  for (const std::string& schedule : options.schedules) {
+    command.insert(command.end(), {"--schedule", schedule});
+  }
+  if (options.boots.empty() || options.boots[first]) {
     command.insert(command.end(), options.boot.begin(), options.boot.end());
-  } else {
-    for (const std::string& schedule : options.schedules) {
-      command.insert(command.end(), {"--schedule", schedule});
-    }
   }
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
     command.insert(command.end(),

@@ -63,7 +63,7 @@ struct BootFile {
 };
 [[nodiscard]] BootFile boot_file(const std::string& value);
 // Returns by node whether it boots --image or --flash (LaunchOptions.boots); empty: all do, or the
-// options are not given. Throws Failure (bad input).
+// options are not given. launch.commands must be set. Throws Failure (bad input).
 [[nodiscard]] std::vector<bool> boot_nodes(const RunOptions& options);
 
 // Lists the endpoints that the nodes of a modelled run have opened, by node, link and lane.

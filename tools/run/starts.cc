@@ -82,13 +82,13 @@ std::vector<bool> boot_nodes(const RunOptions& options) {
   const auto listed = parse_nodes(boot.nodes, options.launch.nodes);
   if (!listed) tools::bad_input(whole + expected_nodes(options.launch.nodes));
   if (boot.file.empty()) tools::bad_input(whole + "expected NODES=FILE");
-  if (options.launch.nodes_per_process > 1) {
-    tools::bad_input(whole +
-                     "all nodes of a process boot alike; expected no --nodes-per-process, or a "
-                     "FILE without NODES");
-  }
   std::vector<bool> boots(options.launch.nodes, false);
   for (const std::uint32_t node : *listed) boots[node] = true;
+  for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
+    if (boots[node] || !options.launch.commands[node].empty()) continue;
+    tools::bad_input(whole + "node " + std::to_string(node) +
+                     " boots nothing; expected it in NODES, or a --start that says what it boots");
+  }
   return boots;
 }
 
