@@ -5,6 +5,7 @@
 namespace espalier {
 
 std::uint32_t divide(std::uint64_t& n, std::uint32_t d) {
+  ESPALIER_ASSERT(d > 0);
   if (n <= UINT32_MAX) {
     const auto small = static_cast<std::uint32_t>(n);
     n = small / d;

@@ -4,13 +4,13 @@
 
 namespace espalier {
 
-bool split_options(std::string_view program, std::span<const std::string> words,
-                   std::span<const OptionSpec> specs, std::vector<GivenOption>& given,
-                   std::string& error) {
+Result<std::vector<GivenOption>> split_options(std::string_view program,
+                                               std::span<const std::string> words,
+                                               std::span<const OptionSpec> specs) {
   const auto fail = [&](const std::string& what) {
-    error = what + "; see " + std::string(program) + " --help";
-    return false;
+    return espalier::fail(what + "; see " + std::string(program) + " --help");
   };
+  std::vector<GivenOption> given;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!word.starts_with("--")) return fail("unexpected argument '" + word + "'");
@@ -30,7 +30,7 @@ bool split_options(std::string_view program, std::span<const std::string> words,
       option.value = words[++i];
     }
   }
-  return true;
+  return given;
 }
 
 std::vector<std::string> words_of(int argc, char** argv) { return {argv + 1, argv + argc}; }

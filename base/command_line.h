@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "espalier/base/result.h"
+
 namespace espalier {
 
 struct OptionSpec {
@@ -22,13 +24,13 @@ struct GivenOption {
   std::string value;  // may be empty: --name ''
 };
 
-// Splits `words`, which begin after the program's name, into `given`, in their order. An option is
+// Splits `words`, which begin after the program's name, into options, in their order. An option is
 // --NAME VALUE or --NAME=VALUE, or --NAME alone if it takes no value.
-// False and one line in `error`, which names `program`: an unknown option, a missing or surplus
-// value, or a word that belongs to no option.
-[[nodiscard]] bool split_options(std::string_view program, std::span<const std::string> words,
-                                 std::span<const OptionSpec> specs, std::vector<GivenOption>& given,
-                                 std::string& error);
+// Errors, which name `program`: an unknown option, a missing or surplus value, or a word that
+// belongs to no option.
+[[nodiscard]] Result<std::vector<GivenOption>> split_options(std::string_view program,
+                                                             std::span<const std::string> words,
+                                                             std::span<const OptionSpec> specs);
 
 // The words of main()'s arguments, without the program's name.
 [[nodiscard]] std::vector<std::string> words_of(int argc, char** argv);

@@ -8,11 +8,9 @@ namespace {
 constexpr OptionSpec kSpecs[] = {{"device"}, {"check", false}};
 
 std::string split(const std::vector<std::string>& words, std::vector<GivenOption>& given) {
-  given.clear();
-  std::string error;
-  const bool good = split_options("program", words, kSpecs, given, error);
-  EXPECT_EQ(good, error.empty());
-  return error;
+  const auto split = split_options("program", words, kSpecs);
+  given = split.value_or(std::vector<GivenOption>{});
+  return split ? "" : split.error().message;
 }
 
 TEST(CommandLine, SplitsIntoOptions) {

@@ -40,7 +40,7 @@ class Complete final : public Topology {
   }
 
   // Positions on a circle, rank 0 at the top, clockwise; neighbours are one unit apart.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     if (ranks_ == 1) return {0, 0};
     const double radius = 0.5 / std::sin(std::numbers::pi / ranks_);
     const double angle = 2 * std::numbers::pi * node / ranks_;
@@ -57,12 +57,12 @@ class Complete final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_complete(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_complete(std::string_view text) {
   SpecReader reader("complete:", text, "complete:N with N at least 1, e.g. complete:16");
   const std::uint32_t ranks = reader.number("the number of ranks");
   reader.end();
   reader.limit_nodes(ranks);
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<Complete>(ranks);
 }
 

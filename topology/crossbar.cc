@@ -71,17 +71,17 @@ class Crossbar final : public Topology {
   }
 
   // Modules are in a row, each a square of ranks below its port; the switch is above the middle.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     const double side = std::ceil(std::sqrt(size_));
     const double width = side + 1;
     const double middle = (side - 1) / 2;
     if (node == hub()) return {(modules_ - 1) * width / 2 + middle, 0};
     const double left = (port(node) - ranks()) * width;
     if (node >= ranks()) return {left + middle, 1.5};
-    const std::uint32_t at = node % size_;
+    const std::uint32_t index = node % size_;
     const auto columns = static_cast<std::uint32_t>(side);
-    const std::uint32_t row = at / columns;
-    return {left + at % columns, 3.0 + row};
+    const std::uint32_t row = index / columns;
+    return {left + index % columns, 3.0 + row};
   }
 
   [[nodiscard]] Shape shape() const override {
@@ -112,7 +112,7 @@ class Crossbar final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_crossbar(std::string_view text) {
   SpecReader reader("crossbar:", text, kCrossbarForm);
   const std::uint32_t modules = reader.number("the number of modules");
   reader.literal("x");
@@ -126,7 +126,7 @@ std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& err
   }
   reader.end();
   reader.limit_nodes(std::uint64_t{modules} * size + modules + 1);
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<Crossbar>(modules, size, in, out);
 }
 

@@ -12,12 +12,11 @@
 namespace espalier::topology {
 
 // Parses the text after "crossbar:". AxB: two channels into and two out of each module, enough for
-// both embeddings of [Sanders03]; AxB,in=I,out=O: I channels in and O out. On error returns null
-// and sets `error` to one line.
+// both embeddings of [Sanders03]; AxB,in=I,out=O: I channels in and O out.
 //
 // Routers only forward. They are one port per module, whose links to the switch are the module's
 // channels, and the switch, which connects any outgoing channel with any incoming one. Rank m*B + i
 // is in module m.
-[[nodiscard]] std::unique_ptr<Topology> parse_crossbar(std::string_view text, std::string& error);
+[[nodiscard]] Result<std::unique_ptr<Topology>> parse_crossbar(std::string_view text);
 
 }  // namespace espalier::topology

@@ -1,12 +1,10 @@
 #include "topology/custom.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <numbers>
 
+#include "base/read_file.h"
 #include "topology/custom_content.h"
 #include "topology/custom_routes.h"
 #include "topology/text_file.h"
@@ -19,12 +17,14 @@ constexpr std::size_t kMaxQuoted = 40;  // characters of a specification in a me
 
 class Custom final : public Topology {
  public:
-  // The topology may be used only after this returned no error.
-  [[nodiscard]] ParseError read(std::string_view text) {
-    ParseError parse_error = read_custom(text, content_);
-    if (parse_error.what.empty()) parse_error = routes_.build(content_);
-    if (parse_error.what.empty()) spec_ = std::string(kPrefix) + canonical_text(content_);
-    return parse_error;
+  // The topology may be used only after this succeeded.
+  [[nodiscard]] Result<void, ParseError> read(std::string_view text) {
+    auto content = read_custom(text);
+    if (!content) return fail(content.error());
+    content_ = *std::move(content);
+    if (auto routed = routes_.build(content_); !routed) return routed;
+    spec_ = std::string(kPrefix) + canonical_text(content_);
+    return {};
   }
 
   [[nodiscard]] std::string spec() const override { return spec_; }
@@ -45,7 +45,7 @@ class Custom final : public Topology {
 
   // Nodes without positions are on a circle, node 0 at the top, clockwise, neighbours one unit
   // apart.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     if (content_.nodes[node].placed) return content_.nodes[node].at;
     if (nodes() == 1) return {0, 0};
     const double radius = 0.5 / std::sin(std::numbers::pi / nodes());
@@ -66,39 +66,28 @@ class Custom final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_custom(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_custom(std::string_view text) {
   auto topology = std::make_unique<Custom>();
-  const ParseError parse_error = topology->read(text);
-  if (parse_error.what.empty()) return topology;
+  const auto read = topology->read(text);
+  if (read) return topology;
   const bool whole = text.size() <= kMaxQuoted;
-  error = "topology '" + std::string(kPrefix) + std::string(text.substr(0, kMaxQuoted)) +
-          (whole ? "" : "...") + "', at character " +
-          std::to_string(kPrefix.size() + static_cast<std::size_t>(parse_error.source.column) + 1) +
-          ": " + parse_error.what;
-  return nullptr;
+  return fail(
+      "topology '" + std::string(kPrefix) + std::string(text.substr(0, kMaxQuoted)) +
+      (whole ? "" : "...") + "', at character " +
+      std::to_string(kPrefix.size() + static_cast<std::size_t>(read.error().source.column) + 1) +
+      ": " + read.error().what);
 }
 
-std::unique_ptr<Topology> read_topology_file(const std::string& path, std::string& error) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  std::string text(kMaxTextBytes + 1, '\0');
-  const std::size_t size =
-      file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
-  if (file == nullptr || std::ferror(file.get()) != 0) {
-    error = "cannot read '" + path + "': " + std::strerror(errno) +
-            "; expected file:PATH of a topology file as docs/topologies.md describes it";
-    return nullptr;
+Result<std::unique_ptr<Topology>> read_topology_file(const std::string& path) {
+  const Result<std::string> text = read_file(path, kMaxTextBytes);
+  if (!text) {
+    return fail(text.error().message +
+                "; expected file:PATH of a topology file as docs/topologies.md describes it");
   }
-  text.resize(size);
   auto topology = std::make_unique<Custom>();
-  const ParseError parse_error = size > kMaxTextBytes
-                                     ? ParseError{{},
-                                                  "the file is too large; expected at most " +
-                                                      std::to_string(kMaxTextBytes) + " bytes"}
-                                     : topology->read(text);
-  if (parse_error.what.empty()) return topology;
-  error = path + ":" + std::to_string(parse_error.source.line + 1) + ": " + parse_error.what;
-  return nullptr;
+  const auto read = topology->read(*text);
+  if (read) return topology;
+  return fail(path + ":" + std::to_string(read.error().source.line + 1) + ": " + read.error().what);
 }
 
 }  // namespace espalier::topology

@@ -9,13 +9,10 @@
 
 namespace espalier::topology {
 
-// Parses the text after "custom:", a topology file's text in one line. On error returns null and
-// sets `error` to one line.
-[[nodiscard]] std::unique_ptr<Topology> parse_custom(std::string_view text, std::string& error);
+// Parses the text after "custom:", a topology file's text in one line.
+[[nodiscard]] Result<std::unique_ptr<Topology>> parse_custom(std::string_view text);
 
-// Reads the topology file at `path`. On error returns null and sets `error` to one line,
-// "PATH:LINE: ...".
-[[nodiscard]] std::unique_ptr<Topology> read_topology_file(const std::string& path,
-                                                           std::string& error);
+// Reads the topology file at `path`. An error in its text is "PATH:LINE: ...".
+[[nodiscard]] Result<std::unique_ptr<Topology>> read_topology_file(const std::string& path);
 
 }  // namespace espalier::topology

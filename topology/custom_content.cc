@@ -35,7 +35,7 @@ std::string list(const std::vector<std::uint32_t>& numbers) {
 
 void put_nodes(const CustomContent& content, std::string& out) {
   for (std::uint32_t number = 0; number < content.nodes.size(); ++number) {
-    const CustomContent::Node& node = content.nodes[number];
+    const CustomContent::NodeEntry& node = content.nodes[number];
     if (node.name.empty() && !node.placed) continue;
     out += " node{";
     put(out, "node", number);

@@ -19,17 +19,17 @@ struct SourcePosition {
   int line = 0, column = 0;
 };
 
-// A parse error: the error, the correct form, and the position. Empty: no error.
+// A parse error: the error, the correct form, and the position.
 struct ParseError {
   SourcePosition source;
   std::string what;
 };
 
 struct CustomContent {
-  struct Node {
+  struct NodeEntry {
     std::string name;  // may be empty
     bool placed = false;
-    Topology::Point at;
+    Topology::Position at;
   };
   struct NextHop {
     std::uint32_t at = 0, to = 0, next = 0;
@@ -43,10 +43,10 @@ struct CustomContent {
   std::string name;
   std::uint32_t ranks = 0;
   bool xy = false;
-  std::vector<Node> nodes;    // one per node; either all have a position or none
-  std::vector<Link> links;    // sorted by from, then to; no duplicates
-  std::vector<NextHop> hops;  // sorted by (at, next, to); each (at, to) at most once
-  std::vector<Route> routes;  // sorted by first, then last node; each pair at most once
+  std::vector<NodeEntry> nodes;  // one per node; either all have a position or none
+  std::vector<Link> links;       // sorted by from, then to; no duplicates
+  std::vector<NextHop> hops;     // sorted by (at, next, to); each (at, to) at most once
+  std::vector<Route> routes;     // sorted by first, then last node; each pair at most once
   SourcePosition ranks_source, routing_source;
 
   // Lanes of the link from -> to; 0 if there is none.
@@ -59,7 +59,7 @@ struct CustomContent {
 
 // Parses text format (proto/topology.proto). Checks nodes and links, and that routes are lists of
 // links. CustomRoutes checks whether the routes reach their destinations.
-[[nodiscard]] ParseError read_custom(std::string_view text, CustomContent& content);
+[[nodiscard]] Result<CustomContent, ParseError> read_custom(std::string_view text);
 
 // Returns one line of text format that parses as the same content. All files with this content give
 // the same line: comments, order and explicit defaults have no effect.

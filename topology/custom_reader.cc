@@ -25,8 +25,7 @@ constexpr double kFarthest = 1e6;
 // Keeps the first error; values read after it are meaningless.
 class TopologyReader {
  public:
-  explicit TopologyReader(CustomContent& content) : content_(content) {}
-  [[nodiscard]] ParseError read(std::string_view text);
+  [[nodiscard]] Result<CustomContent, ParseError> read(std::string_view text);
 
  private:
   void head();
@@ -38,9 +37,9 @@ class TopologyReader {
   void route(const TopologyFile::Route& entry, SourcePosition source);
   void sort();
 
-  [[nodiscard]] bool ok() const { return parse_error_.what.empty(); }
+  [[nodiscard]] bool ok() const { return !parse_error_.has_value(); }
   void fail(SourcePosition source, const std::string& what) {
-    if (ok()) parse_error_ = {source, what};
+    if (ok()) parse_error_ = ParseError{source, what};
   }
   // Reads a required node number, which must be a node of the topology. `what`: "link: 'from'".
   std::uint32_t number(bool given, std::uint32_t node, const std::string& what,
@@ -48,8 +47,8 @@ class TopologyReader {
   [[nodiscard]] std::string numbers() const;
   [[nodiscard]] SourcePosition source_of(const char* field, int index = -1) const;
 
-  CustomContent& content_;
-  ParseError parse_error_;
+  CustomContent content_;
+  std::optional<ParseError> parse_error_;  // the first
   TopologyFile file_;
   Tree tree_;
   std::set<std::uint32_t> described_;
@@ -81,8 +80,7 @@ std::uint32_t TopologyReader::number(bool given, std::uint32_t node, const std::
   if (!given) {
     fail(source, what + " is missing; " + numbers());
   } else if (node >= content_.nodes.size()) {
-    fail(source,
-         what + " is " + std::to_string(node) + ", and there is no such node; " + numbers());
+    fail(source, what + " is " + std::to_string(node) + ", which is not a node; " + numbers());
   }
   return ok() ? node : 0;
 }
@@ -143,7 +141,7 @@ void TopologyReader::node(const TopologyFile::Node& entry, SourcePosition source
 
 void TopologyReader::positions() {
   const auto& nodes = content_.nodes;
-  const auto placed = [](const CustomContent::Node& node) { return node.placed; };
+  const auto placed = [](const CustomContent::NodeEntry& node) { return node.placed; };
   const auto without = std::find_if_not(nodes.begin(), nodes.end(), placed);
   const bool all = without == nodes.end();
   const std::string who = all ? "" : std::to_string(without - nodes.begin());
@@ -257,38 +255,35 @@ void TopologyReader::sort() {
   });
 }
 
-ParseError TopologyReader::read(std::string_view text) {
+Result<CustomContent, ParseError> TopologyReader::read(std::string_view text) {
   FirstError errors("; expected text as docs/topologies.md describes it");
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&tree_);
   if (!parser.ParseFromString(std::string(text), &file_)) {
     errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
-    return errors.error;
+    return espalier::fail(*errors.error);
   }
   head();
-  for (int at = 0; ok() && at < file_.node_size(); ++at)
-    node(file_.node(at), source_of("node", at));
+  for (int i = 0; ok() && i < file_.node_size(); ++i) node(file_.node(i), source_of("node", i));
   if (ok()) positions();
-  for (int at = 0; ok() && at < file_.link_size(); ++at)
-    link(file_.link(at), source_of("link", at));
+  for (int i = 0; ok() && i < file_.link_size(); ++i) link(file_.link(i), source_of("link", i));
   std::sort(content_.links.begin(), content_.links.end(), [](const Link& a, const Link& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
-  for (int at = 0; ok() && at < file_.next_hop_size(); ++at) {
-    hop(file_.next_hop(at), source_of("next_hop", at));
+  for (int i = 0; ok() && i < file_.next_hop_size(); ++i) {
+    hop(file_.next_hop(i), source_of("next_hop", i));
   }
-  for (int at = 0; ok() && at < file_.route_size(); ++at)
-    route(file_.route(at), source_of("route", at));
+  for (int i = 0; ok() && i < file_.route_size(); ++i) route(file_.route(i), source_of("route", i));
   sort();
-  return parse_error_;
+  if (!ok()) return espalier::fail(*parse_error_);
+  return std::move(content_);
 }
 
 }  // namespace
 
-ParseError read_custom(std::string_view text, CustomContent& content) {
-  content = {};
-  return TopologyReader(content).read(text);
+Result<CustomContent, ParseError> read_custom(std::string_view text) {
+  return TopologyReader().read(text);
 }
 
 }  // namespace espalier::topology

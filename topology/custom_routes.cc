@@ -5,11 +5,11 @@
 
 namespace espalier::topology {
 
-ParseError CustomRoutes::build(const CustomContent& content) {
+Result<void, ParseError> CustomRoutes::build(const CustomContent& content) {
   content_ = &content;
   count_ = content.nodes.size();
   next_.assign(count_ * count_, kNowhere);
-  if (ParseError parse_error = all_joined(); !parse_error.what.empty()) return parse_error;
+  if (auto joined = all_joined(); !joined) return joined;
   if (content.xy) {
     fill_xy();
   } else {
@@ -19,7 +19,7 @@ ParseError CustomRoutes::build(const CustomContent& content) {
     next_[hop.to * count_ + hop.at] = static_cast<std::uint16_t>(hop.next);
   }
   for (std::uint32_t to = 0; to < count_; ++to) {
-    if (ParseError parse_error = follow(to); !parse_error.what.empty()) return parse_error;
+    if (auto arrives = follow(to); !arrives) return arrives;
   }
   return {};
 }
@@ -45,13 +45,14 @@ bool CustomRoutes::reached(bool along, std::uint32_t& first) const {
   return first == count_;
 }
 
-ParseError CustomRoutes::all_joined() const {
+Result<void, ParseError> CustomRoutes::all_joined() const {
   std::uint32_t node = 0;
   for (const bool along : {true, false}) {
     if (reached(along, node)) continue;
-    return {content_->ranks_source, content_->kind(along ? 0 : node) + " cannot reach " +
-                                        content_->kind(along ? node : 0) +
-                                        "; expected links by which every node reaches every other"};
+    return fail(ParseError{content_->ranks_source,
+                           content_->kind(along ? 0 : node) + " cannot reach " +
+                               content_->kind(along ? node : 0) +
+                               "; expected links by which every node reaches every other"});
   }
   return {};
 }
@@ -64,16 +65,16 @@ void CustomRoutes::fill_shortest() {
   for (std::uint32_t to = 0; to < count_; ++to) {
     std::vector<std::uint32_t> distance(count_, kNowhere), order = {to};
     distance[to] = 0;
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      for (const std::uint32_t node : before[order[at]]) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const std::uint32_t node : before[order[i]]) {
         std::uint16_t& next = next_[to * count_ + node];
         if (distance[node] == kNowhere) {
-          distance[node] = distance[order[at]] + 1;
+          distance[node] = distance[order[i]] + 1;
           order.push_back(node);
-        } else if (distance[node] != distance[order[at]] + 1) {
+        } else if (distance[node] != distance[order[i]] + 1) {
           continue;
         }
-        next = static_cast<std::uint16_t>(std::min<std::uint32_t>(next, order[at]));
+        next = static_cast<std::uint16_t>(std::min<std::uint32_t>(next, order[i]));
       }
     }
   }
@@ -83,84 +84,88 @@ void CustomRoutes::fill_shortest() {
 // until the column matches, then along the column. If there is none, the table keeps kNowhere.
 void CustomRoutes::fill_xy() {
   const auto& nodes = content_->nodes;
-  for (std::uint32_t at = 0; at < count_; ++at) {
-    const Topology::Point from = nodes[at].at;
+  for (std::uint32_t node = 0; node < count_; ++node) {
+    const Topology::Position from = nodes[node].at;
     for (std::uint32_t to = 0; to < count_; ++to) {
-      const Topology::Point end = nodes[to].at;
+      const Topology::Position end = nodes[to].at;
       const bool row = from.x != end.x;
       const double wanted = row ? end.x - from.x : end.y - from.y;
       double nearest = 0;
-      for (auto link = content_->first_link(at); link != content_->links.end() && link->from == at;
-           ++link) {
-        const Topology::Point there = nodes[link->to].at;
+      for (auto link = content_->first_link(node);
+           link != content_->links.end() && link->from == node; ++link) {
+        const Topology::Position there = nodes[link->to].at;
         if (row ? there.y != from.y : there.x != from.x) continue;
         const double step = row ? there.x - from.x : there.y - from.y;
         if (step * wanted <= 0 || std::abs(step) > std::abs(wanted)) continue;
         if (nearest != 0 && std::abs(step) >= nearest) continue;
         nearest = std::abs(step);
-        next_[to * count_ + at] = static_cast<std::uint16_t>(link->to);
+        next_[to * count_ + node] = static_cast<std::uint16_t>(link->to);
       }
     }
   }
 }
 
-ParseError CustomRoutes::follow(std::uint32_t to) const {
+Result<void, ParseError> CustomRoutes::follow(std::uint32_t to) const {
   // By node: the first node whose path passed here; `to`: the path arrives.
   std::vector<std::uint32_t> walk(count_, kNowhere);
   walk[to] = to;
   for (std::uint32_t from = 0; from < count_; ++from) {
     if (walk[from] != kNowhere || explicit_route(from, to) != nullptr) continue;
     std::vector<std::uint32_t> passed;
-    std::uint32_t at = from;
-    while (walk[at] == kNowhere) {
-      walk[at] = from;
-      passed.push_back(at);
-      if (next(at, to) == kNowhere) return stops(from, at, to);
-      at = next(at, to);
+    std::uint32_t current = from;
+    while (walk[current] == kNowhere) {
+      walk[current] = from;
+      passed.push_back(current);
+      if (next(current, to) == kNowhere) return stops(from, current, to);
+      current = next(current, to);
     }
-    if (walk[at] == from && at != to && std::find(passed.begin(), passed.end(), at) != passed.end())
-      return loops(at, to);
+    if (walk[current] == from && current != to &&
+        std::find(passed.begin(), passed.end(), current) != passed.end())
+      return loops(current, to);
     for (const std::uint32_t node : passed) walk[node] = to;
   }
   return {};
 }
 
-ParseError CustomRoutes::stops(std::uint32_t from, std::uint32_t at, std::uint32_t to) const {
-  const bool row = content_->nodes[at].at.x != content_->nodes[to].at.x;
-  return {content_->routing_source,
-          "the XY route from " + content_->kind(from) + " to " + content_->kind(to) + " ends at " +
-              content_->kind(at) + ", which has no link along its " + (row ? "row" : "column") +
-              " in that direction; expected a next_hop { at: " + std::to_string(at) +
-              " to: " + std::to_string(to) + " next: ... } or a route around"};
+Result<void, ParseError> CustomRoutes::stops(std::uint32_t from, std::uint32_t node,
+                                             std::uint32_t to) const {
+  const bool row = content_->nodes[node].at.x != content_->nodes[to].at.x;
+  return fail(ParseError{
+      content_->routing_source,
+      "the XY route from " + content_->kind(from) + " to " + content_->kind(to) + " ends at " +
+          content_->kind(node) + ", which has no link along its " + (row ? "row" : "column") +
+          " in that direction; expected a next_hop { at: " + std::to_string(node) +
+          " to: " + std::to_string(to) + " next: ... } or a route around"});
 }
 
 // Describes a loop. Every loop contains a next_hop, because each step of the routings alone comes
 // nearer.
-ParseError CustomRoutes::loops(std::uint32_t at, std::uint32_t to) const {
-  std::string way = std::to_string(at);
+Result<void, ParseError> CustomRoutes::loops(std::uint32_t first, std::uint32_t to) const {
+  std::string way = std::to_string(first);
   SourcePosition source;
-  std::uint32_t node = at;
+  std::uint32_t node = first;
   do {
     for (const CustomContent::NextHop& hop : content_->hops) {
       if (hop.at == node && hop.to == to) source = hop.source;
     }
     node = next(node, to);
     way += " -> " + std::to_string(node);
-  } while (node != at);
-  return {source, "messages for " + content_->kind(to) + " circulate without end, " + way +
-                      "; expected a next_hop that leads to it"};
+  } while (node != first);
+  return fail(ParseError{source, "messages for " + content_->kind(to) + " circulate without end, " +
+                                     way + "; expected a next_hop that leads to it"});
 }
 
 const CustomContent::Route* CustomRoutes::explicit_route(std::uint32_t from,
                                                          std::uint32_t to) const {
   const auto& routes = content_->routes;
-  const auto at =
+  const auto found_at =
       std::lower_bound(routes.begin(), routes.end(), std::pair(from, to),
                        [](const CustomContent::Route& route, const auto& ends) {
                          return std::pair(route.nodes.front(), route.nodes.back()) < ends;
                        });
-  const bool found = at != routes.end() && at->nodes.front() == from && at->nodes.back() == to;
-  return found ? &*at : nullptr;
+  const bool found =
+      found_at != routes.end() && found_at->nodes.front() == from && found_at->nodes.back() == to;
+  return found ? &*found_at : nullptr;
 }
 
 std::vector<std::uint32_t> CustomRoutes::route(std::uint32_t from, std::uint32_t to) const {

@@ -41,19 +41,19 @@ struct Canvas {
   std::string svg;
 };
 
-Topology::Point place(const Canvas& canvas, std::uint32_t node) {
-  const Topology::Point at = canvas.topology.position(node);
+Topology::Position place(const Canvas& canvas, std::uint32_t node) {
+  const Topology::Position at = canvas.topology.position(node);
   return {kMargin + at.x * canvas.unit, kMargin + at.y * canvas.unit};
 }
 
 // Draws an arrow head beyond the middle of a link that exists only from a to b, clear of the number
 // of lanes.
-void draw_way(Canvas& canvas, Topology::Point a, Topology::Point b) {
+void draw_way(Canvas& canvas, Topology::Position a, Topology::Position b) {
   canvas.ways = true;
   const double length = std::hypot(b.x - a.x, b.y - a.y);
   const double size = std::min(0.6 * canvas.radius, 0.2 * length) / length;
   const double x = (b.x - a.x) * size, y = (b.y - a.y) * size;
-  const Topology::Point tip = {a.x + 0.74 * (b.x - a.x), a.y + 0.74 * (b.y - a.y)};
+  const Topology::Position tip = {a.x + 0.74 * (b.x - a.x), a.y + 0.74 * (b.y - a.y)};
   print(canvas.svg,
         "<path class=\"way\" fill=\"#7d8f83\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1fZ\"/>\n", tip.x,
         tip.y, tip.x - x - 0.6 * y, tip.y - y + 0.6 * x, tip.x - x + 0.6 * y, tip.y - y - 0.6 * x);
@@ -66,8 +66,8 @@ void draw_links(Canvas& canvas) {
   for (const Link& link : canvas.topology.links()) {
     const std::uint32_t back = canvas.topology.capacity(link.to, link.from);
     if (link.from > link.to && back > 0) continue;  // drawn with its reverse
-    const Topology::Point a = place(canvas, link.from);
-    const Topology::Point b = place(canvas, link.to);
+    const Topology::Position a = place(canvas, link.from);
+    const Topology::Position b = place(canvas, link.to);
     const double stroke = thin * (1 + 0.9 * std::log2(std::max(link.capacity, back)));
     print(canvas.svg,
           "<line class=\"link\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
@@ -91,7 +91,7 @@ void draw_nodes(Canvas& canvas) {
   const Topology& topology = canvas.topology;
   const double radius = canvas.radius;
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
-    const Topology::Point at = place(canvas, node);
+    const Topology::Position at = place(canvas, node);
     canvas.svg += "<g><title>" + escaped(topology.node_name(node)) + "</title>";
     if (node < topology.ranks()) {
       print(canvas.svg, "<circle class=\"rank\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", at.x, at.y,
@@ -115,7 +115,7 @@ void draw_nodes(Canvas& canvas) {
 void measure(Canvas& canvas) {
   double right = 0, bottom = 0;
   for (std::uint32_t node = 0; node < canvas.topology.nodes(); ++node) {
-    const Topology::Point at = canvas.topology.position(node);
+    const Topology::Position at = canvas.topology.position(node);
     right = std::max(right, at.x);
     bottom = std::max(bottom, at.y);
   }

@@ -3,12 +3,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
+#include <optional>
 #include <set>
 
+#include "base/read_file.h"
 #include "embedding.pb.h"
 #include "topology/known_embeddings.h"
 #include "topology/text_file.h"
@@ -18,28 +16,27 @@ namespace {
 
 using google::protobuf::TextFormat;
 
-// The embedding read so far, and its first error.
+// Reads one text, and keeps its first error.
 class EmbeddingReader {
  public:
-  Embedding read(std::string_view text) {
+  // The error's column is 0.
+  Result<Embedding, ParseError> read(std::string_view text) {
     FirstError errors("; expected text as docs/embeddings.md describes it");
     TextFormat::Parser parser;
     parser.RecordErrorsTo(&errors);
     parser.WriteLocationsTo(&tree_);
     if (!parser.ParseFromString(std::string(text), &file_)) {
       errors.AddError(0, 0, "the text cannot be parsed");  // ignored if there is an error already
-      what_ = errors.error.what;
-      line_ = errors.error.source.line;
-      return {};
+      return espalier::fail(ParseError{{errors.error->source.line, 0}, errors.error->what});
     }
     Embedding embedding{.name = {},
                         .topology = file_.topology(),
                         .collective = file_.collective(),
                         .algorithm = file_.algorithm(),
-                        .run = file_.run(),
-                        .hops = file_.hops() == EmbeddingFile::STORE_AND_FORWARD
-                                    ? Hops::kStoreAndForward
-                                    : Hops::kCutThrough,
+                        .run_length = file_.run_length(),
+                        .switching = file_.switching() == EmbeddingFile::STORE_AND_FORWARD
+                                         ? Switching::kStoreAndForward
+                                         : Switching::kCutThrough,
                         .node_of = {file_.node().begin(), file_.node().end()},
                         .groups = {},
                         .found_by = file_.found_by()};
@@ -47,32 +44,30 @@ class EmbeddingReader {
     if (embedding.algorithm.empty()) fail("algorithm", -1, "the algorithm is missing");
     nodes(embedding);
     groups(embedding);
+    if (error_) return espalier::fail(*error_);
     return embedding;
   }
-  // The error; empty if there is none.
-  [[nodiscard]] const std::string& what() const { return what_; }
-  [[nodiscard]] int line() const { return line_ + 1; }
 
  private:
   // index: of an entry in a list; -1: the field itself, or a missing list, which has no line.
   void fail(const char* field, int index, const std::string& what) {
-    if (!what_.empty()) return;
-    what_ = what;
+    if (error_) return;
+    error_ = ParseError{{}, what};
     const auto* descriptor = EmbeddingFile::descriptor()->FindFieldByName(field);
     if (descriptor->is_repeated() && index < 0) return;
-    line_ = tree_.GetLocation(descriptor, index).line;
+    int line = tree_.GetLocation(descriptor, index).line;
     // The tokenizer records only the beginning of a list in brackets.
-    if (line_ < 0 && index > 0) line_ = tree_.GetLocation(descriptor, 0).line;
-    line_ = std::max(0, line_);
+    if (line < 0 && index > 0) line = tree_.GetLocation(descriptor, 0).line;
+    error_->source.line = std::max(0, line);
   }
 
   void nodes(Embedding& embedding) {
-    std::string error;
-    const auto topology = parse(embedding.topology, error);
-    if (topology == nullptr) {
-      fail("topology", -1, "topology: " + error);
+    const auto parsed = parse(embedding.topology);
+    if (!parsed) {
+      fail("topology", -1, "topology: " + parsed.error().message);
       return;
     }
+    const Topology* topology = parsed->get();
     embedding.topology = topology->spec();
     const std::uint32_t ranks = topology->ranks();
     if (embedding.node_of.size() != ranks) {
@@ -94,64 +89,53 @@ class EmbeddingReader {
   void groups(Embedding& embedding) {
     if (file_.group_size() == 0) return;
     const auto count = static_cast<std::uint32_t>(file_.group_size());
-    if (std::uint64_t{count} * embedding.run != embedding.node_of.size()) {
+    if (std::uint64_t{count} * embedding.run_length != embedding.node_of.size()) {
       fail("group", 0,
-           std::to_string(count) + " groups of " + std::to_string(embedding.run) +
+           std::to_string(count) + " groups of " + std::to_string(embedding.run_length) +
                " ranks; expected all " + std::to_string(embedding.node_of.size()) + " ranks");
     }
     std::set<std::pair<std::uint32_t, bool>> taken;
-    for (std::uint32_t at = 0; at < count; ++at) {
-      const EmbeddingFile::Group& group = file_.group(static_cast<int>(at));
+    for (std::uint32_t number = 0; number < count; ++number) {
+      const EmbeddingFile::TreeGroup& group = file_.group(static_cast<int>(number));
       embedding.groups.push_back({group.parent(), group.right()});
-      if (at == 0 ? group.parent() == 0 && !group.right()
-                  : group.parent() < at && taken.insert({group.parent(), group.right()}).second) {
+      if (number == 0
+              ? group.parent() == 0 && !group.right()
+              : group.parent() < number && taken.insert({group.parent(), group.right()}).second) {
         continue;
       }
-      fail("group", static_cast<int>(at),
-           at == 0 ? "the first group is the source's; expected group {}"
-                   : "group " + std::to_string(at) + " cannot be " +
-                         (group.right() ? "right of" : "below") + " group " +
-                         std::to_string(group.parent()) +
-                         "; expected a group before it, with nothing there yet");
+      fail("group", static_cast<int>(number),
+           number == 0 ? "the first group is the source's; expected group {}"
+                       : "group " + std::to_string(number) + " cannot be " +
+                             (group.right() ? "right of" : "below") + " group " +
+                             std::to_string(group.parent()) +
+                             "; expected a group before it, with nothing there yet");
     }
   }
 
   EmbeddingFile file_;
   TextFormat::ParseInfoTree tree_;
-  std::string what_;
-  int line_ = 0;
+  std::optional<ParseError> error_;
 };
 
 }  // namespace
 
-std::optional<Embedding> parse_embedding(std::string_view text, const std::string& name,
-                                         std::string& error) {
-  EmbeddingReader reader;
-  Embedding embedding = reader.read(text);
-  embedding.name = name;
-  if (reader.what().empty()) return embedding;
-  error = name + ":" + std::to_string(reader.line()) + ": " + reader.what();
-  return std::nullopt;
+Result<Embedding> parse_embedding(std::string_view text, const std::string& name) {
+  auto embedding = EmbeddingReader().read(text);
+  if (!embedding) {
+    const ParseError& error = embedding.error();
+    return fail(name + ":" + std::to_string(error.source.line + 1) + ": " + error.what);
+  }
+  embedding->name = name;
+  return *std::move(embedding);
 }
 
-std::optional<Embedding> read_embedding(const std::string& path, std::string& error) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  std::string text(kMaxTextBytes + 1, '\0');
-  const std::size_t size =
-      file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file.get());
-  if (file == nullptr || std::ferror(file.get()) != 0) {
-    error = "cannot read '" + path + "': " + std::strerror(errno) +
-            "; expected an embedding as docs/embeddings.md describes it";
-    return std::nullopt;
+Result<Embedding> read_embedding(const std::string& path) {
+  const Result<std::string> text = read_file(path, kMaxTextBytes);
+  if (!text) {
+    return fail(text.error().message +
+                "; expected an embedding as docs/embeddings.md describes it");
   }
-  if (size > kMaxTextBytes) {
-    error = path + ": the file is too large; expected at most " + std::to_string(kMaxTextBytes) +
-            " bytes";
-    return std::nullopt;
-  }
-  text.resize(size);
-  return parse_embedding(text, path, error);
+  return parse_embedding(*text, path);
 }
 
 std::string write_embedding(const Embedding& embedding) {
@@ -167,20 +151,21 @@ std::string write_embedding(const Embedding& embedding) {
   text += "topology: " + quoted(embedding.topology);
   text += "collective: " + quoted(embedding.collective);
   text += "algorithm: " + quoted(embedding.algorithm);
-  if (embedding.run != 0) text += "run: " + std::to_string(embedding.run) + "\n";
-  text += embedding.hops == Hops::kStoreAndForward ? "hops: STORE_AND_FORWARD\n"
-                                                   : "hops: CUT_THROUGH\n";
+  if (embedding.run_length != 0)
+    text += "run_length: " + std::to_string(embedding.run_length) + "\n";
+  text += embedding.switching == Switching::kStoreAndForward ? "switching: STORE_AND_FORWARD\n"
+                                                             : "switching: CUT_THROUGH\n";
   text += "found_by: " + quoted(embedding.found_by);
   constexpr std::size_t kALine = 16;
-  for (std::size_t at = 0; at < embedding.node_of.size(); ++at) {
-    text += at == 0 ? "node: [" : at % kALine == 0 ? ",\n       " : ", ";
-    text += std::to_string(embedding.node_of[at]);
+  for (std::size_t i = 0; i < embedding.node_of.size(); ++i) {
+    text += i == 0 ? "node: [" : i % kALine == 0 ? ",\n       " : ", ";
+    text += std::to_string(embedding.node_of[i]);
   }
   text += "]\n";
-  for (std::size_t at = 0; at < embedding.groups.size(); ++at) {
-    const Embedding::Group& group = embedding.groups[at];
-    text += at == 0 ? "group {}" : at % (kALine / 4) == 0 ? "\n" : " ";
-    if (at == 0) continue;
+  for (std::size_t i = 0; i < embedding.groups.size(); ++i) {
+    const Embedding::TreeGroup& group = embedding.groups[i];
+    text += i == 0 ? "group {}" : i % (kALine / 4) == 0 ? "\n" : " ";
+    if (i == 0) continue;
     text += "group { parent: " + std::to_string(group.parent) +
             (group.is_right ? " right: true }" : " }");
   }
@@ -195,9 +180,9 @@ std::vector<std::string> known_embeddings() {
 }
 
 std::optional<Embedding> known_embedding(const std::string& name) {
-  std::string error;
   for (const KnownEmbedding& known : kKnownEmbeddings) {
-    if (known.name == name) return parse_embedding(known.text, name, error);
+    if (known.name != name) continue;
+    if (auto embedding = parse_embedding(known.text, name)) return *std::move(embedding);
   }
   return std::nullopt;
 }

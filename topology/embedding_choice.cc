@@ -37,8 +37,8 @@ std::optional<Embedding> turned(const Embedding& embedding, const Topology& topo
 void wind(std::vector<std::uint32_t>& order, std::uint32_t rows, std::uint32_t columns,
           std::uint32_t first) {
   for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t at = first; at < columns; ++at) {
-      order.push_back(row * columns + (row % 2 == 0 ? at : columns - 1 + first - at));
+    for (std::uint32_t column = first; column < columns; ++column) {
+      order.push_back(row * columns + (row % 2 == 0 ? column : columns - 1 + first - column));
     }
   }
 }
@@ -59,10 +59,12 @@ std::optional<Embedding> best_embedding(const Topology& topology, const Wanted& 
     const std::optional<Embedding> known = known_embedding(name);
     if (!known || known->topology != topology.spec() || known->collective != wanted.collective ||
         known->algorithm != wanted.algorithm ||
-        (wanted.run != 0 && known->run != 0 && known->run != wanted.run)) {
+        (wanted.run_length != 0 && known->run_length != 0 &&
+         known->run_length != wanted.run_length)) {
       continue;
     }
-    if (best && (best->hops == wanted.hops || known->hops != wanted.hops)) continue;
+    if (best && (best->switching == wanted.switching || known->switching != wanted.switching))
+      continue;
     if (auto found = turned(*known, topology, wanted.root)) best = std::move(found);
   }
   return best;
@@ -74,7 +76,7 @@ std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
   Embedding embedding;
   embedding.name = "snake";
   embedding.topology = topology.spec();
-  embedding.hops = Hops::kStoreAndForward;
+  embedding.switching = Switching::kStoreAndForward;
   std::vector<std::uint32_t>& order = embedding.node_of;
   const bool by_columns = mesh.rows % 2 != 0 && mesh.columns % 2 == 0;
   const std::uint32_t rows = by_columns ? mesh.columns : mesh.rows;

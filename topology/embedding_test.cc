@@ -12,22 +12,20 @@ namespace espalier::topology {
 namespace {
 
 constexpr char kGood[] =
-    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: \"fractional-mesh\"\nrun: 2\n"
-    "hops: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
+    "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: "
+    "\"fractional-mesh\"\nrun_length: 2\n"
+    "switching: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
     "found_by: \"hand, with \\\"care\\\"\"\n";
 
 TEST(Embedding, ReadsAndWritesTheSame) {
-  std::string error;
-  const auto read = parse_embedding(kGood, "good", error);
-  ASSERT_TRUE(read) << error;
-  const auto again = parse_embedding(write_embedding(*read), "again", error);
-  ASSERT_TRUE(again) << error;
-  for (const Embedding& embedding : {*read, *again}) {
+  const auto read = parse_embedding(kGood, "good").value();
+  const auto again = parse_embedding(write_embedding(read), "again").value();
+  for (const Embedding& embedding : {read, again}) {
     EXPECT_EQ(embedding.topology, "mesh:1x4");
     EXPECT_EQ(embedding.collective, "broadcast");
     EXPECT_EQ(embedding.algorithm, "fractional-mesh");
-    EXPECT_EQ(embedding.run, 2u);
-    EXPECT_EQ(embedding.hops, Hops::kStoreAndForward);
+    EXPECT_EQ(embedding.run_length, 2u);
+    EXPECT_EQ(embedding.switching, Switching::kStoreAndForward);
     EXPECT_EQ(embedding.node_of, (std::vector<std::uint32_t>{0, 1, 2, 3}));
     ASSERT_EQ(embedding.groups.size(), 2u);
     EXPECT_TRUE(embedding.groups[1].is_right);
@@ -40,11 +38,9 @@ TEST(Embedding, KnownOnesReadAndAreWrittenAlike) {
   for (const std::string& name : known_embeddings()) {
     const auto known = known_embedding(name);
     ASSERT_TRUE(known) << name;
-    std::string error;
-    const auto again = parse_embedding(write_embedding(*known), name, error);
-    ASSERT_TRUE(again) << error;
-    EXPECT_EQ(again->node_of, known->node_of);
-    EXPECT_EQ(again->groups.size(), known->groups.size());
+    const auto again = parse_embedding(write_embedding(*known), name).value();
+    EXPECT_EQ(again.node_of, known->node_of);
+    EXPECT_EQ(again.groups.size(), known->groups.size());
   }
   EXPECT_FALSE(known_embedding("no such"));
 }
@@ -69,29 +65,30 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
       {changed("node: [0, 1,\n2, 3]", ""),
        "e:1: 0 nodes; expected each of the 4 ranks of mesh:1x4"},
       {changed("2, 3]", "2]"), "e:6: 3 nodes; expected each of the 4 ranks of mesh:1x4 once"},
-      {changed("run: 2", "run: 3"), "e:8: 2 groups of 3 ranks; expected all 4 ranks"},
+      {changed("run_length: 2", "run_length: 3"), "e:8: 2 groups of 3 ranks; expected all 4 ranks"},
       {changed("parent: 0", "parent: 1"), "e:8: group 1 cannot be right of group 1; expected a"},
       {changed("group {} ", "group { right: true } "), "e:8: the first group is the source's"},
-      {changed("hops: STORE", "hops: SHOP"), "e:6: Unknown enumeration value"},
-      {changed("run: 2", "walk: 2"), "e:4: "},
+      {changed("switching: STORE", "switching: SHOP"), "e:6: Unknown enumeration value"},
+      {changed("run_length: 2", "walk: 2"), "e:4: "},
       {std::string(kGood) + "node: [", "e:10: "},
       {"", "e:1: the collective is missing"},
   };
   for (const auto& [text, expected] : bad) {
-    std::string error;
-    EXPECT_FALSE(parse_embedding(text, "e", error)) << text;
+    const auto refused = parse_embedding(text, "e");
+    ASSERT_FALSE(refused) << text;
+    const std::string& error = refused.error().message;
     EXPECT_EQ(error.rfind(expected, 0), 0u) << error << "\nnot " << expected;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
-  std::string error;
-  EXPECT_FALSE(read_embedding("/no/such/file", error));
+  const auto missing = read_embedding("/no/such/file");
+  ASSERT_FALSE(missing);
+  const std::string& error = missing.error().message;
   EXPECT_NE(error.find("cannot read '/no/such/file'"), std::string::npos) << error;
 }
-// XY routes on a mirrored mesh are the mirror images of XY routes.
+
 // XY routes of a mirrored mesh are the mirror images of XY routes.
 TEST(Embedding, OfACornerServesAllCorners) {
-  std::string error;
-  const auto mesh = parse("mesh:4x8", error);
+  const auto mesh = parse("mesh:4x8").value();
   const Wanted wanted{.collective = "broadcast", .algorithm = "two-tree", .root = 0};
   const auto own = best_embedding(*mesh, wanted);
   ASSERT_TRUE(own);

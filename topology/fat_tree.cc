@@ -29,8 +29,8 @@ class FatTree final : public Topology {
         "fattree:k=" + std::to_string(arity_) + ",h=" + std::to_string(capacities_.size()) + ",c=";
     if (constant()) return text + "1";
     if (exponential()) return text + "k";
-    for (std::size_t at = 0; at < capacities_.size(); ++at) {
-      text += (at == 0 ? "" : ",") + std::to_string(capacities_[at]);
+    for (std::size_t i = 0; i < capacities_.size(); ++i) {
+      text += (i == 0 ? "" : ",") + std::to_string(capacities_[i]);
     }
     return text;
   }
@@ -75,9 +75,9 @@ class FatTree final : public Topology {
   }
 
   // Leaves are one unit apart at the bottom; each router is above the middle of its children.
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     double width = 1;  // leaves below one node of this level
-    for (std::uint32_t at = 0; at < level(node); ++at) width *= arity_;
+    for (std::uint32_t i = 0; i < level(node); ++i) width *= arity_;
     const double index = node - first_[level(node)];
     const double rise = std::max(1.5, 0.12 * ranks());
     return {index * width + (width - 1) / 2,
@@ -99,13 +99,13 @@ class FatTree final : public Topology {
 
  private:
   [[nodiscard]] std::uint32_t level(std::uint32_t node) const {
-    std::uint32_t at = 0;
-    while (node >= first_[at + 1]) ++at;
-    return at;
+    std::uint32_t number = 0;
+    while (node >= first_[number + 1]) ++number;
+    return number;
   }
   [[nodiscard]] std::uint32_t parent(std::uint32_t node) const {
-    const std::uint32_t at = level(node);
-    return first_[at + 1] + (node - first_[at]) / arity_;
+    const std::uint32_t own = level(node);
+    return first_[own + 1] + (node - first_[own]) / arity_;
   }
   [[nodiscard]] bool constant() const {
     return std::all_of(capacities_.begin(), capacities_.end(), [](auto c) { return c == 1; });
@@ -145,7 +145,7 @@ std::vector<std::uint32_t> read_capacities(SpecReader& reader, std::uint32_t ari
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_fat_tree(std::string_view text) {
   SpecReader reader("fattree:", text, kFatTreeForm);
   reader.literal("k=");
   const std::uint32_t arity = reader.number("k");
@@ -161,14 +161,14 @@ std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& err
                 " has more than " + std::to_string(kMaxTopologyNodes) + " nodes");
   }
   reader.literal(",c=");
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   std::vector<std::uint32_t> capacities = read_capacities(reader, arity, height);
   reader.end();
   if (capacities.size() != height) {
     reader.fail("c lists " + std::to_string(capacities.size()) +
                 " capacities for h=" + std::to_string(height));
   }
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<FatTree>(arity, std::move(capacities));
 }
 

@@ -12,8 +12,7 @@
 namespace espalier::topology {
 
 // Parses the text after "fattree:". c=1: every branch has one lane per direction; c=k: exponential,
-// K^(l-1) lanes at level l; c=c1,...,cH: as listed, beginning with c1 at the leaves. On error
-// returns null and sets `error` to one line.
-[[nodiscard]] std::unique_ptr<Topology> parse_fat_tree(std::string_view text, std::string& error);
+// K^(l-1) lanes at level l; c=c1,...,cH: as listed, beginning with c1 at the leaves.
+[[nodiscard]] Result<std::unique_ptr<Topology>> parse_fat_tree(std::string_view text);
 
 }  // namespace espalier::topology

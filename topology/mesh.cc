@@ -47,19 +47,19 @@ class Mesh final : public Topology {
   [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
                                                  std::uint32_t to) const override {
     std::vector<std::uint32_t> nodes = {from};
-    std::uint32_t at = from;
-    while (at % columns_ != to % columns_) {
-      at = at % columns_ < to % columns_ ? at + 1 : at - 1;
-      nodes.push_back(at);
+    std::uint32_t node = from;
+    while (node % columns_ != to % columns_) {
+      node = node % columns_ < to % columns_ ? node + 1 : node - 1;
+      nodes.push_back(node);
     }
-    while (at != to) {
-      at = at < to ? at + columns_ : at - columns_;
-      nodes.push_back(at);
+    while (node != to) {
+      node = node < to ? node + columns_ : node - columns_;
+      nodes.push_back(node);
     }
     return nodes;
   }
 
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     return {static_cast<double>(node % columns_), static_cast<double>(node / columns_)};
   }
 
@@ -81,14 +81,14 @@ class Mesh final : public Topology {
 
 }  // namespace
 
-std::unique_ptr<Topology> parse_mesh(std::string_view text, std::string& error) {
+Result<std::unique_ptr<Topology>> parse_mesh(std::string_view text) {
   SpecReader reader("mesh:", text, "mesh:RxC with R and C at least 1, e.g. mesh:4x4");
   const std::uint32_t rows = reader.number("the number of rows");
   reader.literal("x");
   const std::uint32_t columns = reader.number("the number of columns");
   reader.end();
   reader.limit_nodes(std::uint64_t{rows} * columns);
-  if (reader.failed(error)) return nullptr;
+  if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<Mesh>(rows, columns);
 }
 

@@ -9,7 +9,7 @@
 
 namespace espalier::topology {
 
-// Parses the text after "mesh:". On error returns null and sets `error` to one line.
-[[nodiscard]] std::unique_ptr<Topology> parse_mesh(std::string_view text, std::string& error);
+// Parses the text after "mesh:".
+[[nodiscard]] Result<std::unique_ptr<Topology>> parse_mesh(std::string_view text);
 
 }  // namespace espalier::topology

@@ -10,7 +10,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 std::uint32_t SpecReader::number(std::string_view what) {
-  if (!error_.empty()) return 0;
+  if (error_) return 0;
   const std::size_t begin = at_;
   std::uint64_t value = 0;
   while (at_ < text_.size() && is_digit(text_[at_]) && value <= 0xffffffffu) {
@@ -26,11 +26,11 @@ std::uint32_t SpecReader::number(std::string_view what) {
   } else if (value > std::numeric_limits<std::int32_t>::max()) {
     fail(name + " is too large");
   }
-  return error_.empty() ? static_cast<std::uint32_t>(value) : 0;
+  return error_ ? 0 : static_cast<std::uint32_t>(value);
 }
 
 bool SpecReader::take(std::string_view text) {
-  if (!error_.empty() || text_.substr(at_, text.size()) != text) return false;
+  if (error_ || text_.substr(at_, text.size()) != text) return false;
   at_ += text.size();
   return true;
 }
@@ -40,7 +40,7 @@ void SpecReader::literal(std::string_view text) {
 }
 
 void SpecReader::end() {
-  if (at_ < text_.size()) fail("'" + std::string(text_.substr(at_)) + "' is too much");
+  if (at_ < text_.size()) fail("unexpected '" + std::string(text_.substr(at_)) + "'");
 }
 
 void SpecReader::limit_nodes(std::uint64_t nodes) {
@@ -50,15 +50,15 @@ void SpecReader::limit_nodes(std::uint64_t nodes) {
 }
 
 void SpecReader::fail(std::string_view what) {
-  if (!error_.empty()) return;
-  error_ = "topology '" + std::string(family_) + std::string(text_) + "': " + std::string(what) +
-           " (at character " + std::to_string(family_.size() + at_ + 1) + "); expected " +
-           std::string(shape_);
+  if (error_) return;
+  error_ = Error{"topology '" + std::string(family_) + std::string(text_) +
+                 "': " + std::string(what) + " (at character " +
+                 std::to_string(family_.size() + at_ + 1) + "); expected " + std::string(shape_)};
 }
 
-bool SpecReader::failed(std::string& error) const {
-  if (!error_.empty()) error = error_;
-  return !error_.empty();
+Result<void> SpecReader::result() const {
+  if (error_) return espalier::fail(*error_);
+  return {};
 }
 
 }  // namespace espalier::topology

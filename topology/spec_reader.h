@@ -2,8 +2,11 @@
 // Parses the text of a topology specification from left to right and keeps the first error.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "espalier/base/result.h"
 
 namespace espalier::topology {
 
@@ -28,13 +31,13 @@ class SpecReader {
   void limit_nodes(std::uint64_t nodes);
   // Records that the topology violates one of its own rules.
   void fail(std::string_view what);
-  // Whether an error occurred; if so, writes it to `error`.
-  bool failed(std::string& error) const;
+  // Returns the first error, if there was one.
+  [[nodiscard]] Result<void> result() const;
 
  private:
   std::string_view family_, text_, shape_;
   std::size_t at_ = 0;
-  std::string error_;
+  std::optional<Error> error_;  // the first
 };
 
 }  // namespace espalier::topology

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,9 +21,9 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   explicit FirstError(std::string guide) : guide_(std::move(guide)) {}
   // line and column count from 0.
   void AddError(int line, int column, const std::string& message) override {
-    if (error.what.empty()) error = {{std::max(line, 0), std::max(column, 0)}, message + guide_};
+    if (!error) error = ParseError{{std::max(line, 0), std::max(column, 0)}, message + guide_};
   }
-  ParseError error;
+  std::optional<ParseError> error;
 
  private:
   std::string guide_;

@@ -15,10 +15,10 @@ std::uint64_t Topology::digest() const {
   return digest == 0 ? 1 : digest;
 }
 
-std::unique_ptr<Topology> parse(std::string_view spec, std::string& error) {
+Result<std::unique_ptr<Topology>> parse(std::string_view spec) {
   struct Family {
     std::string_view prefix;
-    std::unique_ptr<Topology> (*parse)(std::string_view, std::string&);
+    Result<std::unique_ptr<Topology>> (*parse)(std::string_view);
   };
   constexpr Family kFamilies[] = {{"complete:", parse_complete},
                                   {"mesh:", parse_mesh},
@@ -26,20 +26,17 @@ std::unique_ptr<Topology> parse(std::string_view spec, std::string& error) {
                                   {"fattree:", parse_fat_tree},
                                   {"custom:", parse_custom}};
   for (const Family& family : kFamilies) {
-    if (spec.starts_with(family.prefix)) {
-      return family.parse(spec.substr(family.prefix.size()), error);
-    }
+    if (spec.starts_with(family.prefix)) return family.parse(spec.substr(family.prefix.size()));
   }
-  error =
-      "unknown topology '" + std::string(spec) +
-      "'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH";
-  return nullptr;
+  return fail("unknown topology '" + std::string(spec) +
+              "'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or "
+              "file:PATH");
 }
 
-std::unique_ptr<Topology> read(std::string_view spec, std::string& error) {
+Result<std::unique_ptr<Topology>> read(std::string_view spec) {
   constexpr std::string_view kFile = "file:";
-  if (!spec.starts_with(kFile)) return parse(spec, error);
-  return read_topology_file(std::string(spec.substr(kFile.size())), error);
+  if (!spec.starts_with(kFile)) return parse(spec);
+  return read_topology_file(std::string(spec.substr(kFile.size())));
 }
 
 }  // namespace espalier::topology

@@ -4,23 +4,28 @@
 #include <cmath>
 #include <vector>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::cost {
 
-std::int64_t fractional_size(std::int64_t run, std::int64_t i) {
+std::int64_t fractional_size(std::int64_t run_length, std::int64_t i) {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t at = 0; at <= i; ++at) {
-    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };
-    sizes.push_back(at <= run ? at + 1 : run + back(run) + back(run + 1));
+  for (std::int64_t step = 0; step <= i; ++step) {
+    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(step - by)]; };
+    sizes.push_back(step <= run_length ? step + 1
+                                       : run_length + back(run_length) + back(run_length + 1));
   }
   return sizes.back();
 }
 
-std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run) {
+std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run_length) {
+  ESPALIER_ASSERT(ranks >= 1 && run_length >= 1);
   std::vector<std::int64_t> sizes;
-  for (std::int64_t at = 0;; ++at) {
-    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(at - by)]; };
-    sizes.push_back(at <= run ? at + 1 : run + back(run) + back(run + 1));
-    if (sizes.back() >= ranks) return at - 1;
+  for (std::int64_t step = 0;; ++step) {
+    const auto back = [&](std::int64_t by) { return sizes[static_cast<std::size_t>(step - by)]; };
+    sizes.push_back(step <= run_length ? step + 1
+                                       : run_length + back(run_length) + back(run_length + 1));
+    if (sizes.back() >= ranks) return step - 1;
   }
 }
 
@@ -41,20 +46,21 @@ Pipeline binary_tree(std::int64_t ranks) {
   return {static_cast<double>(fractional_depth(ranks, 1)), 2};
 }
 
-Pipeline fractional_tree(std::int64_t ranks, std::int64_t run) {
-  return {static_cast<double>(fractional_depth(ranks, run)), 1 + 1.0 / static_cast<double>(run)};
+Pipeline fractional_tree(std::int64_t ranks, std::int64_t run_length) {
+  return {static_cast<double>(fractional_depth(ranks, run_length)),
+          1 + 1.0 / static_cast<double>(run_length)};
 }
 
 double block_bound(std::int64_t ranks, double ratio) {
   return Pipeline{std::log2(static_cast<double>(ranks)), 1}.best_time(ratio);
 }
 
-std::int64_t best_run(std::int64_t ranks, double ratio, std::int64_t most) {
+std::int64_t best_run_length(std::int64_t ranks, double ratio, std::int64_t most) {
   std::int64_t best = 1;
-  for (std::int64_t run = 2; run <= most; ++run) {
-    if (fractional_tree(ranks, run).best_time(ratio) <
+  for (std::int64_t run_length = 2; run_length <= most; ++run_length) {
+    if (fractional_tree(ranks, run_length).best_time(ratio) <
         fractional_tree(ranks, best).best_time(ratio)) {
-      best = run;
+      best = run_length;
     }
   }
   return best;
@@ -67,7 +73,7 @@ double run_by_rule(std::int64_t ranks, double ratio) {
 double gain(std::int64_t ranks, double ratio) {
   const double simple =
       std::min(chain(ranks).best_time(ratio), binary_tree(ranks).best_time(ratio));
-  return simple / fractional_tree(ranks, best_run(ranks, ratio)).best_time(ratio);
+  return simple / fractional_tree(ranks, best_run_length(ranks, ratio)).best_time(ratio);
 }
 
 }  // namespace espalier::cost

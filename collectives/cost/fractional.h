@@ -12,10 +12,10 @@ namespace espalier::cost {
 
 // d = min{i : P_i >= ranks} - 1 with P_i = r + P_{i-r} + P_{i-r-1}, P_i = i + 1 for i <= r: the
 // step in which the last rank gets its first packet. r = 1: a binary tree. Requires ranks >= 1,
-// run >= 1.
-[[nodiscard]] std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run);
+// run_length >= 1.
+[[nodiscard]] std::int64_t fractional_depth(std::int64_t ranks, std::int64_t run_length);
 // P_i.
-[[nodiscard]] std::int64_t fractional_size(std::int64_t run, std::int64_t i);
+[[nodiscard]] std::int64_t fractional_size(std::int64_t run_length, std::int64_t i);
 
 // steps(s) = latency + slope * s for s packets; each step takes 1 + ratio/s.
 struct Pipeline {
@@ -25,16 +25,18 @@ struct Pipeline {
   [[nodiscard]] double best_packets(double ratio) const;          // s*, a real number
   [[nodiscard]] double best_time(double ratio) const;             // at s*
 };
-[[nodiscard]] Pipeline chain(std::int64_t ranks);                              // P - 2 + s
-[[nodiscard]] Pipeline binary_tree(std::int64_t ranks);                        // d + 2s
-[[nodiscard]] Pipeline fractional_tree(std::int64_t ranks, std::int64_t run);  // d + s(1 + 1/r)
+[[nodiscard]] Pipeline chain(std::int64_t ranks);        // P - 2 + s
+[[nodiscard]] Pipeline binary_tree(std::int64_t ranks);  // d + 2s
+[[nodiscard]] Pipeline fractional_tree(std::int64_t ranks,
+                                       std::int64_t run_length);  // d + s(1 + 1/r)
 // A lower bound for every algorithm with equal packets: s - 1 + log2 P steps. Equation 6 gives its
 // minimum time without the 1.
 [[nodiscard]] double block_bound(std::int64_t ranks, double ratio);
 
 // The run length with the least best_time(), found by trying all; the shortest if several are
 // equal.
-[[nodiscard]] std::int64_t best_run(std::int64_t ranks, double ratio, std::int64_t most = 64);
+[[nodiscard]] std::int64_t best_run_length(std::int64_t ranks, double ratio,
+                                           std::int64_t most = 64);
 // The rule of thumb of [Sanders03]: (k/(d't))^(1/3), d' = log2(ranks) - 1.
 [[nodiscard]] double run_by_rule(std::int64_t ranks, double ratio);
 

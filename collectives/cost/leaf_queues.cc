@@ -28,7 +28,7 @@ class Tree {
     nodes_.resize(height_ + 1);
     for (std::uint32_t level = height_ + 1; level-- > 0; nodes *= arity_) {
       nodes_[level].resize(nodes);
-      for (Node& node : nodes_[level]) node.down.resize(level == 0 ? 0 : arity_);
+      for (NodeQueues& node : nodes_[level]) node.down.resize(level == 0 ? 0 : arity_);
     }
   }
 
@@ -44,7 +44,7 @@ class Tree {
     while (arrived_ < expected) {
       ++result.steps;
       for (std::uint32_t level = 0; level <= height_; ++level) {
-        for (std::uint32_t at = 0; at < nodes_[level].size(); ++at) send(level, at);
+        for (std::uint32_t index = 0; index < nodes_[level].size(); ++index) send(level, index);
       }
       for (const Moving& moving : moving_) arrive(moving);
       moving_.clear();
@@ -54,15 +54,15 @@ class Tree {
   }
 
  private:
-  struct Node {
+  struct NodeQueues {
     std::deque<Message> up;
     std::vector<std::deque<Message>> down;  // by child
     std::deque<std::uint32_t> turns;  // children, in the order in which a single port serves them
   };
   struct Moving {
     Message message;
-    std::uint32_t level, at;  // where it arrives
-    std::uint32_t from;       // the child that it comes from; arity: the parent
+    std::uint32_t level, index;  // where it arrives
+    std::uint32_t from;          // the child that it comes from; arity: the parent
   };
 
   // Number of leaves below a node of the level.
@@ -72,23 +72,23 @@ class Tree {
     return leaves;
   }
 
-  void send_up(std::uint32_t level, std::uint32_t at) {
-    Node& node = nodes_[level][at];
-    moving_.push_back({node.up.front(), level + 1, at / arity_, at % arity_});
+  void send_up(std::uint32_t level, std::uint32_t index) {
+    NodeQueues& node = nodes_[level][index];
+    moving_.push_back({node.up.front(), level + 1, index / arity_, index % arity_});
     node.up.pop_front();
   }
-  void send_down(std::uint32_t level, std::uint32_t at, std::uint32_t child) {
-    Node& node = nodes_[level][at];
-    moving_.push_back({node.down[child].front(), level - 1, at * arity_ + child, arity_});
+  void send_down(std::uint32_t level, std::uint32_t index, std::uint32_t child) {
+    NodeQueues& node = nodes_[level][index];
+    moving_.push_back({node.down[child].front(), level - 1, index * arity_ + child, arity_});
     node.down[child].pop_front();
   }
 
-  void send(std::uint32_t level, std::uint32_t at) {
-    Node& node = nodes_[level][at];
+  void send(std::uint32_t level, std::uint32_t index) {
+    NodeQueues& node = nodes_[level][index];
     if (ports_ == Ports::kSingle) {
-      if (!node.up.empty()) return send_up(level, at);
+      if (!node.up.empty()) return send_up(level, index);
       if (node.turns.empty()) return;
-      send_down(level, at, node.turns.front());
+      send_down(level, index, node.turns.front());
       node.turns.pop_front();
       return;
     }
@@ -96,11 +96,12 @@ class Tree {
       return std::min<std::size_t>(waiting, lanes);
     };
     if (level < height_) {
-      for (std::size_t k = many(node.up.size(), capacities_[level]); k > 0; --k) send_up(level, at);
+      for (std::size_t k = many(node.up.size(), capacities_[level]); k > 0; --k)
+        send_up(level, index);
     }
     for (std::uint32_t child = 0; level > 0 && child < arity_; ++child) {
       for (std::size_t k = many(node.down[child].size(), capacities_[level - 1]); k > 0; --k) {
-        send_down(level, at, child);
+        send_down(level, index, child);
       }
     }
   }
@@ -110,10 +111,10 @@ class Tree {
       ++arrived_;
       return;
     }
-    Node& node = nodes_[moving.level][moving.at];
+    NodeQueues& node = nodes_[moving.level][moving.index];
     const std::uint32_t leaves = below(moving.level), to = moving.message.destination;
     const bool everywhere = to == kEveryLeaf;
-    const bool inside = everywhere || to / leaves == moving.at;
+    const bool inside = everywhere || to / leaves == moving.index;
     const bool outside = everywhere || !inside;
     if (moving.from != arity_ && outside && moving.level < height_) {
       node.up.push_back(moving.message);
@@ -130,7 +131,7 @@ class Tree {
   [[nodiscard]] std::int64_t longest() const {
     std::size_t most = 0;
     for (std::uint32_t level = 1; level <= height_; ++level) {
-      for (const Node& node : nodes_[level]) {
+      for (const NodeQueues& node : nodes_[level]) {
         if (ports_ == Ports::kSingle) {
           most = std::max(most, node.up.size() + node.turns.size());
           continue;
@@ -145,7 +146,7 @@ class Tree {
   std::uint32_t arity_, height_;
   std::vector<std::uint32_t> capacities_;
   Ports ports_;
-  std::vector<std::vector<Node>> nodes_;  // by level
+  std::vector<std::vector<NodeQueues>> nodes_;  // by level
   std::vector<Moving> moving_;
   std::int64_t arrived_ = 0;
 };

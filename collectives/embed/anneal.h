@@ -40,9 +40,9 @@ void anneal(Model& model, Dice& dice, const Cooling& cooling,
   constexpr std::uint64_t kTold = 4096;
   double heat = cooling.hot;
   std::int64_t energy = model.energy();
-  for (std::uint64_t at = 0; at < cooling.moves && !model.done(); ++at) {
-    if (at % kTold == 0) {
-      const double share = static_cast<double>(at) / static_cast<double>(cooling.moves);
+  for (std::uint64_t move = 0; move < cooling.moves && !model.done(); ++move) {
+    if (move % kTold == 0) {
+      const double share = static_cast<double>(move) / static_cast<double>(cooling.moves);
       heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
       if (progress) progress(share);
     }

@@ -21,27 +21,24 @@ namespace {
 using topology::Embedding;
 
 std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
+  return topology::parse(spec).value();
 }
 
-Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run) {
+Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run_length) {
   Group group;
   group.ranks = topology.ranks();
   group.root = root;
   group.topology_digest = topology.digest();
-  group.run = run;
+  group.run_length = run_length;
   return group;
 }
 
 // The schedule on virtual ranks.
-Programs direct_programs(const topology::Topology& topology, const std::string& collective,
-                         const std::string& algorithm, std::uint32_t run) {
+Programs routed_programs(const topology::Topology& topology, const std::string& collective,
+                         const std::string& algorithm, std::uint32_t run_length) {
   Collective wanted{};
   EXPECT_TRUE(parse_collective(collective.c_str(), wanted));
-  const Group group = group_on(topology, 0, run);
+  const Group group = group_on(topology, 0, run_length);
   Programs programs;
   if (const Algorithm* found = find_algorithm(wanted, algorithm.c_str()); found != nullptr) {
     programs.resize(group.ranks);
@@ -52,19 +49,18 @@ Programs direct_programs(const topology::Topology& topology, const std::string& 
   }
   const auto* searched = searched::find_searched(wanted, algorithm);
   EXPECT_NE(searched, nullptr) << algorithm;
-  EXPECT_EQ(searched->search(topology, group, programs), "");
-  return programs;
+  return searched->search(topology, group).value();
 }
 
 Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
   if (!embedding.groups.empty()) {
     Programs programs;
-    const Group group = group_on(topology, embedding.node_of.front(), embedding.run);
-    EXPECT_EQ(searched::fractional_mesh(topology, group, embedding, programs), "");
+    const Group group = group_on(topology, embedding.node_of.front(), embedding.run_length);
+    programs = searched::fractional_mesh(topology, group, embedding).value();
     return programs;
   }
   Programs programs =
-      direct_programs(topology, embedding.collective, embedding.algorithm, embedding.run);
+      routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length);
   EXPECT_EQ(place_all(embedding.node_of, programs), Status::kOk);
   return programs;
 }
@@ -99,7 +95,7 @@ TEST_P(Known, IsProven) {
   ASSERT_TRUE(embedding);
   const auto topology = must_parse(embedding->topology);
   const Programs programs = embedded_programs(*topology, *embedding);
-  const bool stored = embedding->hops == Hops::kStoreAndForward;
+  const bool stored = embedding->switching == Switching::kStoreAndForward;
   const verify::Verdict verdict = proof_of(*topology, programs, !stored);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all) << verdict.limited;
@@ -138,7 +134,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
       const auto found = topology::best_embedding(
           *topology, {.collective = collective, .algorithm = algorithm, .root = corner});
       ASSERT_TRUE(found) << spec << " " << algorithm << " root " << corner;
-      EXPECT_EQ(found->hops, Hops::kCutThrough);
+      EXPECT_EQ(found->switching, Switching::kCutThrough);
       EXPECT_EQ(found->node_of.front(), corner);
       const verify::Verdict verdict = proof_of(*topology, embedded_programs(*topology, *found));
       EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
@@ -152,7 +148,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
 void expect_found(const std::string& spec, const std::string& collective,
                   const std::string& algorithm, Search search) {
   const auto topology = must_parse(spec);
-  Programs programs = direct_programs(*topology, collective, algorithm, 0);
+  Programs programs = routed_programs(*topology, collective, algorithm, 0);
   const Traffic traffic = traffic_of(programs);
   const Placement found = find_placement(Routes(*topology), traffic, search);
   EXPECT_EQ(found.over, 0) << spec;
@@ -161,7 +157,7 @@ void expect_found(const std::string& spec, const std::string& collective,
     EXPECT_EQ(found.node_of.front(), search.root);
   }
   ASSERT_EQ(place_all(found.node_of, programs), Status::kOk);
-  const bool stored = search.hops == Hops::kStoreAndForward;
+  const bool stored = search.switching == Switching::kStoreAndForward;
   const verify::Verdict verdict = proof_of(*topology, programs, !stored);
   EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   if (!stored) return;
@@ -178,19 +174,19 @@ TEST(Search, FindsTwoTreesOnASmallMesh) {
 
 TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
   expect_found("mesh:4x4", "broadcast", "two-tree",
-               {.hops = Hops::kStoreAndForward, .moves = 100'000});
+               {.switching = Switching::kStoreAndForward, .moves = 100'000});
   expect_found("fattree:k=2,h=2,c=1", "broadcast", "chain",
-               {.hops = Hops::kStoreAndForward, .moves = 10'000});
+               {.switching = Switching::kStoreAndForward, .moves = 10'000});
 }
 
 // From the end of a row everything uses its one link, which has no room for a third block in a
 // period of two. The search reports this.
 TEST(Search, ReportsThatNoPlacementExists) {
   const auto topology = must_parse("mesh:1x9");
-  const Programs programs = direct_programs(*topology, "allreduce", "two-tree", 0);
+  const Programs programs = routed_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
       find_placement(Routes(*topology), traffic_of(programs),
-                     {.hops = Hops::kStoreAndForward, .period = 1, .moves = 20'000});
+                     {.switching = Switching::kStoreAndForward, .period = 1, .moves = 20'000});
   EXPECT_GT(found.over, 0);
   EXPECT_GT(stored_load(*topology, programs).first, 1u);
 }
@@ -212,11 +208,11 @@ TEST(Groups, FillTheMesh) {
                           .topology = topology->spec(),
                           .collective = "broadcast",
                           .algorithm = "fractional-mesh",
-                          .run = 2,
+                          .run_length = 2,
                           .node_of = found.placement.node_of,
                           .groups = {},
                           .found_by = {}};
-      for (const GroupTree::Group& group : found.tree.groups) {
+      for (const GroupTree::TreeGroup& group : found.tree.groups) {
         embedding.groups.push_back({group.parent, group.is_right});
       }
       const Programs programs = embedded_programs(*topology, embedding);
@@ -244,7 +240,7 @@ TEST(Placing, KeepsASchedule) {
                                               {"reduce", "double-fibonacci"}}) {
     for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
       const auto topology = must_parse("complete:" + std::to_string(ranks));
-      Programs programs = direct_programs(*topology, collective, algorithm, 0);
+      Programs programs = routed_programs(*topology, collective, algorithm, 0);
       const std::int64_t steps = phase_steps(programs[0], 5);
       std::vector<std::uint32_t> node_of(ranks);
       std::iota(node_of.begin(), node_of.end(), 0u);
@@ -264,7 +260,7 @@ TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
   const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
   for (const auto& [collective, algorithm] :
        {std::pair{"scan", "chain"}, {"allgather", "ring"}, {"scatter", "binomial"}}) {
-    Programs programs = direct_programs(*topology, collective, algorithm, 0);
+    Programs programs = routed_programs(*topology, collective, algorithm, 0);
     EXPECT_EQ(place_all(turned, programs), Status::kUnsupported);
     EXPECT_EQ(programs[2].node, 2u);
     EXPECT_EQ(place_all(same, programs), Status::kOk);
@@ -286,7 +282,7 @@ TEST(Snake, StepsToNeighbours) {
       for (std::size_t at = 1; at < snake->node_of.size(); ++at) {
         EXPECT_EQ(topology->capacity(snake->node_of[at - 1], snake->node_of[at]), 1u) << spec;
       }
-      Programs programs = direct_programs(*topology, "broadcast", "chain", 0);
+      Programs programs = routed_programs(*topology, "broadcast", "chain", 0);
       ASSERT_EQ(place_all(snake->node_of, programs), Status::kOk);
       const verify::Verdict verdict = proof_of(*topology, programs);
       EXPECT_TRUE(verdict.valid && verdict.async) << verdict.counterexample.message;

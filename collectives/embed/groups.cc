@@ -17,8 +17,9 @@ class Rectangles {
  public:
   Rectangles(const topology::Shape& mesh, const GroupShape& shape)
       : down_(mesh.rows / shape.rows), across_(mesh.columns / shape.columns) {
-    for (std::uint32_t at = 0; at < count(); ++at) {
-      const std::uint32_t row = at / across_ * shape.rows, column = at % across_ * shape.columns;
+    for (std::uint32_t rectangle = 0; rectangle < count(); ++rectangle) {
+      const std::uint32_t row = rectangle / across_ * shape.rows,
+                          column = rectangle % across_ * shape.columns;
       for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
         nodes_.push_back(wind(shape, winding, row, column, mesh.columns));
       }
@@ -27,9 +28,9 @@ class Rectangles {
   [[nodiscard]] std::uint32_t down() const { return down_; }
   [[nodiscard]] std::uint32_t across() const { return across_; }
   [[nodiscard]] std::uint32_t count() const { return down_ * across_; }
-  [[nodiscard]] const std::vector<std::uint32_t>& nodes(std::uint32_t at,
+  [[nodiscard]] const std::vector<std::uint32_t>& nodes(std::uint32_t rectangle,
                                                         std::uint32_t winding) const {
-    return nodes_[at * kWindings + winding];
+    return nodes_[rectangle * kWindings + winding];
   }
 
  private:
@@ -42,8 +43,8 @@ class Rectangles {
     const std::uint32_t length = by_columns ? shape.rows : shape.columns;
     std::vector<std::uint32_t> nodes;
     for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::uint32_t at = 0; at < length; ++at) {
-        const std::uint32_t along = line % 2 == 0 ? at : length - 1 - at;
+      for (std::uint32_t position = 0; position < length; ++position) {
+        const std::uint32_t along = line % 2 == 0 ? position : length - 1 - position;
         const std::uint32_t y = by_columns ? along : line, x = by_columns ? line : along;
         nodes.push_back((row + (from_bottom ? shape.rows - 1 - y : y)) * stride + column +
                         (from_right ? shape.columns - 1 - x : x));
@@ -92,8 +93,8 @@ class GroupArrangement {
                    const Search& search)
       : rectangles_(rectangles),
         tree_(tree),
-        period_(tree.run + 1),
-        stored_(search.hops == Hops::kStoreAndForward),
+        period_(tree.run_length + 1),
+        stored_(search.switching == Switching::kStoreAndForward),
         root_moves_(search.root_moves),
         loads_(routes, stored_ ? std::vector<std::uint32_t>{period_}
                                : std::vector<std::uint32_t>(period_, 1)),
@@ -117,7 +118,7 @@ class GroupArrangement {
   }
 
   [[nodiscard]] std::int64_t energy() const {
-    return kExcessTransferEnergy * loads_.over() + loads_.hops() / tree_.run;
+    return kExcessTransferEnergy * loads_.over() + loads_.hops() / tree_.run_length;
   }
   [[nodiscard]] bool done() const { return loads_.over() == 0; }
 
@@ -156,7 +157,7 @@ class GroupArrangement {
     for (std::uint32_t group = 0; group < count(); ++group) {
       const std::vector<std::uint32_t>& nodes = nodes_of(group);
       found.placement.node_of.insert(found.placement.node_of.end(), nodes.begin(), nodes.end());
-      const std::int64_t last = std::int64_t{next_[group]} + tree_.run - 2;
+      const std::int64_t last = std::int64_t{next_[group]} + tree_.run_length - 2;
       found.placement.latency = std::max(found.placement.latency, last);
     }
     return found;
@@ -177,14 +178,14 @@ class GroupArrangement {
   }
   // The source's group takes the rectangle of `root`; its chain begins there.
   void start_at(std::uint32_t root) {
-    for (std::uint32_t at = 0; at < rectangles_.count(); ++at) {
+    for (std::uint32_t rectangle = 0; rectangle < rectangles_.count(); ++rectangle) {
       for (std::uint32_t winding = 0; winding < kWindings; ++winding) {
-        if (rectangles_.nodes(at, winding).front() != root) continue;
+        if (rectangles_.nodes(rectangle, winding).front() != root) continue;
         root_ = root;
-        const std::uint32_t other = group_at_[at];
+        const std::uint32_t other = group_at_[rectangle];
         const Seat mine = seats_[0];
         sit(other, mine);
-        sit(0, {at, winding});
+        sit(0, {rectangle, winding});
         return;
       }
     }
@@ -196,8 +197,8 @@ class GroupArrangement {
   // The step in which the head first forwards a block.
   [[nodiscard]] std::uint32_t next_step(std::uint32_t group) const {
     if (group == 0) return 0;
-    const GroupTree::Group& at = tree_.groups[group];
-    return next_[at.parent] + tree_.run + (at.is_right ? 1 : 0);
+    const GroupTree::TreeGroup& own = tree_.groups[group];
+    return next_[own.parent] + tree_.run_length + (own.is_right ? 1 : 0);
   }
 
   // Adds or removes the blocks that arrive at the group and those that its chain carries.
@@ -207,16 +208,16 @@ class GroupArrangement {
       const std::uint32_t bin = stored_ ? 0 : step % period_;
       adds ? loads_.add(from, to, bin) : loads_.remove(from, to, bin);
     };
-    for (std::uint32_t i = 0; i + 1 < tree_.run; ++i) {
-      for (std::uint32_t j = 0; j < tree_.run; ++j) {
+    for (std::uint32_t i = 0; i + 1 < tree_.run_length; ++i) {
+      for (std::uint32_t j = 0; j < tree_.run_length; ++j) {
         stream(nodes[i], nodes[i + 1], next_[group] + i + j);
       }
     }
     if (group == 0) return;
-    const GroupTree::Group& at = tree_.groups[group];
-    const std::vector<std::uint32_t>& above = nodes_of(at.parent);
-    for (std::uint32_t j = 0; j < tree_.run; ++j) {
-      stream(at.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
+    const GroupTree::TreeGroup& own = tree_.groups[group];
+    const std::vector<std::uint32_t>& above = nodes_of(own.parent);
+    for (std::uint32_t j = 0; j < tree_.run_length; ++j) {
+      stream(own.is_right ? above[j] : above.back(), nodes.front(), next_[group] - 1 + j);
     }
   }
   // Calls f for the group and for the groups that it feeds.
@@ -250,8 +251,8 @@ class GroupArrangement {
   void exchange_successors(std::uint32_t group) {
     below_.clear();
     for (const std::uint32_t child : children_[group]) below_.push_back(child);
-    for (std::size_t at = 0; at < below_.size(); ++at) {
-      const std::uint32_t child = below_[at];
+    for (std::size_t i = 0; i < below_.size(); ++i) {
+      const std::uint32_t child = below_[i];
       for (const std::uint32_t next : children_[child]) below_.push_back(next);
     }
     for (const std::uint32_t below : below_) change(below, false);
@@ -286,7 +287,7 @@ class GroupArrangement {
 
 }  // namespace
 
-GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
+GroupTree least_tree(std::uint32_t run_length, std::uint32_t groups) {
   struct Offer {
     std::uint32_t step, group;
     bool is_right;
@@ -295,7 +296,7 @@ GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
     }
   };
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
-  GroupTree tree{run, {}};
+  GroupTree tree{run_length, {}};
   for (std::uint32_t group = 0; group < groups; ++group) {
     std::uint32_t step = 0;
     if (group > 0) {
@@ -306,14 +307,14 @@ GroupTree least_tree(std::uint32_t run, std::uint32_t groups) {
     } else {
       tree.groups.push_back({});
     }
-    offers.push({step + run, group, false});
-    offers.push({step + run + 1, group, true});
+    offers.push({step + run_length, group, false});
+    offers.push({step + run_length + 1, group, true});
   }
   return tree;
 }
 
-GroupTree complete_tree(std::uint32_t run, std::uint32_t groups) {
-  GroupTree tree{run, {}};
+GroupTree complete_tree(std::uint32_t run_length, std::uint32_t groups) {
+  GroupTree tree{run_length, {}};
   for (std::uint32_t group = 0; group < groups; ++group) {
     tree.groups.push_back({group / 2, group > 1 && group % 2 == 1});
   }

@@ -6,6 +6,7 @@
 namespace espalier::embed {
 
 Routes::Routes(const topology::Topology& topology) : ranks_(topology.ranks()) {
+  ESPALIER_ASSERT(ranks_ <= kMaxPlaced);
   const auto key = [](std::uint32_t from, std::uint32_t to) {
     return (std::uint64_t{from} << 32) | to;
   };

@@ -19,17 +19,17 @@ bool combines(Collective collective) {
 
 }  // namespace
 
-std::string unplaceable(Collective collective) {
-  if (counts_per_rank(collective)) return "each part belongs to a rank";
+Result<void> check_placeable(Collective collective) {
+  if (counts_per_rank(collective)) return fail("each part belongs to a rank");
   if (collective == Collective::kScan || collective == Collective::kExscan) {
-    return "a scan goes by the order of ranks";
+    return fail("a scan goes by the order of ranks");
   }
-  return "";
+  return {};
 }
 
 Status place(std::span<const std::uint32_t> node_of, Program& program) {
   if (is_identity(node_of)) return Status::kOk;
-  if (!unplaceable(program.collective).empty()) return Status::kUnsupported;
+  if (!check_placeable(program.collective)) return Status::kUnsupported;
   const std::uint32_t links = links_count(program);
   if (links > std::size(program.peers)) return Status::kTooLarge;
   for (std::uint32_t link = 0; link < links; ++link) {

@@ -11,7 +11,7 @@ namespace {
 // Cut-through: one bin per slot of each phase. Store-and-forward: a single bin, because phases
 // overlap after lowering.
 std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& search) {
-  if (search.hops == Hops::kStoreAndForward) {
+  if (search.switching == Switching::kStoreAndForward) {
     return {search.period != 0 ? search.period : whole_period(traffic)};
   }
   const auto slots = std::accumulate(traffic.slots.begin(), traffic.slots.end(), std::size_t{0});
@@ -23,7 +23,7 @@ class RankArrangement {
   RankArrangement(const Routes& routes, const Traffic& traffic, const Search& search)
       : routes_(routes),
         traffic_(traffic),
-        hops_(search.hops),
+        switching_(search.switching),
         root_moves_(search.root_moves),
         loads_(routes, widths_of(traffic, search)),
         node_of_(traffic.ranks),
@@ -32,16 +32,16 @@ class RankArrangement {
         reached_(traffic.ranks * segments()) {
     std::vector<std::uint32_t> first_slot(traffic.slots.size(), 0);
     std::partial_sum(traffic.slots.begin(), traffic.slots.end() - 1, first_slot.begin() + 1);
-    for (std::uint32_t at = 0; at < traffic.transfers.size(); ++at) {
-      const Transfer& transfer = traffic.transfers[at];
+    for (std::uint32_t index = 0; index < traffic.transfers.size(); ++index) {
+      const Transfer& transfer = traffic.transfers[index];
       bins_.push_back(is_stored() ? 0 : first_slot[transfer.phase] + transfer.slot);
-      touching_[transfer.from].push_back(at);
-      touching_[transfer.to].push_back(at);
+      touching_[transfer.from].push_back(index);
+      touching_[transfer.to].push_back(index);
     }
     for (std::uint32_t rank = 0; rank < traffic.ranks; ++rank) {
       seat(rank, (search.root + rank) % traffic.ranks);
     }
-    for (std::uint32_t at = 0; at < bins_.size(); ++at) put(at);
+    for (std::uint32_t index = 0; index < bins_.size(); ++index) put(index);
     best_ = node_of_;
     best_energy_ = energy();
   }
@@ -81,7 +81,7 @@ class RankArrangement {
   }
 
  private:
-  [[nodiscard]] bool is_stored() const { return hops_ == Hops::kStoreAndForward; }
+  [[nodiscard]] bool is_stored() const { return switching_ == Switching::kStoreAndForward; }
   [[nodiscard]] std::uint32_t count() const {
     return static_cast<std::uint32_t>(traffic_.transfers.size());
   }
@@ -94,29 +94,29 @@ class RankArrangement {
     node_of_[rank] = node;
     rank_at_[node] = rank;
   }
-  void put(std::uint32_t at) {
-    const Transfer& transfer = traffic_.transfers[at];
-    loads_.add(node_of_[transfer.from], node_of_[transfer.to], bins_[at]);
+  void put(std::uint32_t index) {
+    const Transfer& transfer = traffic_.transfers[index];
+    loads_.add(node_of_[transfer.from], node_of_[transfer.to], bins_[index]);
   }
-  void take(std::uint32_t at) {
-    const Transfer& transfer = traffic_.transfers[at];
-    loads_.remove(node_of_[transfer.from], node_of_[transfer.to], bins_[at]);
+  void take(std::uint32_t index) {
+    const Transfer& transfer = traffic_.transfers[index];
+    loads_.remove(node_of_[transfer.from], node_of_[transfer.to], bins_[index]);
   }
   // Calls f(transfer) for all transfers that involve a or b.
   template <class F>
   void each_touching(std::uint32_t a, std::uint32_t b, F f) {
-    for (const std::uint32_t at : touching_[a]) f(at);
-    for (const std::uint32_t at : touching_[b]) {
-      const Transfer& transfer = traffic_.transfers[at];
-      if (transfer.from != a && transfer.to != a) f(at);
+    for (const std::uint32_t index : touching_[a]) f(index);
+    for (const std::uint32_t index : touching_[b]) {
+      const Transfer& transfer = traffic_.transfers[index];
+      if (transfer.from != a && transfer.to != a) f(index);
     }
   }
   void exchange(std::uint32_t a, std::uint32_t b) {
-    each_touching(a, b, [this](std::uint32_t at) { take(at); });
+    each_touching(a, b, [this](std::uint32_t index) { take(index); });
     const std::uint32_t node = node_of_[a];
     seat(a, node_of_[b]);
     seat(b, node);
-    each_touching(a, b, [this](std::uint32_t at) { put(at); });
+    each_touching(a, b, [this](std::uint32_t index) { put(index); });
   }
   // Phases follow one another. Within a phase, segments are independent.
   [[nodiscard]] std::int64_t latency() {
@@ -147,7 +147,7 @@ class RankArrangement {
 
   const Routes& routes_;
   const Traffic& traffic_;
-  Hops hops_;
+  Switching switching_;
   bool root_moves_;
   Loads loads_;
   std::vector<std::uint32_t> bins_;  // by transfer
@@ -167,7 +167,7 @@ std::uint32_t whole_period(const Traffic& traffic) {
 Placement find_placement(const Routes& routes, const Traffic& traffic, const Search& search) {
   RankArrangement model(routes, traffic, search);
   Dice dice(search.seed);
-  const bool stored = search.hops == Hops::kStoreAndForward;
+  const bool stored = search.switching == Switching::kStoreAndForward;
   const Cooling cooling{stored ? kExcessTransferEnergy / 2.0 : kExcessTransferEnergy * 3.0,
                         stored ? kExcessTransferEnergy / 32.0 : kExcessTransferEnergy / 6.0,
                         search.moves};

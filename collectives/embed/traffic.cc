@@ -9,7 +9,8 @@
 namespace espalier::embed {
 namespace {
 
-// Enough blocks that every action of a period has an instance, even with runs of kMaxRun blocks.
+// Enough blocks that every action of a period has an instance, even with runs of kMaxRunLength
+// blocks.
 constexpr std::int64_t kBlocks = 64;
 
 struct PhaseTime {
@@ -21,8 +22,8 @@ struct PhaseTime {
 std::vector<PhaseTime> phases_of(const Program& program) {
   std::vector<PhaseTime> phases;
   std::int64_t begin = 0;
-  for (std::uint32_t at = 0; at < program.phases_count; ++at) {
-    const Phase& phase = program.phases[at];
+  for (std::uint32_t i = 0; i < program.phases_count; ++i) {
+    const Phase& phase = program.phases[i];
     const Count& steps = program.counts[phase.steps_ref];
     const std::int64_t length = count_value(steps, kBlocks);
     const bool repeats = steps.b != 0 || steps.c != 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "espalier/base/arithmetic.h"
@@ -21,22 +22,22 @@ struct Memory {
 // Executes in lock step for one N, on values only.
 class Reader {
  public:
-  Reader(const Programs& direct, std::int64_t blocks)
-      : direct_(direct), blocks_(blocks), memory_(direct.size()) {}
+  Reader(const Programs& routed, std::int64_t blocks)
+      : routed_(routed), blocks_(blocks), memory_(routed.size()) {}
 
-  std::string read(Graph& graph) {
+  Result<Graph> read() {
     std::vector<std::vector<Instance>> all;
     std::int64_t steps = 0;
     std::size_t instances = 0;
-    for (const Program& program : direct_) {
+    for (const Program& program : routed_) {
       all.push_back(expand(program, blocks_));
       instances += all.back().size();
       // Each is one task, but a message is two instances.
-      if (instances > 3 * kMaxTasks) return too_many();
+      if (instances > 3 * kMaxTasks) return fail(too_many());
       if (!all.back().empty()) steps = std::max(steps, all.back().back().step + 1);
     }
     std::vector<std::size_t> begin(all.size(), 0), end(all.size(), 0);
-    for (std::int64_t step = 0; step < steps && wrong_.empty(); ++step) {
+    for (std::int64_t step = 0; step < steps && !wrong_; ++step) {
       for (std::uint32_t node = 0; node < all.size(); ++node) {
         begin[node] = end[node];
         while (end[node] < all[node].size() && all[node][end[node]].step == step) ++end[node];
@@ -46,15 +47,13 @@ class Reader {
           for (std::size_t k = begin[node]; k < end[node]; ++k) follow(node, all[node][k], turn);
         }
       }
-      if (tasks_.size() > kMaxTasks) {
-        return too_many();
-      }
+      if (tasks_.size() > kMaxTasks) return fail(too_many());
     }
+    if (wrong_) return fail(*wrong_);
     for (Memory& memory : memory_) {
       for (const auto& [operand, task] : memory.output) tasks_[as_index(task)].output = true;
     }
-    graph = {static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
-    return wrong_;
+    return Graph{static_cast<std::int32_t>(blocks_), std::move(tasks_), {}};
   }
 
  private:
@@ -66,12 +65,12 @@ class Reader {
   // Sends read the data from before the step, receives write, then operations run.
   void follow(std::uint32_t node, const Instance& one, int turn) {
     const bool transfer = one.kind == ActionKind::kSend || one.kind == ActionKind::kReceive;
-    if (!wrong_.empty() || turn != (one.kind == ActionKind::kSend ? 0 : transfer ? 1 : 2)) return;
-    if (transfer && (one.peer < 0 || at_node(one.peer) >= direct_.size())) {
+    if (wrong_ || turn != (one.kind == ActionKind::kSend ? 0 : transfer ? 1 : 2)) return;
+    if (transfer && (one.peer < 0 || at_node(one.peer) >= routed_.size())) {
       return refuse(node, one, "a peer has no program");
     }
     if (one.kind == ActionKind::kSend) {
-      on_way_[{node, at_node(one.peer)}].push_back(read_run(node, one, one.a));
+      on_way_[{node, at_node(one.peer)}].push_back(read_operand(node, one, one.a));
     } else if (one.kind == ActionKind::kReceive) {
       receive(node, one);
     } else {
@@ -82,13 +81,13 @@ class Reader {
   static std::uint32_t at_node(std::int64_t peer) { return static_cast<std::uint32_t>(peer); }
 
   void refuse(std::uint32_t node, const Instance& one, const std::string& what) {
-    wrong_ = "rank " + std::to_string(node) + ", step " + std::to_string(one.step) + ": " + what +
-             "; verify the direct schedule first";
+    wrong_ = Error{"rank " + std::to_string(node) + ", step " + std::to_string(one.step) + ": " +
+                   what + "; verify the routed schedule first"};
   }
 
-  Values read_run(std::uint32_t node, const Instance& one, const OperandAt& operand) {
+  Values read_operand(std::uint32_t node, const Instance& one, const OperandAt& operand) {
     Values values;
-    for (std::int64_t part = 0; part < operand.run; ++part) {
+    for (std::int64_t part = 0; part < operand.segment_count; ++part) {
       TaskInput input{-1, static_cast<std::int32_t>(operand.segment + part)};
       if (operand.buffer != Buffer::kInput) {
         input.task = holds(node, operand, part);
@@ -128,10 +127,10 @@ class Reader {
 
   void receive(std::uint32_t node, const Instance& one) {
     std::deque<Values>& coming = on_way_[{at_node(one.peer), node}];
-    if (coming.empty() || coming.front().size() != one.into.run) {
+    if (coming.empty() || coming.front().size() != one.into.segment_count) {
       return refuse(node, one, "nothing like it is sent");
     }
-    for (std::size_t part = 0; part < one.into.run; ++part) {
+    for (std::size_t part = 0; part < one.into.segment_count; ++part) {
       Task task;
       task.kind = ActionKind::kSend;
       task.from = at_node(one.peer);
@@ -144,12 +143,12 @@ class Reader {
 
   void operate(std::uint32_t node, const Instance& one) {
     const bool combine = one.kind == ActionKind::kCombine;
-    const Values left = read_run(node, one, one.a);
-    const Values right = combine ? read_run(node, one, one.b) : Values(left.size());
-    if (left.size() != one.into.run || right.size() != one.into.run) {
+    const Values left = read_operand(node, one, one.a);
+    const Values right = combine ? read_operand(node, one, one.b) : Values(left.size());
+    if (left.size() != one.into.segment_count || right.size() != one.into.segment_count) {
       return refuse(node, one, "its places have runs of different lengths");
     }
-    for (std::size_t part = 0; part < one.into.run && wrong_.empty(); ++part) {
+    for (std::size_t part = 0; part < one.into.segment_count && !wrong_; ++part) {
       Task task;
       task.kind = one.kind;
       task.from = node;
@@ -160,12 +159,12 @@ class Reader {
     }
   }
 
-  const Programs& direct_;
+  const Programs& routed_;
   std::int64_t blocks_;
   std::vector<Memory> memory_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Values>> on_way_;
   std::vector<Task> tasks_;
-  std::string wrong_;
+  std::optional<Error> wrong_;  // the last
 };
 
 // The history of each block, as numbers that are equal for equal tasks; sorted by block.
@@ -267,25 +266,25 @@ bool always_one_block(const Program& program) {
 
 }  // namespace
 
-std::string find_graph(const Programs& direct, Graph& graph) {
-  if (direct.empty()) return "there are no programs";
-  if (always_one_block(direct[0])) {
-    std::string wrong = Reader(direct, 1).read(graph);
-    if (wrong.empty()) find_in_place(graph);
-    return wrong;
+Result<Graph> find_graph(const Programs& routed) {
+  if (routed.empty()) return fail("there are no programs");
+  if (always_one_block(routed[0])) {
+    auto graph = Reader(routed, 1).read();
+    if (graph) find_in_place(*graph);
+    return graph;
   }
-  const std::uint32_t mod = direct[0].residue_mod;
+  const std::uint32_t mod = routed[0].residue_mod;
   for (std::int32_t blocks = 1; blocks <= kMaxBlocks; ++blocks) {
-    if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != direct[0].residue) continue;
-    const std::string wrong = Reader(direct, 2 * std::int64_t{blocks}).read(graph);
-    if (!wrong.empty()) return wrong;
-    if (!repeats(graph)) continue;
-    keep_first(graph, blocks);
-    find_in_place(graph);
-    return "";
+    if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != routed[0].residue) continue;
+    auto graph = Reader(routed, 2 * std::int64_t{blocks}).read();
+    if (!graph) return graph;
+    if (!repeats(*graph)) continue;
+    keep_first(*graph, blocks);
+    find_in_place(*graph);
+    return graph;
   }
-  return "what it does with a block does not repeat after any number of blocks up to " +
-         std::to_string(kMaxBlocks) + ", so there is no period to lower";
+  return fail("what it does with a block does not repeat after any number of blocks up to " +
+              std::to_string(kMaxBlocks) + ", so there is no period to lower");
 }
 
 }  // namespace espalier::lower

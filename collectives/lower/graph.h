@@ -3,9 +3,9 @@
 // steps. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::lower {
@@ -44,12 +44,12 @@ struct Graph {
   std::vector<InPlace> in_place;
 };
 
-// Finds the graph for the smallest number u <= 64 of blocks for which blocks u .. 2u-1 in an
-// expansion of 2u blocks do the same as blocks 0 .. u-1, whatever the steps. If the programs have
-// one block for every message, u = 1. Runs of segments are split into single segments. `direct`:
-// the valid programs of all ranks (nothing is proven here). Returns a line with the reason if there
-// is no such u, or if the programs are not one schedule.
-[[nodiscard]] std::string find_graph(const Programs& direct, Graph& graph);
+// Finds the graph for the smallest number u <= 64 of blocks after which the programs repeat. In an
+// expansion of 2u blocks, blocks u .. 2u-1 then do the same as blocks 0 .. u-1, whatever the steps.
+// If the programs have one block for every message, u = 1. Operands of several segments are split
+// into single segments. `routed`: the valid programs of all ranks (nothing is proven here). Errors:
+// there is no such u, or the programs are not one schedule.
+[[nodiscard]] Result<Graph> find_graph(const Programs& routed);
 
 inline constexpr std::int32_t kMaxBlocks = 64;
 // Maximum number of messages and operations of a graph.

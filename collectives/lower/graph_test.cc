@@ -11,11 +11,11 @@
 namespace espalier::lower {
 namespace {
 
-Programs direct(Collective collective, const char* name, std::uint32_t ranks,
-                std::uint32_t run = 0) {
+Programs routed(Collective collective, const char* name, std::uint32_t ranks,
+                std::uint32_t run_length = 0) {
   Group group;
   group.ranks = ranks;
-  group.run = run;
+  group.run_length = run_length;
   group.topology_digest = 1;
   Programs programs(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -27,12 +27,12 @@ Programs direct(Collective collective, const char* name, std::uint32_t ranks,
 
 Graph graph_of(const Programs& programs) {
   Graph graph;
-  EXPECT_EQ(find_graph(programs, graph), "");
+  graph = find_graph(programs).value();
   return graph;
 }
 
 TEST(Graph, OfAChainIsItsMessages) {
-  const Graph graph = graph_of(direct(Collective::kBroadcast, "chain", 4));
+  const Graph graph = graph_of(routed(Collective::kBroadcast, "chain", 4));
   EXPECT_EQ(graph.blocks, 1);
   ASSERT_EQ(graph.tasks.size(), 3u);
   for (std::uint32_t at = 0; at < 3; ++at) {
@@ -46,16 +46,16 @@ TEST(Graph, OfAChainIsItsMessages) {
 }
 
 TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
-  for (const std::uint32_t run : {1u, 2u, 3u, 5u}) {
-    const Graph graph = graph_of(direct(Collective::kBroadcast, "fractional", 8, run));
-    EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(run));
-    EXPECT_EQ(graph.tasks.size(), 7 * run) << "each block once to each rank but the root";
+  for (const std::uint32_t run_length : {1u, 2u, 3u, 5u}) {
+    const Graph graph = graph_of(routed(Collective::kBroadcast, "fractional", 8, run_length));
+    EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(run_length));
+    EXPECT_EQ(graph.tasks.size(), 7 * run_length) << "each block once to each rank but the root";
   }
 }
 
 TEST(Graph, SplitsRunsOfSegments) {
   // The root sends parts 2 and 3 as one message to rank 2, which forwards part 3.
-  const Graph graph = graph_of(direct(Collective::kScatter, "binomial", 4));
+  const Graph graph = graph_of(routed(Collective::kScatter, "binomial", 4));
   std::map<std::int32_t, int> hops;  // by segment
   for (const Task& task : graph.tasks) {
     if (task.kind == ActionKind::kSend) ++hops[task.segment];
@@ -68,7 +68,7 @@ TEST(Graph, WritesEachOutputOnce) {
   for (const auto& [collective, name] :
        {std::pair(Collective::kAllreduce, "two-tree"), std::pair(Collective::kScan, "two-tree"),
         std::pair(Collective::kReduceScatter, "ring")}) {
-    const Graph graph = graph_of(direct(collective, name, 9));
+    const Graph graph = graph_of(routed(collective, name, 9));
     std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, int> written;
     for (std::size_t at = 0; at < graph.tasks.size(); ++at) {
       const Task& task = graph.tasks[at];
@@ -84,7 +84,7 @@ TEST(Graph, WritesEachOutputOnce) {
 
 // An allreduce reads all input of a rank before its result arrives; an exchange cannot.
 TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
-  const Graph sum = graph_of(direct(Collective::kAllreduce, "two-tree", 8));
+  const Graph sum = graph_of(routed(Collective::kAllreduce, "two-tree", 8));
   EXPECT_FALSE(sum.in_place.empty());
   for (const InPlace& order : sum.in_place) {
     const Task& then = sum.tasks[static_cast<std::size_t>(order.then)];
@@ -92,7 +92,7 @@ TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
     EXPECT_TRUE(then.output);
     EXPECT_EQ(then.to, first.from);
   }
-  EXPECT_TRUE(graph_of(direct(Collective::kAllToAll, "pairwise", 4)).in_place.empty());
+  EXPECT_TRUE(graph_of(routed(Collective::kAllToAll, "pairwise", 4)).in_place.empty());
 }
 
 // Block 0 goes to rank 1 alone, all others to rank 2.
@@ -122,19 +122,19 @@ TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
     ASSERT_EQ(builder.finish(1, 0), Status::kOk);
   }
   Graph graph;
-  EXPECT_EQ(find_graph(programs, graph),
+  EXPECT_EQ(find_graph(programs).error().message,
             "what it does with a block does not repeat after any number of blocks up to 64, so "
             "there is no period to lower");
 }
 
 TEST(Graph, RefusesInvalidSchedules) {
-  Programs programs = direct(Collective::kBroadcast, "chain", 4);
+  Programs programs = routed(Collective::kBroadcast, "chain", 4);
   programs[1].actions_count = 0;
   programs[1].phases[0].actions = 0;
   Graph graph;
-  EXPECT_EQ(find_graph(programs, graph),
-            "rank 2, step 1: nothing like it is sent; verify the direct schedule first");
-  EXPECT_EQ(find_graph({}, graph), "there are no programs");
+  EXPECT_EQ(find_graph(programs).error().message,
+            "rank 2, step 1: nothing like it is sent; verify the routed schedule first");
+  EXPECT_EQ(find_graph({}).error().message, "there are no programs");
 }
 
 }  // namespace

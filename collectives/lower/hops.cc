@@ -12,30 +12,31 @@ namespace espalier::lower {
 namespace {
 class Router {
  public:
-  Router(const topology::Topology& topology, PortModel ports, Hops& hops)
+  Router(const topology::Topology& topology, PortModel ports, HopGraph& hops)
       : topology_(topology), single_(ports == PortModel::kSingleSend), hops_(hops) {}
 
-  std::string add(std::int32_t number) {
+  Result<void> add(std::int32_t number) {
     const Task& task = hops_.tasks[as_index(number)];
     hops_.first.push_back(static_cast<std::int32_t>(hops_.all.size()));
     const std::int32_t a = source(task.a), b = source(task.b);
     if (task.kind != ActionKind::kSend) {
       hops_.all.push_back({task.from, task.to, number, a, b, -1});
-      return "";
+      return {};
     }
     const std::vector<std::uint32_t> route = topology_.route(task.from, task.to);
     for (std::size_t hop = 1; hop < route.size(); ++hop) {
       const std::int32_t lanes =
           static_cast<std::int32_t>(topology_.capacity(route[hop - 1], route[hop]));
       if (lanes == 0 || topology_.route(route[hop - 1], route[hop]).size() != 2) {
-        return "the route from " + topology_.node_name(task.from) + " to " +
-               topology_.node_name(task.to) + " is not one of links that are their own routes";
+        return fail("the route from " + topology_.node_name(task.from) + " to " +
+                    topology_.node_name(task.to) +
+                    " is not one of links that are their own routes");
       }
       const std::int32_t before = hop == 1 ? a : static_cast<std::int32_t>(hops_.all.size()) - 1;
       hops_.all.push_back({route[hop - 1], route[hop], number, before, -1,
                            port(route[hop - 1], route[hop], lanes)});
     }
-    return "";
+    return {};
   }
 
  private:
@@ -60,7 +61,7 @@ class Router {
 
   const topology::Topology& topology_;
   bool single_;
-  Hops& hops_;
+  HopGraph& hops_;
   Numbers links_, nodes_;
 };
 
@@ -69,7 +70,7 @@ using Rank = std::tuple<std::int64_t, std::int64_t, std::int32_t>;
 
 class Scheduler {
  public:
-  Scheduler(const Hops& hops, const Waits& waits, std::int32_t period)
+  Scheduler(const HopGraph& hops, const Waits& waits, std::int32_t period)
       : hops_(hops), waits_(waits), period_(period), next_(hops.all.size()) {
     for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
       for (const std::int32_t before : {hops.all[hop].a, hops.all[hop].b}) {
@@ -151,7 +152,7 @@ class Scheduler {
     }
   }
 
-  const Hops& hops_;
+  const HopGraph& hops_;
   Waits waits_;
   std::int32_t period_;
   // By hop: the hops that need it (second: -1), and the hops that may only follow at least this
@@ -166,7 +167,7 @@ class Scheduler {
 };
 
 // By hop: minus the number of links still to cross on the longest path that depends on it.
-std::vector<std::int64_t> longest_way(const Hops& hops) {
+std::vector<std::int64_t> longest_way(const HopGraph& hops) {
   std::vector<std::int64_t> way(hops.all.size(), 0);
   for (std::size_t hop = hops.all.size(); hop-- > 0;) {
     if (hops.all[hop].port >= 0) --way[hop];
@@ -178,7 +179,7 @@ std::vector<std::int64_t> longest_way(const Hops& hops) {
 }
 
 // By hop: minus the number of links that its message still has to cross.
-std::vector<std::int64_t> message_left(const Hops& hops) {
+std::vector<std::int64_t> message_left(const HopGraph& hops) {
   std::vector<std::int64_t> left;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
     left.push_back(static_cast<std::int64_t>(hop) - hops.last_of(hops.all[hop].task));
@@ -188,17 +189,17 @@ std::vector<std::int64_t> message_left(const Hops& hops) {
 
 }  // namespace
 
-std::string find_hops(const topology::Topology& topology, Graph graph, PortModel ports,
-                      Hops& hops) {
-  hops = {};
+Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph, PortModel ports) {
+  HopGraph hops;
   hops.blocks = graph.blocks;
   hops.tasks = std::move(graph.tasks);
   Router router(topology, ports, hops);
   for (std::size_t task = 0; task < hops.tasks.size(); ++task) {
-    std::string wrong = router.add(static_cast<std::int32_t>(task));
-    if (!wrong.empty()) return wrong;
+    if (auto routed = router.add(static_cast<std::int32_t>(task)); !routed) {
+      return fail(routed.error());
+    }
     if (hops.all.size() > kMaxHops) {
-      return "its messages cross more than " + std::to_string(kMaxHops) + " links";
+      return fail("its messages cross more than " + std::to_string(kMaxHops) + " links");
     }
   }
   if (ports != PortModel::kSingleSend) hops.ports = hops.links;
@@ -208,14 +209,14 @@ std::string find_hops(const topology::Topology& topology, Graph graph, PortModel
     hops.orders.push_back({hops.first[as_index(order.first)], hops.last_of(order.then),
                            into_receive, from_send ? 0 : 1});
   }
-  return "";
+  return hops;
 }
 
-Plan find_steps(const Hops& hops, const Waits& waits) {
+Plan find_steps(const HopGraph& hops, const Waits& waits) {
   std::int32_t period = 1;
   for (const Port& port : hops.ports) period = std::max(period, port.steps());
   Scheduler scheduler(hops, waits, period);
-  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "direct order");
+  Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "plain order");
   for (const auto& [order, name] : {std::pair(longest_way(hops), "longest way first"),
                                     std::pair(message_left(hops), "furthest first")}) {
     Plan plan = scheduler.run(order, name);

@@ -34,7 +34,7 @@ struct Order {
   std::int32_t steps = 0;
 };
 
-struct Hops {
+struct HopGraph {
   std::int32_t blocks = 1;
   std::vector<Task> tasks;
   std::vector<std::int32_t> first;  // by task: its first hop; the others follow consecutively
@@ -50,10 +50,10 @@ struct Hops {
   }
 };
 
-// Routes each message over every link of topology.route(). Returns a line with the reason if a
-// route does not follow links, or if there are more hops than kMaxHops.
-[[nodiscard]] std::string find_hops(const topology::Topology& topology, Graph graph,
-                                    PortModel ports, Hops& hops);
+// Routes each message over every link of topology.route(). Errors: a route does not follow links, or
+// there are more hops than kMaxHops.
+[[nodiscard]] Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph,
+                                         PortModel ports);
 
 inline constexpr std::size_t kMaxHops = std::size_t{1} << 22;
 
@@ -78,6 +78,6 @@ struct Plan {
 // takes, which is always the least possible. Three orderings of the ready hops are tried: by step
 // of the routed schedule, longest remaining path first, furthest message first. The result is the
 // plan with the fewest steps; among equals, the first.
-[[nodiscard]] Plan find_steps(const Hops& hops, const Waits& waits);
+[[nodiscard]] Plan find_steps(const HopGraph& hops, const Waits& waits);
 
 }  // namespace espalier::lower

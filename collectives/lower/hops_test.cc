@@ -22,15 +22,15 @@ Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {
   return task;
 }
 
-Hops hops_of(const topology::Topology& topology, std::vector<Task> tasks,
-             PortModel ports = PortModel::kMultiport, std::vector<InPlace> in_place = {}) {
-  Hops hops;
-  EXPECT_EQ(find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports, hops), "");
+HopGraph hops_of(const topology::Topology& topology, std::vector<Task> tasks,
+                 PortModel ports = PortModel::kMultiport, std::vector<InPlace> in_place = {}) {
+  HopGraph hops;
+  hops = find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports).value();
   return hops;
 }
 
 // No port exceeds its lanes in a step of the period, and no hop runs before its data has arrived.
-void check(const Hops& hops, const Plan& plan) {
+void check(const HopGraph& hops, const Plan& plan) {
   std::map<std::tuple<std::int32_t, std::int32_t>, std::int32_t> used;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
     const Hop& one = hops.all[hop];
@@ -53,7 +53,7 @@ void check(const Hops& hops, const Plan& plan) {
 // has already left.
 TEST(Steps, AWaitWhereALinkIsWantedTwice) {
   const auto line = parsed("mesh:1x4");
-  const Hops hops = hops_of(*line, {message(0, 2), message(1, 2), message(1, 3)});
+  const HopGraph hops = hops_of(*line, {message(0, 2), message(1, 2), message(1, 3)});
   ASSERT_EQ(hops.all.size(), 5u);
   const Plan plan = find_steps(hops, {7, 8});
   EXPECT_EQ(plan.period, 3);
@@ -72,7 +72,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
        {std::pair("fattree:k=2,h=1,c=1", 3), std::pair("fattree:k=2,h=1,c=2", 2),
         std::pair("fattree:k=2,h=1,c=3", 1)}) {
     const auto tree = parsed(spec);
-    const Hops hops = hops_of(*tree, {message(0, 1), message(0, 1), message(0, 1)});
+    const HopGraph hops = hops_of(*tree, {message(0, 1), message(0, 1), message(0, 1)});
     const Plan plan = find_steps(hops, {7, 8});
     EXPECT_EQ(plan.period, period) << spec;
     EXPECT_EQ(plan.length, period + 1) << spec;
@@ -84,7 +84,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
 TEST(Steps, ANodeThatSendsOnceAStep) {
   const auto tree = parsed("fattree:k=3,h=1,c=1");
   const std::vector<Task> tasks = {message(0, 1), message(0, 2), message(1, 2), message(2, 0)};
-  const Hops hops = hops_of(*tree, tasks, PortModel::kSingleSend);
+  const HopGraph hops = hops_of(*tree, tasks, PortModel::kSingleSend);
   const Plan plan = find_steps(hops, {7, 8});
   EXPECT_EQ(plan.period, 4);
   check(hops, plan);
@@ -93,7 +93,8 @@ TEST(Steps, ANodeThatSendsOnceAStep) {
 
 TEST(Steps, OnlyTheWaitsThatAreAllowed) {
   const auto line = parsed("mesh:1x4");
-  const Hops hops = hops_of(*line, {message(0, 3), message(1, 3), message(1, 3), message(2, 3)});
+  const HopGraph hops =
+      hops_of(*line, {message(0, 3), message(1, 3), message(1, 3), message(2, 3)});
   for (const Waits waits : {Waits{0, 5}, Waits{1, 5}, Waits{4, 5}}) {
     const Plan plan = find_steps(hops, waits);
     EXPECT_EQ(plan.period, 4);
@@ -111,7 +112,8 @@ TEST(Steps, OnlyTheWaitsThatAreAllowed) {
 // later.
 TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
   const auto line = parsed("mesh:1x3");
-  const Hops hops = hops_of(*line, {message(1, 2), message(0, 1)}, PortModel::kMultiport, {{0, 1}});
+  const HopGraph hops =
+      hops_of(*line, {message(1, 2), message(0, 1)}, PortModel::kMultiport, {{0, 1}});
   const Plan plan = find_steps(hops, {7, 8});
   EXPECT_EQ(plan.steps, (std::vector<std::int32_t>{0, 8}));
 }
@@ -123,7 +125,7 @@ TEST(Steps, AnOperationRunsWithTheLastThatItNeeds) {
   sum.from = sum.to = 2;
   sum.a = {0, 0};
   sum.b = {1, 0};
-  const Hops hops = hops_of(*line, {message(0, 2), message(3, 2), sum, message(2, 3, 2)});
+  const HopGraph hops = hops_of(*line, {message(0, 2), message(3, 2), sum, message(2, 3, 2)});
   const Plan plan = find_steps(hops, {7, 8});
   check(hops, plan);
   EXPECT_EQ(plan.steps, (std::vector<std::int32_t>{0, 1, 0, 1, 2}));
@@ -135,7 +137,7 @@ TEST(Steps, AreTheSameAgain) {
   for (std::uint32_t at = 0; at < 60; ++at)
     tasks.push_back(message(at * 7 % 16, (at * 11 + 1) % 16));
   std::erase_if(tasks, [](const Task& task) { return task.from == task.to; });
-  const Hops hops = hops_of(*mesh, tasks);
+  const HopGraph hops = hops_of(*mesh, tasks);
   const Plan once = find_steps(hops, {7, 8}), again = find_steps(hops, {7, 8});
   check(hops, once);
   EXPECT_EQ(once.steps, again.steps);

@@ -20,7 +20,7 @@ constexpr std::uint32_t kMaxNodes = 4096;
 // Adds the hops to the schedule, at the plan's steps.
 class Timer {
  public:
-  Timer(const Hops& hops, const Plan& plan, TimedSchedule& timed)
+  Timer(const HopGraph& hops, const Plan& plan, TimedSchedule& timed)
       : hops_(hops), plan_(plan), timed_(timed) {}
 
   void add_all() {
@@ -50,14 +50,14 @@ class Timer {
     return made_[as_index(from.task)];
   }
 
-  const Hops& hops_;
+  const HopGraph& hops_;
   const Plan& plan_;
   TimedSchedule& timed_;
   std::vector<TimedOperand> made_;  // by task
 };
 
 // Reorders the blocks of a round so that none ends after block 0; any order of the blocks is valid.
-void put_latest_first(const Plan& plan, Hops& hops) {
+void put_latest_first(const Plan& plan, HopGraph& hops) {
   std::int32_t latest = 0;
   for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
     if (plan.steps[hop] == plan.length - 1) latest = hops.tasks[as_index(hops.all[hop].task)].block;
@@ -78,14 +78,14 @@ std::string lowered_name_of(const std::string& name) {
   return name.substr(0, kMost).append(kLowered);
 }
 
-Outline outline_of(const topology::Topology& topology, PortModel ports, const Program& direct,
+Outline outline_of(const topology::Topology& topology, PortModel ports, const Program& routed,
                    const std::string& name) {
   Outline outline{};
-  outline.collective = direct.collective;
+  outline.collective = routed.collective;
   outline.algorithm = name.c_str();
-  outline.segments = direct.segments;
-  outline.one_block = direct.collective == Collective::kBarrier;
-  outline.needs_commutative = direct.needs_commutative;
+  outline.segments = routed.segments;
+  outline.one_block = routed.collective == Collective::kBarrier;
+  outline.needs_commutative = routed.needs_commutative;
   outline.nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0;
   outline.port_model = ports;
   return outline;
@@ -98,11 +98,11 @@ Count bound_of(const topology::Topology& topology, const Group& group, const Out
 }
 
 // The steps by which the blocks of one round prolong the routed schedule.
-std::int32_t direct_period(const Program& direct, std::int32_t blocks) {
-  const Count& steps = direct.counts[direct.steps_ref];
+std::int32_t routed_period(const Program& routed, std::int32_t blocks) {
+  const Count& steps = routed.counts[routed.steps_ref];
   bool one_block = true;
-  for (std::uint32_t rule = 0; rule < direct.blocks_count; ++rule) {
-    one_block = one_block && direct.blocks[rule].block_bytes == 0;
+  for (std::uint32_t rule = 0; rule < routed.blocks_count; ++rule) {
+    one_block = one_block && routed.blocks[rule].block_bytes == 0;
   }
   const std::int64_t once = count_value(steps, blocks);
   return static_cast<std::int32_t>(one_block ? count_value(steps, 1)
@@ -117,11 +117,11 @@ bool keeps_ports(const Programs& programs, PortModel ports) {
          });
 }
 
-void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& report) {
+void fill(const HopGraph& hops, const Plan& plan, const Program& routed, Report& report) {
   report.changed = true;
   report.period = plan.period;
   report.blocks = hops.blocks;
-  report.direct_period = direct_period(direct, hops.blocks);
+  report.routed_period = routed_period(routed, hops.blocks);
   report.first_steps = plan.length;
   report.order = plan.order;
   for (const Task& task : hops.tasks) report.messages += task.kind == ActionKind::kSend ? 1 : 0;
@@ -138,37 +138,37 @@ void fill(const Hops& hops, const Plan& plan, const Program& direct, Report& rep
 
 }  // namespace
 
-bool is_modelled(const topology::Topology& topology, const Programs& programs) {
+bool is_hop_by_hop(const topology::Topology& topology, const Programs& programs) {
   return programs.size() == topology.nodes() && !find_stranger(topology, programs);
 }
 
-std::string lower(const topology::Topology& topology, const Group& group, PortModel ports,
-                  const Programs& direct, Programs& lowered, Report& report) {
+Result<Programs> lower(const topology::Topology& topology, const Group& group, PortModel ports,
+                       const Programs& routed, Report& report) {
   report = {};
-  lowered.clear();
-  const std::string name = direct.empty() ? "" : direct[0].algorithm;
-  const std::string who = "'" + name + "' on " + topology.title() + " cannot be lowered: ";
-  if (is_modelled(topology, direct)) {
-    if (!keeps_ports(direct, ports)) {
-      return who + "every peer is a neighbour already, and its nodes send over several links in " +
-             "a step; expected ports multiport, not single-send";
-    }
-    lowered = direct;
-    return "";
+  const std::string name = routed.empty() ? "" : routed[0].algorithm;
+  const auto cannot = [&](const std::string& reason) {
+    return fail("'" + name + "' on " + topology.title() + " cannot be lowered: " + reason);
+  };
+  if (is_hop_by_hop(topology, routed)) {
+    if (keeps_ports(routed, ports)) return routed;
+    return cannot(
+        "every peer is a neighbour already, and its nodes send over several links in a step; "
+        "expected ports multiport, not single-send");
   }
   if (topology.nodes() > kMaxNodes) {
-    return who + "at most " + std::to_string(kMaxNodes) + " nodes can, this has " +
-           std::to_string(topology.nodes());
+    return cannot("at most " + std::to_string(kMaxNodes) + " nodes can, this has " +
+                  std::to_string(topology.nodes()));
   }
-  Graph graph;
-  Hops hops;
-  std::string wrong = find_graph(direct, graph);
-  if (wrong.empty()) wrong = find_hops(topology, std::move(graph), ports, hops);
-  if (!wrong.empty()) return who + wrong;
+  auto graph = find_graph(routed);
+  if (!graph) return cannot(graph.error().message);
+  auto found = find_hops(topology, *std::move(graph), ports);
+  if (!found) return cannot(found.error().message);
+  HopGraph& hops = *found;
   const std::string lowered_name = lowered_name_of(name);
-  const Outline outline = outline_of(topology, ports, direct[0], lowered_name);
+  const Outline outline = outline_of(topology, ports, routed[0], lowered_name);
   const Count bound = bound_of(topology, group, outline);
   const auto window = static_cast<std::int32_t>(group.window);
+  std::string tables_too_small;
   // Fewer different waits take fewer actions, and possibly more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
     const Plan plan = find_steps(hops, {near, window});
@@ -178,27 +178,30 @@ std::string lower(const topology::Topology& topology, const Group& group, PortMo
     timed.period = plan.period;
     timed.blocks = hops.blocks;
     timed.bound = bound;
-    timed.digest = direct[0].schedule_digest;
+    timed.digest = routed[0].schedule_digest;
     for (const std::int32_t step : plan.steps) {
       timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
     }
     Timer(hops, plan, timed).add_all();
-    wrong = write_programs(group, timed, lowered);
-    if (!wrong.empty()) continue;
-    fill(hops, plan, direct[0], report);
-    return "";
+    auto lowered = write_programs(group, timed);
+    if (!lowered) {
+      tables_too_small = lowered.error().message;
+      continue;
+    }
+    fill(hops, plan, routed[0], report);
+    return lowered;
   }
-  return who + wrong;
+  return cannot(tables_too_small);
 }
 
 std::string describe(const topology::Topology& topology, const Report& report) {
-  if (!report.changed) return "modelled already: every peer is a neighbour\n";
+  if (!report.changed) return "hop by hop already: every peer is a neighbour\n";
   const std::string round =
       report.blocks == 1 ? "a block" : std::to_string(report.blocks) + " blocks";
   std::string text = std::to_string(report.messages) + " messages over " +
                      std::to_string(report.hops) + " hops " + round + "; period " +
                      std::to_string(report.period) +
-                     " (direct: " + std::to_string(report.direct_period) + ")";
+                     " (routed: " + std::to_string(report.routed_period) + ")";
   if (report.load > 0) {
     const bool node = report.from == report.to;
     text += ", as " + topology.node_name(report.from) +

@@ -16,7 +16,7 @@ Group group_for(const topology::Topology& topology) {
   return group;
 }
 
-Programs direct(const Group& group, Collective collective, const char* name) {
+Programs routed(const Group& group, Collective collective, const char* name) {
   Programs programs(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
     const Algorithm* algorithm = find_algorithm(collective, name);
@@ -30,9 +30,9 @@ TEST(Lower, ASmallScheduleHasNoTables) {
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport,
-                  direct(group, Collective::kBroadcast, "two-tree"), lowered, report),
-            "");
+  lowered = lower(*mesh, group, PortModel::kMultiport,
+                  routed(group, Collective::kBroadcast, "two-tree"), report)
+                .value();
   ASSERT_EQ(lowered.size(), 16u);
   for (const Program& program : lowered) {
     EXPECT_STREQ(program.algorithm, "two-tree, lowered");
@@ -43,30 +43,30 @@ TEST(Lower, ASmallScheduleHasNoTables) {
     EXPECT_EQ(program.schedule_digest, lowered[0].schedule_digest);
   }
   EXPECT_EQ(describe(*mesh, report),
-            "30 messages over 49 hops a block; period 3 (direct: 2), as rank 2 (row 0, column 2) "
+            "30 messages over 49 hops a block; period 3 (routed: 2), as rank 2 (row 0, column 2) "
             "-> rank 1 (row 0, column 1) carries 3\n"
             "steps 10 + 3 N (hops placed by longest way first)\n");
 }
 
-TEST(Lower, AModelledScheduleStaysAsItIs) {
+TEST(Lower, AHopByHopScheduleStaysAsItIs) {
   const auto line = parsed("mesh:1x5");
   const Group group = group_for(*line);
-  const Programs chain = direct(group, Collective::kBroadcast, "chain");
-  ASSERT_TRUE(is_modelled(*line, chain));
+  const Programs chain = routed(group, Collective::kBroadcast, "chain");
+  ASSERT_TRUE(is_hop_by_hop(*line, chain));
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*line, group, PortModel::kMultiport, chain, lowered, report), "");
+  lowered = lower(*line, group, PortModel::kMultiport, chain, report).value();
   EXPECT_FALSE(report.changed);
   ASSERT_EQ(lowered.size(), chain.size());
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
-  EXPECT_EQ(describe(*line, report), "modelled already: every peer is a neighbour\n");
+  EXPECT_EQ(describe(*line, report), "hop by hop already: every peer is a neighbour\n");
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
   const auto tree = parsed("fattree:k=5,h=1,c=1");
-  EXPECT_FALSE(is_modelled(*tree, direct(group_for(*tree), Collective::kBroadcast, "chain")));
+  EXPECT_FALSE(is_hop_by_hop(*tree, routed(group_for(*tree), Collective::kBroadcast, "chain")));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
-TEST(Lower, AModelledScheduleKeepsItsTables) {
+TEST(Lower, AHopByHopScheduleKeepsItsTables) {
   const auto tree = parsed("fattree:k=3,h=2,c=1");
   const Group group = group_for(*tree);
   Programs lowered;
@@ -74,9 +74,9 @@ TEST(Lower, AModelledScheduleKeepsItsTables) {
   std::vector<std::vector<std::uint8_t>> tables;
   {
     Programs once;
-    const Programs exchange = direct(group, Collective::kAllToAll, "pairwise");
-    ASSERT_EQ(lower(*tree, group, PortModel::kSingleSend, exchange, once, report), "");
-    ASSERT_EQ(lower(*tree, group, PortModel::kSingleSend, once, lowered, report), "");
+    const Programs exchange = routed(group, Collective::kAllToAll, "pairwise");
+    once = lower(*tree, group, PortModel::kSingleSend, exchange, report).value();
+    lowered = lower(*tree, group, PortModel::kSingleSend, once, report).value();
     for (const Program& program : once) {
       tables.emplace_back(program.table.bytes, program.table.bytes + program.table.size);
     }
@@ -92,7 +92,7 @@ TEST(Lower, AModelledScheduleKeepsItsTables) {
   EXPECT_GT(entries, 0u);
 }
 
-TEST(Lower, AModelledScheduleOfOtherPortsIsRefused) {
+TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
   const auto tree = parsed("fattree:k=3,h=1,c=1");
   Group group = group_for(*tree);
   group.arity = 3;
@@ -103,26 +103,27 @@ TEST(Lower, AModelledScheduleOfOtherPortsIsRefused) {
     ASSERT_EQ(leaf->generate(group, node, programs[node]), Status::kOk);
   }
   Report report;
-  EXPECT_EQ(lower(*tree, group, PortModel::kSingleSend, programs, lowered, report),
+  const auto refused = lower(*tree, group, PortModel::kSingleSend, programs, report);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
             "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
             "already, and its nodes send over several links in a step; expected ports multiport, "
             "not single-send");
-  EXPECT_TRUE(lowered.empty());
-  EXPECT_EQ(lower(*tree, group, PortModel::kMultiport, programs, lowered, report), "");
+  lowered = lower(*tree, group, PortModel::kMultiport, programs, report).value();
   EXPECT_EQ(lowered.size(), programs.size());
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
   const auto mesh = parsed("mesh:3x3");
   Group group = group_for(*mesh);
-  const Programs ring = direct(group, Collective::kAllgather, "ring");
+  const Programs ring = routed(group, Collective::kAllgather, "ring");
   Programs wide, narrow, single;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport, ring, wide, report), "");
-  ASSERT_EQ(lower(*mesh, group, PortModel::kSingleSend, ring, single, report), "");
+  wide = lower(*mesh, group, PortModel::kMultiport, ring, report).value();
+  single = lower(*mesh, group, PortModel::kSingleSend, ring, report).value();
   EXPECT_EQ(report.from, report.to) << "a node is the reason";
   group.window = 2;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport, ring, narrow, report), "");
+  narrow = lower(*mesh, group, PortModel::kMultiport, ring, report).value();
   EXPECT_EQ(narrow[0].window, 2u);
   EXPECT_NE(wide[0].schedule_digest, narrow[0].schedule_digest);
   EXPECT_NE(wide[0].schedule_digest, single[0].schedule_digest);
@@ -133,25 +134,25 @@ TEST(Lower, ALongNameIsCut) {
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
-  ASSERT_EQ(lower(*mesh, group, PortModel::kMultiport,
-                  direct(group, Collective::kBroadcast, "two-tree-simplex"), lowered, report),
-            "");
+  lowered = lower(*mesh, group, PortModel::kMultiport,
+                  routed(group, Collective::kBroadcast, "two-tree-simplex"), report)
+                .value();
   EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
 }
 
 TEST(Lower, RefusesInOneLine) {
   const auto mesh = parsed("mesh:3x3");
   const Group group = group_for(*mesh);
-  Programs chain = direct(group, Collective::kBroadcast, "chain");
+  Programs chain = routed(group, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;
   chain[3].phases[0].actions = 0;
-  Programs lowered;
   Report report;
+  const auto refused = lower(*mesh, group, PortModel::kMultiport, chain, report);
+  ASSERT_FALSE(refused);
   EXPECT_EQ(
-      lower(*mesh, group, PortModel::kMultiport, chain, lowered, report),
+      refused.error().message,
       "'chain' on mesh:3x3 cannot be lowered: rank 4, step 3: nothing like it is sent; verify "
-      "the direct schedule first");
-  EXPECT_TRUE(lowered.empty());
+      "the routed schedule first");
 }
 
 }  // namespace

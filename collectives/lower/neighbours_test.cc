@@ -11,10 +11,7 @@ namespace espalier::lower {
 namespace {
 
 std::unique_ptr<topology::Topology> parse(const std::string& spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
+  return topology::parse(spec).value();
 }
 
 Programs generate(const topology::Topology& topology, Collective collective, const char* name) {

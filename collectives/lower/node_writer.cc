@@ -63,9 +63,9 @@ Term NodeWriter::lookup(std::int32_t coef, const Column& column) {
   using Entry = std::numeric_limits<std::int16_t>;
   const auto [found, fresh] =
       columns_.try_emplace(column, static_cast<std::uint32_t>(entries_.size()));
-  for (std::size_t at = 0; fresh && at < column.size(); ++at) {
-    too_large_ = too_large_ || column[at] > Entry::max() || column[at] < Entry::min();
-    entries_.push_back(static_cast<std::int16_t>(column[at]));
+  for (std::size_t i = 0; fresh && i < column.size(); ++i) {
+    too_large_ = too_large_ || column[i] > Entry::max() || column[i] < Entry::min();
+    entries_.push_back(static_cast<std::int16_t>(column[i]));
   }
   return {.coef = coef,
           .mul = 1,

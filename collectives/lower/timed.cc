@@ -95,12 +95,13 @@ std::int32_t least_period(const topology::Topology& topology, const TimedSchedul
   return period;
 }
 
-std::string write_programs(const Group& group, const TimedSchedule& schedule, Programs& programs) {
+Result<Programs> write_programs(const Group& group, const TimedSchedule& schedule) {
   std::vector<NodeRows> rows;
   for (const std::vector<TimedInstance>& node : schedule.nodes) {
     rows.push_back(rows_of(node, schedule.period, static_cast<std::int32_t>(group.window)));
   }
   set_orders(rows, schedule.period);
+  Programs programs;
   Status status = Status::kOk;
   std::uint32_t node = 0;
   for (const bool paced : {false, true}) {
@@ -111,10 +112,9 @@ std::string write_programs(const Group& group, const TimedSchedule& schedule, Pr
     }
     if (status != Status::kTooLarge) break;
   }
-  if (status == Status::kOk) return "";
-  programs.clear();
-  return std::string(schedule.outline.algorithm) + ", node " + std::to_string(node - 1) + ": " +
-         status_name(status);
+  if (status == Status::kOk) return programs;
+  return fail(std::string(schedule.outline.algorithm) + ", node " + std::to_string(node - 1) +
+              ": " + status_name(status));
 }
 
 }  // namespace espalier::lower

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collectives/algorithms/build/builder.h"
+#include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 
@@ -85,8 +86,7 @@ struct TimedSchedule {
 // slots become one action, which looks these up. On links with several lanes both ends order the
 // messages of a step as the sender does.
 //
-// Returns a line with the reason, and no programs, if a node's tables are too small.
-[[nodiscard]] std::string write_programs(const Group& group, const TimedSchedule& schedule,
-                                         Programs& programs);
+// Error: a node's tables are too small.
+[[nodiscard]] Result<Programs> write_programs(const Group& group, const TimedSchedule& schedule);
 
 }  // namespace espalier::lower

@@ -58,7 +58,7 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
   for (const std::int32_t period : {1, 2, 5}) {
     schedule.period = period;
     Programs programs;
-    ASSERT_EQ(write_programs(group_for(*line, 1), schedule, programs), "");
+    programs = write_programs(group_for(*line, 1), schedule).value();
     const verify::Verdict verdict = proven(*line, programs);
     EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
     EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
@@ -79,7 +79,7 @@ TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
   Group group = group_for(*line, 1);
   group.window = 3;
   Programs programs;
-  ASSERT_EQ(write_programs(group, schedule, programs), "");
+  programs = write_programs(group, schedule).value();
   EXPECT_TRUE(proven(*line, programs).valid);
   for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
     EXPECT_NE(programs[1].actions[at].kind, ActionKind::kCopy);
@@ -105,7 +105,7 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
       }
       const Group group = group_for(*line, 0);
       Programs programs;
-      ASSERT_EQ(write_programs(group, schedule, programs), "");
+      programs = write_programs(group, schedule).value();
       const verify::Verdict verdict = proven(*line, programs);
       EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
       const std::int32_t slots =
@@ -142,7 +142,7 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
   EXPECT_EQ(least_period(*star, schedule, 1), 11);
   EXPECT_EQ(least_period(*star, schedule, 20), 20);
   Programs programs;
-  ASSERT_EQ(write_programs(group_for(*star, 0), schedule, programs), "");
+  programs = write_programs(group_for(*star, 0), schedule).value();
   const Program& router = programs[12];
   EXPECT_EQ(router.actions_count, 2u) << "132 messages in, 132 out";
   EXPECT_GT(router.table.size, 0u);
@@ -164,7 +164,7 @@ TEST(Timed, SaysWhereTablesAreTooSmall) {
     (void)schedule.add_operation(ActionKind::kCopy, 1, 70, 0, {kOutput, segment, -1}, came);
   }
   Programs programs;
-  EXPECT_EQ(write_programs(group_for(*line, 0), schedule, programs),
+  EXPECT_EQ(write_programs(group_for(*line, 0), schedule).error().message,
             std::string("by hand, node 1: ") + status_name(Status::kTooLarge));
   EXPECT_TRUE(programs.empty());
 }

@@ -15,7 +15,7 @@ void EventLog::begin() {
 }
 
 // The first records are kept: a record after a dropped one would get the times of the dropped one.
-void EventLog::let_in(const Event& event, std::uint64_t now) {
+void EventLog::issue(const Event& event, std::uint64_t now) {
   if (count_ == capacity_) {
     ++lost_;
     return;

@@ -11,7 +11,7 @@ constexpr std::uint64_t kControlRetryNs = 20'000;
 // The order of causes. A detector that cannot receive never learns of another cause, so its own
 // cause precedes all others.
 bool precedes(const Cause& a, const Cause& b) {
-  if (a.deaf != b.deaf) return a.deaf;
+  if (a.reception_blocked != b.reception_blocked) return a.reception_blocked;
   return a.detector != b.detector ? a.detector < b.detector : a.peer < b.peer;
 }
 

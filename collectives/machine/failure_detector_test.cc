@@ -253,7 +253,7 @@ TEST_F(FailureDetectorTest, OwnFindingDoesNotReplaceWhatWasHeard) {
   EXPECT_EQ(detector.cause().detector, 8u);
 }
 
-TEST_F(FailureDetectorTest, DeafForAQuarterBlamesWhoDeafens) {
+TEST_F(FailureDetectorTest, BlockedForAQuarterBlamesTheBlockingPeer) {
   poll_at(0);
   detector.await(0);
   wait_until(kD - 10);
@@ -267,22 +267,22 @@ TEST_F(FailureDetectorTest, DeafForAQuarterBlamesWhoDeafens) {
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
   EXPECT_EQ(detector.cause().detector, 5u);
   EXPECT_EQ(detector.cause().peer, 9u);
-  EXPECT_TRUE(detector.cause().deaf);
+  EXPECT_TRUE(detector.cause().reception_blocked);
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
   wait_until(kD - 10 + kD / 2);
   EXPECT_TRUE(detector.ended());
 }
 
-TEST_F(FailureDetectorTest, DeafWhileIdleIsACauseToo) {
+TEST_F(FailureDetectorTest, BlockedWhileIdleIsACauseToo) {
   poll_at(0);
   detector.note_blocked(0, true);
   EXPECT_EQ(detector.next_deadline(), begin + kD / 4);
   wait_until(kD / 4);
   EXPECT_EQ(detector.cause().peer, 7u);
-  EXPECT_TRUE(detector.cause().deaf);
+  EXPECT_TRUE(detector.cause().reception_blocked);
 }
 
-TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
+TEST_F(FailureDetectorTest, ShortBlockageBlamesNobody) {
   poll_at(0);
   detector.await(0);
   wait_until(kD / 2 - 1);
@@ -301,19 +301,19 @@ TEST_F(FailureDetectorTest, ShortDeafnessBlamesNobody) {
   wait_until(kOver + kD - 1);
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
   EXPECT_EQ(detector.cause().peer, 7u);
-  EXPECT_FALSE(detector.cause().deaf);
+  EXPECT_FALSE(detector.cause().reception_blocked);
 }
 
-TEST_F(FailureDetectorTest, DeafFindersCauseComesBeforeSmallerOnes) {
+TEST_F(FailureDetectorTest, BlockedDetectorsCauseComesBeforeSmallerOnes) {
   poll_at(0);
   hear(0, {Status::kDeadLink, 2, 3});
   poll_at(10);
   hear(1, {Status::kDeadLink, 8, 3, true});
   poll_at(20);
   EXPECT_EQ(detector.cause().detector, 8u);
-  EXPECT_TRUE(detector.cause().deaf);
+  EXPECT_TRUE(detector.cause().reception_blocked);
   EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
-  EXPECT_TRUE(endpoint.controls.back().control.cause.deaf);
+  EXPECT_TRUE(endpoint.controls.back().control.cause.reception_blocked);
   hear(0, {Status::kDeadLink, 1, 3});
   poll_at(30);
   EXPECT_EQ(detector.cause().detector, 8u);

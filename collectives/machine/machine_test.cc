@@ -197,7 +197,7 @@ TEST_F(MachineTest, RunsAreOneMessage) {
   program.segments = 4;
   program.scratch_blocks = 4;
   for (std::uint32_t i = 0; i < program.actions_count; ++i) {
-    program.actions[i].into.run = program.actions[i].a.run = 3;
+    program.actions[i].into.segment_count = program.actions[i].a.segment_count = 3;
   }
   ASSERT_EQ(check_program(program), Status::kOk);
   program.indices[0].base = 0;

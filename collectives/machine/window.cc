@@ -163,7 +163,7 @@ void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t no
     event.link = static_cast<std::uint8_t>(instance_scheduler_.value(row, action.link_ref, ahead));
     event.port = static_cast<std::uint8_t>(link);
   }
-  log_->let_in(event, now);
+  log_->issue(event, now);
 }
 
 // Logs a combine or copy when it is issued. Those of earlier steps may not have run yet, so it may
@@ -331,18 +331,18 @@ bool Machine::is_being_sent(const Block& block) const {
 bool Machine::locate(std::uint32_t row, const Operand& operand, Block& block) const {
   const std::int64_t segment = instance_scheduler_.value(row, operand.segment_ref);
   const std::int64_t number = instance_scheduler_.block(row, operand.block_ref);
-  const std::uint32_t run = operand_run(operand);
-  if (segment < 0 || segment > std::int64_t{layout_.segments} - run || number < 0 ||
+  const std::uint32_t segment_count = operand_segment_count(operand);
+  if (segment < 0 || segment > std::int64_t{layout_.segments} - segment_count || number < 0 ||
       number >= layout_.blocks) {
     return false;
   }
   const Span span = block_span(layout_, static_cast<std::uint32_t>(segment),
-                               static_cast<std::uint32_t>(number), run);
+                               static_cast<std::uint32_t>(number), segment_count);
   // start() refused messages that exceed the address space, so nothing is lost here.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   if (operand.buffer == Buffer::kScratch) {
     const std::int64_t slot = instance_scheduler_.value(row, operand.slot_ref);
-    if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - run) return false;
+    if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - segment_count) return false;
     if (span.bytes > 0) block.bytes = scratch_ + static_cast<std::size_t>(slot) * slot_bytes_;
     return true;
   }

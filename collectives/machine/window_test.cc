@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "collectives/machine/testing/scribe.h"
+#include "collectives/machine/testing/random_program.h"
 #include "collectives/machine/testing/scripted_endpoint.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/expand.h"
@@ -19,7 +19,7 @@ namespace {
 
 using testing::pick;
 using testing::Random;
-using testing::Scribe;
+using testing::RandomProgram;
 using testing::ScriptedEndpoint;
 // Tracks a machine: the instances that are posted, are complete or have run.
 class Judge {
@@ -41,7 +41,7 @@ class Judge {
     const Instance& it = instances_[index];
     ASSERT_EQ(post.bytes, bytes(post.send ? it.a : it.into)) << describe(it);
     ASSERT_EQ(post.size, size(post.send ? it.a : it.into)) << describe(it);
-    check_let_in(it);
+    check_issued(it);
     if (post.send && it.after > 0) {
       ASSERT_TRUE(ready(it.step - it.after, true)) << describe(it);
     }
@@ -68,7 +68,7 @@ class Judge {
     ASSERT_EQ(a, bytes(it.a)) << describe(it);
     ASSERT_EQ(b, bytes(it.b)) << describe(it);
     ASSERT_EQ(elements * layout_.element_bytes, size(it.into)) << describe(it);
-    check_let_in(it);
+    check_issued(it);
     ASSERT_TRUE(ready(it.step - it.after, false)) << describe(it);  // (a)
     for (std::size_t other = 0; other < instances_.size(); ++other) {
       const Instance& transfer = instances_[other];
@@ -113,8 +113,8 @@ class Judge {
       ASSERT_EQ(bytes, right) << describe(it);
       ASSERT_TRUE(log.event(index).begun && log.event(index).done) << describe(it);
       const EventTimes& times = log.times(index);
-      ASSERT_LT(0, times.let_in) << describe(it);
-      ASSERT_LE(times.let_in, times.posted) << describe(it);
+      ASSERT_LT(0, times.issued) << describe(it);
+      ASSERT_LE(times.issued, times.posted) << describe(it);
       ASSERT_LE(times.posted, times.done) << describe(it);
       ASSERT_LE(times.done, times.retired) << describe(it);
     }
@@ -137,7 +137,7 @@ class Judge {
   }
   [[nodiscard]] Span span(const OperandAt& operand) const {
     return block_span(layout_, static_cast<std::uint32_t>(operand.segment),
-                      static_cast<std::uint32_t>(operand.block), operand.run);
+                      static_cast<std::uint32_t>(operand.block), operand.segment_count);
   }
   [[nodiscard]] std::uint64_t size(const OperandAt& operand) const { return span(operand).bytes; }
   [[nodiscard]] const void* bytes(const OperandAt& operand) const {
@@ -162,7 +162,7 @@ class Judge {
     return index;
   }
   // Rule 2.
-  void check_let_in(const Instance& it) const {
+  void check_issued(const Instance& it) const {
     for (std::size_t index = 0; index < instances_.size(); ++index) {
       const Instance& before = instances_[index];
       const bool must = before.phase < it.phase || before.step <= it.step - window_;
@@ -238,8 +238,8 @@ Status poll_to_end(Machine& machine, ScriptedEndpoint& endpoint, Judge& judge,
 
 void run_one(unsigned seed, Seen& seen) {
   Random random(seed);
-  const Scribe scribe(random);
-  const Program& program = scribe.program;
+  const RandomProgram writer(random);
+  const Program& program = writer.program;
   EXPECT_EQ(check_program(program), Status::kOk) << "seed " << seed;
   std::vector<std::uint32_t> peers(program.peers, program.peers + program.peers_count);
   std::shuffle(peers.begin(), peers.end(), random);

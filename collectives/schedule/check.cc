@@ -149,14 +149,14 @@ bool is_valid_index(const Program& program, const Index& index) {
 }
 
 // Whether `ref` is inside the table of indices and, if that index is the same for all instances,
-// the `run` positions from its value onward are in 0 .. limit-1.
+// the `segment_count` positions from its value onward are in 0 .. limit-1.
 bool is_valid_ref(const Program& program, std::uint32_t ref, std::int64_t limit,
-                  std::int64_t run = 1) {
+                  std::int64_t segment_count = 1) {
   if (ref >= program.indices_count) return false;
   const Index& index = program.indices[ref];
   if (index.coef != 0 || index.terms != 0) return true;
   const std::int64_t value = index.base + finish_index(index, index.off);
-  return value >= 0 && value <= limit - run;
+  return value >= 0 && value <= limit - segment_count;
 }
 
 // Whether a message of any length has one block per segment.
@@ -169,21 +169,22 @@ bool is_valid_operand(const Program& program, bool present, bool required, const
   if (!required) return !present;
   const std::uint32_t buffer = raw(operand.buffer);
   if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX) return false;
-  const std::uint32_t run = operand_run(operand);
-  if (run > 1 && !has_always_one_block(program)) return false;
+  const std::uint32_t segment_count = operand_segment_count(operand);
+  if (segment_count > 1 && !has_always_one_block(program)) return false;
   if (buffer != Buffer::kScratch) {
     if (is_router(program)) return false;
-  } else if (!is_valid_ref(program, operand.slot_ref, program.scratch_blocks, run)) {
+  } else if (!is_valid_ref(program, operand.slot_ref, program.scratch_blocks, segment_count)) {
     return false;
   }
   return operand.block_ref < program.indices_count &&
-         is_valid_ref(program, operand.segment_ref, program.segments, run);
+         is_valid_ref(program, operand.segment_ref, program.segments, segment_count);
 }
 
 bool has_equal_runs(const Action& action) {
-  const std::uint32_t run = operand_run(action.kind == ActionKind::kSend ? action.a : action.into);
-  return (!action.has_a || operand_run(action.a) == run) &&
-         (!action.has_b || operand_run(action.b) == run);
+  const std::uint32_t segment_count =
+      operand_segment_count(action.kind == ActionKind::kSend ? action.a : action.into);
+  return (!action.has_a || operand_segment_count(action.a) == segment_count) &&
+         (!action.has_b || operand_segment_count(action.b) == segment_count);
 }
 
 // Whether the pace strictly increases (for transfers: never decreases), judged by its coefficient

@@ -153,7 +153,7 @@ std::vector<Break> action_breaks() {
          p.scratch_blocks = 1;
          p.actions[0].into.slot_ref = 1;
        }},
-      {"run", [](Program& p) { p.actions[0].into.run = 2; }},
+      {"segment count", [](Program& p) { p.actions[0].into.segment_count = 2; }},
   };
 }
 
@@ -165,7 +165,7 @@ OwnedProgram program_with_runs() {
   program.residue_mod = program.residue = 0;
   for (Action& action : program.actions) {
     for (Operand* operand : {&action.into, &action.a, &action.b}) {
-      if (operand->buffer != Buffer::kNone) operand->run = 2;
+      if (operand->buffer != Buffer::kNone) operand->segment_count = 2;
     }
   }
   program.actions[3].into.segment_ref = 0;
@@ -181,8 +181,8 @@ TEST(CheckProgram, TakesRunsWhereAMessageIsOneBlock) {
          p.blocks_count = 2, p.blocks[1] = {4096, 0};
        }},
       {"a residue", [](Program& p) { p.residue_mod = p.residue = 1, p.residue = 0; }},
-      {"operands of other lengths", [](Program& p) { p.actions[1].b.run = 1; }},
-      {"a source of another length", [](Program& p) { p.actions[3].a.run = 0; }},
+      {"operands of other lengths", [](Program& p) { p.actions[1].b.segment_count = 1; }},
+      {"a source of another length", [](Program& p) { p.actions[3].a.segment_count = 0; }},
       {"past the segments", [](Program& p) { p.actions[0].into.segment_ref = 1; }},
       {"past the slots",
        [](Program& p) {

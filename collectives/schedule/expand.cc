@@ -21,7 +21,7 @@ OperandAt operand_at(const Walk& walk, const Action& action, bool present, const
   at.block = index_value(walk.program, operand.block_ref, i);
   if (action.clamp) at.block = std::min(at.block, walk.blocks - 1);
   if (operand.buffer == Buffer::kScratch) at.slot = index_value(walk.program, operand.slot_ref, i);
-  at.run = operand_run(operand);
+  at.segment_count = operand_segment_count(operand);
   return at;
 }
 

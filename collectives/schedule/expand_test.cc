@@ -107,15 +107,15 @@ TEST(Expand, FillsLinksAndPlaces) {
   EXPECT_EQ(all[0].peer, 0);
   EXPECT_EQ(all[0].into.buffer, Buffer::kScratch);
   EXPECT_EQ(all[0].a.buffer, Buffer::kNone);
-  EXPECT_EQ(all[0].into.run, 1u);
+  EXPECT_EQ(all[0].into.segment_count, 1u);
 }
 
 TEST(Expand, KeepsRuns) {
   OwnedProgram program = sample_program();
-  program.actions[0].into.run = 3;
+  program.actions[0].into.segment_count = 3;
   const std::vector<Instance> all = expand(program, 1);
   ASSERT_FALSE(all.empty());
-  EXPECT_EQ(all[0].into.run, 3u);
+  EXPECT_EQ(all[0].into.segment_count, 3u);
 }
 
 }  // namespace

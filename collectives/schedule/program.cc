@@ -132,13 +132,15 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
 }
 
 Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
-                std::uint32_t run) {
+                std::uint32_t segment_count) {
   if (segment >= layout.segments || block >= layout.blocks) return {};
-  if (run != 1 && (run > layout.segments - segment || layout.blocks != 1)) return {};
+  if (segment_count != 1 && (segment_count > layout.segments - segment || layout.blocks != 1))
+    return {};
   const std::uint64_t first = segment * layout.segment_elements;
-  const std::uint64_t segment_end = std::min(first + run * layout.segment_elements, layout.count);
+  const std::uint64_t segment_end =
+      std::min(first + segment_count * layout.segment_elements, layout.count);
   const std::uint64_t begin = std::min(first + block * layout.block_elements, layout.count);
-  const std::uint64_t end = std::min(begin + run * layout.block_elements, segment_end);
+  const std::uint64_t end = std::min(begin + segment_count * layout.block_elements, segment_end);
   Span span;
   span.offset = begin * layout.element_bytes;
   if (end > begin) span.elements = end - begin;

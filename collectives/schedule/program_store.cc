@@ -64,7 +64,7 @@ void ProgramStore::add(const Program& program) {
 }
 
 void ProgramStore::load(std::uint32_t index, StoredProgram& out) const {
-  const Node& node = nodes_[index];
+  const StoredNode& node = nodes_[index];
   if (out.store_ != this || out.body_ != node.body) {
     out.store_ = this;
     out.body_ = node.body;

@@ -48,12 +48,12 @@ class ProgramStore {
 
  private:
   struct Layout;
-  struct Node {
+  struct StoredNode {
     std::uint32_t body = 0;
     std::uint32_t node = 0;
     std::size_t first_peer = 0;
   };
-  std::vector<Node> nodes_;
+  std::vector<StoredNode> nodes_;
   std::vector<std::uint32_t> peers_;
   std::deque<std::string> bodies_;
   std::unordered_map<std::string_view, std::uint32_t> numbers_;  // position in bodies_, by body

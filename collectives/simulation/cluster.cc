@@ -1,20 +1,22 @@
 #include "collectives/simulation/cluster.h"
 
+#include <utility>
+
 namespace espalier::sim {
 
-Cluster::Cluster(const Links& links, const Options& options)
+Cluster::Cluster(Network network, const Options& options)
     : options_(options),
-      network_(options.model, links),
+      network_(std::move(network)),
       own_(std::make_unique<OwnMachines>(network_.nodes())) {
   for (std::uint32_t node = 0; node < nodes(); ++node) {
     init_.push_back(own_->at(node).init(endpoint(node), config(node)));
   }
 }
 
-Cluster::Cluster(const Links& links, const ProgramStore& programs, const Options& options,
+Cluster::Cluster(Network network, const ProgramStore& programs, const Options& options,
                  std::uint32_t frames)
     : options_(options),
-      network_(options.model, links),
+      network_(std::move(network)),
       paged_(std::make_unique<PagedMachines>(network_.nodes(), programs, frames)) {}
 
 Status Cluster::start(std::uint32_t node, const Program& program, const Buffers& buffers,

@@ -16,20 +16,17 @@ namespace espalier::sim {
 class Cluster {
  public:
   struct Options {
-    Model model;
     MachineConfig config;  // of every machine, except its log
     // Returns the log of node's machine, or null. Null: no machine has a log.
     std::function<EventLog*(std::uint32_t node)> log;
     // Returns the endpoint that node's machine uses, which wraps `inner`. Null: `inner` itself.
     std::function<Endpoint&(std::uint32_t node, Endpoint& inner)> wrap;
   };
-  using Links = std::vector<std::vector<std::uint32_t>>;  // by node, in the form of Network
-
   // Every node has a Machine object of its own, which runs any number of collectives.
-  Cluster(const Links& links, const Options& options);
+  Cluster(Network network, const Options& options);
   // For very many nodes, each of which runs one collective: they share `frames` Machine objects
   // (paged_machines.h). Program v of `programs`, which must outlive the cluster, is node v's.
-  Cluster(const Links& links, const ProgramStore& programs, const Options& options,
+  Cluster(Network network, const ProgramStore& programs, const Options& options,
           std::uint32_t frames = PagedMachines::kFrames);
 
   [[nodiscard]] Network& network() { return network_; }

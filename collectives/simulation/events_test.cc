@@ -83,7 +83,7 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
       Group group;
       group.ranks = ranks;
       group.root = ranks / 2;
-      group.run = 2;
+      group.run_length = 2;
       group.blocks = &kBlocks;
       group.blocks_count = 1;
       if (table[i].where == Where::kFatTree) {

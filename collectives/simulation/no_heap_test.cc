@@ -77,8 +77,8 @@ constexpr std::uint64_t kScratch = 1 << 20;
 
 // All state of a collective, constructed at boot.
 struct World {
-  explicit World(const sim::Cluster::Options& options)
-      : cluster(sim::complete_links(kRanks), options) {
+  explicit World(const sim::Model& model)
+      : cluster(sim::Network(model, sim::complete_links(kRanks)), {}) {
     for (std::uint32_t v = 0; v < kRanks; ++v) {
       nodes[v].scratch.resize(kScratch / 16);
       for (auto& element : nodes[v].input) element = static_cast<float>(v + 1);
@@ -133,9 +133,9 @@ struct World {
 TEST(NoHeap, BetweenBootAndTheLastResult) {
   if (!ESPALIER_OWN_MALLOC) GTEST_SKIP() << "AddressSanitizer has its own malloc";
   ASSERT_GT(allocations, 0) << "this test's malloc is not the one in use";
-  sim::Cluster::Options options;
-  options.model.reserve = true;
-  const auto world = std::make_unique<World>(options);
+  sim::Model model;
+  model.reserve = true;
+  const auto world = std::make_unique<World>(model);
   int runs = 0;
   std::uint32_t algorithms_count = 0;
   const Algorithm* table = algorithms(algorithms_count);

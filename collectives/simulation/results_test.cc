@@ -29,7 +29,7 @@ Group group_of(const Job& job, std::uint32_t ranks) {
   Group group;
   group.ranks = ranks;
   group.root = job.root;
-  group.run = job.run;
+  group.run_length = job.run_length;
   group.send_ticks = job.send_ticks;
   group.latency_ticks = job.latency_ticks;
   return group;
@@ -47,7 +47,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
     job.collective = table[i].collective;
     job.algorithm = table[i].name;
     job.op = op;
-    if (std::strstr(job.algorithm, "fractional") != nullptr) job.run = 2;
+    if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
     jobs.push_back(job);
     Program program;
     job.send_ticks = 2;

@@ -176,7 +176,7 @@ class Runner {
       return;
     }
     Machine& machine = machines_.at(node);
-    const Node& its = state_.nodes[node];
+    const NodeState& its = state_.nodes[node];
     const NodeEndpoint& endpoint = state_.endpoints[node];
     state_.poster = &machine;
     state_.planned_step = [](const void* poster, std::uint32_t context) {

@@ -49,7 +49,7 @@ class ExhaustiveCheck {
     }
     verdict_.valid = true;
     verdict_.for_all = !cuts_messages(common_);
-    verdict_.witnesses = describe(schedule_.bounds);
+    verdict_.lower_bounds = describe(schedule_.bounds);
     return verdict_;
   }
 
@@ -57,7 +57,7 @@ class ExhaustiveCheck {
   Verdict refused(const Counterexample& example) {
     verdict_.valid = false;
     verdict_.counterexample = example;
-    if (example.point == Point::kDeadlock && example.blocks > 0) {
+    if (example.property == Property::kDeadlock && example.blocks > 0) {
       add_cycle(verdict_.counterexample);
     }
     return verdict_;
@@ -71,7 +71,7 @@ class ExhaustiveCheck {
   }
 
   Finding check_form() {
-    std::int64_t run = 1;
+    std::int64_t segment_count = 1;
     bool neighbours = true;
     // Rank 0's program contains the number of nodes. It is checked before the second is asked for.
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
@@ -79,10 +79,10 @@ class ExhaustiveCheck {
       if (node == 0) common_ = program;
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
       bound_ = std::max(bound_, settling_bound(program));
-      run = std::max(run, longest_run(program));
+      segment_count = std::max(segment_count, max_segment_count(program));
       neighbours = neighbours && only_neighbours(topology_, program);
     }
-    schedule_.bounds = all_bounds(topology_, common_, run, {options_.links, neighbours});
+    schedule_.bounds = all_bounds(topology_, common_, segment_count, {options_.links, neighbours});
     return std::nullopt;
   }
 

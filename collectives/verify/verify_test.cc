@@ -14,10 +14,10 @@ class Chain : public ::testing::Test {
     EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
   }
   // Expects a refusal for this property, by a line that contains all `words`.
-  void expect_refused(Point point, const std::vector<std::string>& words) const {
+  void expect_refused(Property property, const std::vector<std::string>& words) const {
     const Verdict verdict = verdict_of(*topology, programs);
     ASSERT_FALSE(verdict.valid);
-    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(point))
+    EXPECT_STREQ(property_name(verdict.counterexample.property), property_name(property))
         << verdict.counterexample.message;
     for (const std::string& word : words) {
       EXPECT_NE(verdict.counterexample.message.find(word), std::string::npos)
@@ -57,7 +57,8 @@ TEST_F(Broadcast, IsValid) {
 TEST_F(Broadcast, MissingReceive) {
   programs[3].actions_count = 0;
   programs[3].phases[0].actions = 0;
-  expect_refused(Point::kMatching, {"rank 2 -> rank 3", "block 0 of segment 0", "step 2", "N = 1"});
+  expect_refused(Property::kMatching,
+                 {"rank 2 -> rank 3", "block 0 of segment 0", "step 2", "N = 1"});
 }
 
 TEST_F(Broadcast, SendOrder) {
@@ -68,14 +69,14 @@ TEST_F(Broadcast, SendOrder) {
   root.indices[root.actions[0].a.block_ref] = {0, 1, 1, 0, 0, 0, 1};
   // The last block of odd N would not exist: take even N only.
   on_all([](Program& program) { program.residue_mod = 2; });
-  expect_refused(Point::kMatching, {"rank 1", "N = 2", "block 0", "block 1"});
+  expect_refused(Property::kMatching, {"rank 1", "N = 2", "block 0", "block 1"});
 }
 
 TEST_F(Broadcast, WrongPeer) {
   programs[2].peers[1] = 0;
-  expect_refused(Point::kMatching, {"rank 2", "rank 0"});
+  expect_refused(Property::kMatching, {"rank 2", "rank 0"});
   programs[2].peers[1] = 9;
-  expect_refused(Point::kLinks, {"rank 2", "node 9"});
+  expect_refused(Property::kLinks, {"rank 2", "node 9"});
 }
 
 TEST_F(Broadcast, StepsOfTheEndsDiffer) {
@@ -85,27 +86,27 @@ TEST_F(Broadcast, StepsOfTheEndsDiffer) {
     program.counts[program.steps_ref].a += 1;
     program.counts[program.phases[0].steps_ref].a += 1;
   });
-  expect_refused(Point::kDeadlock, {"rank 2 -> rank 3", "step 3"});
+  expect_refused(Property::kDeadlock, {"rank 2 -> rank 3", "step 3"});
 }
 
 TEST_F(Broadcast, MissingDependency) {
   programs[1].actions[1].after = 0;
-  expect_refused(Point::kHazards, {"rank 1", "block 0", "after = 1 would"});
+  expect_refused(Property::kHazards, {"rank 1", "block 0", "after = 1 would"});
 }
 
 TEST_F(Broadcast, DependencyOnAnEarlierStepOnly) {
   programs[1].actions[1].after = 2;
-  expect_refused(Point::kHazards, {"rank 1", "after = 2 does not"});
+  expect_refused(Property::kHazards, {"rank 1", "after = 2 does not"});
 }
 
 TEST_F(Broadcast, DependencyBeyondTheWindowIsNone) {
   programs[1].actions[1].after = 9;
-  expect_refused(Point::kHazards, {"rank 1"});
+  expect_refused(Property::kHazards, {"rank 1"});
 }
 
 TEST_F(Broadcast, ClaimTooLow) {
   on_all([](Program& program) { program.counts[program.steps_ref].a -= 1; });
-  expect_refused(Point::kSteps, {"2 steps are claimed", "3 together"});
+  expect_refused(Property::kSteps, {"2 steps are claimed", "3 together"});
 }
 
 TEST_F(Broadcast, PhaseTooShort) {
@@ -113,7 +114,8 @@ TEST_F(Broadcast, PhaseTooShort) {
     program.counts[program.steps_ref].a -= 1;
     program.counts[program.phases[0].steps_ref].a -= 1;
   });
-  expect_refused(Point::kDataFlow, {"rank 3", "output block 0 of segment 0", "nothing", "rank 0"});
+  expect_refused(Property::kDataFlow,
+                 {"rank 3", "output block 0 of segment 0", "nothing", "rank 0"});
 }
 
 TEST_F(Broadcast, ClaimTooHigh) {
@@ -121,20 +123,20 @@ TEST_F(Broadcast, ClaimTooHigh) {
     program.counts[program.steps_ref].a += 1;
     program.counts[program.phases[0].steps_ref].a += 1;
   });
-  expect_refused(Point::kSteps, {"claims 4 steps", "3 are used"});
+  expect_refused(Property::kSteps, {"claims 4 steps", "3 are used"});
 }
 
 TEST_F(Broadcast, BoundTooHigh) {
   // N + 1 is the most for four ranks: N - 1 + log2(4).
   on_all([](Program& program) { program.counts[program.bound_ref].a += 1; });
-  expect_refused(Point::kSteps, {"lower bound of 3", "prove 2"});
+  expect_refused(Property::kSteps, {"lower bound of 3", "prove 2"});
 }
 
 TEST_F(Broadcast, WrongRoot) {
   programs[2].root = 1;
-  expect_refused(Point::kForm, {"rank 2", "root is 1"});
+  expect_refused(Property::kForm, {"rank 2", "root is 1"});
   on_all([](Program& program) { program.root = 1; });
-  expect_refused(Point::kDataFlow, {"rank 0", "input"});
+  expect_refused(Property::kDataFlow, {"rank 0", "input"});
 }
 
 TEST_F(Broadcast, Disagreement) {
@@ -160,13 +162,13 @@ TEST_F(Broadcast, Disagreement) {
   for (const Change& change : changes) {
     programs = chain_broadcast(*topology);
     change(programs[2]);
-    expect_refused(Point::kForm, {"rank 2"});
+    expect_refused(Property::kForm, {"rank 2"});
   }
 }
 
 TEST_F(Broadcast, WindowThatNoMachineHolds) {
   on_all([](Program& program) { program.window = 65; });
-  expect_refused(Point::kClaims, {"window of 65", "64"});
+  expect_refused(Property::kClaims, {"window of 65", "64"});
 }
 
 TEST_F(Broadcast, TwoSendsInAStep) {
@@ -181,14 +183,14 @@ TEST_F(Broadcast, TwoSendsInAStep) {
     if (me == 3) builder.receive(1, 2, builder.output());
     programs.push_back(builder.finish(1, 1, 1, 0));
   }
-  expect_refused(Point::kPorts, {"rank 0", "step 0", "node 1", "node 2"});
+  expect_refused(Property::kPorts, {"rank 0", "step 0", "node 1", "node 2"});
   on_all([](Program& program) {
     program.port_model = PortModel::kMultiport;
     program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
   });
   expect_valid();
   on_all([](Program& program) { program.port_model = PortModel::kSimplex; });
-  expect_refused(Point::kPorts, {"rank 0"});
+  expect_refused(Property::kPorts, {"rank 0"});
 }
 
 TEST_F(Broadcast, LinksOfAMesh) {
@@ -208,7 +210,7 @@ TEST_F(Broadcast, LinksOfAMesh) {
     if (me == 3) builder.receive(1, 1, builder.output());
     programs.push_back(builder.finish(2, 0, 2, 1));
   }
-  expect_refused(Point::kLinks, {"row 1", "row 2", "carries 2", "capacity is 1"});
+  expect_refused(Property::kLinks, {"row 1", "row 2", "carries 2", "capacity is 1"});
   VerifyOptions without;
   without.links = false;
   EXPECT_TRUE(verdict_of(*topology, programs, without).valid);
@@ -229,8 +231,8 @@ TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
     programs.push_back(builder.finish(3, 0, 3, 1));
   }
   expect_refused(
-      Point::kLinks,
-      {"carries 2 at once under drift",
+      Property::kLinks,
+      {"carries 2 at the same time under timing skew",
        "capacity is 1, which lock step keeps: contention guarantee ASYNC is claimed, and "
        "only SLOT holds"});
   on_all([](Program& program) { program.contention = ContentionGuarantee::kSlot; });
@@ -245,22 +247,23 @@ TEST_F(Reduce, IsValid) {
 
 TEST_F(Reduce, OverwrittenBeforeItsLastSend) {
   programs = chain_reduce(*topology, 4, 4);
-  expect_refused(Point::kHazards, {"rank ", "scratch slot 0", "overwritten", "still be sending"});
+  expect_refused(Property::kHazards,
+                 {"rank ", "scratch slot 0", "overwritten", "still be sending"});
 }
 
 TEST_F(Reduce, WindowOneTooLarge) {
   on_all([](Program& program) { program.window = 5; });
-  expect_refused(Point::kHazards, {"window 5"});
+  expect_refused(Property::kHazards, {"window 5"});
 }
 
 TEST_F(Reduce, ScratchTooSmall) {
   programs[2].scratch_blocks = 4;
-  expect_refused(Point::kClaims, {"rank 2", "slot 4", "4 blocks"});
+  expect_refused(Property::kClaims, {"rank 2", "slot 4", "4 blocks"});
 }
 
 TEST_F(Reduce, OperandsInTheWrongOrder) {
   std::swap(programs[1].actions[1].a, programs[1].actions[1].b);
-  expect_refused(Point::kDataFlow, {"rank 1", "ranks 2-3 (left)", "rank 1 (right)"});
+  expect_refused(Property::kDataFlow, {"rank 1", "ranks 2-3 (left)", "rank 1 (right)"});
   on_all([](Program& program) { program.needs_commutative = true; });
   expect_valid();
 }
@@ -281,7 +284,7 @@ TEST_F(Reduce, CountedTwice) {
     if (me > 0) builder.send(step + 1, me - 1, me == 3 ? builder.input() : slot, me < 3 ? 1 : 0);
     programs.push_back(builder.finish(1, 2, 1, 1));
   }
-  expect_refused(Point::kDataFlow, {"rank 2", "ranks 2-3 (left)", "no rank may count twice"});
+  expect_refused(Property::kDataFlow, {"rank 2", "ranks 2-3 (left)", "no rank may count twice"});
 }
 
 TEST_F(Reduce, RankMissing) {
@@ -289,9 +292,10 @@ TEST_F(Reduce, RankMissing) {
   programs[1].actions[1].kind = ActionKind::kCopy;
   programs[1].actions[1].a = programs[1].actions[1].b;
   programs[1].actions[1].has_b = false;
-  expect_refused(Point::kDataFlow, {"rank 0", "ranks 2-3 (right)"});
+  expect_refused(Property::kDataFlow, {"rank 0", "ranks 2-3 (right)"});
   on_all([](Program& program) { program.needs_commutative = true; });
-  expect_refused(Point::kDataFlow, {"rank 0", "ends with the data of ranks 0, 2-3", "ranks 0-3"});
+  expect_refused(Property::kDataFlow,
+                 {"rank 0", "ends with the data of ranks 0, 2-3", "ranks 0-3"});
 }
 
 TEST_F(Reduce, ReadsWhatWasNeverWritten) {
@@ -300,12 +304,12 @@ TEST_F(Reduce, ReadsWhatWasNeverWritten) {
   program.scratch_blocks = 6;
   program.indices[program.actions[2].a.slot_ref =
                       static_cast<std::uint8_t>(program.indices_count++)] = {5, 0, 0, 0, 0, 0, 0};
-  expect_refused(Point::kHazards, {"rank 1", "scratch slot 5", "nothing has been written"});
+  expect_refused(Property::kHazards, {"rank 1", "scratch slot 5", "nothing has been written"});
 }
 
 TEST_F(Reduce, CombineThatDoesNotWaitForItsReceive) {
   programs[1].actions[1].after = 1;
-  expect_refused(Point::kHazards, {"rank 1", "scratch slot 0", "after = 0 would"});
+  expect_refused(Property::kHazards, {"rank 1", "scratch slot 0", "after = 0 would"});
 }
 
 TEST_F(Reduce, SlotHoldsAnotherBlock) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"
@@ -17,74 +18,72 @@ namespace {
 
 using espalier::Group;
 using espalier::Programs;
+using espalier::Result;
 using espalier::Status;
 using espalier::topology::Topology;
 
 // Makes the programs of the two-tree broadcast, each on the node where the known embedding places
-// it. Returns an empty string, or the error.
-std::string two_tree(const Topology& mesh, const Group& group, Programs& programs) {
+// it.
+Result<Programs> two_tree(const Topology& mesh, const Group& group) {
   const espalier::Algorithm* algorithm =
       espalier::find_algorithm(espalier::Collective::kBroadcast, "two-tree");
-  programs.resize(group.ranks);
+  Programs programs(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
     const Status status = algorithm->generate(group, rank, programs[rank]);
-    if (status != Status::kOk) return espalier::status_name(status);
+    if (status != Status::kOk) return espalier::fail(espalier::status_name(status));
   }
   espalier::topology::Wanted wanted;
   wanted.collective = "broadcast";
   wanted.algorithm = "two-tree";
   wanted.root = group.root;
-  wanted.hops = espalier::topology::Hops::kStoreAndForward;
+  wanted.switching = espalier::topology::Switching::kStoreAndForward;
   const auto embedding = espalier::topology::best_embedding(mesh, wanted);
-  if (!embedding) return "no known embedding";
+  if (!embedding) return espalier::fail("no known embedding");
   const Status status = espalier::embed::place_all(embedding->node_of, programs);
-  return status == Status::kOk ? "" : espalier::status_name(status);
+  if (status != Status::kOk) return espalier::fail(espalier::status_name(status));
+  return programs;
 }
 
-std::string searched(const Topology& mesh, const Group& group, Programs& programs) {
+Result<Programs> searched(const Topology& mesh, const Group& group) {
   return espalier::searched::find_searched(espalier::Collective::kBroadcast, "double-fibonacci")
-      ->search(mesh, group, programs);
+      ->search(mesh, group);
 }
 
 // Lowers the programs onto the mesh's links, proves the result and prints what it is.
-std::string plan(const char* name, const Topology& mesh, const Group& group,
-                 const Programs& routed) {
-  Programs lowered;
+Result<void> plan(const char* name, const Topology& mesh, const Group& group,
+                  const Result<Programs>& routed) {
+  if (!routed) return espalier::fail(routed.error());
   espalier::lower::Report report;
-  std::string error =
-      espalier::lower::lower(mesh, group, espalier::PortModel::kMultiport, routed, lowered, report);
-  if (!error.empty()) return error;
+  const auto lowered =
+      espalier::lower::lower(mesh, group, espalier::PortModel::kMultiport, *routed, report);
+  if (!lowered) return espalier::fail(lowered.error());
   const auto program = [&](std::uint32_t node) -> const espalier::Program& {
-    return lowered[node];
+    return (*lowered)[node];
   };
   const espalier::verify::Verdict verdict = espalier::verify::verify(mesh, program, {});
-  if (!verdict.valid) return verdict.counterexample.message;
-  if (!verdict.for_all) return "not proven for every message size";
+  if (!verdict.valid) return espalier::fail(verdict.counterexample.message);
+  if (!verdict.for_all) return espalier::fail("not proven for every message size");
   std::printf("%s: proven for every message size, %s", name,
               espalier::lower::describe(mesh, report).c_str());
-  return "";
+  return {};
+}
+
+int failed(const char* what, const espalier::Error& error) {
+  std::fprintf(stderr, "plan: %s: %s\n", what, error.message.c_str());
+  return 1;
 }
 
 }  // namespace
 
 int main() {
-  std::string error;
-  const auto mesh = espalier::topology::parse("mesh:4x4", error);
-  if (mesh == nullptr) {
-    std::fprintf(stderr, "plan: %s\n", error.c_str());
-    return 1;
-  }
+  const auto mesh = espalier::topology::parse("mesh:4x4");
+  if (!mesh) return failed("no topology", mesh.error());
   Group group;
-  group.ranks = mesh->ranks();
-  group.topology_digest = mesh->digest();
-  for (const bool search : {false, true}) {
-    const char* const name = search ? "double-fibonacci" : "two-tree";
-    Programs programs;
-    error = search ? searched(*mesh, group, programs) : two_tree(*mesh, group, programs);
-    if (error.empty()) error = plan(name, *mesh, group, programs);
-    if (error.empty()) continue;
-    std::fprintf(stderr, "plan: %s: %s\n", name, error.c_str());
-    return 1;
-  }
+  group.ranks = (*mesh)->ranks();
+  group.topology_digest = (*mesh)->digest();
+  const auto placed = plan("two-tree", **mesh, group, two_tree(**mesh, group));
+  if (!placed) return failed("two-tree", placed.error());
+  const auto found = plan("double-fibonacci", **mesh, group, searched(**mesh, group));
+  if (!found) return failed("double-fibonacci", found.error());
   return 0;
 }

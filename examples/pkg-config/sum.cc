@@ -40,25 +40,25 @@ int fail(const char* what, const std::string& why) {
 // Element i of the node's input. A whole number, so that the sum is exact.
 float value(std::uint32_t node, std::uint64_t i) { return static_cast<float>((node + i) % 1000); }
 
-// Computes and verifies every node's program. Returns an empty string, or the error.
-std::string plan(std::vector<Node>& nodes) {
-  std::string error;
-  const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes), error);
-  if (topology == nullptr) return error;
+// Computes and verifies every node's program.
+espalier::Result<void> plan(std::vector<Node>& nodes) {
+  const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes));
+  if (!topology) return espalier::fail(topology.error());
   espalier::Group group;
   group.ranks = kNodes;
-  group.topology_digest = topology->digest();
+  group.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     const espalier::Status status = two_tree->generate(group, me, nodes[me].program);
-    if (status != espalier::Status::kOk) return espalier::status_name(status);
+    if (status != espalier::Status::kOk) return espalier::fail(espalier::status_name(status));
   }
   const auto program = [&](std::uint32_t node) -> const espalier::Program& {
     return nodes[node].program;
   };
-  const espalier::verify::Verdict verdict = espalier::verify::verify(*topology, program, {});
-  return verdict.valid ? "" : verdict.counterexample.message;
+  const espalier::verify::Verdict verdict = espalier::verify::verify(**topology, program, {});
+  if (!verdict.valid) return espalier::fail(verdict.counterexample.message);
+  return {};
 }
 
 // The addresses that the nodes of this process have published: its launcher.
@@ -72,24 +72,25 @@ struct Launcher {
 class LocalWireUp : public espalier::ofi::WireUp {
  public:
   explicit LocalWireUp(Launcher& launcher) : launcher_(launcher) {}
-  bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
-               const std::vector<std::uint32_t>& peers, std::string& /*error*/) override {
+  espalier::Result<void> publish(std::uint32_t node, const std::vector<std::string>& addresses,
+                                 const std::vector<std::uint32_t>& peers) override {
     const std::lock_guard lock(launcher_.mutex);
     node_ = node;
     launcher_.addresses[node] = addresses;
     launcher_.peers[node] = peers;
     launcher_.published.notify_all();
-    return true;
+    return {};
   }
-  bool collect(std::vector<std::string>& addresses, std::string& /*error*/) override {
+  espalier::Result<std::vector<std::string>> collect() override {
     std::unique_lock lock(launcher_.mutex);
+    std::vector<std::string> addresses;
     const std::vector<std::uint32_t>& peers = launcher_.peers[node_];
     for (std::uint32_t lane = 0; lane < peers.size(); ++lane) {
       const std::vector<std::string>& published = launcher_.addresses[peers[lane]];
       launcher_.published.wait(lock, [&] { return !published.empty(); });
       addresses.push_back(published[espalier::ofi::other_end(launcher_.peers, node_, lane)]);
     }
-    return true;
+    return addresses;
   }
 
  private:
@@ -97,32 +98,32 @@ class LocalWireUp : public espalier::ofi::WireUp {
   std::uint32_t node_ = 0;
 };
 
-// Opens an endpoint per node and connects each with all others. Returns an empty string, or the
-// first error.
-std::string connect(std::vector<Node>& nodes) {
-  Launcher launcher;
-  std::vector<std::string> errors(kNodes);
+// Opens an endpoint per node and connects each with all others.
+espalier::Result<void> connect(std::vector<Node>& nodes) {
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     espalier::ofi::Config config;  // provider tcp
     config.node = me;
     for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
       if (peer != me) config.peers.push_back(peer);
     }
-    nodes[me].endpoint = espalier::ofi::OfiEndpoint::open(config, errors[me]);
-    if (nodes[me].endpoint == nullptr) return errors[me];
+    auto endpoint = espalier::ofi::OfiEndpoint::open(config);
+    if (!endpoint) return espalier::fail(endpoint.error());
+    nodes[me].endpoint = *std::move(endpoint);
   }
+  Launcher launcher;
+  std::vector<espalier::Result<void>> connected(kNodes);
   std::vector<std::thread> threads;
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     threads.emplace_back([&, me] {
       LocalWireUp wire_up(launcher);
-      (void)espalier::ofi::connect(*nodes[me].endpoint, me, wire_up, errors[me]);
+      connected[me] = espalier::ofi::connect(*nodes[me].endpoint, me, wire_up);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) {
-    if (!error.empty()) return error;
+  for (const auto& result : connected) {
+    if (!result) return result;
   }
-  return "";
+  return {};
 }
 
 // Starts the collective on every node, then polls all machines in turn until each is done.
@@ -160,10 +161,12 @@ espalier::Status run(std::vector<Node>& nodes) {
 
 int main() {
   std::vector<Node> nodes(kNodes);
-  std::string error = plan(nodes);
-  if (!error.empty()) return fail("no valid schedule", error);
-  error = connect(nodes);
-  if (!error.empty()) return fail("not connected", error);
+  if (const auto planned = plan(nodes); !planned) {
+    return fail("no valid schedule", planned.error().message);
+  }
+  if (const auto connected = connect(nodes); !connected) {
+    return fail("not connected", connected.error().message);
+  }
   const espalier::Status status = run(nodes);
   if (status != espalier::Status::kOk) return fail("not finished", espalier::status_name(status));
   for (std::uint64_t i = 0; i < kCount; ++i) {

@@ -26,9 +26,12 @@ struct Rank {
   std::vector<double> scratch;  // any memory aligned to 16 bytes
 };
 
-int fail(const char* what, espalier::Status status) {
-  std::fprintf(stderr, "sum: %s: %s\n", what, espalier::status_name(status));
+int fail(const char* what, const char* why) {
+  std::fprintf(stderr, "sum: %s: %s\n", what, why);
   return 1;
+}
+int fail(const char* what, espalier::Status status) {
+  return fail(what, espalier::status_name(status));
 }
 
 // Element i of the rank's input. A whole number, so that the sum is exact.
@@ -37,11 +40,11 @@ float value(std::uint32_t rank, std::uint64_t i) { return static_cast<float>((ra
 }  // namespace
 
 int main() {
-  std::string error;
-  const auto topology = espalier::topology::parse("complete:16", error);
+  const auto topology = espalier::topology::parse("complete:16");
+  if (!topology) return fail("no topology", topology.error().message.c_str());
   espalier::Group group;
   group.ranks = kRanks;
-  group.topology_digest = topology->digest();
+  group.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   const espalier::Operator sum{.op = espalier::Op::kSum, .type = espalier::Type::kF32};

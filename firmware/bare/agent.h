@@ -145,7 +145,7 @@ struct Report {
   std::uint64_t spent_ns = 0;   // since Go, by the board's clock
   // The cause, if status is a failure (include/espalier/hal/endpoint.h).
   Status cause = Status::kOk;
-  std::uint8_t cause_deaf = 0;
+  std::uint8_t cause_reception_blocked = 0;
   std::uint8_t more_zeros[2] = {};
   std::uint32_t cause_detector = 0;
   std::uint32_t cause_peer = 0;

@@ -38,13 +38,11 @@ FileFlash::~FileFlash() {
   if (file_ >= 0) close(file_);
 }
 
-bool FileFlash::open(const std::string& path, const FlashShape& shape, bool create,
-                     std::string& error) {
+Result<void> FileFlash::open(const std::string& path, const FlashShape& shape, bool create) {
   shape_ = shape;
   struct stat about {};
   const auto fail = [&](const std::string& why) {
-    error = "cannot use the flash " + path + ": " + why;
-    return false;
+    return espalier::fail("cannot use the flash " + path + ": " + why);
   };
   file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
   if (file_ < 0 || fstat(file_, &about) != 0) return fail(std::strerror(errno));
@@ -60,7 +58,7 @@ bool FileFlash::open(const std::string& path, const FlashShape& shape, bool crea
   void* memory = mmap(nullptr, shape.bytes, PROT_READ, MAP_SHARED, file_, 0);
   if (memory == MAP_FAILED) return fail(std::strerror(errno));
   memory_ = static_cast<std::uint8_t*>(memory);
-  return true;
+  return {};
 }
 
 Status FileFlash::put(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "espalier/base/result.h"
 #include "firmware/boot/flash.h"
 
 namespace espalier {
@@ -26,10 +27,8 @@ class FileFlash final : public Flash {
   ~FileFlash();
 
   // Opens the file, which must have shape.bytes bytes. If `create` is set and there is no file or
-  // an empty one, makes an erased one. One process at a time may open it. False and one line in
-  // `error`.
-  [[nodiscard]] bool open(const std::string& path, const FlashShape& shape, bool create,
-                          std::string& error);
+  // an empty one, makes an erased one. One process at a time may open it.
+  [[nodiscard]] Result<void> open(const std::string& path, const FlashShape& shape, bool create);
 
   [[nodiscard]] const std::uint8_t* memory() const override { return memory_; }
   [[nodiscard]] std::uint32_t bytes() const override { return shape_.bytes; }

@@ -162,7 +162,7 @@ void Bridge::take(const Completion& completion) {
       }
       return;
     case Completion::Kind::kLinkDown:
-    case Completion::Kind::kDeaf: return;
+    case Completion::Kind::kReceptionBlocked: return;
   }
 }
 

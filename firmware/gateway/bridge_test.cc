@@ -50,9 +50,9 @@ class Board final : public Endpoint {
   std::function<bool()> gateways_;
 };
 
-class BridgedCluster final : public Cluster {
+class BridgedEndpoints final : public ConnectedEndpoints {
  public:
-  BridgedCluster(const ClusterSpec& spec, const serial::CarrierFaults& faults)
+  BridgedEndpoints(const EndpointsSpec& spec, const serial::CarrierFaults& faults)
       : nodes_(static_cast<std::uint32_t>(spec.peers.size())),
         boards_hub_(carriers(spec), faults),
         fabric_hub_(backwards(spec), {}) {
@@ -70,7 +70,7 @@ class BridgedCluster final : public Cluster {
  private:
   // Returns the peers of the boards, then of their gateways. All channels of a carrier lead to the
   // same end.
-  static std::vector<std::vector<std::uint32_t>> carriers(const ClusterSpec& spec) {
+  static std::vector<std::vector<std::uint32_t>> carriers(const EndpointsSpec& spec) {
     const auto nodes = static_cast<std::uint32_t>(spec.peers.size());
     std::vector<std::vector<std::uint32_t>> ends(2 * spec.peers.size());
     for (std::uint32_t v = 0; v < nodes; ++v) {
@@ -79,7 +79,7 @@ class BridgedCluster final : public Cluster {
     }
     return ends;
   }
-  static std::vector<std::vector<std::uint32_t>> backwards(const ClusterSpec& spec) {
+  static std::vector<std::vector<std::uint32_t>> backwards(const EndpointsSpec& spec) {
     std::vector<std::vector<std::uint32_t>> peers;
     for (const auto& row : spec.peers) peers.emplace_back(row.rbegin(), row.rend());
     return peers;
@@ -100,10 +100,10 @@ class BridgedCluster final : public Cluster {
 };
 
 BackEnd back_end(const char* name, double fault) {
-  return {name, [fault](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
+  return {name, [fault](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
             serial::CarrierFaults faults;
             faults.lose = faults.repeat = faults.damage = faults.delay = fault;
-            return std::make_unique<BridgedCluster>(spec, faults);
+            return std::make_unique<BridgedEndpoints>(spec, faults);
           }};
 }
 

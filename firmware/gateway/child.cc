@@ -18,26 +18,24 @@ Child::~Child() {
   }
 }
 
-bool Child::start(const std::string& command, const std::string& console, std::string& error) {
+Result<void> Child::start(const std::string& command, const std::string& console) {
   const char* path = console.empty() ? "/dev/null" : console.c_str();
   const int output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (output < 0) {
-    error = "cannot write the console file " + console + ": " + std::strerror(errno);
-    return false;
+    return fail("cannot write the console file " + console + ": " + std::strerror(errno));
   }
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const bool started =
-      run(command, nothing, output, console.empty() ? STDERR_FILENO : output, error);
+  auto started = run(command, nothing, output, console.empty() ? STDERR_FILENO : output);
   close(nothing);
   close(output);
   return started;
 }
 
-bool Child::start(const std::string& command, int stdio, std::string& error) {
-  return run(command, stdio, stdio, STDERR_FILENO, error);
+Result<void> Child::start(const std::string& command, int stdio) {
+  return run(command, stdio, stdio, STDERR_FILENO);
 }
 
-bool Child::run(const std::string& command, int in, int out, int errors, std::string& error) {
+Result<void> Child::run(const std::string& command, int in, int out, int errors) {
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
@@ -49,23 +47,20 @@ bool Child::run(const std::string& command, int in, int out, int errors, std::st
     execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
-  if (pid_ > 0) return true;
-  error = std::string("cannot start a process: ") + std::strerror(errno);
-  return false;
+  if (pid_ > 0) return {};
+  return fail(std::string("cannot start a process: ") + std::strerror(errno));
 }
 
-bool Child::failed(std::string& how) {
-  if (pid_ <= 0 || reaped_) return false;
+std::optional<Child::End> Child::ended() {
+  if (pid_ <= 0 || reaped_) return std::nullopt;
   int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
   reaped_ = true;
   if (WIFSIGNALED(status)) {
-    how = "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
-          strsignal(WTERMSIG(status)) + ")";
-    return true;
+    return End{true, "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
+                         strsignal(WTERMSIG(status)) + ")"};
   }
-  how = "ended with status " + std::to_string(WEXITSTATUS(status));
-  return WEXITSTATUS(status) != 0;
+  return End{WEXITSTATUS(status) != 0, "ended with status " + std::to_string(WEXITSTATUS(status))};
 }
 
 }  // namespace espalier::gateway

@@ -3,7 +3,10 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+
+#include "espalier/base/result.h"
 
 namespace espalier::gateway {
 
@@ -17,20 +20,20 @@ class Child {
   ~Child();
 
   // Runs `command` by sh. Its output goes to the file `console`. If that is empty, its stderr goes
-  // to this process's stderr, and its standard output is discarded. False and one line in `error`
-  // on failure.
-  [[nodiscard]] bool start(const std::string& command, const std::string& console,
-                           std::string& error);
+  // to this process's stderr, and its standard output is discarded.
+  [[nodiscard]] Result<void> start(const std::string& command, const std::string& console);
   // As above, with the socket `stdio` as the command's standard input and output.
-  [[nodiscard]] bool start(const std::string& command, int stdio, std::string& error);
+  [[nodiscard]] Result<void> start(const std::string& command, int stdio);
   [[nodiscard]] pid_t pid() const { return pid_; }  // 0: no process was started
-  // Whether the process failed or was killed; `how` then says so. A process that ended with status
-  // 0 only had to start the board, and has not failed.
-  [[nodiscard]] bool failed(std::string& how);
+  struct End {
+    bool failed = false;  // false: status 0, the process only had to start the board
+    std::string how;      // "ended with status 3"
+  };
+  // Returns how the process ended, once; nothing while it runs.
+  [[nodiscard]] std::optional<End> ended();
 
  private:
-  [[nodiscard]] bool run(const std::string& command, int in, int out, int errors,
-                         std::string& error);
+  [[nodiscard]] Result<void> run(const std::string& command, int in, int out, int errors);
 
   pid_t pid_ = 0;
   bool reaped_ = false;

@@ -32,7 +32,7 @@ int Gateway::run() {
 }
 
 int Gateway::fail(int status) {
-  control::send_failure(options_.node.controls.front(), "espalier-gateway", error_);
+  control::send_failure(options_.node.controls.front(), "espalier-gateway", error_->message);
   return status;
 }
 
@@ -51,15 +51,15 @@ Conversation::Event Gateway::pump() {
 }
 
 bool Gateway::works() {
-  std::string how;
-  if (child_.failed(how)) return fail_board(how + "; it was started as: " + options_.start);
+  if (const auto end = child_.ended(); end && end->failed) {
+    return fail_board(end->how + "; it was started as: " + options_.start);
+  }
   if (carrier_->down()) return fail_board("the device closed the connection");
   if (bridge_ != nullptr && !bridge_->fault().empty()) return fail_board(bridge_->fault());
   pollfd entry{options_.node.controls.front(), 0, 0};
   if (poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0) {
     ended_ = true;
-    error_ = "the launcher is gone";
-    return false;
+    return fail_with({"the launcher is gone"});
   }
   return true;
 }
@@ -104,7 +104,7 @@ int Gateway::serve() {
   // The launcher ended the node, so end the board's session.
   if (agent_->can_send()) agent_->send(agent::Quit{});
   (void)pump();
-  return error_.empty() ? 0 : kFailed;
+  return error_ ? kFailed : 0;
 }
 
 }  // namespace espalier::gateway

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "firmware/gateway/bridge.h"
 #include "firmware/gateway/child.h"
@@ -64,9 +66,14 @@ class Gateway {
   // Whether the board made progress within `patience_ns`; otherwise error_ names `what`.
   [[nodiscard]] bool patient(std::uint64_t patience_ns, const std::string& what);
   [[nodiscard]] std::string board() const;
+  // Sets error_ and returns false.
+  bool fail_with(const Error& error) {
+    error_ = error;
+    return false;
+  }
   // Sets error_ to a failure of the board, unless it is set. Returns false.
   [[nodiscard]] bool fail_board(const std::string& what) {
-    if (error_.empty()) error_ = board() + ": " + what;
+    if (!error_) error_ = Error{board() + ": " + what};
     return false;
   }
 
@@ -85,7 +92,7 @@ class Gateway {
   void enter(State state);
 
   GatewayOptions options_;
-  std::string error_;
+  std::optional<Error> error_;  // why the gateway ends
   bool ended_ = false;
   std::uint64_t progress_ns_ = 0;        // time of the last progress of board, bridge or device
   std::uint64_t board_completions_ = 0;  // the conversation's count at the last pump()

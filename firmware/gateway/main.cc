@@ -6,12 +6,12 @@
 #include "firmware/gateway/remote.h"
 
 int main(int argc, char** argv) {
-  espalier::gateway::GatewayOptions options;
-  std::string error;
-  if (!espalier::gateway::parse_options(espalier::words_of(argc, argv), options, error)) {
-    std::fprintf(stderr, "espalier-gateway: %s\n", error.c_str());
+  const auto parsed = espalier::gateway::parse_options(espalier::words_of(argc, argv));
+  if (!parsed) {
+    std::fprintf(stderr, "espalier-gateway: %s\n", parsed.error().message.c_str());
     return 2;
   }
+  const espalier::gateway::GatewayOptions& options = *parsed;
   if (options.help) {
     std::fputs(espalier::gateway::usage(), stdout);
     return 0;

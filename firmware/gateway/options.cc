@@ -20,19 +20,19 @@ std::string GatewayOptions::*own_option(const std::string& name) {
   return nullptr;
 }
 
-// Stores the gateway's own options and collects the node's.
-bool sort_options(std::span<const std::string> words, GatewayOptions& options,
-                  std::vector<GivenOption>& node_options, std::string& error) {
+// Stores the gateway's own options and returns the node's.
+Result<std::vector<GivenOption>> sort_options(std::span<const std::string> words,
+                                              GatewayOptions& options) {
   const std::span<const OptionSpec> node_specs = node::boot_option_specs();
   std::vector<OptionSpec> specs(node_specs.begin(), node_specs.end());
   for (const GatewayOption& option : kGatewayOptions) specs.push_back({option.name});
-  std::vector<GivenOption> given;
-  if (!split_options("espalier-gateway", words, specs, given, error)) return false;
-  for (const GivenOption& option : given) {
+  const auto given = split_options("espalier-gateway", words, specs);
+  if (!given) return fail(given.error());
+  std::vector<GivenOption> node_options;
+  for (const GivenOption& option : *given) {
     if (std::string GatewayOptions::*own = own_option(option.name); own != nullptr) {
       if (option.value.empty()) {
-        error = "no value after --" + option.name + "; see espalier-gateway --help";
-        return false;
+        return fail("no value after --" + option.name + "; see espalier-gateway --help");
       }
       options.*own = option.value;
       continue;
@@ -43,39 +43,40 @@ bool sort_options(std::span<const std::string> words, GatewayOptions& options,
       if (spec.name == option.name && spec.takes_value) options.node_words.push_back(option.value);
     }
   }
-  return true;
+  return node_options;
 }
 
 // Checks which of the gateway's own options were given together.
-std::string own_error(const GatewayOptions& options) {
+Result<void> check_own(const GatewayOptions& options) {
   const bool remote = !options.node_command.empty();
   if (remote == !options.device.empty()) {
-    return std::string(remote ? "both --device and --node-command" : "no --device") +
-           "; expected exactly one of --device SPEC and --node-command COMMAND; see "
-           "espalier-gateway --help";
+    return fail(std::string(remote ? "both --device and --node-command" : "no --device") +
+                "; expected exactly one of --device SPEC and --node-command COMMAND; see "
+                "espalier-gateway --help");
   }
   for (const char* name : {"start", "console"}) {
     if (remote && !(options.*own_option(name)).empty()) {
-      return std::string("--") + name + " applies only to a board at a --device; expected none " +
-             "with --node-command";
+      return fail(std::string("--") + name +
+                  " applies only to a board at a --device; expected none with --node-command");
     }
   }
   if (options.start.empty() && !options.console.empty()) {
-    return "--console has no effect without --start COMMAND, whose output it stores; expected "
-           "--start as well";
+    return fail(
+        "--console has no effect without --start COMMAND, whose output it stores; expected "
+        "--start as well");
   }
-  return "";
+  return {};
 }
 
 // Checks that no option says what the board boots from.
-std::string board_error(const std::vector<GivenOption>& node_options) {
+Result<void> check_board(const std::vector<GivenOption>& node_options) {
   for (const GivenOption& option : node_options) {
     if (option.name != "image" && option.name != "flash") continue;
-    return "--" + option.name + " has no effect on a board at a --device, which boots from its " +
-           "own flash; expected no --" + option.name + " (of espalier run: NODES=FILE, and NODES " +
-           "without this node)";
+    return fail("--" + option.name + " has no effect on a board at a --device, which boots from " +
+                "its own flash; expected no --" + option.name +
+                " (of espalier run: NODES=FILE, and NODES without this node)");
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -115,28 +116,28 @@ const char* usage() {
          "Exit status: 0 the launcher ended the node, 1 a failure while running, 2 bad input.\n";
 }
 
-bool parse_options(std::span<const std::string> words, GatewayOptions& options,
-                   std::string& error) {
-  std::vector<GivenOption> node_options;
-  if (!sort_options(words, options, node_options, error)) return false;
-  for (const GivenOption& option : node_options) options.help |= option.name == "help";
-  if (options.help) return true;
-  error = own_error(options);
-  if (error.empty() && !options.device.empty()) error = board_error(node_options);
-  if (!error.empty() ||
-      !node::read_boot_options(node_options, node::BootSource::kOptional, options.node, error)) {
-    return false;
+Result<GatewayOptions> parse_options(std::span<const std::string> words) {
+  GatewayOptions options;
+  const auto node_options = sort_options(words, options);
+  if (!node_options) return fail(node_options.error());
+  for (const GivenOption& option : *node_options) options.help |= option.name == "help";
+  if (options.help) return options;
+  if (auto sound = check_own(options); !sound) return fail(sound.error());
+  if (!options.device.empty()) {
+    if (auto sound = check_board(*node_options); !sound) return fail(sound.error());
   }
+  auto node = node::read_boot_options(*node_options, node::BootSource::kOptional);
+  if (!node) return fail(node.error());
+  options.node = *std::move(node);
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {
-    error = std::to_string(options.node.nodes.size()) + " nodes and " +
-            std::to_string(options.node.controls.size()) +
-            " control channels; expected one --node I and one --control FD";
-    return false;
+    return fail(std::to_string(options.node.nodes.size()) + " nodes and " +
+                std::to_string(options.node.controls.size()) +
+                " control channels; expected one --node I and one --control FD");
   }
   for (const GatewayOption& option : kGatewayOptions) {
     options.*option.value = with_node_number(options.*option.value, options.node.nodes.front());
   }
-  return true;
+  return options;
 }
 
 }  // namespace espalier::gateway

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "firmware/node/boot_options.h"
 
 namespace espalier::gateway {
@@ -22,9 +23,9 @@ struct GatewayOptions {
   node::BootOptions node;
 };
 
-// Reads the command line's words. False and one line in `error` if they are wrong.
-[[nodiscard]] bool parse_options(std::span<const std::string> words, GatewayOptions& options,
-                                 std::string& error);
+// Reads the command line's words. Errors: an unknown option, a bad value, or options that do not
+// fit together.
+[[nodiscard]] Result<GatewayOptions> parse_options(std::span<const std::string> words);
 [[nodiscard]] const char* usage();
 
 }  // namespace espalier::gateway

@@ -69,7 +69,7 @@ bool Gateway::take_from_launcher() {
     asked_ns_ = 0;
   } else {
     ended_ = true;
-    if (kind != control::Packet::kQuit) error_ = "the launcher is gone";
+    if (kind != control::Packet::kQuit) (void)fail_with({"the launcher is gone"});
   }
   if (descriptor >= 0) close(descriptor);
   return good;
@@ -94,8 +94,8 @@ bool Gateway::map_memory(const control::Memory& memory, int descriptor) {
       log_.map(control::log_bytes(events_), descriptor,
                control::log_offset(input_bytes_, output_bytes_), true);
   if (mapped) return control::send(options_.node.controls.front(), control::Mapped{});
-  error_ = std::string("cannot map the memory of the collective: ") + std::strerror(errno);
-  return false;
+  return fail_with(
+      {std::string("cannot map the memory of the collective: ") + std::strerror(errno)});
 }
 
 // The launcher's memory has the size of its longest message. A shorter message transfers only the
@@ -198,7 +198,8 @@ void Gateway::translate(const agent::Report& report) {
   report_.status = report.status;
   report_.blocks = report.blocks;
   report_.completed = report.completed;
-  report_.cause = {report.cause, report.cause_detector, report.cause_peer, report.cause_deaf != 0};
+  report_.cause = {report.cause, report.cause_detector, report.cause_peer,
+                   report.cause_reception_blocked != 0};
   report_.log = {report.log_count, report.log_retired, report.log_lost};
   StallReport& stall = report_.stall;
   stall.waiting = report.stall_waiting != 0;

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/read_file.h"
 #include "firmware/gateway/child.h"
-#include "firmware/image/read_file.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/stream.h"
@@ -26,9 +26,10 @@ class RemoteNode {
       : options_(options), channel_(options.node.controls.front()), stream_(stream, stream) {}
 
   int run() {
-    if (!send_words()) return fail(error_);
+    if (auto sent = send_words(); !sent) return end(sent.error());
     while (!ended_) {
-      if (!from_launcher() || !from_node()) return fail(error_);
+      if (auto passed = from_launcher(); !passed) return end(passed.error());
+      if (auto passed = from_node(); !passed) return end(passed.error());
       if (ended_) break;
       pollfd entries[] = {{channel_, POLLIN, 0}, {stream_.in(), POLLIN, 0}};
       (void)poll(entries, 2, -1);
@@ -39,23 +40,23 @@ class RemoteNode {
   Child child;
 
  private:
-  int fail(std::string what) {
+  // Reports the failure to the launcher. Returns the exit status.
+  int end(Error error) {
     // The end of a stream has no reason; the exit status of its command, which follows soon, does.
-    std::string how;
-    bool failed = false;
-    for (int i = 0; i < 100 && how.empty(); ++i) {
-      failed = child.failed(how);
-      if (how.empty()) usleep(1000);
+    std::optional<Child::End> ended = child.ended();
+    for (int i = 0; i < 99 && !ended; ++i) {
+      usleep(1000);
+      ended = child.ended();
     }
-    if (failed) what = "its host's command " + how;
+    if (ended && ended->failed) error.message = "its host's command " + ended->how;
     control::send_failure(channel_, "espalier-gateway",
-                          what + "; it was started as: " + options_.node_command);
+                          error.message + "; it was started as: " + options_.node_command);
     return 1;
   }
 
   // Sends the node's words, with the contents of schedules instead of their paths. Leaves out the
   // control channel, which belongs to this process.
-  bool send_words() {
+  Result<void> send_words() {
     const std::vector<std::string>& words = options_.node_words;
     bool sent = true;
     for (std::size_t i = 0; i < words.size() && sent; ++i) {
@@ -65,31 +66,27 @@ class RemoteNode {
       }
       sent = stream_.send(Frame::kWord, bytes_of(words[i]));
       if (words[i] != "--schedule") continue;
-      std::string contents;
-      if (!read_file("schedule", words[++i], contents, error_)) return false;
-      sent = sent && stream_.send(Frame::kFile, bytes_of(contents));
+      const Result<std::string> contents = read_file(words[++i]);
+      if (!contents) return fail("the schedule: " + contents.error().message);
+      sent = sent && stream_.send(Frame::kFile, bytes_of(*contents));
     }
     sent = sent && stream_.send(Frame::kBegin, {});
-    return sent || fail_with("its host does not accept its command line");
+    if (!sent) return fail("its host does not accept its command line");
+    return {};
   }
 
   static std::span<const std::uint8_t> bytes_of(const std::string& text) {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
   }
 
-  bool fail_with(const std::string& what) {
-    error_ = what;
-    return false;
-  }
-
-  bool from_launcher() {
+  Result<void> from_launcher() {
     control::Any packet;
     int descriptor = -1;
     const control::Received received = control::receive(channel_, packet, descriptor, 0);
-    if (received == control::Received::kNothing) return true;
+    if (received == control::Received::kNothing) return {};
     if (received != control::Received::kPacket) {
       ended_ = true;
-      return true;
+      return {};
     }
     ended_ = packet.packet == control::Packet::kQuit;
     bool passed = packet.packet != control::Packet::kMemory || map(packet.memory, descriptor);
@@ -97,8 +94,8 @@ class RemoteNode {
     if (passed && packet.packet == control::Packet::kRun && memory_.bytes != nullptr) {
       passed = stream_.send_memory(memory_.bytes, 0, memory_.layout.input_bytes);
     }
-    if (passed && stream_.send_packet(packet)) return true;
-    return fail_with("its host accepts no data");
+    if (passed && stream_.send_packet(packet)) return {};
+    return fail("its host accepts no data");
   }
 
   bool map(const control::Memory& layout, int descriptor) {
@@ -108,26 +105,28 @@ class RemoteNode {
     return true;
   }
 
-  bool from_node() {
+  Result<void> from_node() {
     node::FrameHeader header;
     const control::Received received = stream_.receive(header, bytes_, 0);
-    if (received == control::Received::kNothing) return true;
-    if (received == control::Received::kEnd) return fail_with("its host closed the connection");
+    if (received == control::Received::kNothing) return {};
+    if (received == control::Received::kEnd) return fail("its host closed the connection");
     control::Any packet;
     if (received == control::Received::kPacket && header.kind == Frame::kBytes &&
         memory_.write(header, bytes_)) {
-      return true;
+      return {};
     }
     if (received != control::Received::kPacket || header.kind != Frame::kPacket ||
         !node::take_packet(header, bytes_, memory_, packet)) {
-      return fail_with(
+      return fail(
           "its host sent a packet that is not part of this protocol; install the same release on "
           "both hosts");
     }
     // Its process number means nothing on this host. A signal goes to the command that leads there.
     if (packet.packet == control::Packet::kHello) packet.hello.pid = child.pid();
-    return control::send_packet(channel_, &packet, control::packet_size(packet.packet), -1, 5000) ||
-           fail_with("the launcher is gone");
+    if (control::send_packet(channel_, &packet, control::packet_size(packet.packet), -1, 5000)) {
+      return {};
+    }
+    return fail("the launcher is gone");
   }
 
   const GatewayOptions& options_;
@@ -136,7 +135,6 @@ class RemoteNode {
   node::Mapping mapping_;
   node::SharedMemory memory_;
   std::vector<std::uint8_t> bytes_;
-  std::string error_;
   bool ended_ = false;
 };
 
@@ -153,11 +151,10 @@ int serve_remote(const GatewayOptions& options) {
     return 1;
   }
   RemoteNode remote(options, ends[0]);
-  std::string error;
-  const bool started = remote.child.start(options.node_command, ends[1], error);
+  const auto started = remote.child.start(options.node_command, ends[1]);
   close(ends[1]);
   if (started) return remote.run();
-  control::send_failure(channel, "espalier-gateway", error);
+  control::send_failure(channel, "espalier-gateway", started.error().message);
   return 1;
 }
 

@@ -46,21 +46,21 @@ std::uint32_t largest_room(const agent::Hello& hello) {
   return std::max({hello.input_room, hello.output_room, hello.scratch_room});
 }
 
-// Returns why the gateway cannot serve a board of these capacities; "" if it can.
-std::string capacity_error(const agent::Hello& hello) {
+// Checks that the gateway can serve a board of these capacities.
+Result<void> check_capacities(const agent::Hello& hello) {
   if (hello.links > kMaxLinks || hello.programs > kMaxPrograms) {
-    return "it reports " + std::to_string(hello.links) + " links and " +
-           std::to_string(hello.programs) + " programs; expected at most " +
-           std::to_string(kMaxLinks) + " and " + std::to_string(kMaxPrograms);
+    return fail("it reports " + std::to_string(hello.links) + " links and " +
+                std::to_string(hello.programs) + " programs; expected at most " +
+                std::to_string(kMaxLinks) + " and " + std::to_string(kMaxPrograms));
   }
-  if (hello.window == 0) return "it reports a window of 0; expected at least 1";
+  if (hello.window == 0) return fail("it reports a window of 0; expected at least 1");
   const std::uint32_t window = std::min(hello.window, kSerialWindow);
   const std::uint64_t bytes = Bridge::buffer_bytes(hello.links, window, largest_room(hello));
-  if (bytes <= kMaxBufferBytes) return "";
-  return "it reports room for " + std::to_string(largest_room(hello)) + " bytes and " +
-         std::to_string(hello.links) + " links with a window of " + std::to_string(hello.window) +
-         "; the gateway would need " + std::to_string(bytes) +
-         " bytes of buffers, expected at most " + std::to_string(kMaxBufferBytes);
+  if (bytes <= kMaxBufferBytes) return {};
+  return fail("it reports room for " + std::to_string(largest_room(hello)) + " bytes and " +
+              std::to_string(hello.links) + " links with a window of " +
+              std::to_string(hello.window) + "; the gateway would need " + std::to_string(bytes) +
+              " bytes of buffers, expected at most " + std::to_string(kMaxBufferBytes));
 }
 
 }  // namespace
@@ -72,26 +72,27 @@ std::string Gateway::board() const {
 
 bool Gateway::start_board() {
   if (options_.node.provider == "shm") {
-    error_ =
-        "a gateway cannot report to its board that a neighbour died holding one of shm's locks; "
-        "expected --provider tcp";
-    return false;
+    return fail_with(
+        {"a gateway cannot report to its board that a neighbour died holding one of shm's locks; "
+         "expected --provider tcp"});
   }
   if (!options_.node.schedules.empty()) {
     programs_ = std::make_unique<node::Programs>();
-    if (!node::load_programs(options_.node, options_.node.nodes.front(), *programs_, error_)) {
-      return false;
-    }
+    const auto loaded = node::load_programs(options_.node, options_.node.nodes.front(), *programs_);
+    if (!loaded) return fail_with(loaded.error());
   }
-  carrier_ = open_carrier(options_.device, error_);
-  if (carrier_ == nullptr) return false;
+  auto carrier = open_carrier(options_.device);
+  if (!carrier) return fail_with(carrier.error());
+  carrier_ = *std::move(carrier);
   clock_.add(*carrier_);
   frames_.resize((2 * carrier_->mtu() + 3) / 4);
   port_ = std::make_unique<SerialPort>(*carrier_, clock_,
                                        reinterpret_cast<std::uint8_t*>(frames_.data()),
                                        port_config(options_.device));
   agent_ = std::make_unique<Conversation>(*port_, new_session());
-  return options_.start.empty() || child_.start(options_.start, options_.console, error_);
+  if (options_.start.empty()) return true;
+  const auto started = child_.start(options_.start, options_.console);
+  return started || fail_with(started.error());
 }
 
 bool Gateway::await(Conversation::Event expected, std::uint64_t patience_ns,
@@ -136,8 +137,7 @@ bool Gateway::receive_hello() {
                       " of the agent's protocol, the gateway version " +
                       std::to_string(agent::kVersion) + "; install the same release on both");
   }
-  const std::string error = capacity_error(hello_);
-  if (!error.empty()) return fail_board(error);
+  if (auto sound = check_capacities(hello_); !sound) return fail_board(sound.error().message);
   return receive_tables();
 }
 
@@ -240,11 +240,9 @@ bool Gateway::open_fabric() {
       return fail_board("it has no link to node " + std::to_string(needed[i]));
     }
   }
-  fabric_ = ofi::OfiEndpoint::open(config, error_);
-  if (fabric_ == nullptr) {
-    error_ = "cannot open " + config.provider + ": " + error_;
-    return false;
-  }
+  auto opened = ofi::OfiEndpoint::open(config);
+  if (!opened) return fail_with({"cannot open " + config.provider + ": " + opened.error().message});
+  fabric_ = *std::move(opened);
   shape.block_bytes = largest_room(hello_);
   SerialConfig serial;
   serial.session = new_session();
@@ -257,11 +255,11 @@ bool Gateway::open_fabric() {
 
 bool Gateway::connect() {
   node::ControlWireUp wire_up(options_.node.controls.front(), child_.pid());
-  if (ofi::connect(*fabric_, hello_.node, wire_up, error_) != Status::kOk) return false;
+  const auto connected = ofi::connect(*fabric_, hello_.node, wire_up);
+  if (!connected) return fail_with(connected.error());
   const Status status = bridge_->prepare();
-  if (status == Status::kOk) return true;
-  error_ = std::string("cannot connect to the neighbours: ") + status_name(status);
-  return false;
+  return status == Status::kOk ||
+         fail_with({std::string("cannot connect to the neighbours: ") + status_name(status)});
 }
 
 }  // namespace espalier::gateway

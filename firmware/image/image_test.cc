@@ -154,7 +154,7 @@ TEST_F(Images, TheOrderOfChecksIsKept) {
   EXPECT_EQ(check(bytes), Status::kCorrupt);
   expectation_ = right;
   expectation_.authority = nullptr;
-  EXPECT_EQ(check(good_), Status::kBadArgument) << "whom to trust must be said";
+  EXPECT_EQ(check(good_), Status::kBadArgument) << "without an authority";
   expectation_ = right;
   expectation_.board = nullptr;
   EXPECT_EQ(check(good_), Status::kBadArgument);

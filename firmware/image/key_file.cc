@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "firmware/image/read_file.h"
+#include "base/read_file.h"
 
 namespace espalier {
 namespace {
@@ -48,9 +48,9 @@ bool from_pem(const Kind& kind, const std::string& text, Key& key) {
   }
   std::array<unsigned char, 64> der;
   std::size_t size = 0;
-  const std::size_t at = from + begin.size();
-  if (sodium_base642bin(der.data(), der.size(), text.data() + at, to - at, "\r\n ", &size, nullptr,
-                        sodium_base64_VARIANT_ORIGINAL) != 0) {
+  const std::size_t start = from + begin.size();
+  if (sodium_base642bin(der.data(), der.size(), text.data() + start, to - start, "\r\n ", &size,
+                        nullptr, sodium_base64_VARIANT_ORIGINAL) != 0) {
     return false;
   }
   const std::size_t prefix = kind.prefix.size();
@@ -61,38 +61,37 @@ bool from_pem(const Kind& kind, const std::string& text, Key& key) {
   return true;
 }
 
-bool read_key(const std::string& path, const Kind& kind, Key& key, std::string& error) {
-  std::string text;
-  if (!read_file("key", path, text, error)) return false;
-  if (text.size() == key.size()) {
-    std::copy(text.begin(), text.end(), key.begin());
-    return true;
+Result<Key> read_key(const std::string& path, const Kind& kind) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return fail("the key: " + text.error().message);
+  Key key{};
+  if (text->size() == key.size()) {
+    std::copy(text->begin(), text->end(), key.begin());
+    return key;
   }
-  if (from_pem(kind, text, key)) return true;
-  error = path + " is not an Ed25519 " + (&kind == &kPublic ? "public" : "private") +
-          " key: expected PEM (\"BEGIN " + kind.label +
-          "\") as 'espalier image keygen' writes it, " + "or its 32 bytes";
-  return false;
+  if (from_pem(kind, *text, key)) return key;
+  return fail(path + " is not an Ed25519 " + (&kind == &kPublic ? "public" : "private") +
+              " key: expected PEM (\"BEGIN " + kind.label +
+              "\") as 'espalier image keygen' writes it, or its 32 bytes");
 }
 
 }  // namespace
 
-bool read_public_key(const std::string& path, Key& key, std::string& error) {
-  if (!read_key(path, kPublic, key, error)) return false;
-  if (crypto_core_ed25519_is_valid_point(key.data()) == 1) return true;
-  error = path +
-          " is not an Ed25519 public key: no private key belongs to it; expected the "
-          "public key of a pair, as 'espalier image keygen' writes it";
-  return false;
+Result<Key> read_public_key(const std::string& path) {
+  auto key = read_key(path, kPublic);
+  if (!key || crypto_core_ed25519_is_valid_point(key->data()) == 1) return key;
+  return fail(path +
+              " is not an Ed25519 public key: no private key belongs to it; expected the public "
+              "key of a pair, as 'espalier image keygen' writes it");
 }
 
-bool read_private_key(const std::string& path, Key& seed, std::string& error) {
+Result<Key> read_private_key(const std::string& path) {
   struct stat about {};
   if (stat(path.c_str(), &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    error = "the key " + path + " is accessible to users other than its owner; expected mode 0600";
-    return false;
+    return fail("the key " + path +
+                " is accessible to users other than its owner; expected mode 0600");
   }
-  return read_key(path, kPrivate, seed, error);
+  return read_key(path, kPrivate);
 }
 
 Key public_key_of(const Key& seed) {

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
+#include "base/read_file.h"
 #include "espalier/base/digest.h"
-#include "firmware/image/read_file.h"
 
 namespace espalier::node {
 namespace {
@@ -77,10 +77,9 @@ std::string slots_text(const std::string& path, const BootReport& report, Status
   return text;
 }
 
-Status boot_flash(const BootOptions& options, const std::string& path,
-                  const Expectation& expectation, BootedImage& booted, Programs& programs,
-                  std::string& error) {
-  if (!booted.flash.open(path, FlashShape{}, false, error)) return Status::kBackEnd;
+Result<void> boot_flash(const BootOptions& options, const std::string& path,
+                        const Expectation& expectation, BootedImage& booted, Programs& programs) {
+  if (auto opened = booted.flash.open(path, FlashShape{}, false); !opened) return opened;
   booted.slots = std::make_unique<Slots>(booted.flash, whole_flash(booted.flash));
   const Acceptance loads{load_all, &programs};
   const Status status =
@@ -88,32 +87,36 @@ Status boot_flash(const BootOptions& options, const std::string& path,
           ? booted.slots->inspect(expectation, loads, booted.image, booted.slot_report)
           : booted.slots->boot(expectation, loads, booted.image, booted.slot_report);
   booted.report = slots_text(path, booted.slot_report, status);
-  if (status == Status::kOk) return status;
-  error = refusal(path, status);
+  if (status == Status::kOk) return {};
+  std::string error = refusal(path, status);
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     const Status slot_status = booted.slot_report.slots[slot].status;
     error += "; slot " + std::to_string(slot) + ": " + status_name(slot_status) + " (status " +
              std::to_string(static_cast<unsigned>(slot_status)) + ")";
   }
-  return status;
+  return fail(error);
 }
 
-Status boot_file(const std::string& path, const Expectation& expectation, BootedImage& booted,
-                 Programs& programs, std::string& error) {
-  if (!read_file("image", path, booted.bytes, error)) return Status::kBackEnd;
+Result<void> boot_file(const std::string& path, const Expectation& expectation, BootedImage& booted,
+                       Programs& programs) {
+  auto contents = read_file(path);
+  if (!contents) return fail("the image: " + contents.error().message);
+  booted.bytes = *std::move(contents);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(booted.bytes.data());
   Status status = check_image(bytes, booted.bytes.size(), expectation, booted.image);
   if (status == Status::kOk) status = load_all(&programs, booted.image);
-  if (status != Status::kOk) error = refusal(path, status);
-  return status;
+  if (status != Status::kOk) return fail(refusal(path, status));
+  return {};
 }
 
 }  // namespace
 
-bool boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
-                Programs& programs, std::string& error) {
+Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
+                        Programs& programs) {
   if (!options.takes_unsigned) {
-    if (!read_public_key(options.public_key, booted.key, error)) return false;
+    const Result<Key> key = read_public_key(options.public_key);
+    if (!key) return fail(key.error());
+    booted.key = *key;
     booted.authority = ed25519_authority(booted.key.data());
   }
   Expectation expectation;
@@ -127,9 +130,9 @@ bool boot_image(const BootOptions& options, std::uint32_t node, BootedImage& boo
   expectation.authority = &booted.authority;
   const bool flash = !options.flash.empty();
   const std::string path = with_node_number(flash ? options.flash : options.image, node);
-  const Status status = flash ? boot_flash(options, path, expectation, booted, programs, error)
-                              : boot_file(path, expectation, booted, programs, error);
-  if (status != Status::kOk) return false;
+  auto ready = flash ? boot_flash(options, path, expectation, booted, programs)
+                     : boot_file(path, expectation, booted, programs);
+  if (!ready) return ready;
   const Image& image = booted.image;
   programs.peers.clear();
   for (std::uint32_t link = 0; link < image.links; ++link) {
@@ -150,7 +153,7 @@ bool boot_image(const BootOptions& options, std::uint32_t node, BootedImage& boo
                   row.root, row.size);
     booted.report += line;
   }
-  return true;
+  return {};
 }
 
 }  // namespace espalier::node

@@ -29,9 +29,9 @@ struct BootedImage {
 };
 
 // Boots the image of `node` from options.image or options.flash and loads all of its programs.
-// False and one line in `error` if the image is refused: the file, the status by name and number,
-// and what to do.
-[[nodiscard]] bool boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
-                              Programs& programs, std::string& error);
+// booted.report is filled in on errors, too. Error: the image is refused, with the file, the status
+// by name and number, and what to do.
+[[nodiscard]] Result<void> boot_image(const BootOptions& options, std::uint32_t node,
+                                      BootedImage& booted, Programs& programs);
 
 }  // namespace espalier::node

@@ -110,33 +110,37 @@ bool has_image(const BootOptions& options) {
 }
 
 // Checks that a node has at most one boot source and, for an image, whose images it accepts.
-std::string source_error(const BootOptions& options, const std::string& for_images) {
+Result<void> check_source(const BootOptions& options, const std::string& for_images) {
   if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
-    return "more than one boot source: give exactly one of --schedule, --image and --flash";
+    return fail("more than one boot source: give exactly one of --schedule, --image and --flash");
   }
   if (has_image(options) && options.public_key.empty() != options.takes_unsigned) {
-    return "--image and --flash need exactly one of --public-key FILE and --unsigned";
+    return fail("--image and --flash need exactly one of --public-key FILE and --unsigned");
   }
   if (!has_image(options) && !for_images.empty()) {
-    return "--" + for_images + " applies only to --image and --flash";
+    return fail("--" + for_images + " applies only to --image and --flash");
   }
-  return "";
+  if (options.schedules.size() > kMaxPrograms) {
+    return fail(std::to_string(options.schedules.size()) + " schedules; expected at most " +
+                std::to_string(kMaxPrograms));
+  }
+  return {};
 }
 
 // Checks that there is one control channel and, hop by hop, one list of links for each node.
-std::string node_error(const BootOptions& options) {
-  if (options.nodes.empty()) return "no node number; expected --node I";
+Result<void> check_nodes(const BootOptions& options) {
+  if (options.nodes.empty()) return fail("no node number; expected --node I");
   const std::string nodes = std::to_string(options.nodes.size()) + " nodes and ";
   if (!options.check_only && options.controls.size() != options.nodes.size()) {
-    return nodes + std::to_string(options.controls.size()) +
-           " control channels; expected one --control FD for each --node, or --check to load the "
-           "descriptors only";
+    return fail(nodes + std::to_string(options.controls.size()) +
+                " control channels; expected one --control FD for each --node, or --check to load "
+                "the descriptors only");
   }
   if (!options.links.empty() && options.links.size() != options.nodes.size()) {
-    return nodes + std::to_string(options.links.size()) +
-           " lists of links; expected one --links LIST for each --node";
+    return fail(nodes + std::to_string(options.links.size()) +
+                " lists of links; expected one --links LIST for each --node");
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -198,42 +202,37 @@ std::span<const OptionSpec> boot_option_specs() {
   return specs;
 }
 
-bool read_boot_options(const std::vector<GivenOption>& given, BootSource source,
-                       BootOptions& options, std::string& error) {
+Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, BootSource source) {
+  BootOptions options;
   std::string for_images;  // an option that applies only to images
   for (const GivenOption& each : given) {
     for (const BootOption& option : kBootOptions) {
       if (option.spec.name != each.name) continue;
       if (option.for_images) for_images = each.name;
       if (option.set(options, each.value)) break;
-      error = "bad value for --" + each.name + ": '" + each.value + "'; see espalier-node --help";
-      return false;
+      return fail("bad value for --" + each.name + ": '" + each.value +
+                  "'; see espalier-node --help");
     }
   }
-  if (options.help) return true;
+  if (options.help) return options;
   const bool boots = !options.schedules.empty() || has_image(options);
-  if (options.check_only && !boots && options.nodes.empty()) return true;
+  if (options.check_only && !boots && options.nodes.empty()) return options;
   if (!boots && source == BootSource::kRequired) {
-    error = "no schedule; expected --schedule FILE, --image FILE or --flash FILE";
-    return false;
+    return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
-  error = source_error(options, for_images);
-  if (error.empty() && options.schedules.size() > kMaxPrograms) {
-    error = std::to_string(options.schedules.size()) + " schedules; expected at most " +
-            std::to_string(kMaxPrograms);
+  if (auto sound = check_source(options, for_images); !sound) return fail(sound.error());
+  if (options.provider == "shm" && !options.address.empty()) {
+    return fail(
+        "--address has no effect with --provider shm, which binds no IP; expected --provider tcp");
   }
-  if (error.empty() && options.provider == "shm" && !options.address.empty()) {
-    error =
-        "--address has no effect with --provider shm, which binds no IP; expected --provider tcp";
-  }
-  if (error.empty()) error = node_error(options);
-  return error.empty();
+  if (auto sound = check_nodes(options); !sound) return fail(sound.error());
+  return options;
 }
 
-bool parse_options(std::span<const std::string> words, BootOptions& options, std::string& error) {
-  std::vector<GivenOption> given;
-  return split_options("espalier-node", words, boot_option_specs(), given, error) &&
-         read_boot_options(given, BootSource::kRequired, options, error);
+Result<BootOptions> parse_options(std::span<const std::string> words) {
+  const auto given = split_options("espalier-node", words, boot_option_specs());
+  if (!given) return fail(given.error());
+  return read_boot_options(*given, BootSource::kRequired);
 }
 
 }  // namespace espalier::node

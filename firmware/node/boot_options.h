@@ -8,6 +8,7 @@
 
 #include "base/command_line.h"
 #include "espalier/base/limits.h"
+#include "espalier/base/result.h"
 
 namespace espalier::node {
 
@@ -47,13 +48,12 @@ struct BootOptions {
 [[nodiscard]] std::span<const OptionSpec> boot_option_specs();
 // Whether the options must say what the node boots: a gateway's node may know it by itself.
 enum class BootSource { kRequired, kOptional };
-// Reads options that split_options() found with those specs. False and one line in `error`: a bad
-// value, or options that do not fit together. `options` must then not be used.
-[[nodiscard]] bool read_boot_options(const std::vector<GivenOption>& given, BootSource source,
-                                     BootOptions& options, std::string& error);
+// Reads options that split_options() found with those specs. Errors: a bad value, or options that
+// do not fit together.
+[[nodiscard]] Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given,
+                                                    BootSource source);
 // Splits and reads the words of a command line. Errors: those of both.
-[[nodiscard]] bool parse_options(std::span<const std::string> words, BootOptions& options,
-                                 std::string& error);
+[[nodiscard]] Result<BootOptions> parse_options(std::span<const std::string> words);
 [[nodiscard]] const char* usage();
 
 }  // namespace espalier::node

@@ -9,11 +9,9 @@ namespace espalier::node {
 namespace {
 
 std::string parse(const std::vector<std::string>& words, BootOptions& options) {
-  options = BootOptions{};
-  std::string error;
-  const bool good = parse_options(words, options, error);
-  EXPECT_EQ(good, error.empty());
-  return error;
+  const auto parsed = parse_options(words);
+  options = parsed.value_or(BootOptions{});
+  return parsed ? "" : parsed.error().message;
 }
 
 TEST(NodeOptions, AreTaken) {

@@ -105,23 +105,21 @@ TEST_F(Channel, WireUpSendsItsAddressAndReceivesTheNeighbours) {
     EXPECT_TRUE(send(launcher_, peers));
   });
   node::ControlWireUp wire_up(node_);
-  std::vector<std::string> addresses;
-  std::string error;
-  EXPECT_TRUE(wire_up.publish(4, {"b", std::string("a\0z", 3)}, {3, 6}, error)) << error;
-  EXPECT_TRUE(wire_up.collect(addresses, error)) << error;
+  EXPECT_TRUE(wire_up.publish(4, {"b", std::string("a\0z", 3)}, {3, 6}));
+  const auto addresses = wire_up.collect();
   launcher.join();
-  EXPECT_EQ(addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
+  ASSERT_TRUE(addresses) << addresses.error().message;
+  EXPECT_EQ(*addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
 }
 
 TEST_F(Channel, WireUpEndsWithTheLauncher) {
   close(launcher_);
   launcher_ = -1;
   node::ControlWireUp wire_up(node_);
-  std::vector<std::string> addresses;
-  std::string error;
-  EXPECT_FALSE(wire_up.publish(0, {"a"}, {1}, error));
-  EXPECT_NE(error, "");
-  EXPECT_FALSE(wire_up.publish(0, {std::string(kMaxAddressBytes + 1, 'a')}, {1}, error));
+  const auto published = wire_up.publish(0, {"a"}, {1});
+  ASSERT_FALSE(published);
+  EXPECT_EQ(published.error().message, "cannot send this node's addresses: the launcher is gone");
+  EXPECT_FALSE(wire_up.publish(0, {std::string(kMaxAddressBytes + 1, 'a')}, {1}));
 }
 
 }  // namespace

@@ -81,40 +81,39 @@ espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options
 // turns in each part, because nodes of one process may be neighbours. Returns 0, or the exit
 // status.
 int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
-  std::string error;
   std::vector<espalier::node::ControlWireUp> wire_ups;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
-    node.fabric = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i), error);
-    if (node.fabric == nullptr) {
+    auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i));
+    if (!opened) {
       const std::string where = options.address.empty() ? "" : " on " + options.address;
-      return fail(kFailed, node.channel, "cannot open " + options.provider + where + ": " + error);
+      return fail(kFailed, node.channel,
+                  "cannot open " + options.provider + where + ": " + opened.error().message);
     }
+    node.fabric = *std::move(opened);
     wire_ups.emplace_back(node.channel);
-    if (!wire_ups.back().publish(node.number, node.fabric->addresses(), node.fabric->lane_peers(),
-                                 error)) {
-      return fail(kFailed, node.channel, error);
-    }
+    const auto published =
+        wire_ups.back().publish(node.number, node.fabric->addresses(), node.fabric->lane_peers());
+    if (!published) return fail(kFailed, node.channel, published.error().message);
   }
-  const auto cannot = [&error](const LocalNode& node) {
-    return fail(kFailed, node.channel, "cannot connect to the neighbours: " + error);
+  const auto cannot = [](const LocalNode& node, const espalier::Error& error) {
+    return fail(kFailed, node.channel, "cannot connect to the neighbours: " + error.message);
   };
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
-    if (!wire_ups[i].collect(node.addresses, error)) {
-      return fail(kFailed, node.channel, error);
-    }
-    if (node.fabric->start_connecting(node.addresses, error) != Status::kOk) {
-      return cannot(node);
-    }
+    auto addresses = wire_ups[i].collect();
+    if (!addresses) return fail(kFailed, node.channel, addresses.error().message);
+    node.addresses = *std::move(addresses);
+    const auto started = node.fabric->start_connecting(node.addresses);
+    if (!started) return cannot(node, started.error());
   }
   bool busy = true;
   while (busy) {
     busy = false;
     for (const std::unique_ptr<LocalNode>& node : nodes) {
-      const Status status = node->fabric->go_on_connecting(error);
-      if (status != Status::kOk && status != Status::kBusy) return cannot(*node);
-      busy = busy || status == Status::kBusy;
+      const auto connected = node->fabric->go_on_connecting();
+      if (!connected) return cannot(*node, connected.error());
+      busy = busy || !*connected;
     }
     if (busy) sched_yield();
   }
@@ -156,9 +155,9 @@ int run(const espalier::node::BootOptions& options, Nodes& nodes) {
 }
 
 int main_of(const std::vector<std::string>& words) {
-  espalier::node::BootOptions options;
-  std::string error;
-  if (!espalier::node::parse_options(words, options, error)) return fail(kBadInput, -1, error);
+  const auto parsed = espalier::node::parse_options(words);
+  if (!parsed) return fail(kBadInput, -1, parsed.error().message);
+  const espalier::node::BootOptions& options = *parsed;
   if (options.help) {
     std::fputs(espalier::node::usage(), stdout);
     return 0;
@@ -176,12 +175,12 @@ int main_of(const std::vector<std::string>& words) {
   }
   for (const std::unique_ptr<LocalNode>& node : nodes) {
     const bool from_schedules = !options.schedules.empty();
-    const bool loaded =
-        from_schedules ? espalier::node::load_programs(options, node->number, node->programs, error)
-                       : espalier::node::boot_image(options, node->number, node->booted,
-                                                    node->programs, error);
+    const auto loaded =
+        from_schedules
+            ? espalier::node::load_programs(options, node->number, node->programs)
+            : espalier::node::boot_image(options, node->number, node->booted, node->programs);
     std::fputs(node->booted.report.c_str(), options.check_only ? stdout : stderr);
-    if (!loaded) return fail(kBadInput, node->channel, error);
+    if (!loaded) return fail(kBadInput, node->channel, loaded.error().message);
     if (options.check_only) describe(*node);
   }
   return options.check_only ? 0 : run(options, nodes);
@@ -195,7 +194,7 @@ int main(int argc, char** argv) {
   if (stdio_word == words.end()) return main_of(words);
   words.erase(stdio_word);
   espalier::node::Stdio stdio;
-  std::string error;
-  if (!stdio.begin(words, error)) return fail(kBadInput, -1, error);
-  return main_of(words);
+  const auto all_words = stdio.begin(words);
+  if (!all_words) return fail(kBadInput, -1, all_words.error().message);
+  return main_of(*all_words);
 }

@@ -80,54 +80,49 @@ bool is_specified(const ScheduleFile& file) {
   return topology_digest(file.spec(), file.spec_size()) == file.topology_digest();
 }
 
-bool load_program(const std::string& path, const BootOptions& options, std::uint32_t node,
-                  Programs& programs, std::string& error) {
+Result<void> load_program(const std::string& path, const BootOptions& options, std::uint32_t node,
+                          Programs& programs) {
   MappedFile mapped;
   if (!mapped.open(path)) {
-    error = "cannot read the schedule " + path + ": " + std::strerror(errno);
-    return false;
+    return fail("cannot read the schedule " + path + ": " + std::strerror(errno));
   }
   ScheduleFile file;
   Status status = file.open(mapped.bytes(), mapped.size());
   if (status == Status::kOk) {
     if (!is_specified(file)) {
-      error = path +
-              " is not consistent: its topology's digest does not belong to its specification; " +
-              "compile it again";
-      return false;
+      return fail(
+          path +
+          " is not consistent: its topology's digest does not belong to its specification; " +
+          "compile it again");
     }
     if (!options.topology.empty() &&
         topology_digest(options.topology.data(), options.topology.size()) !=
             file.topology_digest()) {
-      error = path + " was compiled for the topology " +
-              std::string(file.spec(), file.spec_size()) + ", this node belongs to " +
-              options.topology + "; " + file_remedy(Status::kWrongTopology);
-      return false;
+      return fail(path + " was compiled for the topology " +
+                  std::string(file.spec(), file.spec_size()) + ", this node belongs to " +
+                  options.topology + "; " + file_remedy(Status::kWrongTopology));
     }
     if (node >= file.nodes()) {
-      error = path + " has no node " + std::to_string(node) + ": its nodes are 0 to " +
-              std::to_string(file.nodes() - 1);
-      return false;
+      return fail(path + " has no node " + std::to_string(node) + ": its nodes are 0 to " +
+                  std::to_string(file.nodes() - 1));
     }
     const auto decoded = std::make_unique<DecodedProgram>();
     status = file.program(node, *decoded);
     programs.programs[programs.count] = *decoded;
   }
-  if (status == Status::kOk) {
-    programs.sources.push_back(path);
-  } else {
-    error = "cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
-            status_name(status) + "; " + file_remedy(status);
+  if (status != Status::kOk) {
+    return fail("cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
+                status_name(status) + "; " + file_remedy(status));
   }
-  return status == Status::kOk;
+  programs.sources.push_back(path);
+  return {};
 }
 
 }  // namespace
 
-bool load_programs(const BootOptions& options, std::uint32_t node, Programs& programs,
-                   std::string& error) {
+Result<void> load_programs(const BootOptions& options, std::uint32_t node, Programs& programs) {
   for (const std::string& path : options.schedules) {
-    if (!load_program(path, options, node, programs, error)) return false;
+    if (auto loaded = load_program(path, options, node, programs); !loaded) return loaded;
     const Program& program = programs.programs[programs.count++];
     for (std::uint32_t i = 0; i < links_count(program); ++i) {
       programs.peers.push_back(peer_of(program, i));
@@ -137,12 +132,11 @@ bool load_programs(const BootOptions& options, std::uint32_t node, Programs& pro
   programs.peers.erase(std::unique(programs.peers.begin(), programs.peers.end()),
                        programs.peers.end());
   if (options.links.empty() && programs.peers.size() > kMaxLinks) {
-    error = "the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
-            std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
-            " (ESPALIER_MAX_LINKS)";
-    return false;
+    return fail("the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
+                std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
+                " (ESPALIER_MAX_LINKS)");
   }
-  return true;
+  return {};
 }
 
 }  // namespace espalier::node

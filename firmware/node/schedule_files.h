@@ -24,9 +24,9 @@ struct Programs {
 };
 
 // Loads the descriptor of `node` from every schedule file of `options`.
-// False and one line in `error` if a file cannot be read, is truncated or corrupt, is for another
-// topology, or has a program beyond this node's limits. `programs` must then not be used.
-[[nodiscard]] bool load_programs(const BootOptions& options, std::uint32_t node, Programs& programs,
-                                 std::string& error);
+// Errors: a file cannot be read, is truncated or corrupt, is for another topology, or has a program
+// beyond this node's limits. `programs` must then not be used.
+[[nodiscard]] Result<void> load_programs(const BootOptions& options, std::uint32_t node,
+                                         Programs& programs);
 
 }  // namespace espalier::node

@@ -62,9 +62,8 @@ class ScheduleFiles : public testing::Test {
   std::string load(const std::vector<std::string>& paths) {
     options_.schedules = paths;
     programs_ = std::make_unique<Programs>();
-    std::string error;
-    const bool loaded = load_programs(options_, node_, *programs_, error);
-    EXPECT_EQ(loaded, error.empty());
+    const auto loaded = load_programs(options_, node_, *programs_);
+    const std::string error = loaded ? "" : loaded.error().message;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     return error;
   }

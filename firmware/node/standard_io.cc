@@ -77,13 +77,13 @@ class PacketCarrier {
   std::vector<std::uint8_t> bytes_;
 };
 
-// Stores a received schedule in a file in memory. Returns its path; "" on failure.
-std::string file_of(const std::vector<std::uint8_t>& bytes) {
+// Stores a received schedule in a file in memory. Returns its path.
+Result<std::string> file_of(const std::vector<std::uint8_t>& bytes) {
   const int file = memfd_create("schedule", MFD_CLOEXEC);
-  if (file < 0) return "";
-  const ssize_t written = write(file, bytes.data(), bytes.size());
-  return written == static_cast<ssize_t>(bytes.size()) ? "/proc/self/fd/" + std::to_string(file)
-                                                       : "";
+  if (file < 0 || write(file, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return fail(std::string("cannot store a received schedule: ") + std::strerror(errno));
+  }
+  return "/proc/self/fd/" + std::to_string(file);
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ void Stdio::end() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool Stdio::begin(std::vector<std::string>& words, std::string& error) {
+Result<std::vector<std::string>> Stdio::begin(const std::vector<std::string>& own) {
   std::signal(SIGPIPE, SIG_IGN);
   const int in = dup(STDIN_FILENO);
   const int out = dup(STDOUT_FILENO);
@@ -104,32 +104,35 @@ bool Stdio::begin(std::vector<std::string>& words, std::string& error) {
   ControlStream stream(in, out);
   FrameHeader header;
   std::vector<std::uint8_t> bytes;
-  const std::vector<std::string> own = std::move(words);
   const bool has_image = std::any_of(own.begin(), own.end(), [](const std::string& word) {
     return word == "--image" || word == "--flash" || word.starts_with("--image=") ||
            word.starts_with("--flash=");
   });
-  words.clear();
+  std::vector<std::string> words;
   while (true) {
     const control::Received received = stream.receive(header, bytes, ControlStream::kPatience);
     if (received != control::Received::kPacket || header.kind > Frame::kBegin) {
-      error = "no command line on standard input; expected espalier-gateway --node-command there";
-      return false;
+      return fail(
+          "no command line on standard input; expected espalier-gateway --node-command there");
     }
     if (header.kind == Frame::kBegin) break;
-    words.push_back(header.kind == Frame::kWord ? std::string(bytes.begin(), bytes.end())
-                                                : file_of(bytes));
-    if (header.kind == Frame::kFile && has_image) words.resize(words.size() - 2);
+    if (header.kind == Frame::kWord) {
+      words.emplace_back(bytes.begin(), bytes.end());
+      continue;
+    }
+    const auto path = file_of(bytes);
+    if (!path) return fail(path.error());
+    words.push_back(*path);
+    if (has_image) words.resize(words.size() - 2);
   }
   words.insert(words.end(), own.begin(), own.end());
   int launcher_end = -1;
   if (!control::open_channel(launcher_end, node_end_)) {
-    error = std::string("cannot open a control channel: ") + std::strerror(errno);
-    return false;
+    return fail(std::string("cannot open a control channel: ") + std::strerror(errno));
   }
   words.insert(words.end(), {"--control", std::to_string(node_end_)});
   thread_ = std::thread([in, out, launcher_end] { PacketCarrier(in, out, launcher_end).run(); });
-  return true;
+  return words;
 }
 
 }  // namespace espalier::node

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "espalier/base/result.h"
+
 namespace espalier::node {
 
 // Gives the process a control channel, as if its launcher ran on the same host. A thread carries
@@ -18,11 +20,11 @@ class Stdio {
   ~Stdio();  // returns once the node's last packet has been sent
 
   // Receives a command line from the launcher's end and opens the channel.
-  // words: on entry this process's own words, without the program's name. On return the received
-  // words, then the own ones, which override them, then --control FD. If the own words name an
-  // image or a flash, received schedules are left out. Standard output becomes stderr. False and
-  // one line in `error`: no command line arrived, or the channel cannot be opened.
-  [[nodiscard]] bool begin(std::vector<std::string>& words, std::string& error);
+  // own: this process's own words, without the program's name. Returns the received words, then the
+  // own ones, which override them, then --control FD. If the own words name an image or a flash,
+  // received schedules are left out. Standard output becomes stderr. Errors: no command line
+  // arrived, or the channel cannot be opened.
+  [[nodiscard]] Result<std::vector<std::string>> begin(const std::vector<std::string>& own);
   // Closes the node's end of the channel and waits until its packets have been sent.
   void end();
 

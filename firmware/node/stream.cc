@@ -120,7 +120,7 @@ bool take_packet(const FrameHeader& header, std::span<const std::uint8_t> bytes,
   const std::uint32_t count = std::min(report.log.count, memory.layout.events);
   for (std::uint32_t i = 0; i < count; ++i) {
     for (std::uint64_t* time :
-         {&times[i].let_in, &times[i].posted, &times[i].done, &times[i].retired}) {
+         {&times[i].issued, &times[i].posted, &times[i].done, &times[i].retired}) {
       if (*time != 0) *time += shift;
     }
   }

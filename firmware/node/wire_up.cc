@@ -10,12 +10,11 @@
 
 namespace espalier::node {
 
-bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& addresses,
-                            const std::vector<std::uint32_t>& peers, std::string& error) {
+Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& addresses,
+                                    const std::vector<std::uint32_t>& peers) {
   if (peers.size() > control::kMaxLanes) {
-    error = std::to_string(peers.size()) + " lanes; expected at most " +
-            std::to_string(control::kMaxLanes);
-    return false;
+    return fail(std::to_string(peers.size()) + " lanes; expected at most " +
+                std::to_string(control::kMaxLanes));
   }
   control::Hello hello;
   hello.node = node;
@@ -30,19 +29,17 @@ bool ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& 
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
     const std::string& address = addresses[lane];
     if (address.size() > control::kMaxAddressBytes) {
-      error = "an address of " + std::to_string(address.size()) + " bytes; expected at most " +
-              std::to_string(control::kMaxAddressBytes);
-      return false;
+      return fail("an address of " + std::to_string(address.size()) + " bytes; expected at most " +
+                  std::to_string(control::kMaxAddressBytes));
     }
     hello.addresses[lane].size = static_cast<std::uint32_t>(address.size());
     std::copy(address.begin(), address.end(), hello.addresses[lane].bytes);
   }
-  if (control::send(channel_, hello)) return true;
-  error = "cannot send this node's addresses: the launcher is gone";
-  return false;
+  if (control::send(channel_, hello)) return {};
+  return fail("cannot send this node's addresses: the launcher is gone");
 }
 
-bool ControlWireUp::collect(std::vector<std::string>& addresses, std::string& error) {
+Result<std::vector<std::string>> ControlWireUp::collect() {
   control::Any packet;
   int descriptor = -1;
   control::Received received = control::Received::kNothing;
@@ -51,15 +48,14 @@ bool ControlWireUp::collect(std::vector<std::string>& addresses, std::string& er
   }
   if (received != control::Received::kPacket || packet.packet != control::Packet::kPeers ||
       packet.peers.lanes != lanes_) {
-    error = "the launcher ended before it sent the neighbours' addresses";
-    return false;
+    return fail("the launcher ended before it sent the neighbours' addresses");
   }
-  addresses.clear();
+  std::vector<std::string> addresses;
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
     const control::Address& address = packet.peers.addresses[lane];
     addresses.emplace_back(address.bytes, std::min(address.size, control::kMaxAddressBytes));
   }
-  return true;
+  return addresses;
 }
 
 }  // namespace espalier::node

@@ -14,9 +14,9 @@ class ControlWireUp : public ofi::WireUp {
  public:
   // pid: the process that the launcher treats as the node; 0: this process.
   explicit ControlWireUp(int channel, std::int32_t pid = 0) : channel_(channel), pid_(pid) {}
-  [[nodiscard]] bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
-                             const std::vector<std::uint32_t>& peers, std::string& error) override;
-  [[nodiscard]] bool collect(std::vector<std::string>& addresses, std::string& error) override;
+  [[nodiscard]] Result<void> publish(std::uint32_t node, const std::vector<std::string>& addresses,
+                                     const std::vector<std::uint32_t>& peers) override;
+  [[nodiscard]] Result<std::vector<std::string>> collect() override;
 
  private:
   int channel_;

@@ -7,8 +7,8 @@
 #include "base/splitmix64.h"
 
 namespace espalier::conformance {
-ClusterSpec complete(std::uint32_t nodes) {
-  ClusterSpec spec;
+EndpointsSpec complete(std::uint32_t nodes) {
+  EndpointsSpec spec;
   spec.peers.resize(nodes);
   for (std::uint32_t v = 0; v < nodes; ++v) {
     for (std::uint32_t u = 0; u < nodes; ++u) {
@@ -18,20 +18,20 @@ ClusterSpec complete(std::uint32_t nodes) {
   return spec;
 }
 
-ClusterSpec ring(std::uint32_t nodes) {
-  ClusterSpec spec;
+EndpointsSpec ring(std::uint32_t nodes) {
+  EndpointsSpec spec;
   for (std::uint32_t v = 0; v < nodes; ++v) {
     spec.peers.push_back({(v + 1) % nodes, (v + nodes - 1) % nodes});
   }
   return spec;
 }
 
-void ConformanceTest::open(const ClusterSpec& spec) {
-  cluster_ = GetParam().open(spec);
-  ASSERT_NE(cluster_, nullptr) << "the back end could not open a cluster";
+void ConformanceTest::open(const EndpointsSpec& spec) {
+  endpoints_ = GetParam().open(spec);
+  ASSERT_NE(endpoints_, nullptr) << "the back end could not connect the endpoints";
   nodes_.resize(spec.peers.size());
   for (std::uint32_t v = 0; v < nodes_.size(); ++v) {
-    nodes_[v].endpoint = &cluster_->endpoint(v);
+    nodes_[v].endpoint = &endpoints_->endpoint(v);
     nodes_[v].in.assign(kArena, kUntouched);
     nodes_[v].out.resize(kArena);
     const std::array regions = {Region{nodes_[v].in.data(), kArena},
@@ -44,7 +44,7 @@ Status ConformanceTest::send(std::uint32_t from, std::uint32_t link, const SendP
   for (;;) {
     const Status status = nodes_[from].endpoint->post_send(link, post);
     if (status != Status::kTryAgain) return status;
-    if (!pump()) cluster_->progress();
+    if (!pump()) endpoints_->progress();
   }
 }
 
@@ -52,7 +52,7 @@ Status ConformanceTest::receive(std::uint32_t to, std::uint32_t link, const Rece
   for (;;) {
     const Status status = nodes_[to].endpoint->post_receive(link, post);
     if (status != Status::kTryAgain) return status;
-    if (!pump()) cluster_->progress();
+    if (!pump()) endpoints_->progress();
   }
 }
 
@@ -60,14 +60,14 @@ Status ConformanceTest::control(std::uint32_t from, std::uint32_t link, const Co
   for (;;) {
     const Status status = nodes_[from].endpoint->post_control(link, control);
     if (status != Status::kTryAgain) return status;
-    if (!pump()) cluster_->progress();
+    if (!pump()) endpoints_->progress();
   }
 }
 
 bool ConformanceTest::pump() {
   bool any = false;
   Completion completion;
-  for (Node& node : nodes_) {
+  for (TestNode& node : nodes_) {
     while (node.endpoint->poll(completion)) {
       node.log.push_back(completion);
       any = true;
@@ -78,7 +78,7 @@ bool ConformanceTest::pump() {
 
 bool ConformanceTest::drive(const std::function<bool()>& done) {
   while (!done()) {
-    if (!pump() && !cluster_->progress()) return done();
+    if (!pump() && !endpoints_->progress()) return done();
   }
   return true;
 }
@@ -86,7 +86,7 @@ bool ConformanceTest::drive(const std::function<bool()>& done) {
 void ConformanceTest::idle() {
   constexpr int kRounds = 2000;
   for (int i = 0; i < kRounds; ++i) {
-    if (!pump() && !cluster_->progress()) return;
+    if (!pump() && !endpoints_->progress()) return;
   }
 }
 

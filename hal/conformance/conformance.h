@@ -4,7 +4,7 @@
 // A back end's test links conformance_dep and contains, in namespace espalier::conformance,
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ConformanceTest, testing::Values(BackEnd{"tcp", open_tcp}),
 //                            back_end_name);
-// One thread drives all endpoints of a cluster.
+// One thread drives all connected endpoints.
 
 #include <gtest/gtest.h>
 
@@ -22,16 +22,16 @@ namespace espalier::conformance {
 
 // The links and limits that a test requests. A back end may give another window or eager_bytes;
 // tests read the actual values.
-struct ClusterSpec {
+struct EndpointsSpec {
   std::vector<std::vector<std::uint32_t>> peers;  // peers[v]: node v's links, mutual
   std::uint32_t window = 8;
   std::uint32_t eager_bytes = 1024;
 };
 
 // Connected endpoints in one process.
-class Cluster {
+class ConnectedEndpoints {
  public:
-  virtual ~Cluster() = default;
+  virtual ~ConnectedEndpoints() = default;
   [[nodiscard]] virtual Endpoint& endpoint(std::uint32_t node) = 0;
   // Called after a poll of every endpoint found no completion; lets time pass. False: no completion
   // can follow until something is posted (only virtual time can tell; real fabrics return true).
@@ -40,7 +40,8 @@ class Cluster {
 
 struct BackEnd {
   std::string name;
-  std::function<std::unique_ptr<Cluster>(const ClusterSpec&)> open;  // null: the test fails
+  // Returns null on failure; the test then fails.
+  std::function<std::unique_ptr<ConnectedEndpoints>(const EndpointsSpec&)> open;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const BackEnd& back_end) {
@@ -53,8 +54,8 @@ inline std::string back_end_name(const testing::TestParamInfo<BackEnd>& info) {
 }
 
 // Links node v with all others, in ascending order.
-[[nodiscard]] ClusterSpec complete(std::uint32_t nodes);
-[[nodiscard]] ClusterSpec ring(
+[[nodiscard]] EndpointsSpec complete(std::uint32_t nodes);
+[[nodiscard]] EndpointsSpec ring(
     std::uint32_t nodes);  // link 0: the next node, link 1: the one before
 
 class ConformanceTest : public testing::TestWithParam<BackEnd> {
@@ -63,15 +64,15 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   static constexpr std::uint8_t kUntouched = 0x5a;
 
   // Memory of one node: `in` and `out` are its prepared regions.
-  struct Node {
+  struct TestNode {
     Endpoint* endpoint = nullptr;
     std::vector<std::uint8_t> in;
     std::vector<std::uint8_t> out;
     std::deque<Completion> log;  // completions polled but not yet examined
   };
 
-  void open(const ClusterSpec& spec);  // also prepares every node's arenas
-  Node& node(std::uint32_t v) { return nodes_[v]; }
+  void open(const EndpointsSpec& spec);  // also prepares every node's arenas
+  TestNode& node(std::uint32_t v) { return nodes_[v]; }
   std::uint64_t eager() { return nodes_[0].endpoint->eager_bytes(); }
   std::uint32_t window() { return nodes_[0].endpoint->window(); }
 
@@ -81,7 +82,7 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   Status control(std::uint32_t from, std::uint32_t link, const Control& control);
 
   bool pump();  // polls every endpoint until empty; whether any completion was found
-  bool progress() { return cluster_->progress(); }
+  bool progress() { return endpoints_->progress(); }
   // Pumps until `done`; false if no completion can follow.
   bool drive(const std::function<bool()>& done);
   // Pumps for a while in which no completion of interest should arrive.
@@ -94,8 +95,8 @@ class ConformanceTest : public testing::TestWithParam<BackEnd> {
   std::size_t count(std::uint32_t v, Completion::Kind kind) const;
 
  private:
-  std::unique_ptr<Cluster> cluster_;
-  std::vector<Node> nodes_;
+  std::unique_ptr<ConnectedEndpoints> endpoints_;
+  std::vector<TestNode> nodes_;
 };
 
 // Fills with bytes that depend on `seed` and their position, so that any shift or mix-up is

@@ -21,7 +21,7 @@ void expect_cause(const Completion& c, std::uint32_t number) {
   EXPECT_EQ(c.control.cause.status, Status::kDeadLink);
   EXPECT_EQ(c.control.cause.detector, 40000 + number);
   EXPECT_EQ(c.control.cause.peer, 70000 + number);
-  EXPECT_EQ(c.control.cause.deaf, number % 2 != 0);
+  EXPECT_EQ(c.control.cause.reception_blocked, number % 2 != 0);
 }
 
 TEST_P(ConformanceTest, HandsControlsOver) {

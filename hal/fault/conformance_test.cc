@@ -11,9 +11,9 @@
 namespace espalier::conformance {
 namespace {
 
-class FaultCluster final : public Cluster {
+class FaultEndpoints final : public ConnectedEndpoints {
  public:
-  FaultCluster(const sim::Model& model, const ClusterSpec& spec, const fault::Faults& faults)
+  FaultEndpoints(const sim::Model& model, const EndpointsSpec& spec, const fault::Faults& faults)
       : network_(model, spec.peers) {
     for (std::uint32_t v = 0; v < network_.nodes(); ++v) {
       fault::FaultEndpoint::Hooks hooks;
@@ -30,17 +30,12 @@ class FaultCluster final : public Cluster {
 };
 
 BackEnd back_end(const char* name, const char* text) {
-  return {name, [=](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
-            fault::Faults faults;
-            std::string error;
-            if (!fault::parse_faults(text, faults, error)) {
-              ADD_FAILURE() << error;
-              return nullptr;
-            }
+  return {name, [=](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
+            const fault::Faults faults = fault::parse_faults(text).value();
             sim::Model model;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;
-            return std::make_unique<FaultCluster>(model, spec, faults);
+            return std::make_unique<FaultEndpoints>(model, spec, faults);
           }};
 }
 

@@ -20,12 +20,11 @@ struct Statement {
 
 class Parser {
  public:
-  explicit Parser(std::string& error) : error_(error) {}
-
-  bool statement(const std::string& text, Faults& faults) {
+  // Reads one statement into `faults`.
+  Result<void> statement(const std::string& text, Faults& faults) {
     Statement s;
-    if (!split(text, s)) return false;
-    if (s.word.empty()) return true;  // nothing between two semicolons
+    if (auto cut = split(text, s); !cut) return cut;
+    if (s.word.empty()) return {};  // nothing between two semicolons
     if (s.word == kRandom) return random(s, faults);
     for (std::uint32_t kind = 0; kind <= kMessageKinds; ++kind) {
       if (s.word == kNames[kind]) return one(s, static_cast<Kind>(kind), faults);
@@ -35,7 +34,7 @@ class Parser {
   }
 
  private:
-  bool split(const std::string& text, Statement& s) {
+  Result<void> split(const std::string& text, Statement& s) {
     std::istringstream words(text);
     words >> s.word;
     for (std::string word; words >> word;) {
@@ -50,94 +49,92 @@ class Parser {
       }
     }
     if (s.text.empty()) s.text = s.word;
-    return true;
+    return {};
   }
 
-  bool one(Statement& s, Kind kind, Faults& faults) {
+  Result<void> one(Statement& s, Kind kind, Faults& faults) {
     Fault fault;
     fault.kind = kind;
     std::uint64_t link = 0;
-    bool good = true;
+    Result<void> good;
     if (kind == Kind::kKill) {
       good = need(s, "after", fault.after);
     } else {
-      good = need(s, "link", link) && need(s, "message", fault.message);
+      good = need(s, "link", link);
+      if (good) good = need(s, "message", fault.message);
       if (good && link > 0xffff) return wrong(s, "there is no link " + std::to_string(link));
       fault.link = static_cast<std::uint32_t>(link);
     }
     if (good && kind == Kind::kDelay) good = need(s, "ns", fault.ns);
     if (good && kind == Kind::kReorder) good = number(s, "ns", fault.ns);
     if (good && kind == Kind::kCorrupt) good = number(s, "bit", fault.bit);
-    if (!good || !all_used(s)) return false;
+    if (good) good = all_used(s);
+    if (!good) return good;
     faults.script.push_back(fault);
-    return true;
+    return {};
   }
 
-  bool random(Statement& s, Faults& faults) {
-    if (!need(s, "seed", faults.seed) || !number(s, "ns", faults.ns)) return false;
+  Result<void> random(Statement& s, Faults& faults) {
+    if (auto read = need(s, "seed", faults.seed); !read) return read;
+    if (auto read = number(s, "ns", faults.ns); !read) return read;
     double sum = 0;
     for (std::uint32_t kind = 0; kind < kMessageKinds; ++kind) {
-      if (!chance(s, kNames[kind], faults.chance[kind])) return false;
+      if (auto read = chance(s, kNames[kind], faults.chance[kind]); !read) return read;
       sum += faults.chance[kind];
     }
     if (sum > 1) return wrong(s, "the probabilities add up to more than 1");
     return all_used(s);
   }
 
-  bool need(Statement& s, const char* key, std::uint64_t& value) {
+  Result<void> need(Statement& s, const char* key, std::uint64_t& value) {
     if (s.values.count(key) == 0) return wrong(s, std::string("needs ") + key + "=NUMBER");
     return number(s, key, value);
   }
 
   // Reads and removes the value of `key`, if there is one.
-  bool number(Statement& s, const char* key, std::uint64_t& value) {
+  Result<void> number(Statement& s, const char* key, std::uint64_t& value) {
     const auto found = s.values.find(key);
-    if (found == s.values.end()) return true;
+    if (found == s.values.end()) return {};
     const std::string text = found->second;
     s.values.erase(found);
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code == std::errc() && end == text.data() + text.size()) return true;
+    if (code == std::errc() && end == text.data() + text.size()) return {};
     return wrong(s,
                  std::string(key) + "=" + text + " is not a number; expected a whole number >= 0");
   }
 
-  bool chance(Statement& s, const char* key, double& value) {
+  Result<void> chance(Statement& s, const char* key, double& value) {
     const auto found = s.values.find(key);
-    if (found == s.values.end()) return true;
+    if (found == s.values.end()) return {};
     const std::string text = found->second;
     s.values.erase(found);
     char* end = nullptr;
     value = std::strtod(text.c_str(), &end);
-    if (!text.empty() && *end == '\0' && value >= 0 && value <= 1) return true;
+    if (!text.empty() && *end == '\0' && value >= 0 && value <= 1) return {};
     return wrong(s, std::string(key) + "=" + text + " is not a probability; expected 0 to 1");
   }
 
-  bool all_used(const Statement& s) {
-    if (s.values.empty()) return true;
+  Result<void> all_used(const Statement& s) {
+    if (s.values.empty()) return {};
     return wrong(s, s.word + " takes no " + s.values.begin()->first + "=");
   }
 
-  bool wrong(const Statement& s, const std::string& what) {
-    error_ = "fault \"" + (s.text.empty() ? s.word : s.text) + "\": " + what;
-    return false;
+  Result<void> wrong(const Statement& s, const std::string& what) {
+    return fail("fault \"" + (s.text.empty() ? s.word : s.text) + "\": " + what);
   }
-
-  std::string& error_;
 };
 
 }  // namespace
 
 const char* kind_name(Kind kind) { return kNames[static_cast<std::uint32_t>(kind)]; }
 
-bool parse_faults(const std::string& text, Faults& faults, std::string& error) {
+Result<Faults> parse_faults(const std::string& text) {
   Faults parsed;
-  Parser parser(error);
   std::istringstream statements(text);
   for (std::string statement; std::getline(statements, statement, ';');) {
-    if (!parser.statement(statement, parsed)) return false;
+    if (auto read = Parser().statement(statement, parsed); !read) return fail(read.error());
   }
-  faults = parsed;
-  return true;
+  return parsed;
 }
 
 }  // namespace espalier::fault

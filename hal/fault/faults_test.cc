@@ -9,14 +9,11 @@ namespace espalier::fault {
 namespace {
 
 TEST(Faults, ReadsAScript) {
-  Faults faults;
-  std::string error;
-  ASSERT_TRUE(
-      parse_faults("drop link=2 message=5;delay ns=1000000 link=0 message=3; ;\n"
-                   "corrupt link=1 message=0 bit=77; reorder link=0 message=9;"
-                   "kill after=100; random seed=7 drop=0.25 duplicate=1e-3 ns=5",
-                   faults, error))
-      << error;
+  const Faults faults = parse_faults(
+                            "drop link=2 message=5;delay ns=1000000 link=0 message=3; ;\n"
+                            "corrupt link=1 message=0 bit=77; reorder link=0 message=9;"
+                            "kill after=100; random seed=7 drop=0.25 duplicate=1e-3 ns=5")
+                            .value();
   ASSERT_EQ(faults.script.size(), 5u);
   EXPECT_EQ(faults.script[0].kind, Kind::kDrop);
   EXPECT_EQ(faults.script[0].link, 2u);
@@ -58,13 +55,9 @@ TEST(Faults, ReportsErrors) {
        "fault \"random seed=1 drop=0.6 delay=0.6\": the probabilities add up to more than 1"},
   };
   for (const auto& [text, expected] : cases) {
-    Faults faults;
-    faults.seed = 42;
-    std::string error;
-    EXPECT_FALSE(parse_faults(text, faults, error)) << text;
-    EXPECT_EQ(error, expected);
-    EXPECT_EQ(faults.seed, 42u) << "unchanged";
-    EXPECT_TRUE(faults.script.empty());
+    const auto faults = parse_faults(text);
+    ASSERT_FALSE(faults) << text;
+    EXPECT_EQ(faults.error().message, expected);
   }
 }
 
@@ -73,9 +66,7 @@ TEST(Faults, ReportsErrors) {
 // mismatch, 'c' other bytes, '-' none.
 std::string outcome(const char* text, std::string* sender = nullptr) {
   constexpr std::uint32_t kMessages = 6;
-  Faults faults;
-  std::string error;
-  EXPECT_TRUE(parse_faults(text, faults, error)) << error;
+  const Faults faults = parse_faults(text).value();
   sim::Network network(sim::Model(), {{1}, {0}});
   FaultEndpoint::Hooks hooks;
   hooks.wake = [&](std::uint64_t at) { network.wake(0, at); };
@@ -123,9 +114,7 @@ TEST(FaultEndpoint, FollowsTheScript) {
 }
 
 TEST(FaultEndpoint, KillSilencesTheNode) {
-  Faults faults;
-  std::string error;
-  ASSERT_TRUE(parse_faults("kill after=2", faults, error));
+  const Faults faults = parse_faults("kill after=2").value();
   sim::Network network(sim::Model(), {{1}, {0}});
   bool killed = false;
   FaultEndpoint::Hooks hooks;
@@ -153,9 +142,7 @@ TEST(FaultEndpoint, KillSilencesTheNode) {
 
 TEST(FaultEndpoint, FaultsOccurWithTheGivenProbability) {
   constexpr std::uint32_t kMessages = 2000;
-  Faults faults;
-  std::string error;
-  ASSERT_TRUE(parse_faults("random seed=5 drop=0.1 corrupt=0.05", faults, error));
+  const Faults faults = parse_faults("random seed=5 drop=0.1 corrupt=0.05").value();
   sim::Network network(sim::Model(), {{1}, {0}});
   FaultEndpoint endpoint(network.endpoint(0), faults);
   std::uint32_t out = 1, in = 0, received = 0;

@@ -51,7 +51,7 @@ bool CompletionReporter::take_control(Lane& lane, Completion& completion) {
 bool CompletionReporter::take_blocked_reception(Lane& lane, Completion& completion) {
   if (lane.blocks_reception == lane.blocks_reception_reported) return false;
   lane.blocks_reception_reported = lane.blocks_reception;
-  completion.kind = Completion::Kind::kDeaf;
+  completion.kind = Completion::Kind::kReceptionBlocked;
   completion.status = lane.blocks_reception ? Status::kDeadLink : Status::kOk;
   return true;
 }

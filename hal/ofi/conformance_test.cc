@@ -9,9 +9,10 @@
 namespace espalier::conformance {
 namespace {
 
-class OfiCluster final : public Cluster {
+class OfiEndpoints final : public ConnectedEndpoints {
  public:
-  OfiCluster(const ofi::Config& config, const ClusterSpec& spec) : endpoints_(config, spec.peers) {}
+  OfiEndpoints(const ofi::Config& config, const EndpointsSpec& spec)
+      : endpoints_(config, spec.peers) {}
   [[nodiscard]] const std::string& error() const { return endpoints_.error; }
   [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return endpoints_[node]; }
   bool progress() override {
@@ -27,13 +28,14 @@ class OfiCluster final : public Cluster {
 BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
   const std::string name =
       lanes == 0 ? provider : provider + "_hop_by_hop_" + std::to_string(lanes);
-  return {name, [provider, lanes](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
+  return {name,
+          [provider, lanes](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
             ofi::Config config;
             config.provider = provider;
             if (lanes != 0) config.lanes = {{lanes, lanes}};
             config.window = spec.window;
             config.eager_bytes = spec.eager_bytes;
-            auto cluster = std::make_unique<OfiCluster>(config, spec);
+            auto cluster = std::make_unique<OfiEndpoints>(config, spec);
             EXPECT_EQ(cluster->error(), "");
             if (!cluster->error().empty()) return nullptr;
             return cluster;

@@ -76,34 +76,32 @@ fi_info* Domain::find(const std::string& provider, const std::string& local_addr
   return nullptr;
 }
 
-bool Domain::open(const std::string& provider, const std::string& local_address,
-                  const Capacity& capacity, std::string& error) {
-  if (open_all(provider, local_address, capacity, error)) return true;
+espalier::Result<void> Domain::open(const std::string& provider, const std::string& local_address,
+                                    const Capacity& capacity) {
+  auto opened = open_all(provider, local_address, capacity);
+  if (opened) return opened;
   const std::string where = local_address.empty() ? "" : " at address " + local_address;
-  error = "provider \"" + provider + "\"" + where + ": " + error;
-  return false;
+  return fail("provider \"" + provider + "\"" + where + ": " + opened.error().message);
 }
 
-bool Domain::open_all(const std::string& provider, const std::string& local_address,
-                      const Capacity& capacity, std::string& error) {
+espalier::Result<void> Domain::open_all(const std::string& provider,
+                                        const std::string& local_address,
+                                        const Capacity& capacity) {
   info_ = find(provider, local_address);
   if (info_ == nullptr) {
-    error =
+    return fail(
         "this libfabric has no such provider there; expected \"tcp\", \"shm\", or another with "
-        "reliable datagram endpoints and remote writes";
-    return false;
+        "reliable datagram endpoints and remote writes");
   }
   const LibfabricCall mark;
   provider_ = info_->fabric_attr->prov_name;
   inject_bytes_ = info_->tx_attr->inject_size;
   if (const int code = fi_fabric(info_->fabric_attr, &fabric_, nullptr); code != 0) {
-    error = reason("fi_fabric", code);
-    return false;
+    return fail(reason("fi_fabric", code));
   }
   open_wake();
   if (const int code = fi_domain(fabric_, info_, &domain_, nullptr); code != 0) {
-    error = reason("fi_domain", code);
-    return false;
+    return fail(reason("fi_domain", code));
   }
   ports_.resize(capacity.ports);
   queues_.resize(provider_ == "shm" ? capacity.ports : 1);
@@ -113,31 +111,28 @@ bool Domain::open_all(const std::string& provider, const std::string& local_addr
     attributes.format = FI_CQ_FORMAT_DATA;
     attributes.wait_obj = FI_WAIT_NONE;  // see open_wake()
     if (const int code = fi_cq_open(domain_, &attributes, &queue.queue, nullptr); code != 0) {
-      error = reason("fi_cq_open", code);
-      return false;
+      return fail(reason("fi_cq_open", code));
     }
   }
   for (std::uint32_t port = 0; port < ports_.size(); ++port) {
-    if (!open_port(port, capacity, error)) return false;
+    if (auto opened = open_port(port, capacity); !opened) return opened;
   }
-  return true;
+  return {};
 }
 
-bool Domain::open_port(std::uint32_t port, const Capacity& capacity, std::string& error) {
+espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& capacity) {
   fi_av_attr av = {};
   av.type = FI_AV_TABLE;
   av.count = capacity.peers + 1;
   if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
-    error = reason("fi_av_open", code);
-    return false;
+    return fail(reason("fi_av_open", code));
   }
   if (const int code = open_endpoint(port); code != 0) {
-    error = reason("fi_endpoint", code);
-    return false;
+    return fail(reason("fi_endpoint", code));
   }
-  if (!read_name(port, error)) return false;
+  if (auto named = read_name(port); !named) return named;
   if (provider_ == "shm") queue_of(port).lock = SharedQueueLock(file_of(ports_[port].name));
-  return true;
+  return {};
 }
 
 int Domain::open_endpoint(std::uint32_t port) {
@@ -156,17 +151,16 @@ int Domain::open_endpoint(std::uint32_t port) {
   return code;
 }
 
-bool Domain::read_name(std::uint32_t port, std::string& error) {
+espalier::Result<void> Domain::read_name(std::uint32_t port) {
   std::string& name = ports_[port].name;
   std::size_t size = 512;
   name.resize(size);
   const int code = fi_getname(&ports_[port].endpoint->fid, name.data(), &size);
   if (code != 0) {
-    error = reason("fi_getname", code);
-    return false;
+    return fail(reason("fi_getname", code));
   }
   name.resize(size);
-  return true;
+  return {};
 }
 
 void Domain::restart() {
@@ -230,19 +224,18 @@ void Domain::close() {
   info_ = nullptr;
 }
 
-bool Domain::insert(const std::string& name, Target& target, std::string& error) {
+espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
   const LibfabricCall mark;
   Port& port = ports_[target.port];
   const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);
   if (inserted == 1) {
     if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
-    if (provider_ != "shm") return true;
+    if (provider_ != "shm") return {};
     const std::string file = file_of(name);
     port.peers[target.peer] = {SharedQueueLock(file), PeerProcess(std::atoll(file.c_str()))};
-    return true;
+    return {};
   }
-  error = reason("fi_av_insert", inserted);
-  return false;
+  return fail(reason("fi_av_insert", inserted));
 }
 
 bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "hal/ofi/peer_process.h"
 #include "hal/ofi/shared_queue_lock.h"
 
@@ -47,9 +48,10 @@ class Domain {
     std::size_t peers = 0;        // per port
     std::size_t completions = 0;  // outstanding, per port
   };
-  // Opens everything and enables the ports; false and one line in `error` on failure.
-  [[nodiscard]] bool open(const std::string& provider, const std::string& local_address,
-                          const Capacity& capacity, std::string& error);
+  // Opens everything and enables the ports.
+  [[nodiscard]] espalier::Result<void> open(const std::string& provider,
+                                            const std::string& local_address,
+                                            const Capacity& capacity);
   void close();
 
   // The receiver of a write, and the port that writes: `peer` is in that port's address vector.
@@ -60,7 +62,7 @@ class Domain {
   // The port's name in libfabric. Its peers insert() it.
   [[nodiscard]] const std::string& name(std::uint32_t port) const { return ports_[port].name; }
   // Makes the peer with this name known to the port target.port, and sets target.peer.
-  [[nodiscard]] bool insert(const std::string& name, Target& target, std::string& error);
+  [[nodiscard]] espalier::Result<void> insert(const std::string& name, Target& target);
 
   // Registers memory for writes by peers; false if the provider refuses.
   [[nodiscard]] bool register_memory(void* bytes, std::uint64_t size, Registration& out);
@@ -135,12 +137,13 @@ class Domain {
     SharedQueueLock lock;  // the lock of its port
   };
 
-  [[nodiscard]] bool open_all(const std::string& provider, const std::string& local_address,
-                              const Capacity& capacity, std::string& error);
+  [[nodiscard]] espalier::Result<void> open_all(const std::string& provider,
+                                                const std::string& local_address,
+                                                const Capacity& capacity);
   void open_wake();
-  [[nodiscard]] bool open_port(std::uint32_t port, const Capacity& capacity, std::string& error);
+  [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
-  [[nodiscard]] bool read_name(std::uint32_t port, std::string& error);
+  [[nodiscard]] espalier::Result<void> read_name(std::uint32_t port);
   [[nodiscard]] Queue& queue_of(std::uint32_t port) {
     return queues_[port < queues_.size() ? port : 0];
   }

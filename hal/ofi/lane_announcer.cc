@@ -28,7 +28,7 @@ bool LaneAnnouncer::push_control(Lane& lane, const Control& control) {
   }
   const CauseEntry entry = {static_cast<std::uint32_t>(control.cause.status),
                             control.cause.detector, control.cause.peer,
-                            control.cause.deaf ? 1u : 0u};
+                            control.cause.reception_blocked ? 1u : 0u};
   return writer_.write_entry(lane, Opcode::kCause, 0, digest(entry),
                              state_.layout.cause(lane.remote_lane), &entry, sizeof(entry));
 }

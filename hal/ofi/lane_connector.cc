@@ -28,48 +28,43 @@ std::vector<std::string> LaneConnector::addresses() const {
   return all;
 }
 
-Status LaneConnector::start(const std::vector<std::string>& addresses, std::string& error) {
+Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
   if (addresses.size() != state_.lanes.size()) {
-    error = std::to_string(addresses.size()) + " addresses for " +
-            std::to_string(state_.lanes.size()) + " lanes";
-    return Status::kBadArgument;
+    return fail(std::to_string(addresses.size()) + " addresses for " +
+                std::to_string(state_.lanes.size()) + " lanes");
   }
   for (Lane& lane : state_.lanes) {
-    if (!decode(lane, addresses[lane.index], error)) return Status::kBackEnd;
+    if (auto decoded = decode(lane, addresses[lane.index]); !decoded) return decoded;
   }
   state_.connected = true;
   greet();
-  return Status::kOk;
+  return {};
 }
 
-bool LaneConnector::decode(Lane& lane, const std::string& address, std::string& error) {
+Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
   const Config& config = state_.config;
   const std::string where = "address of node " + std::to_string(lane.peer) + ": ";
   AddressHead head;
   if (address.size() <= sizeof(head)) {
-    error = where + "too short";
-    return false;
+    return fail(where + "too short");
   }
   std::memcpy(&head, address.data(), sizeof(head));
   if (head.magic != AddressHead().magic || head.lane >= kMaxLinks) {
-    error = where + "malformed";
-    return false;
+    return fail(where + "malformed");
   }
   if (head.node != lane.peer || head.peer != config.node) {
-    error = where + "it belongs to node " + std::to_string(head.node) + " and is for node " +
-            std::to_string(head.peer);
-    return false;
+    return fail(where + "it belongs to node " + std::to_string(head.node) + " and is for node " +
+                std::to_string(head.peer));
   }
   if (head.window != config.window || head.eager_bytes != config.eager_bytes) {
-    error = where + "window " + std::to_string(head.window) + " and eager_bytes " +
-            std::to_string(head.eager_bytes) + " there, " + std::to_string(config.window) +
-            " and " + std::to_string(config.eager_bytes) + " here";
-    return false;
+    return fail(where + "window " + std::to_string(head.window) + " and eager_bytes " +
+                std::to_string(head.eager_bytes) + " there, " + std::to_string(config.window) +
+                " and " + std::to_string(config.eager_bytes) + " here");
   }
   lane.remote_lane = head.lane;
   lane.remote_base = head.base;
   lane.remote_key = head.key;
-  return state_.domain.insert(address.substr(sizeof(head)), lane.target, error);
+  return state_.domain.insert(address.substr(sizeof(head)), lane.target);
 }
 
 // The lower node of a lane says hello first and the other answers, so only one of the two opens a
@@ -82,22 +77,20 @@ void LaneConnector::greet() {
   }
 }
 
-Status LaneConnector::check(std::string& error) {
+Result<bool> LaneConnector::check() {
   const Lane* missing = nullptr;
   for (const Lane& lane : state_.lanes) {
     if (!lane.hello_received || lane.outbox.hello) missing = &lane;
     if (lane.down) {
-      error = "the link to node " + std::to_string(lane.peer) + " broke while connecting";
-      return Status::kBackEnd;
+      return fail("the link to node " + std::to_string(lane.peer) + " broke while connecting");
     }
   }
   if (missing == nullptr) {
     state_.domain.stop_searching_locks();
-    return Status::kOk;
+    return true;
   }
-  if (monotonic_ns() <= greet_until_ns_) return Status::kBusy;
-  error = "node " + std::to_string(missing->peer) + " did not connect within 60 s";
-  return Status::kBackEnd;
+  if (monotonic_ns() <= greet_until_ns_) return false;
+  return fail("node " + std::to_string(missing->peer) + " did not connect within 60 s");
 }
 
 }  // namespace espalier::ofi

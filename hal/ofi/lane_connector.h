@@ -15,15 +15,15 @@ class LaneConnector {
 
   // As OfiEndpoint::addresses().
   [[nodiscard]] std::vector<std::string> addresses() const;
-  // Takes the addresses of the other ends and starts the greeting. kBadArgument: not one address
-  // per lane; kBackEnd: a wrong address. Both with one line in `error`.
-  [[nodiscard]] Status start(const std::vector<std::string>& addresses, std::string& error);
-  // Whether all lanes are connected: kOk, kBusy, or kBackEnd with one line in `error`. Progress the
-  // endpoint between two calls.
-  [[nodiscard]] Status check(std::string& error);
+  // Takes the addresses of the other ends and starts the greeting. Errors: not one address per
+  // lane, a wrong address.
+  [[nodiscard]] Result<void> start(const std::vector<std::string>& addresses);
+  // Whether all lanes are connected. Progress the endpoint between two calls. Errors: a link broke,
+  // or a peer did not connect in time.
+  [[nodiscard]] Result<bool> check();
 
  private:
-  [[nodiscard]] bool decode(Lane& lane, const std::string& address, std::string& error);
+  [[nodiscard]] Result<void> decode(Lane& lane, const std::string& address);
   void greet();
 
   EndpointState& state_;

@@ -84,7 +84,8 @@ void LaneReceiver::control_arrived(Lane& lane, const Immediate& immediate) {
     if (digest(entry) != immediate.value) return;
     control = {ControlKind::kCause,
                0,
-               {static_cast<Status>(entry.status), entry.detector, entry.peer, entry.deaf != 0}};
+               {static_cast<Status>(entry.status), entry.detector, entry.peer,
+                entry.reception_blocked != 0}};
   }
   const auto kind = static_cast<std::uint32_t>(control.kind);
   lane.control[kind] = control;

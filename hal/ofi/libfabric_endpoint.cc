@@ -40,14 +40,14 @@ bool known_provider(const std::string& name) {
   return true;
 }
 
-std::unique_ptr<OfiEndpoint> OfiEndpoint::open(const Config& config, std::string& error) {
+Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
   auto endpoint = std::make_unique<LibfabricEndpoint>();
-  if (!endpoint->open(config, error)) return nullptr;
+  if (auto opened = endpoint->open(config); !opened) return fail(opened.error());
   return endpoint;
 }
 
-bool LibfabricEndpoint::open(const Config& config, std::string& error) {
-  if (!check_config(config, error)) return false;
+Result<void> LibfabricEndpoint::open(const Config& config) {
+  if (auto sound = check_config(config); !sound) return sound;
   state_.config = config;
   make_lanes();
   const std::size_t lanes = state_.lanes.size();
@@ -57,13 +57,14 @@ bool LibfabricEndpoint::open(const Config& config, std::string& error) {
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
   if (config.provider == "shm") sweep_own_number();
-  if (!state_.domain.open(config.provider, config.local_address, capacity, error)) return false;
+  const auto opened = state_.domain.open(config.provider, config.local_address, capacity);
+  if (!opened) return opened;
   if (config.eager_bytes == 0) {
     const std::uint64_t piece = state_.domain.inject_bytes() - sizeof(EagerHeader);
     state_.config.eager_bytes =
         state_.domain.copies_messages() ? static_cast<std::uint32_t>(piece) : kDefaultEagerBytes;
   }
-  return make_arena(error);
+  return make_arena();
 }
 
 void LibfabricEndpoint::make_lanes() {
@@ -83,7 +84,7 @@ void LibfabricEndpoint::make_lanes() {
   }
 }
 
-bool LibfabricEndpoint::make_arena(std::string& error) {
+Result<void> LibfabricEndpoint::make_arena() {
   state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
   const std::uint32_t ring = state_.layout.ring();
   const auto lanes = static_cast<std::uint32_t>(state_.lanes.size());
@@ -96,11 +97,10 @@ bool LibfabricEndpoint::make_arena(std::string& error) {
   state_.arena = std::make_unique<std::byte[]>(bytes);
   state_.staging = std::make_unique<std::byte[]>(bytes);
   if (state_.domain.register_memory(state_.arena.get(), bytes, state_.arena_registration)) {
-    return true;
+    return {};
   }
-  error = "provider " + state_.domain.provider() + " refused to register " + std::to_string(bytes) +
-          " bytes";
-  return false;
+  return fail("provider " + state_.domain.provider() + " refused to register " +
+              std::to_string(bytes) + " bytes");
 }
 
 LibfabricEndpoint::~LibfabricEndpoint() {
@@ -115,16 +115,19 @@ std::vector<std::uint32_t> LibfabricEndpoint::lane_peers() const {
   return peers;
 }
 
-Status LibfabricEndpoint::connect(const std::vector<std::string>& addresses, std::string& error) {
-  Status status = start_connecting(addresses, error);
-  if (status != Status::kOk) return status;
-  while ((status = go_on_connecting(error)) == Status::kBusy) sched_yield();
-  return status;
+Result<void> LibfabricEndpoint::connect(const std::vector<std::string>& addresses) {
+  if (auto started = start_connecting(addresses); !started) return started;
+  while (true) {
+    const auto connected = go_on_connecting();
+    if (!connected) return fail(connected.error());
+    if (*connected) return {};
+    sched_yield();
+  }
 }
 
-Status LibfabricEndpoint::go_on_connecting(std::string& error) {
+Result<bool> LibfabricEndpoint::go_on_connecting() {
   (void)progress();
-  return connector_.check(error);
+  return connector_.check();
 }
 
 Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {

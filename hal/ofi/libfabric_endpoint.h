@@ -31,19 +31,17 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
  public:
   LibfabricEndpoint() = default;
   ~LibfabricEndpoint() override;
-  [[nodiscard]] bool open(const Config& config, std::string& error);
+  [[nodiscard]] Result<void> open(const Config& config);
 
   [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
   [[nodiscard]] std::vector<std::string> addresses() const override {
     return connector_.addresses();
   }
-  [[nodiscard]] Status connect(const std::vector<std::string>& addresses,
-                               std::string& error) override;
-  [[nodiscard]] Status start_connecting(const std::vector<std::string>& addresses,
-                                        std::string& error) override {
-    return connector_.start(addresses, error);
+  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
+  [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override {
+    return connector_.start(addresses);
   }
-  [[nodiscard]] Status go_on_connecting(std::string& error) override;
+  [[nodiscard]] Result<bool> go_on_connecting() override;
   [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain.locks_bounded(); }
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
@@ -74,7 +72,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
 
  private:
   void make_lanes();
-  [[nodiscard]] bool make_arena(std::string& error);
+  [[nodiscard]] Result<void> make_arena();
   // Whether anything moved, in either direction.
   bool progress();
   [[nodiscard]] bool read_queue(std::uint32_t queue);

@@ -75,12 +75,12 @@ struct CauseEntry {
   std::uint32_t status = 0;
   std::uint32_t detector = 0;
   std::uint32_t peer = 0;
-  std::uint32_t deaf = 0;
+  std::uint32_t reception_blocked = 0;
 };
 
 [[nodiscard]] inline std::uint32_t digest(const CauseEntry& entry) {
   const std::uint64_t first = std::uint64_t{entry.status} << 32 | entry.detector;
-  const std::uint64_t second = std::uint64_t{entry.deaf} << 32 | entry.peer;
+  const std::uint64_t second = std::uint64_t{entry.reception_blocked} << 32 | entry.peer;
   return static_cast<std::uint32_t>(digest_u64(digest_u64(kDigestSeed, first), second));
 }
 

@@ -2,15 +2,14 @@
 
 namespace espalier::ofi {
 
-Status connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up, std::string& error) {
-  std::vector<std::string> addresses;
-  if (!wire_up.publish(node, endpoint.addresses(), endpoint.lane_peers(), error) ||
-      !wire_up.collect(addresses, error)) {
-    return Status::kBackEnd;
-  }
-  const Status status = endpoint.connect(addresses, error);
-  if (status != Status::kOk) error = "cannot connect to the neighbours: " + error;
-  return status;
+Result<void> connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up) {
+  auto published = wire_up.publish(node, endpoint.addresses(), endpoint.lane_peers());
+  if (!published) return published;
+  const auto addresses = wire_up.collect();
+  if (!addresses) return fail(addresses.error());
+  const auto connected = endpoint.connect(*addresses);
+  if (connected) return {};
+  return fail("cannot connect to the neighbours: " + connected.error().message);
 }
 
 }  // namespace espalier::ofi

@@ -10,9 +10,9 @@
 namespace espalier::conformance {
 namespace {
 
-class SerialCluster final : public Cluster {
+class SerialEndpoints final : public ConnectedEndpoints {
  public:
-  SerialCluster(const ClusterSpec& spec, const serial::CarrierFaults& faults)
+  SerialEndpoints(const EndpointsSpec& spec, const serial::CarrierFaults& faults)
       : hub_(spec.peers, faults) {
     for (std::uint32_t v = 0; v < hub_.nodes(); ++v) {
       SerialConfig config;
@@ -30,8 +30,8 @@ class SerialCluster final : public Cluster {
 };
 
 BackEnd back_end(const char* name, const serial::CarrierFaults& faults) {
-  return {name, [=](const ClusterSpec& spec) -> std::unique_ptr<Cluster> {
-            return std::make_unique<SerialCluster>(spec, faults);
+  return {name, [=](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
+            return std::make_unique<SerialEndpoints>(spec, faults);
           }};
 }
 

@@ -233,7 +233,7 @@ inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
   Control its;
   its.kind = static_cast<ControlKind>(kind);
   its.cause.status = static_cast<Status>(serial::get<serial::control::kStatus>(body));
-  its.cause.deaf = serial::get<serial::control::kDeaf>(body) != 0;
+  its.cause.reception_blocked = serial::get<serial::control::kReceptionBlocked>(body) != 0;
   its.number = serial::get<serial::control::kNumber>(body);
   its.cause.detector = serial::get<serial::control::kDetector>(body);
   its.cause.peer = serial::get<serial::control::kPeer>(body);

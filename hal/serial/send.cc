@@ -163,7 +163,7 @@ inline void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) c
     if ((controls.state >> kind & (C::kWanted | C::kTold)) != C::kWanted) continue;
     if (!frame.record(Record::kControl, controls.version[kind], serial::kControlBytes)) return;
     frame.put(kind | static_cast<std::uint32_t>(controls.status) << 8 |
-              std::uint32_t{controls.deaf} << 16);
+              std::uint32_t{controls.reception_blocked} << 16);
     frame.put(kind < 2 ? controls.number[kind] : 0);
     frame.put(controls.detector);
     frame.put(controls.peer);

@@ -78,7 +78,7 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
     controls.detector = control.cause.detector;
     controls.peer = control.cause.peer;
     controls.status = static_cast<std::uint8_t>(control.cause.status) & 63;
-    controls.deaf = control.cause.deaf;
+    controls.reception_blocked = control.cause.reception_blocked;
   } else {
     controls.number[kind] = control.number;
   }
@@ -102,12 +102,12 @@ bool SerialLinks::take(std::uint32_t link, Completion& completion) {
     completion.context = post.context;
     refused = post.size == serial::kSizeRefused;
   } else if (in.first != in.arrived) {
-    const std::uint32_t at = in.first++ & SerialLink::kMask;
-    const SerialLink::Receive& post = in.posts[at];
+    const std::uint32_t index = in.first++ & SerialLink::kMask;
+    const SerialLink::Receive& post = in.posts[index];
     completion.kind = Completion::Kind::kReceived;
     completion.context = post.context;
     completion.check = post.check;
-    refused = (in.refused >> at & 1) != 0;
+    refused = (in.refused >> index & 1) != 0;
   } else {
     return false;
   }

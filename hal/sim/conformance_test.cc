@@ -5,9 +5,9 @@
 namespace espalier::conformance {
 namespace {
 
-class SimCluster final : public Cluster {
+class SimEndpoints final : public ConnectedEndpoints {
  public:
-  SimCluster(const sim::Model& model, const ClusterSpec& spec) : network_(model, spec.peers) {}
+  SimEndpoints(const sim::Model& model, const EndpointsSpec& spec) : network_(model, spec.peers) {}
   Endpoint& endpoint(std::uint32_t node) override { return network_.endpoint(node); }
   bool progress() override { return network_.advance(UINT64_MAX); }
 
@@ -16,25 +16,25 @@ class SimCluster final : public Cluster {
 };
 
 BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitter) {
-  return {name, [=](const ClusterSpec& spec) {
+  return {name, [=](const EndpointsSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
             model.eager_copies = eager_copies;
             model.jitter = jitter;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;
-            return std::make_unique<SimCluster>(model, spec);
+            return std::make_unique<SimEndpoints>(model, spec);
           }};
 }
 
 // All blocks between peers are routed along a line of the nodes.
-BackEnd routed(const char* name, sim::Hops hops, bool one_port) {
-  return {name, [=](const ClusterSpec& spec) {
+BackEnd routed(const char* name, sim::Switching switching, bool one_port) {
+  return {name, [=](const EndpointsSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
             model.jitter = 1;
             model.link_jitter = 1;
-            model.hops = hops;
+            model.switching = switching;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;
             model.route = [](std::uint32_t from, std::uint32_t to) {
@@ -42,7 +42,7 @@ BackEnd routed(const char* name, sim::Hops hops, bool one_port) {
               while (nodes.back() != to) nodes.push_back(nodes.back() + (from < to ? 1 : -1));
               return nodes;
             };
-            return std::make_unique<SimCluster>(model, spec);
+            return std::make_unique<SimEndpoints>(model, spec);
           }};
 }
 
@@ -52,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
                     back_end("one_port_no_copies", true, false, 1),
                     back_end("all_ports", false, true, 0),
                     back_end("all_ports_no_copies", false, false, 1),
-                    routed("cut_through", sim::Hops::kCutThrough, true),
-                    routed("store_and_forward", sim::Hops::kStoreAndForward, false)),
+                    routed("cut_through", sim::Switching::kCutThrough, true),
+                    routed("store_and_forward", sim::Switching::kStoreAndForward, false)),
     back_end_name);
 
 }  // namespace

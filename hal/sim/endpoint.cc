@@ -32,11 +32,12 @@ Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
 
 bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
   if (state_->model.no_data) return true;
-  const auto at = reinterpret_cast<std::uintptr_t>(bytes);
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes);
   const NetworkState::Regions& its = state_->regions[node_];
-  return std::any_of(its.regions, its.regions + its.count, [at, size](const Region& region) {
+  return std::any_of(its.regions, its.regions + its.count, [address, size](const Region& region) {
     const auto begin = reinterpret_cast<std::uintptr_t>(region.bytes);
-    return at >= begin && at - begin <= region.size && size <= region.size - (at - begin);
+    return address >= begin && address - begin <= region.size &&
+           size <= region.size - (address - begin);
   });
 }
 
@@ -94,7 +95,7 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
 }
 
 bool NodeEndpoint::poll(Completion& completion) {
-  Node& node = state_->nodes[node_];
+  NodeState& node = state_->nodes[node_];
   if (node.dead || !node.pending()) return false;
   const LinkSet pending = node.pending_out | node.pending_in;
   for (std::uint32_t link = 0; (link = pending.next(link)) != LinkSet::kNone; ++link) {
@@ -111,7 +112,7 @@ bool NodeEndpoint::poll(Completion& completion) {
 }
 
 // Takes the next completion of the link, if there is one.
-bool NodeEndpoint::take(const Node& node, std::uint32_t link, Completion& completion) {
+bool NodeEndpoint::take(const NodeState& node, std::uint32_t link, Completion& completion) {
   const bool out = node.pending_out.contains(link), in = node.pending_in.contains(link);
   if (in && !state_->extras.empty() && take_control(state_->in(node_, link), completion)) {
     return true;
@@ -170,7 +171,7 @@ bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
 }
 
 void NodeEndpoint::release() {
-  Node& node = state_->nodes[node_];
+  NodeState& node = state_->nodes[node_];
   node.released = true;
   state_->close_all(node_);
 }

@@ -15,6 +15,8 @@
 #include <memory>
 #include <vector>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::sim {
 
 template <typename T>
@@ -23,6 +25,7 @@ class MonotoneQueue {
   [[nodiscard]] bool empty() const { return filled_ == 0 && past_.empty(); }
   // The least key. Requires a nonempty queue.
   [[nodiscard]] std::uint64_t least() const {
+    ESPALIER_ASSERT(!empty());
     if (!past_.empty()) return past_.back().key;
     return buckets_[std::countr_zero(filled_)].least;
   }
@@ -33,6 +36,7 @@ class MonotoneQueue {
   // Removes an entry with the least key; among equal keys, the one pushed first. Requires a
   // nonempty queue.
   T pop() {
+    ESPALIER_ASSERT(!empty());
     if (!past_.empty()) {
       const T value = past_.back().value;
       past_.pop_back();
@@ -48,9 +52,9 @@ class MonotoneQueue {
   // null.
   [[nodiscard]] const T* ahead(std::size_t later) const {
     const Chunk* const first = buckets_[0].first;
-    const std::size_t at = buckets_[0].taken + later;
-    return past_.empty() && first != nullptr && at < first->count ? &first->entries[at].value
-                                                                  : nullptr;
+    const std::size_t index = buckets_[0].taken + later;
+    return past_.empty() && first != nullptr && index < first->count ? &first->entries[index].value
+                                                                     : nullptr;
   }
   // Allocates memory for this many entries now, so that none is allocated later.
   void reserve(std::size_t entries) {
@@ -117,8 +121,8 @@ class MonotoneQueue {
       return;
     }
     for (Chunk* chunk = bucket.first; chunk != nullptr;) {
-      for (std::uint32_t at = 0; at < chunk->count; ++at) {
-        append(bucket_of(chunk->entries[at].key), chunk->entries[at]);
+      for (std::uint32_t i = 0; i < chunk->count; ++i) {
+        append(bucket_of(chunk->entries[i].key), chunk->entries[i]);
       }
       Chunk* const next = chunk->next;
       give(chunk);

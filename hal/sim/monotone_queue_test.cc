@@ -75,5 +75,13 @@ TEST(MonotoneQueue, ManyEqualKeys) {
   while (!pair.empty()) pair.pop();
 }
 
+#ifdef ESPALIER_ASSERTIONS
+TEST(MonotoneQueueDeathTest, AnEmptyQueueHasNoLeastEntry) {
+  MonotoneQueue<int> queue;
+  EXPECT_DEATH((void)queue.least(), "expected !empty\\(\\)");
+  EXPECT_DEATH((void)queue.pop(), "expected !empty\\(\\)");
+}
+#endif
+
 }  // namespace
 }  // namespace espalier::sim

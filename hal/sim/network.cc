@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "espalier/base/assert.h"
 #include "hal/sim/network_state.h"
 
 namespace espalier::sim {
@@ -28,9 +29,21 @@ std::string receive_text(const Channel& channel) {
 
 }  // namespace
 
-Network::Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers)
-    : state_(std::make_unique<NetworkState>(model, peers)) {}
+Result<Network> Network::create(const Model& model,
+                                const std::vector<std::vector<std::uint32_t>>& peers) {
+  auto state = std::make_unique<NetworkState>(model);
+  if (auto built = state->build(peers); !built) return fail(built.error());
+  return Network(std::move(state));
+}
 
+Network::Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers)
+    : state_(std::make_unique<NetworkState>(model)) {
+  const Result<void> valid = state_->build(peers);
+  ESPALIER_ASSERT(valid);
+}
+
+Network::Network(std::unique_ptr<NetworkState> state) : state_(std::move(state)) {}
+Network::Network(Network&& other) noexcept = default;
 Network::~Network() = default;
 
 std::uint32_t Network::nodes() const { return static_cast<std::uint32_t>(state_->nodes.size()); }

@@ -1,7 +1,6 @@
 #include "hal/sim/network_state.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "base/splitmix64.h"
 #include "espalier/base/limits.h"
@@ -11,21 +10,21 @@ namespace {
 
 constexpr std::size_t kEventsAhead = 6, kEventStages = 4;
 
-void check_model(const Model& model) {
+Result<void> check_model(const Model& model) {
   const bool times = model.alpha >= 0 && model.beta >= 0 && model.jitter >= 0 &&
                      model.latency >= 0 && model.alpha < 1e6 && model.beta < 1 &&
                      model.latency < 1e6 && model.jitter < 1e3 && model.link_jitter >= 0 &&
                      model.link_jitter < 1e3 && model.pace >= 0 && model.pace < 1e6;
   if (!times) {
-    throw std::invalid_argument(
-        "sim: alpha, beta, latency, pace or jitter is negative or too large");
+    return fail("sim: alpha, beta, latency, pace or jitter is negative or too large");
   }
   if (model.poison && model.no_data) {
-    throw std::invalid_argument("sim: poison needs data, but no_data is set");
+    return fail("sim: poison needs data, but no_data is set");
   }
   if (model.window == 0 || model.window > kMaxFieldWindow) {
-    throw std::invalid_argument("sim: the window is out of range; expected 1 to 65535");
+    return fail("sim: the window is out of range; expected 1 to 65535");
   }
+  return {};
 }
 
 }  // namespace
@@ -35,45 +34,49 @@ double random_part(std::uint64_t seed, std::uint64_t who, std::uint64_t which) {
          0x1p-53;
 }
 
-NetworkState::NetworkState(const Model& the_model,
-                           const std::vector<std::vector<std::uint32_t>>& peers)
+NetworkState::NetworkState(const Model& the_model)
     : model(the_model),
       alpha(picoseconds(the_model.alpha)),
       latency(picoseconds(the_model.latency)),
-      slots(the_model.eager_bytes, 0) {
-  check_model(model);
+      slots(the_model.eager_bytes, 0) {}
+
+Result<void> NetworkState::build(const std::vector<std::vector<std::uint32_t>>& peers) {
+  if (auto sound = check_model(model); !sound) return sound;
   const auto count = static_cast<std::uint32_t>(peers.size());
   nodes.resize(count);
-  add_channels(peers);
-  pair_channels();
+  if (auto added = add_channels(peers); !added) return added;
+  if (auto paired = pair_channels(); !paired) return paired;
   turns.resize(channels.size());
   if (!model.one_port) ports.resize(channels.size());
   if (!model.no_data) regions.resize(count);
-  if (model.route) physical_links = std::make_unique<PhysicalLinks>(model, channels);
+  if (model.route) {
+    physical_links = std::make_unique<PhysicalLinks>(model, channels);
+    if (auto routed = physical_links->build(model); !routed) return routed;
+  }
   residence_times.blocks.reserve(model.window + 1);
   touched.reserve(count);
   endpoints.reserve(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
   if (model.reserve) reserve();
+  return {};
 }
 
-void NetworkState::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
+Result<void> NetworkState::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
   std::size_t all = 0;
   for (const auto& links : peers) all += links.size();
   channels.reserve(all);
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
     if (peers[v].size() > kMaxLinks) {
-      throw std::invalid_argument("sim: node " + std::to_string(v) + " has " +
-                                  std::to_string(peers[v].size()) + " links, at most " +
-                                  std::to_string(kMaxLinks) + " are allowed");
+      return fail("sim: node " + std::to_string(v) + " has " + std::to_string(peers[v].size()) +
+                  " links, at most " + std::to_string(kMaxLinks) + " are allowed");
     }
     nodes[v].first = static_cast<std::uint32_t>(channels.size());
     nodes[v].links = static_cast<std::uint8_t>(peers[v].size());
     for (std::uint32_t link = 0; link < nodes[v].links; ++link) {
       const std::uint32_t to = peers[v][link];
       if (to >= peers.size() || to == v) {
-        throw std::invalid_argument("sim: node " + std::to_string(v) + " has a link to node " +
-                                    std::to_string(to) + ", which is not another node");
+        return fail("sim: node " + std::to_string(v) + " has a link to node " + std::to_string(to) +
+                    ", which is not another node");
       }
       Channel& channel = channels.emplace_back();
       channel.from = v;
@@ -83,18 +86,19 @@ void NetworkState::add_channels(const std::vector<std::vector<std::uint32_t>>& p
       // The fabric routes to a node that is not a neighbour.
       if (model.route) channel.lanes = std::max(channel.lanes, 1u);
       if (channel.lanes == 0) {
-        throw std::invalid_argument("sim: a link has 0 lanes; expected at least 1");
+        return fail("sim: a link has 0 lanes; expected at least 1");
       }
     }
   }
+  return {};
 }
 
 // Finds each channel's reverse: the k-th link of v to u is the k-th of u to v.
-void NetworkState::pair_channels() {
+Result<void> NetworkState::pair_channels() {
   in_channel.resize(channels.size());
   for (Channel& channel : channels) {
-    const Node& own = nodes[channel.from];
-    const Node& other = nodes[channel.to];
+    const NodeState& own = nodes[channel.from];
+    const NodeState& other = nodes[channel.to];
     std::uint32_t before = 0, there = 0, back = 0;  // links of v to u before this one; of u to v
     for (std::uint32_t link = 0; link < own.links; ++link) {
       if (channels[own.first + link].to != channel.to) continue;
@@ -106,11 +110,12 @@ void NetworkState::pair_channels() {
       if (back++ == before) channel.to_link = static_cast<std::uint8_t>(link);
     }
     if (back != there) {
-      throw std::invalid_argument("sim: the links of nodes " + std::to_string(channel.from) +
-                                  " and " + std::to_string(channel.to) + " are not mutual");
+      return fail("sim: the links of nodes " + std::to_string(channel.from) + " and " +
+                  std::to_string(channel.to) + " are not mutual");
     }
     in_channel[other.first + channel.to_link] = index(channel);
   }
+  return {};
 }
 
 // Reserves memory for the maximum number of events. A channel has at most `window` blocks in
@@ -230,14 +235,14 @@ void NetworkState::expect_event(const Event& event, std::size_t stage) {
     if (stage == 1) return expect_use(&physical_links->links[segment.first_link]);
     // With one_port the port is then free for another of the node's channels.
     if (!model.one_port) return;
-    const Node& node = nodes[channels[segment.channel].from];
+    const NodeState& node = nodes[channels[segment.channel].from];
     const std::uint32_t link = node.waiting.next(0);
     if (link != LinkSet::kNone) expect_send(node.first + link, stage == 2 ? 1 : 3);
   }
 }
 
 void NetworkState::expect_poll(std::uint32_t number, std::size_t stage) {
-  const Node& node = nodes[number];
+  const NodeState& node = nodes[number];
   const NodeEndpoint& endpoint = endpoints[number];
   if (stage == 0) {
     expect_use(&node);

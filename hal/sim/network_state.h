@@ -113,7 +113,7 @@ struct Event {
   std::uint16_t message = 0;  // kLeft, kPassed: the lowest bits of the message number
 };
 
-struct Node;
+struct NodeState;
 
 class NodeEndpoint final : public Endpoint {
  public:
@@ -134,7 +134,7 @@ class NodeEndpoint final : public Endpoint {
 
  private:
   [[nodiscard]] bool reachable(const void* bytes, std::uint64_t size) const;
-  bool take(const Node& node, std::uint32_t link, Completion& completion);
+  bool take(const NodeState& node, std::uint32_t link, Completion& completion);
   bool take_control(Channel& in, Completion& completion);
   bool take_sent(Channel& out, Completion& completion);
   bool take_received(Channel& in, Completion& completion);
@@ -149,7 +149,7 @@ class NodeEndpoint final : public Endpoint {
   std::uint32_t activity = 0;  // posts accepted and completions returned (the lowest bits)
 };
 
-struct Node {
+struct NodeState {
   std::uint32_t first = 0;  // its channels are first .. first+links-1
   std::uint8_t links = 0;
   bool dead : 1 = false;
@@ -165,7 +165,7 @@ struct Node {
 
   [[nodiscard]] bool pending() const { return !pending_out.empty() || !pending_in.empty(); }
 };
-static_assert(sizeof(Node) <= 64, "a cache line");
+static_assert(sizeof(NodeState) <= 64, "a cache line");
 
 // Memory for eager messages that arrived before their receive was posted: eager_bytes each.
 class EagerSlots {
@@ -197,7 +197,9 @@ class EagerSlots {
 };
 
 struct NetworkState {
-  NetworkState(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+  explicit NetworkState(const Model& the_model);
+  // Adds the nodes, channels and physical links; errors as of Network::create(). Called once.
+  [[nodiscard]] Result<void> build(const std::vector<std::vector<std::uint32_t>>& peers);
 
   [[nodiscard]] Channel& out(std::uint32_t node, std::uint32_t link) {
     return channels[nodes[node].first + link];
@@ -252,7 +254,7 @@ struct NetworkState {
   Picoseconds alpha = 0;
   Picoseconds latency = 0;
   std::int64_t step = 0;  // lock step: the current step, counted across all runs
-  LargeVector<Node> nodes;
+  LargeVector<NodeState> nodes;
   LargeVector<Channel> channels;
   LargeVector<std::uint32_t> in_channel;  // by the index of the receiving end
   // Order of the channels' waiting transfers: first come, first served.
@@ -294,8 +296,8 @@ struct NetworkState {
 
  private:
   void enter_step(Channel& channel);
-  void add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
-  void pair_channels();
+  [[nodiscard]] Result<void> add_channels(const std::vector<std::vector<std::uint32_t>>& peers);
+  [[nodiscard]] Result<void> pair_channels();
   void reserve();
   void run_next();
   void expect_event(const Event& event, std::size_t stage);

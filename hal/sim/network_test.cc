@@ -263,17 +263,27 @@ TEST(Network, ScrambleFillsPostedReceives) {
 }
 
 TEST(Network, RefusesLinksThatAreNotMutual) {
-  const auto build = [](const Links& links) { Network network(Model(), links); };
-  EXPECT_NO_THROW(build({{1, 1}, {0, 0}}));
-  EXPECT_THROW(build({{1}, {}}), std::invalid_argument);
-  EXPECT_THROW(build({{1, 1}, {0}}), std::invalid_argument);
-  EXPECT_THROW(build({{0}}), std::invalid_argument);
-  EXPECT_THROW(build({{5}}), std::invalid_argument);
-  EXPECT_THROW(build(complete_links(kMaxLinks + 2)), std::invalid_argument);
+  const auto error_of = [](const Links& links, const Model& model = {}) {
+    const auto network = Network::create(model, links);
+    return network ? "" : network.error().message;
+  };
+  EXPECT_EQ(error_of({{1, 1}, {0, 0}}), "");
+  EXPECT_EQ(error_of({{1}, {}}), "sim: the links of nodes 0 and 1 are not mutual");
+  EXPECT_EQ(error_of({{1, 1}, {0}}), "sim: the links of nodes 0 and 1 are not mutual");
+  EXPECT_EQ(error_of({{0}}), "sim: node 0 has a link to node 0, which is not another node");
+  EXPECT_EQ(error_of({{5}}), "sim: node 0 has a link to node 5, which is not another node");
+  EXPECT_NE(error_of(complete_links(kMaxLinks + 2)), "");
   Model model;
   model.alpha = -1;
-  EXPECT_THROW(Network(model, {{1}, {0}}), std::invalid_argument);
+  EXPECT_EQ(error_of({{1}, {0}}, model),
+            "sim: alpha, beta, latency, pace or jitter is negative or too large");
 }
+
+#ifdef ESPALIER_ASSERTIONS
+TEST(NetworkDeathTest, IsNotConstructedFromLinksThatAreNotMutual) {
+  EXPECT_DEATH(Network(Model(), {{1}, {}}), "programming error: expected valid");
+}
+#endif
 
 TEST(Network, SeveralLinksBetweenTwoNodesPairInOrder) {
   Network network(slow(), {{1, 1}, {0, 0}});

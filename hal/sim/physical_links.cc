@@ -1,21 +1,12 @@
 #include "hal/sim/physical_links.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "base/splitmix64.h"
 #include "hal/sim/network_state.h"
 
 namespace espalier::sim {
-namespace {
-
-[[noreturn]] void no_route(std::uint32_t from, std::uint32_t to) {
-  throw std::invalid_argument("sim: the route from node " + std::to_string(from) + " to node " +
-                              std::to_string(to) + " does not begin or end there");
-}
-
-}  // namespace
 
 // Finds the number of a link by its ends: a hash table with open addressing.
 class LinkNumbers {
@@ -55,49 +46,61 @@ class LinkNumbers {
 PhysicalLinks::PhysicalLinks(const Model& model, const LargeVector<Channel>& channels)
     : channels_(channels),
       jitter_(model.link_jitter > 0),
-      ticks_(std::max<std::uint32_t>(1, model.send_ticks)) {
-  segments.reserve(channels.size());
-  path.reserve(channels.size());
-  first_segment_.reserve(channels.size() + 1);
+      ticks_(std::max<std::uint32_t>(1, model.send_ticks)) {}
+
+Result<void> PhysicalLinks::build(const Model& model) {
+  segments.reserve(channels_.size());
+  path.reserve(channels_.size());
+  first_segment_.reserve(channels_.size() + 1);
   LinkNumbers numbers;
-  for (std::uint32_t channel = 0; channel < channels.size(); ++channel) {
-    add_channel(model, channel, numbers);
+  for (std::uint32_t channel = 0; channel < channels_.size(); ++channel) {
+    if (auto added = add_channel(model, channel, numbers); !added) return added;
   }
   first_segment_.push_back(static_cast<std::uint32_t>(segments.size()));
   further_.resize(links.size() * (hops_ - 1));
   if (ticks_ > 1) loads_.resize(links.size() * hops_ * ticks_);
+  return {};
 }
 
-void PhysicalLinks::add_channel(const Model& model, std::uint32_t channel, LinkNumbers& numbers) {
+Result<void> PhysicalLinks::add_channel(const Model& model, std::uint32_t channel,
+                                        LinkNumbers& numbers) {
   const std::uint32_t from = channels_[channel].from, to = channels_[channel].to;
   const std::vector<std::uint32_t> nodes = model.route(from, to);
-  if (nodes.size() < 2 || nodes.front() != from || nodes.back() != to) no_route(from, to);
+  if (nodes.size() < 2 || nodes.front() != from || nodes.back() != to) {
+    return fail("sim: the route from node " + std::to_string(from) + " to node " +
+                std::to_string(to) + " does not begin or end there");
+  }
   std::vector<std::uint32_t> crossed;
   for (std::size_t i = 1; i < nodes.size(); ++i) {
     std::uint32_t& number = numbers(nodes[i - 1], nodes[i]);
-    if (number == kNone) number = add_link(model, nodes[i - 1], nodes[i]);
+    if (number == kNone) {
+      const auto added = add_link(model, nodes[i - 1], nodes[i]);
+      if (!added) return fail(added.error());
+      number = *added;
+    }
     crossed.push_back(number);
   }
-  add_segments(model, channel, crossed);
+  return add_segments(model, channel, crossed);
 }
 
-std::uint32_t PhysicalLinks::add_link(const Model& model, std::uint32_t from, std::uint32_t to) {
+Result<std::uint32_t> PhysicalLinks::add_link(const Model& model, std::uint32_t from,
+                                              std::uint32_t to) {
   const auto number = static_cast<std::uint32_t>(links.size());
   PhysicalLink& link = links.emplace_back();
   link.lanes = model.lanes ? model.lanes(from, to) : 1;
   link.first_waiter = kNone;
-  if (link.lanes == 0) throw std::invalid_argument("sim: a link has 0 lanes; expected at least 1");
+  if (link.lanes == 0) return fail("sim: a link has 0 lanes; expected at least 1");
   const double slower = model.link_jitter * random_part(model.seed, ~std::uint64_t{number}, 0);
   details.push_back({from, to, slower, 0, 0});
   return number;
 }
 
-void PhysicalLinks::add_segments(const Model& model, std::uint32_t channel,
-                                 const std::vector<std::uint32_t>& route) {
+Result<void> PhysicalLinks::add_segments(const Model& model, std::uint32_t channel,
+                                         const std::vector<std::uint32_t>& route) {
   first_segment_.push_back(static_cast<std::uint32_t>(segments.size()));
-  const std::size_t each = model.hops == Hops::kCutThrough ? route.size() : 1;
+  const std::size_t each = model.switching == Switching::kCutThrough ? route.size() : 1;
   if (route.size() / each > UINT16_MAX) {
-    throw std::invalid_argument("sim: a route has too many hops");
+    return fail("sim: a route has too many hops");
   }
   for (std::size_t i = 0; i < route.size(); i += each) {
     PathSegment segment;
@@ -112,6 +115,7 @@ void PhysicalLinks::add_segments(const Model& model, std::uint32_t channel,
     segments.push_back(segment);
     hops_ = std::max(hops_, segment.hop + 1u);
   }
+  return {};
 }
 
 bool PhysicalLinks::take(PathSegment& segment, Picoseconds now) {

@@ -61,8 +61,10 @@ class PhysicalLinks {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
-  // Throws std::invalid_argument for an invalid route.
   PhysicalLinks(const Model& model, const LargeVector<Channel>& channels);
+  // Adds the links of all channels' routes. Errors: an invalid route, or a link without lanes. Called
+  // once.
+  [[nodiscard]] Result<void> build(const Model& model);
 
   [[nodiscard]] std::uint32_t first_segment(std::uint32_t channel) const {
     return hops_ == 1 ? channel : first_segment_[channel];
@@ -91,10 +93,12 @@ class PhysicalLinks {
   Contention contention;
 
  private:
-  void add_channel(const Model& model, std::uint32_t channel, LinkNumbers& numbers);
-  void add_segments(const Model& model, std::uint32_t channel,
-                    const std::vector<std::uint32_t>& route);
-  [[nodiscard]] std::uint32_t add_link(const Model& model, std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] Result<void> add_channel(const Model& model, std::uint32_t channel,
+                                         LinkNumbers& numbers);
+  [[nodiscard]] Result<void> add_segments(const Model& model, std::uint32_t channel,
+                                          const std::vector<std::uint32_t>& route);
+  [[nodiscard]] Result<std::uint32_t> add_link(const Model& model, std::uint32_t from,
+                                               std::uint32_t to);
   template <typename F>
   void for_each_link(const PathSegment& segment, F f) {
     f(segment.first_link);

@@ -42,7 +42,7 @@ Steps binary(std::int64_t p, std::int64_t blocks) {
 Steps fractional(const std::string& name, std::uint32_t p, std::int64_t blocks) {
   const bool couples = name == "fractional-simplex";
   if (couples && p == 2) return exactly(blocks);
-  const FractionalTree tree(couples ? (p + 1) / 2 : p, fractional_run({.ranks = p}));
+  const FractionalTree tree(couples ? (p + 1) / 2 : p, fractional_run_length({.ranks = p}));
   const std::int64_t steps = count_value(tree.steps(), blocks);
   return couples ? Steps{2 * steps - 1, 2 * steps} : exactly(steps);
 }

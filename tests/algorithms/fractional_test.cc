@@ -23,13 +23,13 @@ namespace {
 std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // P_i by the paper's recurrence.
-std::uint64_t reached(std::uint32_t run, std::int64_t i) {
+std::uint64_t reached(std::uint32_t run_length, std::int64_t i) {
   std::vector<std::uint64_t> reach;
   for (std::int64_t k = 0; k <= i; ++k) {
-    const std::int64_t down = k - run;
-    reach.push_back(k <= run ? static_cast<std::uint64_t>(k) + 1
-                             : run + reach[static_cast<std::size_t>(down)] +
-                                   reach[static_cast<std::size_t>(down - 1)]);
+    const std::int64_t down = k - run_length;
+    reach.push_back(k <= run_length ? static_cast<std::uint64_t>(k) + 1
+                                    : run_length + reach[static_cast<std::size_t>(down)] +
+                                          reach[static_cast<std::size_t>(down - 1)]);
   }
   return reach.back();
 }
@@ -38,13 +38,14 @@ TEST(FractionalTree, ReachOfThePrototype) {
   const nlohmann::json values = prototype_values()["ft_P"];
   ASSERT_GE(values.size(), 6u);
   for (const auto& [key, row] : values.items()) {
-    const auto run = static_cast<std::uint32_t>(std::stoul(key));
+    const auto run_length = static_cast<std::uint32_t>(std::stoul(key));
     for (std::size_t i = 1; i < row.size(); ++i) {
       const auto reach = row[i].get<std::uint32_t>();
-      EXPECT_EQ(reached(run, static_cast<std::int64_t>(i)), reach);
+      EXPECT_EQ(reached(run_length, static_cast<std::int64_t>(i)), reach);
       const auto last = static_cast<std::int32_t>(i) - 1;
-      EXPECT_EQ(FractionalTree(reach, run).last_arrival(), last) << "r " << run;
-      EXPECT_EQ(FractionalTree(reach + 1, run).last_arrival(), last + 1) << "r " << run;
+      EXPECT_EQ(FractionalTree(reach, run_length).last_arrival(), last) << "r " << run_length;
+      EXPECT_EQ(FractionalTree(reach + 1, run_length).last_arrival(), last + 1)
+          << "r " << run_length;
     }
   }
 }
@@ -54,26 +55,26 @@ TEST(FractionalTree, DepthOfThePrototype) {
   ASSERT_GE(values.size(), 40u);
   for (const auto& [key, depth] : values.items()) {
     const std::size_t comma = key.find(',');
-    const auto run = static_cast<std::uint32_t>(std::stoul(key.substr(0, comma)));
+    const auto run_length = static_cast<std::uint32_t>(std::stoul(key.substr(0, comma)));
     const auto p = static_cast<std::uint32_t>(std::stoul(key.substr(comma + 1)));
-    EXPECT_EQ(FractionalTree(p, run).last_arrival(), depth.get<std::int32_t>()) << key;
+    EXPECT_EQ(FractionalTree(p, run_length).last_arrival(), depth.get<std::int32_t>()) << key;
   }
 }
 
 // The rule of [Sanders03] gives 8 for P = 1024 and k = 4096 t.
 TEST(FractionalTree, DefaultRun) {
-  EXPECT_EQ(fractional_run({.ranks = 1024}), 8u);
-  EXPECT_EQ(fractional_run({.ranks = 16384}), 7u);
-  EXPECT_EQ(fractional_run({.ranks = 2}), 16u);
-  EXPECT_EQ(fractional_run({.ranks = kMaxRanks}), 5u);
-  EXPECT_EQ(fractional_run({.ranks = 1024, .run = 3}), 3u);
+  EXPECT_EQ(fractional_run_length({.ranks = 1024}), 8u);
+  EXPECT_EQ(fractional_run_length({.ranks = 16384}), 7u);
+  EXPECT_EQ(fractional_run_length({.ranks = 2}), 16u);
+  EXPECT_EQ(fractional_run_length({.ranks = kMaxRanks}), 5u);
+  EXPECT_EQ(fractional_run_length({.ranks = 1024, .run_length = 3}), 3u);
 }
 
 // Every rank is fed once, at the time given by the recurrence.
 TEST(FractionalTree, SeatsFitTogether) {
-  for (const std::uint32_t run : {1u, 2u, 3u, 5u, 8u, 20u}) {
+  for (const std::uint32_t run_length : {1u, 2u, 3u, 5u, 8u, 20u}) {
     for (const std::uint32_t p : {3u, 9u, 20u, 21u, 22u, 64u, 100u, 777u, 5000u}) {
-      const FractionalTree tree(p, run);
+      const FractionalTree tree(p, run_length);
       std::int32_t last = -1;
       std::vector<int> fed(p, 0);
       for (std::uint32_t pu = 0; pu < p; ++pu) {
@@ -87,7 +88,7 @@ TEST(FractionalTree, SeatsFitTogether) {
         }
         if (seat.right == 0 || seat.position != 0) continue;
         const auto right = tree.seat(seat.right);
-        ASSERT_EQ(right.arrival, seat.arrival + static_cast<std::int32_t>(run) + 1);
+        ASSERT_EQ(right.arrival, seat.arrival + static_cast<std::int32_t>(run_length) + 1);
         ASSERT_TRUE(right.is_right);
         ASSERT_EQ(right.from_group, pu);
         ++fed[seat.right];
@@ -99,7 +100,8 @@ TEST(FractionalTree, SeatsFitTogether) {
   }
 }
 
-using Expected = std::function<std::int64_t(std::uint32_t p, std::uint32_t run, std::int64_t n)>;
+using Expected =
+    std::function<std::int64_t(std::uint32_t p, std::uint32_t run_length, std::int64_t n)>;
 
 // Replays the whole grid with roots 0, 1 and p-1.
 void replay_all(const char* name, Collective collective, const Expected& expected) {
@@ -108,17 +110,17 @@ void replay_all(const char* name, Collective collective, const Expected& expecte
   std::vector<std::uint32_t> ranks{64, 100};
   for (std::uint32_t p = 1; p <= 40; p += emulated() && p >= 8 ? 8 : 1) ranks.push_back(p);
   for (const std::uint32_t p : ranks) {
-    for (const std::uint32_t run : {0u, 1u, 2u, 3u, 4u, 7u, algorithm->max_run}) {
+    for (const std::uint32_t run_length : {0u, 1u, 2u, 3u, 4u, 7u, algorithm->max_run_length}) {
       for (const std::uint32_t root : std::set<std::uint32_t>{0, p > 1 ? 1u : 0u, p - 1}) {
         Group group{.ranks = p, .root = root, .topology_digest = 7};
-        group.window = 1 + (p + run) % 9;
-        group.run = run;
+        group.window = 1 + (p + run_length) % 9;
+        group.run_length = run_length;
         const replay::Schedule schedule = replay::generate(*algorithm, group);
         for (const std::int64_t n : {1, 2, 3, 7, 20}) {
           std::int64_t steps = 0;
-          ASSERT_EQ(replay::run(schedule, n, steps), "") << name << " r " << run;
-          ASSERT_EQ(steps, expected(p, fractional_run(group), n))
-              << name << " p " << p << " r " << run << " N " << n;
+          ASSERT_EQ(replay::run(schedule, n, steps), "") << name << " r " << run_length;
+          ASSERT_EQ(steps, expected(p, fractional_run_length(group), n))
+              << name << " p " << p << " r " << run_length << " N " << n;
         }
         ASSERT_EQ(schedule.programs[0].needs_commutative,
                   collective == Collective::kReduce && root != 0 && root + 1 != p);
@@ -127,37 +129,37 @@ void replay_all(const char* name, Collective collective, const Expected& expecte
   }
 }
 
-std::int64_t depth_of(std::uint32_t p, std::uint32_t run) {
+std::int64_t depth_of(std::uint32_t p, std::uint32_t run_length) {
   std::int64_t i = 0;
-  while (reached(run, i) < p) ++i;
+  while (reached(run_length, i) < p) ++i;
   return i - 1;
 }
 
-std::int64_t steps_of(std::uint32_t p, std::uint32_t run, std::int64_t n) {
-  return p == 2 ? n : depth_of(p, run) + n + div_up(n, run) - 1;
+std::int64_t steps_of(std::uint32_t p, std::uint32_t run_length, std::int64_t n) {
+  return p == 2 ? n : depth_of(p, run_length) + n + div_up(n, run_length) - 1;
 }
 
 TEST(Fractional, BroadcastReplayed) {
   replay_all("fractional", Collective::kBroadcast,
-             [](std::uint32_t p, std::uint32_t run, std::int64_t n) {
-               return p == 1 ? 0 : steps_of(p, run, n);
+             [](std::uint32_t p, std::uint32_t run_length, std::int64_t n) {
+               return p == 1 ? 0 : steps_of(p, run_length, n);
              });
 }
 
 TEST(Fractional, ReduceReplayed) {
   replay_all("fractional", Collective::kReduce,
-             [](std::uint32_t p, std::uint32_t run, std::int64_t n) {
-               return p == 1 ? n : steps_of(p, run, n);
+             [](std::uint32_t p, std::uint32_t run_length, std::int64_t n) {
+               return p == 1 ? n : steps_of(p, run_length, n);
              });
 }
 
 TEST(Fractional, SimplexReplayed) {
   replay_all("fractional-simplex", Collective::kBroadcast,
-             [](std::uint32_t p, std::uint32_t run, std::int64_t n) -> std::int64_t {
+             [](std::uint32_t p, std::uint32_t run_length, std::int64_t n) -> std::int64_t {
                if (p <= 2) return p == 1 ? 0 : n;
                const std::uint32_t couples = (p + 1) / 2;
-               const bool chain = couples > 2 && depth_of(couples, run) == couples - 2;
-               return 2 * steps_of(couples, run, n) - (p % 2 == 1 && chain ? 1 : 0);
+               const bool chain = couples > 2 && depth_of(couples, run_length) == couples - 2;
+               return 2 * steps_of(couples, run_length, n) - (p % 2 == 1 && chain ? 1 : 0);
              });
 }
 
@@ -167,7 +169,7 @@ TEST(Fractional, SimplexDepths) {
   const std::int64_t depths[] = {38, 60, 82, 100, 116, 132, 164, 190};
   for (std::size_t at = 0; at < 8; ++at) {
     Program program;
-    ASSERT_EQ(fractional_simplex_broadcast({.ranks = 1024, .run = runs[at]}, 5, program),
+    ASSERT_EQ(fractional_simplex_broadcast({.ranks = 1024, .run_length = runs[at]}, 5, program),
               Status::kOk);
     EXPECT_EQ(count_value(program.counts[program.steps_ref], 1), depths[at]) << "r " << runs[at];
   }
@@ -178,20 +180,21 @@ TEST(Fractional, LongestRun) {
   const struct {
     Collective collective;
     const char* name;
-    std::uint32_t run;
+    std::uint32_t run_length;
     std::uint32_t actions;
   } rows[] = {{Collective::kReduce, "fractional", 20, 62},
               {Collective::kBroadcast, "fractional", 30, 61},
               {Collective::kBroadcast, "fractional-simplex", 30, 61}};
   for (const auto& row : rows) {
     const Algorithm& algorithm = *find_algorithm(row.collective, row.name);
-    EXPECT_EQ(algorithm.max_run, row.run);
+    EXPECT_EQ(algorithm.max_run_length, row.run_length);
     Program program;
-    EXPECT_EQ(algorithm.generate({.ranks = 9, .run = row.run + 1}, 3, program), Status::kTooLarge);
+    EXPECT_EQ(algorithm.generate({.ranks = 9, .run_length = row.run_length + 1}, 3, program),
+              Status::kTooLarge);
     EXPECT_EQ(program.actions_count, 0);
     std::uint32_t most = 0;
     for (std::uint32_t rank = 0; rank < 2000; ++rank) {
-      const Group group{.ranks = 2000, .root = 77, .window = 64, .run = row.run};
+      const Group group{.ranks = 2000, .root = 77, .window = 64, .run_length = row.run_length};
       ASSERT_EQ(algorithm.generate(group, rank, program), Status::kOk) << rank;
       most = std::max<std::uint32_t>(most, program.actions_count);
     }
@@ -202,12 +205,12 @@ TEST(Fractional, LongestRun) {
 TEST(Fractional, NeighboursAgreeAtAnySize) {
   for (const char* name : {"fractional", "fractional-simplex"}) {
     const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, name);
-    for (const std::uint32_t run : {1u, 4u, 20u, algorithm->max_run}) {
+    for (const std::uint32_t run_length : {1u, 4u, 20u, algorithm->max_run_length}) {
       for (std::uint32_t sample = 0; sample < 50; ++sample) {
         const std::uint32_t p = kMaxRanks - 2 - sample;
-        Group group{.ranks = p, .root = sample * 1000, .run = run};
+        Group group{.ranks = p, .root = sample * 1000, .run_length = run_length};
         const replay::Neighbours result = replay::neighbours(*algorithm, group, p / 50 * sample);
-        ASSERT_EQ(result.error, "") << name << " run " << run;
+        ASSERT_EQ(result.error, "") << name << " run " << run_length;
       }
     }
   }

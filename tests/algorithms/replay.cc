@@ -41,11 +41,11 @@ Key key_of(const OperandAt& at) {
   return {at.buffer, at.segment, at.block};
 }
 
-// Part number `part` of a run of segments.
+// Part number `part` of an operand of several segments.
 OperandAt part_of(OperandAt at, std::uint32_t part) {
   at.segment += part;
   at.slot += part;
-  at.run = 1;
+  at.segment_count = 1;
   return at;
 }
 
@@ -56,7 +56,7 @@ struct Message {
 };
 
 // The state of one node.
-struct Node {
+struct NodeState {
   std::map<Key, Cell> cells;
   // For each step that an operation waited for: the step of the first such operation. All later
   // operations, and all actions that wait for them, come after the receives of that step.
@@ -118,7 +118,7 @@ class Replay {
   }
 
   const Program& program() const { return schedule_.programs[rank_]; }
-  Node& node() { return nodes_[rank_]; }
+  NodeState& node() { return nodes_[rank_]; }
   std::int64_t ranks() const { return program().ranks; }
   std::int64_t me() const { return static_cast<std::int64_t>(rank_); }
   // Checks that the caller's buffer contains the location.
@@ -182,9 +182,9 @@ class Replay {
     return from.written == step_ - after ||
            (waited != node().awaited.end() && waited->second <= step_ - after);
   }
-  bool comes_after_all(const OperandAt& run, std::int64_t after) {
-    for (std::uint32_t part = 0; part < run.run; ++part) {
-      if (!comes_after(part_of(run, part), after)) return false;
+  bool comes_after_all(const OperandAt& segment_count, std::int64_t after) {
+    for (std::uint32_t part = 0; part < segment_count.segment_count; ++part) {
+      if (!comes_after(part_of(segment_count, part), after)) return false;
     }
     return true;
   }
@@ -202,7 +202,7 @@ class Replay {
     phase_ = at.phase;
     check_after(at);
     Message message{step_ + latency_ticks_ - 1, at.a, {}};
-    for (std::uint32_t part = 0; part < at.a.run; ++part) {
+    for (std::uint32_t part = 0; part < at.a.segment_count; ++part) {
       message.parts.push_back(read(part_of(at.a, part)));
     }
     flying_[{me(), at.peer}].push_back(std::move(message));
@@ -212,12 +212,13 @@ class Replay {
     std::deque<Message>& link = flying_[{at.peer, me()}];
     require(!link.empty() && link.front().arrival == step_, "receives what nobody sends");
     const Message& sent = link.front();
-    require(sent.from.run == at.into.run, "receives another run than was sent");
+    require(sent.from.segment_count == at.into.segment_count,
+            "receives another segment count than was sent");
     require(sent.from.block == at.into.block, "receives another block than was sent");
     require(all_to_all_ || sent.from.segment == at.into.segment,
             "receives another segment than was sent");
     phase_ = at.phase;
-    for (std::uint32_t part = 0; part < at.into.run; ++part) {
+    for (std::uint32_t part = 0; part < at.into.segment_count; ++part) {
       write(part_of(at.into, part), sent.parts[part], true);
     }
     link.pop_front();
@@ -271,7 +272,7 @@ class Replay {
     if (at.kind != ActionKind::kCopy && at.kind != ActionKind::kCombine) return;
     phase_ = at.phase;
     node().awaited.try_emplace(step_ - at.after, step_);
-    for (std::uint32_t part = 0; part < at.into.run; ++part) {
+    for (std::uint32_t part = 0; part < at.into.segment_count; ++part) {
       const OperandAt into = part_of(at.into, part);
       const Value a = operand(part_of(at.a, part));
       write(into, at.kind == ActionKind::kCopy ? a : joined(a, operand(part_of(at.b, part))),
@@ -373,7 +374,7 @@ class Replay {
   std::size_t rank_ = 0;
   std::int64_t step_ = 0;
   std::uint32_t phase_ = 0;
-  std::vector<Node> nodes_;
+  std::vector<NodeState> nodes_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::deque<Message>> flying_;  // by link
 };
 

@@ -53,7 +53,8 @@ Neighbours neighbours(const Algorithm& algorithm, const Group& group, std::uint3
       if (there.kind != (sends ? ActionKind::kReceive : ActionKind::kSend)) continue;
       const OperandAt& a = sends ? at.a : at.into;
       const OperandAt& b = sends ? there.into : there.a;
-      found += (all_to_all || a.segment == b.segment) && a.block == b.block && a.run == b.run;
+      found += (all_to_all || a.segment == b.segment) && a.block == b.block &&
+               a.segment_count == b.segment_count;
     }
     if (found != 1) return {"rank " + std::to_string(peer) + " does not know a transfer", 0};
     ++result.transfers;

@@ -65,8 +65,8 @@ class Inbox {
   std::uint32_t first_ = 0, end_ = 0;
 };
 
-class Node;
-Node* nodes = nullptr;
+class BareNode;
+BareNode* nodes = nullptr;
 
 // A node's carrier: frames of the agent go to the node's gateway, others to the node at the end of
 // their channel.
@@ -114,9 +114,9 @@ SerialConfig config_of(std::uint32_t session, std::uint32_t channel, std::uint32
 }
 
 // A board with its gateway.
-class Node {
+class BareNode {
  public:
-  explicit Node(std::uint32_t node)
+  explicit BareNode(std::uint32_t node)
       : slots_(flash_, whole_flash(flash_)),
         booted(programs_),
         carrier(node),
@@ -132,8 +132,8 @@ class Node {
         server_(agent_, &links_, slots_, booted, rooms()) {
     server_.begin();
   }
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
+  BareNode(const BareNode&) = delete;
+  BareNode& operator=(const BareNode&) = delete;
 
   void step() {
     CHECK(server_.step());
@@ -254,7 +254,7 @@ Status NodeCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
     return nodes[node_].gateway_carrier.inbox.push(frame, size) ? Status::kOk : Status::kTryAgain;
   }
   const std::uint32_t peer = nodes[node_].booted.image.link(channel).peer;
-  Node& other = nodes[peer];
+  BareNode& other = nodes[peer];
   std::uint32_t back = 0;
   while (other.booted.image.link(back).peer != node_) ++back;
   std::uint8_t changed[kMtu];
@@ -271,7 +271,7 @@ void step_all() {
   for (std::uint32_t v = 0; v < kNodes; ++v) nodes[v].step();
 }
 
-void Node::await(std::uint32_t& counter) {
+void BareNode::await(std::uint32_t& counter) {
   static bool stuck = false;  // nothing more will arrive
   const std::uint32_t before = counter;
   for (std::uint32_t steps = 0; counter == before && !stuck; ++steps) {
@@ -425,7 +425,7 @@ void check_refusals() {
 
 int main() {
   using namespace espalier;
-  static Node made[kNodes] = {Node(0), Node(1), Node(2), Node(3)};
+  static BareNode made[kNodes] = {BareNode(0), BareNode(1), BareNode(2), BareNode(3)};
   nodes = made;
   for (std::uint32_t v = 0; v < kNodes; ++v) check_hello(v);
   for (std::uint32_t v = 0; v < kNodes; ++v) configure(v);

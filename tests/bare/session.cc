@@ -14,13 +14,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/read_file.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
 
@@ -73,9 +72,10 @@ class Session {
   }
 
   void install() {
-    std::ifstream file(options_.image, std::ios::binary);
-    const std::vector<std::uint8_t> image(std::istreambuf_iterator<char>(file), {});
-    if (image.empty()) fail(2, "cannot read the image " + options_.image);
+    const Result<std::string> read = read_file(options_.image);
+    if (!read) fail(2, "the image: " + read.error().message);
+    const std::vector<std::uint8_t> image(read->begin(), read->end());
+    if (image.empty()) fail(2, "the image " + options_.image + " is empty");
     agent::Install order;
     order.bytes = static_cast<std::uint32_t>(image.size());
     conversation_.send(order);
@@ -182,10 +182,9 @@ Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace espalier;
   const Options options = parse(argc, argv);
-  std::string error;
-  const std::unique_ptr<HostCarrier> carrier = open_carrier(options.device, error);
-  if (carrier == nullptr) fail(2, error);
-  Session session(options, *carrier);
+  const auto carrier = open_carrier(options.device);
+  if (!carrier) fail(2, carrier.error().message);
+  Session session(options, **carrier);
   session.hello();
   if (options.run) session.run();
   if (!options.image.empty()) session.install();

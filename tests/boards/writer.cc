@@ -22,8 +22,7 @@ void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm, c
   std::size_t size = 0;
   if (algorithm.generate(group, node, program) != Status::kOk) return;
   if (encode_program(program, bytes.data(), bytes.size(), size) != Status::kOk) return;
-  const Status status =
-      tools::beyond_limits(limits, program).empty() ? Status::kOk : Status::kTooLarge;
+  const Status status = tools::check_limits(limits, program) ? Status::kOk : Status::kTooLarge;
   std::printf("%u %s-%s-%u-%u ", static_cast<unsigned>(status),
               collective_name(algorithm.collective), algorithm.name, group.ranks, node);
   for (std::size_t at = 0; at < size; ++at) std::printf("%02x", bytes[at]);

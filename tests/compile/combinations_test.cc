@@ -55,7 +55,7 @@ Outcome compiled(const Selection& selection) {
 std::string text_of(const Selection& selection) {
   std::string text = selection.topology + " " + selection.collective + " " + selection.algorithm;
   for (const auto& [option, value] : {std::pair{" --root ", selection.root},
-                                      {" --run ", selection.run},
+                                      {" --run-length ", selection.run_length},
                                       {" --lambda ", selection.lambda},
                                       {" --links ", selection.links},
                                       {" --ports ", selection.ports}}) {
@@ -87,10 +87,10 @@ void expect_clear(const std::string& line, const Selection& selection) {
   }
 }
 
-// Proves the compiled schedule; `modelled`: it runs hop by hop, or its routers have programs.
-void expect_valid(Outcome outcome, bool modelled) {
+// Proves the compiled schedule; `hop_by_hop`: it runs hop by hop, or its routers have programs.
+void expect_valid(Outcome outcome, bool hop_by_hop) {
   try {
-    EXPECT_NE(prove_compiled("it", outcome.bytes, modelled), "");
+    EXPECT_NE(prove_compiled("it", outcome.bytes, hop_by_hop), "");
   } catch (const Failure& failure) {
     ADD_FAILURE() << failure.line;
   }
@@ -102,10 +102,10 @@ struct Way {
   const char* ports;
 };
 constexpr Way kWays[] = {{"", ""},
-                         {"modelled", ""},
-                         {"modelled", "multiport"},
-                         {"modelled", "single-send"},
-                         {"direct", "single-send"}};
+                         {"hop-by-hop", ""},
+                         {"hop-by-hop", "multiport"},
+                         {"hop-by-hop", "single-send"},
+                         {"routed", "single-send"}};
 
 class Combinations : public ::testing::Test {
  protected:
@@ -137,7 +137,7 @@ class Combinations : public ::testing::Test {
           selection.links = way.links;
           selection.ports = way.ports;
           one(selection, tally);
-          if (entry.parameter == "--run") selection.run = "2";
+          if (entry.parameter == "--run-length") selection.run_length = "2";
           if (entry.parameter == "--lambda") selection.lambda = "3/2";
           if (!entry.parameter.empty()) one(selection, tally);
         }
@@ -160,7 +160,7 @@ class Combinations : public ::testing::Test {
     tally.algorithms.insert(selection.collective + " " + selection.algorithm);
     if (tally.compiled++ % kProofs != 0) return;
     ++tally.proven;
-    expect_valid(first, selection.links == "modelled");
+    expect_valid(first, selection.links == "hop-by-hop");
   }
 };
 
@@ -209,7 +209,7 @@ TEST_F(Combinations, OfAllCapacitiesVerify) {
                             .collective = collective_name(entry.collective),
                             .algorithm = entry.name,
                             .root = "0"};
-        selection.links = leaf ? "" : "modelled";
+        selection.links = leaf ? "" : "hop-by-hop";
         SCOPED_TRACE(text_of(selection));
         const Outcome outcome = compiled(selection);
         if (outcome.bytes.empty()) {

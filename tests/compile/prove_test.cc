@@ -7,32 +7,11 @@
 #include <functional>
 #include <string>
 
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
-#include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
+#include "tools/select/testing/changed_sum.h"
 
 namespace espalier::tools {
 namespace {
-
-// The sum along a chain of three ranks, with each program changed.
-std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& change) {
-  std::string error;
-  Group group;
-  group.ranks = 3;
-  group.topology_digest = topology::parse("complete:3", error)->digest();
-  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    Program program{};
-    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(group, rank, program),
-              Status::kOk);
-    change(program);
-    EXPECT_EQ(writer.add(program), Status::kOk);
-  }
-  std::vector<std::uint8_t> bytes;
-  EXPECT_EQ(writer.finish(bytes), Status::kOk);
-  return bytes;
-}
 
 Failure failure_of(const std::function<void(Program&)>& change) {
   try {

@@ -38,7 +38,7 @@ std::string text(const Answer& answer) {
 }
 
 // All properties except the links' must hold. The programs claim that the links hold in lock step.
-Answer verifiers(const Case& at) {
+Answer verifiers(const ContentionCase& at) {
   Programs programs = at.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   verify::VerifyOptions options;
@@ -51,17 +51,18 @@ Answer verifiers(const Case& at) {
   EXPECT_TRUE(verdict.slot || !verdict.valid) << at.name;
   if (verdict.valid) return answer;
   answer.blocks = verdict.counterexample.blocks;
-  const verify::Point point = verdict.counterexample.point;
+  const verify::Property property = verdict.counterexample.property;
   // Between neighbours the lanes of a link are ports.
-  if (point == verify::Point::kPorts && at.links != "direct") return answer;
-  EXPECT_EQ(point, verify::Point::kLinks) << at.name << ": " << verdict.counterexample.message;
+  if (property == verify::Property::kPorts && at.links != "routed") return answer;
+  EXPECT_EQ(property, verify::Property::kLinks)
+      << at.name << ": " << verdict.counterexample.message;
   EXPECT_FALSE(verdict.slot) << at.name;
   answer.load = verdict.busiest.load;
   answer.lanes = verdict.busiest.capacity;
   return answer;
 }
 
-Answer simulators(const Case& at) {
+Answer simulators(const ContentionCase& at) {
   Answer answer;
   for (std::int64_t blocks = 1; answer.free && blocks <= at.blocks; ++blocks) {
     testing::JobCluster::Options options;
@@ -109,7 +110,7 @@ TEST(Contention, SimulatorAndVerifierAgree) {
   std::map<std::string, Tally> by_family, by_placement, by_links, all;
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seen.size() < cases; ++seed) {
-    const Case at = random_case(seed, ESPALIER_EXAMPLES);
+    const ContentionCase at = random_case(seed, ESPALIER_EXAMPLES);
     ASSERT_FALSE(HasFailure());
     if (!seen.insert(at.name).second) continue;
     const Answer proven = verifiers(at), simulated = simulators(at);

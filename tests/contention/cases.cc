@@ -82,7 +82,7 @@ std::string broken_mesh(Dice& dice) {
   return spec;
 }
 
-std::string choose_topology(Dice& dice, Case& at, const std::string& examples) {
+std::string choose_topology(Dice& dice, ContentionCase& at, const std::string& examples) {
   switch (dice.number(0, 9)) {
     case 0: at.family = "complete graph"; return "complete:" + text(dice.number(2, 12));
     case 1:
@@ -117,7 +117,7 @@ Group group_on(const topology::Topology& topology, const topology::Shape& shape,
 std::string name_of(Collective collective, const std::string& algorithm, const Group& group) {
   std::string name = collective_name(collective) + (" " + algorithm);
   if (algorithm.starts_with("fractional") || algorithm.starts_with("crossbar")) {
-    name += " r " + text(group.run);
+    name += " r " + text(group.run_length);
   } else if (algorithm == "lambda-tree" || algorithm == "combine") {
     name += " lambda " + text(group.latency_ticks) + "/" + text(group.send_ticks);
   }
@@ -126,7 +126,7 @@ std::string name_of(Collective collective, const std::string& algorithm, const G
 
 // Chooses a random algorithm that supports the topology and makes its programs; returns its name.
 std::string choose_programs(Dice& dice, const topology::Topology& topology,
-                            const topology::Shape& shape, bool placed, Case& at) {
+                            const topology::Shape& shape, bool placed, ContentionCase& at) {
   Group group = group_on(topology, shape, dice);
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
@@ -134,14 +134,16 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
   for (;;) {
     const std::uint32_t pick =
         dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
-    group.run = dice.number(0, 3);
+    group.run_length = dice.number(0, 3);
     group.send_ticks = dice.number(1, 2);
     group.latency_ticks = group.send_ticks + dice.number(0, 2);
     at.root = group.root;
     if (pick >= count) {
       const searched::SearchedAlgorithm& one = searched[pick - count];
       if (!one.applies(topology)) continue;
-      if (!one.search(topology, group, at.programs).empty()) continue;
+      auto found = one.search(topology, group);
+      if (!found) continue;
+      at.programs = *std::move(found);
       return name_of(one.collective, one.name, group);
     }
     const Algorithm& one = table[pick];
@@ -160,14 +162,11 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
 
 }  // namespace
 
-Case random_case(std::uint64_t seed, const std::string& examples) {
+ContentionCase random_case(std::uint64_t seed, const std::string& examples) {
   Dice dice(seed);
-  Case at;
+  ContentionCase at;
   const std::string spec = choose_topology(dice, at, examples);
-  std::string error;
-  auto real = topology::read(spec, error);
-  EXPECT_NE(real, nullptr) << spec << ": " << error;
-  if (real == nullptr) return at;
+  auto real = topology::read(spec).value();
   topology::Shape shape = real->shape();
   std::vector<std::uint32_t> place(real->ranks());
   for (std::uint32_t rank = 0; rank < place.size(); ++rank) place[rank] = rank;
@@ -199,7 +198,7 @@ Case random_case(std::uint64_t seed, const std::string& examples) {
   return at;
 }
 
-sim::Model model_of(const Case& at) {
+sim::Model model_of(const ContentionCase& at) {
   const topology::Topology& topology = *at.topology;
   sim::Model model = testing::model_for(
       at.programs[0],
@@ -211,7 +210,7 @@ sim::Model model_of(const Case& at) {
   return model;
 }
 
-testing::Job job_of(const Case& at, std::int64_t blocks) {
+testing::Job job_of(const ContentionCase& at, std::int64_t blocks) {
   return testing::sum_job(at.programs, at.root, static_cast<std::uint64_t>(blocks), at.missing);
 }
 

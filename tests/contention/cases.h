@@ -13,11 +13,11 @@
 
 namespace espalier::contention {
 
-struct Case {
+struct ContentionCase {
   std::string name;    // everything that distinguishes the case
   std::string family;  // "mesh", "fat tree", ...
   std::string placement;
-  std::string links = "direct";                  // or "lowered", "lowered, a hop moved"
+  std::string links = "routed";                  // or "lowered", "lowered, a hop moved"
   std::unique_ptr<topology::Topology> topology;  // its rank r is where rank r was placed
   Programs programs;
   std::uint32_t root = 0;
@@ -26,10 +26,10 @@ struct Case {
 };
 
 // The same seed gives the same case. `examples`: the folder of topology files.
-[[nodiscard]] Case random_case(std::uint64_t seed, const std::string& examples);
+[[nodiscard]] ContentionCase random_case(std::uint64_t seed, const std::string& examples);
 
 // The network of the case's real links, and its collective with N = blocks.
-[[nodiscard]] sim::Model model_of(const Case& at);
-[[nodiscard]] testing::Job job_of(const Case& at, std::int64_t blocks);
+[[nodiscard]] sim::Model model_of(const ContentionCase& at);
+[[nodiscard]] testing::Job job_of(const ContentionCase& at, std::int64_t blocks);
 
 }  // namespace espalier::contention

@@ -33,7 +33,9 @@ class Thick final : public topology::Topology {
                                                  std::uint32_t to) const override {
     return real_.route(from, to);
   }
-  [[nodiscard]] Point position(std::uint32_t node) const override { return real_.position(node); }
+  [[nodiscard]] Position position(std::uint32_t node) const override {
+    return real_.position(node);
+  }
   [[nodiscard]] std::string node_name(std::uint32_t node) const override {
     return real_.node_name(node);
   }
@@ -43,7 +45,7 @@ class Thick final : public topology::Topology {
   const Topology& real_;
 };
 
-bool valid_but_for_lanes(const Case& at, Programs programs) {
+bool valid_but_for_lanes(const ContentionCase& at, Programs programs) {
   // Removes the bounds that count on the lanes.
   for (Program& program : programs) {
     if (program.counts_count == std::size(program.counts)) return false;
@@ -152,8 +154,8 @@ bool put(const Move& move, Programs& programs) {
 
 }  // namespace
 
-std::string lower_case(Dice& dice, Case& at) {
-  if (lower::is_modelled(*at.topology, at.programs)) return "";
+std::string lower_case(Dice& dice, ContentionCase& at) {
+  if (lower::is_hop_by_hop(*at.topology, at.programs)) return "";
   Group group;
   group.ranks = at.topology->ranks();
   group.root = at.root;
@@ -161,16 +163,15 @@ std::string lower_case(Dice& dice, Case& at) {
   group.blocks = at.programs[0].blocks;
   group.blocks_count = at.programs[0].blocks_count;
   const PortModel ports = dice.one_in(3) ? PortModel::kSingleSend : PortModel::kMultiport;
-  Programs lowered;
   lower::Report report;
-  const std::string wrong = lower::lower(*at.topology, group, ports, at.programs, lowered, report);
-  if (!wrong.empty() || lowered[0].residue_mod > kMaxBlocksARound) return "";
-  at.programs = std::move(lowered);
+  auto lowered = lower::lower(*at.topology, group, ports, at.programs, report);
+  if (!lowered || (*lowered)[0].residue_mod > kMaxBlocksARound) return "";
+  at.programs = *std::move(lowered);
   at.links = "lowered";
   return ports == PortModel::kSingleSend ? ", lowered for single sends" : ", lowered";
 }
 
-std::string move_hop(Dice& dice, Case& at) {
+std::string move_hop(Dice& dice, ContentionCase& at) {
   const auto period = static_cast<std::int32_t>(at.programs[0].phases[0].period);
   for (const Move& move : moves_of(dice, hops_of(at.programs), period)) {
     Programs moved = at.programs;

@@ -43,7 +43,7 @@ class Placed final : public topology::Topology {
     for (std::uint32_t& node : route) node = here(node);
     return route;
   }
-  [[nodiscard]] Point position(std::uint32_t node) const override {
+  [[nodiscard]] Position position(std::uint32_t node) const override {
     return real_->position(there(node));
   }
   [[nodiscard]] std::string node_name(std::uint32_t node) const override {

@@ -119,7 +119,7 @@ TEST(Leaf, IsProvenForEveryN) {
   }
 }
 
-TEST(Leaf, RunsUnderDrift) {
+TEST(Leaf, RunsUnderSkew) {
   const Tree tree{2, 3, {}};
   for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
     Group group = leaf_replay::group_of(tree, 3);

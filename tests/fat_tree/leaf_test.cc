@@ -52,9 +52,7 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
 TEST(Leaf, ReplaysInTheDocumentedSteps) {
   int replays = 0;
   for (const Tree& tree : trees(whole() ? 256 : 125)) {
-    std::string error;
-    const auto topology = topology::parse(leaf_replay::spec(tree), error);
-    ASSERT_NE(topology, nullptr) << error;
+    const auto topology = topology::parse(leaf_replay::spec(tree)).value();
     const std::uint32_t n = topology->ranks();
     std::set<std::uint32_t> roots{0, 1, n - 1};
     for (std::uint32_t root = 0; root < n && n <= 27; ++root) roots.insert(root);
@@ -151,9 +149,7 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 8));
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-      std::string error;
-      const auto topology = topology::parse(leaf_replay::spec(all[at]), error);
-      ASSERT_NE(topology, nullptr) << error;
+      const auto topology = topology::parse(leaf_replay::spec(all[at])).value();
       const Group group = leaf_replay::group_of(all[at], 0);
       const leaf_replay::Schedule schedule = leaf_replay::generate(*algorithm, group);
       ASSERT_EQ(schedule.error, "") << topology->spec();
@@ -182,9 +178,7 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
       const std::vector<Tree> all = leaf_replay::with_capacities(plain, first, 2);
       const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 12));
       for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-        std::string error;
-        const auto topology = topology::parse(leaf_replay::spec(all[at]), error);
-        ASSERT_NE(topology, nullptr) << error;
+        const auto topology = topology::parse(leaf_replay::spec(all[at])).value();
         const leaf_replay::Schedule schedule =
             leaf_replay::generate(*algorithm, leaf_replay::group_of(all[at], 0));
         ASSERT_EQ(schedule.error, "") << topology->spec();
@@ -214,9 +208,7 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
 TEST(Leaf, ReplaysOnWideBranches) {
   for (const Tree& tree : std::vector<Tree>{
            {2, 3, {1, 5, 5}}, {2, 3, {2, 1, 7}}, {2, 2, {2, 3}}, {3, 2, {4, 1}}, {4, 1, {3}}}) {
-    std::string error;
-    const auto topology = topology::parse(leaf_replay::spec(tree), error);
-    ASSERT_NE(topology, nullptr) << error;
+    const auto topology = topology::parse(leaf_replay::spec(tree)).value();
     for (const Algorithm& algorithm : leaf_algorithms()) {
       const Group group = leaf_replay::group_of(tree, is_rooted(algorithm) ? 1 : 0);
       const leaf_replay::Schedule schedule = leaf_replay::generate(algorithm, group);

@@ -61,8 +61,7 @@ struct Outcome {
 class Attempt {
  public:
   explicit Attempt(const Trial& trial) : trial_(trial) {
-    std::string error;
-    EXPECT_TRUE(parse_faults(trial.faults, faults_, error)) << error;
+    faults_ = parse_faults(trial.faults).value();
     options_.model.eager_bytes = 64;
     options_.model.jitter = trial.jitter;
     options_.model.seed = trial.seed;

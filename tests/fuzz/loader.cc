@@ -88,8 +88,7 @@ void load_file(const std::uint8_t* bytes, std::size_t size) {
     expect(file.nodes() == 0 && file.spec_size() == 0, "nothing of a bad file is kept");
     return;
   }
-  std::string error;
-  (void)topology::parse(std::string_view(file.spec(), file.spec_size()), error);
+  (void)topology::parse(std::string_view(file.spec(), file.spec_size()));
   for (std::uint32_t node = 0; node < std::min(file.nodes(), kMaxNodes); ++node) {
     static DecodedProgram program;
     if (file.program(node, program) == Status::kOk) use(program);

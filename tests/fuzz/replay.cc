@@ -5,11 +5,11 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/read_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
 
@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t kRecord =
     512;  // bytes; headers and contents of a tar archive begin at multiples
-
-std::optional<std::string> read_file(const char* path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return {};
-  return std::string{std::istreambuf_iterator<char>(stream), {}};
-}
 
 void run(const std::string& name, const std::string& bytes) {
   // Printed first: the last line names the input that ended the process.
@@ -66,9 +60,9 @@ int main(int argc, char** argv) {
   std::size_t inputs = 0;
   for (int k = 1; k < argc; ++k) {
     const std::string path = argv[k];
-    const auto bytes = read_file(argv[k]);
+    const auto bytes = espalier::read_file(argv[k]);
     if (!bytes) {
-      std::fprintf(stderr, "replay: cannot read %s; expected a file\n", argv[k]);
+      std::fprintf(stderr, "replay: %s\n", bytes.error().message.c_str());
       return 2;
     }
     if (!path.ends_with(".tar")) {

@@ -25,7 +25,7 @@ using mutation::Scope;
 
 constexpr std::int64_t kMaxBlocks = 6;
 constexpr std::int64_t kMaxInstances = 4096;
-constexpr std::uint32_t kDrifts = 3;
+constexpr std::uint32_t kSkews = 3;
 constexpr const char* kSpecs[] = {"complete:1",
                                   "complete:2",
                                   "complete:3",
@@ -208,7 +208,7 @@ void judge(const topology::Topology& topology, const Programs& programs, bool li
   for (std::int64_t blocks = 1; blocks <= (cuts(first) ? kMaxBlocks : 1); ++blocks) {
     if (blocks % mod != first.residue % mod) continue;
     const std::string wrong =
-        mutation::interpret(mutation::unroll(topology, programs, blocks), kDrifts);
+        mutation::interpret(mutation::unroll(topology, programs, blocks), kSkews);
     if (wrong.empty()) continue;
     std::fprintf(stderr, "fuzz: N = %lld: %s\n", static_cast<long long>(blocks), wrong.c_str());
     expect(false, "what the verifier calls valid is right");
@@ -222,8 +222,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier;
   using namespace espalier::fuzz;
   Input input(bytes, size);
-  std::string error;
-  const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))], error);
+  const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))]).value();
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
   Group group;

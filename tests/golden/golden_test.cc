@@ -64,10 +64,9 @@ std::string descriptor_of(const Program& program) {
 }
 
 Group golden_group(Where where) {
-  std::string error;
   Group group;
   const bool tree = where == Where::kFatTree;
-  const auto topology = topology::parse(tree ? kFatTreeSpec : kSpec, error);
+  const auto topology = topology::parse(tree ? kFatTreeSpec : kSpec).value();
   group.ranks = topology->ranks();
   group.topology_digest = topology->digest();
   if (tree) group.arity = kArity, group.height = kHeight;
@@ -87,16 +86,15 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 
 // All programs of a schedule that is lowered onto the fat tree.
 Programs lower_onto_tree(Collective collective, const char* name) {
-  std::string error;
-  const auto topology = topology::parse(kFatTreeSpec, error);
+  const auto topology = topology::parse(kFatTreeSpec).value();
   const Group group = golden_group(Where::kFatTree);
-  Programs direct(group.ranks);
+  Programs routed(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, direct[rank]), Status::kOk);
+    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, routed[rank]), Status::kOk);
   }
   Programs lowered;
   lower::Report report;
-  EXPECT_EQ(lower::lower(*topology, group, PortModel::kMultiport, direct, lowered, report), "");
+  lowered = lower::lower(*topology, group, PortModel::kMultiport, routed, report).value();
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }

@@ -74,8 +74,8 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
   options.method = verify::Method::kExhaustive;
   options.max_blocks = most;
   options.links = false;
-  const verify::Verdict direct = verify::verify(topology, all, options);
-  ASSERT_TRUE(direct.valid) << name << ": " << direct.counterexample.message;
+  const verify::Verdict routed = verify::verify(topology, all, options);
+  ASSERT_TRUE(routed.valid) << name << ": " << routed.counterexample.message;
   Contention counted;
   for (std::int64_t blocks = 1; blocks <= most; ++blocks) {
     const Contention one = contention_of(topology, programs, blocks);
@@ -90,7 +90,7 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
     EXPECT_EQ(verdict.slot, counted.slot) << name;
     EXPECT_EQ(verdict.async, counted.async) << name;
   } else {
-    EXPECT_EQ(verdict.counterexample.point, verify::Point::kLinks) << name;
+    EXPECT_EQ(verdict.counterexample.property, verify::Property::kLinks) << name;
   }
   std::printf("%s: %s\n", name.c_str(),
               counted.async  ? "ASYNC"
@@ -99,9 +99,7 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
 }
 
 void verify_and_run(const std::string& file) {
-  std::string error;
-  const auto topology = topology::read("file:" ESPALIER_EXAMPLES "/" + file, error);
-  ASSERT_NE(topology, nullptr) << error;
+  const auto topology = topology::read("file:" ESPALIER_EXAMPLES "/" + file).value();
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {

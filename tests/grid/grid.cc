@@ -7,10 +7,7 @@
 namespace espalier::grid {
 
 std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
+  return topology::parse(spec).value();
 }
 
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,

@@ -22,14 +22,12 @@ constexpr double kAlpha = 1e-6, kBeta = kScale * 1e-9;
 class Embedded : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Embedded, TwoTreesReachTheirPeriod) {
-  std::string error;
-  const auto topology = topology::parse(GetParam(), error);
-  ASSERT_NE(topology, nullptr) << error;
+  const auto topology = topology::parse(GetParam()).value();
   const auto embedding =
       topology::best_embedding(*topology, {.collective = "broadcast",
                                            .algorithm = "two-tree",
                                            .root = 0,
-                                           .hops = topology::Hops::kStoreAndForward});
+                                           .switching = topology::Switching::kStoreAndForward});
   ASSERT_TRUE(embedding);
   Group group;
   group.ranks = topology->ranks();
@@ -40,10 +38,10 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
   ASSERT_EQ(embed::place_all(embedding->node_of, programs), Status::kOk);
   Programs lowered;
   lower::Report report;
-  ASSERT_EQ(lower::lower(*topology, group, PortModel::kMultiport, programs, lowered, report), "");
+  lowered = lower::lower(*topology, group, PortModel::kMultiport, programs, report).value();
   EXPECT_EQ(report.period, 2);
   EXPECT_EQ(report.blocks, 1);
-  EXPECT_EQ(report.direct_period, 2);
+  EXPECT_EQ(report.routed_period, 2);
   const verify::Verdict verdict = verify::verify(
       *topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, {});
   EXPECT_TRUE(verdict.valid && verdict.for_all && verdict.slot) << verdict.counterexample.message;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
 
-struct Direct {
+struct RoutedSchedule {
   std::string name;
   Programs programs;
 };
@@ -36,45 +36,47 @@ Group group_for(const topology::Topology& topology, std::uint32_t root) {
 }
 
 // The schedules of every algorithm that supports the topology and root.
-std::vector<Direct> all_direct(const topology::Topology& topology, std::uint32_t root) {
+std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::uint32_t root) {
   const Group group = group_for(topology, root);
-  std::vector<Direct> all;
+  std::vector<RoutedSchedule> all;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t at = 0; at < count; ++at) {
     if (table[at].where != Where::kAnywhere) continue;
-    Direct direct{name_of(table[at], topology, group), Programs(programs_of(table[at], group))};
-    if (!direct.programs.empty()) all.push_back(std::move(direct));
+    RoutedSchedule routed{name_of(table[at], topology, group),
+                          Programs(programs_of(table[at], group))};
+    if (!routed.programs.empty()) all.push_back(std::move(routed));
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
     if (!algorithm.applies(topology)) continue;
-    Direct direct{std::string(collective_name(algorithm.collective)) + " " + algorithm.name +
-                      " on " + topology.title(),
-                  {}};
-    const std::string wrong = algorithm.search(topology, group, direct.programs);
-    if (!wrong.empty()) continue;  // a number of ranks that it cannot do
-    const bool direct_links = direct.programs.size() == topology.ranks();
-    if (direct_links) all.push_back(std::move(direct));
+    RoutedSchedule routed{std::string(collective_name(algorithm.collective)) + " " +
+                              algorithm.name + " on " + topology.title(),
+                          {}};
+    auto found = algorithm.search(topology, group);
+    if (!found) continue;  // a number of ranks that it cannot do
+    routed.programs = *std::move(found);
+    const bool only_ranks = routed.programs.size() == topology.ranks();
+    if (only_ranks) all.push_back(std::move(routed));
   }
   return all;
 }
 
 // The maximum over links of the steps that a link needs for the messages that cross it, counted
 // from a run of the programs for `blocks` more blocks.
-std::int64_t least_period(const topology::Topology& topology, const Programs& direct,
+std::int64_t least_period(const topology::Topology& topology, const Programs& routed,
                           std::int64_t blocks, bool single) {
-  const bool pipelined = direct[0].blocks[0].block_bytes != 0;
+  const bool pipelined = routed[0].blocks[0].block_bytes != 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
-  for (const Program& program : direct) {
+  for (const Program& program : routed) {
     for (const std::int64_t many : {std::int64_t{1}, std::int64_t{2}}) {
       if (!pipelined && many == 2) continue;
       for (const Instance& one : expand(program, pipelined ? many * blocks : 1)) {
         if (one.kind != ActionKind::kSend) continue;
         const auto route = topology.route(program.node, static_cast<std::uint32_t>(one.peer));
-        const std::int64_t run = one.a.run;
+        const std::int64_t segment_count = one.a.segment_count;
         for (std::size_t hop = 1; hop < route.size(); ++hop) {
           loads[{route[hop - 1], single ? route[hop - 1] : route[hop]}] +=
-              pipelined && many == 1 ? -run : run;
+              pipelined && many == 1 ? -segment_count : segment_count;
         }
       }
     }
@@ -118,34 +120,34 @@ void run_all(const topology::Topology& topology, const Programs& programs,
   EXPECT_FALSE(::testing::Test::HasFailure()) << name;
 }
 
-// Whether the direct schedule is proven to be correct if input and output are the same memory.
-bool is_in_place(const topology::Topology& topology, const Programs& direct) {
+// Whether the routed schedule is proven to be correct if input and output are the same memory.
+bool is_in_place(const topology::Topology& topology, const Programs& routed) {
   verify::VerifyOptions options;
   options.links = false;
   return verify::verify(
-             topology, [&](std::uint32_t node) -> const Program& { return direct[node]; }, options)
+             topology, [&](std::uint32_t node) -> const Program& { return routed[node]; }, options)
       .in_place;
 }
 
-void lower_one(const topology::Topology& topology, const Direct& direct, PortModel ports,
+void lower_one(const topology::Topology& topology, const RoutedSchedule& routed, PortModel ports,
                bool run) {
   const bool single = ports == PortModel::kSingleSend;
-  const std::string name = direct.name + (single ? ", single send" : "");
-  const Group group = group_for(topology, direct.programs[0].root);
+  const std::string name = routed.name + (single ? ", single send" : "");
+  const Group group = group_for(topology, routed.programs[0].root);
   Programs lowered;
   lower::Report report;
-  ASSERT_EQ(lower::lower(topology, group, ports, direct.programs, lowered, report), "") << name;
+  lowered = lower::lower(topology, group, ports, routed.programs, report).value();
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
-  ASSERT_TRUE(lower::is_modelled(topology, lowered)) << name;
+  ASSERT_TRUE(lower::is_hop_by_hop(topology, lowered)) << name;
   verify::VerifyOptions options;
   const verify::Verdict verdict = verify::verify(
       topology, [&](std::uint32_t node) -> const Program& { return lowered[node]; }, options);
   ASSERT_TRUE(verdict.valid) << name << ": " << verdict.counterexample.message;
   EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
   EXPECT_TRUE(verdict.slot && verdict.async) << name;
-  EXPECT_TRUE(verdict.in_place || !is_in_place(topology, direct.programs)) << name;
+  EXPECT_TRUE(verdict.in_place || !is_in_place(topology, routed.programs)) << name;
   if (report.changed) {
-    EXPECT_EQ(report.period, least_period(topology, direct.programs, report.blocks, single))
+    EXPECT_EQ(report.period, least_period(topology, routed.programs, report.blocks, single))
         << name;
     EXPECT_EQ(phase_steps(lowered[0], 2 * report.blocks) - phase_steps(lowered[0], report.blocks),
               report.period)
@@ -155,13 +157,11 @@ void lower_one(const topology::Topology& topology, const Direct& direct, PortMod
 }
 
 void lower_all(const std::string& spec, std::uint32_t root, PortModel ports, bool run) {
-  std::string error;
-  const auto topology = topology::read(spec, error);
-  ASSERT_NE(topology, nullptr) << error;
-  const std::vector<Direct> all = all_direct(*topology, root);
+  const auto topology = topology::read(spec).value();
+  const std::vector<RoutedSchedule> all = all_routed(*topology, root);
   EXPECT_GE(all.size(), 22u) << "so many can do any number of ranks";
-  for (const Direct& direct : all) {
-    lower_one(*topology, direct, ports, run);
+  for (const RoutedSchedule& routed : all) {
+    lower_one(*topology, routed, ports, run);
     if (::testing::Test::HasFailure()) return;
   }
 }

@@ -65,9 +65,7 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
     std::vector<std::string> specs = {"complete:" + std::to_string(ranks)};
     if (ranks == 4) specs.insert(specs.end(), {"fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k"});
     for (const std::string& spec : specs) {
-      std::string error;
-      const auto topology = topology::parse(spec, error);
-      ASSERT_NE(topology, nullptr) << error;
+      const auto topology = topology::parse(spec).value();
       for (const std::uint32_t window : windows) {
         for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
           // On a tree, only schedules made for it: the others overload its links.
@@ -133,9 +131,7 @@ TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   Tally valid, mutants;
   std::size_t salt = 0;
   for (const char* spec : {"mesh:2x3", "fattree:k=2,h=2,c=1", "fattree:k=3,h=1,c=1"}) {
-    std::string error;
-    const auto topology = topology::parse(spec, error);
-    ASSERT_NE(topology, nullptr) << error;
+    const auto topology = topology::parse(spec).value();
     for_lowered_schedules(*topology, {1}, 3, [&](const Made& made) {
       if (HasFatalFailure()) return;
       compare(*topology, made.programs, made.name, valid);
@@ -154,8 +150,7 @@ class Million : public ::testing::Test {
  protected:
   verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
                              const std::function<void(Program&)>& change) {
-    std::string error;
-    const auto topology = topology::parse("complete:" + std::to_string(ranks), error);
+    const auto topology = topology::parse("complete:" + std::to_string(ranks)).value();
     Group group;
     group.ranks = ranks;
     group.topology_digest = topology->digest();
@@ -186,8 +181,7 @@ TEST_F(Million, TwoTreeBroadcast) {
 
 // A mutant's header may claim more than its programs hold: it must be refused, and not be played.
 TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
-  std::string error;
-  const auto topology = topology::parse("complete:4", error);
+  const auto topology = topology::parse("complete:4").value();
   Programs programs =
       programs_of(*find_algorithm(Collective::kAllreduce, "chain"), group_of(*topology, 0, 4));
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "");
@@ -204,10 +198,11 @@ TEST_F(Million, ChainAndBinary) {
 }
 
 TEST_F(Million, CounterexamplesNameTheRank) {
-  const auto expect = [this](verify::Point point, const std::function<void(Program&)>& change) {
+  const auto expect = [this](verify::Property property,
+                             const std::function<void(Program&)>& change) {
     const verify::Verdict verdict = verdict_of(100'000, "chain", change);
     ASSERT_FALSE(verdict.valid);
-    EXPECT_EQ(verdict.counterexample.point, point) << verdict.counterexample.message;
+    EXPECT_EQ(verdict.counterexample.property, property) << verdict.counterexample.message;
     EXPECT_NE(verdict.counterexample.message.find("rank 54321"), std::string::npos)
         << verdict.counterexample.message;
     EXPECT_EQ(verdict.counterexample.block, 0) << verdict.counterexample.message;
@@ -218,9 +213,9 @@ TEST_F(Million, CounterexamplesNameTheRank) {
     while (of.actions[at].kind != kind) ++at;
     return of.actions[at];
   };
-  expect(verify::Point::kHazards, [&](Program& of) { find(of, ActionKind::kSend).after = 0; });
-  expect(verify::Point::kMatching, [&](Program& of) { of.peers[0] -= 5; });
-  expect(verify::Point::kDeadlock, [&](Program& of) {
+  expect(verify::Property::kHazards, [&](Program& of) { find(of, ActionKind::kSend).after = 0; });
+  expect(verify::Property::kMatching, [&](Program& of) { of.peers[0] -= 5; });
+  expect(verify::Property::kDeadlock, [&](Program& of) {
     Action& receive = find(of, ActionKind::kReceive);
     of.counts[of.counts_count] = of.counts[receive.t0_ref];
     of.counts[of.counts_count].a += 1;

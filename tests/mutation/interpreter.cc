@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "tests/mutation/drift.h"
+#include "tests/mutation/skew.h"
 
 namespace espalier::mutation {
 namespace {
@@ -12,11 +12,11 @@ namespace {
 bool is_transfer(const Move& move) { return move.kind == kSend || move.kind == kReceive; }
 
 bool inside(const Play& play, const Part& part, const Spot& spot) {
-  if (spot.segment < 0 || spot.segment + spot.run > play.segments) return false;
+  if (spot.segment < 0 || spot.segment + spot.segment_count > play.segments) return false;
   if (spot.block < 0 || spot.block >= play.blocks) return false;
-  if (spot.run > 1 && play.blocks > 1) return false;
+  if (spot.segment_count > 1 && play.blocks > 1) return false;
   return spot.buffer != Buffer::kScratch ||
-         (spot.slot >= 0 && spot.slot + spot.run <= part.scratch);
+         (spot.slot >= 0 && spot.slot + spot.segment_count <= part.scratch);
 }
 
 // Empty if the place exists and its caller gives it.
@@ -26,7 +26,7 @@ std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   if (!inside(play, play.parts[me], spot)) return who + " uses memory that is not there";
   if (spot.buffer == Buffer::kScratch) return {};
   const auto [first, end] = segments_given(play, static_cast<std::int64_t>(me), spot.buffer);
-  if (spot.segment < first || spot.segment + spot.run > end) {
+  if (spot.segment < first || spot.segment + spot.segment_count > end) {
     return who + " uses a buffer that its caller does not give";
   }
   return {};
@@ -153,21 +153,21 @@ std::string check_limits(const Play& play) {
   return wrong.empty() ? check_meetings(play) : wrong;
 }
 
-std::string run_drifts(const Play& play, std::uint32_t drifts) {
+std::string run_skews(const Play& play, std::uint32_t skews) {
   // With a window of one step (in ticks: the flight of a message) no node is ahead of its step:
   // lock step.
   Play lock_step = play;
   for (Part& part : lock_step.parts) part.window = std::min(part.window, play.latency_ticks);
-  std::string wrong = run_drift(lock_step, 0);
-  for (std::uint32_t seed = 1; seed <= drifts && wrong.empty(); ++seed) {
-    wrong = run_drift(play, seed);
+  std::string wrong = run_skew(lock_step, 0);
+  for (std::uint32_t seed = 1; seed <= skews && wrong.empty(); ++seed) {
+    wrong = run_skew(play, seed);
   }
   return wrong;
 }
 
-std::string interpret(const Play& play, std::uint32_t drifts) {
+std::string interpret(const Play& play, std::uint32_t skews) {
   std::string wrong = check_limits(play);
-  return wrong.empty() ? run_drifts(play, drifts) : wrong;
+  return wrong.empty() ? run_skews(play, skews) : wrong;
 }
 
 }  // namespace espalier::mutation

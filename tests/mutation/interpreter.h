@@ -1,7 +1,7 @@
 #pragma once
 // A second reading of docs/architecture.md, for judging mutants: runs all programs of a schedule
-// on values that say whose data they are, in lock step and under random drift. Shares no code with
-// the verifier, the machine or collectives/schedule beyond the program's struct.
+// on values that say whose data they are, in lock step and under random timing skew. Shares no code
+// with the verifier, the machine or collectives/schedule beyond the program's struct.
 
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@ namespace espalier::mutation {
 struct Spot {
   std::uint8_t buffer = 0;  // espalier_Buffer
   std::int64_t segment = 0, block = 0, slot = 0;
-  std::int64_t run = 1;  // number of consecutive segments, or slots, from this one onward
+  std::int64_t segment_count = 1;  // number of consecutive segments, or slots, from this one onward
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 
@@ -74,9 +74,9 @@ struct Play {
 // otherwise one line that says what is wrong.
 [[nodiscard]] std::string check_limits(const Play& play);
 // Empty if the play, which is within its limits, gives correct results within its window in lock
-// step and under `drifts` seeded timing skews; otherwise one line that says what went wrong.
-[[nodiscard]] std::string run_drifts(const Play& play, std::uint32_t drifts);
+// step and under `skews` seeded timing skews; otherwise one line that says what went wrong.
+[[nodiscard]] std::string run_skews(const Play& play, std::uint32_t skews);
 // Both.
-[[nodiscard]] std::string interpret(const Play& play, std::uint32_t drifts);
+[[nodiscard]] std::string interpret(const Play& play, std::uint32_t skews);
 
 }  // namespace espalier::mutation

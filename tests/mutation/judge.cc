@@ -65,17 +65,16 @@ std::vector<std::int64_t> possible_blocks(const Program& program, std::int64_t m
 
 std::string Schedule::family() const {
   const std::string spec = topology->spec();
-  return spec.substr(0, spec.find(':')) + (links ? "" : ", direct run");
+  return spec.substr(0, spec.find(':')) + (links ? "" : ", routed run");
 }
 
 Schedule make_schedule(const std::string& spec, Made made) {
   Schedule schedule;
   schedule.name = std::move(made.name);
-  std::string error;
-  schedule.topology = topology::parse(spec, error);
+  schedule.topology = topology::parse(spec).value();
   schedule.programs = std::move(made.programs);
   verify::Verdict verdict = verdict_of(schedule, schedule.programs);
-  if (!verdict.valid && verdict.counterexample.point == verify::Point::kLinks) {
+  if (!verdict.valid && verdict.counterexample.property == verify::Property::kLinks) {
     schedule.links = false;
     verdict = verdict_of(schedule, schedule.programs);
   }
@@ -125,7 +124,7 @@ Judgement Judge::judge(const Schedule& schedule, Programs& mutant,
 std::string Judge::interpret_unmutated(const Schedule& schedule, const Play& play) {
   const std::lock_guard<std::mutex> guard(schedule.outcomes->lock);
   const auto [outcome, fresh] = schedule.outcomes->by_blocks.try_emplace(play.blocks);
-  if (fresh) outcome->second = run_drifts(play, drifts_);
+  if (fresh) outcome->second = run_skews(play, skews_);
   ++(fresh ? plays_run_ : plays_known_);
   return outcome->second;
 }
@@ -142,7 +141,7 @@ std::string Judge::interpret_all(const Schedule& schedule, const Programs& mutan
     } else if (wrong.empty()) {
       ++plays_run_;
       new_course = true;
-      wrong = run_drifts(play, drifts_);
+      wrong = run_skews(play, skews_);
     }
     if (!wrong.empty()) return "N = " + std::to_string(blocks) + ": " + wrong;
   }
@@ -157,7 +156,7 @@ std::string Judge::second_opinion(const Schedule& schedule, const Programs& muta
     const Play play = unroll(*schedule.topology, mutant, blocks);
     std::string wrong = check_limits(play);
     if (wrong.empty() && schedule.links) wrong = check_loads(*schedule.topology, play);
-    if (wrong.empty()) wrong = run_drifts(play, drifts_);
+    if (wrong.empty()) wrong = run_skews(play, skews_);
     if (!wrong.empty()) return wrong;
   }
   return {};

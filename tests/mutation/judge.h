@@ -20,9 +20,9 @@ struct Schedule {
   std::string name;  // "two-tree reduce, mesh:1x7, root 1"
   std::unique_ptr<topology::Topology> topology;
   Programs programs;
-  // "mesh"; of a direct run: "mesh, direct run".
+  // "mesh"; of a routed run: "mesh, routed run".
   [[nodiscard]] std::string family() const;
-  // Whether the topology's own links carry it; otherwise it is a direct run, for a fabric that
+  // Whether the topology's own links carry it; otherwise it is a routed run, for a fabric that
   // routes.
   bool links = true;
   std::int64_t proven_blocks = 0;
@@ -52,8 +52,8 @@ struct Judgement {
 
 class Judge {
  public:
-  // Every play is run in lock step and under `drifts` seeded timing skews.
-  explicit Judge(std::uint32_t drifts) : drifts_(drifts) {}
+  // Every play is run in lock step and under `skews` seeded timing skews.
+  explicit Judge(std::uint32_t skews) : skews_(skews) {}
   // `mutant`: the programs of all nodes; the programs of `changed` are mutated.
   [[nodiscard]] Judgement judge(const Schedule& schedule, Programs& mutant,
                                 const std::vector<std::uint32_t>& changed);
@@ -70,7 +70,7 @@ class Judge {
   [[nodiscard]] std::string interpret_all(const Schedule& schedule, const Programs& mutant,
                                           std::int64_t proven_blocks, bool& new_course);
   [[nodiscard]] std::string interpret_unmutated(const Schedule& schedule, const Play& play);
-  std::uint32_t drifts_;
+  std::uint32_t skews_;
   std::uint64_t plays_run_ = 0, plays_known_ = 0;
 };
 

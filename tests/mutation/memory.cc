@@ -42,7 +42,7 @@ Memory::Memory(const Play& play) : play_(play), nodes_(play.parts.size()) {
 }
 
 Data& Memory::place(std::size_t me, const Spot& spot, std::int64_t part) {
-  Node& node = nodes_[me];
+  NodeMemory& node = nodes_[me];
   if (spot.buffer == Buffer::kScratch) {
     return node.scratch[static_cast<std::size_t>(spot.slot + part)];
   }
@@ -54,14 +54,14 @@ std::vector<Data> Memory::load(std::size_t me, const Spot& spot) {
   const bool input = spot.buffer == Buffer::kInput;
   const std::uint64_t mine = is_barrier() ? mine_only(me) : me + 1;
   std::vector<Data> all;
-  for (std::int64_t part = 0; part < spot.run; ++part) {
+  for (std::int64_t part = 0; part < spot.segment_count; ++part) {
     all.push_back(input ? Data{mine, 1, spot.segment + part, spot.block} : place(me, spot, part));
   }
   return all;
 }
 
 void Memory::store(std::size_t me, const Spot& spot, const std::vector<Data>& all) {
-  for (std::int64_t part = 0; part < spot.run; ++part) {
+  for (std::int64_t part = 0; part < spot.segment_count; ++part) {
     Data& into = place(me, spot, part);
     into = all[static_cast<std::size_t>(part)];
     // Data of length 0 were never written: they announce no arrival.
@@ -71,7 +71,9 @@ void Memory::store(std::size_t me, const Spot& spot, const std::vector<Data>& al
 
 bool Memory::operate(std::size_t me, const Move& move) {
   const bool combine = move.kind == ActionKind::kCombine;
-  if (move.a.run != move.into.run || (combine && move.b.run != move.into.run)) return false;
+  if (move.a.segment_count != move.into.segment_count ||
+      (combine && move.b.segment_count != move.into.segment_count))
+    return false;
   std::vector<Data> result = load(me, move.a);
   if (combine) {
     const std::vector<Data> right = load(me, move.b);
@@ -110,7 +112,7 @@ Data Memory::wanted(std::int64_t me, std::int64_t segment) const {
 
 std::string Memory::wrong_result() const {
   for (std::int64_t me = 0; me < play_.ranks; ++me) {
-    const Node& node = nodes_[static_cast<std::size_t>(me)];
+    const NodeMemory& node = nodes_[static_cast<std::size_t>(me)];
     if (is_barrier()) {
       if (node.heard == (std::uint64_t{1} << play_.ranks) - 1) continue;
       return "rank " + std::to_string(me) + " ends before it has heard of all";

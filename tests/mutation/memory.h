@@ -34,7 +34,7 @@ class Memory {
   [[nodiscard]] std::string wrong_result() const;
 
  private:
-  struct Node {
+  struct NodeMemory {
     std::vector<Data> output, scratch;
     std::uint64_t heard = 0;  // barrier: ranks known to have arrived, one bit each
   };
@@ -43,7 +43,7 @@ class Memory {
   [[nodiscard]] bool is_barrier() const { return play_.collective == Collective::kBarrier; }
 
   const Play& play_;
-  std::vector<Node> nodes_;
+  std::vector<NodeMemory> nodes_;
 };
 
 }  // namespace espalier::mutation

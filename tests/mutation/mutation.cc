@@ -2,10 +2,10 @@
 // that an independent interpreter finds wrong.
 //
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
-//            [--drifts D] [--threads T] [--seconds S] [--links direct|modelled]
+//            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
 //
 // --family is complete, mesh or fattree; all three if not given. A schedule that the topology's own
-// links do not carry is judged as a direct run. --links modelled: all of these lowered onto the
+// links do not carry is judged as a routed run. --links hop-by-hop: all of these lowered onto the
 // topology's links instead, on meshes and fat trees. --sample K judges every K-th mutant. --seconds
 // S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2
 // on bad options.
@@ -30,7 +30,7 @@ namespace {
 
 struct Options {
   std::uint32_t first_ranks = 2, last_ranks = 9;
-  std::uint32_t sample = 1, drifts = 100, threads = 2, window = 8, seconds = 0;
+  std::uint32_t sample = 1, skews = 100, threads = 2, window = 8, seconds = 0;
   std::string collective, algorithm, family;
   bool lowered = false;
 };
@@ -65,8 +65,8 @@ Options parse(int argc, char** argv) {
                                : number(name, value.substr(dots + 2), options.first_ranks, 15);
     } else if (name == "--sample") {
       options.sample = number(name, value, 1, 1000000);
-    } else if (name == "--drifts") {
-      options.drifts = number(name, value, 1, 1000000);
+    } else if (name == "--skews") {
+      options.skews = number(name, value, 1, 1000000);
     } else if (name == "--threads") {
       options.threads = number(name, value, 1, 64);
     } else if (name == "--window") {
@@ -81,10 +81,10 @@ Options parse(int argc, char** argv) {
         bad_option("--family is '" + value + "'; it must be complete, mesh or fattree");
       }
     } else if (name == "--links") {
-      if (value != "direct" && value != "modelled") {
-        bad_option("--links is '" + value + "'; it must be direct or modelled");
+      if (value != "routed" && value != "hop-by-hop") {
+        bad_option("--links is '" + value + "'; it must be routed or hop-by-hop");
       }
-      options.lowered = value == "modelled";
+      options.lowered = value == "hop-by-hop";
     } else if (name == "--algorithm") {
       options.algorithm = value;
     } else {
@@ -116,7 +116,7 @@ struct Opinion {
 struct Report {
   std::map<std::string, Row> rows;          // by class: where, field
   std::map<std::string, Row> families;      // by family of topologies
-  std::map<std::string, Opinion> opinions;  // by point
+  std::map<std::string, Opinion> opinions;  // by property
   std::vector<std::string> survivors;
   std::uint64_t mutants = 0, plays_run = 0, plays_known = 0;
 };
@@ -145,7 +145,7 @@ struct Task {
 class Worker {
  public:
   Worker(const Options& options, Report& report, std::mutex& lock)
-      : options_(options), judge_(options.drifts), report_(report), lock_(lock) {}
+      : options_(options), judge_(options.skews), report_(report), lock_(lock) {}
 
   ~Worker() {
     const std::lock_guard<std::mutex> guard(lock_);
@@ -194,12 +194,12 @@ class Worker {
                                   in_full(mutant[task.rank]));
     }
     if (!ask) return;
-    Opinion& point = report_.opinions[verify::point_name(judgement.counterexample.point)];
-    ++point.asked;
+    Opinion& tally = report_.opinions[verify::property_name(judgement.counterexample.property)];
+    ++tally.asked;
     if (!opinion.empty()) {
-      ++point.wrong;
-    } else if (point.example.empty()) {
-      point.example = what + "; verifier: " + judgement.reason;
+      ++tally.wrong;
+    } else if (tally.example.empty()) {
+      tally.example = what + "; verifier: " + judgement.reason;
     }
   }
 
@@ -239,8 +239,7 @@ std::vector<Schedule> make_schedules(const Options& options) {
   std::vector<Schedule> schedules;
   for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
     for (const std::string& spec : specs_of(ranks, options.family)) {
-      std::string error;
-      const auto topology = topology::parse(spec, error);
+      const auto topology = topology::parse(spec).value();
       const auto make = options.lowered ? for_lowered_schedules : for_schedules;
       make(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
         if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;
@@ -279,8 +278,8 @@ void print(const Report& report) {
     if (row.equivalent > 0) std::printf("  %s\n", row.example.c_str());
   }
   std::printf("\nkilled by the verifier, every 16th put before the interpreter:\n");
-  for (const auto& [point, opinion] : report.opinions) {
-    std::printf("  %-10s %llu of %llu wrong there too%s%s\n", point.c_str(),
+  for (const auto& [property, opinion] : report.opinions) {
+    std::printf("  %-10s %llu of %llu wrong there too%s%s\n", property.c_str(),
                 static_cast<unsigned long long>(opinion.wrong),
                 static_cast<unsigned long long>(opinion.asked),
                 opinion.example.empty() ? "" : "; not: ", opinion.example.c_str());
@@ -327,10 +326,10 @@ int run(const Options& options) {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r%24s\r", "");
   print(report);
   std::printf(
-      "\n%zu schedules, %llu mutants in %.1f s; the interpreter ran %llu plays of %u drifts,"
+      "\n%zu schedules, %llu mutants in %.1f s; the interpreter ran %llu plays of %u skews,"
       " and knew %llu\n",
       schedules.size(), static_cast<unsigned long long>(report.mutants), seconds(),
-      static_cast<unsigned long long>(report.plays_run), options.drifts,
+      static_cast<unsigned long long>(report.plays_run), options.skews,
       static_cast<unsigned long long>(report.plays_known));
   if (options.sample > 1) std::printf("sampled: every %uth mutant\n", options.sample);
   if (done < tasks.size()) {

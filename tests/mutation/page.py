@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
-SAMPLES = (("--ranks 2..4 --sample 1999 --drifts 20", "on the topology's routes"),
-           ("--links modelled --ranks 4 --sample 3999 --drifts 20", "lowered onto the topology's links"))
+SAMPLES = (("--ranks 2..4 --sample 1999 --skews 20", "on the topology's routes"),
+           ("--links hop-by-hop --ranks 4 --sample 3999 --skews 20", "lowered onto the topology's links"))
 HEAD = """# What becomes of mutants
 
 Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/mutation.md`, which runs the two samples below;
@@ -19,7 +19,7 @@ Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/m
 - *survived*: accepted and wrong. There must be none."""
 COLUMNS = ("on", "mutants", "refused by the loader", "killed", "equivalent", "survived")
 NAMES = {"all": "all", "on complete": "complete graph", "on fattree": "fat tree", "on mesh": "mesh",
-         "on fattree, direct run": "fat tree, direct run", "on mesh, direct run": "mesh, direct run"}
+         "on fattree, routed run": "fat tree, routed run", "on mesh, routed run": "mesh, routed run"}
 
 
 def section(program, options, where):

@@ -10,7 +10,7 @@ namespace espalier::mutation {
 namespace {
 
 struct Choice {
-  std::uint32_t run, send_ticks, latency_ticks;
+  std::uint32_t run_length, send_ticks, latency_ticks;
   const char* name;
 };
 
@@ -69,7 +69,7 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
     for (const std::uint32_t root : has_root(collective) ? roots : std::set<std::uint32_t>{0}) {
       for (const Choice& choice : choices_of(name)) {
         Group group = group_of(topology, root, window);
-        group.run = choice.run;
+        group.run_length = choice.run_length;
         group.send_ticks = choice.send_ticks;
         group.latency_ticks = choice.latency_ticks;
         Made made;
@@ -91,26 +91,24 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
     if (!algorithm.applies(topology)) continue;
     each(algorithm.name, algorithm.collective, [&](const Group& group) {
-      Programs programs;
-      (void)algorithm.search(topology, group, programs);  // empty where it cannot
-      return programs;
+      return algorithm.search(topology, group).value_or(Programs());  // empty where it cannot
     });
   }
 }
 
 void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                            std::uint32_t window, const std::function<void(Made)>& use) {
-  for_schedules(topology, roots, window, [&](Made direct) {
-    if (lower::is_modelled(topology, direct.programs)) return;
-    const Group group = group_of(topology, direct.programs.front().root, window);
+  for_schedules(topology, roots, window, [&](Made routed) {
+    if (lower::is_hop_by_hop(topology, routed.programs)) return;
+    const Group group = group_of(topology, routed.programs.front().root, window);
     Made made;
-    made.name = direct.name + ", lowered";
-    made.algorithm = direct.algorithm;
-    made.collective = direct.collective;
+    made.name = routed.name + ", lowered";
+    made.algorithm = routed.algorithm;
+    made.collective = routed.collective;
     lower::Report report;
-    const std::string why = lower::lower(topology, group, PortModel::kMultiport, direct.programs,
-                                         made.programs, report);
-    if (!why.empty()) fail(made.name, why);
+    auto lowered = lower::lower(topology, group, PortModel::kMultiport, routed.programs, report);
+    if (!lowered) fail(made.name, lowered.error().message);
+    made.programs = *std::move(lowered);
     use(std::move(made));
   });
 }

@@ -30,7 +30,7 @@ struct Made {
 // for each root of `roots` if they have one, with a few values of the parameters.
 void for_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                    std::uint32_t window, const std::function<void(Made)>& use);
-// Each of these schedules that is not modelled, lowered onto the topology's links.
+// Each of these schedules that does not run hop by hop, lowered onto the topology's links.
 void for_lowered_schedules(const topology::Topology& topology, const std::set<std::uint32_t>& roots,
                            std::uint32_t window, const std::function<void(Made)>& use);
 

@@ -70,7 +70,7 @@ void compare(const Mesh& mesh, const topology::Topology& topology, const Made& m
   ++(verdict.valid ? tally.free : tally.conflicting);
   const verify::Counterexample& wrong = verdict.counterexample;
   if (!verdict.valid) {
-    ASSERT_EQ(wrong.point, verify::Point::kLinks) << made.name << ": " << wrong.message;
+    ASSERT_EQ(wrong.property, verify::Property::kLinks) << made.name << ": " << wrong.message;
   }
   const std::int64_t last = verdict.valid ? verdict.proven_blocks : wrong.blocks;
   const std::int64_t mod = std::max(1u, programs[0].residue_mod);
@@ -102,9 +102,8 @@ TEST(Slot, IsWhatIsCountedOnTheRoutes) {
       Mesh mesh{rows, columns, snake(rows, columns)};
       if (kind == 1) std::swap(mesh.place[random() % mesh.place.size()], mesh.place[0]);
       if (kind == 2) std::shuffle(mesh.place.begin(), mesh.place.end(), random);
-      std::string error;
       const std::string spec = "mesh:" + std::to_string(rows) + "x" + std::to_string(columns);
-      const contention::Placed topology(topology::parse(spec, error), mesh.place);
+      const contention::Placed topology(topology::parse(spec).value(), mesh.place);
       const auto root = static_cast<std::uint32_t>(random() % mesh.place.size());
       for_schedules(topology, {root}, 3, [&](const Made& made) {
         if (!HasFatalFailure()) compare(mesh, topology, made, tally);

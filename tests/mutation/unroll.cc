@@ -19,7 +19,7 @@ Spot spot_at(const espalier_Program& program, const espalier_Action& action, boo
   spot.segment = index_at(program, place.segment_ref, i);
   spot.block = index_at(program, place.block_ref, i);
   if (action.clamp && spot.block >= blocks) spot.block = blocks - 1;
-  spot.run = std::max<std::int64_t>(1, place.run);
+  spot.segment_count = std::max<std::int64_t>(1, place.segment_count);
   if (place.buffer == Buffer::kScratch) spot.slot = index_at(program, place.slot_ref, i);
   return spot;
 }

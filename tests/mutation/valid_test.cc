@@ -14,10 +14,7 @@ namespace espalier {
 namespace {
 
 std::unique_ptr<topology::Topology> complete(std::uint32_t ranks) {
-  std::string error;
-  auto topology = topology::parse("complete:" + std::to_string(ranks), error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
+  return topology::parse("complete:" + std::to_string(ranks)).value();
 }
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
@@ -67,9 +64,7 @@ TEST(Valid, OnMeshesAndFatTrees) {
   std::uint32_t routers = 0;
   for (const char* spec : {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=3,c=k",
                            "fattree:k=3,h=2,c=1", "fattree:k=4,h=2,c=1,2", "fattree:k=5,h=1,c=1"}) {
-    std::string error;
-    const auto topology = topology::parse(spec, error);
-    ASSERT_NE(topology, nullptr) << error;
+    const auto topology = topology::parse(spec).value();
     mutation::for_schedules(*topology, {0, 1, topology->ranks() - 1}, 8,
                             [&](const mutation::Made& made) {
                               if (made.programs.size() <= topology->ranks()) return;

@@ -108,8 +108,7 @@ void searched_ones() {
     for (const char* spec :
          {"complete:16", "complete:100", "complete:1000", "crossbar:4x16", "crossbar:16x64",
           "fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1"}) {
-      std::string error;
-      const auto topology = topology::parse(spec, error);
+      const auto topology = topology::parse(spec).value();
       const bool general = std::string(algorithm.topologies) == "any topology";
       if (!algorithm.applies(*topology) || (general && !std::string(spec).starts_with("complete")))
         continue;
@@ -118,11 +117,10 @@ void searched_ones() {
       group.ranks = topology->ranks();
       group.arity = shape.arity;
       group.height = shape.height;
-      Programs programs;
-      error = algorithm.search(*topology, group, programs);
-      if (!error.empty()) continue;
+      const auto programs = algorithm.search(*topology, group);
+      if (!programs) continue;
       Longest longest;
-      for (const Program& program : programs) longest.add(program);
+      for (const Program& program : *programs) longest.add(program);
       std::printf("| %s | %s | %s | %s, %s |\n", collective_name(algorithm.collective),
                   algorithm.name, spec, cell(longest.rank).c_str(), cell(longest.router).c_str());
     }

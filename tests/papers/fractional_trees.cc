@@ -15,38 +15,39 @@ namespace espalier::papers {
 namespace {
 
 std::string broadcast(std::int64_t ranks, const char* algorithm, std::int64_t blocks,
-                      std::uint32_t run = 0) {
+                      std::uint32_t run_length = 0) {
   return proven_steps({.topology = "complete:" + std::to_string(ranks),
                        .collective = Collective::kBroadcast,
                        .algorithm = algorithm,
                        .blocks = blocks,
-                       .run = run});
+                       .run_length = run_length});
 }
 
 void sizes(Chapter& chapter) {
   chapter.items.push_back({"section 2", "PUs reached by a binary tree, P_5", "18", "20", "",
                            std::to_string(cost::fractional_size(1, 5)), kClosed,
                            "the recurrence beside it gives 1, 2, 4, 7, 12, 20"});
-  for (const auto& [run, size] : {std::pair{2, "10"}, std::pair{3, "8"}, std::pair{100, "6"}}) {
-    chapter.items.push_back({"Fig. 1",
-                             run == 100
-                                 ? std::string("PUs of a chain, last PU after 5 steps")
-                                 : "PUs, r = " + std::to_string(run) + ", last PU after 5 steps",
-                             kNothing, size, "", std::to_string(cost::fractional_size(run, 5)),
-                             kClosed, "the drawing is lost; P_5 by the recurrence"});
+  for (const auto& [run_length, size] :
+       {std::pair{2, "10"}, std::pair{3, "8"}, std::pair{100, "6"}}) {
+    chapter.items.push_back(
+        {"Fig. 1",
+         run_length == 100 ? std::string("PUs of a chain, last PU after 5 steps")
+                           : "PUs, r = " + std::to_string(run_length) + ", last PU after 5 steps",
+         kNothing, size, "", std::to_string(cost::fractional_size(run_length, 5)), kClosed,
+         "the drawing is lost; P_5 by the recurrence"});
   }
   const struct {
-    std::int64_t ranks, run, depth;
+    std::int64_t ranks, run_length, depth;
   } depths[] = {{64, 1, 7},     {64, 2, 11},    {64, 4, 16},    {64, 8, 25},
                 {64, 16, 35},   {1024, 1, 13},  {1024, 2, 20},  {1024, 4, 34},
                 {1024, 8, 57},  {1024, 10, 68}, {1024, 16, 97}, {16384, 1, 18},
                 {16384, 2, 30}, {16384, 4, 52}, {16384, 8, 91}, {16384, 16, 163}};
-  for (const auto& [ranks, run, depth] : depths) {
-    const bool printed = ranks == 1024 && run == 8;
-    chapter.items.push_back({"section 3",
-                             "d, r = " + std::to_string(run) + ", P = " + std::to_string(ranks),
-                             printed ? Printed("57") : kNothing, std::to_string(depth), "",
-                             std::to_string(cost::fractional_depth(ranks, run)), kClosed});
+  for (const auto& [ranks, run_length, depth] : depths) {
+    const bool printed = ranks == 1024 && run_length == 8;
+    chapter.items.push_back(
+        {"section 3", "d, r = " + std::to_string(run_length) + ", P = " + std::to_string(ranks),
+         printed ? Printed("57") : kNothing, std::to_string(depth), "",
+         std::to_string(cost::fractional_depth(ranks, run_length)), kClosed});
   }
 }
 
@@ -60,15 +61,15 @@ void steps(Chapter& chapter) {
         {"section 2", "binary tree, P = " + std::to_string(ranks) + ", s = 20, steps", kNothing,
          std::to_string(depth + 40), std::to_string(depth + 39), broadcast(ranks, "binary", 20),
          kProven, "d + 2s is a bound: the last packet saves the pause after it"});
-    for (const std::uint32_t run : {1u, 2u, 4u, 8u}) {
-      const std::int64_t d = cost::fractional_depth(ranks, run);
+    for (const std::uint32_t run_length : {1u, 2u, 4u, 8u}) {
+      const std::int64_t d = cost::fractional_depth(ranks, run_length);
       const std::int64_t s = 16;
       chapter.items.push_back({"equation 7",
                                "fractional tree, P = " + std::to_string(ranks) +
-                                   ", r = " + std::to_string(run) + ", s = 16, steps",
-                               kNothing, std::to_string(d + s + s / run),
-                               std::to_string(d + s + s / run - 1),
-                               broadcast(ranks, "fractional", s, run), kProven,
+                                   ", r = " + std::to_string(run_length) + ", s = 16, steps",
+                               kNothing, std::to_string(d + s + s / run_length),
+                               std::to_string(d + s + s / run_length - 1),
+                               broadcast(ranks, "fractional", s, run_length), kProven,
                                "d + s(1 + 1/r) is a bound; one less is exact"});
     }
   }
@@ -82,8 +83,8 @@ void steps(Chapter& chapter) {
 
 void example(Chapter& chapter) {
   const double ratio = 4096;
-  const auto time = [&](std::int64_t run, double packets) {
-    return fixed(cost::fractional_tree(1024, run).time(packets, ratio) / ratio, 3);
+  const auto time = [&](std::int64_t run_length, double packets) {
+    return fixed(cost::fractional_tree(1024, run_length).time(packets, ratio) / ratio, 3);
   };
   chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: r by the rule", "8", "7.69", "",
                            fixed(cost::run_by_rule(1024, ratio), 2), kClosed, "printed: about 8"});
@@ -94,7 +95,7 @@ void example(Chapter& chapter) {
   chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: T/k for r = 10, s = 503", "1.387",
                            "", "", time(10, 503), kClosed});
   chapter.items.push_back({"section 3", "P = 1024, k/t = 4096: best r, by trying all", "10", "", "",
-                           std::to_string(cost::best_run(1024, ratio)), kClosed});
+                           std::to_string(cost::best_run_length(1024, ratio)), kClosed});
 }
 
 void bounds(Chapter& chapter) {
@@ -125,33 +126,34 @@ Picture gains() {
     lines.push_back(std::move(line));
   }
   const std::string title = "Fractional tree over the better of chain and binary tree";
-  return {"000-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
+  return {"sanders03-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
 }
 
 // The largest gain is where chain and binary tree take the same time: the run there, the packets,
 // and the steps of that schedule.
 void best_points(Chapter& chapter) {
   const struct {
-    std::int64_t ranks, run, packets;
+    std::int64_t ranks, run_length, packets;
   } points[] = {{64, 4, 44}, {1024, 10, 540}, {16384, 23, 4324}};
-  for (const auto& [ranks, run, packets] : points) {
+  for (const auto& [ranks, run_length, packets] : points) {
     const double root =
         std::sqrt(cost::chain(ranks).latency) - std::sqrt(cost::binary_tree(ranks).latency);
     const double ratio = std::pow(root / (std::sqrt(2) - 1), 2);
     const std::string where =
         "largest gain, P = " + std::to_string(ranks) + ", at k/t = " + fixed(ratio, 0);
     chapter.items.push_back({"Fig. 3", where + ": best r, by trying all", kNothing, "",
-                             std::to_string(run), std::to_string(cost::best_run(ranks, ratio)),
-                             kClosed});
-    const double runs =
-        cost::fractional_tree(ranks, run).best_packets(ratio) / static_cast<double>(run);
+                             std::to_string(run_length),
+                             std::to_string(cost::best_run_length(ranks, ratio)), kClosed});
+    const double runs = cost::fractional_tree(ranks, run_length).best_packets(ratio) /
+                        static_cast<double>(run_length);
     chapter.items.push_back({"Fig. 3", where + ": s, the nearest multiple of r", kNothing, "",
-                             std::to_string(packets), std::to_string(std::lround(runs) * run),
-                             kClosed});
-    const std::int64_t steps = cost::fractional_depth(ranks, run) + packets + packets / run;
+                             std::to_string(packets),
+                             std::to_string(std::lround(runs) * run_length), kClosed});
+    const std::int64_t steps =
+        cost::fractional_depth(ranks, run_length) + packets + packets / run_length;
     chapter.items.push_back(
         {"equation 7",
-         "fractional tree, P = " + std::to_string(ranks) + ", r = " + std::to_string(run) +
+         "fractional tree, P = " + std::to_string(ranks) + ", r = " + std::to_string(run_length) +
              ", s = " + std::to_string(packets) + ", steps",
          kNothing, std::to_string(steps), std::to_string(steps - 1),
          proven_steps({.topology = "complete:" + std::to_string(ranks),
@@ -159,7 +161,7 @@ void best_points(Chapter& chapter) {
                        .algorithm = "fractional",
                        .blocks = packets,
                        .every_blocks = true,
-                       .run = static_cast<std::uint32_t>(run)}),
+                       .run_length = static_cast<std::uint32_t>(run_length)}),
          kProven, "proven for every s; d + s(1 + 1/r) is a bound; one less is exact"});
   }
 }
@@ -186,42 +188,44 @@ void figure_3(Chapter& chapter) {
 void other_networks(Chapter& chapter) {
   // The depths that a prototype's search found, and ours; our search is exhaustive up to r = 4.
   const struct {
-    std::uint32_t run, prototype;
+    std::uint32_t run_length, prototype;
     const char* ours;
   } depths[] = {{1, 14, "14"}, {2, 25, "23"}, {3, 41, "34"}, {4, 55, "45"}};
-  for (const auto& [run, prototype, ours] : depths) {
-    const auto tree = searched::direct_tree(searched::simplex_family(run), 1024);
+  for (const auto& [run_length, prototype, ours] : depths) {
+    const auto tree = searched::direct_tree(searched::simplex_family(run_length), 1024);
     chapter.items.push_back(
         {"section 3",
-         "direct simplex version, r = " + std::to_string(run) +
+         "direct simplex version, r = " + std::to_string(run_length) +
              ", P = 1024: steps until the last PU has its first packet",
          kNothing, "", ours, std::to_string(tree.depth), "search",
          "the full paper could not be had; a prototype found " + std::to_string(prototype)});
   }
-  for (const std::uint32_t run : {1u, 2u, 3u}) {
-    const std::int64_t few = std::atoll(broadcast(64, "fractional-direct", 4 * run, run).c_str());
-    const std::int64_t more = std::atoll(broadcast(64, "fractional-direct", 9 * run, run).c_str());
-    chapter.items.push_back(
-        {"section 3",
-         "direct simplex version, P = 64, steps of five runs more, r = " + std::to_string(run),
-         kNothing, std::to_string(5 * (2 * run + 1)), "", std::to_string(more - few), kProven,
-         "2r + 1 a run"});
+  for (const std::uint32_t run_length : {1u, 2u, 3u}) {
+    const std::int64_t few =
+        std::atoll(broadcast(64, "fractional-direct", 4 * run_length, run_length).c_str());
+    const std::int64_t more =
+        std::atoll(broadcast(64, "fractional-direct", 9 * run_length, run_length).c_str());
+    chapter.items.push_back({"section 3",
+                             "direct simplex version, P = 64, steps of five runs more, r = " +
+                                 std::to_string(run_length),
+                             kNothing, std::to_string(5 * (2 * run_length + 1)), "",
+                             std::to_string(more - few), kProven, "2r + 1 a run"});
   }
-  for (const auto& [name, algorithm, run, depth] :
+  for (const auto& [name, algorithm, run_length, depth] :
        {std::tuple{"A", "crossbar-a", 8u, 96}, std::tuple{"B", "crossbar-b", 8u, 129},
         std::tuple{"A", "crossbar-a", 16u, 176}, std::tuple{"B", "crossbar-b", 16u, 235}}) {
     // A single packet takes d + 1 steps.
     const std::int64_t steps = std::atoll(proven_steps({.topology = "crossbar:256x64",
                                                         .collective = Collective::kBroadcast,
                                                         .algorithm = algorithm,
-                                                        .run = run})
+                                                        .run_length = run_length})
                                               .c_str());
     chapter.items.push_back({"section 4",
                              std::string("256 x 64 hierarchical crossbar, variant ") + name +
-                                 ", r = " + std::to_string(run) + ", d",
+                                 ", r = " + std::to_string(run_length) + ", d",
                              kNothing, "", std::to_string(depth), std::to_string(steps - 1),
                              kProven,
-                             "flat: " + std::to_string(cost::fractional_depth(16384, run))});
+                             "flat: " + std::to_string(cost::fractional_depth(16384, run_length))});
   }
 }
 
@@ -257,8 +261,10 @@ void fractional_meshes(Chapter& chapter) {
 }  // namespace
 
 Chapter fractional_trees() {
-  Chapter chapter{
-      "000", "A bandwidth latency tradeoff for broadcast and reduction (Sanders, Sibeyn)", {}, {}};
+  Chapter chapter{"[Sanders03]",
+                  "A bandwidth latency tradeoff for broadcast and reduction (Sanders, Sibeyn)",
+                  {},
+                  {}};
   sizes(chapter);
   steps(chapter);
   example(chapter);

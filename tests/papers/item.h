@@ -44,15 +44,15 @@ struct Picture {
 
 // The items and pictures of one paper.
 struct Chapter {
-  std::string number, title;  // "002", "Leaf communications in complete trees (...)"
+  std::string citation, title;  // "[DD96]", "Leaf communications in complete trees (...)"
   std::vector<Item> items;
   std::vector<Picture> pictures;
 };
 
-[[nodiscard]] Chapter fractional_trees();     // 000
-[[nodiscard]] Chapter two_trees();            // 001 and 003
-[[nodiscard]] Chapter leaf_communications();  // 002
-[[nodiscard]] Chapter postal_model();         // 004
+[[nodiscard]] Chapter fractional_trees();     // [Sanders03]
+[[nodiscard]] Chapter two_trees();            // [SST09] and [SST07]
+[[nodiscard]] Chapter leaf_communications();  // [DD96]
+[[nodiscard]] Chapter postal_model();         // [Bruck96]
 
 // "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);

@@ -171,7 +171,7 @@ void total_exchange(Chapter& chapter) {
 
 Chapter leaf_communications() {
   Chapter chapter{
-      "002", "Leaf communications in complete trees (Dimakopoulos, Dimopoulos)", {}, {}};
+      "[DD96]", "Leaf communications in complete trees (Dimakopoulos, Dimopoulos)", {}, {}};
   single_source(chapter);
   multinode(chapter);
   total_exchange(chapter);

@@ -28,7 +28,7 @@ std::string markdown(const std::vector<Chapter>& chapters) {
       "gives for these numbers.\n\"corrected\" stands where "
       "the paper's number is wrong, a bound, or missing; the note says why.\n";
   for (const Chapter& chapter : chapters) {
-    out += "\n## " + chapter.number + ": " + chapter.title + "\n\n";
+    out += "\n## " + chapter.citation + ": " + chapter.title + "\n\n";
     for (const Picture& picture : chapter.pictures) {
       out += "![" + picture.title + "](" + picture.file + ")\n\n";
     }
@@ -65,7 +65,7 @@ int run(const char* directory) {
                   item.measured  ? "-    "
                   : item.right() ? "ok   "
                                  : "WRONG",
-                  chapter.number.c_str(), (item.where + ", " + item.what).c_str(),
+                  chapter.citation.c_str(), (item.where + ", " + item.what).c_str(),
                   item.printed.text, item.formula.empty() ? "-" : item.formula.c_str(),
                   item.corrected.empty() ? "-" : item.corrected.c_str(), item.ours.c_str());
     }

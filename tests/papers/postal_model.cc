@@ -133,8 +133,8 @@ void ratios(Chapter& chapter) {
          kNothing, "", table.sizes, sizes, kRecurrence,
          "the figure has no numbers; the schedules need no table: they split by N_lambda"});
   }
-  chapter.pictures.push_back(christmas_tree({1, 2}, 250, "004-fig6.svg"));
-  chapter.pictures.push_back(christmas_tree({20, 39}, 250, "004-fig7.svg"));
+  chapter.pictures.push_back(christmas_tree({1, 2}, 250, "bruck96-fig6.svg"));
+  chapter.pictures.push_back(christmas_tree({20, 39}, 250, "bruck96-fig7.svg"));
   Line sizes{"lambda = 1.293", {}};
   const std::vector<cost::AlphaEntry> table = cost::alpha_table({1000, 1293}, 10000);
   for (std::size_t at = 0; at < table.size(); ++at) {
@@ -142,7 +142,7 @@ void ratios(Chapter& chapter) {
   }
   const std::string title = "Entries of the look-up table by n";
   chapter.pictures.push_back(
-      {"004-fig9.svg", title, plot_svg(title, {"n", true}, {"entries"}, {sizes})});
+      {"bruck96-fig9.svg", title, plot_svg(title, {"n", true}, {"entries"}, {sizes})});
 }
 
 void predicted_time(Chapter& chapter) {
@@ -171,7 +171,7 @@ void predicted_time(Chapter& chapter) {
        kRecurrence, "14.8 % more than the least; 21 % were measured on the Delta"});
   const std::string title = "Predicted broadcast time by alpha, n = 64, lambda = 1.8";
   chapter.pictures.push_back(
-      {"004-fig12.svg", title, plot_svg(title, {"alpha"}, {"steps"}, {line})});
+      {"bruck96-fig12.svg", title, plot_svg(title, {"alpha"}, {"steps"}, {line})});
 }
 
 // The growth of N_lambda: gamma^lambda = gamma^(lambda-1) + 1.
@@ -290,7 +290,7 @@ void measuring(Chapter& chapter) {
 }  // namespace
 
 Chapter postal_model() {
-  Chapter chapter{"004",
+  Chapter chapter{"[Bruck96]",
                   "Broadcast and global combine in the postal model (Bruck, De Coster, Dewulf, Ho, "
                   "Lauwereins)",
                   {},

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""All ranks' two-tree programs planned on one core, beside what paper 003 measured.
+"""All ranks' two-tree programs planned on one core, beside what [SST07] measured.
 
 precomputation.py build/tests/algorithms/generate_bench >docs/results/precomputation.md
 """
@@ -27,7 +27,7 @@ def main():
           ">docs/results/precomputation.md`: times of the\nmachine that wrote the page, CPU time of one core, medians of 5. "
           "Ours is everything that a rank's two-tree broadcast needs, its whole\nprogram; the papers' two-tree column is the "
           "colouring, on a 2.1 GHz AMD Athlon. Each rank can do it alone, in O(log p).\n")
-    print("| ranks | two-tree, 003 (us) | circulant, 003 (us) | ours, all programs (us) | ours, a rank (us) |")
+    print("| ranks | two-tree, [SST07] (us) | circulant, [SST07] (us) | ours, all programs (us) | ours, a rank (us) |")
     print("|---|---|---|---|---|")
     for ranks, (two_tree, circulant) in PRINTED.items():
         print(f"| {ranks} | {two_tree:.2f} | {circulant:.2f} | {ours[ranks]:.2f} | {ours[ranks] / ranks:.3f} |")

@@ -22,85 +22,79 @@ Group group_of(const topology::Topology& topology, const topology::Shape& shape,
   group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   group.rows = shape.rows;
   group.columns = shape.columns;
-  group.run = question.run;
+  group.run_length = question.run_length;
   group.send_ticks = question.send_ticks;
   group.latency_ticks = question.latency_ticks;
   group.window = std::max<std::uint32_t>(8, question.latency_ticks);
   return group;
 }
 
-std::string make_programs(const topology::Topology& topology, const Group& group,
-                          const Question& question, Programs& programs);
+Result<Programs> make_programs(const topology::Topology& topology, const Group& group,
+                               const Question& question);
 
 // By the embedding.
-std::string make_placed(const topology::Topology& topology, Group group, Question question,
-                        Programs& programs) {
+Result<Programs> make_placed(const topology::Topology& topology, Group group, Question question) {
   const auto embedding = topology::known_embedding(question.embedding);
-  if (!embedding) return "no embedding " + question.embedding;
+  if (!embedding) return fail("no embedding " + question.embedding);
   question.embedding.clear();
-  group.run = embedding->run;
+  group.run_length = embedding->run_length;
   if (!embedding->groups.empty()) {
     group.root = embedding->node_of.front();
-    return searched::fractional_mesh(topology, group, *embedding, programs);
+    return searched::fractional_mesh(topology, group, *embedding);
   }
   group.root = 0;
-  std::string error = make_programs(topology, group, question, programs);
-  if (!error.empty()) return error;
-  const Status status = embed::place_all(embedding->node_of, programs);
-  return status == Status::kOk ? "" : status_name(status);
+  auto programs = make_programs(topology, group, question);
+  if (!programs) return programs;
+  const Status status = embed::place_all(embedding->node_of, *programs);
+  if (status != Status::kOk) return fail(status_name(status));
+  return programs;
 }
 
-// All nodes' programs; an error if there are none.
-std::string make_programs(const topology::Topology& topology, const Group& group,
-                          const Question& question, Programs& programs) {
-  if (!question.embedding.empty()) return make_placed(topology, group, question, programs);
+// Returns all nodes' programs. Error: there are none.
+Result<Programs> make_programs(const topology::Topology& topology, const Group& group,
+                               const Question& question) {
+  if (!question.embedding.empty()) return make_placed(topology, group, question);
   const Algorithm* algorithm = find_algorithm(question.collective, question.algorithm.c_str());
   if (algorithm == nullptr) {
     const auto* searched = searched::find_searched(question.collective, question.algorithm);
-    if (searched == nullptr) return "no algorithm " + question.algorithm;
-    return searched->search(topology, group, programs);
+    if (searched == nullptr) return fail("no algorithm " + question.algorithm);
+    return searched->search(topology, group);
   }
-  programs.resize(algorithm_nodes(*algorithm, group));
+  Programs programs(algorithm_nodes(*algorithm, group));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Status status = algorithm->generate(group, node, programs[node]);
-    if (status != Status::kOk) return status_name(status);
+    if (status != Status::kOk) return fail(status_name(status));
   }
-  return {};
+  return programs;
 }
 
 }  // namespace
 
 std::string proven_steps(Question question, std::int64_t first, std::int64_t last) {
-  std::string error;
-  const auto topology = topology::parse(question.topology, error);
-  if (topology == nullptr) return error;
+  const auto topology = topology::parse(question.topology).value();
   const topology::Shape shape = topology->shape();
-  Programs programs;
-  error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
-  if (!error.empty()) return error;
+  const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);
+  if (!programs) return programs.error().message;
   verify::VerifyOptions options;
   if (!question.every_blocks) options.max_blocks = last;
   const auto verdict = verify::verify(
-      *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+      *topology, [&](std::uint32_t node) -> const Program& { return (*programs)[node]; }, options);
   if (!verdict.valid) return verdict.counterexample.message;
   if (question.every_blocks && !verdict.for_all) return "not proven for every N";
   std::string text;
   for (std::int64_t blocks = first; blocks <= last; ++blocks) {
-    text += (text.empty() ? "" : " ") + std::to_string(phase_steps(programs[0], blocks));
+    text += (text.empty() ? "" : " ") + std::to_string(phase_steps((*programs)[0], blocks));
   }
   return text;
 }
 
 std::string proven_load(const Question& question) {
-  std::string error;
-  const auto topology = topology::parse(question.topology, error);
-  if (topology == nullptr) return error;
+  const auto topology = topology::parse(question.topology).value();
   const topology::Shape shape = topology->shape();
-  Programs programs;
-  error = make_programs(*topology, group_of(*topology, shape, question), question, programs);
-  if (!error.empty()) return error;
+  const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);
+  if (!programs) return programs.error().message;
   const auto verdict = verify::verify(
-      *topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+      *topology, [&](std::uint32_t node) -> const Program& { return (*programs)[node]; }, {});
   if (!verdict.valid) return verdict.counterexample.message;
   return std::to_string(verdict.busiest.load);
 }

@@ -16,7 +16,7 @@ struct Question {
   std::int64_t blocks = 1;
   bool every_blocks = false;  // it must be proven for every N, not only for those up to `blocks`
   std::uint32_t root = 0;
-  std::uint32_t run = 0;                            // fractional trees: r
+  std::uint32_t run_length = 0;                     // fractional trees: r
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model
   std::string embedding = {};  // a known one that places the ranks; empty: as numbered
 };

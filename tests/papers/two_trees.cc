@@ -44,7 +44,7 @@ std::int64_t wrong_colours(std::uint32_t most, bool as_printed) {
 void construction(Chapter& chapter) {
   const std::int64_t printed = wrong_colours(1200, true);
   chapter.items.push_back(
-      {"001 Fig. 3", "inEdgeColor, PEs of the wrong colour, all even p < 1200", kNothing,
+      {"[SST09] Fig. 3", "inEdgeColor, PEs of the wrong colour, all even p < 1200", kNothing,
        std::to_string(printed), "0", std::to_string(wrong_colours(1200, false)), kTreesThemselves,
        "printed: 2^(h+1) bitand i = 1, which never holds for h >= 1; it must be != 0"});
   std::int64_t inner_in_both = 0, leaf_in_both = 0;
@@ -56,7 +56,7 @@ void construction(Chapter& chapter) {
     }
   }
   chapter.items.push_back(
-      {"001 section 3", "shifting, PEs that are inner in both trees, all n <= 300", kNothing,
+      {"[SST09] section 3", "shifting, PEs that are inner in both trees, all n <= 300", kNothing,
        "1 for every odd n", "0", std::to_string(inner_in_both), kTreesThemselves,
        "printed: PE p-1 becomes a child of PE p-2, right for even n only; T2 "
        "is T1 of n+1 nodes, shifted, without "
@@ -68,7 +68,7 @@ void construction(Chapter& chapter) {
     for (int hops = 0; hops < 8 && nine.parent(0, top) != 0; ++hops) top = nine.parent(0, top);
     in_tree += top == nine.root(0) ? 1 : 0;
   }
-  chapter.items.push_back({"003 section 2", "PEs in T1 for p = 9", kNothing, "7", "8",
+  chapter.items.push_back({"[SST07] section 2", "PEs in T1 for p = 9", kNothing, "7", "8",
                            std::to_string(in_tree), kTreesThemselves,
                            "2^h - 1 with 2^h >= p-1; 2^h must be more than p-1"});
 }
@@ -89,7 +89,7 @@ void broadcast_and_reduce(Chapter& chapter) {
       Question more = question;
       more.blocks = 4;
       chapter.items.push_back(
-          {"001 section 4.1",
+          {"[SST09] section 4.1",
            std::string(name) + ", steps for 1 and 4 blocks a tree, p = " + std::to_string(n + 1),
            kNothing, "at most " + std::to_string(2 * h + 2) + " and " + std::to_string(2 * h + 8),
            std::to_string(one) + " and " + std::to_string(four),
@@ -108,7 +108,7 @@ void broadcast_and_reduce(Chapter& chapter) {
     most = std::max(most, slack);
   }
   chapter.items.push_back(
-      {"001 section 4.1", "broadcast, steps less 2h + 2k, all p in 3 .. 130, k = 3", kNothing,
+      {"[SST09] section 4.1", "broadcast, steps less 2h + 2k, all p in 3 .. 130, k = 3", kNothing,
        "at most 0", "-4 to -2", std::to_string(least) + " to " + std::to_string(most), kProven,
        "a footnote: the actual number is one less; 2h + 2k - 1 is never "
        "attained"});
@@ -119,7 +119,7 @@ void scan(Chapter& chapter) {
        {std::pair{1, 14}, std::pair{2, 18}, std::pair{4, 26}, std::pair{8, 42}}) {
     const std::int64_t printed = 4 * 5 - 2 + 2 * (2 * blocks - 2);
     chapter.items.push_back(
-        {"003 section 2.3",
+        {"[SST07] section 2.3",
          "scan, p = 30, " + std::to_string(2 * blocks) + " blocks in both trees, steps", kNothing,
          std::to_string(printed), std::to_string(steps),
          proven_steps({.topology = complete(30),
@@ -142,11 +142,11 @@ double least_time(double h, double bm) {
 void time_bounds(Chapter& chapter) {
   const double h = 5, bm = 1000;
   chapter.items.push_back(
-      {"003 section 2", "time bound for h = 5, alpha = 1, beta m = 1000", kNothing,
+      {"[SST07] section 2", "time bound for h = 5, alpha = 1, beta m = 1000", kNothing,
        fixed(4 * (h - 1) + 4 * std::sqrt(h - 1) * std::sqrt(bm / 2) + bm, 1),
        fixed(2 * (h - 1) + std::sqrt(8 * (h - 1) * bm) + bm, 1), fixed(least_time(h, bm), 1),
-       "least over N", "2(h-1) alpha + sqrt(8 (h-1) alpha beta m) + beta m, as 001 has it"});
-  chapter.items.push_back({"003 section 2", "lower bound for h = 5, alpha = 1, beta m = 1000",
+       "least over N", "2(h-1) alpha + sqrt(8 (h-1) alpha beta m) + beta m, as [SST09] has it"});
+  chapter.items.push_back({"[SST07] section 2", "lower bound for h = 5, alpha = 1, beta m = 1000",
                            kNothing, fixed(std::min(h, bm), 1), fixed(std::max(h, bm), 1),
                            fixed(std::max(h, bm), 1), "closed form",
                            "printed: min; both bounds hold, so it is the larger"});
@@ -162,7 +162,7 @@ void other_models(Chapter& chapter) {
     couples.topology = complete(p);
     couples.algorithm = "two-tree-simplex";
     chapter.items.push_back(
-        {"001 section 5.2",
+        {"[SST09] section 5.2",
          "simplex broadcast by couples, p = " + std::to_string(p) + ", 4 blocks a tree, steps",
          kNothing, std::to_string(2 * duplex), "", proven_steps(couples), kProven,
          "twice the two-tree's of the (p-1)/2 couples"});
@@ -173,7 +173,7 @@ void other_models(Chapter& chapter) {
                                             .collective = Collective::kBroadcast,
                                             .algorithm = "double-fibonacci"});
     chapter.items.push_back(
-        {"001 section 7",
+        {"[SST09] section 7",
          "two Fibonacci trees, n = " + std::to_string(n) + ", steps less both trees' blocks",
          kNothing, "", std::to_string(latency), std::to_string(std::atoll(steps.c_str()) - 2),
          kProven, "the manuscript that the paper cites could not be had"});
@@ -181,11 +181,11 @@ void other_models(Chapter& chapter) {
 }
 
 void precomputation(Chapter& chapter) {
-  chapter.items.push_back({"001 Table 1", "circulant schedules, 100 000 PEs, microseconds",
+  chapter.items.push_back({"[SST09] Table 1", "circulant schedules, 100 000 PEs, microseconds",
                            "48803.58", "", "248803.58", "see precomputation.md", "-",
-                           "003's Table 1 has the leading 2; both were measured by the authors",
+                           "[SST07]'s Table 1 has the leading 2; both were measured by the authors",
                            true});
-  chapter.items.push_back({"003 Table 1", "two-tree, 100 .. 1 000 000 PEs, microseconds",
+  chapter.items.push_back({"[SST07] Table 1", "two-tree, 100 .. 1 000 000 PEs, microseconds",
                            "71.75 443.37 13651.42 209919.33 1990228.74", "", "",
                            "see precomputation.md", "-", "measured by the authors", true});
 }
@@ -194,7 +194,7 @@ void precomputation(Chapter& chapter) {
 
 Chapter two_trees() {
   Chapter chapter{
-      "001 and 003",
+      "[SST09] and [SST07]",
       "Two-tree algorithms for full bandwidth broadcast, reduction and scan (Sanders, Speck, "
       "Traff)",
       {},

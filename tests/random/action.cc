@@ -168,7 +168,8 @@ Operand ActionDraft::operand(RowWriter& rows, Spot Progression::*spot, Choice& c
       constant_row(rows, [&](const Member& member) { return (member.of->*spot).segment; });
   operand.block_ref = block_row(rows);
   if (operand.buffer == Buffer::kScratch) operand.slot_ref = slot_row(rows, spot, choice);
-  operand.run = static_cast<std::uint16_t>(one.run == 1 && choice.one_in(2) ? 0 : one.run);
+  operand.segment_count = static_cast<std::uint16_t>(
+      one.segment_count == 1 && choice.one_in(2) ? 0 : one.segment_count);
   return operand;
 }
 

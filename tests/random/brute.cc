@@ -74,17 +74,17 @@ std::string Brute::check_operand(const NodeEvents& node, const Memory& place) co
   const espalier_Program& program = *node.program;
   const bool scratch = place.buffer == Buffer::kScratch;
   const auto segments = static_cast<std::int64_t>(program.segments);
-  if (place.segment < 0 || place.segment + place.run > segments || place.block < 0 ||
-      place.block >= node.blocks || (place.run > 1 && node.blocks > 1)) {
+  if (place.segment < 0 || place.segment + place.segment_count > segments || place.block < 0 ||
+      place.block >= node.blocks || (place.segment_count > 1 && node.blocks > 1)) {
     return name(program.node) + " uses a block that is not there";
   }
-  if (scratch && (place.slot < 0 ||
-                  place.slot + place.run > static_cast<std::int64_t>(program.scratch_blocks))) {
+  if (scratch && (place.slot < 0 || place.slot + place.segment_count >
+                                        static_cast<std::int64_t>(program.scratch_blocks))) {
     return name(program.node) + " uses a slot that it does not claim";
   }
   if (scratch) return {};
   const auto [first, end] = given_segments(program, place.buffer);
-  if (place.segment >= first && place.segment + place.run <= end) return {};
+  if (place.segment >= first && place.segment + place.segment_count <= end) return {};
   return name(program.node) + " uses a buffer that its caller does not give";
 }
 
@@ -161,7 +161,7 @@ std::string Brute::check_matching(Window window) const {
       const Event& send = *both[0][k];
       const Event& receive = *both[1][k];
       const bool same = send.step + flight == receive.step && send.a.block == receive.into.block &&
-                        send.a.run == receive.into.run &&
+                        send.a.segment_count == receive.into.segment_count &&
                         (!named || send.a.segment == receive.into.segment);
       if (!same) return where() + " disagree on step or block in step " + std::to_string(send.step);
     }
@@ -232,7 +232,8 @@ std::string Brute::check_links() {
     if (most[pair] == 0) continue;
     for (const std::uint32_t link : routes_[pair]) {
       worst[link] += most[pair];
-      if (worst[link] > capacities_[link]) return "a link carries more than it can at some drift";
+      if (worst[link] > capacities_[link])
+        return "a link carries more than it can at some timing skew";
     }
   }
   return {};

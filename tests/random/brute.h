@@ -17,7 +17,7 @@ namespace espalier::random {
 // A place of an event; buffer 0: none.
 struct Memory {
   std::uint8_t buffer = 0;  // espalier_Buffer
-  std::int32_t segment = 0, block = 0, slot = 0, run = 1;
+  std::int32_t segment = 0, block = 0, slot = 0, segment_count = 1;
 };
 
 // An instance that exists.

@@ -1,5 +1,5 @@
-// The campaign's own parts: its brute force against the drifting interpreter, and on schedules made
-// wrong by hand; its rows against their formula.
+// The campaign's own parts: its brute force against the interpreter under timing skew, and on
+// schedules made wrong by hand; its rows against their formula.
 
 #include "tests/random/brute.h"
 
@@ -126,9 +126,9 @@ TEST(Brute, LooksNearTheMostBlocks) {
   EXPECT_TRUE(has(far(), "wraps"));
 }
 
-// Each error that drifts find in a random program is also found in lock step or by holding back,
+// Each error that skews find in a random program is also found in lock step or by holding back,
 // which find more.
-TEST(Brute, FindsWhatDriftsFind) {
+TEST(Brute, FindsWhatSkewsFind) {
   int wrong = 0, more = 0, right = 0;
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     Dice dice(seed);
@@ -146,10 +146,10 @@ TEST(Brute, FindsWhatDriftsFind) {
         if (!allows(*plan, blocks)) continue;
         const std::string found = brute.check(blocks, InPlace::kNo);
         const mutation::Play play = mutation::unroll(*plan->topology, broken, blocks);
-        const std::string drifting = mutation::interpret(play, 4);
-        ASSERT_TRUE(drifting.empty() || !found.empty()) << "seed " << seed << ": " << drifting;
+        const std::string skewed = mutation::interpret(play, 4);
+        ASSERT_TRUE(skewed.empty() || !found.empty()) << "seed " << seed << ": " << skewed;
         ASSERT_TRUE(k > 0 || found.empty()) << "seed " << seed << ": " << found;
-        ++(!drifting.empty() ? wrong : !found.empty() ? more : right);
+        ++(!skewed.empty() ? wrong : !found.empty() ? more : right);
       }
     }
   }

@@ -72,7 +72,7 @@ struct Broken {
 
 struct Tally {
   std::uint64_t seeds = 0, made = 0, accepted = 0, pipelined = 0, differ = 0, unproven = 0,
-                refused = 0, runs = 0, drifts = 0, windows = 0, wrong = 0;
+                refused = 0, runs = 0, skews = 0, windows = 0, wrong = 0;
   std::map<std::string, std::uint64_t> reasons, broken_reasons;
   std::map<std::string, Broken> broken;
 
@@ -81,7 +81,7 @@ struct Tally {
     if (trial.whole.answer == Answer::kNone) return;
     ++made;
     runs += trial.runs;
-    drifts += trial.drifts;
+    skews += trial.skews;
     windows += trial.windows;
     if (trial.accepted_wrong() || trial.made_wrong()) ++wrong;
     if (trial.whole.answer == Answer::kAccepted) {
@@ -164,7 +164,7 @@ void print(const std::string& title, const Tally& tally) {
   row("not proven for every N, nor refused", tally.unproven);
   row("refused with a counterexample, though right", tally.refused);
   row("lock-step runs, whole and broken", tally.runs);
-  row("drifting runs", tally.drifts);
+  row("skewed runs", tally.skews);
   row("looked at near an N of up to 2^29", tally.windows);
   row("**accepted and wrong, whole or broken**", tally.wrong);
   std::printf("\n");
@@ -229,7 +229,7 @@ Brute force runs each of these schedules until it finds something wrong, for num
 - in lock step, and with every message and operation held back in turn. If it is accepted: every N up to %lld (of one schedule in %llu: up to
   %lld); N\* - 1, N\* and N\* + 1, if at most %lld, where the proof expanded instances for N up to N\*; %lld random N from %lld to %lld; the last N
   up to %lld. If it is not: the N that the verifier names, every N up to %lld, %lld random ones and the last;
-- under %lld random drifts each: N = 2, and one N from 3 to %lld;
+- under %lld random timing skews each: N = 2, and one N from 3 to %lld;
 - if it is pipelined and accepted for every N: windows at the beginning, at the end and at a random place of each phase, for one N
   that is a little below 2^14, 2^20, 2^28, 2^29 - 1 or 2^29.
 
@@ -242,7 +242,7 @@ checked every N up to a bound, and found nothing wrong; or there was too much to
               big(options.accepted > 0 ? options.accepted : options.seeds), big(kLonger),
               number(kAll), big(kWhole), number(kMost), number(kMost), number(kSome),
               number(kAll + 1), number(kMost), number(kMost), number(kAllRefused),
-              number(kSomeRefused), number(kDrifts), number(kMaxDrifting), big(kEach));
+              number(kSomeRefused), number(kSkews), number(kMaxSkewed), big(kEach));
 }
 
 int run(const Options& options) {

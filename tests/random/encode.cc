@@ -20,8 +20,8 @@ constexpr std::int64_t kMaxStride = 12;  // so that proofs stay short
 bool are_alike(const Member& a, const Member& b) {
   const auto key = [](const Member& member) {
     const Progression& one = *member.of;
-    return std::tuple(one.kind, one.stage, one.after, one.run, one.into.buffer, one.a.buffer,
-                      one.b.buffer, member.more);
+    return std::tuple(one.kind, one.stage, one.after, one.segment_count, one.into.buffer,
+                      one.a.buffer, one.b.buffer, member.more);
   };
   return key(a) == key(b);
 }

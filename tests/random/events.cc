@@ -44,7 +44,7 @@ Memory place_at(Reading& reading, const espalier_Action& action, bool has,
   std::int64_t block = reading.value(place.block_ref, i);
   if (action.clamp && block >= blocks) block = blocks - 1;
   at.block = narrow(block);
-  at.run = std::max<std::int32_t>(1, place.run);
+  at.segment_count = std::max<std::int32_t>(1, place.segment_count);
   if (place.buffer == Buffer::kScratch) at.slot = narrow(reading.value(place.slot_ref, i));
   return at;
 }

@@ -19,7 +19,7 @@ class Holder {
     }
     for (const Event& event : events_) {
       uses_.push_back({key(event.into), key(event.a), key(event.b), changes(event)});
-      runs_ = runs_ || event.into.run > 1 || event.a.run > 1;
+      runs_ = runs_ || event.into.segment_count > 1 || event.a.segment_count > 1;
     }
   }
 
@@ -70,7 +70,8 @@ class Holder {
     if (buffer == 0 || buffer != buffer_of(b)) return false;
     const bool slots = buffer == Buffer::kScratch;
     const std::int32_t first = slots ? a.slot : a.segment, other = slots ? b.slot : b.segment;
-    return first < other + b.run && other < first + a.run && (slots || a.block == b.block);
+    return first < other + b.segment_count && other < first + a.segment_count &&
+           (slots || a.block == b.block);
   }
   // A copy of a block onto itself changes nothing.
   [[nodiscard]] bool changes(const Event& event) const {

@@ -59,7 +59,7 @@ class LockStep {
   }
 
  private:
-  struct Node {
+  struct NodeMemory {
     std::vector<Datum> caller, scratch;  // `caller`: the output; in place the input, too
     std::uint64_t heard = 0;             // barrier: ranks known to have arrived, one bit each
     bool aliased = false;
@@ -92,7 +92,7 @@ class LockStep {
   }
 
   Datum& cell(std::size_t at, const Memory& place, std::int32_t part) {
-    Node& node = memory_[at];
+    NodeMemory& node = memory_[at];
     if (place.buffer == Buffer::kScratch) {
       return node.scratch[static_cast<std::size_t>(place.slot + part)];
     }
@@ -130,12 +130,12 @@ class LockStep {
   void perform(std::size_t at, const Event& event) {
     if (event.is_send()) {
       Channel& channel = channel_of(at, static_cast<std::size_t>(event.peer));
-      for (std::int32_t part = 0; part < event.a.run; ++part) {
+      for (std::int32_t part = 0; part < event.a.segment_count; ++part) {
         channel.data.push_back(load(at, event.a, part));
       }
     } else if (event.is_receive()) {
       Channel& channel = channel_of(static_cast<std::size_t>(event.peer), at);
-      for (std::int32_t part = 0; part < event.into.run; ++part) {
+      for (std::int32_t part = 0; part < event.into.segment_count; ++part) {
         store(at, event.into, part, channel.data[channel.received++]);
       }
     } else {
@@ -145,12 +145,12 @@ class LockStep {
 
   void operate(std::size_t at, const Event& event) {
     results_.clear();
-    for (std::int32_t part = 0; part < event.into.run; ++part) {
+    for (std::int32_t part = 0; part < event.into.segment_count; ++part) {
       Datum datum = load(at, event.a, part);
       if (event.b.buffer != 0) datum = combined(datum, load(at, event.b, part));
       results_.push_back(datum);
     }
-    for (std::int32_t part = 0; part < event.into.run; ++part) {
+    for (std::int32_t part = 0; part < event.into.segment_count; ++part) {
       store(at, event.into, part, results_[static_cast<std::size_t>(part)]);
     }
   }
@@ -202,7 +202,7 @@ class LockStep {
   const espalier_Program& common_;
   std::int64_t blocks_;
   bool ordered_, barrier_;
-  std::vector<Node> memory_;
+  std::vector<NodeMemory> memory_;
   std::vector<Channel> channels_;
   std::vector<Datum> results_;  // of one operation
 };

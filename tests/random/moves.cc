@@ -4,10 +4,10 @@
 
 namespace espalier::random {
 
-Moves::Moves(const Plan& plan, bool modelled, bool neighbours, Dice& dice)
+Moves::Moves(const Plan& plan, bool hop_by_hop, bool neighbours, Dice& dice)
     : plan_(plan), dice_(dice), ranks_(plan.topology->ranks()) {
-  const std::uint32_t nodes = modelled ? plan.topology->nodes() : ranks_;
-  free_ = !modelled && !neighbours;
+  const std::uint32_t nodes = hop_by_hop ? plan.topology->nodes() : ranks_;
+  free_ = !hop_by_hop && !neighbours;
   peers_.resize(nodes);
   for (std::uint32_t from = 0; from < nodes; ++from) {
     for (std::uint32_t to = 0; to < nodes; ++to) {

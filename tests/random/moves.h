@@ -27,8 +27,9 @@ class Moves {
  public:
   using Cell = std::int32_t;
 
-  // `modelled`: routers have programs, every message goes to a neighbour; `neighbours`: the latter.
-  Moves(const Plan& plan, bool modelled, bool neighbours, Dice& dice);
+  // `hop_by_hop`: routers have programs, every message goes to a neighbour; `neighbours`: the
+  // latter.
+  Moves(const Plan& plan, bool hop_by_hop, bool neighbours, Dice& dice);
 
   // The dice of one segment and block: the same for all of them if they must look alike.
   [[nodiscard]] Spool spool(Sketch& sketch, std::uint32_t segment, std::uint32_t block);

@@ -30,9 +30,8 @@ std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t fami
        "custom:name:\"two-ways\" ranks:5 link{from:0 to:1 capacity:3} link{from:0 to:2} "
        "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"}};
   const std::vector<std::string>& specs = kSpecs[family];
-  std::string error;
-  return topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)],
-                         error);
+  return topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)])
+      .value();
 }
 
 class Planner {
@@ -43,16 +42,15 @@ class Planner {
     plan_.regular = dice_.one_in(5);
     const std::uint32_t family = dice_.number(0, 5) < 3 ? 0 : dice_.number(0, 3);
     plan_.topology = make_topology(dice_, family);
-    if (plan_.topology == nullptr) return std::nullopt;
     const std::uint32_t ranks = plan_.topology->ranks();
     const bool routers = plan_.topology->nodes() > ranks;
     // All routers have programs, or the fabric routes.
-    modelled_ = routers && !dice_.one_in(4);
-    neighbours_ = modelled_ || (family != 0 && !routers && dice_.one_in(2));
+    hop_by_hop_ = routers && !dice_.one_in(4);
+    neighbours_ = hop_by_hop_ || (family != 0 && !routers && dice_.one_in(2));
     choose_collective(ranks);
     choose_ports(family);
-    plan_.nodes.resize(modelled_ ? plan_.topology->nodes() : ranks);
-    const std::vector<Part> parts = make_recipe(plan_, modelled_, neighbours_, dice_);
+    plan_.nodes.resize(hop_by_hop_ ? plan_.topology->nodes() : ranks);
+    const std::vector<Part> parts = make_recipe(plan_, hop_by_hop_, neighbours_, dice_);
     for (const Part& part : parts) {
       if (!add_stage(part)) return std::nullopt;
     }
@@ -93,9 +91,9 @@ class Planner {
     plan_.ports = kModels[model < 4 ? model : family == 0 ? 0 : 3];
     plan_.links = family == 0 || neighbours_ || dice_.one_in(2);
     // Between neighbours the link carries exactly the transfers of the pair, under any timing skew.
-    const bool under_drift = family == 0 || neighbours_ || !plan_.links;
+    const bool under_skew = family == 0 || neighbours_ || !plan_.links;
     plan_.contention =
-        under_drift && dice_.one_in(2) ? ContentionGuarantee::kAsync : ContentionGuarantee::kSlot;
+        under_skew && dice_.one_in(2) ? ContentionGuarantee::kAsync : ContentionGuarantee::kSlot;
     if (family != 0 || !dice_.one_in(8)) return;
     plan_.send_ticks = dice_.number(1, 2);
     plan_.latency_ticks = plan_.send_ticks + dice_.number(0, 2);
@@ -238,7 +236,7 @@ class Planner {
 
   Dice& dice_;
   Plan plan_;
-  bool modelled_ = false, neighbours_ = false;
+  bool hop_by_hop_ = false, neighbours_ = false;
 };
 
 }  // namespace

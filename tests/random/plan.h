@@ -38,7 +38,7 @@ struct Progression {
   std::uint32_t block = 0;    // below the stage's stride
   std::uint32_t peer = 0;     // SEND, RECEIVE
   std::uint32_t message = 0;  // SEND, RECEIVE: the same number at both ends
-  std::uint32_t after = 0, run = 1;
+  std::uint32_t after = 0, segment_count = 1;
   Spot into, a, b;
 };
 
@@ -59,7 +59,7 @@ struct NodePlan {
 
 struct Plan {
   std::unique_ptr<topology::Topology> topology;
-  bool links = true;      // whether the topology's links carry it; otherwise a direct run
+  bool links = true;      // whether the topology's links carry it; otherwise a routed run
   bool pipelined = true;  // otherwise N = 1
   Collective collective = Collective::kNone;
   PortModel ports = PortModel::kOnePortDuplex;

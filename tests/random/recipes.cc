@@ -13,10 +13,10 @@ using Emit = std::function<void(Sketch&, std::uint32_t segment, std::uint32_t bl
 
 class Cook {
  public:
-  Cook(const Plan& plan, bool modelled, bool neighbours, Dice& dice)
+  Cook(const Plan& plan, bool hop_by_hop, bool neighbours, Dice& dice)
       : plan_(plan),
         dice_(dice),
-        moves_(plan, modelled, neighbours, dice),
+        moves_(plan, hop_by_hop, neighbours, dice),
         middle_(dice.number(0, moves_.ranks() - 1)) {}
 
   std::vector<Part> cook() {
@@ -33,7 +33,7 @@ class Cook {
       if (halves) return in_turn(reduce(true), allgather());
       if (plan_.pipelined && dice_.one_in(2)) return in_turn(reduce(false), broadcast());
     }
-    // Runs of segments: one call for all of them.
+    // Several segments: one call for all of them.
     if (!plan_.pipelined && moves_.is_free() && !dice_.one_in(3)) {
       if (plan_.collective == Collective::kScatter) return {{{0}, runs(true)}};
       if (plan_.collective == Collective::kGather) return {{{0}, runs(false)}};
@@ -199,8 +199,8 @@ class Cook {
 
 }  // namespace
 
-std::vector<Part> make_recipe(const Plan& plan, bool modelled, bool neighbours, Dice& dice) {
-  const auto cook = std::make_shared<Cook>(plan, modelled, neighbours, dice);
+std::vector<Part> make_recipe(const Plan& plan, bool hop_by_hop, bool neighbours, Dice& dice) {
+  const auto cook = std::make_shared<Cook>(plan, hop_by_hop, neighbours, dice);
   std::vector<Part> parts = cook->cook();
   for (Part& part : parts) {
     part.emit = [cook, emit = part.emit](Sketch& sketch, std::uint32_t segment,

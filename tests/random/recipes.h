@@ -16,9 +16,9 @@ struct Part {
 };
 
 // The collective of `plan`, whose topology, root, segments and operator are set, as stages that
-// follow one another. `modelled`: routers have programs, and every message goes to a neighbour;
+// follow one another. `hop_by_hop`: routers have programs, and every message goes to a neighbour;
 // `neighbours`: only the second. The recipe refers to `plan` and `dice`.
-[[nodiscard]] std::vector<Part> make_recipe(const Plan& plan, bool modelled, bool neighbours,
+[[nodiscard]] std::vector<Part> make_recipe(const Plan& plan, bool hop_by_hop, bool neighbours,
                                             Dice& dice);
 
 }  // namespace espalier::random

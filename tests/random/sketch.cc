@@ -14,7 +14,7 @@ constexpr std::int64_t kMaxTurns = 24;
 }  // namespace
 
 std::int32_t Sketch::caller(std::uint32_t node, Buffer buffer, std::uint32_t segment,
-                            std::uint32_t block, bool before, std::uint32_t run) {
+                            std::uint32_t block, bool before, std::uint32_t segment_count) {
   const auto [entry, fresh] =
       callers_.try_emplace({{node, buffer}, {segment, block}}, static_cast<int>(cells_.size()));
   if (fresh) {
@@ -24,20 +24,20 @@ std::int32_t Sketch::caller(std::uint32_t node, Buffer buffer, std::uint32_t seg
     cell.segment = segment;
     cell.block = block;
     cell.before = before;
-    cell.run = run;
+    cell.segment_count = segment_count;
     cells_.push_back(cell);
   }
   return entry->second;
 }
 
 std::int32_t Sketch::scratch(std::uint32_t node, std::uint32_t segment, std::uint32_t block,
-                             std::uint32_t run) {
+                             std::uint32_t segment_count) {
   Cell cell;
   cell.node = node;
   cell.buffer = Buffer::kScratch;
   cell.segment = segment;
   cell.block = block;
-  cell.run = run;
+  cell.segment_count = segment_count;
   cells_.push_back(cell);
   return static_cast<std::int32_t>(cells_.size()) - 1;
 }
@@ -69,7 +69,8 @@ void Sketch::read(Task& task, std::int32_t at) {
 void Sketch::write(Task& task, std::int32_t at) {
   Cell& cell = cells_[static_cast<std::size_t>(at)];
   const auto self = static_cast<std::int32_t>(tasks_.size());
-  if (task.part.run < cell.run) {  // parts are disjoint, and all are written before a read
+  if (task.part.segment_count <
+      cell.segment_count) {  // parts are disjoint, and all are written before a read
     cell.writers.push_back(self);
     return;
   }
@@ -132,9 +133,9 @@ void Sketch::each_port(const Task& task, std::int64_t step, std::int64_t pace, c
   if (model == PortModel::kSimplex) hold(ports_[{to, 0}], arrival, 1);
   if (model == PortModel::kOnePortDuplex) hold(ports_[{to, 1}], arrival, 1);
   const std::vector<std::uint32_t> nodes = plan_.topology->route(from, to);
-  const bool direct = nodes.size() != 2;
-  if (direct) hold(lanes_[{from, to}], step, 1);
-  if (direct && !plan_.links) return;
+  const bool far = nodes.size() != 2;
+  if (far) hold(lanes_[{from, to}], step, 1);
+  if (far && !plan_.links) return;
   for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
     // If links do not count, neighbours still have no more lanes than their link.
     hold(lanes_[{nodes[hop], nodes[hop + 1]}], step,
@@ -249,8 +250,8 @@ bool Sketch::add_rings(Plan& plan, Dice& dice) {
     }
     if (plan.pipelined && dice.one_in(12)) ++many;
     cell.ring = static_cast<std::int32_t>(node.rings.size());
-    node.rings.push_back({node.taken, cell.run, many});
-    node.taken += static_cast<std::uint32_t>(cell.run * many);
+    node.rings.push_back({node.taken, cell.segment_count, many});
+    node.taken += static_cast<std::uint32_t>(cell.segment_count * many);
     node.scratch = std::max(node.scratch, node.taken);
   }
   return true;
@@ -264,7 +265,7 @@ void Sketch::add_progressions(Plan& plan, std::uint32_t stage, Dice& dice) {
     Progression one;
     one.stage = stage;
     one.block = to.block;
-    one.run = task.part.run;
+    one.segment_count = task.part.segment_count;
     one.first = task.step;
     one.message = message;
     one.after = static_cast<std::uint32_t>(task.after);

@@ -13,11 +13,11 @@ namespace espalier::random {
 
 class Sketch {
  public:
-  // A place of one block of each round, or of `run` segments of the block.
+  // A place of one block of each round, or of `segment_count` segments of the block.
   struct Cell {
     std::uint32_t node = 0;
     Buffer buffer = Buffer::kNone;
-    std::uint32_t segment = 0, block = 0, run = 1;
+    std::uint32_t segment = 0, block = 0, segment_count = 1;
     bool before = false;                // written in an earlier stage
     std::vector<std::int32_t> writers;  // the last; several where each wrote a part
     std::vector<std::int32_t> readers;  // since then
@@ -28,16 +28,16 @@ class Sketch {
 
   Sketch(const Plan& plan, std::int64_t stride) : plan_(plan), stride_(stride) {}
 
-  // The cell of a caller's block, or of `run` segments; the same cell for the same block.
+  // The cell of a caller's block, or of `segment_count` segments; the same cell for the same block.
   std::int32_t caller(std::uint32_t node, Buffer buffer, std::uint32_t segment, std::uint32_t block,
-                      bool before = false, std::uint32_t run = 1);
+                      bool before = false, std::uint32_t segment_count = 1);
   // New slots.
   std::int32_t scratch(std::uint32_t node, std::uint32_t segment, std::uint32_t block,
-                       std::uint32_t run = 1);
+                       std::uint32_t segment_count = 1);
 
-  // `run` segments from segment `from` of one cell to segment `into` of the other.
+  // `segment_count` segments from segment `from` of one cell to segment `into` of the other.
   struct Part {
-    std::uint32_t from = 0, into = 0, run = 1;
+    std::uint32_t from = 0, into = 0, segment_count = 1;
   };
   // Tasks read cells as the tasks before them left them.
   void send(std::int32_t from, std::int32_t into) { send(from, into, {}); }

@@ -104,14 +104,13 @@ class Judge {
       std::string wrong = brute.check(blocks, in_place ? InPlace::kYes : InPlace::kNo);
       if (!wrong.empty()) return wrong;
     }
-    for (const std::int64_t blocks :
-         {std::int64_t{2}, std::int64_t{dice_.number(3, kMaxDrifting)}}) {
+    for (const std::int64_t blocks : {std::int64_t{2}, std::int64_t{dice_.number(3, kMaxSkewed)}}) {
       if (!allows(plan_, blocks)) continue;
       if (verdict.valid && !verdict.for_all && blocks > verdict.proven_blocks) continue;
-      trial_.drifts += kDrifts;
+      trial_.skews += kSkews;
       const mutation::Play play = mutation::unroll(*plan_.topology, programs, blocks);
-      std::string wrong = mutation::interpret(play, kDrifts);
-      if (!wrong.empty()) return "N = " + std::to_string(blocks) + ", drifting: " + wrong;
+      std::string wrong = mutation::interpret(play, kSkews);
+      if (!wrong.empty()) return "N = " + std::to_string(blocks) + ", skewed: " + wrong;
     }
     if (!plan_.pipelined || !verdict.for_all) return {};
     ++trial_.windows;

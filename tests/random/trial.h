@@ -20,9 +20,9 @@ inline constexpr std::uint32_t kLonger = 16;
 // One in kEach seeds is checked for every N up to a bound if it is not proven for every N at once.
 // That takes longest.
 inline constexpr std::uint64_t kEach = 16;
-// Under random timing, N = 2 and one N from 3 to kMaxDrifting are run.
-inline constexpr int kDrifts = 2;
-inline constexpr std::uint32_t kMaxDrifting = 12;
+// Under random timing, N = 2 and one N from 3 to kMaxSkewed are run.
+inline constexpr int kSkews = 2;
+inline constexpr std::uint32_t kMaxSkewed = 12;
 
 enum class Answer : std::uint8_t {
   kNone,      // there is no such schedule: the dice led to none, or nothing could be broken
@@ -56,7 +56,7 @@ struct Trial {
   std::string name;                // "broadcast on complete:4, window 2"
   std::vector<std::uint8_t> file;  // the schedule, if it is wrong
   std::vector<Attempt> broken;     // if it is accepted
-  std::uint64_t runs = 0, drifts = 0, windows = 0;
+  std::uint64_t runs = 0, skews = 0, windows = 0;
 
   // Whether the verifier or the generator made a mistake.
   [[nodiscard]] bool accepted_wrong() const;

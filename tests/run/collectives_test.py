@@ -129,7 +129,7 @@ class Collectives(unittest.TestCase):
     def test_parameters(self):
         by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
         for run in (1, 3):
-            self.check(by_name["broadcast", "fractional"], "shm", "--run", run, bytes=[100000])
+            self.check(by_name["broadcast", "fractional"], "shm", "--run-length", run, bytes=[100000])
         for value in ("2", "9/5"):
             self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
         self.check(by_name["allreduce", "combine"], "shm", "--lambda", "3", "--op", "max", bytes=[5000])

@@ -12,7 +12,7 @@ class Disturbed(unittest.TestCase):
 
         Runs routed, or hop by hop on the links of a mesh that stays connected without the victim.
         """
-        where = ["--topology", mesh, "--links", "modelled"] if mesh else ["--topology", f"complete:{ranks}"]
+        where = ["--topology", mesh, "--links", "hop-by-hop"] if mesh else ["--topology", f"complete:{ranks}"]
         status, found, error = espalier.run(
             *where, "--collective", collective, "--algorithm", "two-tree", "--provider", provider, "--bytes", size, "--back-to-back", 100_000_000, "--deadline", int(DEADLINE * 1000), disturbance,
             f"{victim}@{after_ms}", *more)

@@ -46,15 +46,15 @@ def measure(words):
 
 def main():
     print("# 64 nodes on one machine\n")
-    print("A broadcast of 1 byte over the links of `mesh:8x8` (`--links modelled`, 224 endpoints) and over the fabric")
-    print("(`--links direct`, 64 endpoints). Memory is what all nodes' processes have together, shared pages counted once;")
+    print("A broadcast of 1 byte over the links of `mesh:8x8` (`--links hop-by-hop`, 224 endpoints) and over the fabric")
+    print("(`--links routed`, 64 endpoints). Memory is what all nodes' processes have together, shared pages counted once;")
     print("time is that of the whole command: compiling, verifying, starting, running, ending.")
     print(f"{os.cpu_count()} cores. `tests/run/footprint.py` printed this page.\n")
     print("| links | provider | nodes a process | processes | memory MiB | of it in /dev/shm | time s |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for links, provider, together in (("modelled", "shm", 1), ("modelled", "shm", 16), ("modelled", "shm", 64),
-                                      ("modelled", "tcp", 1), ("modelled", "tcp", 16), ("direct", "shm", 1),
-                                      ("direct", "tcp", 1)):
+    for links, provider, together in (("hop-by-hop", "shm", 1), ("hop-by-hop", "shm", 16), ("hop-by-hop", "shm", 64),
+                                      ("hop-by-hop", "tcp", 1), ("hop-by-hop", "tcp", 16), ("routed", "shm", 1),
+                                      ("routed", "tcp", 1)):
         words = [*WORDS, "--links", links, "--provider", provider, "--nodes-per-process", str(together)]
         begin = time.monotonic()
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)

@@ -119,15 +119,15 @@ class Boards(unittest.TestCase):
                                  for path in (self.path / (name + what)).iterdir()})
                 self.assertEqual(ends[0], ends[1])
 
-    def test_modelled(self):
+    def test_hop_by_hop(self):
         file = self.path / "m.esp"
         self.assertEqual(espalier.call("compile", "--topology", "mesh:2x4", "--collective", "allreduce", "--algorithm", "chain",
-                                       "--links", "modelled", "-o", file).returncode, 0)
+                                       "--links", "hop-by-hop", "-o", file).returncode, 0)
         for board in (2, 5):
             self.flash(board, file)
         status, found, error = espalier.run(file, "--bytes", "24000", "--deadline", 20000, *self.start("2,5"))
         self.assertEqual(status, 0, f"{error}{found}")
-        self.assertEqual(found["links"], "modelled")
+        self.assertEqual(found["links"], "hop-by-hop")
 
     def test_a_lost_board_is_named(self):
         file = self.compile("allreduce", "two-tree")

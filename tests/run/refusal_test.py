@@ -56,11 +56,11 @@ class Refusals(unittest.TestCase):
                 "a barrier moves no bytes")
         refused(["--topology", "complete:4", "--collective", "allgather", "--algorithm", "leaf"],
                 "for fat trees, whose routers run programs too, not for complete:4")
-        refused([*what, "--run", 3], "--run is no parameter of algorithm 'two-tree'")
+        refused([*what, "--run-length", 3], "--run-length is no parameter of algorithm 'two-tree'")
         refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "lambda-tree", "--lambda", "1/2"],
                 "--lambda '1/2'")
-        refused([*what, "--links", "routed"], "--links 'routed'", "direct or modelled")
-        refused(["--topology", "complete:200", "--collective", "broadcast", "--algorithm", "chain", "--links", "modelled"],
+        refused([*what, "--links", "direct"], "--links 'direct'", "routed or hop-by-hop")
+        refused(["--topology", "complete:200", "--collective", "broadcast", "--algorithm", "chain", "--links", "hop-by-hop"],
                 "rank 0 of complete:200 has 199 lanes", "128 endpoints")
         refused([*what, "--start", "4=true"], "--start '4=true'", "0 to 3")
         for ranks in ("", "1,", "2-1", "x", "-1", "1-", "0x1"):

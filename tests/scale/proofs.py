@@ -9,9 +9,9 @@ import tempfile
 ANYWHERE, ROUTERS = "any topology", "fat trees, whose routers run programs too"
 # Collectives whose rank-local algorithms are proven for a million ranks.
 FOR_A_MILLION = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
-PARAMETERS = {"": ("",), "--run": ("--run 4",), "--lambda": ("--lambda 2", "--lambda 9/5")}
+PARAMETERS = {"": ("",), "--run-length": ("--run-length 4",), "--lambda": ("--lambda 2", "--lambda 9/5")}
 # Topologies by what `espalier list` says an algorithm is for.
-DIRECT = {
+ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k"),
            "mesh:RxC": ("mesh:8x8",), "crossbar:AxB": ("crossbar:8x8",),
            "fattree:k=K,h=H,c=1": ("fattree:k=4,h=3,c=1",),
@@ -21,7 +21,7 @@ DIRECT = {
               "fattree:k=K,h=H,c=1": ("fattree:k=4,h=5,c=1",), "fattree:k=K,h=H": ("fattree:k=4,h=5,c=1",)},
     "1,048,576": {ANYWHERE: ("complete:1048576",), ROUTERS: ("fattree:k=4,h=10,c=1",)},
 }
-MODELLED = {
+HOP_BY_HOP = {
     "64": {ANYWHERE: ("mesh:8x8", "fattree:k=4,h=3,c=1"), "mesh:RxC": ("mesh:8x8",), "crossbar:AxB": ("crossbar:8x8",)},
     "256": {ANYWHERE: ("mesh:16x16", "fattree:k=4,h=4,c=1"), "mesh:RxC": ("mesh:16x16",),
             "crossbar:AxB": ("crossbar:16x16",)},
@@ -41,13 +41,13 @@ class Case:
     collective: str
     algorithm: str
     topology: str
-    parameters: str = ""  # "--run 4"
-    modelled: bool = False
+    parameters: str = ""  # "--run-length 4"
+    hop_by_hop: bool = False
     searched: bool = False
 
     def words(self):
         return ["--topology", self.topology, "--collective", self.collective, "--algorithm", self.algorithm,
-                *self.parameters.split(), *(["--links", "modelled"] if self.modelled else [])]
+                *self.parameters.split(), *(["--links", "hop-by-hop"] if self.hop_by_hop else [])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,13 +70,13 @@ class Proof:
         return sum(self.verdict[name] for name in ("progressions", "instances", "checks"))
 
 
-def cases_of(algorithms, by_place, modelled):
+def cases_of(algorithms, by_place, hop_by_hop):
     cases = []
     for row in algorithms:
         for topology in by_place.get(row["topologies"], ()):
             if row["algorithm"] == "two-tree-mirror":
                 topology = ODD[topology]
-            cases += [Case(row["collective"], row["algorithm"], topology, parameters, modelled, row["searched"])
+            cases += [Case(row["collective"], row["algorithm"], topology, parameters, hop_by_hop, row["searched"])
                       for parameters in PARAMETERS[row["parameter"]]]
     return cases
 
@@ -84,13 +84,13 @@ def cases_of(algorithms, by_place, modelled):
 def sections(program):
     """The page's tables: (title, cases) each. Every algorithm that `espalier list` prints has rows."""
     listed = json.loads(subprocess.run([program, "list", "--format", "json"], check=True, stdout=subprocess.PIPE).stdout)
-    unknown = {row["topologies"] for row in listed} - DIRECT["64"].keys()
-    assert not unknown, f"DIRECT has no topology for algorithms that are for {unknown}"
+    unknown = {row["topologies"] for row in listed} - ROUTED["64"].keys()
+    assert not unknown, f"ROUTED has no topology for algorithms that are for {unknown}"
     local = [row for row in listed if row["collective"] in FOR_A_MILLION and not row["searched"]]
     found = [(f"{ranks} ranks", cases_of(local if ranks == "1,048,576" else listed, by_place, False))
-             for ranks, by_place in DIRECT.items()]
-    return found + [(f"{ranks} ranks, `--links modelled`", cases_of(listed, by_place, True))
-                    for ranks, by_place in MODELLED.items()]
+             for ranks, by_place in ROUTED.items()]
+    return found + [(f"{ranks} ranks, `--links hop-by-hop`", cases_of(listed, by_place, True))
+                    for ranks, by_place in HOP_BY_HOP.items()]
 
 
 def run(words):
@@ -111,7 +111,7 @@ def prove(program, case, *options):
     """Proves `case` in a process of its own; where programs are searched or lowered, another makes the file before."""
     with tempfile.TemporaryDirectory() as folder:
         words = case.words()
-        if case.searched or case.modelled:
+        if case.searched or case.hop_by_hop:
             words = [str(pathlib.Path(folder) / "schedule.esp")]
             _, refusal, seconds, memory = run([program, "compile", "--no-verify", *case.words(), "-o", *words])
             if refusal:

@@ -84,11 +84,13 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   EXPECT_EQ(layout.blocks, blocks);
   const sim::AddressRange addresses(2 * (layout.count + layout.segments) * layout.element_bytes);
   sim::Cluster::Options options;
-  options.model.no_data = options.config.no_data = true;
-  options.model.route = [](std::uint32_t from, std::uint32_t to) {
+  options.config.no_data = true;
+  sim::Model model;
+  model.no_data = true;
+  model.route = [](std::uint32_t from, std::uint32_t to) {
     return std::vector<std::uint32_t>{from, to};
   };
-  sim::Cluster cluster(links.links(ranks), store, options);
+  sim::Cluster cluster(sim::Network(model, links.links(ranks)), store, options);
   const auto stored = std::make_unique<StoredProgram>();
   for (std::uint32_t node = 0; node < ranks; ++node) {
     store.load(node, *stored);

@@ -16,7 +16,7 @@ Written by `tests/scale/verify_page.py build/tools/espalier >docs/results/verify
     espalier verify --topology ... --collective ... --algorithm ... [parameters]
 
 Programs are generated while they are verified, and that time counts. Where they are searched, or lowered onto the topology's
-links (`--links modelled`), `espalier compile --no-verify` with the same options has written a file before, and the row is
+links (`--links hop-by-hop`), `espalier compile --no-verify` with the same options has written a file before, and the row is
 `espalier verify FILE`. On fat trees the routers have programs too, by `leaf` and in all that is lowered.
 
 - *proven for*: the verdict holds for these N (blocks per segment). "refused": the command's line that says why there is no verdict.

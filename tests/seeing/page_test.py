@@ -13,11 +13,11 @@ import schedules
 SCHEDULES = {
     "mesh": ("mesh:4x4", "broadcast", "two-tree"),
     "unplaced": ("mesh:4x4", "broadcast", "two-tree", "--embedding", "none"),
-    "modelled": ("mesh:4x4", "allreduce", "two-tree", "--links", "modelled"),
+    "hop-by-hop": ("mesh:4x4", "allreduce", "two-tree", "--links", "hop-by-hop"),
     "allreduce": ("complete:16", "allreduce", "two-tree"),
     "tree": ("fattree:k=4,h=2,c=1", "allgather", "leaf"),
     "exchange": ("fattree:k=2,h=3,c=k", "all-to-all", "leaf"),
-    "crossbar": ("crossbar:4x4", "broadcast", "fractional", "--run", "2"),
+    "crossbar": ("crossbar:4x4", "broadcast", "fractional", "--run-length", "2"),
     "board": (f"file:{schedules.ROOT}/examples/topologies/broken-mesh.textproto", "reduce", "chain"),
     "postal": ("complete:16", "allreduce", "combine", "--lambda", "3"),
     "scatter": ("mesh:4x4", "scatter", "binomial"),

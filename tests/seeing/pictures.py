@@ -9,13 +9,13 @@ import schedules
 
 # Name -> schedule, options of `espalier draw`, keys to press, dark.
 PAGES = {
-    "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "6", "--step", "8"], "4", False),
+    "page-mesh": (("mesh:4x4", "broadcast", "two-tree", "--links", "hop-by-hop"), ["--blocks", "6", "--step", "8"], "4", False),
     "page-tree": (("fattree:k=4,h=2,c=1", "allgather", "leaf"), ["--blocks", "2", "--step", "7"], "5", True),
-    "page-trace": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--blocks", "8", "--step", "9"], "36", False),
+    "page-trace": (("mesh:4x4", "broadcast", "two-tree", "--links", "hop-by-hop"), ["--blocks", "8", "--step", "9"], "36", False),
 }
 SVGS = {
-    "two-trees-mesh-4x4": (("mesh:4x4", "broadcast", "two-tree", "--links", "modelled"), ["--show", "trees"]),
-    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "modelled", "--embedding", "none"), ["--show", "load"]),
+    "two-trees-mesh-4x4": (("mesh:4x4", "broadcast", "two-tree", "--links", "hop-by-hop"), ["--show", "trees"]),
+    "load-mesh-8x8": (("mesh:8x8", "allreduce", "two-tree", "--links", "hop-by-hop", "--embedding", "none"), ["--show", "load"]),
 }
 
 

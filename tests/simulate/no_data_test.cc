@@ -1,7 +1,7 @@
 // Simulation without data, on machines that share frames, against simulation with data, on machines
 // of their own. Times, steps, loads of links and the log of every node must be the same. Every
-// algorithm, direct and lowered onto the links, in lock step and asynchronously, with jitter and
-// with both kinds of hops.
+// algorithm, routed and lowered onto the links, in lock step and asynchronously, with jitter and
+// with both kinds of switching.
 
 #include <gtest/gtest.h>
 
@@ -35,16 +35,16 @@ struct Schedule {
 struct Mode {
   const char* name;
   bool lock_step;
-  sim::Hops hops;
+  sim::Switching switching;
   double jitter;
   std::uint64_t eager_bytes;
 };
 constexpr Mode kModes[] = {
-    {"in lock step", true, sim::Hops::kCutThrough, 0, 4096},
-    {"in lock step, store and forward", true, sim::Hops::kStoreAndForward, 0, 0},
-    {"freely", false, sim::Hops::kCutThrough, 0, 4096},
-    {"freely, with jitter", false, sim::Hops::kCutThrough, 1, 0},
-    {"freely, with jitter, store and forward", false, sim::Hops::kStoreAndForward, 1, 4096}};
+    {"in lock step", true, sim::Switching::kCutThrough, 0, 4096},
+    {"in lock step, store and forward", true, sim::Switching::kStoreAndForward, 0, 0},
+    {"freely", false, sim::Switching::kCutThrough, 0, 4096},
+    {"freely, with jitter", false, sim::Switching::kCutThrough, 1, 0},
+    {"freely, with jitter, store and forward", false, sim::Switching::kStoreAndForward, 1, 4096}};
 
 // All that a run shows.
 struct Seen {
@@ -95,7 +95,7 @@ sim::Model model_of(const Schedule& schedule, const Mode& mode) {
     return topology.route(from, to);
   };
   model.send_ticks = program.send_ticks;
-  model.hops = mode.hops;
+  model.switching = mode.switching;
   model.eager_bytes = mode.eager_bytes;
   model.jitter = model.link_jitter = mode.jitter;
   model.pace = mode.jitter * model.alpha;
@@ -150,11 +150,12 @@ Seen without_data(const Schedule& schedule, const Mode& mode, std::uint64_t bloc
   }
   const sim::AddressRange addresses(room);
   sim::Cluster::Options options;
-  options.model = model_of(schedule, mode);
-  options.model.poison = false;
-  options.model.no_data = options.config.no_data = true;
+  options.config.no_data = true;
+  sim::Model model = model_of(schedule, mode);
+  model.poison = false;
+  model.no_data = true;
   options.log = [&](std::uint32_t node) { return &logs.logs[node]; };
-  sim::Cluster cluster(links.links(nodes), store, options, frames);
+  sim::Cluster cluster(sim::Network(model, links.links(nodes)), store, options, frames);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& program = schedule.programs[node];
     EXPECT_EQ(cluster.start(node, program, addresses.buffers(program, layout), job.op, job.count),
@@ -194,7 +195,7 @@ void expect_same(const Seen& data, const Seen& none) {
     ASSERT_EQ(data.times[node].size(), none.times[node].size());
     for (std::size_t at = 0; at < data.times[node].size(); ++at) {
       const EventTimes &a = data.times[node][at], &b = none.times[node][at];
-      EXPECT_TRUE(a.let_in == b.let_in && a.posted == b.posted && a.done == b.done &&
+      EXPECT_TRUE(a.issued == b.issued && a.posted == b.posted && a.done == b.done &&
                   a.retired == b.retired)
           << "node " << node << ", record " << at;
     }
@@ -235,9 +236,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     }
   }
   void SetUp() override {
-    std::string error;
-    topology_ = topology::parse(GetParam(), error);
-    ASSERT_NE(topology_, nullptr) << error;
+    topology_ = topology::parse(GetParam()).value();
     shape_ = topology_->shape();
     group_.ranks = topology_->ranks();
     group_.topology_digest = topology_->digest();
@@ -258,11 +257,10 @@ class NoData : public ::testing::TestWithParam<const char*> {
     compare(schedule);
     for (const PortModel ports : {PortModel::kMultiport, PortModel::kSingleSend}) {
       if (HasFailure() || schedule.programs.size() != topology_->ranks()) return;
-      Schedule lowered{schedule.name + ", lowered", *topology_, Programs(), schedule.root};
       lower::Report report;
-      const std::string error =
-          lower::lower(*topology_, group_, ports, schedule.programs, lowered.programs, report);
-      if (error.empty()) compare(lowered);
+      auto lowered = lower::lower(*topology_, group_, ports, schedule.programs, report);
+      if (!lowered) continue;
+      compare({schedule.name + ", lowered", *topology_, *std::move(lowered), schedule.root});
     }
   }
 
@@ -304,9 +302,9 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     if (HasFailure() || !one.applies(*topology_)) continue;
     group_.root = has_root(one.collective) ? group_.ranks - 1 : 0;
-    Schedule schedule{name(one.collective, one.name), *topology_, Programs(), group_.root};
-    if (!one.search(*topology_, group_, schedule.programs).empty()) continue;
-    compare_both(std::move(schedule));
+    auto found = one.search(*topology_, group_);
+    if (!found) continue;
+    compare_both({name(one.collective, one.name), *topology_, *std::move(found), group_.root});
   }
 }
 

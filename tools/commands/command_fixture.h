@@ -23,7 +23,7 @@ struct Refusal {
   const char* words;
 };
 
-struct Result {
+struct CommandResult {
   int status = -1;
   std::string out, err;
 };
@@ -47,7 +47,7 @@ class Command : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  Result run(const std::string& arguments) {
+  CommandResult run(const std::string& arguments) {
     const std::string command = "cd '" + directory_.string() + "' && '" + ESPALIER_BINARY + "' " +
                                 arguments + " > .out 2> .err < /dev/null";
     const int status = std::system(command.c_str());
@@ -58,7 +58,7 @@ class Command : public testing::Test {
   // Expects status 2 (or 1), one line that has `words`, nothing on stdout, and no new file.
   void expect_refused(const std::string& arguments, const std::string& words, int status = 2) {
     const auto before = files();
-    const Result result = run(arguments);
+    const CommandResult result = run(arguments);
     EXPECT_EQ(result.status, status) << arguments;
     EXPECT_EQ(result.err.rfind("espalier: ", 0), 0u) << arguments << ": " << result.err;
     EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << arguments << ": " << result.err;
@@ -73,8 +73,9 @@ class Command : public testing::Test {
   void compile(const std::string& name, const std::string& topology,
                const std::string& collective = "broadcast",
                const std::string& algorithm = "two-tree", const std::string& more = "") {
-    const Result result = run("compile --topology " + topology + " --collective " + collective +
-                              " --algorithm " + algorithm + " -o " + name + " " + more);
+    const CommandResult result =
+        run("compile --topology " + topology + " --collective " + collective + " --algorithm " +
+            algorithm + " -o " + name + " " + more);
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
   }

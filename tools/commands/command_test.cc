@@ -32,10 +32,10 @@ TEST_F(Command, RefusesWrongUse) {
            Refusal{"verify", "nothing to verify; expected a schedule file, or --topology"},
            Refusal{"verify --topology complete:4 --collective reduce", "nothing to verify"},
            Refusal{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
-           Refusal{"verify x --lambda 2", "'x' says what it does itself"},
+           Refusal{"verify x --lambda 2", "'x' names its own collective"},
            Refusal{"simulate x", "cannot read 'x'"},
-           Refusal{"verify x --root 1", "'x' says what it does itself"},
-           Refusal{"verify x --algorithm chain", "'x' says what it does itself"},
+           Refusal{"verify x --root 1", "'x' names its own collective"},
+           Refusal{"verify x --algorithm chain", "'x' names its own collective"},
            Refusal{"show a b", "b"},
        }) {
     expect_refused(row.arguments, row.words);
@@ -49,7 +49,7 @@ TEST_F(Command, RefusesWrongTopologies) {
                "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:"},
            Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Refusal{"mesh:4", "'x' is missing"},
-           Refusal{"mesh:4x4y", "'y' is too much"},
+           Refusal{"mesh:4x4y", "unexpected 'y'"},
            Refusal{"complete:0", "the number of ranks is 0"},
            Refusal{"complete:99999999999", "too large"},
            Refusal{"fattree:k=4,h=2", "',c=' is missing"},
@@ -79,14 +79,14 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                "not for complete:4"},
            Refusal{"--collective broadcast --algorithm crossbar-a",
                    "algorithm 'crossbar-a' of broadcast is for crossbar:AxB, not for complete:4"},
-           Refusal{"--collective broadcast --algorithm chain --run 2",
-                   "--run is no parameter of algorithm 'chain'; 'espalier list'"},
-           Refusal{"--collective broadcast --algorithm lambda-tree --run 2",
+           Refusal{"--collective broadcast --algorithm chain --run-length 2",
+                   "--run-length is no parameter of algorithm 'chain'; 'espalier list'"},
+           Refusal{"--collective broadcast --algorithm lambda-tree --run-length 2",
                    "'lambda-tree', which takes --lambda"},
            Refusal{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
            Refusal{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
-           Refusal{"--collective broadcast --algorithm fractional --run 0",
-                   "--run '0' is not a whole"},
+           Refusal{"--collective broadcast --algorithm fractional --run-length 0",
+                   "--run-length '0' is not a whole"},
            Refusal{"--collective broadcast --algorithm chain --window 0",
                    "--window '0' is not a whole"},
            Refusal{"--collective broadcast --algorithm chain --root 4",
@@ -112,10 +112,10 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
 TEST_F(Command, VerifiesWhatItCompiles) {
   const std::string what =
       "compile --topology fattree:k=2,h=2,c=2,3 --collective allgather --algorithm leaf -o x";
-  const Result proven = run(what);
+  const CommandResult proven = run(what);
   EXPECT_EQ(proven.status, 0) << proven.err;
   EXPECT_NE(proven.out.find("\nproven for every N\n"), std::string::npos) << proven.out;
-  const Result unproven = run(what + " --no-verify");
+  const CommandResult unproven = run(what + " --no-verify");
   EXPECT_NE(unproven.out.find("\nnot verified\n"), std::string::npos) << unproven.out;
   const auto json = nlohmann::json::parse(run(what + " --format json").out);
   EXPECT_EQ(json["verified"], true);
@@ -148,7 +148,7 @@ TEST_F(Command, RefusesDamagedFiles) {
     bad[byte] = static_cast<char>(bad[byte] ^ (1 << byte % 8));
     write(directory_ / "bad", bad);
     expect_refused("show bad", "'bad': ");
-    const Result result = run("simulate bad --bytes 100");
+    const CommandResult result = run("simulate bad --bytes 100");
     EXPECT_EQ(result.status, 2) << byte;
   }
 }
@@ -171,7 +171,7 @@ TEST_F(Command, TakesTopologiesFromFiles) {
   write(directory_ / "other", text + "link { from: 1 to: 2 }");
   write(directory_ / "wrong", text + "link { from: 1 to: 3 }");
   expect_refused("topology file:wrong",
-                 "espalier: wrong:4: link: 'to' is 3, and there is no such node; expected 0 to 2");
+                 "espalier: wrong:4: link: 'to' is 3, which is not a node; expected 0 to 2");
   compile("b", "file:t");
   compile("same", "file:t");
   fs::rename(directory_ / "t", directory_ / "moved");
@@ -187,7 +187,7 @@ TEST_F(Command, TakesTopologiesFromFiles) {
         "verify b --topology '" + spec + "'", std::string("show b"),
         std::string("simulate b --bytes 9999"),
         std::string("topology file:moved --svg triangle.svg")}) {
-    const Result result = run(good);
+    const CommandResult result = run(good);
     EXPECT_EQ(result.status, 0) << good << ": " << result.err;
     EXPECT_NE(result.out.find("triangle"), std::string::npos) << good << ": " << result.out;
   }
@@ -221,8 +221,8 @@ TEST_F(Command, RefusesNumbersOutOfRange) {
                    "--jitter '-1' is not a number from 0 to 1000"},
            Refusal{"simulate good --bytes 8 --link-jitter 1e9", "is not a number from 0 to 1000"},
            Refusal{"simulate good --bytes 8 --node-jitter inf", "is not a number from 0 to 1000"},
-           Refusal{"simulate good --bytes 8 --hops worm",
-                   "unknown --hops 'worm'; expected cut-through"},
+           Refusal{"simulate good --bytes 8 --switching worm",
+                   "unknown --switching 'worm'; expected cut-through"},
            Refusal{"simulate good --bytes 8 --alpha fast", "--alpha"},
            Refusal{"simulate sum --bytes 5",
                    "5 bytes are no whole number of f32; expected a multiple"},
@@ -244,7 +244,7 @@ TEST_F(Command, TakesBytesWithUnits) {
                                     {"2kB", 2000},
                                     {"0.5M", 524288},
                                     {"1MB", 1000000}}) {
-    const Result result = run(std::string("simulate good --format json --bytes ") + text);
+    const CommandResult result = run(std::string("simulate good --format json --bytes ") + text);
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(nlohmann::json::parse(result.out)["bytes"], bytes) << text;
   }
@@ -259,8 +259,8 @@ TEST_F(Command, ListsTheLongestRun) {
   int limited = 0;
   for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
     const std::string collective = offer["collective"], algorithm = offer["algorithm"];
-    const std::uint32_t longest = offer["max_run"];
-    EXPECT_EQ(longest > 0, offer["parameter"] == "--run") << algorithm;
+    const std::uint32_t longest = offer["max_run_length"];
+    EXPECT_EQ(longest > 0, offer["parameter"] == "--run-length") << algorithm;
     if (longest == 0) continue;
     ++limited;
     const bool mesh = algorithm == "fractional-mesh";  // runs as an embedding has them
@@ -268,21 +268,22 @@ TEST_F(Command, ListsTheLongestRun) {
                                  : mesh                            ? "mesh:8x16"
                                                                    : "complete:100";
     const std::string all = "compile -o x --topology " + topology + " --collective " + collective +
-                            " --algorithm " + algorithm + " --run ";
+                            " --algorithm " + algorithm + " --run-length ";
     expect_refused(all + std::to_string(longest + 1),
-                   "--run " + std::to_string(longest + 1) + " is above " + std::to_string(longest) +
-                       ", the longest run of algorithm '" + algorithm + "' of " + collective);
+                   "--run-length " + std::to_string(longest + 1) + " is above " +
+                       std::to_string(longest) + ", the longest run length of algorithm '" +
+                       algorithm + "' of " + collective);
     if (mesh) continue;
-    const Result made = run(all + std::to_string(longest));
+    const CommandResult made = run(all + std::to_string(longest));
     ASSERT_EQ(made.status, 0) << made.err;
-    const Result verified = run("verify x");
+    const CommandResult verified = run("verify x");
     EXPECT_EQ(verified.status, 0) << verified.err;
     EXPECT_NE(verified.out.find("ceil(N/" + std::to_string(longest) + ")"), std::string::npos)
         << verified.out;
     fs::remove(directory_ / "x");
   }
   EXPECT_EQ(limited, 7);
-  EXPECT_NE(run("list").out.find("takes --run up to 30"), std::string::npos);
+  EXPECT_NE(run("list").out.find("takes --run-length up to 30"), std::string::npos);
 }
 
 // Commands that expand a schedule refuse an N that no message of it has.
@@ -291,7 +292,7 @@ TEST_F(Command, RefusesBlocksThatAScheduleNeverHas) {
   compile("postal", "complete:9", "broadcast", "lambda-tree", "--lambda 2");
   compile("sum", "complete:8", "allreduce", "combine");
   compile("barrier", "complete:9", "barrier", "dissemination");
-  compile("thirds", "complete:9", "broadcast", "fractional-direct", "--run 3");
+  compile("thirds", "complete:9", "broadcast", "fractional-direct", "--run-length 3");
   for (const std::string file : {"one", "postal", "sum", "barrier"}) {
     for (const std::string command : {"show ", "draw -o x.html ", "draw --svg x.svg "}) {
       expect_refused(command + file + " --blocks 2",
@@ -328,20 +329,21 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
     for (const std::string topology :
          {kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4"}) {
       SCOPED_TRACE(collective + " by " + algorithm + " on " + topology);
-      const Result made = run("compile --topology " + topology + " --collective " + collective +
-                              " --algorithm " + algorithm + " -o s");
+      const CommandResult made = run("compile --topology " + topology + " --collective " +
+                                     collective + " --algorithm " + algorithm + " -o s");
       if (made.status != 0) {
         EXPECT_EQ(made.status, 2) << made.err;
         continue;
       }
       ++compiled;
       EXPECT_EQ(run("show s").status, 0);
-      const Result verified = run("verify s --blocks 7 --format json");
+      const CommandResult verified = run("verify s --blocks 7 --format json");
       EXPECT_EQ(verified.status, 0) << verified.err;
       EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);
       for (const char* bytes : {"0", "4", "20KiB"}) {
         if (collective == "barrier" && bytes[0] != '0') continue;
-        const Result simulated = run(std::string("simulate s --format json --bytes ") + bytes);
+        const CommandResult simulated =
+            run(std::string("simulate s --format json --bytes ") + bytes);
         EXPECT_EQ(simulated.status, 0) << simulated.err;
         const auto json = nlohmann::json::parse(simulated.out);
         EXPECT_EQ(json["right"], true);
@@ -357,32 +359,34 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
 
 TEST_F(Command, LowersOntoLinks) {
   const std::string broadcast = "--topology mesh:4x4 --collective broadcast --algorithm two-tree ";
-  const Result text = run("compile " + broadcast + "--embedding none --links modelled -o b.esp");
+  const CommandResult text =
+      run("compile " + broadcast + "--embedding none --links hop-by-hop -o b.esp");
   EXPECT_EQ(text.status, 0) << text.err;
-  EXPECT_NE(text.out.find("; period 3 (direct: 2), as rank "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("; period 3 (routed: 2), as rank "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("\nsteps 10 + 3 N "), std::string::npos) << text.out;
   EXPECT_NE(run("show b.esp --rank 5").out.find("two-tree, lowered"), std::string::npos);
   EXPECT_NE(run("verify b.esp --loads").out.find("3N+10 steps"), std::string::npos);
   EXPECT_EQ(run("simulate b.esp --bytes 1MiB").status, 0);
-  const Result placed = run("compile " + broadcast + "--links modelled -o b.esp");
-  EXPECT_NE(placed.out.find("; period 2 (direct: 2), as rank "), std::string::npos) << placed.out;
+  const CommandResult placed = run("compile " + broadcast + "--links hop-by-hop -o b.esp");
+  EXPECT_NE(placed.out.find("; period 2 (routed: 2), as rank "), std::string::npos) << placed.out;
   const std::string exchange =
       "--topology fattree:k=4,h=2,c=k --collective all-to-all --algorithm pairwise ";
-  const Result json =
-      run("compile " + exchange + "--links modelled --ports single-send --format json -o a.esp");
+  const CommandResult json =
+      run("compile " + exchange + "--links hop-by-hop --ports single-send --format json -o a.esp");
   const auto lowered = nlohmann::json::parse(json.out).at("lowered");
   EXPECT_EQ(lowered.at("period"), 192) << "16 ranks send 12 parts each past the root";
   EXPECT_EQ(lowered.at("busiest"), nlohmann::json({20, 20}));
   EXPECT_EQ(nlohmann::json::parse(json.out).at("nodes"), 21);
-  EXPECT_NE(run("verify " + exchange + "--links modelled").out.find("proven for every N"),
+  EXPECT_NE(run("verify " + exchange + "--links hop-by-hop").out.find("proven for every N"),
             std::string::npos);
-  const Result same = run(
-      "compile --topology mesh:1x5 --collective broadcast --algorithm chain --links modelled -o c");
-  EXPECT_NE(same.out.find("modelled already"), std::string::npos) << same.out;
+  const CommandResult same =
+      run("compile --topology mesh:1x5 --collective broadcast --algorithm chain --links hop-by-hop "
+          "-o c");
+  EXPECT_NE(same.out.find("hop by hop already"), std::string::npos) << same.out;
   const std::string compile = "compile -o x " + broadcast;
-  expect_refused(compile + "--links some", "unknown --links 'some'; expected direct or modelled");
-  expect_refused(compile + "--ports multiport", "expected --links modelled");
-  expect_refused(compile + "--links modelled --ports two", "expected multiport or single-send");
+  expect_refused(compile + "--links some", "unknown --links 'some'; expected routed or hop-by-hop");
+  expect_refused(compile + "--ports multiport", "expected --links hop-by-hop");
+  expect_refused(compile + "--links hop-by-hop --ports two", "expected multiport or single-send");
 }
 
 TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
@@ -391,7 +395,7 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
        {"list", "topology mesh:2x2", "verify s", "show s", "show s --rank 1 --blocks 2",
         "simulate s --bytes 9",
         "compile --topology complete:2 --collective reduce --algorithm chain -o r"}) {
-    const Result result = run(std::string(arguments) + " --format json");
+    const CommandResult result = run(std::string(arguments) + " --format json");
     EXPECT_EQ(result.status, 0) << arguments << result.err;
     EXPECT_TRUE(nlohmann::json::accept(result.out)) << arguments << ": " << result.out;
   }
@@ -400,7 +404,7 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
 
 TEST_F(Command, HelpsWithExamplesOnEachLevel) {
   for (const char* command : {"", "list", "topology", "compile", "verify", "show", "simulate"}) {
-    const Result result = run(std::string(command) + " --help");
+    const CommandResult result = run(std::string(command) + " --help");
     EXPECT_EQ(result.status, 0) << command;
     EXPECT_NE(result.out.find("Example"), std::string::npos) << command;
     EXPECT_EQ(result.err, "");

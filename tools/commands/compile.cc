@@ -37,7 +37,7 @@ Json to_json(const SelectedAlgorithm& selected) {
   const lower::Report& report = selected.report;
   return {{"period", report.period},
           {"period_blocks", report.blocks},
-          {"direct_period", report.direct_period},
+          {"routed_period", report.routed_period},
           {"first_steps", report.first_steps},
           {"messages", report.messages},
           {"hops", report.hops},
@@ -51,9 +51,9 @@ void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
   const SelectedAlgorithm selected = select_algorithm(arguments.selection);
   std::vector<std::uint8_t> bytes = compile(selected);
-  const bool modelled = arguments.selection.links == "modelled";
+  const bool hop_by_hop = arguments.selection.links == "hop-by-hop";
   const std::string proven =
-      arguments.unverified ? "" : prove_compiled(arguments.output, bytes, modelled);
+      arguments.unverified ? "" : prove_compiled(arguments.output, bytes, hop_by_hop);
   write_file(arguments.output, bytes);
   const double a_node = static_cast<double>(bytes.size()) / selected.nodes;
   if (arguments.format == Format::kJson) {
@@ -82,7 +82,7 @@ void run_compile(const CompileArguments& arguments) {
   if (selected.embedding) {
     std::printf("ranks stand as in embedding %s\n", quoted_name(*selected.embedding).c_str());
   }
-  if (!modelled) return;
+  if (!hop_by_hop) return;
   std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
   const auto [least, most] = scratch_of(selected);
   std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
@@ -111,7 +111,7 @@ void add_compile(Command app) {
       "  espalier compile --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf "
       "-o a.esp\n"
       "  espalier compile --topology mesh:4x4 --collective broadcast --algorithm two-tree --links "
-      "modelled -o m.esp");
+      "hop-by-hop -o m.esp");
   command.set_action([arguments] { run_compile(*arguments); });
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 struct EmbedArguments {
   Selection selection;
-  std::string hops = "cut-through", seed = "1", moves = "10000000", period, group, tree;
+  std::string switching = "cut-through", seed = "1", moves = "10000000", period, group, tree;
   std::string output;
   Format format = Format::kText;
 };
@@ -28,8 +28,8 @@ constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
 
 embed::Search search_of(const EmbedArguments& arguments, const topology::Topology& topology) {
   embed::Search search;
-  search.hops = arguments.hops == "cut-through" ? topology::Hops::kCutThrough
-                                                : topology::Hops::kStoreAndForward;
+  search.switching = arguments.switching == "cut-through" ? topology::Switching::kCutThrough
+                                                          : topology::Switching::kStoreAndForward;
   search.root_moves = arguments.selection.root == "any";
   if (!search.root_moves) {
     const std::string what = "--root on " + topology.title() + " (or any):";
@@ -39,9 +39,9 @@ embed::Search search_of(const EmbedArguments& arguments, const topology::Topolog
   search.seed = whole_number("--seed", arguments.seed, 0, ~std::uint64_t{0} >> 1);
   search.moves = whole_number("--moves", arguments.moves, 1, kMaxMoves);
   if (!arguments.period.empty()) {
-    if (search.hops == topology::Hops::kCutThrough) {
+    if (search.switching == topology::Switching::kCutThrough) {
       bad_input(
-          "--period is what links carry store-and-forward; expected --hops store-and-forward");
+          "--period is what links carry store-and-forward; expected --switching store-and-forward");
     }
     search.period = static_cast<std::uint32_t>(whole_number("--period", arguments.period, 1, 1000));
   }
@@ -60,15 +60,23 @@ std::string command_of(const EmbedArguments& arguments) {
   const auto add = [&text](const char* option, const std::string& value) {
     if (!value.empty()) text += std::string(" ") + option + " " + value;
   };
-  add("--run", selection.run);
+  add("--run-length", selection.run_length);
   add("--group", arguments.group);
   if (!arguments.group.empty()) add("--tree", tree_of(arguments));
   add("--root", selection.root);
-  add("--hops", arguments.hops);
+  add("--switching", arguments.switching);
   add("--period", arguments.period);
   add("--seed", arguments.seed);
   add("--moves", arguments.moves);
   return one_line(text);
+}
+
+// Whether an algorithm of this name is placed by groups of ranks, not rank by rank.
+bool has_groups(const Selection& selection) {
+  for (const AlgorithmEntry& entry : algorithm_entries()) {
+    if (entry.name == selection.algorithm && entry.has_groups) return true;
+  }
+  return false;
 }
 
 void check_size(const topology::Topology& topology) {
@@ -100,14 +108,15 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
                                    const topology::Topology& topology, embed::Search& search,
                                    embed::Placement& placement) {
   const Selection& selection = arguments.selection;
-  if (selection.collective != "broadcast" || !selection.run.empty()) {
+  if (selection.collective != "broadcast" || !selection.run_length.empty()) {
     bad_input(
         "fractional-mesh is a broadcast whose runs are as long as a group has ranks; expected "
         "--collective broadcast and --group RxC");
   }
   check_size(topology);
   const embed::GroupShape shape = shape_of(arguments.group, topology);
-  const std::uint32_t run = shape.rows * shape.columns, groups = topology.ranks() / run;
+  const std::uint32_t run_length = shape.rows * shape.columns,
+                      groups = topology.ranks() / run_length;
   const std::string shape_name = tree_of(arguments);
   const bool complete = shape_name != "least";
   if (complete && shape_name != "complete" && shape_name != "h-tree") {
@@ -118,7 +127,7 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
               "; expected a power of two of them, or --tree least");
   }
   embed::GroupTree tree =
-      complete ? embed::complete_tree(run, groups) : embed::least_tree(run, groups);
+      complete ? embed::complete_tree(run_length, groups) : embed::least_tree(run_length, groups);
   tree.keeps_h_tree = shape_name == "h-tree";
   embed::GroupPlacement found =
       embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
@@ -127,8 +136,8 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
   }
   placement = std::move(found.placement);
   topology::Embedding embedding;
-  embedding.run = run;
-  for (const embed::GroupTree::Group& group : found.tree.groups) {
+  embedding.run_length = run_length;
+  for (const embed::GroupTree::TreeGroup& group : found.tree.groups) {
     embedding.groups.push_back({group.parent, group.is_right});
   }
   return embedding;
@@ -141,9 +150,10 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   selection.embedding = "none";
   const SelectedAlgorithm selected = select_algorithm(selection);
   check_size(*selected.topology);
-  const std::string why = embed::unplaceable(selected.algorithm.collective);
-  if (!why.empty()) bad_input(selection.collective + " takes no embedding: " + why);
-  if (selected.algorithm.topologies != "any topology") {
+  if (auto placeable = embed::check_placeable(selected.algorithm.collective); !placeable) {
+    bad_input(selection.collective + " takes no embedding: " + placeable.error().message);
+  }
+  if (!selected.algorithm.any_topology) {
     bad_input("algorithm '" + selected.algorithm.name + "' is for " +
               selected.algorithm.topologies + " as they are; expected one for any topology");
   }
@@ -154,20 +164,20 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   if (search.period == 0) search.period = embed::whole_period(traffic);
   placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
   topology::Embedding embedding;
-  embedding.run = selected.group.run;
+  embedding.run_length = selected.group.run_length;
   return embedding;
 }
 
 void report(const EmbedArguments& arguments, const topology::Topology& topology,
             const embed::Placement& placement) {
-  const bool stored = arguments.hops != "cut-through";
+  const bool stored = arguments.switching != "cut-through";
   if (arguments.format == Format::kJson) {
     print_json({{"file", arguments.output},
                 {"topology", topology.spec()},
                 {"collective", arguments.selection.collective},
                 {"algorithm", arguments.selection.algorithm},
                 {"root", placement.node_of.front()},
-                {"hops", arguments.hops},
+                {"switching", arguments.switching},
                 {"latency", placement.latency}});
     return;
   }
@@ -177,7 +187,7 @@ void report(const EmbedArguments& arguments, const topology::Topology& topology,
               placement.node_of.front(),
               stored ? "no link carries more than the period" : "no link twice in a slot",
               static_cast<long long>(placement.latency),
-              arguments.selection.algorithm == "fractional-mesh" ? "steps" : "hops");
+              has_groups(arguments.selection) ? "steps" : "hops");
 }
 
 void run_embed(const EmbedArguments& arguments) {
@@ -189,7 +199,7 @@ void run_embed(const EmbedArguments& arguments) {
   {
     Progress progress("placing");
     search.progress = [&progress](double done) { progress.show(done); };
-    const bool groups = arguments.selection.algorithm == "fractional-mesh";
+    const bool groups = has_groups(arguments.selection);
     for (const auto& [option, value] :
          {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {
       if (groups || value->empty()) continue;
@@ -204,7 +214,7 @@ void run_embed(const EmbedArguments& arguments) {
                        : find_by_ranks(arguments, search, placement);
   }
   if (placement.over > 0) {
-    const bool stored = search.hops == topology::Hops::kStoreAndForward;
+    const bool stored = search.switching == topology::Switching::kStoreAndForward;
     negative("none found in " + arguments.moves + " moves: the best has " +
              counted(static_cast<std::uint64_t>(placement.over), "transfer") + " too many on " +
              (stored ? "links that carry " + std::to_string(search.period) + " a period"
@@ -215,7 +225,7 @@ void run_embed(const EmbedArguments& arguments) {
   embedding.topology = topology->spec();
   embedding.collective = arguments.selection.collective;
   embedding.algorithm = arguments.selection.algorithm;
-  embedding.hops = search.hops;
+  embedding.switching = search.switching;
   embedding.node_of = placement.node_of;
   embedding.found_by = command_of(arguments);
   const std::string text = topology::write_embedding(embedding);
@@ -235,13 +245,14 @@ void add_embed(Command app) {
   command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
   command.text("--root", selection.root, "the rank that is the root, or any")
       .show_default(selection.root);
-  command.text("--run", selection.run, "fractional trees: r, blocks a run");
-  const std::vector<std::string> hops = {"cut-through", "store-and-forward"};
+  command.text("--run-length", selection.run_length, "fractional trees: r, blocks a run");
+  const std::vector<std::string> switching = {"cut-through", "store-and-forward"};
   command
       .word(
-          "--hops", hops, [arguments, hops](std::size_t index) { arguments->hops = hops[index]; },
+          "--switching", switching,
+          [arguments, switching](std::size_t index) { arguments->switching = switching[index]; },
           "how a block crosses several links; the footer says which loads count")
-      .show_default(arguments->hops);
+      .show_default(arguments->switching);
   command.text("--period", arguments->period,
                "Store-and-forward: steps in which each link may carry a block of each lane so "
                "many times; default: the algorithm's");

@@ -30,7 +30,7 @@ TEST_F(EmbedCommand, FindsTheSameAgain) {
 }
 
 TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
-  const Result groups = run(
+  const CommandResult groups = run(
       "embed --topology mesh:4x4 --collective broadcast --algorithm fractional-mesh --group 1x2 "
       "--tree h-tree --root 3 --format json -o f.textproto");
   ASSERT_EQ(groups.status, 0) << groups.err;
@@ -38,10 +38,11 @@ TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
   compile("f", "mesh:4x4", "broadcast", "fractional-mesh", "--root 3 --embedding f.textproto");
   EXPECT_EQ(run("verify f --loads").status, 0);
   const std::string stored =
-      "embed --topology mesh:2x3 --collective reduce --algorithm two-tree --hops store-and-forward "
+      "embed --topology mesh:2x3 --collective reduce --algorithm two-tree --switching "
+      "store-and-forward "
       "--moves 20000 ";
   ASSERT_EQ(run(stored + "-o g.textproto").status, 0);
-  compile("g", "mesh:2x3", "reduce", "two-tree", "--embedding g.textproto --links modelled");
+  compile("g", "mesh:2x3", "reduce", "two-tree", "--embedding g.textproto --links hop-by-hop");
   EXPECT_EQ(run("verify g --loads").status, 0);
   expect_refused(stored + "--period 1 -o h.textproto", "too many on links that carry 1 a period",
                  1);
@@ -69,7 +70,8 @@ TEST_F(EmbedCommand, RefusesInOneLine) {
        {std::pair{"mesh:4x4 --collective scan --algorithm two-tree", "a scan goes by the order"},
         {"mesh:4x4 --collective allgather --algorithm ring", "each part belongs to a rank"},
         {"mesh:64x64 --collective broadcast --algorithm two-tree", "expected at most 1024"},
-        {"mesh:4x4 --collective broadcast --algorithm two-tree --hops wormhole", "unknown --hops"},
+        {"mesh:4x4 --collective broadcast --algorithm two-tree --switching wormhole",
+         "unknown --switching"},
         {"mesh:4x4 --collective broadcast --algorithm two-tree --root 16", "--root on mesh:4x4"},
         {"mesh:4x4 --collective broadcast --algorithm two-tree --period 2", "store-and-forward"},
         {"mesh:4x4 --collective broadcast --algorithm two-tree --group 1x2",

@@ -18,14 +18,14 @@ void list_embeddings(Format format) {
   for (const std::string& name : topology::known_embeddings()) {
     const auto known = topology::known_embedding(name);
     if (!known) continue;
-    const bool stored = known->hops == topology::Hops::kStoreAndForward;
+    const bool stored = known->switching == topology::Switching::kStoreAndForward;
     rows.push_back({{"embedding", name},
                     {"topology", known->topology},
                     {"collective", known->collective},
                     {"algorithm", known->algorithm},
                     {"root", known->node_of.front()},
-                    {"run", known->run},
-                    {"hops", stored ? "store-and-forward" : "cut-through"},
+                    {"run_length", known->run_length},
+                    {"switching", stored ? "store-and-forward" : "cut-through"},
                     {"found_by", known->found_by}});
     if (format == Format::kText) std::printf("%s\n", name.c_str());
   }
@@ -44,7 +44,7 @@ void list(Format format) {
            {"searched", entry.search != nullptr},
            {"routers", entry.generator != nullptr && entry.generator->where == Where::kFatTree},
            {"parameter", entry.parameter},
-           {"max_run", entry.max_run},
+           {"max_run_length", entry.max_run_length},
            {"needs_commutative", entry.needs_commutative},
            {"summary", entry.summary}});
     }
@@ -60,9 +60,9 @@ void list(Format format) {
                                          : "; the operator must commute";
     }
     if (!entry.parameter.empty()) text += "; takes " + entry.parameter;
-    if (entry.max_run > 0) text += " up to " + std::to_string(entry.max_run);
+    if (entry.max_run_length > 0) text += " up to " + std::to_string(entry.max_run_length);
     if (entry.search != nullptr) text += "; searched";
-    if (entry.topologies != "any topology") text += "; for " + entry.topologies;
+    if (!entry.any_topology) text += "; for " + entry.topologies;
     std::printf("%-14s %-*s  %s\n", collective_name(entry.collective), static_cast<int>(width),
                 entry.name.c_str(), text.c_str());
   }

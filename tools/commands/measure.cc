@@ -38,23 +38,23 @@ constexpr double kRunSeconds = 1e-3;
 constexpr std::uint64_t kMinExperiments = 4, kMaxExperiments = 2000;
 
 // The nodes of one number of receivers; both experiments are schedules of theirs.
-struct Group {
+struct ExperimentNodes {
   std::uint32_t receivers = 1;
   std::vector<std::vector<std::uint8_t>> schedules;
   launch::NodeProcesses cluster;
 };
 // Each cluster puts back the signal handlers that it found, so the last one goes first.
-struct Groups {
-  std::list<Group> all;
-  Groups() = default;
-  Groups(const Groups&) = delete;
-  Groups& operator=(const Groups&) = delete;
-  ~Groups() {
+struct Experiments {
+  std::list<ExperimentNodes> all;
+  Experiments() = default;
+  Experiments(const Experiments&) = delete;
+  Experiments& operator=(const Experiments&) = delete;
+  ~Experiments() {
     while (!all.empty()) all.pop_back();
   }
 };
 
-void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) {
+void start(const MeasureArguments& arguments, std::uint64_t most, ExperimentNodes& group) {
   for (const Experiment experiment : kExperiments) {
     group.schedules.push_back(experiment_file(experiment, group.receivers));
   }
@@ -62,18 +62,17 @@ void start(const MeasureArguments& arguments, std::uint64_t most, Group& group) 
   options.nodes = group.receivers + 1;
   options.topology = "complete:" + std::to_string(options.nodes);
   start_cluster(options, group.schedules, group.cluster);
-  std::string error;
   for (std::uint32_t node = 0; node < options.nodes; ++node) {
     const std::uint64_t input = node == 0 ? most : 0;  // the others have an output
-    if (!group.cluster.give_memory(node, input, most - input, error)) negative(error);
+    or_negative(group.cluster.give_memory(node, input, most - input));
   }
-  if (!group.cluster.await_memory(error)) negative(error);
+  or_negative(group.cluster.await_memory());
 }
 
 // Runs one experiment `times` times; the time of one at rank 0, in s. Every receiver's bytes are
 // checked.
-double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::uint64_t times,
-                std::uint32_t repetition) {
+double run_once(ExperimentNodes& group, Experiment experiment, std::uint64_t bytes,
+                std::uint64_t times, std::uint32_t repetition) {
   const reference::ReferenceInput what{Collective::kBroadcast, group.receivers + 1, 0, {}, bytes};
   const auto& members = group.cluster.members();
   reference::fill_input(what, 0, repetition, members[0].memory.input());
@@ -84,9 +83,7 @@ double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::u
   order.program = static_cast<std::uint32_t>(experiment);
   order.count = bytes;
   order.repetitions = times;
-  std::string error;
-  const bool well = group.cluster.run(order, error);
-  if (!error.empty()) negative(error);
+  const bool well = or_negative(group.cluster.run(order));
   for (std::uint32_t node = 0; !well && node <= group.receivers; ++node) {
     const std::string status = group.cluster.describe(node);
     if (status != "ok") negative("rank " + std::to_string(node) + ": " + status);
@@ -102,7 +99,7 @@ double run_once(Group& group, Experiment experiment, std::uint64_t bytes, std::u
 
 // The times of one experiment, repetition by repetition.
 struct Series {
-  Group* group;
+  ExperimentNodes* group;
   Experiment experiment;
   std::uint64_t times;  // of one after the other, in a run
   std::vector<double> seconds;
@@ -127,10 +124,10 @@ void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, Measu
 
 // The timings of one size: repetitions of all its experiments in turn, so that what disturbs the
 // machine for a while disturbs all alike.
-MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes, Groups& groups,
-                          const std::function<void(double)>& progress) {
+MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes,
+                          Experiments& groups, const std::function<void(double)>& progress) {
   std::vector<Series> all;
-  for (Group& group : groups.all) {
+  for (ExperimentNodes& group : groups.all) {
     for (const Experiment experiment : kExperiments) {
       const double once = run_once(group, experiment, bytes, kMinExperiments, 0);
       const double wanted = std::min(kRunSeconds / std::max(once, 1e-9), 1e9);
@@ -191,7 +188,7 @@ void run_measure(MeasureArguments arguments) {
   measured.repetitions = arguments.repeat;
   measured.receivers = arguments.receivers;
   measured.processors = std::thread::hardware_concurrency();
-  Groups groups;
+  Experiments groups;
   for (const std::uint32_t receivers : arguments.receivers) {
     groups.all.emplace_back().receivers = receivers;
     start(arguments, std::max<std::uint64_t>(1, sizes.back()), groups.all.back());

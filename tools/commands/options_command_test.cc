@@ -25,12 +25,12 @@ TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
                   "algorithm 'leaf-single' on fattree:k=3,h=2,c=1 has room for 51 steps in flight; "
                   "expected --window 51"},
           Refusal{
-              "fattree:k=3,h=2,c=1 --collective allgather --algorithm leaf --links modelled "
+              "fattree:k=3,h=2,c=1 --collective allgather --algorithm leaf --links hop-by-hop "
               "--ports single-send",
               "'leaf' on fattree:k=3,h=2,c=1 cannot be lowered: every peer is a neighbour already, "
               "and its nodes send over several links in a step; expected ports multiport"},
           Refusal{"complete:4 --collective broadcast --algorithm chain --ports multiport",
-                  "expected --links modelled"},
+                  "expected --links hop-by-hop"},
       }) {
     expect_refused(std::string("compile -o x --topology ") + row.arguments, row.words);
     expect_refused(std::string("verify --topology ") + row.arguments, row.words);
@@ -41,7 +41,8 @@ TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
         "fattree:k=3,h=2,c=1 --collective broadcast --algorithm leaf --ports single-send",
         "fattree:k=3,h=2,c=1 --collective all-to-all --algorithm leaf-single --ports multiport",
         "complete:4 --collective allgather --algorithm ring --ports multiport --root 0"}) {
-    const Result result = run(std::string("compile -o x --links modelled --topology ") + arguments);
+    const CommandResult result =
+        run(std::string("compile -o x --links hop-by-hop --topology ") + arguments);
     EXPECT_EQ(result.status, 0) << result.err;
   }
 }
@@ -63,7 +64,8 @@ TEST_F(OptionsCommand, RefusesWhatARunInVirtualTimeCannotHonour) {
                    "--model excludes --alpha"},
            Refusal{"simulate good --bytes 8 --model model --beta 1e-9", "--model excludes --beta"},
            Refusal{"simulate good --bytes 8 --op sum --output d", "broadcast combines nothing"},
-           Refusal{"simulate good --bytes 8 --hops none --events d", "unknown --hops 'none'"},
+           Refusal{"simulate good --bytes 8 --switching none --events d",
+                   "unknown --switching 'none'"},
            Refusal{"trace good --bytes 8 -o t --op sum", "broadcast combines nothing"},
            Refusal{"simulate good --bytes 8 --no-data --output d", "--output writes results"},
            Refusal{"simulate sum --bytes 8 --no-data --op max", "--op is for data"},
@@ -113,7 +115,7 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
            Refusal{"run --collective barrier --algorithm dissemination --output d",
                    "a barrier has none; expected no --output"},
            Refusal{"run good --ports single-send", "--ports excludes file"},
-           Refusal{"run --ports single-send", "expected --links modelled"},
+           Refusal{"run --ports single-send", "expected --links hop-by-hop"},
            Refusal{"run good --alpha x", "--alpha 'x' is not a number from 0 to 1e+06"},
            Refusal{"run good --repeat 0", "--repeat '0' is not a whole number from 1 to 1000000"},
            Refusal{"run good --ranks --format json", "--ranks is for text"},
@@ -140,8 +142,8 @@ TEST_F(OptionsCommand, RefusesWhatARealRunCannotHonour) {
                    "--provider excludes --node-jitter"},
            Refusal{"trace good --bytes 8 -o t --provider shm --seed 5",
                    "--provider excludes --seed"},
-           Refusal{"trace good --bytes 8 -o t --provider shm --hops cut-through",
-                   "--provider excludes --hops"},
+           Refusal{"trace good --bytes 8 -o t --provider shm --switching cut-through",
+                   "--provider excludes --switching"},
            Refusal{"trace good --bytes 8 -o t --provider shm --topology mesh:1x3",
                    "made for topology complete:3, not for mesh:1x3"},
        }) {
@@ -166,7 +168,7 @@ TEST_F(OptionsCommand, RefusesWhatAPictureOrASearchCannotHonour) {
   expect_refused(embed + "--algorithm two-tree --tree h-tree",
                  "--tree is for --algorithm fractional-mesh alone");
   expect_refused(embed +
-                     "--algorithm fractional-mesh --group 1x2 --hops store-and-forward "
+                     "--algorithm fractional-mesh --group 1x2 --switching store-and-forward "
                      "--period 3",
                  "one more than a group has ranks; expected no --period");
 }

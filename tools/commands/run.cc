@@ -61,19 +61,19 @@ LoadedSchedule obtain_schedule(const RunOptions& options) {
 // Proves the schedule for every N at once. One that is not periodic is proven for each N up to the
 // largest that the sizes give.
 verify::Verdict prove(const LoadedSchedule& schedule, const reference::ReferenceInput& what,
-                      std::uint64_t max_bytes, bool modelled) {
+                      std::uint64_t max_bytes, bool hop_by_hop) {
   Progress progress("verifying");
   verify::VerifyOptions options;
-  // In a modelled run the endpoints are the topology's links. Otherwise the fabric routes, and
+  // In a hop-by-hop run the endpoints are the topology's links. Otherwise the fabric routes, and
   // other links carry the blocks.
-  options.links = modelled || schedule.file.nodes() > schedule.file.ranks();
+  options.links = hop_by_hop || schedule.file.nodes() > schedule.file.ranks();
   options.progress = [&progress](double done) { progress.show(done); };
   options.method = verify::Method::kPeriodic;
   const auto program = [&](std::uint32_t node) -> const Program& {
     return schedule.programs.at(node);
   };
   verify::Verdict verdict = verify::verify(*schedule.topology, program, options);
-  if (!verdict.valid && verdict.counterexample.point == verify::Point::kForm) {
+  if (!verdict.valid && verdict.counterexample.property == verify::Property::kForm) {
     reference::ReferenceInput longest = what;
     longest.bytes = max_bytes;
     options.method = verify::Method::kExhaustive;
@@ -87,7 +87,6 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Reference
 // The case that the schedule and the options describe together. Throws Failure (bad input).
 reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
   reference::ReferenceInput what = case_of(program, options.combining);
-  std::string error;
   if (!options.input.empty() && what.collective != Collective::kBroadcast) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
@@ -96,7 +95,7 @@ reference::ReferenceInput describe_case(const RunOptions& options, const Program
   }
   for (const std::uint64_t bytes : options.bytes) {
     what.bytes = bytes;
-    if (!reference::supported(what, error)) bad_input(error);
+    or_bad_input(reference::check_supported(what));
   }
   return what;
 }
@@ -190,9 +189,9 @@ void run_collective(RunOptions options) {
   const reference::ReferenceInput what = describe_case(options, program);
   if (!options.model.empty()) (void)CostModel::read(options.model);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
-  const bool modelled = run_command::modelled(options, schedule);
+  const bool hop_by_hop = run_command::runs_hop_by_hop(options, schedule);
   std::vector<LinkTable> tables;
-  if (modelled) tables = run_command::link_tables(schedule);
+  if (hop_by_hop) tables = run_command::link_tables(schedule);
   for (const LinkTable& table : tables) options.launch.links.push_back(to_text(table));
   run_command::check_memory(options, schedule, tables, what, most);
   options.launch.nodes = schedule.file.nodes();
@@ -209,17 +208,17 @@ void run_collective(RunOptions options) {
     if (!directory.empty()) make_directory(directory);
   }
   RunResult result = describe_run(options, schedule, what);
-  const verify::Verdict verdict = prove(schedule, what, most, modelled);
+  const verify::Verdict verdict = prove(schedule, what, most, hop_by_hop);
   result.proven_blocks = verdict.proven_blocks;
   result.proven_for = proven_for(program, verdict);
-  result.bounds = verdict.witnesses;
-  result.modelled = modelled;
+  result.bounds = verdict.lower_bounds;
+  result.hop_by_hop = hop_by_hop;
 
   launch::NodeProcesses cluster;
   std::vector<std::vector<std::uint8_t>> files;
   if (options.launch.boot.empty()) files.push_back(schedule.bytes);
   start_cluster(options.launch, files, cluster);
-  if (modelled) result.endpoints = run_command::list_endpoints(schedule, cluster);
+  if (hop_by_hop) result.endpoints = run_command::list_endpoints(schedule, cluster);
   run_command::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster,
                        result);
   if (run_command::keeps_logs(options)) run_command::write_logs(options, schedule, what, cluster);
@@ -232,12 +231,11 @@ void run_collective(RunOptions options) {
 namespace {
 
 constexpr const char* kRunExamples =
-    "Starts one espalier-node process a node (where routers run programs, they are nodes, too), "
-    "runs,\n"
-    "and checks every rank's bytes against a plain reference; of a barrier, that nobody ends "
-    "before all have come. Nothing that does not verify\n"
-    "is run. --bytes is one rank's part in scatter, gather, allgather, reduce-scatter and\n"
-    "all-to-all, else the whole message.\n"
+    "Starts one espalier-node process per node (routers that run programs are nodes, too), runs,\n"
+    "and checks every rank's bytes against a plain reference; for a barrier, that no rank leaves\n"
+    "before all have entered. A schedule that fails verification is not run. --bytes is one\n"
+    "rank's part in scatter, gather, allgather, reduce-scatter and all-to-all, otherwise the\n"
+    "whole message.\n"
     "Examples:\n"
     "  espalier run --topology complete:16 --collective broadcast --algorithm two-tree \\\n"
     "      --input firmware.bin --output received\n"
@@ -329,10 +327,11 @@ void add_run(Command app) {
   add_selection(command, options->selection, false);
   add_links(command, options->selection);
   command.option("--links").describe(
-      "direct: a node reaches every peer of its program; modelled: it has an endpoint for each "
-      "lane to a neighbour and no others (a selection is lowered for that, a file must be "
-      "modelled); default: modelled if all messages go to neighbours, except on a complete graph");
-  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run",
+      "routed: a node reaches every peer of its program; hop-by-hop: it has an endpoint for each "
+      "lane to a neighbour and no others (a selection is lowered for that, a file must "
+      "run hop by hop); default: hop-by-hop if all messages go to neighbours, except on a complete "
+      "graph");
+  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run-length",
                            "--lambda", "--ports", "--embedding"}) {
     command.option(name).excludes(file);
   }
@@ -341,9 +340,10 @@ void add_run(Command app) {
   command.option("--algorithm").show_default(options->selection.algorithm);
   add_message_options(command, *options);
   add_launch_options(command, *options);
-  command.flag("--ranks", options->ranks,
-               "Also print a row per rank (process, time, SHA-256), and per endpoint of a modelled "
-               "run");
+  command.flag(
+      "--ranks", options->ranks,
+      "Also print a row per rank (process, time, SHA-256), and per endpoint of a hop-by-hop "
+      "run");
   add_format(command, options->format);
   command.set_footer(kRunExamples);
   command.set_action([options, command] {

@@ -35,10 +35,8 @@ reference::ReferenceInput make_case(const Program& program, const SimulateOption
   if (run.collective == Collective::kBarrier && !arguments.output.empty()) {
     bad_input("--output writes results, and a barrier has none; expected no --output");
   }
-  std::string error;
-  const bool can =
-      arguments.no_data ? reference::whole_elements(run, error) : reference::supported(run, error);
-  if (!can) bad_input(error);
+  or_bad_input(arguments.no_data ? reference::check_whole_elements(run)
+                                 : reference::check_supported(run));
   return run;
 }
 
@@ -91,7 +89,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.data = !arguments.no_data;
   report.bytes = run.bytes;
   report.layout = layout_of(schedule.first(), run);
-  report.hops = arguments.hops;
+  report.switching = arguments.switching;
   const std::uint64_t seed = seed_of(arguments);
   const CostModel cost = cost_of(arguments);
   predict_into(report, schedule, cost);
@@ -102,7 +100,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   }
   sim::Model model = model_of(schedule, report.layout, report.line);
   model.no_data = arguments.no_data;
-  model.hops = report.hops;
+  model.switching = report.switching;
   Progress progress("simulating");
   report.lock_step = Simulation(schedule, memory, report.layout, model)
                          .lock_step(report.predicted_steps,
@@ -193,9 +191,10 @@ void add_simulate_options(Command command, SimulateOptions& options) {
   command.text("--seed", options.seed, "Seed of all jitter; default: 1");
   command
       .word(
-          "--hops", {"cut-through", "store-and-forward"},
+          "--switching", {"cut-through", "store-and-forward"},
           [&options](std::size_t index) {
-            options.hops = index == 0 ? sim::Hops::kCutThrough : sim::Hops::kStoreAndForward;
+            options.switching =
+                index == 0 ? sim::Switching::kCutThrough : sim::Switching::kStoreAndForward;
           },
           "cut-through: a block holds all links of its path at once; store-and-forward: one after "
           "the other")
@@ -227,7 +226,7 @@ void add_simulate(Command app) {
       "  espalier simulate b.esp --bytes 1MiB\n"
       "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10\n"
       "  espalier simulate b.esp --bytes 1MiB --jitter 0.5 --node-jitter 2 --seed 7\n"
-      "  espalier simulate b.esp --bytes 1MiB --hops store-and-forward --format json\n"
+      "  espalier simulate b.esp --bytes 1MiB --switching store-and-forward --format json\n"
       "  espalier simulate million.esp --bytes 512KiB --no-data");
   command.set_action([arguments] { run_simulate(*arguments); });
 }

@@ -99,16 +99,16 @@ TEST_F(Command, CombineTakesThePredictedTime) {
 TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
   compile("lines", "mesh:2x3", "allreduce", "two-tree");
   compile("tree", "fattree:k=2,h=2,c=1", "all-to-all", "leaf");
-  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links modelled");
+  compile("hops", "mesh:3x3", "broadcast", "two-tree", "--links hop-by-hop");
   compile("postal", "complete:9", "allreduce", "combine", "--lambda 5/2");
   compile("wait", "complete:5", "barrier", "dissemination");
   for (const std::string file : {"lines", "tree", "hops", "postal", "wait"}) {
     const std::string bytes = file == "wait" ? "" : " --bytes 20000";
-    for (const std::string mode : {"", " --hops store-and-forward", " --jitter 0.5 --seed 3",
+    for (const std::string mode : {"", " --switching store-and-forward", " --jitter 0.5 --seed 3",
                                    " --link-jitter 1 --node-jitter 1 --seed 4"}) {
       const std::string command = "simulate " + file + bytes + mode + " --format json";
-      const Result data = run(command + " --events a --trace a.json");
-      const Result none = run(command + " --no-data --events b --trace b.json");
+      const CommandResult data = run(command + " --events a --trace a.json");
+      const CommandResult none = run(command + " --no-data --events b --trace b.json");
       EXPECT_EQ(data.status, 0) << data.err;
       EXPECT_EQ(none.status, 0) << none.err;
       json with = json::parse(data.out), without = json::parse(none.out);
@@ -135,14 +135,15 @@ TEST_F(Command, WithoutDataAllButTheResultsIsTheSame) {
 TEST_F(Command, SimulateHopsAndJitter) {
   compile("b", "mesh:1x8", "scatter", "binomial");
   const auto seconds = [&](const char* options) {
-    const Result result = run(std::string("simulate b --bytes 64KiB --format json ") + options);
+    const CommandResult result =
+        run(std::string("simulate b --bytes 64KiB --format json ") + options);
     EXPECT_EQ(result.status, 0) << options << ": " << result.err;
     const json out = json::parse(result.out);
     EXPECT_LT(out["residence"].size(), std::size_t{9}) << "at most W - 1 = 7 steps";
     return out["simulated_seconds"].get<double>();
   };
   const double through = seconds("");
-  EXPECT_GT(seconds("--hops store-and-forward"), 1.5 * through);
+  EXPECT_GT(seconds("--switching store-and-forward"), 1.5 * through);
   EXPECT_GT(seconds("--jitter 0.5"), through);
   EXPECT_GT(seconds("--link-jitter 0.5"), through);
   EXPECT_GT(seconds("--node-jitter 0.5"), through);

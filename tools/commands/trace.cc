@@ -46,7 +46,7 @@ void add_trace(Command app) {
   Option real =
       command.text("--provider", *provider,
                    "tcp or shm: of a real run, a process a node; else of a simulated one");
-  for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--hops"}) {
+  for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--switching"}) {
     real.excludes(command.option(name));
   }
 #endif

@@ -31,13 +31,13 @@ struct VerifyArguments {
 Source source_of(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
-                       !selection.run.empty() || !selection.lambda.empty() ||
+                       !selection.run_length.empty() || !selection.lambda.empty() ||
                        !selection.window.empty() || !selection.links.empty() ||
                        !selection.ports.empty() || !selection.embedding.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
-                "' says what it does itself; expected no --collective, --algorithm, --root or "
+                "' names its own collective; expected no --collective, --algorithm, --root or "
                 "parameters of one");
     }
     return Source(arguments.file, selection.topology);
@@ -70,7 +70,7 @@ Proof prove(Source& source, const VerifyArguments& arguments) {
   options.progress = [&progress](double done) { progress.show(done); };
   Proof proof{.verdict = verify::verify(source.topology(), program, options), .links = ""};
   const verify::Counterexample& wrong = proof.verdict.counterexample;
-  if (!proof.verdict.valid && wrong.point == verify::Point::kLinks && !arguments.loads) {
+  if (!proof.verdict.valid && wrong.property == verify::Property::kLinks && !arguments.loads) {
     proof.links = wrong.message;
     options.links = false;
     proof.verdict = verify::verify(source.topology(), program, options);
@@ -154,7 +154,7 @@ void add_verify(Command app) {
                "Check every N up to this only, one by one; default: every N");
   command.flag("--loads", arguments->loads,
                "Invalid also if the topology's own links cannot carry it along their routes");
-  command.flag("--explain", arguments->explain, "Print what was proven, point by point");
+  command.flag("--explain", arguments->explain, "Print what was proven, property by property");
   command.text("--picture", arguments->picture, "Draw its steps, or the fault, into this SVG file");
   add_format(command, arguments->format);
   command.set_footer(

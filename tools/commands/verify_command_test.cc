@@ -3,40 +3,27 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
+#include <vector>
 
-#include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/schedule/file_writer.h"
-#include "espalier/topology/topology.h"
 #include "tools/commands/command_fixture.h"
+#include "tools/select/testing/changed_sum.h"
 
 namespace espalier {
 namespace {
 
 using VerifyCommand = Command;
 
-// A file in good form of the sum along a chain, each program changed.
-std::string changed_sum(const std::function<void(Program&)>& change) {
-  std::string error;
-  Group group;
-  group.ranks = 3;
-  group.topology_digest = topology::parse("complete:3", error)->digest();
-  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    Program program{};
-    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(group, rank, program),
-              Status::kOk);
-    change(program);
-    EXPECT_EQ(writer.add(program), Status::kOk);
-  }
-  std::vector<std::uint8_t> bytes;
-  EXPECT_EQ(writer.finish(bytes), Status::kOk);
+// Returns the file of tools::changed_sum() as the text that write() takes.
+std::string changed_file(const std::function<void(Program&)>& change) {
+  const std::vector<std::uint8_t> bytes = tools::changed_sum(change);
   return {bytes.begin(), bytes.end()};
 }
 
 // The second rank adds its own number twice.
 TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
-  write(directory_ / "wrong", changed_sum([](Program& program) {
+  write(directory_ / "wrong", changed_file([](Program& program) {
           for (Action& action : program.actions) {
             if (program.node != 1 || action.kind != ActionKind::kCombine) continue;
             const bool left = action.a.buffer == Buffer::kInput;
@@ -45,7 +32,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
         }));
   expect_refused("verify wrong", "'wrong' is not valid: ", 1);
   expect_refused("simulate wrong --bytes 40", "wrong result on rank 0", 1);
-  const Result result = run("verify wrong --format json");
+  const CommandResult result = run("verify wrong --format json");
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(nlohmann::json::parse(result.out)["valid"], false);
   compile("mesh", "mesh:4x4", "broadcast", "two-tree", "--embedding none");
@@ -56,7 +43,7 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
 // Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
 TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");
-  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run 2");
+  compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run-length 2");
   compile("one", "complete:14", "broadcast", "binomial");
   for (const auto& [file, bound, claimed] :
        {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)"),
@@ -87,9 +74,10 @@ TEST_F(VerifyCommand, ProvesTotalExchangeOnWideBranches) {
   for (const auto& [lanes, steps] :
        {std::pair("k=2,h=3,c=1,5,5", "7N+5"), std::pair("k=2,h=2,c=2,3", "3N+3"),
         std::pair("k=3,h=2,c=3,9", "3N+3"), std::pair("k=3,h=2,c=2,1", "19N+3")}) {
-    const Result result = run(std::string("verify --loads --collective all-to-all --algorithm leaf "
-                                          "--blocks 9 --topology fattree:") +
-                              lanes);
+    const CommandResult result =
+        run(std::string("verify --loads --collective all-to-all --algorithm leaf "
+                        "--blocks 9 --topology fattree:") +
+            lanes);
     EXPECT_EQ(result.status, 0) << lanes << ": " << result.err;
     EXPECT_NE(result.out.find(std::string(" up to 9: ") + steps + " steps"), std::string::npos)
         << result.out;
@@ -102,7 +90,7 @@ TEST_F(VerifyCommand, ProvesManyRanksForEveryBlocks) {
   for (const char* schedule :
        {"broadcast --algorithm two-tree-simplex", "broadcast --algorithm fractional-simplex",
         "allreduce --algorithm two-tree"}) {
-    const Result result =
+    const CommandResult result =
         run(std::string("verify --topology complete:20000 --collective ") + schedule);
     EXPECT_NE(result.out.find("proven for every N:"), std::string::npos) << result.out;
   }
@@ -117,7 +105,7 @@ TEST_F(VerifyCommand, ABoundThatLanesRefuteIsRefused) {
 
 // Neither valid nor wrong: to find out would take too long.
 TEST_F(VerifyCommand, ATooLargeScheduleIsStatusTwo) {
-  write(directory_ / "large", changed_sum([](Program& program) { program.segments = 1 << 30; }));
+  write(directory_ / "large", changed_file([](Program& program) { program.segments = 1 << 30; }));
   expect_refused("verify large --format json", "'large' cannot be verified: form: N = 1, rank 0: ");
 }
 
@@ -131,11 +119,11 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() != ".svg") continue;
     ++broken;
-    const Result sound = run("verify " + name + "-sound.esp");
+    const CommandResult sound = run("verify " + name + "-sound.esp");
     EXPECT_EQ(sound.status, 0) << sound.err;
     EXPECT_NE(sound.out.find(": valid: "), std::string::npos) << sound.out;
     EXPECT_EQ(sound.err, "");
-    const Result wrong = run("verify " + name + ".esp --picture again.svg");
+    const CommandResult wrong = run("verify " + name + ".esp --picture again.svg");
     EXPECT_EQ(wrong.status, 1) << name;
     EXPECT_EQ(wrong.out, "");
     const std::string head = "espalier: '" + name + ".esp' is not valid: ";
@@ -148,13 +136,13 @@ TEST_F(VerifyCommand, VerifiesWhatWasBrokenByHand) {
     fs::remove(directory_ / "again.svg");
   }
   EXPECT_EQ(broken, 10);
-  const Result cycle = run("verify wait-cycle.esp --format json");
+  const CommandResult cycle = run("verify wait-cycle.esp --format json");
   EXPECT_EQ(nlohmann::json::parse(cycle.out)["counterexample"]["cycle"].size(), 2u);
 }
 
 TEST_F(VerifyCommand, ExplainsWhatItProved) {
   compile("r", "mesh:4x4", "reduce", "chain", "--root 15");
-  const Result explained = run("verify r --explain --picture r.svg");
+  const CommandResult explained = run("verify r --explain --picture r.svg");
   EXPECT_EQ(explained.status, 0) << explained.err;
   for (const char* words :
        {"r: valid: reduce by chain on mesh:4x4", "\n  form ", "16 programs", "\n  matching ",

@@ -7,11 +7,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
 
+#include "base/read_file.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 
@@ -84,18 +83,7 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   if (error != 0) fail(error);
 }
 
-std::string read_file(const std::string& path) {
-  errno = 0;
-  struct stat info {};
-  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) errno = EISDIR;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (errno == 0 && file) text << file.rdbuf();
-  if (errno != 0 || !file.is_open() || file.bad()) {
-    bad_input("cannot read '" + one_line(path) + "': " + std::strerror(errno != 0 ? errno : EIO));
-  }
-  return std::move(text).str();
-}
+std::string read_file(const std::string& path) { return or_bad_input(espalier::read_file(path)); }
 
 std::string one_line(std::string_view text) {
   std::string line(text);

@@ -6,9 +6,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "tools/common/command_line.h"
+#include "tools/common/failure.h"
 #include "tools/common/json.h"
 
 namespace espalier::tools {
@@ -26,11 +30,24 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no
 // permission. Call it before long work.
 void check_writable(const std::string& path);
-// Throws Failure if there is no such file or it cannot be read.
+// Returns the file's bytes. Throws Failure (bad input) if there is no such file or it cannot be
+// read.
 [[nodiscard]] std::string read_file(const std::string& path);
 
 // Returns the text for one line on a terminal: control characters become '?'.
 [[nodiscard]] std::string one_line(std::string_view text);
+// Returns the result's value. Throws Failure (bad input) with its error in one line.
+template <typename T>
+T or_bad_input(Result<T> result) {
+  if (!result) bad_input(one_line(result.error().message));
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+// The same where a failure is a negative result: the work was tried.
+template <typename T>
+T or_negative(Result<T> result) {
+  if (!result) negative(result.error().message);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
 // "a, b or c"
 [[nodiscard]] std::string either(const std::vector<std::string>& names);
 // "3 links", "1 link".

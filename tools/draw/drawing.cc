@@ -9,13 +9,13 @@
 namespace espalier::tools {
 namespace {
 
-using Point = topology::Topology::Point;
+using Position = topology::Topology::Position;
 
 constexpr double kAside = 6.5;        // of a link's line from the nodes' own
 constexpr double kHead = 13;          // an arrow's
 constexpr double kHighestTree = 6.5;  // units
 
-std::string at(const char* letter, const Point& point) {
+std::string at(const char* letter, const Position& point) {
   char text[64];
   std::snprintf(text, sizeof text, "%s%.1f %.1f", letter, point.x, point.y);
   return text;
@@ -29,7 +29,7 @@ std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
     for (const Instance& its : expand(program, blocks)) {
       if (its.kind != ActionKind::kSend || its.peer < 0) continue;
       all.push_back({program.node, static_cast<std::uint32_t>(its.peer), its.step, its.a.segment,
-                     its.a.block, its.a.run, its.phase});
+                     its.a.block, its.a.segment_count, its.phase});
     }
   }
   std::stable_sort(all.begin(), all.end(),
@@ -43,28 +43,28 @@ Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
     flat_ = std::min(1.0, kHighestTree / std::max(1.0, topology.position(0).y));
   }
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
-    const Point point = place(node);
+    const Position point = place(node);
     width_ = std::max(width_, point.x + kMargin);
     height_ = std::max(height_, point.y + kMargin);
   }
 }
 
-Point Drawing::place(std::uint32_t node) const {
-  const Point point = topology_.position(node);
+Position Drawing::place(std::uint32_t node) const {
+  const Position point = topology_.position(node);
   return {kMargin + kUnit * point.x, kMargin + kUnit * flat_ * point.y};
 }
 
 Drawing::Way Drawing::way(std::uint32_t from, std::uint32_t to) const {
-  const Point a = place(from), b = place(to);
+  const Position a = place(from), b = place(to);
   const double length = std::max(1e-6, std::hypot(b.x - a.x, b.y - a.y));
   return {(b.x - a.x) / length, (b.y - a.y) / length, length};
 }
 
 double Drawing::bend(std::uint32_t from, std::uint32_t to, const Way& its) const {
-  const Point a = place(from);
+  const Position a = place(from);
   for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
     if (node == from || node == to) continue;
-    const Point position = place(node);
+    const Position position = place(node);
     const double along = (position.x - a.x) * its.x + (position.y - a.y) * its.y;
     const double aside = (position.y - a.y) * its.x - (position.x - a.x) * its.y;  // to the right
     if (along <= 0 || along >= its.length || std::abs(aside) > 1.3 * kRadius) continue;
@@ -75,24 +75,25 @@ double Drawing::bend(std::uint32_t from, std::uint32_t to, const Way& its) const
 
 std::string Drawing::link(std::uint32_t from, std::uint32_t to) const {
   const Way its = way(from, to);
-  const Point a = place(from);
+  const Position a = place(from);
   const auto point = [&](double along) {
-    return Point{a.x + along * its.x - kAside * its.y, a.y + along * its.y + kAside * its.x};
+    return Position{a.x + along * its.x - kAside * its.y, a.y + along * its.y + kAside * its.x};
   };
   return at("M", point(kRadius)) + at("L", point(its.length - kRadius));
 }
 
 Drawing::Arrow Drawing::bent(std::uint32_t from, std::uint32_t to, const Way& its,
                              double aside) const {
-  const Point a = place(from), b = place(to);
-  const Point control = {(a.x + b.x) / 2 - 2 * aside * its.y, (a.y + b.y) / 2 + 2 * aside * its.x};
+  const Position a = place(from), b = place(to);
+  const Position control = {(a.x + b.x) / 2 - 2 * aside * its.y,
+                            (a.y + b.y) / 2 + 2 * aside * its.x};
   // Towards the control point at both ends.
-  const auto leave = [&](const Point& node, double by) {
+  const auto leave = [&](const Position& node, double by) {
     const double length = std::hypot(control.x - node.x, control.y - node.y);
-    return Point{node.x + by * (control.x - node.x) / length,
-                 node.y + by * (control.y - node.y) / length};
+    return Position{node.x + by * (control.x - node.x) / length,
+                    node.y + by * (control.y - node.y) / length};
   };
-  const Point tip = leave(b, kRadius + 2), neck = leave(b, kRadius + 2 + kHead);
+  const Position tip = leave(b, kRadius + 2), neck = leave(b, kRadius + 2 + kHead);
   const double x = (tip.x - neck.x) / 2, y = (tip.y - neck.y) / 2;
   return {
       at("M", leave(a, kRadius)) + at("Q", control) + at(" ", neck),
@@ -111,7 +112,7 @@ Drawing::Arrow Drawing::arrow(const std::vector<std::uint32_t>& route) const {
   Way before;
   for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
     const Way its = way(route[hop], route[hop + 1]);
-    const Point node = place(route[hop]);
+    const Position node = place(route[hop]);
     if (hop == 0) {
       arrow.line = at("M", {node.x + kRadius * its.x - kAside * its.y,
                             node.y + kRadius * its.y + kAside * its.x});
@@ -128,11 +129,11 @@ Drawing::Arrow Drawing::arrow(const std::vector<std::uint32_t>& route) const {
     }
     before = its;
   }
-  const Point end = place(route.back());
+  const Position end = place(route.back());
   const double back = kRadius + 2;
-  const Point tip = {end.x - back * before.x - kAside * before.y,
-                     end.y - back * before.y + kAside * before.x};
-  const Point neck = {tip.x - kHead * before.x, tip.y - kHead * before.y};
+  const Position tip = {end.x - back * before.x - kAside * before.y,
+                        end.y - back * before.y + kAside * before.x};
+  const Position neck = {tip.x - kHead * before.x, tip.y - kHead * before.y};
   arrow.line += at("L", neck);
   const double half = 0.5 * kHead;
   arrow.head = at("M", tip) + at("L", {neck.x - half * before.y, neck.y + half * before.x}) +

@@ -16,7 +16,7 @@ struct Transfer {
   std::uint32_t from = 0, to = 0;
   std::int64_t step = 0;
   std::int64_t segment = 0, block = 0;
-  std::uint32_t run = 1, phase = 0;
+  std::uint32_t segment_count = 1, phase = 0;
 };
 // All of them for N = blocks, by (step, from).
 [[nodiscard]] std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks);
@@ -31,7 +31,7 @@ class Drawing {
 
   [[nodiscard]] double width() const { return width_; }
   [[nodiscard]] double height() const { return height_; }
-  [[nodiscard]] topology::Topology::Point place(std::uint32_t node) const;
+  [[nodiscard]] topology::Topology::Position place(std::uint32_t node) const;
   // A link's line, on its right side, so that both ways are seen.
   [[nodiscard]] std::string link(std::uint32_t from, std::uint32_t to) const;
   // A transfer along its route; its name is drawn at (x, y).

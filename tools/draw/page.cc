@@ -20,7 +20,7 @@ constexpr std::size_t kMaxPageBytes = 100'000'000;  // browsers open it within s
 
 Json operand_json(bool present, const Operand& place) {
   if (!present) return nullptr;
-  return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.run};
+  return {place.buffer, place.segment_ref, place.block_ref, place.slot_ref, place.segment_count};
 }
 
 // The tables of a program, rows as arrays: schedule.js reads them.
@@ -78,7 +78,7 @@ void add_map(Json& json, const LoadedSchedule& loaded) {
   json["radius"] = Drawing::kRadius;
   json["nodes"] = Json::array();
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
-    const topology::Topology::Point at = drawing.place(node);
+    const topology::Topology::Position at = drawing.place(node);
     json["nodes"].push_back({{"name", topology.node_name(node)}, {"x", at.x}, {"y", at.y}});
   }
   std::set<std::pair<std::uint32_t, std::uint32_t>> used;  // (from, to) of programs

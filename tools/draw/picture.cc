@@ -126,16 +126,16 @@ class Picture {
   void arrow(const Transfer& its, std::int64_t number, double width, bool dashed,
              const std::string& text) {
     const Drawing::Arrow shape = drawing_.arrow(topology_.route(its.from, its.to));
-    const auto at = static_cast<std::size_t>(number) % kInks.size();
-    svg_ += "<path class=\"shaft\" stroke=\"" + std::string(kInks[at]) + "\"";
+    const auto style = static_cast<std::size_t>(number) % kInks.size();
+    svg_ += "<path class=\"shaft\" stroke=\"" + std::string(kInks[style]) + "\"";
     if (width > 0) print(svg_, " style=\"stroke-width:%.1f\"", width);
-    if (dashed && kDashes[at][0] != 0)
-      svg_ += std::string(" stroke-dasharray=\"") + kDashes[at] + "\"";
-    svg_ += " d=\"" + shape.line + "\"/>\n<path fill=\"" + kInks[at] + "\" d=\"" + shape.head +
+    if (dashed && kDashes[style][0] != 0)
+      svg_ += std::string(" stroke-dasharray=\"") + kDashes[style] + "\"";
+    svg_ += " d=\"" + shape.line + "\"/>\n<path fill=\"" + kInks[style] + "\" d=\"" + shape.head +
             "\"/>\n";
     if (text.empty()) return;
     print(names_, "<text class=\"block\" dy=\".35em\" x=\"%.1f\" y=\"%.1f\" style=\"fill:%s\">",
-          shape.x, shape.y, kInks[at]);
+          shape.x, shape.y, kInks[style]);
     names_ += text + "</text>\n";
   }
 
@@ -145,7 +145,7 @@ class Picture {
       if (its.step != step) continue;
       std::string name = std::to_string(its.block);
       if (program_.segments > 1) name = std::to_string(its.segment) + "." + name;
-      if (its.run > 1) name += "+" + std::to_string(its.run - 1);
+      if (its.segment_count > 1) name += "+" + std::to_string(its.segment_count - 1);
       arrow(its, program_.segments > 1 ? its.segment : its.block, 0, false, name);
       ++drawn;
     }
@@ -171,7 +171,7 @@ class Picture {
   void draw_nodes() {
     svg_ += names_;
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
-      const topology::Topology::Point at = drawing_.place(node);
+      const topology::Topology::Position at = drawing_.place(node);
       const double r = Drawing::kRadius;
       svg_ += "<g><title>" + escaped(topology_.node_name(node)) + "</title>";
       if (node < topology_.ranks()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "espalier/base/limits.h"
 
@@ -34,18 +35,22 @@ class Narrow {
   template <typename Small>
   void fits(std::int64_t value, const char* what) {
     using Range = std::numeric_limits<Small>;
-    if (!excess_.empty() || (value >= Range::min() && value <= Range::max())) return;
-    excess_ = "has " + std::string(what) + " of " + std::to_string(value) +
-              ", and numbers are narrow: " + std::to_string(Range::min()) + " to " +
-              std::to_string(Range::max());
+    if (excess_ || (value >= Range::min() && value <= Range::max())) return;
+    excess_ = Error{"has " + std::string(what) + " of " + std::to_string(value) +
+                    ", and numbers are narrow: " + std::to_string(Range::min()) + " to " +
+                    std::to_string(Range::max())};
   }
   void header(const Program& program);
   void tables(const Program& program);
   void action(const Action& action);
-  [[nodiscard]] const std::string& excess() const { return excess_; }
+  // The first field that is too large.
+  [[nodiscard]] Result<void> result() const {
+    if (excess_) return fail(*excess_);
+    return {};
+  }
 
  private:
-  std::string excess_;
+  std::optional<Error> excess_;
 };
 
 void Narrow::header(const Program& program) {
@@ -65,9 +70,9 @@ void Narrow::header(const Program& program) {
 
 void Narrow::action(const Action& action) {
   fits<std::uint8_t>(action.after, "an after");
-  fits<std::uint8_t>(action.into.run, "a run");
-  fits<std::uint8_t>(action.a.run, "a run");
-  fits<std::uint8_t>(action.b.run, "a run");
+  fits<std::uint8_t>(action.into.segment_count, "a segment count");
+  fits<std::uint8_t>(action.a.segment_count, "a segment count");
+  fits<std::uint8_t>(action.b.segment_count, "a segment count");
 }
 
 void Narrow::tables(const Program& program) {
@@ -114,7 +119,7 @@ void Narrow::tables(const Program& program) {
 
 std::span<const Limit> limits_of_boards() { return kLimits; }
 
-std::string beyond_limits(const board::BoardFile::Limits& limits, const Program& program) {
+Result<void> check_limits(const board::BoardFile::Limits& limits, const Program& program) {
   const struct {
     const char* what;
     std::uint32_t has, most;
@@ -129,15 +134,15 @@ std::string beyond_limits(const board::BoardFile::Limits& limits, const Program&
   };
   for (const auto& table : tables) {
     if (table.has <= table.most) continue;
-    return "has " + std::to_string(table.has) + " " + table.what + ", of at most " +
-           std::to_string(table.most);
+    return fail("has " + std::to_string(table.has) + " " + table.what + ", of at most " +
+                std::to_string(table.most));
   }
   Narrow narrow;
   if (limits.narrow()) {
     narrow.header(program);
     narrow.tables(program);
   }
-  return narrow.excess();
+  return narrow.result();
 }
 
 }  // namespace espalier::tools

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "board.pb.h"
+#include "espalier/base/result.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier::tools {
@@ -18,9 +18,9 @@ struct Limit {
 };
 [[nodiscard]] std::span<const Limit> limits_of_boards();
 
-// Returns how `program` exceeds `limits` (all fields given), such as "has 39 actions, of at most
-// 16"; empty if nodes built with them load its descriptor.
-[[nodiscard]] std::string beyond_limits(const board::BoardFile::Limits& limits,
+// Checks that nodes built with `limits` (all fields given) load the descriptor of `program`. Error:
+// how it exceeds them, such as "has 39 actions, of at most 16".
+[[nodiscard]] Result<void> check_limits(const board::BoardFile::Limits& limits,
                                         const Program& program);
 
 }  // namespace espalier::tools

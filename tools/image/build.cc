@@ -131,10 +131,10 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
     for (std::uint32_t link = 0; link < links_count(program); ++link) {
       peers.push_back(peer_of(program, link));
     }
-    if (const std::string excess = beyond_limits(sources.board.limits(), program);
-        !excess.empty()) {
+    if (const auto loads = check_limits(sources.board.limits(), program); !loads) {
       bad_input("'" + one_line(schedule.name) + "': node " + std::to_string(node) + "'s program " +
-                excess + "; board '" + sources.board.name() + "' loads no such program");
+                loads.error().message + "; board '" + sources.board.name() +
+                "' loads no such program");
     }
     const std::uint8_t* bytes = nullptr;
     std::size_t size = 0;
@@ -207,10 +207,7 @@ void run_build(const BuildArguments& arguments) {
   sources.common.counter =
       static_cast<std::uint32_t>(whole_number("--counter", arguments.counter, 0, UINT32_MAX));
   sources.is_signed = !arguments.key.empty();
-  std::string error;
-  if (sources.is_signed && !read_private_key(arguments.key, sources.seed, error)) {
-    bad_input(one_line(error));
-  }
+  if (sources.is_signed) sources.seed = or_bad_input(read_private_key(arguments.key));
   read_schedules(arguments, sources);
   sources.common.topology_digest = sources.schedules.front().file.topology_digest();
   // All are made before any is written.

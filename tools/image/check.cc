@@ -160,12 +160,9 @@ void run_install(CheckArguments& arguments) {
   const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
   const Expectation expectation = expectation_of(arguments, board.name());
   FileFlash flash;
-  std::string error;
-  if (!flash.open(arguments.flash,
-                  {board.flash().bytes(), board.flash().block_bytes(), board.flash().unit_bytes()},
-                  true, error)) {
-    bad_input(one_line(error));
-  }
+  or_bad_input(flash.open(
+      arguments.flash,
+      {board.flash().bytes(), board.flash().block_bytes(), board.flash().unit_bytes()}, true));
   Slots slots(flash, whole_flash(flash));
   const Acceptance loads{[](void*, const Image& image) {
                            std::string which;
@@ -236,7 +233,7 @@ void add_install(Command image) {
   command.text("--flash", arguments->flash, "The flash's bytes; made where there is no file")
       .required();
   command.flag("--confirmed", arguments->confirmed,
-               "As if it had run well: for a factory, not for an update");
+               "Confirm it without a first run: for a factory, not for an update");
   command.set_footer(
       "Example:\n"
       "  espalier image install 3.img --board boards/linux-x86_64 --flash node-3.flash \\\n"

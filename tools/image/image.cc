@@ -122,9 +122,7 @@ void run_sign(const SignArguments& arguments) {
   check_writable(arguments.output.empty() ? arguments.file : arguments.output);
   std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
   (void)open_any(arguments.file, bytes);
-  Key seed;
-  std::string error;
-  if (!read_private_key(arguments.key, seed, error)) bad_input(one_line(error));
+  const Key seed = or_bad_input(read_private_key(arguments.key));
   sign_image(bytes, [&seed](std::span<const std::uint8_t> part) {
     return sign(seed, part.data(), part.size());
   });
@@ -192,7 +190,7 @@ std::string reason(Status status) {
     case Status::kTruncated: return "truncated: the bytes end before the image does";
     case Status::kNoImage: return "no image: 'espalier image build' makes images";
     case Status::kBadVersion: return "of a format or signature that this espalier does not know";
-    case Status::kMalformed: return "malformed: not laid out as an image is";
+    case Status::kMalformed: return "malformed: its layout is not that of an image";
     case Status::kCorrupt: return "corrupt: its SHA-256 does not match";
     case Status::kUnsigned: return "unsigned: 'espalier image sign' signs it";
     case Status::kBadSignature: return "bad signature: another key signed it";
@@ -207,7 +205,7 @@ std::string reason(Status status) {
 
 std::string load_reason(Status status) {
   switch (status) {
-    case Status::kTruncated: return "its descriptor ends early, or is none";
+    case Status::kTruncated: return "its descriptor ends early or is not a descriptor";
     case Status::kBadVersion:
       return "its descriptor is of a format that this espalier does not know";
     case Status::kUnknownFeature: return "it needs a feature that this espalier does not know";
@@ -216,7 +214,7 @@ std::string load_reason(Status status) {
       return "its descriptor breaks the format's rules, or is not the one that the index names";
     case Status::kWrongTopology: return "it was compiled for another topology than the image's";
     case Status::kWrongNode: return "it is another node's";
-    case Status::kNoSuchPeer: return "it has a peer that the link table has not";
+    case Status::kNoSuchPeer: return "it has a peer that the link table does not list";
     default: return status_name(status);
   }
 }
@@ -243,10 +241,7 @@ Key trusted_key(const std::string& path) {
               "' is a private key; expected its public key, which 'espalier image keygen' writes "
               "beside it");
   }
-  Key key{};
-  std::string error;
-  if (!read_public_key(path, key, error)) bad_input(one_line(error));
-  return key;
+  return or_bad_input(read_public_key(path));
 }
 
 void settle(Trust& trust) {

@@ -94,12 +94,13 @@ std::string expand_template(const std::string& text, std::uint32_t node) {
   return expanded;
 }
 
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, nullptr)),
-      input_bytes_(other.input_bytes_),
-      output_bytes_(other.output_bytes_),
-      events_(other.events_),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+void SharedMemory::swap(SharedMemory& other) {
+  std::swap(bytes_, other.bytes_);
+  std::swap(input_bytes_, other.input_bytes_);
+  std::swap(output_bytes_, other.output_bytes_);
+  std::swap(events_, other.events_);
+  std::swap(descriptor_, other.descriptor_);
+}
 
 SharedMemory::~SharedMemory() {
   if (bytes_ != nullptr)
@@ -113,36 +114,36 @@ EventLog SharedMemory::log(const EventLog::Counts& counts) const {
   return {reinterpret_cast<Event*>(times + events_), times, counts};
 }
 
-bool SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
-                          std::uint32_t events) {
-  this->~SharedMemory();
-  bytes_ = nullptr;
-  input_bytes_ = input_bytes;
-  output_bytes_ = output_bytes;
-  events_ = events;
-  descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
+Result<SharedMemory> SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
+                                          std::uint32_t events) {
+  SharedMemory memory;
+  memory.input_bytes_ = input_bytes;
+  memory.output_bytes_ = output_bytes;
+  memory.events_ = events;
+  memory.descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
+  if (memory.descriptor_ < 0) return fail(std::strerror(errno));
   const std::uint64_t size = control::memory_bytes(input_bytes, output_bytes, events);
-  if (descriptor_ < 0 || size == 0) return descriptor_ >= 0;
+  if (size == 0) return memory;
   // Allocated now: a full memory is an error here and not a bus error later.
-  if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return false;
-  if (const int status = posix_fallocate(descriptor_, 0, static_cast<off_t>(size)); status != 0) {
-    errno = status;
-    return false;
+  if (ftruncate(memory.descriptor_, static_cast<off_t>(size)) != 0) {
+    return fail(std::strerror(errno));
   }
-  void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (bytes == MAP_FAILED) return false;
-  bytes_ = static_cast<std::uint8_t*>(bytes);
-  return true;
+  const int status = posix_fallocate(memory.descriptor_, 0, static_cast<off_t>(size));
+  if (status != 0) return fail(std::strerror(status));
+  void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor_, 0);
+  if (bytes == MAP_FAILED) return fail(std::strerror(errno));
+  memory.bytes_ = static_cast<std::uint8_t*>(bytes);
+  return memory;
 }
 
-bool NodeProcesses::start(const LaunchOptions& options, std::string& error) {
+Result<void> NodeProcesses::start(const LaunchOptions& options) {
   options_ = options;
   members_.resize(options_.nodes);
   options_.commands.resize(options_.nodes);
   for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
-    if (!spawn(first, process_end(first), error)) return false;
+    if (auto spawned = spawn(first, process_end(first)); !spawned) return spawned;
   }
-  const bool started = wire_up(error);
+  auto started = wire_up();
   options_.progress = nullptr;  // its caller may not outlive start()
   return started;
 }
@@ -162,15 +163,15 @@ std::string NodeProcesses::name(std::uint32_t node) const {
 }
 
 // Starts the process of nodes first .. end-1.
-bool NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, std::string& error) {
+Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end) {
   std::vector<int> theirs;
   for (std::uint32_t node = first; node < end; ++node) {
     theirs.push_back(-1);
     if (control::open_channel(members_[node].channel, theirs.back())) continue;
-    error = std::string("cannot open a control channel: ") + std::strerror(errno);
+    const int failure = errno;
     theirs.pop_back();
     for (const int channel : theirs) close(channel);
-    return false;
+    return fail(std::string("cannot open a control channel: ") + std::strerror(failure));
   }
   const std::string start = expand_template(options_.commands[first], first);
   const std::vector<std::string> command = node_command(options_, first, start, theirs);
@@ -187,30 +188,29 @@ bool NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, std::string& e
   processes_.back().child = child;
   processes_.back().command = start;
   if (child < 0) {
-    error = std::string("cannot start a process: ") + std::strerror(failure);
-    return false;
+    return fail(std::string("cannot start a process: ") + std::strerror(failure));
   }
   setpgid(child, child);  // by parent and child, as either may run first
-  return true;
+  return {};
 }
 
 // libfabric's shm keeps pthread spin locks in the shared memory. Their words differ in meaning
 // between the libraries of two architectures: nodes of both would wait for ever.
-bool NodeProcesses::check_machines(std::string& error) const {
-  if (options_.provider != "shm") return true;
+Result<void> NodeProcesses::check_machines() const {
+  if (options_.provider != "shm") return {};
   const std::string first = members_.front().hello.machine;
   for (std::uint32_t node = 1; node < members_.size(); ++node) {
     const std::string machine = members_[node].hello.machine;
     if (machine == first) continue;
-    error = name(0) + " runs on " + first + " and " + name(node) + " on " + machine +
-            ", which cannot share shm's locks; expected --provider tcp";
-    return false;
+    return fail(name(0) + " runs on " + first + " and " + name(node) + " on " + machine +
+                ", which cannot share shm's locks; expected --provider tcp");
   }
-  return true;
+  return {};
 }
 
-bool NodeProcesses::wire_up(std::string& error) {
-  if (!await(Member::State::kHello, error) || !check_machines(error)) return false;
+Result<void> NodeProcesses::wire_up() {
+  if (auto greeted = await(Member::State::kHello); !greeted) return greeted;
+  if (auto alike = check_machines(); !alike) return alike;
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const Member& member : members_) {
     const control::Hello& hello = member.hello;
@@ -224,26 +224,26 @@ bool NodeProcesses::wire_up(std::string& error) {
       const bool started = peer < members_.size();
       const std::uint32_t there = started ? ofi::other_end(lanes, node, lane) : 0;
       if (!started || there == lanes[peer].size()) {
-        error = name(node) + " has a link to node " + std::to_string(peer) +
-                ", which is not started or has none to it";
-        return false;
+        return fail(name(node) + " has a link to node " + std::to_string(peer) +
+                    ", which is not started or has none to it");
       }
       peers.addresses[lane] = members_[peer].hello.addresses[there];
     }
     if (!control::send(members_[node].channel, peers)) lose(members_[node]);
   }
-  return await(Member::State::kReady, error);
+  return await(Member::State::kReady);
 }
 
-bool NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
-                                std::uint64_t output_bytes, std::string& error,
-                                std::uint32_t events) {
+Result<void> NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
+                                        std::uint64_t output_bytes, std::uint32_t events) {
   Member& member = members_[node];
-  if (!member.memory.create(input_bytes, output_bytes, events)) {
-    error = "no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
-            " bytes): " + std::strerror(errno);
-    return false;
+  member.memory = SharedMemory();
+  auto memory = SharedMemory::create(input_bytes, output_bytes, events);
+  if (!memory) {
+    return fail("no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
+                " bytes): " + memory.error().message);
   }
+  member.memory = *std::move(memory);
   control::Memory packet;
   packet.input_bytes = input_bytes;
   packet.output_bytes = output_bytes;
@@ -251,12 +251,10 @@ bool NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
   member.state = Member::State::kReady;
   member.heard_ns = monotonic_ns();
   if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);
-  return true;
+  return {};
 }
 
-bool NodeProcesses::await_memory(std::string& error) {
-  return await(Member::State::kMapped, error);
-}
+Result<void> NodeProcesses::await_memory() { return await(Member::State::kMapped); }
 
 NodeProcesses::~NodeProcesses() { end(); }
 

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "firmware/node/control.h"
 
 namespace espalier::launch {
@@ -43,7 +45,7 @@ struct LaunchOptions {
   // By node: what starts it in espalier-node's place, in a process of its own; words for sh, which
   // get a node's options after them, %r and %n as above. Empty, or not there: espalier-node.
   std::vector<std::string> commands;
-  // Modelled: each node's links, as espalier-node's --links takes them. Empty: direct.
+  // Hop by hop: each node's links, as espalier-node's --links takes them. Empty: routed.
   std::vector<std::string> links;
   std::vector<std::string> names;  // of the nodes, for messages; empty: "node 3"
   std::uint32_t window = kMaxWindow;
@@ -63,12 +65,17 @@ class SharedMemory {
   SharedMemory() = default;
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory(SharedMemory&& other) noexcept { swap(other); }
+  SharedMemory& operator=(SharedMemory&& other) noexcept {
+    SharedMemory old(std::move(other));
+    swap(old);
+    return *this;
+  }
   ~SharedMemory();
-  // False and errno on failure.
-  // events: records of a log that it has room for.
-  [[nodiscard]] bool create(std::uint64_t input_bytes, std::uint64_t output_bytes,
-                            std::uint32_t events);
+  // events: records of a log that it has room for. Error: the system's reason.
+  [[nodiscard]] static Result<SharedMemory> create(std::uint64_t input_bytes,
+                                                   std::uint64_t output_bytes,
+                                                   std::uint32_t events);
   [[nodiscard]] std::uint8_t* input() const { return bytes_; }
   [[nodiscard]] std::uint8_t* output() const {
     return bytes_ + control::output_offset(input_bytes_);
@@ -80,6 +87,8 @@ class SharedMemory {
   [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
 
  private:
+  void swap(SharedMemory& other);
+
   std::uint8_t* bytes_ = nullptr;
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
@@ -138,19 +147,18 @@ class NodeProcesses {
   NodeProcesses& operator=(const NodeProcesses&) = delete;
   ~NodeProcesses();  // ends every process and removes their files in /dev/shm
 
-  // Starts and wires up all nodes; false and one line in `error` if any fails.
-  [[nodiscard]] bool start(const LaunchOptions& options, std::string& error);
+  // Starts and wires up all nodes.
+  [[nodiscard]] Result<void> start(const LaunchOptions& options);
   // Gives node its memory; both sizes may be 0, then the node has no such buffer. events: records
   // of a log that it may keep.
-  [[nodiscard]] bool give_memory(std::uint32_t node, std::uint64_t input_bytes,
-                                 std::uint64_t output_bytes, std::string& error,
-                                 std::uint32_t events = 0);
+  [[nodiscard]] Result<void> give_memory(std::uint32_t node, std::uint64_t input_bytes,
+                                         std::uint64_t output_bytes, std::uint32_t events = 0);
   // Waits until all nodes have mapped their memory.
-  [[nodiscard]] bool await_memory(std::string& error);
+  [[nodiscard]] Result<void> await_memory();
   // Runs `order` (number and start are set here) on all live nodes, which start at one time.
-  // Returns whether every node reported kOk. Otherwise members() say what happened to each, and
-  // `error` is set only if the wait itself was interrupted (a signal).
-  [[nodiscard]] bool run(control::RunRequest order, std::string& error, const Late& late = {});
+  // Returns whether every node reported kOk. Otherwise members() say what happened to each. Error:
+  // the wait itself was interrupted (a signal).
+  [[nodiscard]] Result<bool> run(control::RunRequest order, const Late& late = {});
 
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
   [[nodiscard]] const std::vector<Disturbance>& disturbances() const {
@@ -168,14 +176,14 @@ class NodeProcesses {
   [[nodiscard]] std::string name(std::uint32_t node) const;
   [[nodiscard]] std::string waits_for(const StallReport& stall) const;
   [[nodiscard]] std::uint32_t process_end(std::uint32_t first) const;
-  bool spawn(std::uint32_t first, std::uint32_t end, std::string& error);
-  bool check_machines(std::string& error) const;
-  bool wire_up(std::string& error);
-  // Waits until every member is in `state` or failed; false and `error` if one failed, was silent
-  // too long, or the user broke it off.
-  bool await(Member::State state, std::string& error);
-  bool await_reports(std::string& error);
-  bool listen(std::uint64_t until_ns, std::string& error);
+  [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end);
+  [[nodiscard]] Result<void> check_machines() const;
+  [[nodiscard]] Result<void> wire_up();
+  // Waits until every member is in `state`. Errors: one failed, was silent too long, or the user
+  // broke it off.
+  [[nodiscard]] Result<void> await(Member::State state);
+  [[nodiscard]] Result<void> await_reports();
+  [[nodiscard]] Result<void> listen(std::uint64_t until_ns);
   void take_packet(Member& member);
   void take_report(Member& member, const control::Report& report);
   void lose(Member& member);

@@ -80,7 +80,7 @@ std::string NodeProcesses::describe(std::uint32_t node) const {
          " collectives were complete";
 }
 
-bool NodeProcesses::await(Member::State state, std::string& error) {
+Result<void> NodeProcesses::await(Member::State state) {
   // Opening libfabric costs each process a fraction of a second of one of the cores they share.
   const std::uint64_t patience = (60 + options_.nodes) * kSecond;
   const std::uint64_t until = monotonic_ns() + patience;
@@ -93,27 +93,26 @@ bool NodeProcesses::await(Member::State state, std::string& error) {
                     : member.state >= Member::State::kHello ? 1
                                                             : 0;
       if (member.state == Member::State::kFailed) {
-        error = name(node) + ": " + member.failure;
-        return false;
+        return fail(name(node) + ": " + member.failure);
       }
       if (member.state >= state) continue;
       all = false;
       if (monotonic_ns() >= until) {
-        error = name(node) + ": no word for " + seconds(patience) + " while " + doing(member.state);
-        return false;
+        return fail(name(node) + ": no word for " + seconds(patience) + " while " +
+                    doing(member.state));
       }
     }
     if (options_.progress) {
       options_.progress(static_cast<double>(half_steps) / static_cast<double>(2 * members_.size()));
     }
-    if (all) return true;
-    if (!listen(until, error)) return false;
+    if (all) return {};
+    if (auto heard = listen(until); !heard) return heard;
   }
 }
 
 // Receives packets of the nodes until one arrives, `until_ns`, or a short time has passed. Returns
 // false if the user interrupts it.
-bool NodeProcesses::listen(std::uint64_t until_ns, std::string& error) {
+Result<void> NodeProcesses::listen(std::uint64_t until_ns) {
   std::vector<pollfd> entries;
   std::vector<Member*> behind;
   for (Member& member : members_) {
@@ -126,13 +125,12 @@ bool NodeProcesses::listen(std::uint64_t until_ns, std::string& error) {
   const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
   const int ready = poll(entries.data(), entries.size(), timeout);
   if (SignalWatch::caught() != 0) {
-    error = std::string("broken off: ") + strsignal(SignalWatch::caught());
-    return false;
+    return fail(std::string("broken off: ") + strsignal(SignalWatch::caught()));
   }
   for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
     if (entries[i].revents != 0) take_packet(*behind[i]);
   }
-  return true;
+  return {};
 }
 
 void NodeProcesses::take_packet(Member& member) {
@@ -208,8 +206,8 @@ void NodeProcesses::lose(Member& member) {
 
 void NodeProcesses::disturb(std::uint64_t now) {
   for (Disturbance& disturbance : options_.disturbances) {
-    const std::uint64_t at = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
-    if (disturbance.at_ns != 0 || now < at) continue;
+    const std::uint64_t due_ns = first_run_ns_ + std::uint64_t{disturbance.after_ms} * 1'000'000;
+    if (disturbance.at_ns != 0 || now < due_ns) continue;
     const Member& member = members_[disturbance.node];
     disturbance.at_ns = monotonic_ns();
     if (member.channel >= 0 && member.pid > 0) kill(member.pid, disturbance.signal);
@@ -238,7 +236,7 @@ void NodeProcesses::watch(Member& member, std::uint64_t now) {
   }
 }
 
-bool NodeProcesses::await_reports(std::string& error) {
+Result<void> NodeProcesses::await_reports() {
   while (true) {
     const std::uint64_t now = monotonic_ns();
     disturb(now);
@@ -249,16 +247,16 @@ bool NodeProcesses::await_reports(std::string& error) {
       all = false;
       watch(member, now);
     }
-    if (all) return true;
+    if (all) return {};
     for (const Disturbance& next : options_.disturbances) {
       if (next.at_ns != 0) continue;
       until = std::min(until, first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000);
     }
-    if (!listen(until, error)) return false;
+    if (auto heard = listen(until); !heard) return heard;
   }
 }
 
-bool NodeProcesses::run(control::RunRequest order, std::string& error, const Late& late) {
+Result<bool> NodeProcesses::run(control::RunRequest order, const Late& late) {
   order.number = ++runs_;
   const std::uint64_t now = monotonic_ns();
   order.start_ns = now + kStartLead + options_.nodes * kStartLeadPerNode;
@@ -273,7 +271,7 @@ bool NodeProcesses::run(control::RunRequest order, std::string& error, const Lat
     member.heard_ns = member.moved_ns = order.start_ns;
     if (!control::send(member.channel, order)) lose(member);
   }
-  if (!await_reports(error)) return false;
+  if (auto reported = await_reports(); !reported) return fail(reported.error());
   for (const Member& member : members_) {
     if (member.state != Member::State::kReported || member.report.status != Status::kOk) {
       return false;

@@ -1,5 +1,5 @@
 #pragma once
-// The links that a modelled run gives its nodes: those of the topology, regardless of their
+// The links that a hop-by-hop run gives its nodes: those of the topology, regardless of their
 // programs. Host only.
 
 #include <cstdint>

@@ -138,8 +138,7 @@ void start_cluster(launch::LaunchOptions options,
   }
   Progress progress("starting nodes");
   options.progress = [&progress](double done) { progress.show(done); };
-  std::string error;
-  if (!cluster.start(options, error)) negative(error);
+  or_negative(cluster.start(options));
 }
 
 }  // namespace espalier::tools

@@ -18,7 +18,7 @@ CostModel CostModel::read(const std::string& path) {
   const std::optional<Json> json = Json::parse(read_file(path));
   const Json* sizes = json ? json->find("sizes") : nullptr;
   if (sizes == nullptr || sizes->items() == nullptr) refuse("no JSON with a list of \"sizes\"");
-  std::vector<Point> points;
+  std::vector<Sample> samples;
   for (const Json& row : *sizes->items()) {
     const auto number = [&row](const char* name) {
       const Json* value = row.find(name);
@@ -26,25 +26,26 @@ CostModel CostModel::read(const std::string& path) {
     };
     const std::optional<double> bytes = number("bytes"), seconds = number("one_way_s");
     if (!bytes || !seconds) refuse("a size without the numbers \"bytes\" and \"one_way_s\"");
-    points.push_back({*bytes, *seconds});
+    samples.push_back({*bytes, *seconds});
   }
-  if (points.size() < 2) refuse("fewer than two sizes");
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Point& point = points[i];
-    if (i > 0 && !(point.bytes > points[i - 1].bytes)) refuse("its sizes do not ascend");
-    if (!(point.bytes >= 0 && point.seconds > 0)) refuse("a size or time is not positive");
+  if (samples.size() < 2) refuse("fewer than two sizes");
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const Sample& sample = samples[i];
+    if (i > 0 && !(sample.bytes > samples[i - 1].bytes)) refuse("its sizes do not ascend");
+    if (!(sample.bytes >= 0 && sample.seconds > 0)) refuse("a size or time is not positive");
   }
-  return CostModel(std::move(points));
+  return CostModel(std::move(samples));
 }
 
 CostModel::Line CostModel::line(double bytes) const {
-  if (points_.empty()) return {alpha_, beta_};
-  const auto after = std::upper_bound(points_.begin(), points_.end(), bytes,
-                                      [](double b, const Point& point) { return b < point.bytes; });
-  const auto last = std::clamp<std::ptrdiff_t>(after - points_.begin(), 1,
-                                               static_cast<std::ptrdiff_t>(points_.size()) - 1);
-  const Point& right = points_[static_cast<std::size_t>(last)];
-  const Point& left = points_[static_cast<std::size_t>(last) - 1];
+  if (samples_.empty()) return {alpha_, beta_};
+  const auto after =
+      std::upper_bound(samples_.begin(), samples_.end(), bytes,
+                       [](double b, const Sample& sample) { return b < sample.bytes; });
+  const auto last = std::clamp<std::ptrdiff_t>(after - samples_.begin(), 1,
+                                               static_cast<std::ptrdiff_t>(samples_.size()) - 1);
+  const Sample& right = samples_[static_cast<std::size_t>(last)];
+  const Sample& left = samples_[static_cast<std::size_t>(last) - 1];
   // Measured times need not grow between two sizes; a longer block never takes less here.
   const double beta = std::max(0.0, (right.seconds - left.seconds) / (right.bytes - left.bytes));
   const double alpha = left.seconds - beta * left.bytes;
@@ -67,7 +68,7 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& its = program(node);
     for (std::uint32_t i = 0; i < its.actions_count; ++i) {
-      runs = runs || (its.actions[i].has_a && its.actions[i].a.run > 1);
+      runs = runs || (its.actions[i].has_a && its.actions[i].a.segment_count > 1);
     }
   }
   if (!runs) return static_cast<double>(steps) * model.step(block) / ticks;
@@ -75,8 +76,8 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   for (std::uint32_t node = 0; node < nodes; ++node) {
     for (const Instance& instance : expand(program(node), layout.blocks)) {
       if (instance.kind != ActionKind::kSend) continue;
-      std::uint32_t& run = longest[instance.step];
-      run = std::max(run, instance.a.run);
+      std::uint32_t& segment_count = longest[instance.step];
+      segment_count = std::max(segment_count, instance.a.segment_count);
     }
   }
   double seconds = 0;

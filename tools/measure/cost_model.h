@@ -17,10 +17,11 @@ class CostModel {
   // alpha in s, beta in s/B.
   CostModel(double alpha, double beta) : alpha_(alpha), beta_(beta) {}
   // Measured time of a block of `bytes`, s. A model has at least two, ascending in bytes.
-  struct Point {
+  struct Sample {
     double bytes = 0, seconds = 0;
   };
-  explicit CostModel(std::vector<Point> points) : alpha_(0), beta_(0), points_(std::move(points)) {}
+  explicit CostModel(std::vector<Sample> samples)
+      : alpha_(0), beta_(0), samples_(std::move(samples)) {}
   // Reads the JSON of `espalier measure`. Throws Failure (bad input): unreadable, or no such file.
   [[nodiscard]] static CostModel read(const std::string& path);
 
@@ -40,11 +41,11 @@ class CostModel {
 
  private:
   double alpha_, beta_;
-  std::vector<Point> points_;  // ascending, at least two; empty: the line above
+  std::vector<Sample> samples_;  // ascending, at least two; empty: the line above
 };
 
-// Seconds: the steps of all nodes' `programs` one after the other, each as long as its longest run
-// of blocks takes; in the postal model a step is one of the send_ticks of a send.
+// Seconds: the steps of all nodes' `programs` one after the other, each as long as its largest
+// segment count of blocks takes; in the postal model a step is one of the send_ticks of a send.
 [[nodiscard]] double predict(const Programs& programs, const Layout& layout,
                              const CostModel& model);
 // The same of the programs of `nodes` nodes, read one after the other: program(node) is valid until

@@ -107,9 +107,8 @@ Status experiment_program(Experiment experiment, std::uint32_t receivers, std::u
 }
 
 std::vector<std::uint8_t> experiment_file(Experiment experiment, std::uint32_t receivers) {
-  std::string error;
   const std::uint32_t ranks = receivers + 1;
-  const auto topology = topology::parse("complete:" + std::to_string(ranks), error);
+  const auto topology = or_bad_input(topology::parse("complete:" + std::to_string(ranks)));
   ScheduleFileWriter writer(topology->spec(), topology->digest(), ranks, ranks);
   const auto program = std::make_unique<Program>();
   std::vector<std::uint8_t> file;

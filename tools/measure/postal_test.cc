@@ -42,9 +42,7 @@ double simulated(Experiment which, std::uint32_t receivers, const sim::Model& mo
   const LoadedSchedule schedule = experiment(which, receivers);
   std::vector<const Program*> programs;
   for (const Program& program : schedule.programs) programs.push_back(&program);
-  sim::Cluster::Options options;
-  options.model = model;
-  sim::Cluster cluster(sim::links_of(programs), options);
+  sim::Cluster cluster(sim::Network(model, sim::links_of(programs)), {});
   std::vector<sim::NodeMemory> memory(programs.size());
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     Layout layout;

@@ -43,7 +43,7 @@ std::string bound_text(const std::vector<verify::LowerBound>& bounds, const Prog
   return few.size() == 1 ? text : "max(" + text + ")";
 }
 
-std::string witness_text(const verify::LowerBound& bound) {
+std::string lower_bound_text(const verify::LowerBound& bound) {
   return formula(bound) + " steps: " + bound.reason;
 }
 

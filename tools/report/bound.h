@@ -23,7 +23,7 @@ namespace espalier::tools {
 [[nodiscard]] std::string bound_text(const std::vector<verify::LowerBound>& bounds,
                                      const Program& program);
 // "2N+3 steps: port and log p: ..."
-[[nodiscard]] std::string witness_text(const verify::LowerBound& bound);
+[[nodiscard]] std::string lower_bound_text(const verify::LowerBound& bound);
 // The steps that they say for N = blocks.
 [[nodiscard]] std::int64_t bound_steps(const std::vector<verify::LowerBound>& bounds,
                                        const Program& program, std::int64_t blocks);

@@ -23,20 +23,20 @@ std::string lambda_text(double lambda) {
 void evaluate(Measured& measured) {
   std::vector<double> bytes;
   std::vector<double> seconds;
-  std::vector<CostModel::Point> points;
+  std::vector<CostModel::Sample> samples;
   for (MeasuredSize& size : measured.sizes) {
     size.postal = fit_postal(size.timings);
     bytes.push_back(static_cast<double>(size.bytes));
     seconds.push_back(size.postal.one_way_s);
-    points.push_back({bytes.back(), seconds.back()});
+    samples.push_back({bytes.back(), seconds.back()});
   }
   measured.line = fit_line(bytes, seconds);
   for (MeasuredSize& size : measured.sizes) {
-    if (points.size() < 2) {
+    if (samples.size() < 2) {
       size.line = measured.line;
       continue;
     }
-    const CostModel::Line line = CostModel(points).line(static_cast<double>(size.bytes));
+    const CostModel::Line line = CostModel(samples).line(static_cast<double>(size.bytes));
     size.line = {line.alpha, line.beta};
   }
 }

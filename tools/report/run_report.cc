@@ -55,7 +55,7 @@ void add_nodes(const SizeResult& size, std::string& text) {
   }
 }
 
-// The process table of a modelled run: by node its endpoints.
+// The process table of a hop-by-hop run: by node its endpoints.
 void add_endpoints(const RunResult& result, std::string& text) {
   std::size_t name = 4;
   std::size_t address = 8;
@@ -168,8 +168,8 @@ std::string to_json(const RunResult& result) {
   out["routers"] = result.nodes - result.ranks;
   out["nodes_per_process"] = result.nodes_per_process;
   out["provider"] = result.provider;
-  out["links"] = result.modelled ? "modelled" : "direct";
-  if (result.modelled) out["processes"] = endpoints_json(result);
+  out["links"] = result.hop_by_hop ? "hop-by-hop" : "routed";
+  if (result.hop_by_hop) out["processes"] = endpoints_json(result);
   out["type"] = result.type;
   out["op"] = result.op;
   out["proven_blocks"] = result.proven_blocks;
@@ -235,9 +235,9 @@ std::string to_text(const RunResult& result, bool ranks) {
   }
   text +=
       format(", over %s%s; proven for %s; descriptors up to %llu bytes\n", result.provider.c_str(),
-             result.modelled ? ", modelled" : "", result.proven_for.c_str(),
+             result.hop_by_hop ? ", hop by hop" : "", result.proven_for.c_str(),
              static_cast<unsigned long long>(result.descriptor_bytes));
-  if (result.modelled) {
+  if (result.hop_by_hop) {
     if (ranks) add_endpoints(result, text);
     text += format("%zu endpoints, each joined to its peer's and to no other\n",
                    result.endpoints.size());

@@ -49,7 +49,7 @@ struct SizeResult {
   std::vector<NodeResult> nodes;
 };
 
-// One endpoint of a modelled run: a lane of a link.
+// One endpoint of a hop-by-hop run: a lane of a link.
 struct EndpointResult {
   std::uint32_t node = 0;
   std::string name;  // of the node
@@ -71,8 +71,8 @@ struct RunResult {
   bool default_alpha = false, default_beta = false;  // the prediction uses the defaults
   std::uint64_t descriptor_bytes = 0;                // of the longest descriptor
   std::uint32_t back_to_back = 1;
-  bool modelled = false;
-  std::vector<EndpointResult> endpoints;  // of a modelled run
+  bool hop_by_hop = false;
+  std::vector<EndpointResult> endpoints;  // of a hop-by-hop run
   std::vector<SizeResult> sizes;
   bool right = false;
 };
@@ -88,7 +88,7 @@ struct Bandwidth {
                                      std::uint64_t bytes, double seconds);
 
 [[nodiscard]] std::string to_json(const RunResult& result);
-// A table with one row per size. `ranks`: also one row per rank, and per endpoint of a modelled
+// A table with one row per size. `ranks`: also one row per rank, and per endpoint of a hop-by-hop
 // run.
 [[nodiscard]] std::string to_text(const RunResult& result, bool ranks);
 

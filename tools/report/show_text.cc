@@ -168,9 +168,9 @@ std::string action_text(const Program& program, const Action& action) {
     const Index& link = program.indices[action.link_ref];
     // A constant link is one peer; otherwise the reader gets the position in the list of peers.
     const bool constant = link.coef == 0 && link.terms == 0;
-    const std::int64_t at = index_value(program, action.link_ref, 0);
-    if (constant && at >= 0 && at < links_count(program))
-      peer = std::to_string(peer_of(program, static_cast<std::uint32_t>(at)));
+    const std::int64_t link_index = index_value(program, action.link_ref, 0);
+    if (constant && link_index >= 0 && link_index < links_count(program))
+      peer = std::to_string(peer_of(program, static_cast<std::uint32_t>(link_index)));
     else
       peer = "peers[" + index_text(program, action.link_ref) + "]";
   }

@@ -14,8 +14,8 @@ constexpr std::size_t kBins = 10;         // of the histogram of links
 constexpr std::size_t kBusiest = 3;       // links that are named
 constexpr std::size_t kListed = 100'000;  // and that JSON lists at most
 
-const char* hops_name(sim::Hops hops) {
-  return hops == sim::Hops::kCutThrough ? "cut-through" : "store-and-forward";
+const char* switching_name(sim::Switching switching) {
+  return switching == sim::Switching::kCutThrough ? "cut-through" : "store-and-forward";
 }
 
 // The part of the run for which blocks held the link, of all its lanes: 0 .. 1.
@@ -111,7 +111,7 @@ void print_as_json(const StoredSchedule& schedule, const SimulateReport& report)
        {"blocks", report.layout.blocks},
        {"alpha", report.line.alpha},
        {"beta", report.line.beta},
-       {"hops", hops_name(report.hops)},
+       {"switching", switching_name(report.switching)},
        {"predicted_steps", report.predicted_steps},
        {"simulated_steps", report.lock_step.run.steps},
        {"bound_steps", report.bound_steps},
@@ -137,9 +137,9 @@ std::string block_name(const StoredSchedule& schedule, const sim::Transfer& tran
          link_name(schedule, transfer.from, transfer.to);
 }
 
-void print_links(const StoredSchedule& schedule, const Outcome& outcome, sim::Hops hops) {
+void print_links(const StoredSchedule& schedule, const Outcome& outcome, sim::Switching switching) {
   const Links links = add_up(schedule, outcome, kBusiest);
-  std::printf("  links      %s, %llu of %s carry blocks\n", hops_name(hops),
+  std::printf("  links      %s, %llu of %s carry blocks\n", switching_name(switching),
               static_cast<unsigned long long>(links.used), counted(links.all, "link").c_str());
   for (std::size_t i = 0; i < std::min(links.busiest.size(), kBusiest); ++i) {
     const sim::LinkTraffic& link = links.busiest[i];
@@ -166,7 +166,7 @@ void print_contention(const StoredSchedule& schedule, const SimulateReport& repo
   if (found.conflicts == 0) {
     std::printf(
         "  contention none: in lock step no link is asked for more blocks%s than its lanes\n",
-        report.hops == sim::Hops::kCutThrough ? "" : ", on the same hop,");
+        report.switching == sim::Switching::kCutThrough ? "" : ", on the same hop,");
     return;
   }
   std::printf("  contention %s in lock step, at worst %u blocks in a step on a link of %s\n",
@@ -213,14 +213,14 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
               seconds_text(report.predicted_seconds).c_str(), step.c_str(),
               seconds_text(report.free_running.run.seconds).c_str());
   if (!report.free_running.links.empty()) {  // otherwise it is a rank alone
-    print_links(schedule, report.free_running, report.hops);
+    print_links(schedule, report.free_running, report.switching);
     print_contention(schedule, report);
     print_residence(schedule, report);
   }
   const bool barrier = program.collective == Collective::kBarrier;
   std::printf("  results    %s\n", !report.data ? "not checked: no byte was moved (--no-data)"
                                    : !right     ? "WRONG"
-                                   : barrier    ? "nobody ends while any rank is absent"
+                                   : barrier    ? "no rank leaves before all have entered"
                                                 : "right on every rank");
 }
 

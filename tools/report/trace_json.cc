@@ -40,7 +40,7 @@ class Writer {
       const EventLog& log = logs[node];
       trace_.lost += log.lost();
       for (std::uint32_t i = 0; i < log.count(); ++i) {
-        begin_ = std::min(begin_, log.times(i).let_in);
+        begin_ = std::min(begin_, log.times(i).issued);
         const Event& event = log.event(i);
         trace_.unfinished += event.begun && !event.done;
         if (event.link == Event::kNoLink) continue;
@@ -107,7 +107,7 @@ class Writer {
         ",\"action\":" + std::to_string(its.action) +
         ",\"segment\":" + std::to_string(its.segment) + ",\"block\":" + std::to_string(its.block);
     if (peer >= 0) text += ",\"peer\":" + std::to_string(peer);
-    text += ",\"let_in\":" + us(when.let_in - begin_) + ",\"posted\":" + us(when.posted - begin_) +
+    text += ",\"issued\":" + us(when.issued - begin_) + ",\"posted\":" + us(when.posted - begin_) +
             ",\"complete\":" + us(when.done - begin_);
     lines_.push_back({from, 0, text + "}}"});
     ++trace_.slices;
@@ -172,14 +172,14 @@ class Writer {
     for (std::uint32_t i = 0; i < log.retired(); ++i) {
       if (i > 0 && log.event(i).step == log.event(i - 1).step) continue;
       const EventTimes& when = log.times(i);
-      const std::uint64_t from = std::max(when.let_in, before);
+      const std::uint64_t from = std::max(when.issued, before);
       lines_.push_back({from, 0,
                         "{\"ph\":\"X\"," + on(node, kStepsTrack) + ",\"ts\":" + us(from - begin_) +
                             ",\"dur\":" + us(when.retired - from) +
                             ",\"cat\":\"step\",\"name\":\"step " +
                             std::to_string(log.event(i).step) +
                             "\",\"args\":{\"step\":" + std::to_string(log.event(i).step) +
-                            ",\"let_in\":" + us(when.let_in - begin_) + "}}"});
+                            ",\"issued\":" + us(when.issued - begin_) + "}}"});
       before = when.retired;
       ++trace_.slices;
     }

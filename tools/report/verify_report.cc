@@ -17,7 +17,7 @@ std::string steps_text(const Program& program) {
 std::string links_text(const Proof& proof) {
   if (!proof.links.empty()) return "links need a fabric that routes: " + proof.links;
   const verify::Verdict& verdict = proof.verdict;
-  if (verdict.async) return "links suffice under any drift (ASYNC)";
+  if (verdict.async) return "links suffice under any timing skew (ASYNC)";
   return verdict.slot ? "links suffice in lock step only (SLOT)"
                       : "links suffice as the contention guarantee claims";
 }
@@ -28,8 +28,8 @@ std::string name_of(const Program& program) {
                                          one_line(program.algorithm);
 }
 
-// "point  text", the text indented where it breaks.
-std::string point(const char* name, const std::string& text) {
+// "topic  text", the text indented where it breaks.
+std::string topic(const char* name, const std::string& text) {
   std::string line = "  " + std::string(name);
   line.resize(14, ' ');
   return line + text + "\n";
@@ -114,7 +114,7 @@ std::string range_text(const Program& program, const verify::Verdict& verdict) {
 }
 
 Json counterexample_json(const verify::Counterexample& wrong) {
-  Json json = {{"point", verify::point_name(wrong.point)}, {"message", wrong.message}};
+  Json json = {{"property", verify::property_name(wrong.property)}, {"message", wrong.message}};
   const auto add = [&json](const char* name, std::int64_t value) {
     if (value >= 0) json[name] = value;
   };
@@ -149,46 +149,48 @@ std::string summary(Source& source, const Proof& proof) {
   const verify::Verdict& verdict = proof.verdict;
   return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
          source.topology().title() + ", proven for " + proven_for(program, verdict) + ": " +
-         steps_text(program) + " steps, at least " + bound_text(verdict.witnesses, program) + "; " +
-         links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
+         steps_text(program) + " steps, at least " + bound_text(verdict.lower_bounds, program) +
+         "; " + links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
 }
 
 std::string explanation(Source& source, const Proof& proof) {
   const Program& program = source.program(0);
   const verify::Verdict& verdict = proof.verdict;
   const std::string steps = steps_text(program);
-  std::string text = point("for", range_text(program, verdict));
-  text += point("form",
+  std::string text = topic("for", range_text(program, verdict));
+  text += topic("form",
                 counted(program_nodes(program), "program") + " that nodes would load agree on " +
                     collective_name(program.collective) + ", root " + std::to_string(program.root) +
                     ", " + counted(program.segments, "segment") + ", window " +
                     std::to_string(program.window) + ", schedule " + hex(program.schedule_digest) +
                     "; at most " + counted(proof.max_links, "link") + " a node");
-  text += point("matching",
+  text += topic("matching",
                 "each send meets the receive of the same block in the same step, and the other "
                 "way round");
-  text += point("ports", std::string(port_model_name(program.port_model)) +
+  text += topic("ports", std::string(port_model_name(program.port_model)) +
                              " kept in every step; one send and one receive a link and step");
-  text += point("links", busiest_text(source, proof));
-  text += point("deadlock",
-                "none, with rendezvous, under any drift, for any windows: both ends of a transfer "
-                "name the same step and every wait is for an earlier one");
-  text += point("hazards",
-                "none under any drift that the window allows: " + counted(verdict.checks, "use") +
-                    " of places ordered after those before");
-  text += point("claims", claims_text(program, proof));
-  text += point("data flow", flow_text(program));
-  text += point("in place", verdict.in_place
+  text += topic("links", busiest_text(source, proof));
+  text += topic(
+      "deadlock",
+      "none, with rendezvous, under any timing skew, for any windows: both ends of a transfer "
+      "name the same step and every wait is for an earlier one");
+  text += topic("hazards", "none under any timing skew that the window allows: " +
+                               counted(verdict.checks, "use") +
+                               " of places ordered after those before");
+  text += topic("claims", claims_text(program, proof));
+  text += topic("data flow", flow_text(program));
+  text += topic("in place", verdict.in_place
                                 ? "yes: on no rank is an input block read after the output block "
                                   "in its place is written"
                                 : "no: input and output must be different memory");
-  text += point("steps", steps + " exactly: " + std::to_string(verdict.steps_at_one) +
+  text += topic("steps", steps + " exactly: " + std::to_string(verdict.steps_at_one) +
                              " for the smallest N, " + std::to_string(verdict.steps_at_most) +
                              " for N = " + std::to_string(verdict.proven_blocks));
-  text += point(
-      "bound", "no schedule takes fewer than " + bound_text(verdict.witnesses, program) + " steps");
-  for (const verify::LowerBound& bound : verdict.witnesses) text += point("", witness_text(bound));
-  text += point("not proven", "that the bound is the best one; that the machine keeps the rules");
+  text += topic("bound", "no schedule takes fewer than " +
+                             bound_text(verdict.lower_bounds, program) + " steps");
+  for (const verify::LowerBound& bound : verdict.lower_bounds)
+    text += topic("", lower_bound_text(bound));
+  text += topic("not proven", "that the bound is the best one; that the machine keeps the rules");
   return text;
 }
 
@@ -214,11 +216,11 @@ Json to_json(Source& source, const Proof& proof) {
   json["steps"] = steps_text(program);
   json["steps_at_one"] = verdict.steps_at_one;
   json["steps_at_most"] = verdict.steps_at_most;
-  json["bound"] = bound_text(verdict.witnesses, program);
+  json["bound"] = bound_text(verdict.lower_bounds, program);
   json["claimed_bound"] = count_text(program.counts[program.bound_ref]);
-  json["witnesses"] = Json::array();
-  for (const verify::LowerBound& bound : verdict.witnesses) {
-    json["witnesses"].push_back(witness_text(bound));
+  json["lower_bounds"] = Json::array();
+  for (const verify::LowerBound& bound : verdict.lower_bounds) {
+    json["lower_bounds"].push_back(lower_bound_text(bound));
   }
   json["port_model"] = port_model_name(program.port_model);
   json["window"] = program.window;
@@ -228,7 +230,7 @@ Json to_json(Source& source, const Proof& proof) {
   json["fits_links"] = proof.links.empty();
   if (proof.links.empty()) {
     json["links_in_lock_step"] = verdict.slot;
-    json["links_under_drift"] = verdict.async;
+    json["links_under_skew"] = verdict.async;
     json["busiest_link"] = {{"from", verdict.busiest.from},
                             {"to", verdict.busiest.to},
                             {"load", verdict.busiest.load},

@@ -126,9 +126,7 @@ class SizeRun {
   // entered.
   void check_barrier(SizeResult& size) {
     for (std::uint32_t late = 0; late < what_.ranks && size.right; ++late) {
-      std::string error;
-      size.right = cluster_.run(order(), error, launch::Late{late, kLate});
-      if (!error.empty()) tools::negative(error);
+      size.right = tools::or_negative(cluster_.run(order(), launch::Late{late, kLate}));
       if (!size.right) return;
       const std::uint64_t came = cluster_.members()[late].report.begin_ns;
       for (NodeResult& node : size.nodes) {
@@ -143,9 +141,7 @@ class SizeRun {
     prepare(number);
     control::RunRequest run = order();
     run.repetitions = options_.back_to_back;
-    std::string error;
-    size.right = cluster_.run(run, error);
-    if (!error.empty()) tools::negative(error);
+    size.right = tools::or_negative(cluster_.run(run));
     double slowest = 0;
     std::uint64_t last_begin = 0;
     std::uint64_t last_end = 0;
@@ -221,7 +217,6 @@ class SizeRun {
 void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
                  reference::ReferenceInput what, launch::NodeProcesses& cluster) {
   what.bytes = *std::max_element(options.bytes.begin(), options.bytes.end());
-  std::string error;
   const std::vector<std::uint32_t> rooms = log_rooms(options, schedule, what);
   for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
     std::uint64_t input = 0;
@@ -233,9 +228,9 @@ void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedul
       input = gives ? std::max<std::uint64_t>(1, reference::input_bytes(what, node)) : 0;
       output = gets ? std::max<std::uint64_t>(1, reference::result_bytes(what, node)) : 0;
     }
-    if (!cluster.give_memory(node, input, output, error, rooms[node])) tools::negative(error);
+    tools::or_negative(cluster.give_memory(node, input, output, rooms[node]));
   }
-  if (!cluster.await_memory(error)) tools::negative(error);
+  tools::or_negative(cluster.await_memory());
 }
 
 }  // namespace

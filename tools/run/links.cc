@@ -1,5 +1,5 @@
-// The endpoints of a run: the links of the topology (modelled), or the peers that programs name
-// (direct).
+// The endpoints of a run: the links of the topology (hop by hop), or the peers that programs name
+// (routed).
 
 #include <algorithm>
 
@@ -21,22 +21,22 @@ bool complete(const topology::Topology& topology) {
 
 }  // namespace
 
-bool modelled(const RunOptions& options, const tools::LoadedSchedule& schedule) {
+bool runs_hop_by_hop(const RunOptions& options, const tools::LoadedSchedule& schedule) {
   const std::string& asked = options.selection.links;
-  if (asked == "direct") return false;
+  if (asked == "routed") return false;
   const topology::Topology& topology = *schedule.topology;
   const auto stranger = lower::find_stranger(topology, schedule.programs);
   if (asked.empty()) return !stranger && !complete(topology);
-  if (asked != "modelled") {
+  if (asked != "hop-by-hop") {
     tools::bad_input("unknown --links '" + tools::one_line(asked) +
-                     "'; expected direct or modelled");
+                     "'; expected routed or hop-by-hop");
   }
   if (!stranger) return true;
-  tools::bad_input("the schedule is not modelled: " + topology.node_name(stranger->node) +
+  tools::bad_input("the schedule does not run hop by hop: " + topology.node_name(stranger->node) +
                    " exchanges messages with " + topology.node_name(stranger->peer) + ", and " +
                    topology.title() +
                    " has no link between the two; expected one of 'espalier compile --links "
-                   "modelled', or --links direct");
+                   "hop-by-hop', or --links routed");
 }
 
 std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule) {
@@ -48,7 +48,7 @@ std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule)
     if (lanes <= kMaxLinks) continue;
     tools::bad_input(topology.node_name(node) + " of " + topology.title() + " has " +
                      std::to_string(lanes) + " lanes, and a node has room for " +
-                     std::to_string(kMaxLinks) + " endpoints; expected --links direct");
+                     std::to_string(kMaxLinks) + " endpoints; expected --links routed");
   }
   return tables;
 }

@@ -47,7 +47,8 @@ struct RunOptions {
 // Whether nodes have the topology's links and no others. Without --links: if all messages of the
 // schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked
 // for and some do not.
-[[nodiscard]] bool modelled(const RunOptions& options, const tools::LoadedSchedule& schedule);
+[[nodiscard]] bool runs_hop_by_hop(const RunOptions& options,
+                                   const tools::LoadedSchedule& schedule);
 
 // The links of the schedule's nodes. Throws Failure (bad input) if a node has too many.
 [[nodiscard]] std::vector<tools::LinkTable> link_tables(const tools::LoadedSchedule& schedule);
@@ -66,13 +67,13 @@ struct BootFile {
 // options are not given. launch.commands must be set. Throws Failure (bad input).
 [[nodiscard]] std::vector<bool> boot_nodes(const RunOptions& options);
 
-// Lists the endpoints that the nodes of a modelled run have opened, by node, link and lane.
+// Lists the endpoints that the nodes of a hop-by-hop run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
                                                          const launch::NodeProcesses& cluster);
 
 // Throws Failure (bad input) if messages of `most` bytes do not fit this machine's memory. Counts
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
-// `tables`: the links of a modelled run; empty for a direct one.
+// `tables`: the links of a hop-by-hop run; empty for a routed one.
 void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
                   std::uint64_t most);

@@ -12,26 +12,25 @@ namespace {
 
 // Whether its schedules can be placed anywhere: only ranks have programs, and any topology will do.
 bool may_stand_anywhere(const AlgorithmEntry& entry) {
-  const bool anywhere = entry.topologies == "any topology" || entry.name == "fractional-mesh";
-  return anywhere && embed::unplaceable(entry.collective).empty() &&
+  return (entry.any_topology || entry.has_groups) && embed::check_placeable(entry.collective) &&
          entry.collective != Collective::kBarrier;
 }
 
 std::optional<topology::Embedding> best(const Selection& selection,
                                         const SelectedAlgorithm& selected) {
   if (!may_stand_anywhere(selected.algorithm)) return std::nullopt;
-  const bool modelled = selection.links == "modelled";
-  topology::Wanted wanted{
-      .collective = collective_name(selected.algorithm.collective),
-      .algorithm = selected.algorithm.name,
-      .run = selected.group.run,
-      .root = {},
-      .hops = modelled ? topology::Hops::kStoreAndForward : topology::Hops::kCutThrough};
+  const bool hop_by_hop = selection.links == "hop-by-hop";
+  topology::Wanted wanted{.collective = collective_name(selected.algorithm.collective),
+                          .algorithm = selected.algorithm.name,
+                          .run_length = selected.group.run_length,
+                          .root = {},
+                          .switching = hop_by_hop ? topology::Switching::kStoreAndForward
+                                                  : topology::Switching::kCutThrough};
   if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
   auto found = topology::best_embedding(*selected.topology, wanted);
   // A chain keeps the order of ranks where its operator may want it.
   const bool in_any_order = selected.algorithm.collective == Collective::kBroadcast;
-  if (!found && modelled && selected.algorithm.name == "chain" && in_any_order) {
+  if (!found && hop_by_hop && selected.algorithm.is_chain && in_any_order) {
     found = topology::snake(*selected.topology, selected.group.root);
   }
   return found;
@@ -45,25 +44,20 @@ topology::Embedding named(const std::string& name, const SelectedAlgorithm& sele
               std::to_string(selected.group.root) +
               "; expected a mesh with an even number of rows or columns, or a corner of it");
   }
-  std::string error;
-  auto found = topology::known_embedding(name);
-  if (!found && (name.find('/') != std::string::npos || name.ends_with(".textproto"))) {
-    found = topology::read_embedding(name, error);
-  } else if (!found) {
-    error = "unknown embedding '" + name +
-            "'; expected none, snake, one that 'espalier list --embeddings' names, or a file "
-            "(NAME.textproto)";
+  if (auto known = topology::known_embedding(name)) return *std::move(known);
+  if (name.find('/') != std::string::npos || name.ends_with(".textproto")) {
+    return or_bad_input(topology::read_embedding(name));
   }
-  if (!found) bad_input(one_line(error));
-  return *found;
+  bad_input("unknown embedding '" + one_line(name) +
+            "'; expected none, snake, one that 'espalier list --embeddings' names, or a file "
+            "(NAME.textproto)");
 }
 
 void check(const topology::Embedding& embedding, const SelectedAlgorithm& selected) {
   const AlgorithmEntry& entry = selected.algorithm;
   const std::string who = "embedding " + quoted_name(embedding) + " is for ";
   if (embedding.topology != selected.topology->spec()) {
-    std::string error;
-    const auto topology = topology::parse(embedding.topology, error);
+    const auto topology = or_bad_input(topology::parse(embedding.topology));
     bad_input(who + "topology " + topology->title() + "; expected one for " +
               selected.topology->title());
   }
@@ -73,14 +67,16 @@ void check(const topology::Embedding& embedding, const SelectedAlgorithm& select
     bad_input(who + one_line(own) + "; expected one for " + wanted);
   }
   if (!may_stand_anywhere(entry)) {
-    const std::string why = embed::unplaceable(entry.collective);
-    bad_input(wanted + " takes no embedding: " +
-              (why.empty() ? "it is for " + entry.topologies + " as they are" : why) +
-              "; expected --embedding none");
+    const auto placeable = embed::check_placeable(entry.collective);
+    bad_input(
+        wanted + " takes no embedding: " +
+        (placeable ? "it is for " + entry.topologies + " as they are" : placeable.error().message) +
+        "; expected --embedding none");
   }
-  if (selected.group.run != 0 && embedding.run != 0 && embedding.run != selected.group.run) {
-    bad_input(who + "runs of " + std::to_string(embedding.run) + "; expected --run " +
-              std::to_string(embedding.run));
+  if (selected.group.run_length != 0 && embedding.run_length != 0 &&
+      embedding.run_length != selected.group.run_length) {
+    bad_input(who + "runs of " + std::to_string(embedding.run_length) + "; expected --run-length " +
+              std::to_string(embedding.run_length));
   }
   if (has_root(entry.collective) && embedding.node_of.front() != selected.group.root) {
     bad_input(who + "root " + std::to_string(embedding.node_of.front()) + "; expected --root " +

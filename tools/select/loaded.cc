@@ -34,9 +34,9 @@ LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
   const Status status = loaded.file.open(loaded.bytes.data(), loaded.bytes.size());
   if (status != Status::kOk) refuse(loaded.name, reason(status));
   const std::string spec(loaded.file.spec(), loaded.file.spec_size());
-  std::string error;
-  loaded.topology = topology::parse(spec, error);
-  if (loaded.topology == nullptr) refuse(loaded.name, "in its header: " + one_line(error));
+  auto parsed = topology::parse(spec);
+  if (!parsed) refuse(loaded.name, "in its header: " + one_line(parsed.error().message));
+  loaded.topology = *std::move(parsed);
   if (loaded.topology->digest() != loaded.file.topology_digest() ||
       loaded.topology->ranks() != loaded.file.ranks()) {
     refuse(loaded.name, "its header does not fit its topology, " + loaded.topology->title());

@@ -11,12 +11,12 @@
 namespace espalier::tools {
 
 std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
-                           bool modelled) {
+                           bool hop_by_hop) {
   Source source(name, std::move(bytes));
   const Program& first = source.program(0);
   Progress progress("verifying");
   verify::VerifyOptions options;
-  options.links = modelled || program_nodes(first) > first.ranks;
+  options.links = hop_by_hop || program_nodes(first) > first.ranks;
   options.progress = [&progress](double done) { progress.show(done); };
   const verify::Verdict verdict = verify::verify(
       source.topology(),

@@ -8,11 +8,11 @@
 namespace espalier::tools {
 
 // Proves the schedule file `bytes` from these alone, and returns for which N: "every N". The links
-// of the topology must carry the schedule if `modelled` or if routers have programs; otherwise the
-// fabric routes. Throws Failure, with a line that calls the file `name`: the verdict is negative,
-// or (bad input) the schedule is too large to verify. `bytes` are then gone: they may be many, and
-// are not copied.
+// of the topology must carry the schedule if `hop_by_hop` or if routers have programs; otherwise
+// the fabric routes. Throws Failure, with a line that calls the file `name`: the verdict is
+// negative, or (bad input) the schedule is too large to verify. `bytes` are then gone: they may be
+// many, and are not copied.
 [[nodiscard]] std::string prove_compiled(const std::string& name, std::vector<std::uint8_t>& bytes,
-                                         bool modelled);
+                                         bool hop_by_hop);
 
 }  // namespace espalier::tools

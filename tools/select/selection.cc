@@ -68,14 +68,14 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
               "; 'espalier list' says which takes what");
   };
   Group& group = selected.group;
-  if (!selection.run.empty()) {
-    if (entry.parameter != "--run") refuse("--run");
-    group.run =
-        static_cast<std::uint32_t>(whole_number("--run", selection.run, 1, kMaxFieldWindow));
-    if (group.run > entry.max_run) {
-      bad_input("--run " + std::to_string(group.run) + " is above " +
-                std::to_string(entry.max_run) + ", the longest run of algorithm '" + entry.name +
-                "' of " + collective_name(entry.collective));
+  if (!selection.run_length.empty()) {
+    if (entry.parameter != "--run-length") refuse("--run-length");
+    group.run_length = static_cast<std::uint32_t>(
+        whole_number("--run-length", selection.run_length, 1, kMaxFieldWindow));
+    if (group.run_length > entry.max_run_length) {
+      bad_input("--run-length " + std::to_string(group.run_length) + " is above " +
+                std::to_string(entry.max_run_length) + ", the longest run length of algorithm '" +
+                entry.name + "' of " + collective_name(entry.collective));
     }
   }
   if (!selection.lambda.empty()) {
@@ -114,7 +114,7 @@ Group virtual_group(const SelectedAlgorithm& selected) {
   Group group = selected.group;
   if (selected.embedding) {
     group.root = 0;
-    if (selected.embedding->run != 0) group.run = selected.embedding->run;
+    if (selected.embedding->run_length != 0) group.run_length = selected.embedding->run_length;
   }
   return group;
 }
@@ -142,11 +142,10 @@ void choose_nodes(SelectedAlgorithm& selected) {
     return;
   }
   const bool by_groups = selected.embedding && !selected.embedding->groups.empty();
-  const std::string error =
-      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding,
-                                            selected.found)
-                : entry.search->search(*selected.topology, virtual_group(selected), selected.found);
-  if (!error.empty()) bad_input(one_line(error));  // it names the algorithm
+  // The error names the algorithm.
+  selected.found = or_bad_input(
+      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding)
+                : entry.search->search(*selected.topology, virtual_group(selected)));
   if (selected.embedding && !by_groups) {
     check_placed(selected, embed::place_all(selected.embedding->node_of, selected.found));
   }
@@ -173,8 +172,9 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
     return "its mirrored trees need an odd number of ranks, not " + std::to_string(group.ranks) +
            "; expected two-tree";
   }
-  if (selected.algorithm.parameter == "--run") {
-    return "it has no runs of " + std::to_string(group.run) + " blocks; expected a smaller --run";
+  if (selected.algorithm.parameter == "--run-length") {
+    return "it has no runs of " + std::to_string(group.run_length) +
+           " blocks; expected a smaller --run-length";
   }
   if (generator.where == Where::kFatTree) {
     return "it is for one lane at the leaves, and on each level at most k times the lanes of the "
@@ -191,13 +191,13 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
             " on " + selected.topology->title() + root + ": " + reason(selected, status));
 }
 
-bool is_modelled(const Selection& selection) {
-  if (selection.links.empty() || selection.links == "direct") {
+bool is_hop_by_hop(const Selection& selection) {
+  if (selection.links.empty() || selection.links == "routed") {
     if (selection.ports.empty()) return false;
-    bad_input("--ports is for schedules on the links of the topology; expected --links modelled");
+    bad_input("--ports is for schedules on the links of the topology; expected --links hop-by-hop");
   }
-  if (selection.links == "modelled") return true;
-  bad_input("unknown --links '" + one_line(selection.links) + "'; expected direct or modelled");
+  if (selection.links == "hop-by-hop") return true;
+  bad_input("unknown --links '" + one_line(selection.links) + "'; expected routed or hop-by-hop");
 }
 
 PortModel choose_ports(const Selection& selection) {
@@ -227,11 +227,8 @@ void lower_choice(PortModel ports, SelectedAlgorithm& selected) {
       generate_here(selected, node, selected.found[node]);
     }
   }
-  Programs lowered;
-  const std::string error = lower::lower(*selected.topology, selected.group, ports, selected.found,
-                                         lowered, selected.report);
-  if (!error.empty()) bad_input(one_line(error));
-  selected.found = std::move(lowered);
+  selected.found = or_bad_input(
+      lower::lower(*selected.topology, selected.group, ports, selected.found, selected.report));
   selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
@@ -257,15 +254,18 @@ std::vector<AlgorithmEntry> algorithm_entries() {
     const Algorithm& one = generators[i];
     const bool tree = one.where == Where::kFatTree;
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
-                   tree ? "fat trees, whose routers run programs too" : "any topology",
-                   one.max_run > 0    ? "--run"
-                   : one.takes_lambda ? "--lambda"
-                                      : "",
-                   one.max_run, &one, nullptr});
+                   tree ? "fat trees, whose routers run programs too" : "any topology", !tree,
+                   one.is_chain, false,
+                   one.max_run_length > 0 ? "--run-length"
+                   : one.takes_lambda     ? "--lambda"
+                                          : "",
+                   one.max_run_length, &one, nullptr});
   }
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
-                   one.max_run > 0 ? "--run" : "", one.max_run, nullptr, &one});
+                   one.any_topology, false, one.has_groups,
+                   one.max_run_length > 0 ? "--run-length" : "", one.max_run_length, nullptr,
+                   &one});
   }
   std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
     return a.collective < b.collective;
@@ -285,7 +285,7 @@ void add_selection(Command command, Selection& selection, bool required) {
       .text("--root", selection.root,
             "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
       .show_default(selection.root);
-  command.text("--run", selection.run,
+  command.text("--run-length", selection.run_length,
                "fractional trees: r, blocks a run; default: the algorithm's choice");
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
@@ -301,18 +301,15 @@ void add_schedule_window(Command command, Selection& selection) {
 
 void add_links(Command command, Selection& selection) {
   command.text("--links", selection.links,
-               "direct: the fabric routes; modelled: every message crosses one link of the "
-               "topology, routers have programs; default: direct");
+               "routed: the fabric routes; hop-by-hop: every message crosses one link of the "
+               "topology, routers have programs; default: routed");
   command.text("--ports", selection.ports,
-               "With --links modelled: multiport, or single-send, one send a node and step; "
+               "With --links hop-by-hop: multiport, or single-send, one send a node and step; "
                "default: multiport");
 }
 
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
-  std::string error;
-  auto topology = topology::read(spec, error);
-  if (topology == nullptr) bad_input(one_line(error));
-  return topology;
+  return or_bad_input(topology::read(spec));
 }
 
 SelectedAlgorithm select_algorithm(const Selection& selection) {
@@ -331,7 +328,7 @@ SelectedAlgorithm select_algorithm(const Selection& selection) {
   choose_shape(selected);
   choose_places(selection, selected);
   choose_nodes(selected);
-  if (is_modelled(selection)) lower_choice(choose_ports(selection), selected);
+  if (is_hop_by_hop(selection)) lower_choice(choose_ports(selection), selected);
   check_window(selection, selected);
   return selected;
 }

@@ -20,10 +20,10 @@ namespace espalier::tools {
 // As typed; empty: not given.
 struct Selection {
   std::string topology, collective, algorithm, root = "0";
-  std::string run = {}, lambda = {};   // what some algorithms let the user choose
-  std::string window = {};             // steps in flight that the schedule must allow
-  bool window_is_limit = false;        // a schedule that allows fewer will do
-  std::string links = {}, ports = {};  // "direct" or "modelled", "multiport" or "single-send"
+  std::string run_length = {}, lambda = {};  // what some algorithms let the user choose
+  std::string window = {};                   // steps in flight that the schedule must allow
+  bool window_is_limit = false;              // a schedule that allows fewer will do
+  std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
   // placement of ranks: none, snake, a known embedding's name, a file
   std::string embedding = {};
 };
@@ -40,9 +40,12 @@ struct AlgorithmEntry {
   Collective collective = Collective::kNone;
   bool needs_commutative = false;
   std::string summary;
-  std::string topologies;                               // the topologies it is for: "any topology"
-  std::string parameter;                                // "--run", "--lambda", or none
-  std::uint32_t max_run = 0;                            // of --run; 0 where it takes none
+  std::string topologies;  // the topologies it is for: "any topology"
+  bool any_topology = false;
+  bool is_chain = false;                                // as Algorithm::is_chain
+  bool has_groups = false;                              // as SearchedAlgorithm::has_groups
+  std::string parameter;                                // "--run-length", "--lambda", or none
+  std::uint32_t max_run_length = 0;                     // of --run-length; 0 where it takes none
   const Algorithm* generator = nullptr;                 // null: searched
   const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local
 };

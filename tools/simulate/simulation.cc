@@ -4,6 +4,7 @@
 
 #include "espalier/collectives/machine/machine.h"
 #include "tools/common/failure.h"
+#include "tools/common/output.h"
 
 namespace espalier::tools {
 namespace {
@@ -17,10 +18,8 @@ double block_seconds(const Layout& layout, double alpha, double beta) {
 std::uint32_t send_ticks(const Program& program) { return std::max(1u, program.send_ticks); }
 std::uint32_t latency_ticks(const Program& program) { return std::max(1u, program.latency_ticks); }
 
-sim::Cluster::Options options_of(const SimulatedMemory& memory, const sim::Model& model,
-                                 std::vector<NodeLog>* logs) {
+sim::Cluster::Options options_of(const SimulatedMemory& memory, std::vector<NodeLog>* logs) {
   sim::Cluster::Options options;
-  options.model = model;
   options.config.no_data = !memory.has_data();
   if (logs != nullptr) options.log = [logs](std::uint32_t node) { return &(*logs)[node].log; };
   return options;
@@ -39,7 +38,8 @@ Simulation::Simulation(const StoredSchedule& schedule, SimulatedMemory& memory,
     : schedule_(schedule),
       memory_(memory),
       tick_(tick_of(schedule.first(), layout, model)),
-      cluster_(schedule.links(), schedule.programs(), options_of(memory, model, logs)) {
+      cluster_(or_bad_input(sim::Network::create(model, schedule.links())), schedule.programs(),
+               options_of(memory, logs)) {
   memory.poison_results();
   for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
     if (node != absent) start(node);

@@ -213,45 +213,41 @@ bool combines(Collective collective) {
   }
 }
 
-bool parse_operator(const std::string& op, const std::string& type, Operator& out,
-                    std::string& error) {
-  out = Operator{};
-  if (op == "affine") {
-    out = affine();
-    return true;
-  }
+Result<Operator> parse_operator(const std::string& op, const std::string& type) {
+  if (op == "affine") return affine();
+  Operator out;
   if (!parse_op(op.c_str(), out.op) || out.op < Op::kSum || out.op > Op::kXor) {
-    error = "unknown operator '" + op +
-            "'; expected sum, product, min, max, and, or, xor or affine (which does not commute)";
-  } else if (!parse_type(type.c_str(), out.type) || out.type < Type::kI8 || out.type > Type::kF64) {
-    error = "unknown type '" + type + "'; expected i8 to i64, u8 to u64, f16, bf16, f32 or f64";
-  } else if (!can_combine(out)) {
-    error = "there is no " + op + " on " + type + "; and, or, xor need an integer type";
+    return fail(
+        "unknown operator '" + op +
+        "'; expected sum, product, min, max, and, or, xor or affine (which does not commute)");
   }
-  return error.empty();
+  if (!parse_type(type.c_str(), out.type) || out.type < Type::kI8 || out.type > Type::kF64) {
+    return fail("unknown type '" + type +
+                "'; expected i8 to i64, u8 to u64, f16, bf16, f32 or f64");
+  }
+  if (!can_combine(out)) {
+    return fail("there is no " + op + " on " + type + "; and, or, xor need an integer type");
+  }
+  return out;
 }
 
-bool whole_elements(const ReferenceInput& run, std::string& error) {
+Result<void> check_whole_elements(const ReferenceInput& run) {
   if (run.collective == Collective::kBarrier && run.bytes != 0) {
-    error = "a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0";
+    return fail("a barrier moves no bytes, not " + std::to_string(run.bytes) + "; expected 0");
   }
-  if (!combines(run.collective)) return error.empty();
+  if (!combines(run.collective)) return {};
   const std::uint32_t size = element_bytes(run.op);
+  if (run.bytes % size == 0) return {};
   const std::string type = is_affine(run) ? "affine maps" : type_name(run.op.type);
-  if (run.bytes % size != 0) {
-    error = std::to_string(run.bytes) + " bytes are no whole number of " + type +
-            "; expected a multiple of " + std::to_string(size);
-  }
-  return error.empty();
+  return fail(std::to_string(run.bytes) + " bytes are no whole number of " + type +
+              "; expected a multiple of " + std::to_string(size));
 }
 
-bool supported(const ReferenceInput& run, std::string& error) {
-  if (!whole_elements(run, error) || !combines(run.collective)) return error.empty();
-  if (!is_affine(run) && spread(run) < 2) {
-    error = "a sum over " + std::to_string(run.ranks) + " ranks is not exact in " +
-            type_name(run.op.type) + "; take a wider type";
-  }
-  return error.empty();
+Result<void> check_supported(const ReferenceInput& run) {
+  if (auto whole = check_whole_elements(run); !whole) return whole;
+  if (!combines(run.collective) || is_affine(run) || spread(run) >= 2) return {};
+  return fail("a sum over " + std::to_string(run.ranks) + " ranks is not exact in " +
+              type_name(run.op.type) + "; take a wider type");
 }
 
 std::uint64_t count(const ReferenceInput& run) { return run.bytes / element_bytes(run.op); }

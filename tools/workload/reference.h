@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/program.h"
 
@@ -20,20 +21,18 @@ struct ReferenceInput {
   std::uint64_t bytes = 0;  // of one rank's part if counts are per rank, otherwise of the message
 };
 
-// The operator that a user calls `op` on `type` (of "affine", firmware/node/affine.h, the type is
-// its own); false and one line in `error` if there is none.
-[[nodiscard]] bool parse_operator(const std::string& op, const std::string& type, Operator& out,
-                                  std::string& error);
+// Returns the operator that a user calls `op` on `type` (of "affine", firmware/node/affine.h, the
+// type is its own). Error: there is none.
+[[nodiscard]] Result<Operator> parse_operator(const std::string& op, const std::string& type);
 // Whether ranks' inputs are combined.
 [[nodiscard]] bool combines(Collective collective);
 
-// False and one line in `error` if a run cannot check this collective, operator, type and size
-// exactly.
-[[nodiscard]] bool supported(const ReferenceInput& run, std::string& error);
+// Error: a run cannot check this collective, operator, type and size exactly.
+[[nodiscard]] Result<void> check_supported(const ReferenceInput& run);
 
-// The part of that which a run without data needs: whether the bytes are a whole number of
+// The part of that which a run without data needs. Error: the bytes are not a whole number of
 // elements.
-[[nodiscard]] bool whole_elements(const ReferenceInput& run, std::string& error);
+[[nodiscard]] Result<void> check_whole_elements(const ReferenceInput& run);
 
 // Elements to start the collective with.
 [[nodiscard]] std::uint64_t count(const ReferenceInput& run);

@@ -24,11 +24,8 @@ reference::ReferenceInput case_of(const Program& program, const OperatorOptions&
     if (given == nullptr) return what;
     bad_input(name + " combines nothing; expected no " + given);
   }
-  std::string error;
-  if (!reference::parse_operator(options.op_or_default(), options.type_or_default(), what.op,
-                                 error)) {
-    bad_input(one_line(error));
-  }
+  what.op =
+      or_bad_input(reference::parse_operator(options.op_or_default(), options.type_or_default()));
   if (what.op.op == Op::kCustom && !options.type.empty()) {
     bad_input("operator '" + options.op + "' has a type of its own; expected no --type");
   }

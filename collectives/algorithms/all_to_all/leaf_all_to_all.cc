@@ -124,7 +124,7 @@ class TotalExchange {
 void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
                          std::uint8_t pace, const Stream& stream) {
   std::uint32_t earlier = 0;  // slots per block of the earlier stages
-  for (std::uint32_t at = stage + 1; at <= node_.height; ++at) earlier += slots(at);
+  for (std::uint32_t other = stage + 1; other <= node_.height; ++other) earlier += slots(other);
   action.t0_ref = builder_.count({.a = as_int(2 * node_.height - 1) - as_int(before),
                                   .b = as_int(earlier),
                                   .c = 0,

@@ -265,11 +265,12 @@ void Flood::add_router() {
 Count Flood::bound(const Group& group) const {
   std::uint32_t level = 1, lanes = branch_lanes(group, 1), blocks = node_.ranks - 1;
   std::uint32_t narrowest = lanes;
-  for (std::uint32_t at = 2; at <= node_.height; ++at) {
-    const std::uint32_t far = node_.ranks - leaves_below(node_, at - 1);
-    narrowest = narrowest < branch_lanes(group, at) ? narrowest : branch_lanes(group, at);
+  for (std::uint32_t candidate = 2; candidate <= node_.height; ++candidate) {
+    const std::uint32_t far = node_.ranks - leaves_below(node_, candidate - 1);
+    narrowest =
+        narrowest < branch_lanes(group, candidate) ? narrowest : branch_lanes(group, candidate);
     if (std::uint64_t{far} * lanes < std::uint64_t{blocks} * narrowest) continue;
-    level = at;
+    level = candidate;
     blocks = far;
     lanes = narrowest;
   }

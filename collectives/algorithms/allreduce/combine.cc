@@ -171,13 +171,13 @@ class Combine {
   // Where the messages of a run are stored. The first message is S until more is added.
   [[nodiscard]] Operand landing(const Run& run) {
     if (run.k == 0 && plan_.needs_partial) return partial();
-    const std::uint32_t at = run.k / plan_.timing.classes % slots_;
-    if (run.count == 1 || slots_ == 1) return builder_.slot(0, {first_slot_ + at, 1});
+    const std::uint32_t slot = run.k / plan_.timing.classes % slots_;
+    if (run.count == 1 || slots_ == 1) return builder_.slot(0, {first_slot_ + slot, 1});
     Operand operand = builder_.slot(0, {first_slot_, 1});
     Index row{};
     row.base = static_cast<std::int32_t>(first_slot_);
     row.coef = 1;
-    row.off = static_cast<std::int32_t>(at);
+    row.off = static_cast<std::int32_t>(slot);
     row.mod = slots_;
     operand.slot_ref = builder_.index(row);
     return operand;

@@ -6,9 +6,9 @@
 // gives at most d + N(1 + 1/r) for r | N; simulation shows one step less.) N steps for p = 2: no
 // rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N). The minimum is
 // at N = sqrt(beta*m*d*r / (alpha*(r+1))):
-// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is the group's `run`, or chosen from
-// p (fractional_run); collectives/cost/fractional finds the best r. kTooLarge: r above kMaxRun, in
-// a reduce above kMaxReduceRun.
+// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is the group's `run_length`, or
+// chosen from p (fractional_run_length); collectives/cost/fractional finds the best r. kTooLarge: r
+// above kMaxRunLength, in a reduce above kMaxReduceRunLength.
 //
 // A rank whose first block arrives in step A gets block j of run m in step A + j + (r+1)m. In a
 // program this is one action per j with one instance per run: 2r+1 actions (3r+2 in a reduce). A
@@ -40,12 +40,12 @@ struct Order {
 // Block j of every run.
 struct BlockOfRun {
   Builder& builder;
-  std::uint32_t run;
+  std::uint32_t run_length;
 
   [[nodiscard]] std::uint8_t index(std::uint32_t j) const {
     Index row{};
     row.base = static_cast<std::int32_t>(j);
-    row.coef = static_cast<std::int32_t>(run);
+    row.coef = static_cast<std::int32_t>(run_length);
     return builder.index(row);
   }
   [[nodiscard]] Operand of(Operand operand, std::uint32_t j) const {
@@ -57,23 +57,24 @@ struct BlockOfRun {
 void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& order,
                    std::uint32_t pu) {
   const FractionalTree::Seat seat = tree.seat(pu);
-  const std::uint32_t run = tree.run();
-  const BlockOfRun block{builder, run};
+  const std::uint32_t run_length = tree.run_length();
+  const BlockOfRun block{builder, run_length};
   const bool source = pu == 0;
   const auto next = static_cast<std::uint32_t>(seat.arrival + 1);
   const Operand data = source ? builder.input(0) : builder.output(0);
-  for (std::uint32_t j = 0; j < run; ++j) {
+  for (std::uint32_t j = 0; j < run_length; ++j) {
     const Operand at = block.of(data, j);
     if (!source) {
       const bool is_head = seat.position == 0;
-      const std::uint32_t from = is_head ? seat.from_group + (seat.is_right ? j : run - 1) : pu - 1;
+      const std::uint32_t from =
+          is_head ? seat.from_group + (seat.is_right ? j : run_length - 1) : pu - 1;
       builder.receive(next - 1 + j, order.rank(from), at);
     }
     if (seat.down != 0) builder.send(next + j, order.rank(seat.down), at, source ? 0 : 1);
   }
   if (seat.right != 0) {
-    const std::uint32_t wait = run + 1 - seat.position;
-    builder.send(next + run, order.rank(seat.right), block.of(data, seat.position),
+    const std::uint32_t wait = run_length + 1 - seat.position;
+    builder.send(next + run_length, order.rank(seat.right), block.of(data, seat.position),
                  source ? 0 : wait);
   }
 }
@@ -84,19 +85,19 @@ class Sums {
   // A sum is last read `lifetime` steps after it was received. Block b + slots arrives at least
   // slots + floor(slots/r) steps (without pauses: slots) after block b.
   Sums(Builder& builder, const FractionalTree& tree, std::uint32_t window, std::uint32_t lifetime)
-      : builder_(builder), run_(tree.run()) {
-    const bool pauses = tree.period() > run_;
-    while (slots_ + (pauses ? slots_ / run_ : 0) < lifetime + window) ++slots_;
+      : builder_(builder), run_length_(tree.run_length()) {
+    const bool pauses = tree.period() > run_length_;
+    while (slots_ + (pauses ? slots_ / run_length_ : 0) < lifetime + window) ++slots_;
     first_ = builder.scratch(slots_);
   }
   // The operand for block j of every run.
   [[nodiscard]] Operand of(std::uint32_t j) {
     Index row{};
     row.base = static_cast<std::int32_t>(first_ + j % slots_);
-    if (run_ % slots_ != 0) {
+    if (run_length_ % slots_ != 0) {
       row.base = static_cast<std::int32_t>(first_);
       row.off = static_cast<std::int32_t>(j % slots_);
-      row.coef = static_cast<std::int32_t>(run_ % slots_);
+      row.coef = static_cast<std::int32_t>(run_length_ % slots_);
       row.mod = slots_;
     }
     Operand at = Builder::operand(Buffer::kScratch, builder_.constant(0));
@@ -106,15 +107,15 @@ class Sums {
 
  private:
   Builder& builder_;
-  std::uint32_t run_;
+  std::uint32_t run_length_;
   std::uint32_t slots_ = 1, first_ = 0;
 };
 
 void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order, std::uint32_t pu,
                 std::uint32_t window) {
   const FractionalTree::Seat seat = tree.seat(pu);
-  const std::uint32_t run = tree.run();
-  const BlockOfRun block{builder, run};
+  const std::uint32_t run_length = tree.run_length();
+  const BlockOfRun block{builder, run_length};
   const bool sink = pu == 0;
   const auto add = [&](std::uint32_t step, const Operand& into, const Operand& near,
                        const Operand& far) -> Action& {
@@ -122,33 +123,34 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
   };
   // The step in which block 0 is sent (for the sink: would be sent).
   const auto send = static_cast<std::uint32_t>(tree.last_arrival() - seat.arrival);
-  const std::uint32_t of_right = run - 1 - seat.position;  // the block of a run that it forwards
+  const std::uint32_t of_right =
+      run_length - 1 - seat.position;  // the block of a run that it forwards
   Operand right{};
   if (seat.right != 0) {
     // From its receive to the down successor's receive.
-    const std::uint32_t wait = run - seat.position;
+    const std::uint32_t wait = run_length - seat.position;
     right = block.of(builder.slot(0, builder.ring(wait, tree.period())), of_right);
     builder.receive(send + of_right - 1 - wait, order.rank(seat.right), right);
   }
   const auto send_up = [&](std::uint32_t j, const Operand& from, std::uint32_t after) {
-    const std::uint32_t i = run - 1 - j;  // the corresponding block of the broadcast
+    const std::uint32_t i = run_length - 1 - j;  // the corresponding block of the broadcast
     const std::uint32_t up =
-        seat.position > 0 ? pu - 1 : seat.from_group + (seat.is_right ? i : run - 1);
+        seat.position > 0 ? pu - 1 : seat.from_group + (seat.is_right ? i : run_length - 1);
     builder.send(send + j, order.rank(up), from, after);
   };
   if (seat.down == 0) {
-    for (std::uint32_t j = 0; j < run; ++j) send_up(j, block.of(builder.input(0), j), 0);
+    for (std::uint32_t j = 0; j < run_length; ++j) send_up(j, block.of(builder.input(0), j), 0);
     return;
   }
   Sums sums(builder, tree, window, sink ? 0 : 1);
-  for (std::uint32_t j = 0; j < run; ++j) {
+  for (std::uint32_t j = 0; j < run_length; ++j) {
     const std::uint32_t step = send + j - 1;
     const Operand slot = block.of(sums.of(j), j);
     const Operand sum = sink ? block.of(builder.output(0), j) : slot;
     builder.receive(step, order.rank(seat.down), slot);
     add(step, sum, block.of(builder.input(0), j), slot);
     if (seat.right != 0 && j == of_right) {
-      add(step, sum, sum, right).after = static_cast<std::uint16_t>(run - seat.position);
+      add(step, sum, sum, right).after = static_cast<std::uint16_t>(run_length - seat.position);
     }
     if (!sink) send_up(j, sum, 1);
   }
@@ -166,13 +168,13 @@ Status generate_fractional(const Group& group, std::uint32_t me, Collective coll
                      .algorithm = "fractional",
                      .needs_commutative = reduces && group.root != 0 && !to_last});
   if (status != Status::kOk) return status;
-  const std::uint32_t run = fractional_run(group);
-  if (run > (reduces ? kMaxReduceRun : kMaxRun)) {
+  const std::uint32_t run_length = fractional_run_length(group);
+  if (run_length > (reduces ? kMaxReduceRunLength : kMaxRunLength)) {
     out.clear();
     return Status::kTooLarge;
   }
   if (p == 1) return builder.finish_alone();
-  const FractionalTree tree(p, run);
+  const FractionalTree tree(p, run_length);
   const Order order{p, group.root, to_last};
   if (reduces) {
     add_reduce(builder, tree, order, order.pu(me), group.window);

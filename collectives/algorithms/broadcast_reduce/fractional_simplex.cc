@@ -4,7 +4,7 @@
 // Steps: twice those of fractional.cc for half as many ranks: 2(d + N + ceil(N/r) - 1), d = min{i :
 // P_i >= ceil(p/2)} - 1. 2N for p = 3 and 4, N for p = 2. One step less if p is odd and the tree of
 // pairs is a chain of at least three pairs. Cost: steps * (alpha + beta*m/N). kTooLarge: r above
-// kMaxSimplexRun. searched/fractional_direct.cc needs no pairs.
+// kMaxSimplexRunLength. searched/fractional_direct.cc needs no pairs.
 //
 // Each pair takes one place in the tree. In even steps one rank of the pair, the receiver, gets a
 // block from another pair, while the other rank, the sender, sends a block. In odd steps the
@@ -45,7 +45,7 @@ class Couple {
         seat_(tree.seat(couple_)) {}
 
   void add() {
-    for (std::uint32_t j = 0; j < tree_.run(); ++j) {
+    for (std::uint32_t j = 0; j < tree_.run_length(); ++j) {
       if (at_ == receiver(couple_)) {
         add_receiver(j);
       } else {
@@ -54,13 +54,15 @@ class Couple {
     }
     if (at_ != sender(couple_) || seat_.right == 0) return;
     // Block i was received 2(r+1-i) - 1 steps earlier, in an odd step.
-    const std::uint32_t wait = 2 * (tree_.run() + 1 - seat_.position) - 1;
-    builder_.send(2 * (next() + tree_.run()), rank(receiver(seat_.right)), block(seat_.position),
-                  at_ == 0 ? 0 : wait);
+    const std::uint32_t wait = 2 * (tree_.run_length() + 1 - seat_.position) - 1;
+    builder_.send(2 * (next() + tree_.run_length()), rank(receiver(seat_.right)),
+                  block(seat_.position), at_ == 0 ? 0 : wait);
   }
 
  private:
-  [[nodiscard]] std::uint32_t rank(std::uint32_t at) const { return (root_ + at) % ranks_; }
+  [[nodiscard]] std::uint32_t rank(std::uint32_t position) const {
+    return (root_ + position) % ranks_;
+  }
   // The step of the tree after the one in which this place gets its block 0.
   [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(seat_.arrival + 1); }
   // The odd step in which the pair shares block j: it follows the even step in which the pair
@@ -73,7 +75,7 @@ class Couple {
     Operand operand = at_ == 0 ? builder_.input(0) : builder_.output(0);
     Index row{};
     row.base = static_cast<std::int32_t>(j);
-    row.coef = static_cast<std::int32_t>(tree_.run());
+    row.coef = static_cast<std::int32_t>(tree_.run_length());
     operand.block_ref = builder_.index(row);
     return operand;
   }
@@ -84,7 +86,8 @@ class Couple {
       return;
     }
     std::uint32_t from = couple_ - 1;
-    if (seat_.position == 0) from = seat_.from_group + (seat_.is_right ? j : tree_.run() - 1);
+    if (seat_.position == 0)
+      from = seat_.from_group + (seat_.is_right ? j : tree_.run_length() - 1);
     builder_.receive(shared(j) - 1, rank(sender(from)), block(j));
     if (at_ + 1 < ranks_) builder_.send(shared(j), rank(at_ + 1), block(j), 1);
   }
@@ -116,8 +119,8 @@ Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Progra
                                        .algorithm = "fractional-simplex",
                                        .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
-  const std::uint32_t run = fractional_run(group);
-  if (run > kMaxSimplexRun) {
+  const std::uint32_t run_length = fractional_run_length(group);
+  if (run_length > kMaxSimplexRunLength) {
     out.clear();
     return Status::kTooLarge;
   }
@@ -133,7 +136,7 @@ Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Progra
     builder.phase(1, 0, 1);
     return builder.finish_one_port();
   }
-  const FractionalTree tree((p + 1) / 2, run);
+  const FractionalTree tree((p + 1) / 2, run_length);
   Couple(builder, tree, group, me).add();
   builder.phase(2 * tree.period(), steps_of(tree, p));
   return builder.finish_one_port();

@@ -17,11 +17,11 @@ namespace {
 // goes from the router where it leaves the root's own path, down branch after branch.
 std::uint32_t turn_arrival(const LeafNode& node, std::uint32_t root) {
   const std::uint32_t meeting = node.meeting_level(root);
-  std::uint32_t at = node.index, step = meeting;
-  for (std::uint32_t level = node.level + 1; level < meeting; ++level, at /= node.arity) {
-    step += 1 + at % node.arity;
+  std::uint32_t index = node.index, step = meeting;
+  for (std::uint32_t level = node.level + 1; level < meeting; ++level, index /= node.arity) {
+    step += 1 + index % node.arity;
   }
-  const std::uint32_t branch = at % node.arity;
+  const std::uint32_t branch = index % node.arity;
   const std::uint32_t from = root / leaves_below(node, meeting - 1) % node.arity;
   const std::uint32_t parent_first = meeting < node.height ? 1 : 0;
   return step + parent_first + branch - (branch > from ? 1 : 0);

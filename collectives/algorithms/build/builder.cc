@@ -30,7 +30,7 @@ Row& add_row(Row (&rows)[Capacity], Size& size, bool& overflow) {
 
 template <std::size_t Size>
 void set_text(char (&into)[Size], const char* text) {
-  for (std::size_t at = 0; at + 1 < Size && text[at] != '\0'; ++at) into[at] = text[at];
+  for (std::size_t i = 0; i + 1 < Size && text[i] != '\0'; ++i) into[i] = text[i];
 }
 
 // The finalizer of splitmix64 (Steele, Lea, Flood), once per word. A planning node computes this
@@ -50,7 +50,7 @@ std::uint64_t digest_of(const Group& group, const Program& program) {
   for (const std::uint64_t word : name) digest = mix(digest, word);
   digest = mix(digest, pair(program.ranks, program.root));
   digest = mix(digest, pair(program.window, program.collective));
-  digest = mix(digest, pair(group.run, program.nodes));
+  digest = mix(digest, pair(group.run_length, program.nodes));
   digest = mix(digest, pair(program.send_ticks, program.latency_ticks));
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     digest = mix(digest, program.blocks[rule].from_bytes);
@@ -234,8 +234,8 @@ void Builder::send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint
 }
 
 std::uint32_t Builder::link(std::uint32_t peer) {
-  for (std::uint32_t at = 0; at < program_.peers_count; ++at) {
-    if (program_.peers[at] == peer) return at;
+  for (std::uint32_t i = 0; i < program_.peers_count; ++i) {
+    if (program_.peers[i] == peer) return i;
   }
   add_row(program_.peers, program_.peers_count, overflow_) = peer;
   return program_.peers_count - 1u;
@@ -323,10 +323,10 @@ std::uint8_t Builder::count(std::int32_t a, std::int32_t b) {
 }
 
 std::uint8_t Builder::count(const Count& row) {
-  for (std::uint32_t at = 0; at < program_.counts_count; ++at) {
-    const Count& old = program_.counts[at];
+  for (std::uint32_t i = 0; i < program_.counts_count; ++i) {
+    const Count& old = program_.counts[i];
     if (old.a == row.a && old.b == row.b && old.c == row.c && old.d == row.d && old.e == row.e) {
-      return static_cast<std::uint8_t>(at);
+      return static_cast<std::uint8_t>(i);
     }
   }
   overflow_ |= !within(row.a, kMaxField) || !within(row.b, kMaxSlope) || !within(row.c, kMaxSlope);
@@ -337,11 +337,11 @@ std::uint8_t Builder::count(const Count& row) {
 // The most frequent rows have a separate loop: comparing whole rows took a fifth of a plan's time.
 std::uint8_t Builder::index(std::uint32_t base, std::int32_t coef, std::uint32_t mod) {
   const auto signed_base = static_cast<std::int32_t>(base);
-  for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
-    const Index& old = program_.indices[at];
+  for (std::uint32_t i = 0; i < program_.indices_count; ++i) {
+    const Index& old = program_.indices[i];
     if (old.base == signed_base && old.coef == coef && old.mod == mod && old.off == 0 &&
         old.div == 0 && old.terms == 0) {
-      return static_cast<std::uint8_t>(at);
+      return static_cast<std::uint8_t>(i);
     }
   }
   Index& added = add_row(program_.indices, program_.indices_count, overflow_);
@@ -355,11 +355,11 @@ std::uint8_t Builder::index(const Index& fields, const Term* wanted, std::uint32
   Index row = fields;
   row.terms = static_cast<std::uint8_t>(count);
   row.first_term = count == 0 ? 0 : terms(wanted, count);
-  for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
-    const Index& old = program_.indices[at];
+  for (std::uint32_t i = 0; i < program_.indices_count; ++i) {
+    const Index& old = program_.indices[i];
     if (old.base == row.base && old.coef == row.coef && old.mod == row.mod && old.off == row.off &&
         old.div == row.div && old.first_term == row.first_term && old.terms == row.terms) {
-      return static_cast<std::uint8_t>(at);
+      return static_cast<std::uint8_t>(i);
     }
   }
   add_row(program_.indices, program_.indices_count, overflow_) = row;

@@ -41,9 +41,10 @@ class Builder {
 
   // Clears the program and fills its header. Clearing resets the lengths of the tables; the rows
   // beyond them are kept. On error the program is clear.
-  //  * kBadArgument: no ranks; me, or the root of a rooted collective, outside the group; window 0
-  //    or above kMaxFieldWindow; ticks other than 1 <= S <= L <= kMaxTicks; a block table that does
-  //    not ascend from 0.
+  //  * kBadArgument: no ranks; `me`, or the root of a rooted collective, outside the group.
+  //  * kBadArgument: a window of 0 or above kMaxFieldWindow.
+  //  * kBadArgument: ticks other than 1 <= S <= L <= kMaxTicks.
+  //  * kBadArgument: a block table that does not ascend from 0.
   //  * kTooLarge: more than kMaxRanks ranks, or more rules than a program holds.
   [[nodiscard]] Status begin(const Group& group, std::uint32_t me, const Outline& outline);
 

@@ -75,7 +75,7 @@ Operand parts(Builder& builder, const Tree& tree, const Operand& root_buffer, co
   } else {
     operand.segment_ref = builder.constant(of.first);
   }
-  operand.run = static_cast<std::uint16_t>(of.size == 1 ? 0 : of.size);
+  operand.segment_count = static_cast<std::uint16_t>(of.size == 1 ? 0 : of.size);
   return operand;
 }
 

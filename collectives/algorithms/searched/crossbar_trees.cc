@@ -19,6 +19,7 @@
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -26,11 +27,11 @@ namespace {
 // The modules, the root's first, which begins with the root.
 std::vector<std::vector<std::uint32_t>> modules_of(const CrossbarShape& shape, std::uint32_t root) {
   std::vector<std::vector<std::uint32_t>> modules(shape.modules);
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {
-    const std::uint32_t module = (root / shape.ranks + at) % shape.modules;
+  for (std::uint32_t index = 0; index < shape.modules; ++index) {
+    const std::uint32_t module = (root / shape.ranks + index) % shape.modules;
     for (std::uint32_t i = 0; i < shape.ranks; ++i) {
-      const std::uint32_t first = at == 0 ? root % shape.ranks : 0;
-      modules[at].push_back(module * shape.ranks + (first + i) % shape.ranks);
+      const std::uint32_t first = index == 0 ? root % shape.ranks : 0;
+      modules[index].push_back(module * shape.ranks + (first + i) % shape.ranks);
     }
   }
   return modules;
@@ -54,54 +55,59 @@ std::span<const std::uint32_t> part(const std::vector<std::uint32_t>& module, st
 
 }  // namespace
 
-FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root, std::uint32_t run) {
+FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root,
+                            std::uint32_t run_length) {
+  ESPALIER_ASSERT(run_length <= shape.ranks);
   const auto modules = modules_of(shape, root);
-  FractionalForest forest{.run = run, .groups = {}};
+  FractionalForest forest{.run_length = run_length, .groups = {}};
   Offers offers;
-  // Module number `at` has group number `at`.
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {
+  // Module number `module` has group number `module`.
+  for (std::uint32_t module = 0; module < shape.modules; ++module) {
     std::int32_t arrival = -1;
-    if (at > 0) {
+    if (module > 0) {
       const Offer offer = offers.top();
       offers.pop();
       arrival = offer.arrival;
-      (offer.is_right ? forest.groups[offer.group].right : forest.groups[offer.group].down) = at;
+      (offer.is_right ? forest.groups[offer.group].right : forest.groups[offer.group].down) =
+          module;
     }
-    forest.add_group(part(modules[at], 0, run), arrival);
-    offers.push({forest.down_arrival(at), at, false});
-    offers.push({forest.right_arrival(at), at, true});
+    forest.add_group(part(modules[module], 0, run_length), arrival);
+    offers.push({forest.down_arrival(module), module, false});
+    offers.push({forest.right_arrival(module), module, true});
   }
-  const std::uint32_t local = shape.ranks - run;
+  const std::uint32_t local = shape.ranks - run_length;
   if (local == 0) return forest;
   std::vector<std::uint32_t> leaves, full;
-  for (std::uint32_t at = 0; at < shape.modules; ++at) {
-    const FractionalGroup& group = forest.groups[at];
+  for (std::uint32_t module = 0; module < shape.modules; ++module) {
+    const FractionalGroup& group = forest.groups[module];
     const bool has_down = group.down != kNoGroup, has_right = group.right != kNoGroup;
-    if (has_down && has_right) full.push_back(at);
-    if (!has_down && !has_right) leaves.push_back(at);
+    if (has_down && has_right) full.push_back(module);
+    if (!has_down && !has_right) leaves.push_back(module);
     if (has_down && has_right) continue;
     if (has_down || !has_right) {
-      const std::int32_t arrival = forest.right_arrival(at);
-      forest.set_right(at, forest.add_tree(part(modules[at], run, local), arrival));
+      const std::int32_t arrival = forest.right_arrival(module);
+      forest.set_right(module, forest.add_tree(part(modules[module], run_length, local), arrival));
     } else {
-      const std::int32_t arrival = forest.down_arrival(at);
-      forest.set_down(at, forest.add_tree(part(modules[at], run, local), arrival));
+      const std::int32_t arrival = forest.down_arrival(module);
+      forest.set_down(module, forest.add_tree(part(modules[module], run_length, local), arrival));
     }
   }
   std::stable_sort(leaves.begin(), leaves.end(), [&](std::uint32_t a, std::uint32_t b) {
     return forest.groups[a].arrival < forest.groups[b].arrival;
   });
-  for (std::size_t at = 0; at < full.size(); ++at) {
-    const std::int32_t arrival = forest.down_arrival(leaves[at]);
-    const auto ranks = part(modules[full[at]], run, local);
-    forest.set_down(leaves[at], forest.add_tree(ranks, arrival));
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    const std::int32_t arrival = forest.down_arrival(leaves[i]);
+    const auto ranks = part(modules[full[i]], run_length, local);
+    forest.set_down(leaves[i], forest.add_tree(ranks, arrival));
   }
   return forest;
 }
 
-FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root, std::uint32_t run) {
+FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root,
+                            std::uint32_t run_length) {
+  ESPALIER_ASSERT(2 * run_length <= shape.ranks);
   const auto modules = modules_of(shape, root);
-  FractionalForest forest{.run = run, .groups = {}};
+  FractionalForest forest{.run_length = run_length, .groups = {}};
   Offers offers;
   for (const std::vector<std::uint32_t>& module : modules) {
     std::int32_t arrival = -1;
@@ -111,16 +117,16 @@ FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root, std:
       arrival = offer.arrival;
       forest.set_down(offer.group, static_cast<std::uint32_t>(forest.groups.size()));
     }
-    const std::uint32_t first = forest.add_group(part(module, 0, run), arrival);
+    const std::uint32_t first = forest.add_group(part(module, 0, run_length), arrival);
     const std::uint32_t second =
-        forest.add_group(part(module, run, run), forest.right_arrival(first));
+        forest.add_group(part(module, run_length, run_length), forest.right_arrival(first));
     forest.set_right(first, second);
     offers.push({forest.down_arrival(first), first, false});
     offers.push({forest.down_arrival(second), second, false});
-    const std::uint32_t local = shape.ranks - 2 * run;
+    const std::uint32_t local = shape.ranks - 2 * run_length;
     if (local == 0) continue;
     const std::int32_t below = forest.right_arrival(second);
-    forest.set_right(second, forest.add_tree(part(module, 2 * run, local), below));
+    forest.set_right(second, forest.add_tree(part(module, 2 * run_length, local), below));
   }
   return forest;
 }
@@ -132,53 +138,47 @@ struct Variant {
   std::uint32_t groups;  // groups per module
   std::uint32_t channels_in, channels_out;
   ContentionGuarantee contention;
-  FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run);
+  FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run_length);
 };
 
-std::string search(const Variant& variant, const topology::Topology& topology, const Group& group,
-                   Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> search(const Variant& variant, const topology::Topology& topology,
+                        const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::string who = std::string(variant.name) + " on " + topology.title() + ": ";
-  if (shape.modules == 0) return who + "expected crossbar:AxB";
+  if (shape.modules == 0) return fail(who + "expected crossbar:AxB");
   const bool several = shape.modules > 1;
   if (several &&
       (shape.channels_in < variant.channels_in || shape.channels_out < variant.channels_out)) {
-    return who + "expected at least " + std::to_string(variant.channels_in) + " channels in and " +
-           std::to_string(variant.channels_out) + " out of a module";
+    return fail(who + "expected at least " + std::to_string(variant.channels_in) +
+                " channels in and " + std::to_string(variant.channels_out) + " out of a module");
   }
-  const std::uint32_t longest = std::min(kMaxRun, shape.module_ranks / variant.groups);
-  if (longest == 0 || group.run > longest) {
-    return who + "runs of " + std::to_string(group.run == 0 ? 1 : group.run) +
-           " do not fit; expected r at most " + std::to_string(kMaxRun) +
-           " and modules of at least " + std::to_string(variant.groups) + " r ranks";
+  const std::uint32_t longest = std::min(kMaxRunLength, shape.module_ranks / variant.groups);
+  if (longest == 0 || group.run_length > longest) {
+    return fail(who + "runs of " + std::to_string(group.run_length == 0 ? 1 : group.run_length) +
+                " do not fit; expected r at most " + std::to_string(kMaxRunLength) +
+                " and modules of at least " + std::to_string(variant.groups) + " r ranks");
   }
-  const std::uint32_t run = std::min(longest, fractional_run(group));
+  const std::uint32_t run_length = std::min(longest, fractional_run_length(group));
   const FractionalForest forest =
-      variant.lay_out({shape.modules, shape.module_ranks}, group.root, run);
+      variant.lay_out({shape.modules, shape.module_ranks}, group.root, run_length);
   // In variant A all ranks of a group feed a head in another module, in turn: over one channel, but
   // only in lock step. In variant B all blocks that leave a module go from one rank to one other
   // rank.
   const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = variant.name,
                         .contention = several ? variant.contention : ContentionGuarantee::kAsync};
-  return write_broadcast(group, forest.broadcast(outline), programs);
+  return write_broadcast(group, forest.broadcast(outline));
 }
 
 }  // namespace
 
-std::string crossbar_a_broadcast(const topology::Topology& topology, const Group& group,
-                                 Programs& programs) {
-  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology, group,
-                programs);
+Result<Programs> crossbar_a_broadcast(const topology::Topology& topology, const Group& group) {
+  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology, group);
 }
 
-std::string crossbar_b_broadcast(const topology::Topology& topology, const Group& group,
-                                 Programs& programs) {
-  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology, group,
-                programs);
+Result<Programs> crossbar_b_broadcast(const topology::Topology& topology, const Group& group) {
+  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology, group);
 }
 
 }  // namespace espalier::searched

@@ -17,9 +17,9 @@ struct CrossbarShape {
 // serves the other ranks of the module. At most two channels into and two out of a module carry a
 // block in a step. Requires run <= ranks.
 [[nodiscard]] FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root,
-                                          std::uint32_t run);
+                                          std::uint32_t run_length);
 // Variant B: two groups per module. At most one channel in and two out. Requires 2*run <= ranks.
 [[nodiscard]] FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root,
-                                          std::uint32_t run);
+                                          std::uint32_t run_length);
 
 }  // namespace espalier::searched

@@ -22,6 +22,7 @@
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::searched {
 namespace {
@@ -29,7 +30,7 @@ namespace {
 constexpr std::uint32_t kNone = 0xffffffffu;
 
 struct Shape {
-  struct Node {
+  struct TreeNode {
     std::uint32_t time = 0;
     std::uint32_t parent = kNone;
     bool fast = true;
@@ -37,12 +38,12 @@ struct Shape {
     std::array<std::uint32_t, 2> child{kNone, kNone};  // fast, slow
     [[nodiscard]] unsigned children() const { return (child[0] != kNone) + (child[1] != kNone); }
   };
-  std::vector<Node> nodes;
+  std::vector<TreeNode> nodes;
   std::uint32_t alive = 0;
   std::int64_t balance = 1;  // fast edges into even times minus those into odd times
 };
 
-std::int64_t weight(const Shape::Node& node) {
+std::int64_t weight(const Shape::TreeNode& node) {
   if (!node.fast) return 0;
   return node.time % 2 == 0 ? 1 : -1;
 }
@@ -51,12 +52,12 @@ std::int64_t weight(const Shape::Node& node) {
 Shape skeleton(std::uint32_t last) {
   Shape shape;
   shape.nodes.emplace_back();
-  for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
+  for (std::uint32_t index = 0; index < shape.nodes.size(); ++index) {
     for (unsigned slow = 0; slow < 2; ++slow) {
-      const std::uint32_t time = shape.nodes[at].time + 1 + slow;
+      const std::uint32_t time = shape.nodes[index].time + 1 + slow;
       if (time > last) continue;
-      shape.nodes[at].child[slow] = static_cast<std::uint32_t>(shape.nodes.size());
-      shape.nodes.push_back({.time = time, .parent = at, .fast = slow == 0});
+      shape.nodes[index].child[slow] = static_cast<std::uint32_t>(shape.nodes.size());
+      shape.nodes.push_back({.time = time, .parent = index, .fast = slow == 0});
       shape.balance += weight(shape.nodes.back());
     }
   }
@@ -68,7 +69,7 @@ Shape skeleton(std::uint32_t last) {
 class Leaves {
  public:
   explicit Leaves(Shape& shape) : shape_(shape) {
-    for (std::uint32_t at = 1; at < shape.nodes.size(); ++at) add(at);
+    for (std::uint32_t index = 1; index < shape.nodes.size(); ++index) add(index);
   }
   // Removes the latest leaf that leaves a balance of `least` .. `most`; false if there is none.
   bool drop(std::int64_t least, std::int64_t most) {
@@ -80,9 +81,9 @@ class Leaves {
       if (best == nullptr || queue.top().first > best->top().first) best = &queue;
     }
     if (best == nullptr) return false;
-    const std::uint32_t at = best->top().second;
+    const std::uint32_t index = best->top().second;
     best->pop();
-    Shape::Node& node = shape_.nodes[at];
+    Shape::TreeNode& node = shape_.nodes[index];
     node.alive = false;
     --shape_.alive;
     shape_.balance -= weight(node);
@@ -94,10 +95,10 @@ class Leaves {
  private:
   using Queue = std::priority_queue<std::pair<std::uint32_t, std::uint32_t>>;  // time, node
 
-  void add(std::uint32_t at) {
-    const Shape::Node& node = shape_.nodes[at];
-    if (at == 0 || node.children() > 0) return;
-    queues_[static_cast<std::size_t>(1 - weight(node))].push({node.time, at});
+  void add(std::uint32_t index) {
+    const Shape::TreeNode& node = shape_.nodes[index];
+    if (index == 0 || node.children() > 0) return;
+    queues_[static_cast<std::size_t>(1 - weight(node))].push({node.time, index});
   }
 
   Shape& shape_;
@@ -128,17 +129,17 @@ struct ParityClass {
 std::vector<std::uint32_t> pair_up(const Shape& shape) {
   std::vector<std::uint32_t> partner(shape.nodes.size());
   std::array<ParityClass, 2> classes;
-  for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
-    partner[at] = at;
-    const Shape::Node& node = shape.nodes[at];
+  for (std::uint32_t index = 0; index < shape.nodes.size(); ++index) {
+    partner[index] = index;
+    const Shape::TreeNode& node = shape.nodes[index];
     if (!node.alive || node.children() == 1) continue;
     ParityClass& parity = classes[node.time % 2];
-    (node.children() == 0 ? parity.leaves : parity.two).push_back(at);
+    (node.children() == 0 ? parity.leaves : parity.two).push_back(index);
   }
   for (const ParityClass& parity : classes) {
-    for (std::size_t at = 0; at < parity.two.size(); ++at) {
-      partner[parity.two[at]] = parity.leaves[at];
-      partner[parity.leaves[at]] = parity.two[at];
+    for (std::size_t i = 0; i < parity.two.size(); ++i) {
+      partner[parity.two[i]] = parity.leaves[i];
+      partner[parity.leaves[i]] = parity.two[i];
     }
   }
   return partner;
@@ -147,24 +148,25 @@ std::vector<std::uint32_t> pair_up(const Shape& shape) {
 }  // namespace
 
 DoubleFibonacci double_fibonacci(std::uint32_t n) {
+  ESPALIER_ASSERT(n >= 1);
   Shape shape;
   std::uint32_t last = 0;
   while (!cut(last, n, shape)) ++last;
   const std::vector<std::uint32_t> partner = pair_up(shape);
   std::vector<std::uint32_t> pes(shape.nodes.size(), 0);  // by node of the first tree
   std::uint32_t next = 0;
-  for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
-    if (shape.nodes[at].alive) pes[at] = ++next;
+  for (std::uint32_t index = 0; index < shape.nodes.size(); ++index) {
+    if (shape.nodes[index].alive) pes[index] = ++next;
   }
   DoubleFibonacci both;
   both.latency = last + 1;
   for (std::uint32_t tree = 0; tree < 2; ++tree) {
-    const auto pe = [&](std::uint32_t at) { return pes[tree == 0 ? at : partner[at]]; };
-    for (std::uint32_t at = 0; at < shape.nodes.size(); ++at) {
-      const Shape::Node& node = shape.nodes[at];
+    const auto pe = [&](std::uint32_t index) { return pes[tree == 0 ? index : partner[index]]; };
+    for (std::uint32_t index = 0; index < shape.nodes.size(); ++index) {
+      const Shape::TreeNode& node = shape.nodes[index];
       if (!node.alive) continue;
       const std::uint32_t parent = node.parent == kNone ? 0 : pe(node.parent);
-      both.trees[tree].push_back({pe(at), parent, node.time + tree});
+      both.trees[tree].push_back({pe(index), parent, node.time + tree});
     }
   }
   return both;
@@ -183,7 +185,7 @@ Broadcast plan(const Group& group, Collective collective) {
   const DoubleFibonacci both = double_fibonacci(group.ranks - 1);
   const auto rank = [&](std::uint32_t pe) { return (group.root + pe) % group.ranks; };
   for (std::uint32_t tree = 0; tree < 2; ++tree) {
-    for (const DoubleFibonacci::Node& node : both.trees[tree]) {
+    for (const DoubleFibonacci::TreeNode& node : both.trees[tree]) {
       broadcast.streams.push_back(
           {.from = rank(node.parent), .to = rank(node.pe), .segment = tree, .step = node.step});
     }
@@ -195,20 +197,15 @@ Broadcast plan(const Group& group, Collective collective) {
 
 }  // namespace
 
-std::string double_fibonacci_broadcast(const topology::Topology& topology, const Group& group,
-                                       Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
-  return write_broadcast(group, plan(group, Collective::kBroadcast), programs);
+Result<Programs> double_fibonacci_broadcast(const topology::Topology& topology,
+                                            const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+  return write_broadcast(group, plan(group, Collective::kBroadcast));
 }
 
-std::string double_fibonacci_reduce(const topology::Topology& topology, const Group& group,
-                                    Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
-  return write_reduce(group, plan(group, Collective::kReduce), programs);
+Result<Programs> double_fibonacci_reduce(const topology::Topology& topology, const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+  return write_reduce(group, plan(group, Collective::kReduce));
 }
 
 }  // namespace espalier::searched

@@ -12,12 +12,12 @@ namespace espalier::searched {
 // its shape) reaches its fast child at t+1 and its slow child at t+2. The second tree runs one step
 // behind the first.
 struct DoubleFibonacci {
-  struct Node {
+  struct TreeNode {
     std::uint32_t pe = 0;
     std::uint32_t parent = 0;  // number of a rank; 0: the source
     std::uint32_t step = 0;    // in which this rank gets its first block
   };
-  std::vector<Node> trees[2];
+  std::vector<TreeNode> trees[2];
   std::uint32_t latency = 0;  // D: N blocks in both halves together take D-1+N steps
 };
 

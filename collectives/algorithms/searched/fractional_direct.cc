@@ -3,9 +3,9 @@
 //
 // Steps: a + (2r+1) N/r, N a multiple of r. First blocks reach all of 1024 ranks in 14, 23, 34, 45
 // steps for r = 1, 2, 3, 4. (Pairs of ranks with runs twice as long have the same period, but need
-// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is the group's `run`, at most
-// kMaxDirectRun, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m = 4096
-// alpha r = 4 is the best of those.
+// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is the group's `run_length`, at most
+// kMaxDirectRunLength, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m =
+// 4096 alpha r = 4 is the best of those.
 //
 // In steady state a rank with all successors has no free step: r receives, r sends down, 1 send to
 // the right. The assignment of steps must fit from rank to rank and from group to group
@@ -22,7 +22,7 @@
 namespace espalier::searched {
 namespace {
 
-constexpr std::uint32_t kDefaultRun = 4;
+constexpr std::uint32_t kDefaultRunLength = 4;
 
 // The maximum number of ranks in a group's subtree that get their first block within t steps of its
 // head, and the passing that achieves it.
@@ -34,18 +34,19 @@ class Reach {
   // Computes the values for one more t.
   void extend() {
     const auto t = static_cast<std::int32_t>(steps_++);
-    for (std::size_t at = 0; at < most_.size(); ++at) {
+    for (std::size_t pattern = 0; pattern < most_.size(); ++pattern) {
       std::uint64_t most = 0;
       std::uint32_t best = 0;
-      for (std::uint32_t choice = 0; choice < family_.passings[at].size(); ++choice) {
-        const std::uint64_t pus = count(family_.patterns[at], family_.passings[at][choice], t);
+      for (std::uint32_t choice = 0; choice < family_.passings[pattern].size(); ++choice) {
+        const std::uint64_t pus =
+            count(family_.patterns[pattern], family_.passings[pattern][choice], t);
         if (pus > most) {
           most = pus;
           best = choice;
         }
       }
-      most_[at].push_back(most);
-      best_[at].push_back(best);
+      most_[pattern].push_back(most);
+      best_[pattern].push_back(best);
     }
   }
   [[nodiscard]] std::uint64_t most(std::size_t pattern, std::int32_t t) const {
@@ -57,8 +58,8 @@ class Reach {
   // A pattern that reaches the most ranks.
   [[nodiscard]] std::size_t best_pattern() const {
     std::size_t best = 0;
-    for (std::size_t at = 1; at < most_.size(); ++at) {
-      if (most_[at].back() > most_[best].back()) best = at;
+    for (std::size_t pattern = 1; pattern < most_.size(); ++pattern) {
+      if (most_[pattern].back() > most_[best].back()) best = pattern;
     }
     return best;
   }
@@ -68,7 +69,7 @@ class Reach {
   [[nodiscard]] std::uint64_t count(const RunSteps& head, const Passing& passing,
                                     std::int32_t t) const {
     if (t >= passing.last_arrival) {
-      return family_.run + most(passing.down, t - passing.down_delay) +
+      return family_.run_length + most(passing.down, t - passing.down_delay) +
              most(passing.right, t - passing.right_delay);
     }
     PassingSteps steps{};
@@ -98,13 +99,13 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
                            std::int32_t depth) {
   std::vector<Sketch> all;
   all.push_back({.pattern = static_cast<std::uint32_t>(start), .left = depth});
-  for (std::uint32_t at = 0; at < all.size(); ++at) {
-    const Passing& passing = reach.best(all[at].pattern, all[at].left);
+  for (std::uint32_t index = 0; index < all.size(); ++index) {
+    const Passing& passing = reach.best(all[index].pattern, all[index].left);
     const bool fits =
-        pass_on(family.patterns[all[at].pattern], passing.slots.data(), all[at].steps);
-    const std::int32_t left = all[at].left, arrival = all[at].arrival;
-    for (std::uint32_t pu = 0; fits && pu < family.run; ++pu) {
-      all[at].size += all[at].steps.receives[pu][0] <= left;
+        pass_on(family.patterns[all[index].pattern], passing.slots.data(), all[index].steps);
+    const std::int32_t left = all[index].left, arrival = all[index].arrival;
+    for (std::uint32_t pu = 0; fits && pu < family.run_length; ++pu) {
+      all[index].size += all[index].steps.receives[pu][0] <= left;
     }
     if (left < passing.last_arrival) continue;
     const auto add = [&](std::uint32_t pattern, std::int32_t delay, bool is_right) {
@@ -112,7 +113,7 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
       all.push_back({.pattern = pattern,
                      .arrival = arrival + delay,
                      .left = left - delay,
-                     .parent = at,
+                     .parent = index,
                      .is_right = is_right});
     };
     add(passing.down, passing.down_delay, false);
@@ -131,20 +132,20 @@ void keep(std::vector<Sketch>& all, std::uint32_t pus) {
   std::vector<Arrival> arrivals;
   // Step in which the last rank of a group, and of all groups above it, is reached.
   std::vector<std::int32_t> whole;
-  for (std::uint32_t at = 0; at < all.size(); ++at) {
-    const std::int32_t above = at == 0 ? -1 : whole[all[at].parent];
+  for (std::uint32_t group = 0; group < all.size(); ++group) {
+    const std::int32_t above = group == 0 ? -1 : whole[all[group].parent];
     std::int32_t step = -1;
-    for (std::int32_t pu = 0; pu < all[at].size; ++pu) {
-      step = std::max(above,
-                      all[at].arrival + all[at].steps.receives[static_cast<std::size_t>(pu)][0]);
-      arrivals.push_back({step, at});
+    for (std::int32_t pu = 0; pu < all[group].size; ++pu) {
+      step = std::max(
+          above, all[group].arrival + all[group].steps.receives[static_cast<std::size_t>(pu)][0]);
+      arrivals.push_back({step, group});
     }
     whole.push_back(step);
-    all[at].size = 0;
+    all[group].size = 0;
   }
   std::stable_sort(arrivals.begin(), arrivals.end(),
                    [](const Arrival& a, const Arrival& b) { return a.step < b.step; });
-  for (std::size_t at = 0; at < pus; ++at) ++all[arrivals[at].group].size;
+  for (std::size_t i = 0; i < pus; ++i) ++all[arrivals[i].group].size;
 }
 
 }  // namespace
@@ -155,20 +156,21 @@ DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
   for (reach.extend(); reach.most(reach.best_pattern(), depth) < pus; ++depth) reach.extend();
   std::vector<Sketch> all = sketch(family, reach, reach.best_pattern(), depth);
   keep(all, pus);
-  DirectTree tree{.run = family.run, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
+  DirectTree tree{
+      .run_length = family.run_length, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
   std::uint32_t next = 0;
   std::vector<std::uint32_t> position(all.size());
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    if (all[at].size == 0) continue;
-    position[at] = static_cast<std::uint32_t>(tree.groups.size());
-    const auto size = static_cast<std::uint32_t>(all[at].size);
+  for (std::size_t group = 0; group < all.size(); ++group) {
+    if (all[group].size == 0) continue;
+    position[group] = static_cast<std::uint32_t>(tree.groups.size());
+    const auto size = static_cast<std::uint32_t>(all[group].size);
     tree.groups.push_back({.first = next,
                            .size = size,
-                           .arrival = all[at].arrival,
-                           .steps = std::move(all[at].steps)});
-    if (at > 0) {
-      DirectTree::Group& parent = tree.groups[position[all[at].parent]];
-      (all[at].is_right ? parent.right : parent.down) = next;
+                           .arrival = all[group].arrival,
+                           .steps = std::move(all[group].steps)});
+    if (group > 0) {
+      DirectTree::TreeGroup& parent = tree.groups[position[all[group].parent]];
+      (all[group].is_right ? parent.right : parent.down) = next;
     }
     next += size;
   }
@@ -182,47 +184,51 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
   broadcast.outline = {.collective = Collective::kBroadcast,
                        .algorithm = "fractional-direct",
                        .port_model = PortModel::kSimplex};
-  broadcast.period = 2 * tree.run + 1;
-  broadcast.every = tree.run;
+  broadcast.period = 2 * tree.run_length + 1;
+  broadcast.every = tree.run_length;
   broadcast.whole_runs = true;
   std::uint32_t last = 0;
   const auto rank = [&](std::uint32_t pu) { return (group.root + pu) % group.ranks; };
-  for (const DirectTree::Group& at : tree.groups) {
+  for (const DirectTree::TreeGroup& tree_group : tree.groups) {
     const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t block,
                          const RunSteps& steps) {
-      const auto step = static_cast<std::uint32_t>(at.arrival + steps[block]);
+      const auto step = static_cast<std::uint32_t>(tree_group.arrival + steps[block]);
       broadcast.streams.push_back(
           {.from = rank(from), .to = rank(to), .first = block, .step = step});
       last = std::max(last, step);
     };
-    for (std::uint32_t block = 0; block < tree.run; ++block) {
-      for (std::uint32_t i = 1; i < at.size; ++i) {
-        add(at.first + i - 1, at.first + i, block, at.steps.receives[i]);
+    for (std::uint32_t block = 0; block < tree.run_length; ++block) {
+      for (std::uint32_t i = 1; i < tree_group.size; ++i) {
+        add(tree_group.first + i - 1, tree_group.first + i, block, tree_group.steps.receives[i]);
       }
-      if (at.down != 0) add(at.first + at.size - 1, at.down, block, at.steps.receives[at.size]);
-      if (at.right != 0) add(at.first + at.steps.sender[block], at.right, block, at.steps.right);
+      if (tree_group.down != 0)
+        add(tree_group.first + tree_group.size - 1, tree_group.down, block,
+            tree_group.steps.receives[tree_group.size]);
+      if (tree_group.right != 0)
+        add(tree_group.first + tree_group.steps.sender[block], tree_group.right, block,
+            tree_group.steps.right);
     }
   }
   broadcast.steps.a =
       static_cast<std::int32_t>(last + 1) - static_cast<std::int32_t>(broadcast.period);
   broadcast.steps.c = static_cast<std::int32_t>(broadcast.period);
-  broadcast.steps.e = tree.run;
+  broadcast.steps.e = tree.run_length;
   return broadcast;
 }
 
 }  // namespace
 
-std::string fractional_direct_broadcast(const topology::Topology& topology, const Group& group,
-                                        Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
-  if (group.run > kMaxDirectRun) {
-    return "fractional-direct: runs of " + std::to_string(group.run) + "; expected r at most " +
-           std::to_string(kMaxDirectRun) + " (fractional-simplex has longer ones)";
+Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
+                                             const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+  if (group.run_length > kMaxDirectRunLength) {
+    return fail("fractional-direct: runs of " + std::to_string(group.run_length) +
+                "; expected r at most " + std::to_string(kMaxDirectRunLength) +
+                " (fractional-simplex has longer ones)");
   }
-  const SimplexFamily family = simplex_family(group.run == 0 ? kDefaultRun : group.run);
-  return write_broadcast(group, plan(group, direct_tree(family, group.ranks)), programs);
+  const SimplexFamily family =
+      simplex_family(group.run_length == 0 ? kDefaultRunLength : group.run_length);
+  return write_broadcast(group, plan(group, direct_tree(family, group.ranks)));
 }
 
 }  // namespace espalier::searched

@@ -7,11 +7,12 @@ namespace {
 
 // P_0, P_1, ... of the recurrence P_i = r + P_{i-r} + P_{i-r-1}, P_i = i+1 for i <= r, up to the
 // first that is at least `ranks`.
-std::vector<std::uint64_t> reaches(std::uint64_t run, std::uint64_t ranks) {
+std::vector<std::uint64_t> reaches(std::uint64_t run_length, std::uint64_t ranks) {
   std::vector<std::uint64_t> reach{1};
   while (reach.back() < ranks) {
     const std::size_t i = reach.size();
-    reach.push_back(i <= run ? i + 1 : run + reach[i - run] + reach[i - run - 1]);
+    reach.push_back(
+        i <= run_length ? i + 1 : run_length + reach[i - run_length] + reach[i - run_length - 1]);
   }
   return reach;
 }
@@ -33,28 +34,28 @@ std::uint32_t FractionalForest::add_tree(std::span<const std::uint32_t> ranks,
     std::uint32_t parent;
     bool is_right;
   };
-  const std::vector<std::uint64_t> reach = reaches(run, ranks.size());
+  const std::vector<std::uint64_t> reach = reaches(run_length, ranks.size());
   const auto first = static_cast<std::uint32_t>(groups.size());
   std::vector<Task> tasks{{ranks, reach.size() - 1, kNoGroup, false}};
   while (!tasks.empty()) {
     const Task task = tasks.back();
     tasks.pop_back();
-    const std::size_t size = std::min<std::size_t>(run, task.ranks.size());
-    std::int32_t at = arrival;
+    const std::size_t size = std::min<std::size_t>(run_length, task.ranks.size());
+    std::int32_t group_arrival = arrival;
     if (task.parent != kNoGroup) {
-      at = task.is_right ? right_arrival(task.parent) : down_arrival(task.parent);
+      group_arrival = task.is_right ? right_arrival(task.parent) : down_arrival(task.parent);
     }
-    const std::uint32_t group = add_group(task.ranks.first(size), at);
+    const std::uint32_t group = add_group(task.ranks.first(size), group_arrival);
     if (task.parent != kNoGroup) {
       (task.is_right ? groups[task.parent].right : groups[task.parent].down) = group;
     }
     const auto rest = task.ranks.subspan(size);
     if (rest.empty()) continue;
-    const std::size_t most = reach[task.steps - run];
+    const std::size_t most = reach[task.steps - run_length];
     const auto below = rest.first(std::min(rest.size(), most));
     const auto beside = rest.subspan(below.size());
-    tasks.push_back({below, task.steps - run, group, false});
-    if (!beside.empty()) tasks.push_back({beside, task.steps - run - 1, group, true});
+    tasks.push_back({below, task.steps - run_length, group, false});
+    if (!beside.empty()) tasks.push_back({beside, task.steps - run_length - 1, group, true});
   }
   return first;
 }
@@ -70,12 +71,12 @@ std::uint32_t FractionalForest::depth() const {
 Broadcast FractionalForest::broadcast(const Outline& outline) const {
   Broadcast broadcast;
   broadcast.outline = outline;
-  broadcast.period = run + 1;
-  broadcast.every = run;
+  broadcast.period = run_length + 1;
+  broadcast.every = run_length;
   broadcast.steps.a = static_cast<std::int32_t>(depth()) - 2;
   broadcast.steps.b = 1;
   broadcast.steps.c = 1;
-  broadcast.steps.e = run;
+  broadcast.steps.e = run_length;
   // Block j, forwarded by group.ranks[i].
   const auto stream = [&](const FractionalGroup& group, std::uint32_t i, std::uint32_t to,
                           std::uint32_t j, std::uint32_t step) {
@@ -88,11 +89,11 @@ Broadcast FractionalForest::broadcast(const Outline& outline) const {
       const bool is_last = i + 1 == size;
       if (is_last && group.down == kNoGroup) continue;
       const std::uint32_t to = is_last ? groups[group.down].ranks[0] : group.ranks[i + 1];
-      for (std::uint32_t j = 0; j < run; ++j) stream(group, i, to, j, next + i + j);
+      for (std::uint32_t j = 0; j < run_length; ++j) stream(group, i, to, j, next + i + j);
     }
     if (group.right == kNoGroup) continue;
     for (std::uint32_t i = 0; i < size; ++i) {
-      stream(group, i, groups[group.right].ranks[0], i, next + run + i);
+      stream(group, i, groups[group.right].ranks[0], i, next + run_length + i);
     }
   }
   return broadcast;

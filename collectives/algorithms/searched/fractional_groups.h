@@ -20,7 +20,7 @@ struct FractionalGroup {
 };
 
 struct FractionalForest {
-  std::uint32_t run = 1;  // r
+  std::uint32_t run_length = 1;  // r
   std::vector<FractionalGroup> groups;
 
   // Adds a group without successors; returns its index.
@@ -33,7 +33,7 @@ struct FractionalForest {
   void set_right(std::uint32_t group, std::uint32_t position) { groups[group].right = position; }
   // The step in which the head of a group's down (right) successor gets block 0.
   [[nodiscard]] std::int32_t down_arrival(std::uint32_t group) const {
-    return groups[group].arrival + static_cast<std::int32_t>(run);
+    return groups[group].arrival + static_cast<std::int32_t>(run_length);
   }
   [[nodiscard]] std::int32_t right_arrival(std::uint32_t group) const {
     return down_arrival(group) + 1;

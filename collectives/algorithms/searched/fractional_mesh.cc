@@ -14,57 +14,57 @@
 
 namespace espalier::searched {
 
-std::string fractional_mesh(const topology::Topology& topology, const Group& group,
-                            const topology::Embedding& embedding, Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> fractional_mesh(const topology::Topology& topology, const Group& group,
+                                 const topology::Embedding& embedding) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   const std::string who = "fractional-mesh on " + topology.title() + ": ";
   if (embedding.groups.empty() || embedding.topology != topology.spec()) {
-    return who + "embedding '" + embedding.name + "' has no groups for it; expected one that has";
+    return fail(who + "embedding '" + embedding.name +
+                "' has no groups for it; expected one that has");
   }
-  if (embedding.run > kMaxRun || (group.run != 0 && group.run != embedding.run)) {
-    return who + "runs of " + std::to_string(group.run != 0 ? group.run : embedding.run) +
-           "; expected at most " + std::to_string(kMaxRun) + ", and " +
-           std::to_string(embedding.run) + " as in " + embedding.name;
+  if (embedding.run_length > kMaxRunLength ||
+      (group.run_length != 0 && group.run_length != embedding.run_length)) {
+    return fail(who + "runs of " +
+                std::to_string(group.run_length != 0 ? group.run_length : embedding.run_length) +
+                "; expected at most " + std::to_string(kMaxRunLength) + ", and " +
+                std::to_string(embedding.run_length) + " as in " + embedding.name);
   }
   if (group.root != embedding.node_of.front()) {
-    return who + "root " + std::to_string(group.root) + " with " + embedding.name +
-           "; expected root " + std::to_string(embedding.node_of.front());
+    return fail(who + "root " + std::to_string(group.root) + " with " + embedding.name +
+                "; expected root " + std::to_string(embedding.node_of.front()));
   }
-  FractionalForest forest{.run = embedding.run, .groups = {}};
-  for (std::uint32_t at = 0; at < embedding.groups.size(); ++at) {
-    const topology::Embedding::Group& own = embedding.groups[at];
+  FractionalForest forest{.run_length = embedding.run_length, .groups = {}};
+  for (std::uint32_t index = 0; index < embedding.groups.size(); ++index) {
+    const topology::Embedding::TreeGroup& own = embedding.groups[index];
     std::int32_t arrival = -1;
-    if (at > 0) {
+    if (index > 0) {
       arrival = own.is_right ? forest.right_arrival(own.parent) : forest.down_arrival(own.parent);
-      own.is_right ? forest.set_right(own.parent, at) : forest.set_down(own.parent, at);
+      own.is_right ? forest.set_right(own.parent, index) : forest.set_down(own.parent, index);
     }
     const std::span<const std::uint32_t> ranks(embedding.node_of);
-    forest.add_group(ranks.subspan(std::size_t{at} * embedding.run, embedding.run), arrival);
+    forest.add_group(ranks.subspan(std::size_t{index} * embedding.run_length, embedding.run_length),
+                     arrival);
   }
   const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = "fractional-mesh",
                         .contention = ContentionGuarantee::kSlot};
-  return write_broadcast(group, forest.broadcast(outline), programs);
+  return write_broadcast(group, forest.broadcast(outline));
 }
 
-std::string fractional_mesh_broadcast(const topology::Topology& topology, const Group& group,
-                                      Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology, const Group& group) {
+  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
   const auto embedding = topology::best_embedding(topology, {.collective = "broadcast",
                                                              .algorithm = "fractional-mesh",
-                                                             .run = group.run,
+                                                             .run_length = group.run_length,
                                                              .root = group.root});
   if (!embedding) {
-    return "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
-           std::to_string(group.root) +
-           (group.run == 0 ? "" : ", r = " + std::to_string(group.run)) +
-           "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds";
+    return fail(
+        "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
+        std::to_string(group.root) +
+        (group.run_length == 0 ? "" : ", r = " + std::to_string(group.run_length)) +
+        "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds");
   }
-  return fractional_mesh(topology, group, *embedding, programs);
+  return fractional_mesh(topology, group, *embedding);
 }
 
 }  // namespace espalier::searched

@@ -38,17 +38,15 @@ struct TimedRoute {
   std::vector<std::int32_t> steps;
 };
 
-std::string wrong_tree(const topology::Topology& topology, const Group& group, const char* name,
-                       bool one_lane) {
-  std::string wrong = wrong_group(topology, group);
-  if (!wrong.empty()) return wrong;
+Result<void> check_tree(const topology::Topology& topology, const Group& group, const char* name,
+                        bool one_lane) {
+  if (auto fits = check_group(topology, group); !fits) return fits;
   const topology::Shape shape = topology.shape();
   bool right = shape.arity >= 2;
   for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
-  if (right && group.ranks <= kMaxLeaves) return "";
-  return std::string(name) + " on " + topology.spec() +
-         ": expected fattree:k=K,h=H,c=" + (one_lane ? "1" : "C") + " of at most " +
-         std::to_string(kMaxLeaves) + " leaves";
+  if (right && group.ranks <= kMaxLeaves) return {};
+  return fail(std::string(name) + " on " + topology.spec() + ": expected fattree:k=K,h=H,c=" +
+              (one_lane ? "1" : "C") + " of at most " + std::to_string(kMaxLeaves) + " leaves");
 }
 
 Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {
@@ -66,25 +64,25 @@ class Links {
         taken_(std::size_t{2} * nodes, std::vector<bool>(static_cast<std::size_t>(period))) {}
 
   [[nodiscard]] bool is_free(const std::vector<std::uint32_t>& nodes, std::int32_t first) const {
-    for (std::size_t at = 0; at + 1 < nodes.size(); ++at) {
-      if (taken_[link(nodes, at)][place(first, at)]) return false;
+    for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
+      if (taken_[link(nodes, hop)][place(first, hop)]) return false;
     }
     return true;
   }
   void take(const std::vector<std::uint32_t>& nodes, std::int32_t first) {
-    for (std::size_t at = 0; at + 1 < nodes.size(); ++at) {
-      taken_[link(nodes, at)][place(first, at)] = true;
+    for (std::size_t hop = 0; hop + 1 < nodes.size(); ++hop) {
+      taken_[link(nodes, hop)][place(first, hop)] = true;
     }
   }
 
  private:
   // Parents have larger numbers than their children. Each child has one link up and one down.
-  static std::size_t link(const std::vector<std::uint32_t>& nodes, std::size_t at) {
-    const bool up = nodes[at + 1] > nodes[at];
-    return up ? std::size_t{2} * nodes[at] : std::size_t{2} * nodes[at + 1] + 1;
+  static std::size_t link(const std::vector<std::uint32_t>& nodes, std::size_t hop) {
+    const bool up = nodes[hop + 1] > nodes[hop];
+    return up ? std::size_t{2} * nodes[hop] : std::size_t{2} * nodes[hop + 1] + 1;
   }
-  [[nodiscard]] std::size_t place(std::int32_t first, std::size_t at) const {
-    return (static_cast<std::size_t>(first) + at) % static_cast<std::size_t>(period_);
+  [[nodiscard]] std::size_t place(std::int32_t first, std::size_t hop) const {
+    return (static_cast<std::size_t>(first) + hop) % static_cast<std::size_t>(period_);
   }
 
   std::int32_t period_;
@@ -150,7 +148,7 @@ class Queues {
   void run() {
     std::vector<std::size_t> moving;
     for (std::int32_t step = 0; waiting_ > 0; ++step) {
-      for (Node& node : nodes_) {
+      for (RouteQueues& node : nodes_) {
         std::deque<std::size_t>& queue = node.up.empty() ? node.down : node.up;
         if (queue.empty()) continue;
         routes_[queue.front()].steps.push_back(step);
@@ -164,21 +162,21 @@ class Queues {
   }
 
  private:
-  struct Node {
+  struct RouteQueues {
     std::deque<std::size_t> up, down;
   };
 
-  void arrive(std::size_t at) {
-    const TimedRoute& route = routes_[at];
+  void arrive(std::size_t index) {
+    const TimedRoute& route = routes_[index];
     const std::size_t hops = route.steps.size();
     if (hops + 1 == route.nodes.size()) return;
-    Node& node = nodes_[route.nodes[hops]];
-    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(at);
+    RouteQueues& node = nodes_[route.nodes[hops]];
+    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(index);
     ++waiting_;
   }
 
   std::vector<TimedRoute>& routes_;
-  std::vector<Node> nodes_;
+  std::vector<RouteQueues> nodes_;
   std::size_t waiting_ = 0;
 };
 
@@ -207,11 +205,10 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology, const char*
 
 }  // namespace
 
-std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const Group& group,
-                                       Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_tree(topology, group, "leaf-overlapped", true);
-  if (!wrong.empty()) return wrong;
+Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
+                                            const Group& group) {
+  if (auto fits = check_tree(topology, group, "leaf-overlapped", true); !fits)
+    return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
   const std::uint32_t crossing = n / k * (n - n / k);
@@ -227,14 +224,12 @@ std::string leaf_overlapped_all_to_all(const topology::Topology& topology, const
       schedule_of(topology, "leaf-overlapped", PortModel::kMultiport, routes);
   schedule.period = period;
   schedule.bound = line(2 * h - 1, crossing);
-  return lower::write_programs(group, schedule, programs);
+  return lower::write_programs(group, schedule);
 }
 
-std::string leaf_single_all_to_all(const topology::Topology& topology, const Group& group,
-                                   Programs& programs) {
-  programs.clear();
-  std::string wrong = wrong_tree(topology, group, "leaf-single", false);
-  if (!wrong.empty()) return wrong;
+Result<Programs> leaf_single_all_to_all(const topology::Topology& topology, const Group& group) {
+  if (auto fits = check_tree(topology, group, "leaf-single", false); !fits)
+    return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
   // The sends of the root, and of a router below it: up, down and among its own children.
@@ -260,13 +255,13 @@ std::string leaf_single_all_to_all(const topology::Topology& topology, const Gro
   schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
   // Every wait below the window is a separate action, so the window is as large as a program has
   // room for.
-  std::string wrong_tables;
+  Result<Programs> programs;
   Group narrow = group;
   for (; narrow.window > 0; --narrow.window) {
-    wrong_tables = lower::write_programs(narrow, schedule, programs);
-    if (wrong_tables.empty()) break;
+    programs = lower::write_programs(narrow, schedule);
+    if (programs) break;
   }
-  return wrong_tables;
+  return programs;
 }
 
 }  // namespace espalier::searched

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::searched {
 namespace {
 
@@ -10,25 +12,26 @@ constexpr std::uint32_t kExhaustive = 4;  // maximum run length
 constexpr std::size_t kBeam = 60;
 constexpr std::size_t kPatterns = 150;
 
-std::int32_t cycle(std::size_t run) { return static_cast<std::int32_t>(2 * run + 1); }
+std::int32_t cycle(std::size_t run_length) { return static_cast<std::int32_t>(2 * run_length + 1); }
 
 // Computes the earliest steps, one per slot in the slots' cyclic order, each later than
 // after_of(block, slot's position). `slots` ascend, and no step is before `from`.
 template <typename After>
 void earliest(const std::vector<std::int32_t>& slots, std::int32_t from, After after_of,
               RunSteps& steps, std::size_t& first_slot) {
-  const std::size_t run = slots.size();
-  const std::int32_t period = cycle(run);
+  const std::size_t run_length = slots.size();
+  const std::int32_t period = cycle(run_length);
   const std::int32_t base = from - from % period;
-  steps.resize(run);
+  steps.resize(run_length);
   bool fits = false;
   for (std::size_t start = 0; !fits; ++start) {
-    first_slot = start % run;
+    first_slot = start % run_length;
     fits = true;
-    for (std::size_t block = 0; block < run && fits; ++block) {
-      const std::size_t at = start + block;
-      steps[block] = base + slots[at % run] + period * static_cast<std::int32_t>(at / run);
-      fits = steps[block] > after_of(block, at % run);
+    for (std::size_t block = 0; block < run_length && fits; ++block) {
+      const std::size_t position = start + block;
+      steps[block] = base + slots[position % run_length] +
+                     period * static_cast<std::int32_t>(position / run_length);
+      fits = steps[block] > after_of(block, position % run_length);
     }
   }
 }
@@ -60,22 +63,24 @@ RunSteps passed_down(const RunSteps& receives, std::int32_t slot) {
 // The right successor's steps, given the first `slots.size()` ranks of a group.
 bool passed_right(const std::vector<RunSteps>& receives, const std::uint8_t* slots,
                   PassingSteps& steps) {
-  const std::size_t run = receives[0].size();
+  const std::size_t run_length = receives[0].size();
   std::vector<std::pair<std::int32_t, std::uint32_t>> order;  // slot, rank
-  for (std::uint32_t pu = 0; pu < run; ++pu) order.emplace_back(slots[pu], pu);
+  for (std::uint32_t pu = 0; pu < run_length; ++pu) order.emplace_back(slots[pu], pu);
   std::sort(order.begin(), order.end());
   std::vector<std::int32_t> sorted;
-  sorted.reserve(run);
+  sorted.reserve(run_length);
   for (const auto& [slot, pu] : order) sorted.push_back(slot);
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;
   std::size_t first = 0;
   earliest(
       sorted, receives[0][0],
-      [&](std::size_t block, std::size_t at) { return receives[order[at].second][block]; },
+      [&](std::size_t block, std::size_t position) {
+        return receives[order[position].second][block];
+      },
       steps.right, first);
-  steps.sender.resize(run);
-  for (std::size_t block = 0; block < run; ++block) {
-    steps.sender[block] = order[(first + block) % run].second;
+  steps.sender.resize(run_length);
+  for (std::size_t block = 0; block < run_length; ++block) {
+    steps.sender[block] = order[(first + block) % run_length].second;
   }
   return true;
 }
@@ -89,7 +94,7 @@ RunSteps pattern_of(RunSteps steps) {
 // Choices for the first ranks of a group.
 struct Partial {
   std::vector<RunSteps> receives;
-  std::array<std::uint8_t, kMaxRun> slots{};
+  std::array<std::uint8_t, kMaxRunLength> slots{};
   std::int64_t cost = 0;  // of its last rank: the sum of its steps
 };
 
@@ -166,23 +171,23 @@ bool pass_on(const RunSteps& head, const std::uint8_t* slots, PassingSteps& step
 namespace {
 
 // Adds the passings of a pattern, and the patterns that they lead to.
-void expand(std::uint32_t at, Numbers& numbers, SimplexFamily& family) {
-  const std::uint32_t run = family.run;
+void expand(std::uint32_t pattern, Numbers& numbers, SimplexFamily& family) {
+  const std::uint32_t run_length = family.run_length;
   std::vector<Passing> passings;
-  for (const Partial& choice : choices(family.patterns[at])) {
+  for (const Partial& choice : choices(family.patterns[pattern])) {
     PassingSteps steps{};
     if (!passed_right(choice.receives, choice.slots.data(), steps)) continue;
     Passing passing;
     passing.slots = choice.slots;
-    passing.down = numbers.of(pattern_of(choice.receives[run]));
+    passing.down = numbers.of(pattern_of(choice.receives[run_length]));
     passing.right = numbers.of(pattern_of(steps.right));
-    passing.down_delay = choice.receives[run][0];
+    passing.down_delay = choice.receives[run_length][0];
     passing.right_delay = steps.right[0];
-    passing.last_arrival = choice.receives[run - 1][0];
+    passing.last_arrival = choice.receives[run_length - 1][0];
     add_passing(passings, passing);
   }
   family.passings.resize(family.patterns.size());
-  family.passings[at] = std::move(passings);
+  family.passings[pattern] = std::move(passings);
 }
 
 // Removes passings to patterns without passings, until the remaining patterns lead only to each
@@ -201,22 +206,23 @@ void close(SimplexFamily& family) {
 
 }  // namespace
 
-SimplexFamily simplex_family(std::uint32_t run) {
+SimplexFamily simplex_family(std::uint32_t run_length) {
+  ESPALIER_ASSERT(run_length <= kMaxDirectRunLength);
   SimplexFamily family;
-  family.run = run;
+  family.run_length = run_length;
   Numbers numbers(family);
   RunSteps alternating;
-  for (std::uint32_t block = 0; block < run; ++block) {
+  for (std::uint32_t block = 0; block < run_length; ++block) {
     alternating.push_back(static_cast<std::int32_t>(2 * block));
   }
   (void)numbers.of(alternating);
   // The next pattern is the one that most passings lead to, so that the family closes soonest.
   std::vector<std::uint32_t> wanted(1, 1);
   std::vector<bool> seen(1);
-  for (std::size_t looked = 0; run <= kExhaustive || looked < kPatterns; ++looked) {
+  for (std::size_t looked = 0; run_length <= kExhaustive || looked < kPatterns; ++looked) {
     std::uint32_t best = 0;
-    for (std::uint32_t at = 0; at < wanted.size(); ++at) {
-      if (!seen[at] && (seen[best] || wanted[at] > wanted[best])) best = at;
+    for (std::uint32_t pattern = 0; pattern < wanted.size(); ++pattern) {
+      if (!seen[pattern] && (seen[best] || wanted[pattern] > wanted[best])) best = pattern;
     }
     if (seen[best]) break;
     seen[best] = true;

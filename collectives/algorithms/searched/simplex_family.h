@@ -19,8 +19,9 @@ using RunSteps = std::vector<std::int32_t>;
 // One way to forward the blocks that the head gets in a pattern. Steps are counted from the head's
 // first step.
 struct Passing {
-  std::array<std::uint8_t, kMaxRun> slots{};  // step modulo 2r+1 in which rank i sends to the right
-  std::uint32_t down = 0, right = 0;          // patterns of the successors' heads
+  std::array<std::uint8_t, kMaxRunLength>
+      slots{};                        // step modulo 2r+1 in which rank i sends to the right
+  std::uint32_t down = 0, right = 0;  // patterns of the successors' heads
   std::int32_t down_delay = 0, right_delay = 0;  // the first steps of these heads
   std::int32_t last_arrival = 0;                 // first step of the last rank of the group
 };
@@ -38,16 +39,16 @@ struct PassingSteps {
 // Patterns closed under forwarding: the successors of each pattern also have patterns of the
 // family.
 struct SimplexFamily {
-  std::uint32_t run = 1;
+  std::uint32_t run_length = 1;
   std::vector<RunSteps> patterns;
   // By pattern; none is later than another in every value.
   std::vector<std::vector<Passing>> passings;
 };
 // The maximum run length for which a family was found.
-inline constexpr std::uint32_t kMaxDirectRun = 10;
-// Requires run <= kMaxDirectRun. Exhaustive for run <= 4: all patterns that follow from the
+inline constexpr std::uint32_t kMaxDirectRunLength = 10;
+// Requires run <= kMaxDirectRunLength. Exhaustive for run <= 4: all patterns that follow from the
 // alternating one, and all slots. For longer runs a beam search of width 60 from each of at most
 // 150 patterns. Patterns without passings are not part of the family.
-[[nodiscard]] SimplexFamily simplex_family(std::uint32_t run);
+[[nodiscard]] SimplexFamily simplex_family(std::uint32_t run_length);
 
 }  // namespace espalier::searched

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::searched {
 namespace {
 
@@ -69,9 +71,8 @@ void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last
   }
 }
 
-std::string write(const Group& group, const Broadcast& broadcast, bool reduces,
-                  Programs& programs) {
-  programs.assign(group.ranks, Program{});
+Result<Programs> write(const Group& group, const Broadcast& broadcast, bool reduces) {
+  Programs programs(group.ranks, Program{});
   const std::vector<Ends> ends = ends_of(broadcast, group.ranks);
   std::uint32_t last = 0;
   for (const Stream& stream : broadcast.streams) last = std::max(last, stream.step);
@@ -93,34 +94,34 @@ std::string write(const Group& group, const Broadcast& broadcast, bool reduces,
       status = builder.finish_one_port();
     }
     if (status == Status::kOk) continue;
-    programs.clear();
-    return std::string(broadcast.outline.algorithm) + ", rank " + std::to_string(rank) + ": " +
-           status_name(status);
+    return fail(std::string(broadcast.outline.algorithm) + ", rank " + std::to_string(rank) + ": " +
+                status_name(status));
   }
-  return "";
+  return programs;
 }
 
 }  // namespace
 
-std::string wrong_group(const topology::Topology& topology, const Group& group) {
+Result<void> check_group(const topology::Topology& topology, const Group& group) {
   const std::string name = topology.title();
   if (group.ranks != topology.ranks()) {
-    return "a group of " + std::to_string(group.ranks) + " ranks on " + name + "; it has " +
-           std::to_string(topology.ranks());
+    return fail("a group of " + std::to_string(group.ranks) + " ranks on " + name + "; it has " +
+                std::to_string(topology.ranks()));
   }
   if (group.root >= group.ranks) {
-    return "root " + std::to_string(group.root) + " on " + name + "; expected 0 to " +
-           std::to_string(group.ranks - 1);
+    return fail("root " + std::to_string(group.root) + " on " + name + "; expected 0 to " +
+                std::to_string(group.ranks - 1));
   }
-  return "";
+  return {};
 }
 
-std::string write_broadcast(const Group& group, const Broadcast& broadcast, Programs& programs) {
-  return write(group, broadcast, false, programs);
+Result<Programs> write_broadcast(const Group& group, const Broadcast& broadcast) {
+  return write(group, broadcast, false);
 }
 
-std::string write_reduce(const Group& group, const Broadcast& reversed, Programs& programs) {
-  return write(group, reversed, true, programs);
+Result<Programs> write_reduce(const Group& group, const Broadcast& reversed) {
+  ESPALIER_ASSERT(reversed.every == 1);
+  return write(group, reversed, true);
 }
 
 }  // namespace espalier::searched

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/algorithms/build/builder.h"
+#include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 
@@ -21,9 +22,9 @@ struct Stream {
   std::uint32_t step = 0;
 };
 
-// Returns why a search cannot serve this group on this topology: its number of ranks is not the
-// topology's, or the root is not a rank. Empty if it can.
-[[nodiscard]] std::string wrong_group(const topology::Topology& topology, const Group& group);
+// Checks that a search can serve this group on this topology. Errors: its number of ranks is not the
+// topology's, or the root is not a rank.
+[[nodiscard]] Result<void> check_group(const topology::Topology& topology, const Group& group);
 
 // A broadcast. Every rank except the root receives every block of every segment once, over one
 // stream per (segment, first), and sends blocks that it has received.
@@ -36,12 +37,10 @@ struct Broadcast {
   std::vector<Stream> streams;
 };
 
-// Writes the programs of all ranks, with results as of Search (searched.h).
-[[nodiscard]] std::string write_broadcast(const Group& group, const Broadcast& broadcast,
-                                          Programs& programs);
-// Writes the reverse in time: a reduce with as many steps, for commutative operators. Requires
+// Returns the programs of all ranks. Error: a program's tables are too small.
+[[nodiscard]] Result<Programs> write_broadcast(const Group& group, const Broadcast& broadcast);
+// Returns the reverse in time: a reduce with as many steps, for commutative operators. Requires
 // `every` = 1.
-[[nodiscard]] std::string write_reduce(const Group& group, const Broadcast& reversed,
-                                       Programs& programs);
+[[nodiscard]] Result<Programs> write_reduce(const Group& group, const Broadcast& reversed);
 
 }  // namespace espalier::searched

@@ -29,25 +29,27 @@ struct ProgramRoom {
   std::uint32_t counts = sizeof(Program::counts) / sizeof(Count);
 };
 inline constexpr ProgramRoom kRoom;
-inline constexpr std::uint32_t kMaxRun = std::min((kRoom.actions - 1) / 2, (kRoom.indices - 3) / 2);
-inline constexpr std::uint32_t kMaxReduceRun =
+inline constexpr std::uint32_t kMaxRunLength =
+    std::min((kRoom.actions - 1) / 2, (kRoom.indices - 3) / 2);
+inline constexpr std::uint32_t kMaxReduceRunLength =
     std::min((kRoom.actions - 2) / 3, (kRoom.indices - 4) / 3);
-inline constexpr std::uint32_t kMaxSimplexRun = std::min(kMaxRun, (kRoom.counts - 4) / 2);
+inline constexpr std::uint32_t kMaxSimplexRunLength =
+    std::min(kMaxRunLength, (kRoom.counts - 4) / 2);
 
 // Returns the group's run length r. If it is 0, returns the default: the integer nearest to
-// (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRun. This is the rule
-// of [Sanders03] (Performance Analysis) for its example k = 4096 t.
-[[nodiscard]] std::uint32_t fractional_run(const Group& group);
+// (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRunLength. This is the
+// rule of [Sanders03] (Performance Analysis) for its example k = 4096 t.
+[[nodiscard]] std::uint32_t fractional_run_length(const Group& group);
 
 class FractionalTree {
  public:
-  // Requires 1 <= run <= kMaxRun and 1 <= ranks <= kMaxRanks (builder.h). O(depth) time.
-  FractionalTree(std::uint32_t ranks, std::uint32_t run);
+  // Requires 1 <= run <= kMaxRunLength and 1 <= ranks <= kMaxRanks (builder.h). O(depth) time.
+  FractionalTree(std::uint32_t ranks, std::uint32_t run_length);
 
   // d = min{i : P_i >= ranks} - 1: the step in which the last rank gets its first block; -1 if the
   // source is the only rank.
   [[nodiscard]] std::int32_t last_arrival() const { return depth_ - 1; }
-  [[nodiscard]] std::uint32_t run() const { return run_; }
+  [[nodiscard]] std::uint32_t run_length() const { return run_length_; }
   // Steps from one run to the next: r+1. With two ranks no rank sends to the right, so there is no
   // pause, and the run length is 1 whatever was requested.
   [[nodiscard]] std::uint32_t period() const { return period_; }
@@ -71,13 +73,13 @@ class FractionalTree {
  private:
   // P_{i-r-1} .. P_i. P_k is at position k mod (r+2), and is 0 for k < 0.
   struct Reach {
-    std::uint64_t values[kMaxRun + 2];
+    std::uint64_t values[kMaxRunLength + 2];
     std::int32_t at;  // i
   };
   [[nodiscard]] std::uint64_t reach(const Reach& all, std::int32_t index) const;
   void back(Reach& all, std::uint32_t steps) const;
 
-  std::uint32_t ranks_, run_, period_;
+  std::uint32_t ranks_, run_length_, period_;
   std::int32_t depth_;  // min{i : P_i >= ranks}
   Reach reach_;
 };

@@ -3,25 +3,25 @@
 namespace espalier {
 
 std::uint32_t LeafNode::meeting_level(std::uint32_t rank) const {
-  std::uint32_t at = level;
+  std::uint32_t meeting = level;
   std::uint32_t mine = index, other = rank / leaves;
-  for (; mine != other; ++at) {
+  for (; mine != other; ++meeting) {
     mine /= arity;
     other /= arity;
   }
-  return at;
+  return meeting;
 }
 
 std::uint32_t leaves_below(const LeafNode& node, std::uint32_t level) {
   std::uint32_t leaves = 1;
-  for (std::uint32_t at = 0; at < level; ++at) leaves *= node.arity;
+  for (std::uint32_t i = 0; i < level; ++i) leaves *= node.arity;
   return leaves;
 }
 
 Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node) {
   if (group.arity < 2 || group.height < 1) return Status::kUnsupported;
   std::uint64_t ranks = 1;
-  for (std::uint32_t at = 0; at < group.height && ranks <= kMaxRanks; ++at) ranks *= group.arity;
+  for (std::uint32_t i = 0; i < group.height && ranks <= kMaxRanks; ++i) ranks *= group.arity;
   if (ranks != group.ranks || ranks > kMaxRanks) return Status::kUnsupported;
   node = {group.arity, group.height, group.ranks, 0, 0, 0, 1};
   while (me - node.first >= node.ranks / node.leaves) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "collectives/algorithms/build/builder.h"
+#include "espalier/base/assert.h"
 
 namespace espalier {
 
@@ -19,11 +20,15 @@ struct LeafNode {
   std::uint32_t first = 0;   // first node of its level
   std::uint32_t leaves = 1;  // ranks below it: k^level
 
+  // Requires level < height.
   [[nodiscard]] std::uint32_t parent() const {
-    return first + ranks / leaves + index / arity;  // level < height
+    ESPALIER_ASSERT(level < height);
+    return first + ranks / leaves + index / arity;
   }
+  // Requires level > 0 and branch < arity.
   [[nodiscard]] std::uint32_t child(std::uint32_t branch) const {
-    return first - ranks / leaves * arity + index * arity + branch;  // level > 0
+    ESPALIER_ASSERT(level > 0 && branch < arity);
+    return first - ranks / leaves * arity + index * arity + branch;
   }
   // The branch of its parent that leads to this node.
   [[nodiscard]] std::uint32_t branch() const { return index % arity; }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
@@ -17,12 +18,14 @@ class Reach {
  public:
   // Begins at t = 0. Requires 1 <= send <= latency <= kMaxTicks.
   Reach(std::uint32_t send, std::uint32_t latency) : send_(send), latency_(latency) {
+    ESPALIER_ASSERT(1 <= send && send <= latency && latency <= kMaxTicks);
     values_[0] = 1;
   }
 
   [[nodiscard]] std::uint32_t ticks() const { return ticks_; }
   // N(t - back), 0 <= back <= latency.
   [[nodiscard]] std::uint32_t value(std::uint32_t back) const {
+    ESPALIER_ASSERT(back <= latency_);
     return ticks_ < back ? 0 : values_[(ticks_ - back) % kRow];
   }
   // Increases t to the least t with N(t) >= ranks, which is T_lambda(ranks). ranks <= 2^30.

@@ -101,8 +101,8 @@ std::uint32_t TwoTrees::root(unsigned tree) const { return pe(tree, root_[tree])
 bool TwoTrees::is_inner(unsigned tree, std::uint32_t pe) const { return pe % 2 == tree; }
 
 std::uint32_t TwoTrees::parent(unsigned tree, std::uint32_t pe) const {
-  const std::uint32_t at = node(tree, pe);
-  return at == root_[tree] ? 0 : this->pe(tree, above_node(at, size_[tree]).node);
+  const std::uint32_t index = node(tree, pe);
+  return index == root_[tree] ? 0 : this->pe(tree, above_node(index, size_[tree]).node);
 }
 
 // Whether the edge from an inner node to an inner child has another colour than the edge into the
@@ -136,29 +136,29 @@ struct TwoTrees::Path {
 };
 
 // The numbers of the right spine's nodes begin like m and end, after one of its one bits, in zeros.
-// So the spine's node above is determined by the first bit in which `at` differs from m. The turns
-// below it are the bits of `at`: a node of height h is a right child if bit h+1 is set.
-TwoTrees::Path TwoTrees::path(unsigned tree, std::uint32_t at) const {
-  const std::uint32_t m = size_[tree], bottom = height(at);
-  const bool on_spine = on_right_spine(at, m);
-  const std::uint32_t spine_height = on_spine ? bottom : top_height(at ^ m);
+// So the spine's node above is determined by the first bit in which `index` differs from m. The
+// turns below it are the bits of `index`: a node of height h is a right child if bit h+1 is set.
+TwoTrees::Path TwoTrees::path(unsigned tree, std::uint32_t index) const {
+  const std::uint32_t m = size_[tree], bottom = height(index);
+  const bool on_spine = on_right_spine(index, m);
+  const std::uint32_t spine_height = on_spine ? bottom : top_height(index ^ m);
   Path path{0, 0, count_ones(m >> spine_height >> 1), on_spine};
-  if (!on_spine) add_turns(tree, at, spine_height - 1, path);
+  if (!on_spine) add_turns(tree, index, spine_height - 1, path);
   return path;
 }
 
 // Adds the edges from a node up to its ancestor of height `top` in a complete subtree.
-void TwoTrees::add_turns(unsigned tree, std::uint32_t at, std::uint32_t top, Path& path) const {
-  const std::uint32_t bottom = height(at);
+void TwoTrees::add_turns(unsigned tree, std::uint32_t index, std::uint32_t top, Path& path) const {
+  const std::uint32_t bottom = height(index);
   path.low = top - bottom;
-  const std::uint32_t turns = at >> bottom >> 1 & ((1u << path.low) - 1);
+  const std::uint32_t turns = index >> bottom >> 1 & ((1u << path.low) - 1);
   const std::uint32_t right = count_ones(turns);
   path.low_changes = turns_right_[tree] ? right : path.low - right;
 }
 
 TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
-  const std::uint32_t at = node(tree, pe);
-  Path way = path(tree, at);
+  const std::uint32_t index = node(tree, pe);
+  Path way = path(tree, index);
   const bool spine_turns = turns_right_[tree] != (spine_differs_ && tree == 0);
   const std::uint32_t to_spine = way.on_spine ? 0 : 1;
   std::uint32_t edges = way.low + to_spine + way.spine;
@@ -167,16 +167,16 @@ TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
   const unsigned colour = (1 - tree) ^ (changes % 2);
   Edge edge{pe, static_cast<std::uint8_t>(colour), start_[tree] + 2 * edges - changes};
   if (use_ == Use::kAll) return edge;
-  if (on_unused_spine(tree, at)) return {pe, edge.colour, 0};
+  if (on_unused_spine(tree, index)) return {pe, edge.colour, 0};
   // Only edges below the top edge in use count, and the colour of the top edge.
   if (use_ == Use::kUp) {
     edges = way.low;
     changes = way.low_changes;
-  } else if (at > root_[tree]) {  // right of the root, whose right edge is the top edge
+  } else if (index > root_[tree]) {  // right of the root, whose right edge is the top edge
     edges -= 1;
     changes -= spine_turns ? 1 : 0;
   } else {  // right of a lower node of the left spine
-    add_turns(tree, at, top_height(at) - 1, way);
+    add_turns(tree, index, top_height(index) - 1, way);
     edges = way.low;
     changes = way.low_changes;
   }
@@ -223,12 +223,12 @@ TwoTrees::Edge TwoTrees::child(unsigned tree, const Edge& from, std::uint32_t ch
 
 TwoTrees::Both TwoTrees::children(unsigned tree, const Edge& from) const {
   if (!is_inner(tree, from.pe)) return {};
-  const std::uint32_t at = node(tree, from.pe);
-  const std::uint32_t right_at = right_node(at, size_[tree]);
-  const Edge left = child(tree, from, left_node(at), true);
-  Edge right{pe(tree, right_at), static_cast<std::uint8_t>(1 - left.colour), 0};
-  if (left.pe == 0 || right_at == 0) {
-    right = child(tree, from, right_at, false);
+  const std::uint32_t index = node(tree, from.pe);
+  const std::uint32_t right_index = right_node(index, size_[tree]);
+  const Edge left = child(tree, from, left_node(index), true);
+  Edge right{pe(tree, right_index), static_cast<std::uint8_t>(1 - left.colour), 0};
+  if (left.pe == 0 || right_index == 0) {
+    right = child(tree, from, right_index, false);
   } else {  // the colours of two children differ: no need to compute the second
     right.arrival = arrival(tree, from, right.colour);
   }
@@ -250,28 +250,28 @@ std::uint32_t TwoTrees::latest_from(unsigned tree, Edge top) const {
   while (top.pe != 0) {
     if (in_use(tree, top.pe)) extend(top.arrival);
     if (!is_inner(tree, top.pe)) break;
-    const std::uint32_t at = node(tree, top.pe), left = left_node(at);
+    const std::uint32_t index = node(tree, top.pe), left = left_node(index);
     const Edge below = child(tree, top, left, true);
     if (tree == 1 && pairing_ == Pairing::kShift && left == 2) {
       extend(child(tree, below, 3, false).arrival);  // its left leaf was dropped: not complete
     } else if (below.pe != 0) {
       extend(below.arrival + 2 * height(left));
     }
-    top = child(tree, top, right_node(at, size_[tree]), false);
+    top = child(tree, top, right_node(index, size_[tree]), false);
   }
   return last;
 }
 
 // Right of the left spine: the rest of the right spine, and complete subtrees below the root.
 std::uint32_t TwoTrees::latest_right_of_left_spine(unsigned tree) const {
-  Edge at = root_edge(tree);
-  if (!is_inner(tree, at.pe)) return 0;
-  const std::uint32_t right = right_node(node(tree, at.pe), size_[tree]);
-  std::uint32_t last = latest_from(tree, child(tree, at, right, false));
-  while ((at = child(tree, at, left_node(node(tree, at.pe)), true)).pe != 0) {
-    if (!is_inner(tree, at.pe)) break;
-    const std::uint32_t below = right_node(node(tree, at.pe), size_[tree]);
-    const Edge top = child(tree, at, below, false);
+  Edge edge = root_edge(tree);
+  if (!is_inner(tree, edge.pe)) return 0;
+  const std::uint32_t right = right_node(node(tree, edge.pe), size_[tree]);
+  std::uint32_t last = latest_from(tree, child(tree, edge, right, false));
+  while ((edge = child(tree, edge, left_node(node(tree, edge.pe)), true)).pe != 0) {
+    if (!is_inner(tree, edge.pe)) break;
+    const std::uint32_t below = right_node(node(tree, edge.pe), size_[tree]);
+    const Edge top = child(tree, edge, below, false);
     if (top.pe == 0) continue;
     const std::uint32_t arrival = top.arrival + 2 * height(below);
     last = arrival > last ? arrival : last;

@@ -73,8 +73,8 @@ class TwoTrees {
   [[nodiscard]] std::uint32_t pe(unsigned tree, std::uint32_t node) const;
   [[nodiscard]] bool changes_colour(unsigned tree, std::uint32_t parent, bool left) const;
   struct Path;
-  [[nodiscard]] Path path(unsigned tree, std::uint32_t at) const;
-  void add_turns(unsigned tree, std::uint32_t at, std::uint32_t top, Path& path) const;
+  [[nodiscard]] Path path(unsigned tree, std::uint32_t index) const;
+  void add_turns(unsigned tree, std::uint32_t index, std::uint32_t top, Path& path) const;
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;

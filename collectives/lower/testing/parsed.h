@@ -12,10 +12,7 @@ namespace espalier::lower {
 
 // Returns the topology that `spec` names.
 inline std::unique_ptr<topology::Topology> parsed(const char* spec) {
-  std::string error;
-  auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
-  return topology;
+  return topology::parse(spec).value();
 }
 
 }  // namespace espalier::lower

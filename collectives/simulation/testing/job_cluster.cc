@@ -8,7 +8,7 @@
 namespace espalier::testing {
 namespace {
 
-sim::Cluster::Links links_between(const Programs& programs) {
+JobCluster::Links links_between(const Programs& programs) {
   std::vector<const Program*> list;
   for (const Program& program : programs) list.push_back(&program);
   return sim::links_of(list);
@@ -22,8 +22,7 @@ JobCluster::JobCluster(std::uint32_t ranks, const Options& options)
 JobCluster::JobCluster(const Programs& programs, const Options& options)
     : JobCluster(programs[0].ranks, links_between(programs), options) {}
 
-JobCluster::JobCluster(std::uint32_t ranks, const sim::Cluster::Links& links,
-                       const Options& options)
+JobCluster::JobCluster(std::uint32_t ranks, const Links& links, const Options& options)
     : options_(options), ranks_(ranks), nodes_(links.size()) {
   sim::Cluster::Options base = options;
   if (options.unwilling) {
@@ -31,7 +30,7 @@ JobCluster::JobCluster(std::uint32_t ranks, const sim::Cluster::Links& links,
       return *unwilling_.emplace_back(std::make_unique<UnwillingEndpoint>(inner, node + 1));
     };
   }
-  cluster_ = std::make_unique<sim::Cluster>(links, base);
+  cluster_ = std::make_unique<sim::Cluster>(sim::Network(options.model, links), base);
   for (std::uint32_t v = 0; v < nodes(); ++v) nodes_[v].machine = &cluster_->machine(v);
 }
 
@@ -45,7 +44,7 @@ Group JobCluster::group_of(const Job& job, const BlockRule& blocks) const {
   group.arity = options_.arity;
   group.height = options_.height;
   group.capacities = options_.capacities.empty() ? nullptr : options_.capacities.data();
-  group.run = job.run;
+  group.run_length = job.run_length;
   group.send_ticks = job.send_ticks;
   group.latency_ticks = job.latency_ticks;
   return group;
@@ -55,7 +54,7 @@ const Program& JobCluster::program(const Job& job, std::uint32_t node) {
   if (job.programs != nullptr) return (*job.programs)[node];
   std::string key = std::string(collective_name(job.collective)) + job.algorithm;
   for (const std::uint32_t number :
-       {job.root, job.window, job.block_bytes, job.run, job.send_ticks, job.latency_ticks}) {
+       {job.root, job.window, job.block_bytes, job.run_length, job.send_ticks, job.latency_ticks}) {
     key += " " + std::to_string(number);
   }
   Programs& programs = programs_[key];

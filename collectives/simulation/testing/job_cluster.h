@@ -21,15 +21,18 @@ namespace espalier::testing {
 class JobCluster {
  public:
   struct Options : sim::Cluster::Options {
+    sim::Model model;
     bool unwilling = false;  // UnwillingEndpoint around every endpoint; excludes `wrap`
     std::uint32_t arity = 0, height = 0;  // of a fat tree, for jobs whose algorithm needs one
     std::vector<std::uint32_t> capacities;
   };
 
+  using Links = std::vector<std::vector<std::uint32_t>>;  // by node, in the form of sim::Network
+
   // Every rank has a link to every other (up to kMaxLinks + 1 ranks).
   JobCluster(std::uint32_t ranks, const Options& options);
   // Nodes with these links: first `ranks` ranks, then routers.
-  JobCluster(std::uint32_t ranks, const sim::Cluster::Links& links, const Options& options);
+  JobCluster(std::uint32_t ranks, const Links& links, const Options& options);
   // Nodes with the links that the programs name.
   JobCluster(const Programs& programs, const Options& options);
   JobCluster(const JobCluster&) = delete;

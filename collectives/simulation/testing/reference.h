@@ -18,7 +18,7 @@ struct Job {
   const Programs* programs = nullptr;
   std::uint32_t window = 8;                         // the schedule's window
   std::uint32_t block_bytes = 64;                   // 0: one block
-  std::uint32_t run = 0;                            // r of fractional trees
+  std::uint32_t run_length = 0;                     // r of fractional trees
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // the postal model
   std::uint32_t root = 0;
   std::uint64_t count = 0;  // in the form of Machine::start; 0 for a barrier

@@ -25,7 +25,7 @@ Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps) {
     reason = lower_bound.reason;
   }
   if (bound <= known && bound <= steps) return std::nullopt;
-  return found(Point::kSteps, schedule, -1, nullptr,
+  return found(Property::kSteps, schedule, -1, nullptr,
                "a lower bound of " + std::to_string(bound) + " steps is claimed; bounds prove " +
                    std::to_string(known) + " (" + reason + "), and the schedule takes " +
                    std::to_string(steps));
@@ -34,7 +34,7 @@ Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps) {
 Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps) {
   for (const LowerBound& lower_bound : schedule.bounds) {
     if (lower_bound.steps(schedule.blocks) <= steps) continue;
-    return found(Point::kSteps, schedule, -1, nullptr,
+    return found(Property::kSteps, schedule, -1, nullptr,
                  "valid in " + std::to_string(steps) + " steps, but a bound says that none is in " +
                      "less than " + std::to_string(lower_bound.steps(schedule.blocks)) + " (" +
                      lower_bound.reason + "): the verifier is wrong");
@@ -165,15 +165,15 @@ Count count_of(const LowerBound& lower_bound) {
 
 }  // namespace
 
-Count provable_bound(const topology::Topology& topology, const Program& common, std::int64_t run,
-                     bool neighbours) {
+Count provable_bound(const topology::Topology& topology, const Program& common,
+                     std::int64_t segment_count, bool neighbours) {
   constexpr std::int64_t kMany = std::int64_t{1} << 24;
   Count best{};
   const auto value = [](const Count& count) {
     return std::pair(count_value(count, kMany), count_value(count, 1));
   };
   for (const LowerBound& lower_bound :
-       all_bounds(topology, common, run, {neighbours, neighbours})) {
+       all_bounds(topology, common, segment_count, {neighbours, neighbours})) {
     if (lower_bound.b / lower_bound.d > kMaxSlope || lower_bound.steps(1) > kMaxField) continue;
     const Count count = count_of(lower_bound);
     if (value(count) > value(best)) best = count;

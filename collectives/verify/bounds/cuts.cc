@@ -46,8 +46,8 @@ namespace {
 
 class Cuts {
  public:
-  Cuts(const topology::Topology& topology, const Program& common, std::int64_t run)
-      : topology_(topology), common_(common), run_(run) {}
+  Cuts(const topology::Topology& topology, const Program& common, std::int64_t segment_count)
+      : topology_(topology), common_(common), segment_count_(segment_count) {}
 
   // The cut around one rank. Without `links`: one message per pair of ranks.
   void around(std::uint32_t node, bool links) {
@@ -112,26 +112,27 @@ class Cuts {
   void add(const std::string& reason, std::int64_t blocks, std::int64_t lanes) {
     if (blocks == 0 || lanes == 0) return;
     const std::int64_t s = send_ticks(common_), l = latency_ticks(common_);
-    found_.push_back({reason, (l - s) * lanes * run_, blocks * s, lanes * run_});
+    found_.push_back(
+        {reason, (l - s) * lanes * segment_count_, blocks * s, lanes * segment_count_});
   }
 
   const topology::Topology& topology_;
   const Program& common_;
-  std::int64_t run_;
+  std::int64_t segment_count_;
   std::vector<LowerBound> found_;
 };
 
 }  // namespace
 
-void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
+void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t segment_count,
               Facts facts, std::vector<LowerBound>& all) {
   const bool by_links = facts.links || facts.neighbours;
   const std::optional<Tree> tree = by_links ? Tree::read(topology, common) : std::nullopt;
   std::vector<LowerBound> found;
   if (facts.neighbours && send_ticks(common) == 1 && latency_ticks(common) == 1) {
-    found = hop_bounds(topology, common, run, tree);
+    found = hop_bounds(topology, common, segment_count, tree);
   } else {
-    Cuts cuts(topology, common, run);
+    Cuts cuts(topology, common, segment_count);
     const std::uint64_t nodes = topology.nodes();
     for (const std::uint32_t node : std::set<std::uint32_t>{0, common.root, common.ranks - 1}) {
       cuts.around(node, by_links);

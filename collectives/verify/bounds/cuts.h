@@ -9,8 +9,8 @@
 
 namespace espalier::verify {
 
-// Adds the bounds by links to `all`. `run`: the largest segment count of a message.
-void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t run,
+// Adds the bounds by links to `all`. `segment_count`: the largest segment count of a message.
+void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t segment_count,
               Facts facts, std::vector<LowerBound>& all);
 
 }  // namespace espalier::verify

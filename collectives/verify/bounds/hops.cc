@@ -34,12 +34,12 @@ struct HopLoad {
   std::int64_t opposite = 0;  // minimum number of steps on the other side
 };
 
-class Hops {
+class HopBounds {
  public:
-  Hops(const topology::Topology& topology, const Program& common, std::int64_t run)
+  HopBounds(const topology::Topology& topology, const Program& common, std::int64_t segment_count)
       : topology_(topology),
         common_(common),
-        run_(run),
+        segment_count_(segment_count),
         multiport_(common.port_model == PortModel::kMultiport) {}
 
   void in_tree(const Tree& tree) {
@@ -149,13 +149,14 @@ class Hops {
       opposite = blocks == 0 ? load.opposite : std::min(opposite, load.opposite);
       blocks += load.blocks;
       if (load.blocks == 0) continue;
-      found_.push_back({reason, (opposite + load.steps) * lanes * run_, blocks, lanes * run_});
+      found_.push_back({reason, (opposite + load.steps) * lanes * segment_count_, blocks,
+                        lanes * segment_count_});
     }
   }
 
   const topology::Topology& topology_;
   const Program& common_;
-  std::int64_t run_;
+  std::int64_t segment_count_;
   bool multiport_;
   std::vector<topology::Link> links_;                            // of a graph
   std::vector<std::vector<std::uint32_t>> leads_to_, led_from_;  // by node
@@ -164,8 +165,8 @@ class Hops {
 
 // Sets `branch` to one side of a cut, as seen from the ends of its links there. False if some rank
 // cannot be reached.
-bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
-                     const std::set<std::uint32_t>& ends, Branch& branch) const {
+bool HopBounds::branch_of(const std::vector<bool>& inside, bool inner,
+                          const std::set<std::uint32_t>& ends, Branch& branch) const {
   const auto& next = inner ? led_from_ : leads_to_;
   std::vector<std::int64_t> away(inside.size(), -1);
   std::vector<std::uint32_t> order(ends.begin(), ends.end());
@@ -193,7 +194,7 @@ bool Hops::branch_of(const std::vector<bool>& inside, bool inner,
   return branch.side.ranks > 0;
 }
 
-void Hops::add_cut(const std::string& name, const std::vector<bool>& inside) {
+void HopBounds::add_cut(const std::string& name, const std::vector<bool>& inside) {
   std::set<std::uint32_t> tails, heads;
   std::int64_t lanes = 0;
   for (const topology::Link& link : links_) {
@@ -210,7 +211,7 @@ void Hops::add_cut(const std::string& name, const std::vector<bool>& inside) {
   add(name, loads(from, to, false), lanes);
 }
 
-void Hops::between_coordinates() {
+void HopBounds::between_coordinates() {
   const std::uint32_t nodes = topology_.nodes();
   for (const bool across : {true, false}) {
     std::vector<double> coordinates;
@@ -234,7 +235,7 @@ void Hops::between_coordinates() {
   }
 }
 
-void Hops::in_graph() {
+void HopBounds::in_graph() {
   const std::uint32_t nodes = topology_.nodes();
   if (topology_.link_count() > kMaxCutWork / 64) return;
   links_ = topology_.links();
@@ -262,8 +263,8 @@ void Hops::in_graph() {
 }  // namespace
 
 std::vector<LowerBound> hop_bounds(const topology::Topology& topology, const Program& common,
-                                   std::int64_t run, const std::optional<Tree>& tree) {
-  Hops hops(topology, common, run);
+                                   std::int64_t segment_count, const std::optional<Tree>& tree) {
+  HopBounds hops(topology, common, segment_count);
   if (tree) {
     hops.in_tree(*tree);
   } else {

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kMaxCutWork = std::uint64_t{1} << 24;
 // Returns the bounds of schedules whose peers are all neighbours, with S = L = 1. `tree`: the
 // topology as a tree, if it is one.
 [[nodiscard]] std::vector<LowerBound> hop_bounds(const topology::Topology& topology,
-                                                 const Program& common, std::int64_t run,
+                                                 const Program& common, std::int64_t segment_count,
                                                  const std::optional<Tree>& tree);
 
 }  // namespace espalier::verify

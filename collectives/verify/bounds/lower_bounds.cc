@@ -71,9 +71,9 @@ struct Port {
   const char* reason = "";
 };
 
-Port port_of(const Program& common, std::int64_t run) {
-  const std::int64_t whole = ceil_div(common.segments, run);
-  const std::int64_t parts = ceil_div(std::int64_t{common.ranks} - 1, run);
+Port port_of(const Program& common, std::int64_t segment_count) {
+  const std::int64_t whole = ceil_div(common.segments, segment_count);
+  const std::int64_t parts = ceil_div(std::int64_t{common.ranks} - 1, segment_count);
   const bool one_receive = common.port_model != PortModel::kSingleSend;
   switch (common.collective) {
     case Collective::kReduce:
@@ -87,7 +87,8 @@ Port port_of(const Program& common, std::int64_t run) {
     case Collective::kScatter: return {parts, false, "port: the root sends all parts"};
     case Collective::kAllgather:
       // Routers send too, so only receivers are guaranteed to be busy.
-      if (!one_receive && is_modelled(common)) return {1, false, "port: each rank sends its part"};
+      if (!one_receive && is_hop_by_hop(common))
+        return {1, false, "port: each rank sends its part"};
       return {parts, false, "port: each rank gets all other parts"};
     case Collective::kReduceScatter:
     case Collective::kAllToAll: return {parts, false, "port: each rank sends for all other parts"};
@@ -100,14 +101,14 @@ Port port_of(const Program& common, std::int64_t run) {
 }
 
 // Adds the bounds by ports, log p and messages, for at most one send per step.
-void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>& all) {
+void add_ports(const Program& common, std::int64_t segment_count, std::vector<LowerBound>& all) {
   const std::int64_t p = common.ranks;
   const std::int64_t s = send_ticks(common), l = latency_ticks(common);
   const std::int64_t reach = steps_to_reach(p, s, l);
   const bool simplex = common.port_model == PortModel::kSimplex;
   const bool inwards =
       common.collective == Collective::kReduce || common.collective == Collective::kGather;
-  const Port port = port_of(common, run);
+  const Port port = port_of(common, segment_count);
   all.push_back({port.reason, (port.then_reach ? reach : l) - s, port.messages * s, 1});
   if (!port.then_reach && !(inwards && common.port_model == PortModel::kSingleSend)) {
     all.push_back({"log p: one block reaches (comes from) all", reach, 0, 1});
@@ -117,22 +118,22 @@ void add_ports(const Program& common, std::int64_t run, std::vector<LowerBound>&
     const std::int64_t nodes = program_nodes(common);
     const bool unit = s == 1 && l == 1;
     all.push_back({"messages: each holds two ports", 0, each * (unit ? 1 : 2 * s),
-                   (unit ? nodes / 2 : nodes) * run});
-  } else if (common.collective == Collective::kAllreduce && !is_modelled(common)) {
-    all.push_back(
-        {"messages: two a rank and block, less two in all", (l - s) * p * run, s * each, p * run});
+                   (unit ? nodes / 2 : nodes) * segment_count});
+  } else if (common.collective == Collective::kAllreduce && !is_hop_by_hop(common)) {
+    all.push_back({"messages: two a rank and block, less two in all", (l - s) * p * segment_count,
+                   s * each, p * segment_count});
   }
 }
 
 }  // namespace
 
 std::vector<LowerBound> all_bounds(const topology::Topology& topology, const Program& common,
-                                   std::int64_t run, Facts facts) {
+                                   std::int64_t segment_count, Facts facts) {
   if (common.ranks == 1) return {{"one rank: nothing", 0, 0, 1}};
   std::vector<LowerBound> all = {
       {"latency: some message must arrive", latency_ticks(common), 0, 1}};
-  if (common.port_model != PortModel::kMultiport) add_ports(common, run, all);
-  add_cuts(topology, common, run, facts, all);
+  if (common.port_model != PortModel::kMultiport) add_ports(common, segment_count, all);
+  add_cuts(topology, common, segment_count, facts, all);
   return all;
 }
 
@@ -150,16 +151,16 @@ std::vector<LowerBound> describe(const std::vector<LowerBound>& all) {
 std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const Programs& programs,
                                      bool links) {
   OwnedProgram common;
-  std::int64_t run = 1;
+  std::int64_t segment_count = 1;
   bool neighbours = true;
   for (std::uint32_t node = 0; node == 0 || node < program_nodes(common); ++node) {
     const Program& program = programs(node);
     if (node == 0) common = program;
     if (check_agreement(topology, common, node, program)) return {};
-    run = std::max(run, longest_run(program));
+    segment_count = std::max(segment_count, max_segment_count(program));
     neighbours = neighbours && only_neighbours(topology, program);
   }
-  return describe(all_bounds(topology, common, run, {links, neighbours}));
+  return describe(all_bounds(topology, common, segment_count, {links, neighbours}));
 }
 
 }  // namespace espalier::verify

@@ -16,9 +16,10 @@ struct Facts {
   bool links = false;       // no link carries more than its capacity in a step
   bool neighbours = false;  // every message goes from a node to a neighbour
 };
-// Returns all lower bounds that apply, at least one. `run`: the largest segment count of a message.
+// Returns all lower bounds that apply, at least one. `segment_count`: the largest segment count of
+// a message.
 [[nodiscard]] std::vector<LowerBound> all_bounds(const topology::Topology& topology,
-                                                 const Program& common, std::int64_t run,
+                                                 const Program& common, std::int64_t segment_count,
                                                  Facts facts);
 // Returns the bounds for a verdict: of several with the same formula only the first.
 [[nodiscard]] std::vector<LowerBound> describe(const std::vector<LowerBound>& all);

@@ -14,7 +14,7 @@ namespace espalier::verify {
 namespace {
 
 std::int64_t best(const std::string& spec, Collective collective, PortModel model, bool neighbours,
-                  std::int64_t blocks = 1, std::int64_t run = 1) {
+                  std::int64_t blocks = 1, std::int64_t segment_count = 1) {
   const auto topology = make_topology(spec);
   Program common{};
   common.collective = collective;
@@ -24,7 +24,7 @@ std::int64_t best(const std::string& spec, Collective collective, PortModel mode
   common.port_model = model;
   std::int64_t steps = 0;
   for (const LowerBound& lower_bound :
-       all_bounds(*topology, common, run, {.links = true, .neighbours = neighbours})) {
+       all_bounds(*topology, common, segment_count, {.links = true, .neighbours = neighbours})) {
     steps = std::max(steps, lower_bound.steps(blocks));
   }
   return steps;
@@ -110,8 +110,8 @@ INSTANTIATE_TEST_SUITE_P(Paper002, FatTreeBounds,
                                            std::pair(4, 3), std::pair(5, 2), std::pair(5, 3)));
 
 TEST(Bounds, Ports) {
-  const auto of = [](Collective collective, std::int64_t blocks, std::int64_t run = 1) {
-    return best("complete:13", collective, PortModel::kOnePortDuplex, false, blocks, run);
+  const auto of = [](Collective collective, std::int64_t blocks, std::int64_t segment_count = 1) {
+    return best("complete:13", collective, PortModel::kOnePortDuplex, false, blocks, segment_count);
   };
   EXPECT_EQ(of(Collective::kBroadcast, 5), 4 + 4);
   EXPECT_EQ(of(Collective::kScan, 5), 4 + 4);

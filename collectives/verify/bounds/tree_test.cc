@@ -8,9 +8,7 @@ namespace espalier::verify {
 namespace {
 
 std::optional<Tree> tree_of(const std::string& spec) {
-  std::string error;
-  const auto topology = topology::parse(spec, error);
-  EXPECT_NE(topology, nullptr) << error;
+  const auto topology = topology::parse(spec).value();
   Program common{};
   common.ranks = topology->ranks();
   return Tree::read(*topology, common);

@@ -79,7 +79,7 @@ class Periodic {
     verdict_.valid = verdict_.for_all = true;
     verdict_.proven_blocks = last;
     verdict_.period = stride_;
-    verdict_.witnesses = describe(schedule_.bounds);
+    verdict_.lower_bounds = describe(schedule_.bounds);
     verdict_.steps_at_one = phase_steps(common_, first);
     verdict_.steps_at_most = phase_steps(common_, last);
     return Outcome::kProven;
@@ -96,7 +96,7 @@ class Periodic {
     match_ = LinkMatch();
     flow_ = {};
     neighbours_ = true;
-    run_ = 1;
+    segment_count_ = 1;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       ProofResult result = node == 0 ? begin(program) : ProofResult();
@@ -138,7 +138,7 @@ class Periodic {
     if (cells > kProgressionsPerInstance * options_.max_instances ||
         schedule_.spent > options_.max_instances_total) {
       return too_large(
-          Point::kForm, schedule_, node,
+          Property::kForm, schedule_, node,
           std::to_string(cells) + " progressions up to here are more than can be checked");
     }
     const RankFlow* inside = nullptr;
@@ -177,7 +177,7 @@ class Periodic {
 
   ProofResult add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     neighbours_ = neighbours_ && only_neighbours(topology_, program);
-    run_ = std::max(run_, longest_run(program));
+    segment_count_ = std::max(segment_count_, max_segment_count(program));
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
     for (const Stage& stage : progressions_.stages) {
@@ -203,7 +203,7 @@ class Periodic {
       end.block = one.block;
       end.cell = base + static_cast<std::uint32_t>(k);
       end.part = one.part;
-      end.run = one.run;
+      end.segment_count = one.segment_count;
       match_.add(static_cast<std::size_t>(one.link), end, send);
     }
     return {};
@@ -276,7 +276,8 @@ class Periodic {
       if (!result.passed()) return result;
       sum.first.push_back(whole);
     }
-    schedule_.bounds = all_bounds(topology_, common_, run_, {options_.links, neighbours_});
+    schedule_.bounds =
+        all_bounds(topology_, common_, segment_count_, {options_.links, neighbours_});
     if (single_) {
       set_blocks(schedule_, last);
       return check_bound(schedule_, sum.first.back());
@@ -301,7 +302,7 @@ class Periodic {
       return Undecided{who + "too few steps for all blocks of its actions"};
     }
     set_blocks(schedule_, blocks);
-    return found(Point::kSteps, schedule_, -1, nullptr,
+    return found(Property::kSteps, schedule_, -1, nullptr,
                  who + std::to_string(claimed) + " steps, but its actions take " +
                      std::to_string(taken) + "; the claim must be exact");
   }
@@ -326,14 +327,14 @@ class Periodic {
     if (single_) {
       read_single(programs_(node), schedule_.instances[node], stride_, progressions_);
     } else if (!read_progressions(common_, programs_(node), progressions_).passed()) {
-      return found(Point::kDataFlow, schedule_, node, nullptr, "its program changed");
+      return found(Property::kDataFlow, schedule_, node, nullptr, "its program changed");
     }
     const Progression& cell = progressions_.all[position];
     const std::vector<Instance>& all = schedule_.instances[node];
     const auto wrong = std::find_if(all.begin(), all.end(), [&cell](const Instance& one) {
       return one.action == cell.action && one.into.block == cell.block;
     });
-    return found(Point::kDataFlow, schedule_, node, wrong == all.end() ? nullptr : &*wrong,
+    return found(Property::kDataFlow, schedule_, node, wrong == all.end() ? nullptr : &*wrong,
                  flow_.sets().why_not_combined(bad.left, bad.right, join_of(common_)));
   }
 
@@ -397,8 +398,8 @@ class Periodic {
   StageSteps stages_{1};           // of all nodes
   LinkMatch match_;
   FlowGraph flow_;
-  bool neighbours_ = true;  // whether all peers are neighbours
-  std::int64_t run_ = 1;    // largest segment count of a message
+  bool neighbours_ = true;          // whether all peers are neighbours
+  std::int64_t segment_count_ = 1;  // largest segment count of a message
 };
 
 }  // namespace

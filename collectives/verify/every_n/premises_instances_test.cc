@@ -136,7 +136,7 @@ TEST_F(Instances, LinksOfAllRoundsExist) {
   begin_pipe();
   action(0).link_ref = nodes[0].index(0, 1, 2);
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kForm, 2);
+  expect_refused(Property::kForm, 2);
 }
 
 TEST_F(Instances, SegmentsRepeat) {
@@ -236,7 +236,7 @@ TEST_F(Operands, AreInTheOwnSegment) {
   nodes[2].receive(2, 1, part(2, 2));
   nodes[0].copy(0, nodes[0].output(), nodes[0].input());
   finish({1, 2, 0, 0, 0}, 2);
-  expect_refused(Point::kDataFlow, 1);
+  expect_refused(Property::kDataFlow, 1);
 }
 
 TEST_F(Operands, AreOfBuffersThatExist) {
@@ -244,7 +244,7 @@ TEST_F(Operands, AreOfBuffersThatExist) {
   begin_reduce();
   nodes[1].copy(0, nodes[1].output(), nodes[1].input());
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kDataFlow, 1);
+  expect_refused(Property::kDataFlow, 1);
 }
 
 }  // namespace

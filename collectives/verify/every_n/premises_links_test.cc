@@ -37,7 +37,7 @@ TEST_F(Ends, BeginInTheSameStep) {
   begin_pipe();
   action(1).t0_ref = nodes[1].count(1, 0);
   finish({1, 1, 0, 0, 0});
-  expect_refused(Point::kDeadlock, 1);
+  expect_refused(Property::kDeadlock, 1);
 }
 
 TEST_F(Ends, NameTheSameBlocks) {
@@ -48,7 +48,7 @@ TEST_F(Ends, NameTheSameBlocks) {
   action(0).a.block_ref = block;
   for (NodeWriter& node : nodes) node.program.residue_mod = 2;
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kMatching, 2);
+  expect_refused(Property::kMatching, 2);
 }
 
 TEST_F(Ends, NameTheSameSegments) {
@@ -58,14 +58,14 @@ TEST_F(Ends, NameTheSameSegments) {
   nodes[1].receive(1, 0, nodes[1].operand(kOutput, 0));
   action(1).into.segment_ref = nodes[1].index(1, 0);
   finish({0, 2, 0, 0, 0}, 2);
-  expect_refused(Point::kMatching, 1);
+  expect_refused(Property::kMatching, 1);
 }
 
 TEST_F(Ends, NameTheSameLane) {
   lanes({0, 0}, {0, 1});
   expect_proven();
   lanes({0, 0}, {1, 0});
-  expect_refused(Point::kMatching, 1);
+  expect_refused(Property::kMatching, 1);
   // The two share steps only for N >= 4.
   lanes({0, 3}, {1, 0});
   expect_unproven("the ends of link router 2 (level 1) -> rank 1 go on differently", 4);
@@ -95,7 +95,7 @@ TEST_F(Ends, NameTheSameLaneByInstances) {
     if (before == 1) {
       expect_proven();
     } else {
-      expect_refused(Point::kMatching, 2);
+      expect_refused(Property::kMatching, 2);
     }
   }
 }
@@ -105,7 +105,7 @@ TEST_F(Ends, GoOnAlike) {
   begin_pipe();
   action(0).pace_ref = nodes[0].pace(0, 2);
   finish({-1, 2, 0, 0, 0});
-  expect_refused(Point::kDeadlock, 2);
+  expect_refused(Property::kDeadlock, 2);
 }
 
 TEST_F(Ends, BeginAlikeForEveryN) {
@@ -113,14 +113,14 @@ TEST_F(Ends, BeginAlikeForEveryN) {
   begin_pipe();
   action(1).t0_ref = nodes[1].count(0, 1);
   finish({0, 2, 0, 0, 0});
-  expect_refused(Point::kDeadlock, 1);
+  expect_refused(Property::kDeadlock, 1);
 }
 
 TEST_F(Ends, AreOfTheSamePhase) {
   begin_pipe();
   const Count steps{0, 1, 0, 0, 0};
   finish_phases({steps, steps}, {{1, 0}, {0, 1}}, {0, 2, 0, 0, 0});
-  expect_refused(Point::kDeadlock, 1);
+  expect_refused(Property::kDeadlock, 1);
 }
 
 class Data : public Premises {
@@ -143,7 +143,7 @@ TEST_F(Data, TheLastWriterInTimeCounts) {
   overwrite(1);
   combine(0);
   finish({1, 1, 0, 0, 0});
-  expect_refused(Point::kDataFlow, 1);
+  expect_refused(Property::kDataFlow, 1);
   // The other way round the combination stays.
   begin_reduce();
   combine(1);
@@ -161,7 +161,7 @@ TEST_F(Data, TheLastPhaseCounts) {
   overwrite(0);
   const Count one{3, 1, 0, 0, 0}, other{0, 1, 0, 0, 0};
   finish_phases({one, other}, {{2, 1}, {1, 0}}, {3, 2, 0, 0, 0});
-  expect_refused(Point::kDataFlow, 1);
+  expect_refused(Property::kDataFlow, 1);
 }
 
 TEST_F(Data, AllFirstBlocksCount) {
@@ -173,7 +173,7 @@ TEST_F(Data, AllFirstBlocksCount) {
     action(node).instances_ref = nodes[node].count(Count{0, 0, 1, 0, 2});
   }
   finish({-3, 0, 4, 0, 2}, 4);
-  expect_refused(Point::kDataFlow, 2);
+  expect_refused(Property::kDataFlow, 2);
 }
 
 TEST_F(Data, SlotsHoldTheirSegment) {
@@ -210,7 +210,7 @@ TEST_F(Data, AreThoseOfTheEarlierPhase) {
     if (sums) {
       expect_proven();
     } else {
-      expect_refused(Point::kDataFlow, 1);
+      expect_refused(Property::kDataFlow, 1);
     }
   }
 }
@@ -221,11 +221,11 @@ class OneN : public Premises {
   void one_block() {
     for (NodeWriter& node : nodes) node.program.blocks[0] = {0, 0};
   }
-  static Operand run_of(NodeWriter& node, Buffer buffer, std::int32_t segment, std::uint16_t run,
-                        std::int32_t slot = 0) {
+  static Operand run_of(NodeWriter& node, Buffer buffer, std::int32_t segment,
+                        std::uint16_t segment_count, std::int32_t slot = 0) {
     Operand operand = node.operand(buffer, segment);
     operand.slot_ref = node.index(slot, 0);
-    operand.run = run;
+    operand.segment_count = segment_count;
     return operand;
   }
 };
@@ -242,7 +242,7 @@ TEST_F(OneN, IsThatOfTheResidue) {
   action(1).into = nodes[1].slot(0, 1);
   nodes[1].copy(0, nodes[1].output(), nodes[1].slot(0, 1));
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kHazards, 2);
+  expect_refused(Property::kHazards, 2);
 }
 
 TEST_F(OneN, PortsAreChecked) {
@@ -252,27 +252,27 @@ TEST_F(OneN, PortsAreChecked) {
   nodes[0].send(0, 1, nodes[0].operand(kInput, 1));
   nodes[1].receive(0, 0, nodes[1].operand(kOutput, 1));
   finish({1, 0, 0, 0, 0});
-  expect_refused(Point::kPorts, 1);
+  expect_refused(Property::kPorts, 1);
 }
 
 // Segments 0 and 1 go over the two lanes to the router, in one message or in two.
 TEST_F(OneN, RunsAreTheSameAtBothEnds) {
-  for (const std::uint16_t run : {2, 1}) {
+  for (const std::uint16_t segment_count : {2, 1}) {
     begin("fattree:k=2,h=1,c=2", Collective::kBroadcast, true);
     one_block();
     for (NodeWriter& node : nodes) node.program.segments = 2;
     nodes[2].program.scratch_blocks = 2;
     nodes[0].send(0, 2, run_of(nodes[0], kInput, 0, 2));
-    for (std::int32_t segment = 0; segment < 2; segment += run) {
-      nodes[2].receive(0, 0, run_of(nodes[2], Buffer::kScratch, segment, run, segment));
+    for (std::int32_t segment = 0; segment < 2; segment += segment_count) {
+      nodes[2].receive(0, 0, run_of(nodes[2], Buffer::kScratch, segment, segment_count, segment));
     }
     nodes[2].send(1, 1, run_of(nodes[2], Buffer::kScratch, 0, 2), 1);
     nodes[1].receive(1, 2, run_of(nodes[1], kOutput, 0, 2));
     finish({2, 0, 0, 0, 0});
-    if (run == 2) {
+    if (segment_count == 2) {
       expect_proven();
     } else {
-      expect_refused(Point::kMatching, 1);
+      expect_refused(Property::kMatching, 1);
     }
   }
 }

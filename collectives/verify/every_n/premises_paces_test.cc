@@ -39,7 +39,7 @@ TEST_F(Paces, NotBelowThePhase) {
   action(1).pace_ref = nodes[1].pace(-1, 1);
   action(1).instances_ref = nodes[1].count(1, 1);
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kForm, 1);
+  expect_refused(Property::kForm, 1);
 }
 
 TEST_F(Paces, NeverFall) {
@@ -50,7 +50,7 @@ TEST_F(Paces, NeverFall) {
   action(1).pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {3, 1, 0, 0, 2, 0, 0, 0}});
   action(1).instances_ref = node.count(0, 2);
   finish_long();
-  expect_refused(Point::kForm, 2);
+  expect_refused(Property::kForm, 2);
 }
 
 TEST_F(Paces, OfOperationsRise) {
@@ -69,7 +69,7 @@ TEST_F(Paces, OfOperationsRise) {
   // A pace without terms must rise by itself, or no node would load it.
   copy.pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}});
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kForm, 1);
+  expect_refused(Property::kForm, 1);
 }
 
 TEST_F(Paces, InsideTheirRound) {
@@ -91,7 +91,7 @@ TEST_F(Paces, NotBeyondThePhase) {
   action(1).pace_ref = nodes[1].pace(0, 1);
   action(1).instances_ref = nodes[1].count(5, 1);
   finish({0, 1, 0, 0, 0});
-  expect_refused(Point::kForm, 1);
+  expect_refused(Property::kForm, 1);
 }
 
 TEST_F(Paces, NotBeyondThePhaseForLargeN) {
@@ -157,10 +157,11 @@ class Holes : public Premises {
     }
   }
   // The least N for which the schedule is wrong, the rank and the step are named.
-  void expect_named(Point point, std::int64_t blocks, std::int64_t rank, const std::string& step) {
-    expect_refused(point, blocks);
+  void expect_named(Property property, std::int64_t blocks, std::int64_t rank,
+                    const std::string& step) {
+    expect_refused(property, blocks);
     const Counterexample wrong = verdict_of(*topology, programs).counterexample;
-    EXPECT_EQ(wrong.point, point);
+    EXPECT_EQ(wrong.property, property);
     EXPECT_EQ(wrong.node, rank);
     EXPECT_NE(wrong.message.find(step), std::string::npos) << wrong.message;
   }
@@ -171,17 +172,18 @@ class Holes : public Premises {
 
 TEST_F(Holes, Every) {
   ASSERT_NO_FATAL_FAILURE(read("every.esp"));
-  expect_named(Point::kHazards, 3, 2, "rank 2, step 10");
+  expect_named(Property::kHazards, 3, 2, "rank 2, step 10");
 }
 
 TEST_F(Holes, PaceThatFalls) {
   ASSERT_NO_FATAL_FAILURE(read("pace-fall.esp"));
-  expect_named(Point::kForm, 1, 2, "rank 2: the pace of action 0 gives instance 1 step 1 ");
+  expect_named(Property::kForm, 1, 2, "rank 2: the pace of action 0 gives instance 1 step 1 ");
 }
 
 TEST_F(Holes, PaceBeyondThePhase) {
   ASSERT_NO_FATAL_FAILURE(read("pace-beyond.esp"));
-  expect_named(Point::kForm, 1, 2, "rank 2: the pace of action 0 gives instance 1 step 1048582 ");
+  expect_named(Property::kForm, 1, 2,
+               "rank 2: the pace of action 0 gives instance 1 step 1048582 ");
 }
 
 }  // namespace

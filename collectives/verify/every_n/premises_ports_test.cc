@@ -50,7 +50,7 @@ class PortPremises : public Premises {
 
 TEST_F(PortPremises, SendsThatMeetForLargeN) {
   star(PortModel::kSingleSend, 10, 1);
-  expect_refused(Point::kPorts, 11);
+  expect_refused(Property::kPorts, 11);
   star(PortModel::kMultiport, 10, 1);
   expect_proven();
 }
@@ -67,28 +67,28 @@ TEST_F(PortPremises, ReceivesThatMeetSends) {
     finish({first - 1, 2, 0, 0, 0}, 2);
   };
   pass(10);
-  expect_refused(Point::kPorts, 6);
+  expect_refused(Property::kPorts, 6);
   pass(11);
   expect_proven();
 }
 
 TEST_F(PortPremises, PortsAreHeldForTicks) {
   star(PortModel::kSingleSend, 9, 4, 2);  // one step after block 2 of the other
-  expect_refused(Point::kPorts, 3);
+  expect_refused(Property::kPorts, 3);
   star(PortModel::kSingleSend, 7, 4, 2);  // one step before it
-  expect_refused(Point::kPorts, 3);
+  expect_refused(Property::kPorts, 3);
   star(PortModel::kSingleSend, 6, 4, 2);
   expect_proven();
 }
 
 TEST_F(PortPremises, PortsAreHeldIntoTheNextPeriod) {
   star(PortModel::kMultiport, 5, 1, 2);
-  expect_refused(Point::kPorts, 2);
+  expect_refused(Property::kPorts, 2);
 }
 
 TEST_F(PortPremises, LanesThatFillForLargeN) {
   lanes({0, 0, 10});
-  expect_refused(Point::kPorts, 11);
+  expect_refused(Property::kPorts, 11);
   lanes({0, 10});
   expect_proven();
 }
@@ -125,7 +125,7 @@ class RoutePremises : public Premises {
     const Verdict verdict = proof();
     ASSERT_FALSE(verdict.valid);
     const Counterexample& wrong = verdict.counterexample;
-    EXPECT_EQ(wrong.point, Point::kLinks) << wrong.message;
+    EXPECT_EQ(wrong.property, Property::kLinks) << wrong.message;
     EXPECT_FALSE(brute_force(wrong.blocks).valid) << wrong.message;
     expect_wrong_from(blocks);
   }
@@ -149,7 +149,7 @@ TEST_F(RoutePremises, LoadsThatMeetForLargeN) {
   expect_loaded(2);
 }
 
-TEST_F(RoutePremises, LoadsUnderDrift) {
+TEST_F(RoutePremises, LoadsUnderSkew) {
   begin_gather(0, 1);
   for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kAsync;
   finish({0, 2, 0, 0, 0}, 2);

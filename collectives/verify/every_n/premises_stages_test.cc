@@ -166,7 +166,7 @@ TEST_F(Stages, OfAnotherAfterAreProvenToo) {
   topology = make_topology("complete:5");
   programs = chain_broadcast(*topology);
   programs[3].actions[1].after = 0;
-  expect_refused(Point::kHazards, 1);
+  expect_refused(Property::kHazards, 1);
 }
 
 TEST_F(Stages, SlotsThatMoveOnUnlike) {
@@ -182,7 +182,7 @@ TEST_F(Stages, SlotsThatMoveOnUnlikeByTables) {
   begin_copied(1, 4);
   receive_and_copy(in_turn(0, 1, 4), by_table(kEntries));
   finish_in(0);
-  expect_refused(Point::kHazards, 3);
+  expect_refused(Property::kHazards, 3);
 }
 
 TEST_F(Stages, SlotsThatMoveOnUnlikeAndAreRight) {
@@ -205,7 +205,7 @@ TEST_F(Stages, SlotsOfALaterRound) {
   begin_copied(1, 6);
   receive_and_copy(in_turn(2, 2, 6), in_turn(2, 2, 6));
   finish_in(0);
-  expect_refused(Point::kClaims, 3);
+  expect_refused(Property::kClaims, 3);
 }
 
 TEST_F(Stages, SlotsOfALaterRoundByTables) {
@@ -213,7 +213,7 @@ TEST_F(Stages, SlotsOfALaterRoundByTables) {
   begin_copied(1, 4);
   receive_and_copy(by_table(kEntries), by_table(kEntries));
   finish_in(0);
-  expect_refused(Point::kClaims, 4);
+  expect_refused(Property::kClaims, 4);
 }
 
 TEST_F(Stages, SlotsWithoutEnd) {
@@ -228,7 +228,7 @@ TEST_F(Stages, HazardsOfTheWindow) {
   begin_copied(16, 15);
   receive_and_copy(in_turn(0, 1, 15), in_turn(0, 1, 15));
   finish_in(0);
-  expect_refused(Point::kHazards, 16);
+  expect_refused(Property::kHazards, 16);
   begin_copied(16, 16);
   receive_and_copy(in_turn(0, 1, 16), in_turn(0, 1, 16));
   finish_in(0);
@@ -240,7 +240,7 @@ TEST_F(Stages, HazardsOfLateReads) {
   begin_copied(2, 31);
   receive_and_copy(in_turn(0, 1, 31), in_turn(0, 1, 31), 30);
   finish_in(30);
-  expect_refused(Point::kHazards, 32);
+  expect_refused(Property::kHazards, 32);
   begin_copied(2, 32);
   receive_and_copy(in_turn(0, 1, 32), in_turn(0, 1, 32), 30);
   finish_in(30);
@@ -260,7 +260,7 @@ TEST_F(Stages, HazardsOfLateWrites) {
     finish_in(20);
   };
   make(19);
-  expect_refused(Point::kHazards, 20);
+  expect_refused(Property::kHazards, 20);
 }
 
 // N*: only every second N occurs. Blocks arrive in the order 1, 0, 3, 2, .... Block 5 is received
@@ -289,7 +289,7 @@ TEST_F(Stages, HazardsOfAResidue) {
     finish_in(1);
   };
   make(5);
-  expect_refused(Point::kHazards, 7);
+  expect_refused(Property::kHazards, 7);
   make(7);
   expect_proven();
 }
@@ -351,7 +351,7 @@ TEST_F(Stages, LinksAreToldApart) {
     if (to == 2) {
       expect_proven();
     } else {
-      expect_refused(Point::kHazards, 1);
+      expect_refused(Property::kHazards, 1);
     }
   }
 }

@@ -15,7 +15,7 @@ TEST_F(StepPremises, ClaimsAreComparedUntilTheyGoOn) {
   // 2 N - 1 steps are claimed, N are taken.
   begin_pipe();
   finish({-1, 2, 0, 0, 0});
-  expect_refused(Point::kSteps, 2);
+  expect_refused(Property::kSteps, 2);
 }
 
 TEST_F(StepPremises, ClaimsGoOnAsTheBlocksDo) {
@@ -62,7 +62,7 @@ TEST_F(StepPremises, StagesHaveAsManyBlocksAsTheResidue) {
   make({-1, 0, 5, 0, 3});
   expect_proven();
   make({0, 0, 5, 0, 3});
-  expect_refused(Point::kSteps, 3);
+  expect_refused(Property::kSteps, 3);
 }
 
 TEST(StageSteps, AreThoseOfTheLastInstance) {
@@ -140,7 +140,7 @@ TEST_F(BoundPremises, BoundsAreRoundedUp) {
   expect_proven();
   bound = {-10, 1, 1, 0, 2};
   allreduce();
-  expect_refused(Point::kSteps, 63);
+  expect_refused(Property::kSteps, 63);
 }
 
 TEST_F(BoundPremises, HoldUpToTheLastN) {
@@ -150,7 +150,7 @@ TEST_F(BoundPremises, HoldUpToTheLastN) {
   finish({0, 1, 0, 0, 0});
   const Verdict verdict = proof();
   ASSERT_FALSE(verdict.valid);
-  EXPECT_EQ(verdict.counterexample.point, Point::kSteps) << verdict.counterexample.message;
+  EXPECT_EQ(verdict.counterexample.property, Property::kSteps) << verdict.counterexample.message;
   EXPECT_EQ(verdict.counterexample.blocks, 1 << 29) << verdict.counterexample.message;
   // No N is larger.
   begin_pipe();

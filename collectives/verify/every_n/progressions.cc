@@ -427,12 +427,12 @@ void read_single(const Program& program, const std::vector<Instance>& instances,
     one.turn = instance.i;
     one.block = static_cast<std::int32_t>(operand.block);
     one.link = static_cast<std::int32_t>(instance.link);
-    one.run = static_cast<std::uint16_t>(operand.run);
+    one.segment_count = static_cast<std::uint16_t>(operand.segment_count);
     const auto slot_of = [](const OperandAt& operand, std::uint32_t part) {
       return operand.buffer == Buffer::kScratch ? static_cast<std::int32_t>(operand.slot + part)
                                                 : -1;
     };
-    for (std::uint32_t part = 0; part < operand.run; ++part) {
+    for (std::uint32_t part = 0; part < operand.segment_count; ++part) {
       one.part = static_cast<std::uint16_t>(part);
       one.segment = static_cast<std::int32_t>(operand.segment + part);
       one.from_segment = static_cast<std::int32_t>(instance.a.segment + part);

@@ -47,9 +47,9 @@ struct Progression {
   std::int32_t segment = 0;       // of the block that it moves
   std::int32_t from_segment = 0;  // of its first operand that is read, if any
   std::int32_t into_slot = -1, a_slot = -1, b_slot = -1;  // of its first block; SCRATCH only
-  std::uint16_t part = 0, run = 1;  // position in a run of segments, and its length
-  std::uint8_t action = 0;          // position in Program.actions
-  std::uint8_t stage = 0;           // position in RankProgressions::stages
+  std::uint16_t part = 0, segment_count = 1;  // position in an operand, and its segment count
+  std::uint8_t action = 0;                    // position in Program.actions
+  std::uint8_t stage = 0;                     // position in RankProgressions::stages
   ActionKind kind = ActionKind::kNone;
 };
 

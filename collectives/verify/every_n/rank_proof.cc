@@ -173,7 +173,7 @@ ProofResult RankProofs::prove_stage_of(std::uint32_t node, const Program& progra
   }
   const StageProof& proof = *found;
   if (proof.too_large) {
-    return too_large(Point::kForm, schedule_, node,
+    return too_large(Property::kForm, schedule_, node,
                      "the instances up to here are more than can be checked; " +
                          std::to_string(schedule_.max_instances_total) + " are for all N together");
   }

@@ -20,12 +20,12 @@ class Collectives : public ::testing::Test {
     if (counts_per_rank(collective)) builder.program.segments = topology->ranks();
     return builder;
   }
-  // `run` segments, the first of them `segment`; in scratch the first slot is `slot`.
+  // `segment_count` segments, the first of them `segment`; in scratch the first slot is `slot`.
   static Operand run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
-                        std::uint32_t run, std::uint32_t slot = 0) {
+                        std::uint32_t segment_count, std::uint32_t slot = 0) {
     Operand operand = builder.operand(buffer, static_cast<std::int32_t>(segment));
     operand.slot_ref = builder.index(static_cast<std::int32_t>(slot), 0);
-    operand.run = static_cast<std::uint16_t>(run);
+    operand.segment_count = static_cast<std::uint16_t>(segment_count);
     return operand;
   }
   static Operand operand(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
@@ -37,11 +37,11 @@ class Collectives : public ::testing::Test {
     EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
     EXPECT_TRUE(verdict.for_all) << verdict.limited;
   }
-  void expect_refused(Point point, const std::string& words) const {
+  void expect_refused(Property property, const std::string& words) const {
     const Verdict verdict = verdict_of(*topology, programs);
     ASSERT_FALSE(verdict.valid);
     const std::string& line = verdict.counterexample.message;
-    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(point)) << line;
+    EXPECT_STREQ(property_name(verdict.counterexample.property), property_name(property)) << line;
     EXPECT_NE(line.find(words), std::string::npos) << line;
   }
 
@@ -78,19 +78,19 @@ TEST_F(Collectives, Scan) {
   expect_valid();
   // The last rank's own first.
   std::swap(programs[3].actions[1].a, programs[3].actions[1].b);
-  expect_refused(Point::kDataFlow, "the left must end just before the right begins");
+  expect_refused(Property::kDataFlow, "the left must end just before the right begins");
   programs = chain_scan(*topology, true);
   programs[0].actions_count = 1;
   programs[0].phases[0].actions = 1;
   programs[0].actions[0] = programs[0].actions[1];
-  expect_refused(Point::kDataFlow, "ends with the data of nothing; it must be that of rank 0");
+  expect_refused(Property::kDataFlow, "ends with the data of nothing; it must be that of rank 0");
 }
 
 TEST_F(Collectives, Exscan) {
   programs = chain_scan(*topology, false);
   expect_valid();
   for (Program& program : programs) program.collective = Collective::kScan;
-  expect_refused(Point::kDataFlow, "rank 0");
+  expect_refused(Property::kDataFlow, "rank 0");
 }
 
 // Ranks 0 -> 2 (segments 2 and 3 in one message), then 0 -> 1 and 2 -> 3.
@@ -113,17 +113,17 @@ TEST_F(Collectives, ScatterByRuns) {
   expect_valid();
   const std::vector<OwnedProgram> valid = programs;
   programs[2].actions[2].after = 0;
-  expect_refused(Point::kHazards, "scratch slot 1 is read before it must be written");
+  expect_refused(Property::kHazards, "scratch slot 1 is read before it must be written");
   programs = valid;
-  programs[0].actions[0].a.run = 1;
-  expect_refused(Point::kMatching, "awaited, but the other end sends block 0 of segment 2 ");
+  programs[0].actions[0].a.segment_count = 1;
+  expect_refused(Property::kMatching, "awaited, but the other end sends block 0 of segment 2 ");
   programs = valid;
   programs[2].actions[1].a.slot_ref = programs[2].actions[2].a.slot_ref;
-  expect_refused(Point::kDataFlow, "scratch slot 1 holds block 0 of segment 3");
+  expect_refused(Property::kDataFlow, "scratch slot 1 holds block 0 of segment 3");
   programs = valid;
   programs[3].actions[0].into.segment_ref = 0;
   programs[3].indices[0].base = 2;
-  expect_refused(Point::kDataFlow, "holds the node's own segment only, 3");
+  expect_refused(Property::kDataFlow, "holds the node's own segment only, 3");
 }
 
 // Ranks 1 -> 0 and 3 -> 2, then 2 -> 0 (segments 2 and 3).
@@ -145,7 +145,7 @@ TEST_F(Collectives, GatherByRuns) {
   }
   expect_valid();
   programs[2].actions[0].into.slot_ref = programs[2].actions[1].into.slot_ref;
-  expect_refused(Point::kHazards, "scratch slot 1 is read, but nothing has been written to it");
+  expect_refused(Property::kHazards, "scratch slot 1 is read, but nothing has been written to it");
 }
 
 // Neighbours pass on the block that they received last.
@@ -164,7 +164,7 @@ TEST_F(Collectives, AllgatherByARing) {
   }
   expect_valid();
   programs[1].actions[0].into = programs[1].actions[1].into;
-  expect_refused(Point::kForm, "both must be the same block");
+  expect_refused(Property::kForm, "both must be the same block");
 }
 
 TEST_F(Collectives, AllToAllByPairs) {
@@ -186,7 +186,7 @@ TEST_F(Collectives, AllToAllByPairs) {
   }
   expect_valid();
   programs[2].actions[1].a = programs[2].actions[3].a;
-  expect_refused(Point::kDataFlow,
+  expect_refused(Property::kDataFlow,
                  "ends with the data of rank 2 for rank 0; it must be that of "
                  "rank 2 for it");
 }
@@ -208,13 +208,13 @@ TEST_F(Collectives, BarrierByDissemination) {
   const std::vector<OwnedProgram> valid = programs;
   programs[1].actions[3].a = programs[1].actions[0].a;
   programs[1].actions[3].after = 0;
-  expect_refused(Point::kDataFlow, "at its end it has heard of ranks 1-3; it must have");
+  expect_refused(Property::kDataFlow, "at its end it has heard of ranks 1-3; it must have");
   programs = valid;
   for (Program& program : programs) program.blocks[0] = {0, 64};
-  expect_refused(Point::kForm, "one segment of one block");
+  expect_refused(Property::kForm, "one segment of one block");
   programs = valid;
   programs[3].actions[4].into.buffer = kOutput;
-  expect_refused(Point::kDataFlow, "the output of rank 3 is used");
+  expect_refused(Property::kDataFlow, "the output of rank 3 is used");
 }
 
 TEST_F(Collectives, NoOperatorNoCombine) {
@@ -225,7 +225,7 @@ TEST_F(Collectives, NoOperatorNoCombine) {
   last.has_a = last.has_b = true;
   last.a = last.b = last.into;
   ++programs[3].phases[0].actions;
-  expect_refused(Point::kForm, "takes no operator");
+  expect_refused(Property::kForm, "takes no operator");
 }
 
 // Ranks 0 .. 3, routers 4, 5 above them, 6 the root: a message of rank 0 goes up and down.
@@ -266,7 +266,7 @@ TEST_F(Routers, PassABroadcastOn) {
 
 TEST_F(Routers, ReachTheirNeighboursOnly) {
   programs[4].peers[1] = 2;
-  expect_refused(Point::kLinks,
+  expect_refused(Property::kLinks,
                  "link router 4 (level 1) -> rank 2: fattree:k=2,h=2,c=1 has no such "
                  "link (peer 1 of the program); where routers have programs");
 }
@@ -275,15 +275,15 @@ TEST_F(Routers, AllOrNone) {
   for (Program& program : programs) program.nodes = 6;
   programs.pop_back();
   programs[4].peers[2] = 5;
-  expect_refused(Point::kForm, "either all of its routers have one or none");
+  expect_refused(Property::kForm, "either all of its routers have one or none");
 }
 
 TEST_F(Routers, AreAskedForToo) {
   programs[6].actions[1].after = 0;
-  expect_refused(Point::kHazards, "router 6 (level 2)");
+  expect_refused(Property::kHazards, "router 6 (level 2)");
   make();
   programs[5].window = 3;
-  expect_refused(Point::kForm, "router 5 (level 1): window is 3, but 4 in rank 0's");
+  expect_refused(Property::kForm, "router 5 (level 1): window is 3, but 4 in rank 0's");
 }
 
 // Rank 0's message goes up in two segments over two lanes at once.
@@ -325,7 +325,7 @@ TEST_F(Lanes, CarryAMessageEach) {
   }
   // In a step they meet in the order of their actions.
   std::swap(programs[1].actions[0].into, programs[1].actions[1].into);
-  expect_refused(Point::kMatching, "awaited, but the other end sends block 0 of segment 0");
+  expect_refused(Property::kMatching, "awaited, but the other end sends block 0 of segment 0");
 }
 
 TEST_F(Lanes, CarryNoMore) {
@@ -334,7 +334,7 @@ TEST_F(Lanes, CarryNoMore) {
     VerifyOptions options;
     options.method = method;
     const Verdict verdict = verdict_of(*topology, programs, options);
-    EXPECT_EQ(verdict.counterexample.point, Point::kPorts) << verdict.counterexample.message;
+    EXPECT_EQ(verdict.counterexample.property, Property::kPorts) << verdict.counterexample.message;
     EXPECT_NE(verdict.counterexample.message.find("too few lanes"), std::string::npos);
   }
 }

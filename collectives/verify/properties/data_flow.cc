@@ -10,7 +10,7 @@ namespace espalier::verify {
 
 Finding check_sets(const ExpandedSchedule& schedule, const RankSets& sets) {
   if (sets.intervals_read() <= schedule.max_instances) return std::nullopt;
-  return too_large(Point::kDataFlow, schedule, -1,
+  return too_large(Property::kDataFlow, schedule, -1,
                    "the sets of ranks that are combined have more than " +
                        std::to_string(schedule.max_instances) +
                        " gaps together; no more can be checked");
@@ -33,7 +33,7 @@ Finding DataFlow::read(const ExpandedSchedule& schedule, std::uint32_t node, con
   }
   value = memory(schedule, node, operand);
   if (value.ranks < 0) {
-    return found(Point::kDataFlow, schedule, node, &reader,
+    return found(Property::kDataFlow, schedule, node, &reader,
                  operand_name(operand) + " is read, but nothing has been written to it");
   }
   const bool any_segment = schedule.common->collective == Collective::kAllToAll;
@@ -41,18 +41,18 @@ Finding DataFlow::read(const ExpandedSchedule& schedule, std::uint32_t node, con
     OperandAt holds = operand;
     holds.segment = value.segment;
     holds.block = value.block;
-    return found(Point::kDataFlow, schedule, node, &reader,
+    return found(Property::kDataFlow, schedule, node, &reader,
                  operand_name(operand) + " holds " + block_name(holds) + " there; it must hold " +
                      block_name(operand));
   }
   return std::nullopt;
 }
 
-Finding DataFlow::read_run(const ExpandedSchedule& schedule, std::uint32_t node,
-                           const Instance& reader, const OperandAt& operand,
-                           std::vector<Value>& values) {
-  values.resize(operand.run);
-  for (std::uint32_t part = 0; part < operand.run; ++part) {
+Finding DataFlow::read_operand(const ExpandedSchedule& schedule, std::uint32_t node,
+                               const Instance& reader, const OperandAt& operand,
+                               std::vector<Value>& values) {
+  values.resize(operand.segment_count);
+  for (std::uint32_t part = 0; part < operand.segment_count; ++part) {
     if (Finding finding = read(schedule, node, reader, part_of(operand, part), values[part])) {
       return finding;
     }
@@ -73,16 +73,17 @@ Finding DataFlow::operate(const ExpandedSchedule& schedule, std::uint32_t node,
                           const Instance& operation) {
   const Join join = join_of(*schedule.common);
   std::vector<Value> left, right;
-  if (Finding finding = read_run(schedule, node, operation, operation.a, left)) return finding;
+  if (Finding finding = read_operand(schedule, node, operation, operation.a, left)) return finding;
   if (operation.kind == ActionKind::kCombine) {
-    if (Finding finding = read_run(schedule, node, operation, operation.b, right)) return finding;
+    if (Finding finding = read_operand(schedule, node, operation, operation.b, right))
+      return finding;
   }
-  for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+  for (std::uint32_t part = 0; part < operation.into.segment_count; ++part) {
     Value result = left[part];
     if (operation.kind == ActionKind::kCombine) {
       result.ranks = sets_.combine(left[part].ranks, right[part].ranks, join);
       if (result.ranks < 0) {
-        return found(Point::kDataFlow, schedule, node, &operation,
+        return found(Property::kDataFlow, schedule, node, &operation,
                      sets_.why_not_combined(left[part].ranks, right[part].ranks, join));
       }
     }
@@ -120,7 +121,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
       for (std::size_t k = begin[node]; k < end[node]; ++k) {
         if (all[k].kind != ActionKind::kSend) continue;
         Message message{node, {}};
-        if (Finding finding = read_run(schedule, node, all[k], all[k].a, message.values))
+        if (Finding finding = read_operand(schedule, node, all[k], all[k].a, message.values))
           return finding;
         inbox[static_cast<std::size_t>(all[k].peer)].push_back(std::move(message));
       }
@@ -132,7 +133,7 @@ Finding DataFlow::check(const ExpandedSchedule& schedule) {
         // The first message of the link: property matching was checked before.
         const auto message = std::find_if(inbox[node].begin(), inbox[node].end(),
                                           [&](const Message& m) { return m.from == all[k].peer; });
-        for (std::uint32_t part = 0; part < all[k].into.run; ++part) {
+        for (std::uint32_t part = 0; part < all[k].into.segment_count; ++part) {
           write(schedule, node, part_of(all[k].into, part), message->values[part]);
         }
         inbox[node].erase(message);
@@ -174,7 +175,7 @@ Finding DataFlow::check_barrier(const ExpandedSchedule& schedule) {
 
 Counterexample not_heard(const ExpandedSchedule& schedule, const RankSets& sets, std::uint32_t node,
                          RankSet heard) {
-  return found(Point::kDataFlow, schedule, node, nullptr,
+  return found(Property::kDataFlow, schedule, node, nullptr,
                "at its end it has heard of " + sets.name(heard) + "; it must have heard of " +
                    sets.name(RankSets::range(0, schedule.common->ranks - 1)));
 }
@@ -204,7 +205,7 @@ Counterexample wrong_result(const ExpandedSchedule& schedule, const RankSets& se
   // In an all-to-all the data may be for another rank.
   const bool astray = schedule.common->collective == Collective::kAllToAll && value.ranks >= 0;
   Counterexample example =
-      found(Point::kDataFlow, schedule, node, nullptr,
+      found(Property::kDataFlow, schedule, node, nullptr,
             operand_name(operand) + " ends with the data of " + sets.name(value.ranks) +
                 (astray ? " for rank " + std::to_string(value.segment) : "") +
                 "; it must be that of " + sets.name(expected) + (astray ? " for it" : ""));

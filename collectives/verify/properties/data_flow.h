@@ -48,9 +48,9 @@ class DataFlow {
   [[nodiscard]] Finding read(const ExpandedSchedule& schedule, std::uint32_t node,
                              const Instance& reader, const OperandAt& operand, Value& value);
   // Reads all segments of the operand.
-  [[nodiscard]] Finding read_run(const ExpandedSchedule& schedule, std::uint32_t node,
-                                 const Instance& reader, const OperandAt& operand,
-                                 std::vector<Value>& values);
+  [[nodiscard]] Finding read_operand(const ExpandedSchedule& schedule, std::uint32_t node,
+                                     const Instance& reader, const OperandAt& operand,
+                                     std::vector<Value>& values);
   void write(const ExpandedSchedule& schedule, std::uint32_t node, const OperandAt& operand,
              Value value);
   [[nodiscard]] Finding operate(const ExpandedSchedule& schedule, std::uint32_t node,

@@ -9,13 +9,13 @@ namespace espalier::verify {
 namespace {
 
 Counterexample badly_formed(const topology::Topology& topology, std::uint32_t node,
-                            const std::string& text, Point point = Point::kForm) {
+                            const std::string& text, Property property = Property::kForm) {
   Counterexample example;
-  example.point = point;
+  example.property = property;
   example.node = node;
   const std::string name =
       node < topology.nodes() ? topology.node_name(node) : "node " + std::to_string(node);
-  example.message = std::string(point_name(point)) + ": " + name + ": " + text;
+  example.message = std::string(property_name(property)) + ": " + name + ": " + text;
   return example;
 }
 
@@ -28,13 +28,13 @@ Counterexample absent_link(const topology::Topology& topology, std::uint32_t nod
       peer < topology.nodes() ? topology.node_name(peer) : "node " + std::to_string(peer);
   Counterexample example = badly_formed(topology, node, "");
   example.message =
-      std::string(point_name(Point::kLinks)) + ": " + topology.node_name(node) + ", link " +
+      std::string(property_name(Property::kLinks)) + ": " + topology.node_name(node) + ", link " +
       topology.node_name(node) + " -> " + there + ": " + topology.title() +
       " has no such link (peer " + std::to_string(link) + " of the program)" +
-      (is_modelled(program)
+      (is_hop_by_hop(program)
            ? "; where routers have programs every peer must be a neighbour"
            : " between ranks; there are ranks 0 .. " + std::to_string(program.ranks - 1));
-  example.point = Point::kLinks;
+  example.property = Property::kLinks;
   example.from = node;
   example.to = peer;
   return example;
@@ -143,22 +143,22 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
     return badly_formed(topology, node,
                         "a window of " + std::to_string(program.window) + " is claimed; at most " +
                             std::to_string(kMaxVerifiedWindow) + " can be proven",
-                        Point::kClaims);
+                        Property::kClaims);
   }
   if (latency_ticks(program) > program.window) {
     const std::string latency = std::to_string(latency_ticks(program));
-    return badly_formed(topology, node,
-                        "a receive is " + std::to_string(latency_ticks(program) - 1) +
-                            " steps after its send, but may not be let in while that is in flight "
-                            "with window " +
-                            std::to_string(program.window) + "; a window of " + latency +
-                            " would do",
-                        Point::kDeadlock);
+    return badly_formed(
+        topology, node,
+        "a receive is " + std::to_string(latency_ticks(program) - 1) +
+            " steps after its send, but may not be issued while the send is in flight "
+            "with window " +
+            std::to_string(program.window) + "; a window of " + latency + " would do",
+        Property::kDeadlock);
   }
   for (std::uint32_t link = 0; link < links_count(program); ++link) {
     const std::uint32_t peer = peer_of(program, link);
     const bool there = peer < program_nodes(program) &&
-                       (!is_modelled(program) ||
+                       (!is_hop_by_hop(program) ||
                         (topology.capacity(node, peer) > 0 && topology.capacity(peer, node) > 0));
     if (!there) return absent_link(topology, node, program, link);
   }

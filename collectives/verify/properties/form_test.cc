@@ -15,12 +15,12 @@ namespace {
 class Form : public ::testing::Test {
  protected:
   // Expects a refusal for this property, by one line that contains `words`.
-  void expect_refused(Point point, const std::string& words,
+  void expect_refused(Property property, const std::string& words,
                       const VerifyOptions& options = {}) const {
     const Verdict verdict = verdict_of(*topology, programs, options);
     ASSERT_FALSE(verdict.valid);
     const std::string& line = verdict.counterexample.message;
-    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(point)) << line;
+    EXPECT_STREQ(property_name(verdict.counterexample.property), property_name(property)) << line;
     EXPECT_NE(line.find(words), std::string::npos) << line;
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   }
@@ -32,33 +32,33 @@ TEST_F(Form, AnotherNodesProgram) {
   programs[2].node = 3;
   programs[2].peers[0] = 0;
   programs[2].peers[1] = 1;
-  expect_refused(Point::kForm, "the program says that it is node 3's; it must be 2's");
+  expect_refused(Property::kForm, "the program says that it is node 3's; it must be 2's");
 }
 
 TEST_F(Form, AnotherTopology) {
   programs[1].topology_digest ^= 1;
-  expect_refused(Point::kForm, "made for a topology other than complete:4");
+  expect_refused(Property::kForm, "made for a topology other than complete:4");
 }
 
 TEST_F(Form, AnotherNumberOfRanks) {
   for (Program& program : programs) program.ranks = 5;
-  expect_refused(Point::kForm, "the program is for 5 ranks; complete:4 has 4");
+  expect_refused(Property::kForm, "the program is for 5 ranks; complete:4 has 4");
 }
 
 TEST_F(Form, AWindowThatNoMachineHas) {
   for (Program& program : programs) program.window = kMaxVerifiedWindow + 1;
-  expect_refused(Point::kClaims, "a window of 65 is claimed");
+  expect_refused(Property::kClaims, "a window of 65 is claimed");
 }
 
 TEST_F(Form, NotAProgram) {
   programs[3].segments = 0;
-  expect_refused(Point::kForm, "not one a node would load");
+  expect_refused(Property::kForm, "not one a node would load");
 }
 
 // Beyond the table, too: under a sanitizer nothing reads there.
 TEST_F(Form, CountsThatAreNotThere) {
   for (Program& program : programs) program.phases[0].steps_ref = 255;
-  expect_refused(Point::kForm, "not one a node would load");
+  expect_refused(Property::kForm, "not one a node would load");
 }
 
 TEST_F(Form, HeadersThatDiffer) {
@@ -66,7 +66,7 @@ TEST_F(Form, HeadersThatDiffer) {
   const auto differs = [&](const std::string& what, const std::function<void(Program&)>& change) {
     programs = valid;
     change(programs[2]);
-    expect_refused(Point::kForm, what);
+    expect_refused(Property::kForm, what);
   };
   differs("digest is 1, but 0", [](Program& p) { p.schedule_digest = 1; });
   differs("collective", [](Program& p) { p.collective = Collective::kReduce; });
@@ -86,7 +86,7 @@ TEST_F(Form, HeadersThatDiffer) {
   programs = valid;
   for (Program& program : programs) program.residue_mod = 2;
   programs[2].residue = 1;
-  expect_refused(Point::kForm, "residue is 1");
+  expect_refused(Property::kForm, "residue is 1");
 }
 
 // For N blocks the chain of 4 takes 6 N instances and 4 N places.
@@ -97,7 +97,7 @@ TEST_F(Form, MoreThanCanBeCheckedForOneN) {
   options.max_blocks = 6;
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_blocks = 7;
-  expect_refused(Point::kForm, "more than can be checked; 60 are for one N", options);
+  expect_refused(Property::kForm, "more than can be checked; 60 are for one N", options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
 }
 
@@ -110,14 +110,14 @@ TEST_F(Form, MoreThanCanBeCheckedTogether) {
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_instances_total = 12750;
   const std::string words = "more than can be checked; 12750 are for all N together";
-  expect_refused(Point::kForm, words, options);
+  expect_refused(Property::kForm, words, options);
   const Verdict verdict = verdict_of(*topology, programs, options);
   EXPECT_TRUE(verdict.counterexample.too_large);
   EXPECT_NEAR(static_cast<double>(verdict.counterexample.blocks), 50, 2);
   options.max_blocks = 0;  // the proof for every N at once
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_instances_total = 12;
-  expect_refused(Point::kForm, "12 are for all N together", options);
+  expect_refused(Property::kForm, "12 are for all N together", options);
 }
 
 // Nor are steps without end in which nothing happens.
@@ -126,11 +126,11 @@ TEST_F(Form, IdleSteps) {
   VerifyOptions options;
   options.max_instances_total = 1 << 20;
   options.max_blocks = 1;
-  expect_refused(Point::kForm, "instances, places and steps", options);
+  expect_refused(Property::kForm, "instances, places and steps", options);
   // An error that the proof for every N finds is reported even if checking each N would be too
   // large.
   options.max_blocks = 0;
-  expect_refused(Point::kSteps, "the claim must be exact", options);
+  expect_refused(Property::kSteps, "the claim must be exact", options);
   EXPECT_FALSE(verdict_of(*topology, programs, options).counterexample.too_large);
 }
 
@@ -140,7 +140,7 @@ TEST_F(Form, RoutesTooLong) {
   VerifyOptions options;
   options.max_blocks = 1;
   options.max_instances_total = 126 + 64 + 128;  // 63 steps of 64 ranks: twice 32
-  expect_refused(Point::kLinks, "more hops than the 0 that can be checked", options);
+  expect_refused(Property::kLinks, "more hops than the 0 that can be checked", options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
   options.max_instances_total += 32;  // in lock step, and under timing skew
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
@@ -172,27 +172,27 @@ TEST_F(Form, PlacesThatAreNotThere) {
     return static_cast<std::uint8_t>(program.indices_count++);
   };
   program.actions[0].into.segment_ref = changing(1);
-  expect_refused(Point::kForm, "segment 1 does not exist; there are 1");
+  expect_refused(Property::kForm, "segment 1 does not exist; there are 1");
   programs = valid;
   program.actions[0].link_ref = changing(5);
-  expect_refused(Point::kForm, "link 5 is not in the table of 2 peers");
+  expect_refused(Property::kForm, "link 5 is not in the table of 2 peers");
   programs = valid;
   program.scratch_blocks = 1;
   program.actions[0].into.buffer = Buffer::kScratch;
   program.actions[0].into.slot_ref = changing(1);
-  expect_refused(Point::kClaims, "scratch slot 1 is used, but only 1");
+  expect_refused(Property::kClaims, "scratch slot 1 is used, but only 1");
 }
 
 TEST_F(Form, CallersBuffersThatAreMissing) {
   const std::vector<OwnedProgram> valid = programs;
   programs[1].actions[1].a.buffer = Buffer::kInput;
-  expect_refused(Point::kDataFlow, "the input of rank 1 is used, but");
+  expect_refused(Property::kDataFlow, "the input of rank 1 is used, but");
   programs = valid;
   programs[0].actions[0].a.buffer = Buffer::kOutput;
-  expect_refused(Point::kDataFlow, "the output of rank 0 is used, but");
+  expect_refused(Property::kDataFlow, "the output of rank 0 is used, but");
   programs = chain_reduce(*topology, 4, 5);
   programs[1].actions[1].into.buffer = Buffer::kOutput;
-  expect_refused(Point::kDataFlow, "the output of rank 1 is used, but");
+  expect_refused(Property::kDataFlow, "the output of rank 1 is used, but");
 }
 
 TEST_F(Form, ProvenAtOnceOrNotAtAll) {

@@ -62,7 +62,7 @@ class HazardChecker {
   // Rule 7: it may write any time after its step is issued.
   Finding check_receive(std::size_t k) {
     const Instance& receive = all_[k];
-    for (std::uint32_t part = 0; part < receive.into.run; ++part) {
+    for (std::uint32_t part = 0; part < receive.into.segment_count; ++part) {
       const OperandAt into = part_of(receive.into, part);
       OperandUses& uses = of(into);
       if (!rules_.is_free(uses)) return too_early(receive, into, instance(uses.last));
@@ -81,7 +81,7 @@ class HazardChecker {
     if (operation.kind == ActionKind::kCombine) {
       if (Finding finding = check_read(k, operation.b, before)) return finding;
     }
-    for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+    for (std::uint32_t part = 0; part < operation.into.segment_count; ++part) {
       const OperandAt into = part_of(operation.into, part);
       OperandUses& uses = of(into);
       if (!HazardRules::is_received(uses, before)) {
@@ -96,7 +96,7 @@ class HazardChecker {
   }
 
   Finding check_read(std::size_t k, const OperandAt& operand, const Known& before) {
-    for (std::uint32_t part = 0; part < operand.run; ++part) {
+    for (std::uint32_t part = 0; part < operand.segment_count; ++part) {
       if (Finding finding = check_part(k, part_of(operand, part), before)) return finding;
     }
     return std::nullopt;
@@ -112,12 +112,12 @@ class HazardChecker {
       return std::nullopt;
     }
     if (uses.write < 0) {
-      return found(Point::kHazards, schedule_, node_, &reader,
+      return found(Property::kHazards, schedule_, node_, &reader,
                    operand_name(operand) + " is read, but nothing has been written to it");
     }
     if (HazardRules::is_written(uses, before)) return std::nullopt;
     const std::int64_t back = reader.step - uses.write_step;
-    return found(Point::kHazards, schedule_, node_, &reader,
+    return found(Property::kHazards, schedule_, node_, &reader,
                  operand_name(operand) + " is read before it must be written: action " +
                      std::to_string(instance(uses.write).action) + " of step " +
                      std::to_string(uses.write_step) +
@@ -127,7 +127,7 @@ class HazardChecker {
 
   Finding too_early(const Instance& writer, const OperandAt& operand, const Instance& earlier) {
     const bool send = earlier.kind == ActionKind::kSend;
-    return found(Point::kHazards, schedule_, node_, &writer,
+    return found(Property::kHazards, schedule_, node_, &writer,
                  operand_name(operand) + " may be overwritten too early: action " +
                      std::to_string(earlier.action) + " of step " + std::to_string(earlier.step) +
                      (send ? " may still be sending from it" : " uses it") + "; with window " +

@@ -92,21 +92,21 @@ TEST_F(Paced, CopiesByATable) {
 }
 
 TEST_F(Paced, CopiesInStepsOfTheirOwn) {
-  const auto expect = [&](Point point, const std::string& words,
+  const auto expect = [&](Property property, const std::string& words,
                           const std::function<void(ProgramBuilder&, Action&)>& change) {
     const Verdict refused = verdict(change);
     ASSERT_FALSE(refused.valid) << words;
-    EXPECT_EQ(refused.counterexample.point, point) << refused.counterexample.message;
+    EXPECT_EQ(refused.counterexample.property, property) << refused.counterexample.message;
     EXPECT_NE(refused.counterexample.message.find(words), std::string::npos)
         << refused.counterexample.message;
   };
-  expect(Point::kForm, "the pace of action 1 gives instance 2 step 3 of phase 0; it must be 4",
+  expect(Property::kForm, "the pace of action 1 gives instance 2 step 3 of phase 0; it must be 4",
          [](ProgramBuilder& builder, Action&) { builder.program.terms[2].coef = 2; });
-  expect(Point::kForm, "it must be 4 or later, and the phase has 4",
+  expect(Property::kForm, "it must be 4 or later, and the phase has 4",
          [](ProgramBuilder& builder, Action& copy) { copy.instances_ref = builder.count(1, 1); });
-  expect(Point::kForm, "not one a node would load",
+  expect(Property::kForm, "not one a node would load",
          [](ProgramBuilder& builder, Action& copy) { copy.pace_ref = builder.index(0, 0); });
-  expect(Point::kHazards, "is read before it must be written",
+  expect(Property::kHazards, "is read before it must be written",
          [](ProgramBuilder&, Action& copy) { copy.after = 2; });
 }
 
@@ -119,7 +119,7 @@ TEST_F(Relay, OperationOrderCarriesOverEarlierReceives) {
   // that of step i. Only the first copy has none before it.
   const Verdict refused = verdict(3, [](ProgramBuilder& builder) { copy_out(builder, 2, 6, 1); });
   EXPECT_FALSE(refused.valid);
-  EXPECT_EQ(refused.counterexample.point, Point::kHazards);
+  EXPECT_EQ(refused.counterexample.property, Property::kHazards);
   EXPECT_EQ(refused.counterexample.block, 0);
 }
 

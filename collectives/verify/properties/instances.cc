@@ -13,22 +13,22 @@ namespace {
 // Checks that the segments, block and slots of an operand of `instance` exist.
 Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                       const Instance& instance, const OperandAt& operand) {
-  const std::int64_t last = operand.run - std::int64_t{1};
+  const std::int64_t last = operand.segment_count - std::int64_t{1};
   if (operand.segment < 0 || operand.segment + last >= program.segments) {
     const std::int64_t wrong = operand.segment < 0 ? operand.segment : operand.segment + last;
-    return found(Point::kForm, schedule, node, &instance,
+    return found(Property::kForm, schedule, node, &instance,
                  "segment " + std::to_string(wrong) + " does not exist; there are " +
                      std::to_string(program.segments));
   }
   if (operand.block < 0 || operand.block >= schedule.blocks) {
-    return found(Point::kForm, schedule, node, &instance,
+    return found(Property::kForm, schedule, node, &instance,
                  "block " + std::to_string(operand.block) + " does not exist; there are " +
                      std::to_string(schedule.blocks));
   }
   if (operand.buffer == Buffer::kScratch &&
       (operand.slot < 0 || operand.slot + last >= program.scratch_blocks)) {
     const std::int64_t wrong = operand.slot < 0 ? operand.slot : operand.slot + last;
-    return found(Point::kClaims, schedule, node, &instance,
+    return found(Property::kClaims, schedule, node, &instance,
                  "scratch slot " + std::to_string(wrong) + " is used, but only " +
                      std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
   }
@@ -47,13 +47,13 @@ Finding check_buffer(const ExpandedSchedule& schedule, std::uint32_t node, const
     extent = Extent::kWhole;
   }
   if (extent == Extent::kNothing) {
-    return found(Point::kDataFlow, schedule, node, &instance,
+    return found(Property::kDataFlow, schedule, node, &instance,
                  "the " + name + " of " + schedule.topology->node_name(node) + " is used, but " +
                      (is_router(program) ? "routers have scratch only"
                                          : "in this collective its caller gives none"));
   }
-  if (extent == Extent::kOwn && (operand.segment != node || operand.run != 1)) {
-    return found(Point::kDataFlow, schedule, node, &instance,
+  if (extent == Extent::kOwn && (operand.segment != node || operand.segment_count != 1)) {
+    return found(Property::kDataFlow, schedule, node, &instance,
                  operand_name(operand) +
                      " is used, but that buffer holds the node's own segment only, " +
                      std::to_string(node));
@@ -67,15 +67,15 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
                       const Instance& instance, const OperandAt& operand) {
   const OperandAt& target = moved(instance);
   if (!same_blocks(*schedule.common, operand, target)) {
-    return found(Point::kForm, schedule, node, &instance,
+    return found(Property::kForm, schedule, node, &instance,
                  "an operand is " + block_name(operand) + ", the result " + block_name(target) +
                      "; both must be the same block");
   }
   const bool slots = operand.buffer == Buffer::kScratch;
   const std::int64_t apart = slots ? operand.slot - target.slot : operand.segment - target.segment;
-  if (operand.buffer == target.buffer && apart != 0 && std::abs(apart) < operand.run) {
+  if (operand.buffer == target.buffer && apart != 0 && std::abs(apart) < operand.segment_count) {
     return found(
-        Point::kHazards, schedule, node, &instance,
+        Property::kHazards, schedule, node, &instance,
         operand_name(operand) + " and " + operand_name(target) +
             " overlap; what is read and what is written must be the same operand or apart");
   }
@@ -103,7 +103,7 @@ Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const 
           earliest = step + (transfer ? 0 : 1);
           continue;
         }
-        return found(Point::kForm, schedule, node, nullptr,
+        return found(Property::kForm, schedule, node, nullptr,
                      "the pace of action " + std::to_string(k) + " gives instance " +
                          std::to_string(i) + " step " + std::to_string(step) + " of phase " +
                          std::to_string(phase) + "; it must be " + std::to_string(earliest) +
@@ -123,7 +123,7 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
     const bool transfer =
         instance.kind == ActionKind::kSend || instance.kind == ActionKind::kReceive;
     if (transfer && instance.peer < 0) {
-      return found(Point::kForm, schedule, node, &instance,
+      return found(Property::kForm, schedule, node, &instance,
                    "link " + std::to_string(instance.link) + " is not in the table of " +
                        std::to_string(links_count(program)) + " peers");
     }
@@ -136,7 +136,7 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
       if (Finding finding = check_operand(schedule, node, instance, *operand)) return finding;
     }
     if (instance.kind == ActionKind::kCombine && !has_operator(program.collective)) {
-      return found(Point::kForm, schedule, node, &instance,
+      return found(Property::kForm, schedule, node, &instance,
                    "it combines, but this collective takes no operator");
     }
   }

@@ -41,7 +41,7 @@ std::size_t max_hops(const ExpandedSchedule& schedule) {
 }
 
 Counterexample too_many_hops(const ExpandedSchedule& schedule) {
-  return too_large(Point::kLinks, schedule, -1,
+  return too_large(Property::kLinks, schedule, -1,
                    "the routes of all transfers have more hops than the " +
                        std::to_string(max_hops(schedule)) + " that can be checked");
 }
@@ -156,16 +156,17 @@ Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdi
   const Instance* send =
       sender_over(schedule, claimed.link, is_async ? nullptr : &claimed.slot, node);
   const std::int64_t where = send == nullptr ? -1 : std::int64_t{node};
-  Counterexample example = found(
-      Point::kLinks, schedule, where, send,
-      "the link " + schedule.topology->node_name(claimed.link.from) + " -> " +
-          schedule.topology->node_name(claimed.link.to) + " on its route carries " +
-          std::to_string(claimed.link.load) + (is_async ? " at once under drift" : " in the step") +
-          "; its capacity is " + std::to_string(claimed.link.capacity) +
-          (is_async && !lock_step.too_much()
-               ? ", which lock step keeps: contention guarantee ASYNC is claimed, and "
-                 "only SLOT holds"
-               : ""));
+  Counterexample example =
+      found(Property::kLinks, schedule, where, send,
+            "the link " + schedule.topology->node_name(claimed.link.from) + " -> " +
+                schedule.topology->node_name(claimed.link.to) + " on its route carries " +
+                std::to_string(claimed.link.load) +
+                (is_async ? " at the same time under timing skew" : " in the step") +
+                "; its capacity is " + std::to_string(claimed.link.capacity) +
+                (is_async && !lock_step.too_much()
+                     ? ", which lock step keeps: contention guarantee ASYNC is claimed, and "
+                       "only SLOT holds"
+                     : ""));
   if (send == nullptr) {
     example.from = claimed.link.from;
     example.to = claimed.link.to;

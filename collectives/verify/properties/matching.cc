@@ -53,12 +53,12 @@ Counterexample unmatched(const ExpandedSchedule& schedule, std::uint32_t from, s
     const auto& theirs = send ? ends.receives : ends.sends;
     const auto k = std::find(mine.begin(), mine.end(), &wrong) - mine.begin();
     if (same_order) {
-      return found(Point::kDeadlock, schedule, here, &wrong,
+      return found(Property::kDeadlock, schedule, here, &wrong,
                    "the other end has the same message in step " + std::to_string(theirs[k]->step) +
                        "; " + same_step(schedule) + ", or nodes may wait for each other");
     }
   }
-  return found(Point::kMatching, schedule, here, &wrong,
+  return found(Property::kMatching, schedule, here, &wrong,
                std::string(send ? "sent, but " : "awaited, but ") +
                    (lanes_of(*schedule.topology, from, to) > 1 ? "fewer are " : "nothing is ") +
                    (send ? "received" : "sent") + " over this link in that step");
@@ -66,7 +66,7 @@ Counterexample unmatched(const ExpandedSchedule& schedule, std::uint32_t from, s
 
 Counterexample other_block(const ExpandedSchedule& schedule, std::uint32_t node,
                            const Instance& receive, const Instance& send) {
-  return found(Point::kMatching, schedule, node, &receive,
+  return found(Property::kMatching, schedule, node, &receive,
                "awaited, but the other end sends " + block_name(moved(send)) +
                    " in that step; both must name the same block");
 }

@@ -6,16 +6,16 @@ namespace espalier::verify {
 namespace {
 
 // "segment 3"; for several segments "segments 3-5".
-std::string numbered(const std::string& what, std::int64_t first, std::uint32_t run) {
-  if (run <= 1) return what + " " + std::to_string(first);
-  return what + "s " + std::to_string(first) + "-" + std::to_string(first + run - 1);
+std::string numbered(const std::string& what, std::int64_t first, std::uint32_t segment_count) {
+  if (segment_count <= 1) return what + " " + std::to_string(first);
+  return what + "s " + std::to_string(first) + "-" + std::to_string(first + segment_count - 1);
 }
 
 }  // namespace
 
 std::string block_name(const OperandAt& operand) {
   return "block " + std::to_string(operand.block) + " of " +
-         numbered("segment", operand.segment, operand.run);
+         numbered("segment", operand.segment, operand.segment_count);
 }
 
 std::size_t used_slots(const std::vector<Instance>& all) {
@@ -23,7 +23,7 @@ std::size_t used_slots(const std::vector<Instance>& all) {
   for (const Instance& instance : all) {
     for (const OperandAt* operand : {&instance.into, &instance.a, &instance.b}) {
       if (operand->buffer == Buffer::kScratch)
-        slots = std::max(slots, operand->slot + operand->run);
+        slots = std::max(slots, operand->slot + operand->segment_count);
     }
   }
   return static_cast<std::size_t>(slots);
@@ -31,7 +31,7 @@ std::size_t used_slots(const std::vector<Instance>& all) {
 
 std::string operand_name(const OperandAt& operand) {
   if (operand.buffer == Buffer::kScratch) {
-    return numbered("scratch slot", operand.slot, operand.run);
+    return numbered("scratch slot", operand.slot, operand.segment_count);
   }
   return (operand.buffer == Buffer::kInput ? "input " : "output ") + block_name(operand);
 }

@@ -30,7 +30,7 @@ namespace espalier::verify {
 [[nodiscard]] inline OperandAt part_of(OperandAt operand, std::uint32_t position) {
   operand.segment += position;
   if (operand.buffer == Buffer::kScratch) operand.slot += position;
-  operand.run = 1;
+  operand.segment_count = 1;
   return operand;
 }
 
@@ -39,7 +39,7 @@ namespace espalier::verify {
 [[nodiscard]] inline bool same_blocks(const Program& common, const OperandAt& a,
                                       const OperandAt& b) {
   const bool segments = common.collective == Collective::kAllToAll || a.segment == b.segment;
-  return segments && a.block == b.block && a.run == b.run;
+  return segments && a.block == b.block && a.segment_count == b.segment_count;
 }
 
 // Returns one more than the highest scratch slot that the instances use; 0 if they use none.

@@ -50,7 +50,7 @@ Finding check_ports(const ExpandedSchedule& schedule, std::uint32_t node) {
       if (std::abs(begin - port_begin(common, other, all[first].step)) >= held) continue;
       const bool same_lane = send == other && peer == all[first].peer && --free == 0;
       if (!same_lane && !share_port(common.port_model, send, other)) continue;
-      return found(Point::kPorts, schedule, node, &all[second],
+      return found(Property::kPorts, schedule, node, &all[second],
                    std::string(held == 1 ? "in this step it " : "while its port is held it ") +
                        words(all[first]) + " and " + words(all[second]) +
                        (same_lane ? "; the link has too few lanes for both"

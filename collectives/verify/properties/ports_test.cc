@@ -19,13 +19,13 @@ class Ports : public ::testing::Test {
   }
   // Expects both methods to refuse N = `blocks` for this property, by lines that contain all
   // `words`.
-  void expect_refused(const std::vector<OwnedProgram>& programs, Point point, std::int64_t blocks,
-                      const std::vector<std::string>& words) const {
+  void expect_refused(const std::vector<OwnedProgram>& programs, Property property,
+                      std::int64_t blocks, const std::vector<std::string>& words) const {
     for (const Method method : {Method::kPeriodic, Method::kExhaustive}) {
       const Verdict verdict = verdict_by(method, programs);
       ASSERT_FALSE(verdict.valid);
       const Counterexample& wrong = verdict.counterexample;
-      EXPECT_STREQ(point_name(wrong.point), point_name(point)) << wrong.message;
+      EXPECT_STREQ(property_name(wrong.property), property_name(property)) << wrong.message;
       EXPECT_EQ(wrong.blocks, blocks) << wrong.message;
       for (const std::string& word : words) {
         EXPECT_NE(wrong.message.find(word), std::string::npos)
@@ -66,7 +66,7 @@ TEST_F(Ports, DuplexSendsAndReceivesAtOnce) {
 }
 
 TEST_F(Ports, SimplexDoesEitherInAStep) {
-  expect_refused(with(PortModel::kSimplex, chain(*topology, 1)), Point::kPorts, 2,
+  expect_refused(with(PortModel::kSimplex, chain(*topology, 1)), Property::kPorts, 2,
                  {"rank 1", "receives block 1", "sends block 0"});
   expect_valid(with(PortModel::kSimplex, chain(*topology, 2)));
 }
@@ -94,7 +94,7 @@ std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
 TEST_F(Ports, SingleSendReceivesWithoutLimit) {
   topology = make_topology("complete:3");
   expect_valid(with(PortModel::kSingleSend, star_reduce(*topology)));
-  expect_refused(with(PortModel::kOnePortDuplex, star_reduce(*topology)), Point::kPorts, 1,
+  expect_refused(with(PortModel::kOnePortDuplex, star_reduce(*topology)), Property::kPorts, 1,
                  {"rank 0", "from node 1", "from node 2"});
 }
 
@@ -121,7 +121,7 @@ TEST_F(Ports, MultiportSendsOverAllLinks) {
   topology = make_topology("complete:3");
   const auto programs = star_broadcast(*topology, 0, 1, 1, 1, 0);
   expect_valid(with(PortModel::kMultiport, programs));
-  expect_refused(with(PortModel::kSingleSend, programs), Point::kPorts, 1, {"rank 0"});
+  expect_refused(with(PortModel::kSingleSend, programs), Property::kPorts, 1, {"rank 0"});
 }
 
 class Postal : public Ports {
@@ -144,37 +144,37 @@ TEST_F(Postal, IsValid) {
   expect_valid(programs_of(2, 4));
   const Verdict verdict = verdict_by(Method::kAuto, programs_of(2, 4));
   EXPECT_EQ(verdict.steps_at_one, 5);
-  ASSERT_FALSE(verdict.witnesses.empty());
-  EXPECT_EQ(verdict.witnesses[1].a, 3) << verdict.witnesses[1].reason;
-  EXPECT_EQ(verdict.witnesses[1].b, 2) << verdict.witnesses[1].reason;
+  ASSERT_FALSE(verdict.lower_bounds.empty());
+  EXPECT_EQ(verdict.lower_bounds[1].a, 3) << verdict.lower_bounds[1].reason;
+  EXPECT_EQ(verdict.lower_bounds[1].b, 2) << verdict.lower_bounds[1].reason;
 }
 
 TEST_F(Postal, ASendHoldsItsPort) {
   std::vector<OwnedProgram> programs = programs_of(1, 4);
   for (Program& program : programs) program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
-  expect_refused(programs, Point::kPorts, 1, {"rank 0", "step 1", "node 1", "node 2"});
+  expect_refused(programs, Property::kPorts, 1, {"rank 0", "step 1", "node 1", "node 2"});
   // The second send of block i while the first of block i + 1 begins.
   programs = programs_of(2, 3);
   for (Program& program : programs) program.counts[program.bound_ref] = {1, 0, 0, 0, 0};
-  expect_refused(programs, Point::kPorts, 2, {"rank 0", "step 3"});
+  expect_refused(programs, Property::kPorts, 2, {"rank 0", "step 3"});
 }
 
 TEST_F(Postal, AReceiveIsLater) {
   std::vector<OwnedProgram> programs = programs_of(2, 4);
   programs[1].counts[programs[1].actions[0].t0_ref].a -= 1;
-  expect_refused(programs, Point::kDeadlock, 1, {"rank 0 -> rank 1", "2 steps after its send"});
+  expect_refused(programs, Property::kDeadlock, 1, {"rank 0 -> rank 1", "2 steps after its send"});
 }
 
 TEST_F(Postal, TheWindowMustHoldAFlight) {
   expect_valid(programs_of(2, 4, 3));
-  expect_refused(programs_of(2, 4, 2), Point::kDeadlock, -1,
+  expect_refused(programs_of(2, 4, 2), Property::kDeadlock, -1,
                  {"window 2", "a window of 3 would do"});
 }
 
 TEST_F(Postal, AllRanksAgree) {
   std::vector<OwnedProgram> programs = programs_of(2, 4);
   programs[2].latency_ticks = 4;
-  expect_refused(programs, Point::kForm, -1, {"rank 2", "latency_ticks"});
+  expect_refused(programs, Property::kForm, -1, {"rank 2", "latency_ticks"});
 }
 
 TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
@@ -183,7 +183,7 @@ TEST_F(Ports, ABoundThatFailsForLargeNOnly) {
   for (Program& program : programs) program.counts[program.bound_ref] = {-20, 2, 0, 0, 0};
   const Verdict at_once = verdict_by(Method::kPeriodic, programs);
   ASSERT_FALSE(at_once.valid);
-  EXPECT_EQ(at_once.counterexample.point, Point::kSteps);
+  EXPECT_EQ(at_once.counterexample.property, Property::kSteps);
   EXPECT_EQ(at_once.counterexample.blocks, 22);
   EXPECT_FALSE(verdict_by(Method::kAuto, programs).valid);
   VerifyOptions options;
@@ -205,7 +205,7 @@ TEST_F(Ports, StreamsThatCollideForLargeNOnly) {
     if (me == 2) builder.receive(100, 0, builder.output());
     programs.push_back(builder.finish(2, 99, 2, 1));
   }
-  expect_refused(programs, Point::kPorts, 51, {"rank 0", "step 100", "node 1", "node 2"});
+  expect_refused(programs, Property::kPorts, 51, {"rank 0", "step 100", "node 1", "node 2"});
 }
 
 }  // namespace

@@ -41,13 +41,14 @@ bool only_neighbours(const topology::Topology& topology, const Program& program)
   return true;
 }
 
-std::int64_t longest_run(const Program& program) {
-  std::int64_t run = 1;
+std::int64_t max_segment_count(const Program& program) {
+  std::int64_t segment_count = 1;
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {
     const Action& action = program.actions[k];
-    run = std::max({run, std::int64_t{action.into.run}, std::int64_t{action.a.run}});
+    segment_count = std::max({segment_count, std::int64_t{action.into.segment_count},
+                              std::int64_t{action.a.segment_count}});
   }
-  return run;
+  return segment_count;
 }
 
 }  // namespace espalier::verify

@@ -21,7 +21,7 @@ namespace espalier::verify {
 // Whether all peers of the program's node are its neighbours, in both directions.
 [[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
 // Returns the largest segment count of a message of `program`.
-[[nodiscard]] std::int64_t longest_run(const Program& program);
+[[nodiscard]] std::int64_t max_segment_count(const Program& program);
 
 // The postal model's S and L, in steps; 1 and 1 elsewhere.
 [[nodiscard]] inline std::int64_t send_ticks(const Program& program) {
@@ -32,7 +32,7 @@ namespace espalier::verify {
 }
 
 // Whether routers have programs too: then all peers are neighbours (rule 12).
-[[nodiscard]] inline bool is_modelled(const Program& program) {
+[[nodiscard]] inline bool is_hop_by_hop(const Program& program) {
   return program_nodes(program) > program.ranks;
 }
 // Returns the maximum of messages per step from one node to another: the lanes of their link; 1 if

@@ -27,8 +27,10 @@ std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program&
       const Action& action = program.actions[next];
       const std::int64_t instances =
           count_value(program.counts[action.instances_ref], schedule.blocks);
-      const std::int64_t run = std::max(operand_run(action.into), operand_run(action.a));
-      sum += run * std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
+      const std::int64_t segment_count =
+          std::max(operand_segment_count(action.into), operand_segment_count(action.a));
+      sum += segment_count *
+             std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
     }
   }
   return sum;
@@ -49,7 +51,7 @@ Finding check_size(ExpandedSchedule& schedule, std::uint32_t node, const Program
   schedule.spent += needed;
   const auto too_many = [&](std::int64_t taken, std::int64_t most, const std::string& what,
                             const std::string& scope) {
-    return too_large(Point::kForm, schedule, node,
+    return too_large(Property::kForm, schedule, node,
                      std::to_string(taken) + " " + what + " up to here are more than can be " +
                          "checked; " + std::to_string(most) + " are for " + scope);
   };

@@ -23,7 +23,7 @@ Finding check_steps(const ExpandedSchedule& schedule) {
     const std::int64_t claimed =
         count_value(common.counts[common.phases[phase].steps_ref], schedule.blocks);
     if (claimed != used[phase]) {
-      return found(Point::kSteps, schedule, -1, nullptr,
+      return found(Property::kSteps, schedule, -1, nullptr,
                    "phase " + std::to_string(phase) + " claims " + std::to_string(claimed) +
                        " steps, but " + std::to_string(used[phase]) +
                        " are used; the claim must be exact");
@@ -32,7 +32,7 @@ Finding check_steps(const ExpandedSchedule& schedule) {
   }
   const std::int64_t claimed = count_value(common.counts[common.steps_ref], schedule.blocks);
   if (claimed != sum) {
-    return found(Point::kSteps, schedule, -1, nullptr,
+    return found(Property::kSteps, schedule, -1, nullptr,
                  std::to_string(claimed) + " steps are claimed, but the phases have " +
                      std::to_string(sum) + " together; the claim must be exact");
   }

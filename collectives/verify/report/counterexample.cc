@@ -4,28 +4,29 @@
 
 namespace espalier::verify {
 
-const char* point_name(Point point) {
-  switch (point) {
-    case Point::kForm: return "form";
-    case Point::kMatching: return "matching";
-    case Point::kPorts: return "ports";
-    case Point::kLinks: return "links";
-    case Point::kDeadlock: return "deadlock";
-    case Point::kHazards: return "hazards";
-    case Point::kClaims: return "claims";
-    case Point::kDataFlow: return "data flow";
-    case Point::kSteps: return "steps";
+const char* property_name(Property property) {
+  switch (property) {
+    case Property::kForm: return "form";
+    case Property::kMatching: return "matching";
+    case Property::kPorts: return "ports";
+    case Property::kLinks: return "links";
+    case Property::kDeadlock: return "deadlock";
+    case Property::kHazards: return "hazards";
+    case Property::kClaims: return "claims";
+    case Property::kDataFlow: return "data flow";
+    case Property::kSteps: return "steps";
   }
   return "unknown";
 }
 
-Counterexample found(Point point, const ExpandedSchedule& schedule, std::int64_t node,
+Counterexample found(Property property, const ExpandedSchedule& schedule, std::int64_t node,
                      const Instance* instance, const std::string& text) {
   Counterexample example;
-  example.point = point;
+  example.property = property;
   example.blocks = schedule.blocks;
   example.node = node;
-  std::string line = std::string(point_name(point)) + ": N = " + std::to_string(schedule.blocks);
+  std::string line =
+      std::string(property_name(property)) + ": N = " + std::to_string(schedule.blocks);
   const auto name = [&](std::int64_t other) {
     return other >= 0 && other < schedule.topology->nodes()
                ? schedule.topology->node_name(static_cast<std::uint32_t>(other))
@@ -52,9 +53,9 @@ Counterexample found(Point point, const ExpandedSchedule& schedule, std::int64_t
   return example;
 }
 
-Counterexample too_large(Point point, const ExpandedSchedule& schedule, std::int64_t node,
+Counterexample too_large(Property property, const ExpandedSchedule& schedule, std::int64_t node,
                          const std::string& text) {
-  Counterexample example = found(point, schedule, node, nullptr, text);
+  Counterexample example = found(property, schedule, node, nullptr, text);
   example.too_large = true;
   return example;
 }

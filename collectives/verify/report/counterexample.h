@@ -16,11 +16,12 @@ using Finding = std::optional<Counterexample>;
 // Returns a counterexample at `instance` of `node`. Without an instance (null) or a node (-1) the
 // line does not name them. `text` says what is wrong and what would be right; the property, N,
 // node, step, action, link and block are put before it.
-[[nodiscard]] Counterexample found(Point point, const ExpandedSchedule& schedule, std::int64_t node,
-                                   const Instance* instance, const std::string& text);
+[[nodiscard]] Counterexample found(Property property, const ExpandedSchedule& schedule,
+                                   std::int64_t node, const Instance* instance,
+                                   const std::string& text);
 // Returns a finding that only says that the check would exceed the limits
 // (Counterexample::too_large).
-[[nodiscard]] Counterexample too_large(Point point, const ExpandedSchedule& schedule,
+[[nodiscard]] Counterexample too_large(Property property, const ExpandedSchedule& schedule,
                                        std::int64_t node, const std::string& text);
 
 }  // namespace espalier::verify

@@ -173,7 +173,7 @@ class Picture {
 
   void draw_fault() {
     if (fault_ == nullptr) return;
-    if (fault_->point == Point::kSteps) {
+    if (fault_->property == Property::kSteps) {
       const std::int64_t claimed = count_value(common_.counts[common_.steps_ref], blocks_);
       if (claimed < first_ || claimed > end_ + 1) return;
       print(svg_,
@@ -293,7 +293,7 @@ class Picture {
     std::string drawn;
     if (part) {
       drawn = "Drawn: " + std::to_string(ranks_.size()) + " of " + std::to_string(nodes_) +
-              (is_modelled(common_) ? " nodes" : " ranks") + ", steps " + std::to_string(first_) +
+              (is_hop_by_hop(common_) ? " nodes" : " ranks") + ", steps " + std::to_string(first_) +
               " to " + std::to_string(end_ - 1) + ".";
     }
     std::string text;

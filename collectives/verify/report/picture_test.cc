@@ -42,7 +42,7 @@ TEST(Picture, MarksTheFault) {
     const std::string svg = picture_of(*one.topology, one.broken, 0, &fault);
     const bool at_rank = fault.node >= 0;
     EXPECT_EQ(count(svg, "class=\"fault\""), at_rank ? 1 : 0) << one.name;
-    EXPECT_EQ(count(svg, "claimed end"), fault.point == Point::kSteps ? 1 : 0) << one.name;
+    EXPECT_EQ(count(svg, "claimed end"), fault.property == Property::kSteps ? 1 : 0) << one.name;
     EXPECT_GT(count(svg, "class=\"wrong\""), 0) << one.name;
     if (fault.blocks > 0) {
       EXPECT_EQ(count(svg, "N = " + std::to_string(fault.blocks) + ", "), fault.step < 0 ? 1 : 2)
@@ -65,7 +65,7 @@ TEST(Picture, EndsThatDisagreeAreDashed) {
 TEST(Picture, OfPartOfALargeSchedule) {
   const auto topology = make_topology("complete:100");
   Counterexample fault;
-  fault.point = Point::kHazards;
+  fault.property = Property::kHazards;
   fault.blocks = 40;
   fault.node = 60;
   fault.step = 70;

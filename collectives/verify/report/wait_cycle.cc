@@ -129,7 +129,7 @@ class Graph {
     }
     const EventId id = add(EventKind::kPost, node, send.step, &send, std::move(before));
     lane.push_back(id);
-    for (std::uint32_t part = 0; part < send.a.run; ++part) {
+    for (std::uint32_t part = 0; part < send.a.segment_count; ++part) {
       reads_[key(part_of(send.a, part))].push_back(id);
     }
     return id;
@@ -152,7 +152,7 @@ class Graph {
     }
     before.insert(before.end(), posts.begin(), posts.end());
     last_run_ = add(EventKind::kRun, node, operation.step, &operation, std::move(before));
-    for (std::uint32_t part = 0; part < operation.into.run; ++part) {
+    for (std::uint32_t part = 0; part < operation.into.segment_count; ++part) {
       const OperandKey written = key(part_of(operation.into, part));
       for (const EventId send : reads_[written]) ends_before_.push_back({send, last_run_});
       reads_.erase(written);
@@ -192,7 +192,8 @@ class Graph {
       if (event.kind != EventKind::kRetire) continue;
       for (EventId& id : event.before) id = end_of(id);
     }
-    for (const auto& [send, run] : ends_before_) events_[run].before.push_back(end_of(send));
+    for (const auto& [send, segment_count] : ends_before_)
+      events_[segment_count].before.push_back(end_of(send));
   }
   EventId end_of(EventId id) {
     if (events_[id].kind != EventKind::kPost) return id;

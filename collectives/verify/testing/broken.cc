@@ -15,8 +15,8 @@ Broken start(std::string name, const std::string& topology, std::string story) {
   return broken;
 }
 
-void expect(Broken& broken, Point point, std::vector<std::string> words) {
-  broken.point = point;
+void expect(Broken& broken, Property property, std::vector<std::string> words) {
+  broken.property = property;
   broken.words = std::move(words);
 }
 
@@ -41,7 +41,7 @@ Broken send_order() {
                         "Rank 0 sends segment 0, then 1; its neighbour awaits 1, then 0.");
   broken.sound = two_segments(*broken.topology, false);
   broken.broken = two_segments(*broken.topology, true);
-  expect(broken, Point::kMatching,
+  expect(broken, Property::kMatching,
          {"N = 1", "rank 1", "step 0", "rank 0 -> rank 1", "block 0 of segment 1",
           "block 0 of segment 0"});
   return broken;
@@ -70,7 +70,7 @@ Broken wait_cycle() {
                         "window of steps after it is sent.");
   broken.sound = exchange(*broken.topology, 0);
   broken.broken = exchange(*broken.topology, 4);
-  expect(broken, Point::kDeadlock,
+  expect(broken, Property::kDeadlock,
          {"N = 1", "rank 0", "rank 1", "step 0", "step 4", "block 0 of segment 0", "wait cycle: ",
           "rank 0 waits in step 0 for rank 1", "rank 1 waits in step 0 for rank 0"});
   return broken;
@@ -106,7 +106,7 @@ Broken missing_dependency() {
             "sent that later, so segment 0 is taken for granted. A slow link breaks it.");
   broken.sound = detour(*broken.topology, 3);
   broken.broken = detour(*broken.topology, 1);
-  expect(broken, Point::kHazards,
+  expect(broken, Property::kHazards,
          {"N = 1", "rank 2", "step 3", "rank 2 -> rank 1", "block 0 of segment 0",
           "after = 1 does not", "after = 3 would"});
   return broken;
@@ -138,7 +138,7 @@ Broken overwritten() {
                         "has been sent to rank 3.");
   broken.sound = fan_out(*broken.topology, 3);
   broken.broken = fan_out(*broken.topology, 2);
-  expect(broken, Point::kHazards,
+  expect(broken, Property::kHazards,
          {"N = 3", "rank 1", "step 4", "rank 0 -> rank 1", "block 2", "scratch slot 0",
           "action 3 of step 2 may still be sending from it"});
   return broken;
@@ -150,7 +150,7 @@ Broken absent_link() {
   broken.sound = chain_broadcast(*broken.topology);
   broken.broken = broken.sound;
   broken.broken[2].peers[1] = 4;
-  expect(broken, Point::kLinks, {"rank 2", "node 4", "mesh:4x1 has no such link"});
+  expect(broken, Property::kLinks, {"rank 2", "node 4", "mesh:4x1 has no such link"});
   return broken;
 }
 
@@ -186,7 +186,7 @@ Broken counted_twice() {
                         "Rank 1's input goes to rank 0 itself and in rank 2's partial sum.");
   broken.sound = partial_sums(*broken.topology, false);
   broken.broken = partial_sums(*broken.topology, true);
-  expect(broken, Point::kDataFlow,
+  expect(broken, Property::kDataFlow,
          {"N = 1", "rank 0", "step 2", "block 0", "ranks 0-1 (left)", "ranks 1-2 (right)",
           "no rank may count twice"});
   return broken;
@@ -198,7 +198,7 @@ Broken wrong_order() {
   broken.sound = chain_reduce(*broken.topology, 4, 5);
   broken.broken = broken.sound;
   std::swap(broken.broken[1].actions[1].a, broken.broken[1].actions[1].b);
-  expect(broken, Point::kDataFlow,
+  expect(broken, Property::kDataFlow,
          {"N = 1", "rank 1", "step 1", "block 0", "ranks 2-3 (left)", "rank 1 (right)"});
   return broken;
 }
@@ -209,7 +209,7 @@ Broken low_claim() {
   broken.sound = chain_broadcast(*broken.topology);
   broken.broken = broken.sound;
   for (Program& program : broken.broken) program.counts[program.steps_ref].a -= 1;
-  expect(broken, Point::kSteps, {"N = 1", "2 steps are claimed", "3 together"});
+  expect(broken, Property::kSteps, {"N = 1", "2 steps are claimed", "3 together"});
   return broken;
 }
 
@@ -218,7 +218,7 @@ Broken small_window() {
                         "The slots are a window for 3 steps in flight; the schedule allows 4.");
   broken.sound = chain_reduce(*broken.topology, 4, 5);
   broken.broken = chain_reduce(*broken.topology, 4, 4);
-  expect(broken, Point::kHazards,
+  expect(broken, Property::kHazards,
          {"N = 5", "rank 1", "scratch slot 0", "window 4", "a window of 3 would do"});
   return broken;
 }
@@ -255,7 +255,7 @@ Broken eighth_block() {
                         "up to 7, wrong from N = 8 on.");
   broken.sound = gathered(*broken.topology, false);
   broken.broken = gathered(*broken.topology, true);
-  expect(broken, Point::kDataFlow,
+  expect(broken, Property::kDataFlow,
          {"N = 8", "rank 1", "step 8", "scratch slot 0 holds block 7", "block 0"});
   return broken;
 }

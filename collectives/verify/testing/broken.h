@@ -16,8 +16,8 @@ struct Broken {
   std::string story;  // the mistake of its author
   std::unique_ptr<topology::Topology> topology;
   std::vector<OwnedProgram> sound, broken;
-  Point point = Point::kForm;      // the property that must fail
-  std::vector<std::string> words;  // words that the counterexample must contain
+  Property property = Property::kForm;  // the property that must fail
+  std::vector<std::string> words;       // words that the counterexample must contain
 };
 
 // All ten, in the order of docs/verifier.md.

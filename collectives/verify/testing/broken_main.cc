@@ -51,7 +51,7 @@ int run(const std::string& directory) {
         !write(base + ".svg", svg.data(), svg.size())) {
       return 2;
     }
-    right = right && sound.valid && !broken.valid && broken.counterexample.point == one.point;
+    right = right && sound.valid && !broken.valid && broken.counterexample.property == one.property;
     std::printf("%s: %s\n    %s\n", one.name.c_str(), one.story.c_str(),
                 broken.valid ? "(taken for valid)" : broken.counterexample.message.c_str());
   }

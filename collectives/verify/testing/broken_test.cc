@@ -25,7 +25,8 @@ TEST(BrokenSchedules, EachIsRefusedByNameOfWhatIsWrong) {
     ASSERT_FALSE(verdict.valid) << one.name;
     const std::string& line = verdict.counterexample.message;
     std::printf("%s: %s\n", one.name.c_str(), line.c_str());
-    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(one.point)) << one.name;
+    EXPECT_STREQ(property_name(verdict.counterexample.property), property_name(one.property))
+        << one.name;
     for (const std::string& word : one.words) {
       EXPECT_NE(line.find(word), std::string::npos)
           << one.name << ": no '" << word << "' in: " << line;

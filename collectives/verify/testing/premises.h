@@ -127,11 +127,12 @@ class Premises : public ::testing::Test {
     ASSERT_FALSE(wrong.valid);
     EXPECT_EQ(wrong.counterexample.blocks, blocks) << wrong.counterexample.message;
   }
-  // Expects the proof to refuse the schedule at `point`, for the smallest N for which it is wrong.
-  void expect_refused(Point point, std::int64_t blocks) const {
+  // Expects the proof to refuse the schedule at `property`, for the smallest N for which it is
+  // wrong.
+  void expect_refused(Property property, std::int64_t blocks) const {
     const Verdict verdict = proof();
     ASSERT_FALSE(verdict.valid);
-    EXPECT_STREQ(point_name(verdict.counterexample.point), point_name(point))
+    EXPECT_STREQ(property_name(verdict.counterexample.property), property_name(property))
         << verdict.counterexample.message;
     EXPECT_EQ(verdict.counterexample.blocks, blocks) << verdict.counterexample.message;
     expect_wrong_from(blocks);

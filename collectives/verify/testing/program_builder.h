@@ -114,8 +114,7 @@ class ProgramBuilder {
 };
 
 inline std::unique_ptr<topology::Topology> make_topology(const std::string& spec) {
-  std::string error;
-  return topology::parse(spec, error);
+  return topology::parse(spec).value();
 }
 
 // Broadcast from rank 0 along the chain 0, 1, 2, 3.

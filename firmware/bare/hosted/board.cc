@@ -31,18 +31,21 @@ Hosted& hosted() {
 
 }  // namespace
 
-bool open_hosted(const HostedOptions& options, std::string& error) {
+Result<void> open_hosted(const HostedOptions& options) {
   Hosted& it = hosted();
   it.options = options;
   if (!options.takes_unsigned) {
-    if (!read_public_key(options.public_key, it.key, error)) return false;
+    const Result<Key> key = read_public_key(options.public_key);
+    if (!key) return fail(key.error());
+    it.key = *key;
     it.authority = ed25519_authority(it.key.data());
   }
-  if (!it.flash.open(options.flash, FlashShape{}, false, error)) return false;
-  it.carrier = open_board_carrier(options.device, error);
-  if (it.carrier == nullptr) return false;
+  if (auto opened = it.flash.open(options.flash, FlashShape{}, false); !opened) return opened;
+  auto carrier = open_board_carrier(options.device);
+  if (!carrier) return fail(carrier.error());
+  it.carrier = *std::move(carrier);
   it.clock.add(*it.carrier);
-  return true;
+  return {};
 }
 
 void begin() {}

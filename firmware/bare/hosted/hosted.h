@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "espalier/base/result.h"
+
 namespace espalier::board {
 
 struct HostedOptions {
@@ -14,8 +16,7 @@ struct HostedOptions {
   char** arguments = nullptr;  // of main(), for restart()
 };
 
-// Opens the flash and the device. Call before all functions of board.h. False and one line in
-// `error`.
-[[nodiscard]] bool open_hosted(const HostedOptions& options, std::string& error);
+// Opens the flash and the device. Call before all functions of board.h.
+[[nodiscard]] Result<void> open_hosted(const HostedOptions& options);
 
 }  // namespace espalier::board

@@ -37,13 +37,10 @@ int main(int argc, char** argv) {
   constexpr espalier::OptionSpec kSpecs[] = {{"device"}, {"flash"},           {"public-key"},
                                              {"board"},  {"unsigned", false}, {"help", false}};
   espalier::board::HostedOptions options;
-  std::vector<espalier::GivenOption> given;
-  std::string error;
-  if (!espalier::split_options("espalier-bare-hosted", espalier::words_of(argc, argv), kSpecs,
-                               given, error)) {
-    return fail(error);
-  }
-  for (const espalier::GivenOption& option : given) {
+  const auto given =
+      espalier::split_options("espalier-bare-hosted", espalier::words_of(argc, argv), kSpecs);
+  if (!given) return fail(given.error().message);
+  for (const espalier::GivenOption& option : *given) {
     if (option.name == "device") options.device = option.value;
     if (option.name == "flash") options.flash = option.value;
     if (option.name == "public-key") options.public_key = option.value;
@@ -61,7 +58,8 @@ int main(int argc, char** argv) {
     return fail("expected exactly one of --public-key FILE and --unsigned");
   }
   options.arguments = argv;
-  if (!espalier::board::open_hosted(options, error)) return fail(error);
+  const auto opened = espalier::board::open_hosted(options);
+  if (!opened) return fail(opened.error().message);
   espalier::bare::run_node();
   espalier::board::restart();
 }

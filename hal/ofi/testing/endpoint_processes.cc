@@ -92,8 +92,9 @@ EndpointProcesses::EndpointProcesses(const Config& config,
 void EndpointProcesses::execute(Config config, int channel, const Body& body) {
   int status = 99;
   {
-    std::string error;
-    const auto endpoint = OfiEndpoint::open(config, error);
+    const auto opened = OfiEndpoint::open(config);
+    std::string error = opened ? "" : opened.error().message;
+    OfiEndpoint* const endpoint = opened ? opened->get() : nullptr;
     std::vector<std::string> addresses;
     if (endpoint != nullptr) addresses = endpoint->addresses();
     const auto publish = [channel](const std::string& address) { return put(channel, address); };
@@ -102,8 +103,9 @@ void EndpointProcesses::execute(Config config, int channel, const Body& body) {
         if (!get(channel, address)) _exit(99);
       }
       std::string go;
-      if (endpoint->connect(addresses, error) == Status::kOk && put(channel, "connected") &&
-          get(channel, go)) {
+      const auto connected = endpoint->connect(addresses);
+      if (!connected) error = connected.error().message;
+      if (connected && put(channel, "connected") && get(channel, go)) {
         status = body(endpoint->endpoint());
         (void)put(channel, "done");
         Completion completion;

@@ -33,8 +33,12 @@ struct LocalEndpoints {
   // peers[v]: the node at the other end of each link of node v.
   LocalEndpoints(const Config& config, const std::vector<std::vector<std::uint32_t>>& peers) {
     for (std::uint32_t v = 0; v < peers.size(); ++v) {
-      nodes.push_back(OfiEndpoint::open(for_node(config, v, peers[v]), error));
-      if (nodes.back() == nullptr) return;
+      auto opened = OfiEndpoint::open(for_node(config, v, peers[v]));
+      if (!opened) {
+        error = opened.error().message;
+        return;
+      }
+      nodes.push_back(*std::move(opened));
     }
     std::vector<std::vector<std::uint32_t>> lanes;
     for (const auto& node : nodes) lanes.push_back(node->lane_peers());
@@ -46,9 +50,8 @@ struct LocalEndpoints {
         for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
           addresses.push_back(nodes[lanes[v][l]]->addresses()[other_end(lanes, v, l)]);
         }
-        if (nodes[v]->connect(addresses, errors[v]) != Status::kOk && errors[v].empty()) {
-          errors[v] = "connect failed without a message";
-        }
+        const auto connected = nodes[v]->connect(addresses);
+        if (!connected) errors[v] = connected.error().message;
       });
     }
     for (std::thread& thread : threads) thread.join();

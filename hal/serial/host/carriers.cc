@@ -17,10 +17,10 @@ constexpr const char* kForms =
 // Splits at the last `mark`. False: there is none, or one side is empty.
 [[nodiscard]] bool split(const std::string& text, char mark, std::string& before,
                          std::string& after) {
-  const std::size_t at = text.rfind(mark);
-  if (at == std::string::npos || at == 0 || at + 1 == text.size()) return false;
-  before = text.substr(0, at);
-  after = text.substr(at + 1);
+  const std::size_t position = text.rfind(mark);
+  if (position == std::string::npos || position == 0 || position + 1 == text.size()) return false;
+  before = text.substr(0, position);
+  after = text.substr(position + 1);
   return true;
 }
 
@@ -30,52 +30,55 @@ constexpr const char* kForms =
   return failed == std::errc() && stopped == end && value <= most;
 }
 
-[[nodiscard]] std::unique_ptr<HostCarrier> open_end(const std::string& spec,
-                                                    const EthernetAddress& own,
-                                                    const EthernetAddress& other,
-                                                    std::string& error) {
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_kind(const std::string& spec,
+                                                             const EthernetAddress& own,
+                                                             const EthernetAddress& other) {
   const std::size_t colon = spec.find(':');
   const std::string kind = spec.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
   std::string first, second;
-  error.clear();
-  std::unique_ptr<HostCarrier> carrier;
   if (kind == "unix" && split(rest, ',', first, second)) {
-    carrier = open_unix(first, second, own, other, error);
-  } else if (kind == "udp" && split(rest, ',', first, second)) {
+    return open_unix(first, second, own, other);
+  }
+  if (kind == "udp" && split(rest, ',', first, second)) {
     std::uint32_t local = 0, remote = 0;
     std::string host, port;
     if (!number(first, 65535, local)) {
-      error = "the local port is '" + first + "'; expected a number up to 65535";
-    } else if (!split(second, ':', host, port) || !number(port, 65535, remote) || remote == 0) {
-      error = "the other end is '" + second + "'; expected HOST:PORT with a port from 1 to 65535";
-    } else {
-      carrier = open_udp(static_cast<std::uint16_t>(local), host, port, error);
+      return fail("the local port is '" + first + "'; expected a number up to 65535");
     }
-  } else if (kind == "tty" && split(rest, ',', first, second)) {
+    if (!split(second, ':', host, port) || !number(port, 65535, remote) || remote == 0) {
+      return fail("the other end is '" + second +
+                  "'; expected HOST:PORT with a port from 1 to 65535");
+    }
+    return open_udp(static_cast<std::uint16_t>(local), host, port);
+  }
+  if (kind == "tty" && split(rest, ',', first, second)) {
     std::uint32_t baud = 0;
     if (!number(second, UINT32_MAX, baud)) {
-      error = "the baud rate is '" + second + "'; expected a number";
-    } else {
-      carrier = open_tty(first, baud, error);
+      return fail("the baud rate is '" + second + "'; expected a number");
     }
-  } else if (kind == "stream" && !rest.empty()) {
-    carrier = open_stream(rest, error);
-  } else {
-    error = kForms;
+    return open_tty(first, baud);
   }
-  if (carrier == nullptr) error = "device '" + spec + "': " + error;
+  if (kind == "stream" && !rest.empty()) return open_stream(rest);
+  return fail(kForms);
+}
+
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_end(const std::string& spec,
+                                                            const EthernetAddress& own,
+                                                            const EthernetAddress& other) {
+  auto carrier = open_kind(spec, own, other);
+  if (!carrier) return fail("device '" + spec + "': " + carrier.error().message);
   return carrier;
 }
 
 }  // namespace
 
-std::unique_ptr<HostCarrier> open_carrier(const std::string& spec, std::string& error) {
-  return open_end(spec, kGatewayAddress, kBoardAddress, error);
+Result<std::unique_ptr<HostCarrier>> open_carrier(const std::string& spec) {
+  return open_end(spec, kGatewayAddress, kBoardAddress);
 }
 
-std::unique_ptr<HostCarrier> open_board_carrier(const std::string& spec, std::string& error) {
-  return open_end(spec, kBoardAddress, kGatewayAddress, error);
+Result<std::unique_ptr<HostCarrier>> open_board_carrier(const std::string& spec) {
+  return open_end(spec, kBoardAddress, kGatewayAddress);
 }
 
 std::uint64_t HostClock::now() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/hal/serial/byte_carrier.h"
 
 namespace espalier {
@@ -19,8 +20,7 @@ class HostCarrier : public Carrier {
   [[nodiscard]] virtual bool pending() const { return false; }
 };
 
-// Opens the carrier that `spec` describes. On error returns null, sets `error` to one line, and
-// leaves nothing behind.
+// Opens the carrier that `spec` describes. On error leaves nothing behind.
 //   unix:LOCAL,REMOTE     Ethernet frames as datagrams between two unix sockets, as in qemu with
 //                         -netdev dgram,id=N,local.type=unix,local.path=REMOTE,
 //                         remote.type=unix,remote.path=LOCAL. Binds LOCAL and replaces a socket
@@ -30,12 +30,10 @@ class HostCarrier : public Carrier {
 //   tty:PATH,BAUD         a byte stream over a serial device, 8 bits, no parity, no flow control
 //   stream:PATH           a byte stream over a unix socket: listens at PATH. The device connects
 //                         (qemu: -serial unix:PATH), one at a time, and may leave and reconnect.
-[[nodiscard]] std::unique_ptr<HostCarrier> open_carrier(const std::string& spec,
-                                                        std::string& error);
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_carrier(const std::string& spec);
 
 // Opens the board's end of `unix:` (kBoardAddress): for nodes that run on the host as boards do.
-[[nodiscard]] std::unique_ptr<HostCarrier> open_board_carrier(const std::string& spec,
-                                                              std::string& error);
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_board_carrier(const std::string& spec);
 
 // The monotonic clock. It waits for the carriers registered with it, which must outlive it.
 class HostClock final : public Clock {

@@ -64,13 +64,10 @@ void exchange(Carrier& from, Carrier& to, const std::function<void()>& relay = n
 }
 
 TEST_F(HostCarriers, UnixDatagrams) {
-  std::string error;
-  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
-  ASSERT_NE(gateway, nullptr) << error;
+  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board")).value();
   const Frame lost = frame_of(100, 1);
   EXPECT_EQ(gateway->send(lost.data(), 100), Status::kOk) << "no receiver exists yet: lost";
-  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host"), error);
-  ASSERT_NE(board, nullptr) << error;
+  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host")).value();
   exchange(*gateway, *board);
   exchange(*board, *gateway);
   EXPECT_FALSE(gateway->down());
@@ -79,11 +76,9 @@ TEST_F(HostCarriers, UnixDatagrams) {
 // The view of an emulator's Ethernet device: the frames that it receives, and those that it may
 // send.
 TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
-  std::string error;
-  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
-  ASSERT_NE(gateway, nullptr) << error;
+  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board")).value();
   const Descriptor device(socket(AF_UNIX, SOCK_DGRAM, 0));
-  ASSERT_TRUE(bind_unix(device.get(), at("board"), error)) << error;
+  ASSERT_TRUE(bind_unix(device.get(), at("board")));
   const std::uint8_t frame[5] = {1, 2, 3, 4, 5};
   ASSERT_EQ(gateway->send(frame, 5), Status::kOk);
   std::uint8_t seen[2000];
@@ -93,10 +88,10 @@ TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   EXPECT_EQ(std::memcmp(seen, expected, sizeof expected), 0);
   // In the other direction: for another address, of another protocol, longer than its bytes; then a
   // correct one.
-  sockaddr_un host;
-  ASSERT_TRUE(address_of(at("host"), host, error));
+  const sockaddr_un host = address_of(at("host")).value();
   const auto send = [&](std::size_t size) {
-    return sendto(device.get(), seen, size, 0, reinterpret_cast<sockaddr*>(&host), sizeof host);
+    return sendto(device.get(), seen, size, 0, reinterpret_cast<const sockaddr*>(&host),
+                  sizeof host);
   };
   ASSERT_EQ(send(60), 60);
   write_ethernet_header(seen, kGatewayAddress, kBoardAddress, 5);
@@ -114,16 +109,17 @@ TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
 }
 
 TEST_F(HostCarriers, ReplacesASocketThatWasLeftButNoFile) {
-  std::string error;
   {
     const Descriptor left(socket(AF_UNIX, SOCK_DGRAM, 0));
-    ASSERT_TRUE(bind_unix(left.get(), at("host"), error)) << error;
+    ASSERT_TRUE(bind_unix(left.get(), at("host")));
   }
-  EXPECT_NE(open_carrier("unix:" + at("host") + "," + at("board"), error), nullptr) << error;
+  EXPECT_TRUE(open_carrier("unix:" + at("host") + "," + at("board")));
   const Descriptor file(open(at("host").c_str(), O_CREAT | O_WRONLY, 0600));
-  EXPECT_EQ(open_carrier("stream:" + at("host"), error), nullptr);
-  EXPECT_EQ(error, "device 'stream:" + at("host") + "': cannot bind the socket '" + at("host") +
-                       "': Address already in use");
+  const auto refused = open_carrier("stream:" + at("host"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "device 'stream:" + at("host") +
+                                         "': cannot bind the socket '" + at("host") +
+                                         "': Address already in use");
   unlink(at("host").c_str());
 }
 
@@ -139,14 +135,11 @@ std::uint16_t free_port() {
 
 TEST_F(HostCarriers, Udp) {
   const std::string a = std::to_string(free_port()), b = std::to_string(free_port());
-  std::string error;
-  const auto left = open_carrier("udp:" + a + ",127.0.0.1:" + b, error);
-  ASSERT_NE(left, nullptr) << error;
+  const auto left = open_carrier("udp:" + a + ",127.0.0.1:" + b).value();
   const Frame lost = frame_of(100, 1);
   EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
   EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the error belongs to an earlier frame";
-  const auto right = open_carrier("udp:" + b + ",127.0.0.1:" + a, error);
-  ASSERT_NE(right, nullptr) << error;
+  const auto right = open_carrier("udp:" + b + ",127.0.0.1:" + a).value();
   exchange(*left, *right);
   exchange(*right, *left);
 }
@@ -163,17 +156,14 @@ class Device final : public ByteStream {
 };
 
 TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
-  std::string error;
-  const auto host = open_carrier("stream:" + at("uart"), error);
-  ASSERT_NE(host, nullptr) << error;
+  const auto host = open_carrier("stream:" + at("uart")).value();
   Frame room(host->mtu());
   EXPECT_EQ(host->receive(room.data()), 0u);
   EXPECT_EQ(host->send(room.data(), 40), Status::kOk) << "no device is connected: lost";
   for (int life = 0; life < 3; ++life) {
     const Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    sockaddr_un address;
-    ASSERT_TRUE(address_of(at("uart"), address, error));
-    ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const sockaddr_un address = address_of(at("uart")).value();
+    ASSERT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     Device device(fd.get());
     ByteCarrier board(device, kByteMtu);
     exchange(board, *host);
@@ -193,9 +183,7 @@ TEST_F(HostCarriers, TtyAndItsHangUp) {
   ASSERT_EQ(unlockpt(master.get()), 0);
   char slave[64];
   ASSERT_EQ(ptsname_r(master.get(), slave, sizeof slave), 0);
-  std::string error;
-  const auto tty = open_carrier(std::string("tty:") + slave + ",115200", error);
-  ASSERT_NE(tty, nullptr) << error;
+  const auto tty = open_carrier(std::string("tty:") + slave + ",115200").value();
   Device device(master.get());
   ByteCarrier board(device, kByteMtu);
   exchange(*tty, board);
@@ -234,22 +222,21 @@ TEST_F(HostCarriers, ReportsErrorsInOneLine) {
        "cannot bind the socket '" + at("none/a") + "': No such file or directory"},
   };
   for (const auto& [spec, reason] : wrong) {
-    std::string error;
-    EXPECT_EQ(open_carrier(spec, error), nullptr);
-    EXPECT_EQ(error, "device '" + spec + "': " + reason);
+    const auto refused = open_carrier(spec);
+    ASSERT_FALSE(refused) << spec;
+    EXPECT_EQ(refused.error().message, "device '" + spec + "': " + reason);
   }
-  std::string error;
-  EXPECT_EQ(open_carrier("tty:/dev/null,1234", error), nullptr);
+  const auto refused = open_carrier("tty:/dev/null,1234");
+  ASSERT_FALSE(refused);
+  const std::string& error = refused.error().message;
   EXPECT_EQ(
       error.find("device 'tty:/dev/null,1234': unknown baud rate 1234; expected one of 9600, "), 0u)
       << error;
 }
 
 TEST_F(HostCarriers, TheClockWakesForAFrame) {
-  std::string error;
-  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board"), error);
-  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host"), error);
-  ASSERT_TRUE(gateway != nullptr && board != nullptr) << error;
+  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board")).value();
+  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host")).value();
   HostClock clock;
   clock.add(*board);
   const std::uint64_t start = clock.now();

@@ -92,30 +92,28 @@ class UdpCarrier final : public HostCarrier {
 
 }  // namespace
 
-std::unique_ptr<HostCarrier> open_unix(const std::string& local, const std::string& remote,
-                                       const EthernetAddress& own, const EthernetAddress& other,
-                                       std::string& error) {
-  sockaddr_un address;
-  if (!address_of(remote, address, error)) return nullptr;
+Result<std::unique_ptr<HostCarrier>> open_unix(const std::string& local, const std::string& remote,
+                                               const EthernetAddress& own,
+                                               const EthernetAddress& other) {
+  const auto address = address_of(remote);
+  if (!address) return fail(address.error());
   Descriptor fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) {
-    error = "cannot create a unix socket: " + reason();
-    return nullptr;
+    return fail("cannot create a unix socket: " + reason());
   }
-  if (!bind_unix(fd.get(), local, error)) return nullptr;
-  return std::make_unique<UnixCarrier>(std::move(fd), local, address, own, other);
+  if (auto bound = bind_unix(fd.get(), local); !bound) return fail(bound.error());
+  return std::make_unique<UnixCarrier>(std::move(fd), local, *address, own, other);
 }
 
-std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::string& host,
-                                      const std::string& port, std::string& error) {
+Result<std::unique_ptr<HostCarrier>> open_udp(std::uint16_t local_port, const std::string& host,
+                                              const std::string& port) {
   addrinfo hints = {};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   const int failed = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (failed != 0) {
-    error = "cannot resolve host '" + host + "': " + gai_strerror(failed);
-    return nullptr;
+    return fail("cannot resolve host '" + host + "': " + gai_strerror(failed));
   }
   sockaddr_in remote;
   std::memcpy(&remote, found->ai_addr, sizeof remote);
@@ -125,12 +123,10 @@ std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port, const std::strin
   local.sin_port = htons(local_port);
   Descriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd || bind(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local) != 0) {
-    error = "cannot bind UDP port " + std::to_string(local_port) + ": " + reason();
-    return nullptr;
+    return fail("cannot bind UDP port " + std::to_string(local_port) + ": " + reason());
   }
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof remote) != 0) {
-    error = "cannot connect to host '" + host + "': " + reason();
-    return nullptr;
+    return fail("cannot connect to host '" + host + "': " + reason());
   }
   return std::make_unique<UdpCarrier>(std::move(fd));
 }

@@ -9,15 +9,13 @@
 
 namespace espalier {
 
-// On error returns null and sets `error`. `own` and `other` are the addresses in the Ethernet
-// frames.
-[[nodiscard]] std::unique_ptr<HostCarrier> open_unix(const std::string& local,
-                                                     const std::string& remote,
-                                                     const EthernetAddress& own,
-                                                     const EthernetAddress& other,
-                                                     std::string& error);
-[[nodiscard]] std::unique_ptr<HostCarrier> open_udp(std::uint16_t local_port,
-                                                    const std::string& host,
-                                                    const std::string& port, std::string& error);
+// `own` and `other` are the addresses in the Ethernet frames.
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_unix(const std::string& local,
+                                                             const std::string& remote,
+                                                             const EthernetAddress& own,
+                                                             const EthernetAddress& other);
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_udp(std::uint16_t local_port,
+                                                            const std::string& host,
+                                                            const std::string& port);
 
 }  // namespace espalier

@@ -8,26 +8,24 @@
 
 namespace espalier {
 
-bool address_of(const std::string& path, sockaddr_un& address, std::string& error) {
-  address = {};
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    error = "the socket's path '" + path + "' has " + std::to_string(path.size()) +
-            " bytes; it must have 1 to " + std::to_string(sizeof address.sun_path - 1);
-    return false;
+    return fail("the socket's path '" + path + "' has " + std::to_string(path.size()) +
+                " bytes; it must have 1 to " + std::to_string(sizeof address.sun_path - 1));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return true;
+  return address;
 }
 
-bool bind_unix(int fd, const std::string& path, std::string& error) {
-  sockaddr_un address;
-  if (!address_of(path, address, error)) return false;
+Result<void> bind_unix(int fd, const std::string& path) {
+  const auto address = address_of(path);
+  if (!address) return fail(address.error());
   struct stat found;
   if (lstat(path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) unlink(path.c_str());
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
-  error = "cannot bind the socket '" + path + "': " + std::strerror(errno);
-  return false;
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0) return {};
+  return fail("cannot bind the socket '" + path + "': " + std::strerror(errno));
 }
 
 }  // namespace espalier

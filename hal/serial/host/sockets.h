@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "espalier/base/result.h"
+
 namespace espalier {
 
 class Descriptor {
@@ -28,9 +30,9 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// On error returns false and sets `error`.
-[[nodiscard]] bool address_of(const std::string& path, sockaddr_un& address, std::string& error);
+// Returns the address of the socket at `path`. Error: the path is empty or too long.
+[[nodiscard]] Result<sockaddr_un> address_of(const std::string& path);
 // Binds fd to `path`; replaces a socket left there.
-[[nodiscard]] bool bind_unix(int fd, const std::string& path, std::string& error);
+[[nodiscard]] Result<void> bind_unix(int fd, const std::string& path);
 
 }  // namespace espalier

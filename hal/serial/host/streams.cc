@@ -136,8 +136,7 @@ constexpr Speed kSpeeds[] = {
 
 }  // namespace
 
-std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t baud,
-                                      std::string& error) {
+Result<std::unique_ptr<HostCarrier>> open_tty(const std::string& path, std::uint32_t baud) {
   const Speed* speed = nullptr;
   std::string known;
   for (const Speed& its : kSpeeds) {
@@ -145,14 +144,12 @@ std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t bau
     known += (known.empty() ? "" : ", ") + std::to_string(its.baud);
   }
   if (speed == nullptr) {
-    error = "unknown baud rate " + std::to_string(baud) + "; expected one of " + known;
-    return nullptr;
+    return fail("unknown baud rate " + std::to_string(baud) + "; expected one of " + known);
   }
   Descriptor fd(open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
   termios settings = {};
   if (!fd || tcgetattr(fd.get(), &settings) != 0) {
-    error = "cannot use '" + path + "' as a serial device: " + std::strerror(errno);
-    return nullptr;
+    return fail("cannot use '" + path + "' as a serial device: " + std::strerror(errno));
   }
   cfmakeraw(&settings);
   settings.c_cflag |= CLOCAL | CREAD;
@@ -160,24 +157,21 @@ std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t bau
   settings.c_cc[VMIN] = 1;
   settings.c_cc[VTIME] = 0;
   if (cfsetspeed(&settings, speed->code) != 0 || tcsetattr(fd.get(), TCSANOW, &settings) != 0) {
-    error =
-        "cannot set '" + path + "' to " + std::to_string(baud) + " baud: " + std::strerror(errno);
-    return nullptr;
+    return fail("cannot set '" + path + "' to " + std::to_string(baud) +
+                " baud: " + std::strerror(errno));
   }
   tcflush(fd.get(), TCIOFLUSH);
   return std::make_unique<TtyCarrier>(std::move(fd));
 }
 
-std::unique_ptr<HostCarrier> open_stream(const std::string& path, std::string& error) {
+Result<std::unique_ptr<HostCarrier>> open_stream(const std::string& path) {
   Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) {
-    error = std::string("cannot create a unix socket: ") + std::strerror(errno);
-    return nullptr;
+    return fail(std::string("cannot create a unix socket: ") + std::strerror(errno));
   }
-  if (!bind_unix(fd.get(), path, error)) return nullptr;
+  if (auto bound = bind_unix(fd.get(), path); !bound) return fail(bound.error());
   if (listen(fd.get(), 1) != 0) {
-    error = "cannot listen at '" + path + "': " + std::strerror(errno);
-    return nullptr;
+    return fail("cannot listen at '" + path + "': " + std::strerror(errno));
   }
   return std::make_unique<StreamCarrier>(std::move(fd), path);
 }

@@ -8,10 +8,10 @@
 
 namespace espalier {
 
-// On error returns null and sets `error`.
-[[nodiscard]] std::unique_ptr<HostCarrier> open_tty(const std::string& path, std::uint32_t baud,
-                                                    std::string& error);
+// Opens the serial device at `path`.
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_tty(const std::string& path,
+                                                            std::uint32_t baud);
 // Listens at `path`.
-[[nodiscard]] std::unique_ptr<HostCarrier> open_stream(const std::string& path, std::string& error);
+[[nodiscard]] Result<std::unique_ptr<HostCarrier>> open_stream(const std::string& path);
 
 }  // namespace espalier

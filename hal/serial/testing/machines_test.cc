@@ -60,7 +60,7 @@ class Machines {
     group.window = job.window;
     group.blocks = &blocks;
     group.blocks_count = 1;
-    group.run = job.run;
+    group.run_length = job.run_length;
     for (std::uint32_t v = 0; v < ranks_; ++v) {
       ASSERT_EQ(algorithm->generate(group, v, programs[v]), Status::kOk);
       Layout layout;
@@ -125,10 +125,10 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
     job.algorithm = table[at].name;
     job.op.op = Op::kSum;
     job.op.type = Type::kI32;
-    if (std::strstr(job.algorithm, "fractional") != nullptr) job.run = 2;
+    if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
     Group group;
     group.ranks = ranks;
-    group.run = job.run;
+    group.run_length = job.run_length;
     Program program;
     if (table[at].generate(group, 0, program) == Status::kUnsupported) continue;
     jobs.push_back(job);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/assert.h"
+
 namespace espalier {
 
 // Returns a + b modulo 2^64, as a signed number: overflow wraps around.
@@ -24,12 +26,19 @@ constexpr std::size_t as_index(std::int32_t value) { return static_cast<std::siz
 
 // floor_div() returns floor(n / d), floor_mod() n - d * floor(n / d), and ceil_div() ceil(n / d).
 // Require d > 0.
-constexpr std::int64_t floor_div(std::int64_t n, std::int64_t d) { return n / d - (n % d < 0); }
+constexpr std::int64_t floor_div(std::int64_t n, std::int64_t d) {
+  ESPALIER_ASSERT(d > 0);
+  return n / d - (n % d < 0);
+}
 constexpr std::int64_t floor_mod(std::int64_t n, std::int64_t d) {
+  ESPALIER_ASSERT(d > 0);
   const std::int64_t rest = n % d;
   return rest < 0 ? rest + d : rest;
 }
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d > 0); }
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) {
+  ESPALIER_ASSERT(d > 0);
+  return n / d + (n % d > 0);
+}
 
 // Returns the number whose `digits` base-`base` digits are the lowest digits of `value` in reverse
 // order; value >= 0.

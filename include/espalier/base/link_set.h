@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 
 namespace espalier {
@@ -18,6 +19,7 @@ class LinkSet {
 
   // Returns the set of links 0 .. count-1. Requires count <= kMaxLinks.
   [[nodiscard]] static LinkSet first(std::uint32_t count) {
+    ESPALIER_ASSERT(count <= kMaxLinks);
     LinkSet set;
     for (std::uint32_t link = 0; link < count; ++link) set.insert(link);
     return set;
@@ -25,11 +27,18 @@ class LinkSet {
 
   // insert() adds a link, which may be in the set already. erase() removes one, which need not be
   // in it. clear() removes all.
-  void insert(std::uint32_t link) { words_[link / kBits] |= bit(link); }
-  void erase(std::uint32_t link) { words_[link / kBits] &= ~bit(link); }
+  void insert(std::uint32_t link) {
+    ESPALIER_ASSERT(link < kMaxLinks);
+    words_[link / kBits] |= bit(link);
+  }
+  void erase(std::uint32_t link) {
+    ESPALIER_ASSERT(link < kMaxLinks);
+    words_[link / kBits] &= ~bit(link);
+  }
   void clear() { *this = LinkSet(); }
   // Whether `link` is in the set.
   [[nodiscard]] bool contains(std::uint32_t link) const {
+    ESPALIER_ASSERT(link < kMaxLinks);
     return (words_[link / kBits] & bit(link)) != 0;
   }
   // Whether no link is in the set.

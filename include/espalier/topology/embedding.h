@@ -15,7 +15,7 @@
 namespace espalier::topology {
 
 // How a block crosses the links of its route.
-enum class Hops : std::uint8_t {
+enum class Switching : std::uint8_t {
   kCutThrough,       // a block holds its whole path for one step
   kStoreAndForward,  // each hop is its own step, taken when there is room
 };
@@ -23,28 +23,27 @@ enum class Hops : std::uint8_t {
 // A placement for one topology, collective and algorithm: the content of an embedding file.
 struct Embedding {
   // A node of the binary tree that the groups of a fractional tree form.
-  struct Group {
+  struct TreeGroup {
     std::uint32_t parent = 0;
     bool is_right = false;  // right successor of the parent, otherwise its down successor
   };
 
   std::string name;                             // used in messages
   std::string topology, collective, algorithm;  // the specifications
-  std::uint32_t run = 0;  // run length r of a fractional tree; 0: not a fractional tree
-  Hops hops = Hops::kCutThrough;
+  std::uint32_t run_length = 0;  // run length r of a fractional tree; 0: not a fractional tree
+  Switching switching = Switching::kCutThrough;
   // Virtual rank -> rank of the topology; virtual rank 0 is the root.
   std::vector<std::uint32_t> node_of;
-  std::vector<Group> groups;  // only for fractional-mesh; parents before children
-  std::string found_by;       // the command that found it
+  std::vector<TreeGroup> groups;  // only for fractional-mesh; parents before children
+  std::string found_by;           // the command that found it
 };
 
-// Parses text format. On error returns nothing and sets `error` to one line, "NAME:LINE: ...".
+// Parses text format. An error is "NAME:LINE: ...".
 // Errors: an unknown entry, an invalid topology, nodes that do not list each rank exactly once, or
 // groups that do not form a binary tree.
-[[nodiscard]] std::optional<Embedding> parse_embedding(std::string_view text,
-                                                       const std::string& name, std::string& error);
+[[nodiscard]] Result<Embedding> parse_embedding(std::string_view text, const std::string& name);
 // Reads and parses the file at `path`.
-[[nodiscard]] std::optional<Embedding> read_embedding(const std::string& path, std::string& error);
+[[nodiscard]] Result<Embedding> read_embedding(const std::string& path);
 // Returns text that parses as an equal embedding.
 [[nodiscard]] std::string write_embedding(const Embedding& embedding);
 
@@ -53,18 +52,18 @@ struct Embedding {
 [[nodiscard]] std::vector<std::string> known_embeddings();
 [[nodiscard]] std::optional<Embedding> known_embedding(const std::string& name);
 
-// A request for the best known embedding of this topology, collective, algorithm and root. `run` 0
-// accepts any run length. An empty `root` accepts any root (collectives without one). `hops` is a
-// preference.
+// A request for the best known embedding of this topology, collective, algorithm and root.
+// `run_length` 0 accepts any run length. An empty `root` accepts any root (collectives without
+// one). `switching` is a preference.
 struct Wanted {
   std::string collective, algorithm;
-  std::uint32_t run = 0;
+  std::uint32_t run_length = 0;
   std::optional<std::uint32_t> root;
-  Hops hops = Hops::kCutThrough;
+  Switching switching = Switching::kCutThrough;
 };
-// Returns the best known embedding, preferably one for wanted.hops, otherwise one for the other
-// kind of hops. On a mesh the mirror images of each known embedding are candidates too. Nothing if
-// none fits.
+// Returns the best known embedding, preferably one for wanted.switching, otherwise one for the
+// other kind of switching. On a mesh the mirror images of each known embedding are candidates too.
+// Nothing if none fits.
 [[nodiscard]] std::optional<Embedding> best_embedding(const Topology& topology,
                                                       const Wanted& wanted);
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "espalier/base/result.h"
+
 namespace espalier::topology {
 
 // A directed link from one node to another.
@@ -48,11 +50,11 @@ class Topology {
   [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,
                                                          std::uint32_t to) const = 0;
   // Where a node is drawn; the unit is the distance between neighbours.
-  struct Point {
+  struct Position {
     double x = 0, y = 0;
   };
   // Returns where the node is drawn.
-  [[nodiscard]] virtual Point position(std::uint32_t node) const = 0;
+  [[nodiscard]] virtual Position position(std::uint32_t node) const = 0;
   // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
   // Returns the parameters of a mesh, fat tree or crossbar; all 0 for other topologies.
@@ -62,14 +64,14 @@ class Topology {
 };
 
 // Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "fattree:k=K,h=H,c=1|k|c1,c2,..",
-// or "custom:" and a topology file's text in one line. On error returns null and sets `error` to
-// one line: the error, its position, and the correct form.
-[[nodiscard]] std::unique_ptr<Topology> parse(std::string_view spec, std::string& error);
+// or "custom:" and a topology file's text in one line. The error has its
+// position and the correct form.
+[[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.
 // parse() never opens a file, so a specification inside a schedule file cannot make the program
 // read another file.
-[[nodiscard]] std::unique_ptr<Topology> read(std::string_view spec, std::string& error);
+[[nodiscard]] Result<std::unique_ptr<Topology>> read(std::string_view spec);
 
 // A self-contained SVG picture of nodes and links.
 [[nodiscard]] std::string draw_svg(const Topology& topology);

@@ -119,7 +119,7 @@ function drawList() {
   const lines = transfers.map((its) => `${its.from} → ${its.to}: block ${blockName(its)}` +
     (its.receive && its.receive.step !== its.step ? `, there in step ${its.receive.step}` : ''));
   for (const its of operations) {
-    lines.push(`${its.node}: ${its.kind === COPY ? 'copies' : 'combines'} block ${blockName({...its.into, run: its.into.run})}`);
+    lines.push(`${its.node}: ${its.kind === COPY ? 'copies' : 'combines'} block ${blockName({...its.into, segmentCount: its.into.segmentCount})}`);
   }
   $('list').replaceChildren(...lines.slice(0, 400).map((line) => {
     const item = document.createElement('li');

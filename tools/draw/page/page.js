@@ -16,7 +16,7 @@ function element(name, attributes, parent, text) {
 }
 const plural = (count, one) => `${count} ${one}${count === 1 ? '' : 's'}`;
 const blockName = (its) => (data.segments > 1 ? `${its.segment}.${its.block}` : `${its.block}`) +
-  (its.run > 1 ? `+${its.run - 1}` : '');
+  (its.segmentCount > 1 ? `+${its.segmentCount - 1}` : '');
 const inkOf = (its) => `var(--c${(state.colour === 'block' ? its.block : state.colour === 'phase' ? its.phase || 0 : its.segment) % colours})`;
 const linkName = (from, to) => `${data.nodes[from].name} → ${data.nodes[to].name}`;
 
@@ -157,7 +157,7 @@ function labelPlaces() {
 }
 
 const nowStep = () => schedule.perStep[state.step - 1] || {transfers: [], receives: [], operations: []};
-const shows = (its) => state.segment === 'all' || (its.segment <= state.segment && state.segment < its.segment + its.run);
+const shows = (its) => state.segment === 'all' || (its.segment <= state.segment && state.segment < its.segment + its.segmentCount);
 
 function drawStep(layer) {
   const {transfers} = nowStep();

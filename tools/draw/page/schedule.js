@@ -32,14 +32,14 @@ function indexValue(program, ref, i) {
 
 function placeAt(program, place, clamp, blocks, i) {
   if (!place) return null;
-  const [buffer, segmentRef, blockRef, slotRef, run] = place;
+  const [buffer, segmentRef, blockRef, slotRef, segmentCount] = place;
   const block = indexValue(program, blockRef, i);
   return {
     buffer,
     segment: indexValue(program, segmentRef, i),
     block: clamp ? Math.min(block, blocks - 1) : block,
     slot: buffer === SCRATCH ? indexValue(program, slotRef, i) : -1,
-    run: run || 1,
+    segmentCount: segmentCount || 1,
   };
 }
 
@@ -105,7 +105,7 @@ function unroll(data, blocks) {
       const receive = receives[k];
       const transfer = {
         from, to, key, send, receive, step: send.step, segment: send.a.segment, block: send.a.block,
-        run: send.a.run, phase: send.phase, route: data.routes[key] || [from, to],
+        segmentCount: send.a.segmentCount, phase: send.phase, route: data.routes[key] || [from, to],
       };
       perStep[send.step].transfers.push(transfer);
       if (receive) perStep[receive.step].receives.push(transfer);
@@ -151,7 +151,7 @@ class Holdings {
     return (place.segment + k) * this.schedule.blocks + place.block;
   }
   read(node, place) {
-    return Array.from({length: place.run}, (_, k) => {
+    return Array.from({length: place.segmentCount}, (_, k) => {
       if (place.buffer === INPUT) return {of: 1n << BigInt(node), segment: place.segment + k, block: place.block};
       return this.nodes[node][place.buffer].get(this.key(place, k)) || {of: 0n, segment: place.segment + k, block: place.block};
     });

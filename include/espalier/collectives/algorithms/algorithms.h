@@ -29,7 +29,7 @@ struct Group {
 
   // Parameters that some algorithms leave to the caller. 0 (for the ticks: 1, 1): the algorithm
   // chooses.
-  std::uint32_t run = 0;                            // fractional trees: run length r
+  std::uint32_t run_length = 0;                     // fractional trees: run length r
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: S, L; lambda = L/S
 };
 
@@ -52,9 +52,10 @@ struct Algorithm {
   bool needs_commutative;  // for some roots at least; each program states whether it does
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
-  std::uint32_t max_run = 0;     // maximum of Group::run; 0: the algorithm has no run length
-  bool takes_lambda = false;     // the caller may set Group::send_ticks and latency_ticks
-  bool needs_odd_ranks = false;  // kUnsupported for an even number of ranks
+  std::uint32_t max_run_length = 0;  // maximum of Group::run_length; 0: it has no run length
+  bool takes_lambda = false;         // the caller may set Group::send_ticks and latency_ticks
+  bool needs_odd_ranks = false;      // kUnsupported for an even number of ranks
+  bool is_chain = false;             // messages pass only between consecutive ranks
 };
 // Number of nodes that have a program under `algorithm`: the group's ranks, and routers if any.
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group);

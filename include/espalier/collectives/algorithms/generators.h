@@ -58,8 +58,8 @@ namespace espalier {
 [[nodiscard]] Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
 // fractional_simplex.cc: fractional_simplex_broadcast(), with one send or receive per step.
-// kTooLarge if the group's run is above kMaxRun, kMaxReduceRun or kMaxSimplexRun respectively
-// (fractional_tree.h).
+// kTooLarge if the group's run length is above kMaxRunLength, kMaxReduceRunLength or
+// kMaxSimplexRunLength respectively (fractional_tree.h).
 [[nodiscard]] Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_reduce(const Group& group, std::uint32_t me, Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const Group& group, std::uint32_t me,

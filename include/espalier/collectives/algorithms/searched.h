@@ -7,18 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::searched {
 
-// Writes the programs of all nodes (ranks, and routers if they run programs) and returns an empty
-// string; programs[i] is node i's. On error returns one line (the reason, and what would be right)
-// and leaves `programs` empty. `group.ranks` must be the topology's, and the root must be a rank.
-// The same arguments give the same programs.
-using Search = std::string (*)(const topology::Topology& topology, const Group& group,
-                               Programs& programs);
+// Returns the programs of all nodes (ranks, and routers if they run programs), by node. Errors:
+// `group.ranks` is not the topology's, the root is not a rank, or the search serves no such topology
+// or run length. The same arguments give the same programs.
+using Search = Result<Programs> (*)(const topology::Topology& topology, const Group& group);
 
 // A searched algorithm, with the limits and parameters that a caller must know to choose it.
 struct SearchedAlgorithm {
@@ -29,7 +28,9 @@ struct SearchedAlgorithm {
   const char* summary;     // one line with the step count
   const char* topologies;  // supported topologies: "any topology", "crossbar:AxB"
   bool (*applies)(const topology::Topology& topology);  // whether the topology is supported
-  std::uint32_t max_run = 0;  // maximum of Group::run; 0: the algorithm has no run length
+  std::uint32_t max_run_length = 0;  // maximum of Group::run_length; 0: it has no run length
+  bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
+  bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
 };
 
 // Returns the table of all searched algorithms.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "espalier/base/assert.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::embed {
@@ -29,6 +30,7 @@ class Routes {
   // Returns the route from rank `from` to rank `to`, both below ranks(). Valid as long as this
   // object.
   [[nodiscard]] Links links(std::uint32_t from, std::uint32_t to) const {
+    ESPALIER_ASSERT(from < ranks_ && to < ranks_);
     const std::size_t pair = std::size_t{from} * ranks_ + to;
     return {links_.data() + starts_[pair], links_.data() + starts_[pair + 1]};
   }
@@ -36,6 +38,7 @@ class Routes {
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   // The other ranks in order of the length of the route to them, nearest first; index < ranks - 1.
   [[nodiscard]] std::uint32_t near(std::uint32_t rank, std::uint32_t index) const {
+    ESPALIER_ASSERT(rank < ranks_ && index < ranks_ - 1);
     return near_[std::size_t{rank} * (ranks_ - 1) + index];
   }
   // Returns the lanes of each link, by the number that links() gives it.

@@ -3,20 +3,20 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::embed {
 
-// Returns why a schedule of this collective must keep rank r on node r: its result depends on the
-// numbering of ranks. Empty if it may be placed otherwise.
-[[nodiscard]] std::string unplaceable(Collective collective);
+// Checks that ranks of this collective may be on nodes of other numbers. Error: its result depends
+// on the numbering of ranks.
+[[nodiscard]] Result<void> check_placeable(Collective collective);
 
 // Turns the program of virtual rank v into that of rank node_of[v]: the node's own number, its
 // peers and the root. The order of ranks is lost, so a schedule that combines requires a
 // commutative operator. Links are claimed for lock step only. The identity permutation changes
-// nothing. kUnsupported: see unplaceable(); kTooLarge: a rule gives more peers than a program can
+// nothing. kUnsupported: see check_placeable(); kTooLarge: a rule gives more peers than a program can
 // list.
 [[nodiscard]] Status place(std::span<const std::uint32_t> node_of, Program& program);
 

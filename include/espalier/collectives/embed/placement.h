@@ -11,11 +11,11 @@
 
 namespace espalier::embed {
 
-using topology::Hops;
+using topology::Switching;
 
 // The parameters of find_placement().
 struct Search {
-  Hops hops = Hops::kCutThrough;
+  Switching switching = Switching::kCutThrough;
   bool root_moves = false;  // virtual rank 0 may be on any node; otherwise it is on `root`
   std::uint32_t root = 0;
   // Store-and-forward: a link may carry at most this many blocks per lane in this many steps; 0:

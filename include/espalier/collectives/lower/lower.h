@@ -12,18 +12,19 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::lower {
 
-// The result of lower() in figures. All defaults if `changed` is false.
+// What lower() did, in figures. All defaults if `changed` is false.
 struct Report {
   bool changed = false;                // false: every peer was a neighbour already
   std::int32_t period = 1;             // steps from one round to the next
   std::int32_t blocks = 1;             // per round
-  std::int32_t direct_period = 1;      // of the routed schedule, for the same number of blocks
+  std::int32_t routed_period = 1;      // of the routed schedule, for the same number of blocks
   std::int32_t first_steps = 0;        // of the first round
   std::size_t messages = 0, hops = 0;  // per round
   // The link whose load determines the period (to = from: the node that sends once per step).
@@ -33,17 +34,15 @@ struct Report {
 };
 
 // Whether every node of the topology has its program, and every peer is a neighbour.
-[[nodiscard]] bool is_modelled(const topology::Topology& topology, const Programs& programs);
+[[nodiscard]] bool is_hop_by_hop(const topology::Topology& topology, const Programs& programs);
 
-// Writes programs of all nodes of the topology that do the same as `direct`, for any number of
-// blocks. If `direct` already uses only the topology's links, they are the same. `group`: the group
-// for which `direct` was generated; the new programs take its block table and window. `ports`:
-// MULTIPORT or SINGLE_SEND. On error returns a line with the reason, and no programs: no repeating
-// round of blocks, tables too small, too many nodes, an invalid route, or a hop-by-hop schedule for
-// other ports.
-[[nodiscard]] std::string lower(const topology::Topology& topology, const Group& group,
-                                PortModel ports, const Programs& direct, Programs& lowered,
-                                Report& report);
+// Returns programs of all nodes of the topology that do the same as `routed`, for any number of
+// blocks. If `routed` already uses only the topology's links, they are the same. `group`: the group
+// for which `routed` was generated; the new programs take its block table and window. `ports`:
+// MULTIPORT or SINGLE_SEND. Errors: no repeating round of blocks, tables too small, too many nodes,
+// an invalid route, or a hop-by-hop schedule for other ports.
+[[nodiscard]] Result<Programs> lower(const topology::Topology& topology, const Group& group,
+                                     PortModel ports, const Programs& routed, Report& report);
 
 // Describes the result in one or more lines, each with its newline: the period, its cause, hops and
 // steps.

@@ -31,7 +31,7 @@ struct Event {
 
 // Times of an event by the endpoint's clock, ns.
 struct EventTimes {
-  std::uint64_t let_in = 0;   // the step was issued
+  std::uint64_t issued = 0;   // the step was issued
   std::uint64_t posted = 0;   // the message was posted; the combine or copy began
   std::uint64_t done = 0;     // the completion was polled; the combine or copy had run
   std::uint64_t retired = 0;  // the step retired
@@ -79,7 +79,7 @@ class EventLog {
   // Empties the log for a new collective.
   void begin();
   // Adds an instance whose step has been issued, unless the log is full.
-  void let_in(const Event& event, std::uint64_t now);
+  void issue(const Event& event, std::uint64_t now);
   // posted() marks the first unposted message of the endpoint's link `port` and this kind,
   // completed() the first incomplete one. No effect if there is none: its record was dropped.
   void posted(std::uint8_t port, ActionKind::Value kind, std::uint64_t now);

@@ -14,9 +14,9 @@ namespace espalier {
 struct OperandAt {
   Buffer buffer = Buffer::kNone;
   std::int64_t segment = 0;
-  std::int64_t block = 0;  // after clamping
-  std::int64_t slot = 0;   // SCRATCH only
-  std::uint32_t run = 1;   // number of consecutive segments (and slots), from `segment` onward
+  std::int64_t block = 0;           // after clamping
+  std::int64_t slot = 0;            // SCRATCH only
+  std::uint32_t segment_count = 1;  // consecutive segments (and slots), from `segment` onward
 };
 
 // One instance of an action, with its counts and indices evaluated.

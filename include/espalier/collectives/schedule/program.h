@@ -98,8 +98,8 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
 }
 
 // Returns the number of consecutive segments of an operand.
-[[nodiscard]] constexpr std::uint32_t operand_run(const Operand& operand) {
-  return operand.run == 0 ? 1 : operand.run;
+[[nodiscard]] constexpr std::uint32_t operand_segment_count(const Operand& operand) {
+  return operand.segment_count == 0 ? 1 : operand.segment_count;
 }
 
 // Whether an element count refers to one rank's part: scatter, gather, allgather, reduce-scatter,
@@ -165,11 +165,11 @@ struct Span {
   std::uint64_t bytes = 0;
   std::uint64_t elements = 0;  // bytes / element_bytes
 };
-// Returns the range of block `block` of segment `segment`, or, with run > 1, of that many
+// Returns the range of block `block` of segment `segment`, or, with segment_count > 1, of that many
 // consecutive segments of one block each. bytes is 0 for an empty block and for a block outside the
 // layout.
 [[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
-                              std::uint32_t run = 1);
+                              std::uint32_t segment_count = 1);
 
 // Returns the bytes of one scratch slot: the length of the longest block.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);

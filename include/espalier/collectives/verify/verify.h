@@ -13,7 +13,7 @@
 namespace espalier::verify {
 
 // The properties that are proven, in this order: docs/verifier.md.
-enum class Point : std::uint8_t {
+enum class Property : std::uint8_t {
   kForm = 0,      // descriptors are well formed and agree where all nodes must
   kMatching = 1,  // every send has its receive, in the same order on each link
   kPorts = 2,     // the port model holds, and the lanes of links suffice
@@ -25,11 +25,11 @@ enum class Point : std::uint8_t {
   kSteps = 8,     // steps and lower bound as claimed
 };
 // Returns the name of the property for messages, e.g. "data flow". Never null.
-[[nodiscard]] const char* point_name(Point point);
+[[nodiscard]] const char* property_name(Property property);
 
 // An error in a schedule: where it is, and the reason. Numbers that do not apply are -1.
 struct Counterexample {
-  Point point = Point::kForm;
+  Property property = Property::kForm;
   std::int64_t blocks = -1;  // N
   std::int64_t node = -1;
   std::int64_t step = -1;
@@ -80,7 +80,7 @@ struct Verdict {
   std::int64_t period = 1;        // blocks after which everything that depends on N repeats
   std::uint64_t checks = 0;       // accesses to places that were checked, all N together
   // All lower bounds on the steps that apply. The greatest of them is the bound.
-  std::vector<LowerBound> witnesses;
+  std::vector<LowerBound> lower_bounds;
   // Progressions read from the programs of all nodes; those of a program that is read twice count
   // twice. 0 if each N was expanded.
   std::uint64_t progressions = 0;
@@ -127,10 +127,10 @@ inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
 // Returns a lower bound that a schedule may claim (bound_ref): of the bounds that verify() knows,
 // the greatest for large N. It holds for every schedule with the collective, ranks, root, segments,
-// port model and ticks of `common`. `run`: the largest segment count of a message. `neighbours`:
-// whether every message goes from a node to a neighbour.
+// port model and ticks of `common`. `segment_count`: the largest segment count of a message.
+// `neighbours`: whether every message goes from a node to a neighbour.
 [[nodiscard]] Count provable_bound(const topology::Topology& topology, const Program& common,
-                                   std::int64_t run, bool neighbours);
+                                   std::int64_t segment_count, bool neighbours);
 
 // Returns all lower bounds that verify() would find, without proving the schedule. `links`: whether
 // the caller knows from verify() that no link exceeds its capacity in a step; false is always

@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
+
 namespace espalier::fault {
 
 // The statements above except `random`: kDrop, kDuplicate, kReorder, kCorrupt, kDelay, kKill.
@@ -43,8 +45,8 @@ struct Faults {
   std::uint64_t ns = 1'000'000;  // random kDelay and kReorder
 };
 
-// False on error, with one line in `error`: the statement, the error, and the correct form.
-[[nodiscard]] bool parse_faults(const std::string& text, Faults& faults, std::string& error);
+// Parses a script. The error has the statement, what is wrong, and the correct form.
+[[nodiscard]] Result<Faults> parse_faults(const std::string& text);
 
 [[nodiscard]] const char* kind_name(Kind kind);  // "drop"
 

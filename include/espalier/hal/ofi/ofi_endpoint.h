@@ -8,15 +8,17 @@
 // (dependency and pkg-config file of the same name; docs/using.md). libfabric keeps each endpoint's
 // queue behind a spin lock in shared memory, and waits for that lock without limit. Without the
 // interposer, a peer that is stopped or killed while it holds such a lock can make this process
-// hang inside libfabric. No deadline ends that, and no kDeaf reports the peer. Everything else
-// works. The interposer replaces the whole process's pthread_spin_lock, pthread_spin_trylock and
-// pthread_spin_unlock; the endpoint library alone replaces nothing. Other providers do not need it.
+// hang inside libfabric. No deadline ends that, and no kReceptionBlocked reports the peer.
+// Everything else works. The interposer replaces the whole process's pthread_spin_lock,
+// pthread_spin_trylock and pthread_spin_unlock; the endpoint library alone replaces nothing. Other
+// providers do not need it.
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
@@ -52,24 +54,25 @@ struct Config {
 // One node's endpoint over libfabric. First open(), then exchange addresses(), then connect().
 class OfiEndpoint {
  public:
-  // Opens the local half; null and one clear line in `error` on failure.
-  [[nodiscard]] static std::unique_ptr<OfiEndpoint> open(const Config& config, std::string& error);
+  // Opens the local half. Errors: a configuration out of range, a provider that this libfabric does
+  // not have, or that refuses.
+  [[nodiscard]] static Result<std::unique_ptr<OfiEndpoint>> open(const Config& config);
   virtual ~OfiEndpoint() = default;
   // The node at the other end of each lane, ordered by link.
   [[nodiscard]] virtual std::vector<std::uint32_t> lane_peers() const = 0;
   // For each lane, the address that its other end needs (binary; the launcher carries it).
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
   // Connects all lanes and returns when each can carry messages. addresses[l]: the address that the
-  // other end of lane l published (other_end() in address.h). kBadArgument: not one address per
-  // lane; kBackEnd: a wrong address, or no connection within 60 s. Both with one line in `error`.
-  [[nodiscard]] virtual Status connect(const std::vector<std::string>& addresses,
-                                       std::string& error) = 0;
+  // other end of lane l published (other_end() in address.h). Errors: not one address per lane, a
+  // wrong address, no connection within 60 s.
+  [[nodiscard]] virtual Result<void> connect(const std::vector<std::string>& addresses) = 0;
   // connect() in two parts, for a thread that connects several endpoints to each other: start each,
-  // then call go_on_connecting() on all in turn until none returns kBusy. An endpoint that is
-  // connected already must also be called: it still answers the others.
-  [[nodiscard]] virtual Status start_connecting(const std::vector<std::string>& addresses,
-                                                std::string& error) = 0;
-  [[nodiscard]] virtual Status go_on_connecting(std::string& error) = 0;
+  // then call go_on_connecting() on all in turn until each returns true: all its lanes can carry
+  // messages. An endpoint that is connected already must also be called: it still answers the
+  // others.
+  [[nodiscard]] virtual Result<void> start_connecting(
+      const std::vector<std::string>& addresses) = 0;
+  [[nodiscard]] virtual Result<bool> go_on_connecting() = 0;
   // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
   // Call after connect(). Always true except over shm. Over shm it is true if the program is linked
   // with espalier-spin-lock-interposer and the locks of this libfabric version were found.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::ofi {
@@ -17,22 +18,20 @@ namespace espalier::ofi {
 class WireUp {
  public:
   virtual ~WireUp() = default;
-  // Publishes the address of each lane of `node`, and the peer at its other end. False and one line
-  // in `error`: too many or too long addresses, or the launcher is gone.
-  [[nodiscard]] virtual bool publish(std::uint32_t node, const std::vector<std::string>& addresses,
-                                     const std::vector<std::uint32_t>& peers,
-                                     std::string& error) = 0;
+  // Publishes the address of each lane of `node`, and the peer at its other end. Errors: too many or
+  // too long addresses, or the launcher is gone.
+  [[nodiscard]] virtual Result<void> publish(std::uint32_t node,
+                                             const std::vector<std::string>& addresses,
+                                             const std::vector<std::uint32_t>& peers) = 0;
   // Waits for the address at the other end of each published lane (other_end() in address.h), in
   // the order of the lanes. All nodes of a thread must publish before the first of them collects.
-  // False and one line in `error` if the launcher is gone.
-  [[nodiscard]] virtual bool collect(std::vector<std::string>& addresses, std::string& error) = 0;
+  // Error: the launcher is gone.
+  [[nodiscard]] virtual Result<std::vector<std::string>> collect() = 0;
 };
 
 // Connects the endpoint of `node` to its neighbours: publishes its addresses, collects theirs and
 // connects. The neighbours must do the same at the same time, each in its own process or thread.
-// kBackEnd: an error of `wire_up`; otherwise as OfiEndpoint::connect(). Both with one line in
-// `error`.
-[[nodiscard]] Status connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up,
-                             std::string& error);
+// Errors: those of `wire_up` and of OfiEndpoint::connect().
+[[nodiscard]] Result<void> connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up);
 
 }  // namespace espalier::ofi

@@ -88,12 +88,12 @@ inline constexpr Field kOffset = {0, 4};  // in the message, bytes
 
 // The body of control `number` of its kind. Byte 3 is 0.
 namespace control {
-inline constexpr Field kKind = {0, 1};      // ControlKind
-inline constexpr Field kStatus = {1, 1};    // Cause::status
-inline constexpr Field kDeaf = {2, 1};      // Cause::deaf
-inline constexpr Field kNumber = {4, 4};    // Control::number
-inline constexpr Field kDetector = {8, 4};  // Cause::detector
-inline constexpr Field kPeer = {12, 4};     // Cause::peer
+inline constexpr Field kKind = {0, 1};              // ControlKind
+inline constexpr Field kStatus = {1, 1};            // Cause::status
+inline constexpr Field kReceptionBlocked = {2, 1};  // Cause::reception_blocked
+inline constexpr Field kNumber = {4, 4};            // Control::number
+inline constexpr Field kDetector = {8, 4};          // Cause::detector
+inline constexpr Field kPeer = {12, 4};             // Cause::peer
 }  // namespace control
 
 // kFormat: the first byte of every frame. Sizes in bytes: kHeaderBytes, kCrcBytes.

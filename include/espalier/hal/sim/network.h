@@ -31,13 +31,14 @@
 #include <vector>
 
 #include "espalier/base/limits.h"
+#include "espalier/base/result.h"
 #include "espalier/hal/endpoint.h"
 #include "espalier/hal/sim/traffic.h"
 
 namespace espalier::sim {
 
 // How a block crosses the links of its route (see above): kCutThrough or kStoreAndForward.
-enum class Hops : std::uint8_t { kCutThrough, kStoreAndForward };
+enum class Switching : std::uint8_t { kCutThrough, kStoreAndForward };
 
 // The speeds and the rules of a network.
 struct Model {
@@ -54,7 +55,7 @@ struct Model {
   // The nodes on the path of a block from one node to another, both included: Topology::route.
   // Null: all peers are neighbours, and links without their own ports are never busy.
   std::function<std::vector<std::uint32_t>(std::uint32_t from, std::uint32_t to)> route;
-  Hops hops = Hops::kCutThrough;
+  Switching switching = Switching::kCutThrough;
   std::uint32_t window = kMaxWindow;  // 1 .. kMaxFieldWindow
   std::uint64_t eager_bytes = 4096;
   // True: a send of at most eager_bytes completes once it has left, even if its receive is not
@@ -88,12 +89,15 @@ class Runner;
 class Network {
  public:
   // peers[v] lists the peers of node v by link number. Links must be mutual: the k-th link of v to
-  // u is the k-th of u to v. Throws std::invalid_argument if they are not, or if a node has more
-  // than kMaxLinks.
+  // u is the k-th of u to v. Errors: they are not, a node has more than kMaxLinks, a link has no
+  // lanes, a route does not lead from node to node, or a value of the model is out of range.
+  [[nodiscard]] static Result<Network> create(const Model& model,
+                                              const std::vector<std::vector<std::uint32_t>>& peers);
+  // The same. Requires arguments for which create() has no error.
   Network(const Model& model, const std::vector<std::vector<std::uint32_t>>& peers);
+  Network(Network&& other) noexcept;
   ~Network();
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
+  Network& operator=(Network&&) = delete;
 
   // Returns the number of nodes.
   [[nodiscard]] std::uint32_t nodes() const;
@@ -151,6 +155,7 @@ class Network {
   [[nodiscard]] std::string outstanding() const;
 
  private:
+  explicit Network(std::unique_ptr<NetworkState> state);
   friend class Runner;
   std::unique_ptr<NetworkState> state_;
 };

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 
 namespace espalier {
@@ -44,6 +45,7 @@ struct MessageRing {
   }
   // Appends a message, not posted yet. Requires size() < kRing.
   void add(const Message& message) {
+    ESPALIER_ASSERT(size() < kRing);
     const std::uint32_t index = end++ & kRingMask;
     sizes[index] = message.size;
     bytes[index] = message.bytes;

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Collectives on the topology's own links: each node has an endpoint for each lane to a neighbour, and nothing else.
 
-modelled_test.py            a sample, over shm
-modelled_test.py --whole    eleven collectives on every topology below, over shm; 64 nodes as 64 processes
+hop_by_hop_test.py            a sample, over shm
+hop_by_hop_test.py --whole    eleven collectives on every topology below, over shm; 64 nodes as 64 processes
 """
 import pathlib
 import re
@@ -18,7 +18,7 @@ WHOLE = "--whole" in sys.argv
 BROKEN = f"file:{espalier.ROOT}/examples/topologies/broken-mesh.textproto"
 TOPOLOGIES = ["mesh:4x4", "mesh:3x5", "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k", "fattree:k=2,h=4,c=1", BROKEN,
               "mesh:8x8"]
-DIRECT = {"broadcast": "two-tree", "reduce": "two-tree", "allreduce": "two-tree", "scatter": "binomial",
+ROUTED = {"broadcast": "two-tree", "reduce": "two-tree", "allreduce": "two-tree", "scatter": "binomial",
           "gather": "binomial", "allgather": "ring", "reduce-scatter": "ring", "all-to-all": "pairwise",
           "scan": "two-tree", "exscan": "two-tree", "barrier": "dissemination"}
 LEAF = {"broadcast", "scatter", "gather", "allgather", "all-to-all"}
@@ -65,9 +65,9 @@ def expected(topology):
     return {(one, other, lane) for (one, other), lanes in links(topology).items() for lane in range(lanes)}
 
 
-class Modelled(unittest.TestCase):
+class HopByHop(unittest.TestCase):
     def check(self, topology, collective, algorithm, provider="shm", sizes=SIZES, more=()):
-        """Runs it modelled; every result is right and the endpoints are the topology's lanes. Returns the run's output."""
+        """Runs it hop by hop; every result is right and the endpoints are the topology's lanes. Returns the run's output."""
         ranks = 64 if topology == "mesh:8x8" else 15 if topology == "mesh:3x5" else 16
         if collective in PER_RANK:
             sizes = [max(1, size // ranks) for size in sizes]
@@ -76,12 +76,12 @@ class Modelled(unittest.TestCase):
         words = ["--type", "u8", "--op", "sum"] if collective in COMBINE else []
         with self.subTest(topology=topology, collective=collective, algorithm=algorithm, provider=provider):
             status, found, error = espalier.run(
-                "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--links", "modelled",
+                "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--links", "hop-by-hop",
                 "--provider", provider, "--bytes", ",".join(map(str, sizes)), "--deadline", 60000, *words, *more)
             self.assertEqual(status, 0, error)
             self.assertTrue(found["right"])
             self.assertEqual([run["bytes"] for run in found["runs"]], sizes)
-            self.assertEqual(found["links"], "modelled")
+            self.assertEqual(found["links"], "hop-by-hop")
             table, joined = endpoints(found)
             self.assertEqual(table, expected(topology))
             self.assertEqual(len(joined), len(table), "an endpoint each")
@@ -90,10 +90,10 @@ class Modelled(unittest.TestCase):
 
     def test_collectives(self):
         for topology in TOPOLOGIES:
-            for collective, direct in DIRECT.items():
+            for collective, routed in ROUTED.items():
                 leaf = topology.startswith("fattree") and collective in LEAF
                 if WHOLE or (topology, collective) in SAMPLE:
-                    self.check(topology, collective, "leaf" if leaf else direct)
+                    self.check(topology, collective, "leaf" if leaf else routed)
 
     def test_over_tcp(self):
         self.check("fattree:k=4,h=2,c=k", "all-to-all", "leaf", provider="tcp", sizes=[1, 64 << 10])
@@ -104,7 +104,7 @@ class Modelled(unittest.TestCase):
         self.assertEqual(len({node["pid"] for node in found["processes"]}), 4)
 
 
-SAMPLE = ({("mesh:4x4", collective) for collective in DIRECT}
+SAMPLE = ({("mesh:4x4", collective) for collective in ROUTED}
           | {("mesh:3x5", "scan"), ("fattree:k=4,h=2,c=1", "allreduce"), ("fattree:k=4,h=2,c=k", "allgather"),
              ("fattree:k=2,h=4,c=1", "reduce-scatter"), (BROKEN, "all-to-all"), ("mesh:8x8", "broadcast")})
 
@@ -115,7 +115,7 @@ class Memory(unittest.TestCase):
         topology = "mesh:4x4"
         run = subprocess.Popen(
             [espalier.COMMAND, "run", "--topology", topology, "--collective", "broadcast", "--algorithm", "two-tree",
-             "--links", "modelled", "--provider", "shm", "--bytes", "1000", "--back-to-back", "1000000000",
+             "--links", "hop-by-hop", "--provider", "shm", "--bytes", "1000", "--back-to-back", "1000000000",
              "--node-binary", espalier.NODE], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             wanted = {}  # (node, peer): lanes
@@ -160,22 +160,22 @@ class Defaults(unittest.TestCase):
     def links_of(self, *words):
         status, found, error = espalier.run(*words, "--provider", "tcp", "--bytes", 1000)
         self.assertEqual(status, 0, error)
-        self.assertEqual("processes" in found, found["links"] == "modelled")
+        self.assertEqual("processes" in found, found["links"] == "hop-by-hop")
         return found["links"]
 
-    def test_a_schedule_that_is_modelled_runs_modelled(self):
+    def test_a_hop_by_hop_schedule_runs_hop_by_hop(self):
         leaf = ["--topology", "fattree:k=2,h=2,c=1", "--collective", "gather", "--algorithm", "leaf"]
         chain = ["--topology", "mesh:1x4", "--collective", "broadcast", "--algorithm", "chain"]
-        self.assertEqual(self.links_of(*leaf), "modelled")
-        self.assertEqual(self.links_of(*leaf, "--links", "direct"), "direct")
-        self.assertEqual(self.links_of(*chain), "modelled")
-        self.assertEqual(self.links_of(*chain[:1], "mesh:2x2", *chain[2:]), "direct")
-        self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:]), "direct")
-        self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:], "--links", "modelled"), "modelled")
+        self.assertEqual(self.links_of(*leaf), "hop-by-hop")
+        self.assertEqual(self.links_of(*leaf, "--links", "routed"), "routed")
+        self.assertEqual(self.links_of(*chain), "hop-by-hop")
+        self.assertEqual(self.links_of(*chain[:1], "mesh:2x2", *chain[2:]), "routed")
+        self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:]), "routed")
+        self.assertEqual(self.links_of(*chain[:1], "complete:4", *chain[2:], "--links", "hop-by-hop"), "hop-by-hop")
 
     def test_the_table_is_printed(self):
         done = espalier.call("run", "--topology", "mesh:1x3", "--collective", "broadcast", "--algorithm", "chain",
-                             "--links", "modelled", "--ranks", "--node-binary", espalier.NODE)
+                             "--links", "hop-by-hop", "--ranks", "--node-binary", espalier.NODE)
         self.assertEqual(done.returncode, 0, done.stderr)
         at = r"127.0.0.1:(\d+) *"
         table = re.search(r"rank 0 \(row 0, column 0\) +\d+ +0 +0  " + at + r"rank 1 \(row 0, column 1\)  " + at + r"\n"
@@ -188,11 +188,11 @@ class Defaults(unittest.TestCase):
     def test_a_schedule_that_leaves_its_links_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             file = espalier.compile(pathlib.Path(folder) / "b.esp", "mesh:2x2", algorithm="chain")
-            done = espalier.call("run", file, "--links", "modelled", "--node-binary", espalier.NODE)
+            done = espalier.call("run", file, "--links", "hop-by-hop", "--node-binary", espalier.NODE)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertEqual(done.stderr.count("\n"), 1)
             for word in ("rank 1 (row 0, column 1) exchanges messages with rank 2 (row 1, column 0)", "mesh:2x2",
-                         "espalier compile --links modelled"):
+                         "espalier compile --links hop-by-hop"):
                 self.assertIn(word, done.stderr)
 
 

@@ -1,4 +1,4 @@
-#include "tests/mutation/drift.h"
+#include "tests/mutation/skew.h"
 
 #include <algorithm>
 #include <array>
@@ -24,9 +24,9 @@ class Random {
   std::uint64_t state_;
 };
 
-// The events of a rank. Each has a weight, drawn anew for each drift, so that in some drifts
+// The events of a rank. Each has a weight, drawn anew for each skew, so that in some skews
 // messages land late, in others they are sent late, and so on.
-enum Event { kLetIn, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
+enum Event { kIssue, kPost, kRead, kSent, kLand, kReceived, kOperate, kEvents };
 
 constexpr std::uint32_t kMaxWeight = 512;
 
@@ -58,9 +58,9 @@ struct Rank {  // or router
   bool stuck = false;         // nothing can happen here before an event at a peer
 };
 
-class Drift {
+class SkewedRun {
  public:
-  Drift(const Play& play, std::uint64_t seed) : play_(play), memory_(play), random_(seed) {
+  SkewedRun(const Play& play, std::uint64_t seed) : play_(play), memory_(play), random_(seed) {
     ranks_.resize(play.parts.size());
     for (std::size_t me = 0; me < ranks_.size(); ++me) {
       Rank& rank = ranks_[me];
@@ -154,7 +154,7 @@ class Drift {
   // The event that move `at` allows now; for the first move outside, it is issuing the step of that
   // move. kEvents: no event.
   Choice possible(const Rank& rank, const Part& part, std::size_t at) const {
-    if (at == rank.first_outside) return {may_let_in(rank, part) ? kLetIn : kEvents, at};
+    if (at == rank.first_outside) return {may_issue(rank, part) ? kIssue : kEvents, at};
     const State& state = rank.states[at];
     if (state.done) return {kEvents, at};
     switch (part.moves[at].kind) {
@@ -170,7 +170,7 @@ class Drift {
     }
   }
 
-  static bool may_let_in(const Rank& rank, const Part& part) {
+  static bool may_issue(const Rank& rank, const Part& part) {
     if (rank.in >= rank.steps || rank.in - part.window > rank.retired) return false;
     for (const std::int64_t end : part.phase_ends) {
       if (rank.in >= end && rank.retired < end - 1) return false;
@@ -220,13 +220,14 @@ class Drift {
     if (a.buffer != b.buffer) return false;
     const bool slots = a.buffer == Buffer::kScratch;
     const std::int64_t first = slots ? a.slot : a.segment, other = slots ? b.slot : b.segment;
-    return first < other + b.run && other < first + a.run && (slots || a.block == b.block);
+    return first < other + b.segment_count && other < first + a.segment_count &&
+           (slots || a.block == b.block);
   }
 
   void perform(std::size_t me, const Choice& choice) {
     Rank& rank = ranks_[me];
     const std::vector<Move>& moves = play_.parts[me].moves;
-    if (choice.event == kLetIn) {
+    if (choice.event == kIssue) {
       while (rank.first_outside < moves.size() && moves[rank.first_outside].step == rank.in) {
         if (moves[rank.first_outside].kind == kReceive) {
           ++rank.states[rank.first_outside].wire->posted;
@@ -286,8 +287,9 @@ class Drift {
     // In an all-to-all each end counts segments its own way.
     const bool all_to_all = play_.collective == Collective::kAllToAll;
     const bool same = message.segment == receive.into.segment || all_to_all;
-    const auto run = static_cast<std::int64_t>(message.data.size());
-    if (!same || message.block != receive.into.block || run != receive.into.run) {
+    const auto segment_count = static_cast<std::int64_t>(message.data.size());
+    if (!same || message.block != receive.into.block ||
+        segment_count != receive.into.segment_count) {
       wrong_ = "node " + std::to_string(me) + " gets another block than it awaits in step " +
                std::to_string(receive.step);
       return;
@@ -313,6 +315,6 @@ class Drift {
 
 }  // namespace
 
-std::string run_drift(const Play& play, std::uint64_t seed) { return Drift(play, seed).run(); }
+std::string run_skew(const Play& play, std::uint64_t seed) { return SkewedRun(play, seed).run(); }
 
 }  // namespace espalier::mutation

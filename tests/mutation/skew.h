@@ -11,6 +11,6 @@ namespace espalier::mutation {
 
 // The play's moves lie inside its memory and name ranks that exist. Empty if every rank finishes
 // with the correct result, otherwise one line with the failure.
-[[nodiscard]] std::string run_drift(const Play& play, std::uint64_t seed);
+[[nodiscard]] std::string run_skew(const Play& play, std::uint64_t seed);
 
 }  // namespace espalier::mutation

@@ -17,7 +17,7 @@ struct Seen {
   std::uint64_t blocks = 0, stayed = 0, waits = 0;
 };
 
-void run(const Case& at, const sim::Model& model, std::uint32_t window, Seen& seen) {
+void run(const ContentionCase& at, const sim::Model& model, std::uint32_t window, Seen& seen) {
   testing::JobCluster::Options options;
   options.model = model;
   options.config.window = window;
@@ -40,16 +40,17 @@ void run(const Case& at, const sim::Model& model, std::uint32_t window, Seen& se
   for (const sim::LinkTraffic& link : cluster.network().traffic()) seen.waits += link.waits;
 }
 
-TEST(Contention, DriftChangesTimesAndNothingElse) {
-  for (const sim::Hops hops : {sim::Hops::kCutThrough, sim::Hops::kStoreAndForward}) {
+TEST(Contention, SkewChangesTimesAndNothingElse) {
+  for (const sim::Switching switching :
+       {sim::Switching::kCutThrough, sim::Switching::kStoreAndForward}) {
     for (const std::uint32_t window : {1u, 3u, 16u}) {
       Seen seen;
       for (std::uint64_t seed = 0; seed < (whole() ? 2000 : 150); ++seed) {
-        const Case at = random_case(seed, ESPALIER_EXAMPLES);
+        const ContentionCase at = random_case(seed, ESPALIER_EXAMPLES);
         // The postal model's latency must fit.
         if (at.programs[0].latency_ticks > window) continue;
         sim::Model model = model_of(at);
-        model.hops = hops;
+        model.switching = switching;
         model.jitter = 2;
         model.link_jitter = 1;
         model.pace = 2 * model.alpha;
@@ -60,13 +61,13 @@ TEST(Contention, DriftChangesTimesAndNothingElse) {
       }
       std::printf(
           "%s, windows up to %2u: %llu of %llu blocks stayed, for up to %u steps; %llu waits\n",
-          hops == sim::Hops::kCutThrough ? "cut-through" : "store and forward", window,
+          switching == sim::Switching::kCutThrough ? "cut-through" : "store and forward", window,
           static_cast<unsigned long long>(seen.stayed),
           static_cast<unsigned long long>(seen.blocks), seen.longest,
           static_cast<unsigned long long>(seen.waits));
       EXPECT_GT(seen.blocks, 0u);
       EXPECT_GT(seen.waits, 0u);
-      EXPECT_EQ(seen.longest > 0, window > 1) << "drift must show, where the window lets it";
+      EXPECT_EQ(seen.longest > 0, window > 1) << "timing skew must show, where the window lets it";
     }
   }
 }

@@ -17,9 +17,9 @@ inline std::int32_t pick(Random& random, std::int32_t low, std::int32_t high) {
 }
 
 // Builds random programs. They compute nothing useful, but pass check_program.
-class Scribe {
+class RandomProgram {
  public:
-  explicit Scribe(Random& random) : random_(random) {
+  explicit RandomProgram(Random& random) : random_(random) {
     program.clear();
     program.format_version = kFormatVersion;
     constexpr Collective kCollectives[] = {Collective::kAllreduce, Collective::kAllreduce,
@@ -90,7 +90,7 @@ class Scribe {
   // block in different memory.
   struct Blocks {
     std::uint8_t segment, block;
-    std::uint16_t run;
+    std::uint16_t segment_count;
     bool own;  // the segment is this rank's
   };
   Blocks blocks() {
@@ -98,14 +98,14 @@ class Scribe {
     blocks.block = block();
     blocks.own = counts_per_rank(program.collective) && pick(random_, 0, 1) == 0;
     const auto segments = static_cast<std::int32_t>(program.segments);
-    blocks.run = 1;
+    blocks.segment_count = 1;
     if (one_block_ && !blocks.own) {
-      blocks.run = static_cast<std::uint16_t>(pick(random_, 0, std::min(segments, 3)));
+      blocks.segment_count = static_cast<std::uint16_t>(pick(random_, 0, std::min(segments, 3)));
     }
     Index own = espalier_Index_init_zero;
     own.base = kNode;
-    const std::int32_t run = std::max<std::int32_t>(1, blocks.run);
-    blocks.segment = blocks.own ? index(own) : bounded(segments - run + 1);
+    const std::int32_t segment_count = std::max<std::int32_t>(1, blocks.segment_count);
+    blocks.segment = blocks.own ? index(own) : bounded(segments - segment_count + 1);
     return blocks;
   }
   Operand operand(const Blocks& blocks, bool writable) {
@@ -113,12 +113,12 @@ class Scribe {
     operand.buffer = static_cast<Buffer>(pick(random_, writable ? 2 : 1, 3));
     operand.segment_ref = blocks.segment;
     operand.block_ref = blocks.block;
-    operand.run = blocks.run;
+    operand.segment_count = blocks.segment_count;
     if (buffer_extent(program, operand.buffer) == Extent::kOwn && !blocks.own) {
       operand.buffer = Buffer::kScratch;
     }
     if (operand.buffer == Buffer::kScratch) {
-      operand.slot_ref = bounded(7 - static_cast<std::int32_t>(operand_run(operand)) + 1);
+      operand.slot_ref = bounded(7 - static_cast<std::int32_t>(operand_segment_count(operand)) + 1);
     }
     return operand;
   }

@@ -1,0 +1,64 @@
+#include "base/read_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace espalier {
+namespace {
+
+class ReadFileTest : public ::testing::Test {
+ protected:
+  ReadFileTest() : folder_(std::filesystem::temp_directory_path() / "espalier-read-XXXXXX") {
+    std::string name = folder_.string();
+    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no folder " << name;
+    folder_ = name;
+  }
+  ~ReadFileTest() override { std::filesystem::remove_all(folder_); }
+
+  // Writes a file of these bytes and returns its path.
+  [[nodiscard]] std::string file(const std::string& bytes) const {
+    std::ofstream(folder_ / "file", std::ios::binary) << bytes;
+    return folder_ / "file";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ReadFileTest, ReturnsAllBytes) {
+  EXPECT_EQ(*read_file(file("")), "");
+  std::string bytes(100'000, 'x');
+  bytes[50'000] = '\0';
+  bytes[99'999] = '\n';
+  EXPECT_EQ(*read_file(file(bytes)), bytes);
+}
+
+TEST_F(ReadFileTest, RefusesAMissingFile) {
+  const std::string path = folder_ / "none";
+  const auto read = read_file(path);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "cannot read '" + path + "': No such file or directory");
+}
+
+TEST_F(ReadFileTest, RefusesAFolder) {
+  const auto read = read_file(folder_);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "cannot read '" + folder_.string() + "': Is a directory");
+}
+
+TEST_F(ReadFileTest, RefusesMoreThanTheLimit) {
+  for (const std::size_t limit : {0u, 1u, 16384u, 20'000u}) {
+    EXPECT_EQ(read_file(file(std::string(limit, 'x')), limit)->size(), limit);
+    const std::string path = file(std::string(limit + 1, 'x'));
+    const auto read = read_file(path, limit);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().message,
+              "cannot read '" + path + "': it has more than " + std::to_string(limit) + " bytes");
+  }
+  EXPECT_FALSE(read_file("/dev/zero", 1 << 20)) << "a file without an end";
+}
+
+}  // namespace
+}  // namespace espalier
