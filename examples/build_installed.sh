@@ -28,6 +28,20 @@ for header in $headers; do
   echo "#include \"$header\"" | $compiler -std=c++20 -fsyntax-only $flags -x c++ - || { echo "$header"; exit 1; }
 done
 
+# The descriptions of boards are those of the installed proto, and an installed espalier takes them.
+share=$(dirname "$(find . -path '*/share/espalier/proto/board.proto')")/..
+boards=$(find "$share/boards" -name board.textproto)
+[ "$(echo "$boards" | wc -l)" = "$(ls "$sources"/boards/*/board.textproto | wc -l)" ] || { echo "not all boards were installed: $boards"; exit 1; }
+for board in $boards; do
+  protoc --proto_path="$share/proto" --encode=espalier.board.BoardFile board.proto <"$board" >/dev/null
+done
+if [ $# = 3 ] && [ -f "$build/tools/espalier" ]; then
+  espalier=$(find . -name espalier -path '*/bin/*')
+  "$espalier" compile --topology complete:2 --collective broadcast --algorithm chain -o "$folder/b.esp" >/dev/null
+  "$espalier" image build "$folder/b.esp" --board "$share/boards/linux-x86_64" --node 0 --release 1.0.0 -o "$folder/0.img" >/dev/null 2>&1
+  "$espalier" image show "$folder/0.img" | grep -q linux-x86_64 || { echo "no image for an installed board"; exit 1; }
+fi
+
 cp -r "$sources/examples/pkg-config" "$folder/source"
 quietly setup.log meson setup ${4+--cross-file "$4"} "$folder/build" "$folder/source"
 quietly build.log ninja -C "$folder/build"
@@ -43,4 +57,5 @@ echo 'int main(int count, char**) { return espalier::ofi::known_provider(count >
 quietly shm.log $compiler -std=c++20 -include espalier/hal/ofi/ofi_endpoint.h "$folder/shm.cc" -o "$folder/shm" \
   $(pkg-config --cflags --libs espalier-ofi espalier-spin-lock-interposer)
 [ "$(replaced "$folder/shm")" = 3 ] || { echo "a program with espalier-spin-lock-interposer does not replace spin locks"; exit 1; }
+grep 'proven for every message size' "$folder/run.log" | grep -q double-fibonacci || { echo "plan planned nothing"; exit 1; }
 grep 'same correct sum' "$folder/run.log"

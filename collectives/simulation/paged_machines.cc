@@ -13,17 +13,17 @@ constexpr std::uint32_t kSpare = 128;
 
 }  // namespace
 
-PagedMachines::PagedMachines(Network& network, const ProgramStore& programs, std::uint32_t frames)
-    : network_(network), programs_(programs), pages_(network.nodes()) {
-  frames_.resize(std::clamp<std::uint32_t>(frames, 1, std::max(1u, network.nodes())));
+PagedMachines::PagedMachines(std::uint32_t nodes, const ProgramStore& programs,
+                             std::uint32_t frames)
+    : programs_(programs), pages_(nodes) {
+  frames_.resize(std::clamp<std::uint32_t>(frames, 1, std::max(1u, nodes)));
   for (auto& frame : frames_) frame = std::make_unique<Frame>();
 }
 
-Status PagedMachines::start(std::uint32_t node, const MachineConfig& config, const Buffers& buffers,
-                            const Operator& op, std::uint64_t count) {
+Status PagedMachines::start(std::uint32_t node, Endpoint& endpoint, const MachineConfig& config,
+                            const Buffers& buffers, const Operator& op, std::uint64_t count) {
   Frame& frame = frame_of(node);
   if (frame.node != kNobody) put_away(frame);
-  Endpoint& endpoint = network_.endpoint(node);
   frame.state.clear(endpoint.links());
   programs_.load(node, frame.program);
   frame.node = node;

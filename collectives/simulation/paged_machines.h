@@ -13,7 +13,7 @@
 #include "collectives/machine/packed_state.h"
 #include "collectives/schedule/program_store.h"
 #include "espalier/collectives/simulation/machines.h"
-#include "espalier/hal/sim/network.h"
+#include "espalier/hal/endpoint.h"
 #include "hal/sim/large_memory.h"
 
 namespace espalier::sim {
@@ -22,11 +22,11 @@ class PagedMachines final : public Machines {
  public:
   static constexpr std::uint32_t kFrames = 32;
 
-  // For the nodes of `network`, whose programs are `programs`. Both must outlive this object.
-  PagedMachines(Network& network, const ProgramStore& programs, std::uint32_t frames = kFrames);
+  // For nodes 0 .. nodes-1, whose programs are `programs`, which must outlive this object.
+  PagedMachines(std::uint32_t nodes, const ProgramStore& programs, std::uint32_t frames);
 
   // Starts node's collective by Machine::init() and start(). Call once per node.
-  [[nodiscard]] Status start(std::uint32_t node, const MachineConfig& config,
+  [[nodiscard]] Status start(std::uint32_t node, Endpoint& endpoint, const MachineConfig& config,
                              const Buffers& buffers, const Operator& op, std::uint64_t count);
 
   [[nodiscard]] std::uint32_t size() const override {
@@ -54,7 +54,6 @@ class PagedMachines final : public Machines {
   void put_away(Frame& frame);
   [[nodiscard]] std::uint8_t* take(std::uint32_t bytes);
 
-  Network& network_;
   const ProgramStore& programs_;
   std::vector<std::unique_ptr<Frame>> frames_;
   LargeVector<Page> pages_;  // by node

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "collectives/simulation/testing/rig.h"
+#include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::sim {
 namespace {
@@ -19,7 +19,27 @@ Group group_of(std::uint32_t ranks) {
   return group;
 }
 
-// The algorithms that the rig can check; collectives/machine/simulated tests the others.
+// The programs of one algorithm, and a cluster that executes them.
+struct OneAlgorithm {
+  OneAlgorithm(const Algorithm& algorithm, const Group& group, const Model& model = Model(),
+               const MachineConfig& config = MachineConfig())
+      : programs(testing::programs_of(algorithm, group)),
+        cluster(programs, options_of(model, config)) {}
+  void start(std::uint64_t count) { cluster.start_all(testing::sum_job(programs, 0, count)); }
+
+  Programs programs;
+  testing::JobCluster cluster;
+
+ private:
+  static testing::JobCluster::Options options_of(const Model& model, const MachineConfig& config) {
+    testing::JobCluster::Options options;
+    options.model = model;
+    options.config = config;
+    return options;
+  }
+};
+
+// Broadcasts, reductions and allreductions; results_test.cc and steps_test.cc test the others.
 template <typename Check>
 void for_all_algorithms(Check check) {
   std::uint32_t count = 0;
@@ -50,15 +70,14 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
       model.seed = static_cast<std::uint64_t>(variant) + ranks;
       model.eager_bytes = variant % 3 == 0 ? 0 : 64;
       model.poison = true;
-      Rig rig(algorithm, group_of(ranks), model, MachineConfig());
-      ASSERT_EQ(rig.status(), Status::kOk) << what;
+      OneAlgorithm one(algorithm, group_of(ranks), model);
       for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
-        rig.start(count);
-        ASSERT_EQ(rig.status(), Status::kOk) << what << ", " << count << " elements";
-        const RunResult result = rig.run();
+        one.start(count);
+        const RunResult result = one.cluster.run();
         EXPECT_EQ(result.status, Status::kOk) << what << ": " << result.message;
         EXPECT_EQ(result.message, "") << what;
-        EXPECT_TRUE(rig.all_right()) << what << ", " << count << " elements, variant " << variant;
+        EXPECT_TRUE(one.cluster.all_right())
+            << what << ", " << count << " elements, variant " << variant;
       }
     }
   });
@@ -66,19 +85,17 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
 
 TEST(Run, LockStepTakesTheStepsThatTheProgramClaims) {
   for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
-    Rig rig(algorithm, group_of(ranks), Model(), MachineConfig());
-    ASSERT_EQ(rig.status(), Status::kOk) << what;
+    OneAlgorithm one(algorithm, group_of(ranks));
     Program program;
     ASSERT_EQ(algorithm.generate(group_of(ranks), 0, program), Status::kOk);
     for (const std::uint64_t count : {16u, 64u, 160u, 161u, 500u}) {
-      rig.start(count);
-      ASSERT_EQ(rig.status(), Status::kOk) << what;
-      const RunResult result = rig.run_lock_step();
+      one.start(count);
+      const RunResult result = one.cluster.run_lock_step();
       EXPECT_EQ(result.status, Status::kOk) << what << ": " << result.message;
-      EXPECT_TRUE(rig.all_right()) << what;
+      EXPECT_TRUE(one.cluster.all_right()) << what;
       if (ranks == 1) continue;  // it may copy, but no block moves
       const Count& claim = program.counts[program.steps_ref];
-      EXPECT_EQ(result.steps, count_value(claim, rig.machine(0).blocks())) << what;
+      EXPECT_EQ(result.steps, count_value(claim, one.cluster.machine(0).blocks())) << what;
     }
   });
 }
@@ -88,9 +105,9 @@ TEST(Run, EqualBlocksMakeFreeRunningNearlyAsFastAsLockStep) {
     if (ranks < 2) return;
     double seconds[2];
     for (const bool lock_step : {false, true}) {
-      Rig rig(algorithm, group_of(ranks), Model(), MachineConfig());
-      rig.start(64 * 64 / 4);
-      seconds[lock_step] = (lock_step ? rig.run_lock_step() : rig.run()).seconds;
+      OneAlgorithm one(algorithm, group_of(ranks));
+      one.start(64 * 64 / 4);
+      seconds[lock_step] = (lock_step ? one.cluster.run_lock_step() : one.cluster.run()).seconds;
     }
     EXPECT_LT(seconds[0], 1.1 * seconds[1]) << what;
   });
@@ -103,9 +120,9 @@ TEST(Run, IsDeterministic) {
     Model model;
     model.jitter = 1;
     model.seed = seed;
-    Rig rig(*algorithm, group_of(13), model, MachineConfig());
-    rig.start(1000);
-    return rig.run().seconds;
+    OneAlgorithm one(*algorithm, group_of(13), model);
+    one.start(1000);
+    return one.cluster.run().seconds;
   };
   EXPECT_EQ(seconds(1), seconds(1));
   EXPECT_NE(seconds(1), seconds(2));
@@ -115,16 +132,16 @@ TEST(Run, ADeadNodeEndsTheRun) {
   const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "chain");
   ASSERT_NE(algorithm, nullptr);
   for (const bool lock_step : {false, true}) {
-    Rig rig(*algorithm, group_of(5), Model(), MachineConfig());
-    rig.network().kill(3, 20'000);
-    rig.start(5000);
-    const RunResult result = lock_step ? rig.run_lock_step() : rig.run();
+    OneAlgorithm one(*algorithm, group_of(5));
+    one.cluster.network().kill(3, 20'000);
+    one.start(5000);
+    const RunResult result = lock_step ? one.cluster.run_lock_step() : one.cluster.run();
     EXPECT_EQ(result.status, Status::kDeadLink) << result.message;
     EXPECT_GT(result.seconds, 1);
     EXPECT_LT(result.seconds, 2 * 2) << "twice the deadline";
     for (const std::uint32_t v : {0u, 1u, 2u}) {
-      EXPECT_EQ(rig.machine(v).cause().detector, 2u);
-      EXPECT_EQ(rig.machine(v).cause().peer, 3u);
+      EXPECT_EQ(one.cluster.machine(v).cause().detector, 2u);
+      EXPECT_EQ(one.cluster.machine(v).cause().peer, 3u);
     }
   }
 }
@@ -160,30 +177,30 @@ Status two_sends(const Group& group, std::uint32_t me, Program& out) {
 TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
   {
     const Algorithm late = {"late", Collective::kBroadcast, late_receiver, false, ""};
-    Rig rig(late, group_of(4), Model(), MachineConfig());
-    rig.start(100);
-    const RunResult result = rig.run_lock_step();
+    OneAlgorithm one(late, group_of(4));
+    one.start(100);
+    const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kNotInSchedule);
     EXPECT_EQ(result.message,
               "step 2: node 2's send 0 to node 3 (60 bytes) found no partner in this step");
   }
   const Algorithm twice = {"twice", Collective::kBroadcast, two_sends, false, ""};
   {
-    Rig rig(twice, group_of(3), Model(), MachineConfig());
-    rig.start(100);
-    const RunResult result = rig.run_lock_step();
+    OneAlgorithm one(twice, group_of(3));
+    one.start(100);
+    const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kNotInSchedule);
     EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks");
   }
   {
     Model model;
     model.one_port = false;
-    Rig rig(twice, group_of(3), model, MachineConfig());
-    rig.start(100);
-    const RunResult result = rig.run_lock_step();
+    OneAlgorithm one(twice, group_of(3), model);
+    one.start(100);
+    const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kOk) << result.message;
     EXPECT_EQ(result.steps, 7) << "one step per block";
-    EXPECT_TRUE(rig.all_right());
+    EXPECT_TRUE(one.cluster.all_right());
   }
 }
 
@@ -212,17 +229,16 @@ TEST(Run, LockStepKnowsThePostalModel) {
     for (const std::uint32_t ranks : {2u, 5u}) {
       Model model;
       model.eager_bytes = eager_bytes;
-      Rig rig(slow, group_of(ranks), model, MachineConfig());
-      rig.start(160);  // 10 blocks
-      ASSERT_EQ(rig.status(), Status::kOk);
-      const RunResult result = rig.run_lock_step();
+      OneAlgorithm one(slow, group_of(ranks), model);
+      one.start(160);  // 10 blocks
+      const RunResult result = one.cluster.run_lock_step();
       EXPECT_EQ(result.status, Status::kOk) << result.message;
       EXPECT_EQ(result.steps, ranks - 2 + 10 + 2 * (ranks - 1));
-      EXPECT_TRUE(rig.all_right());
+      EXPECT_TRUE(one.cluster.all_right());
       // Asynchronously it runs at full speed; it does not need its receives to be late.
-      rig.start(160);
-      EXPECT_EQ(rig.run().status, Status::kOk);
-      EXPECT_TRUE(rig.all_right());
+      one.start(160);
+      EXPECT_EQ(one.cluster.run().status, Status::kOk);
+      EXPECT_TRUE(one.cluster.all_right());
     }
   }
 }
@@ -255,23 +271,22 @@ TEST(Run, LockStepKnowsLanes) {
     Model model;
     model.one_port = false;
     model.lanes = [&](std::uint32_t, std::uint32_t) { return lanes; };
-    Rig rig(wide, group_of(3), model, MachineConfig());
-    rig.start(160);  // 10 blocks
-    ASSERT_EQ(rig.status(), Status::kOk);
-    const RunResult result = rig.run_lock_step();
+    OneAlgorithm one(wide, group_of(3), model);
+    one.start(160);  // 10 blocks
+    const RunResult result = one.cluster.run_lock_step();
     if (lanes == 1) {
       EXPECT_EQ(result.status, Status::kNotInSchedule);
       EXPECT_EQ(result.message, "step 0: node 0 sends 2 blocks to node 1; the link has 1 lane");
     } else {
       EXPECT_EQ(result.status, Status::kOk) << result.message;
       EXPECT_EQ(result.steps, 5 + 1);
-      EXPECT_TRUE(rig.all_right());
+      EXPECT_TRUE(one.cluster.all_right());
     }
-    Rig free(wide, group_of(3), model, MachineConfig());
+    OneAlgorithm free(wide, group_of(3), model);
     free.start(160);
-    EXPECT_EQ(free.run().status, Status::kOk);
-    EXPECT_TRUE(free.all_right());
-    seconds[lanes] = free.network().now();
+    EXPECT_EQ(free.cluster.run().status, Status::kOk);
+    EXPECT_TRUE(free.cluster.all_right());
+    seconds[lanes] = free.cluster.network().now();
   }
   EXPECT_NEAR(seconds[1] / seconds[2], 2, 0.01);
 }
@@ -293,12 +308,13 @@ Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
 }
 
 TEST(Run, ACircularWaitIsAStall) {
+  // The jobs have root 4, which is no rank: no rank has an input.
   const Algorithm wait = {"wait", Collective::kBroadcast, circular_wait, false, ""};
   for (const bool lock_step : {false, true}) {
     {
-      Rig rig(wait, group_of(4), Model(), MachineConfig());
-      rig.start(10);
-      const RunResult result = lock_step ? rig.run_lock_step() : rig.run();
+      OneAlgorithm one(wait, group_of(4));
+      one.cluster.start_all(testing::sum_job(one.programs, 4, 10));
+      const RunResult result = lock_step ? one.cluster.run_lock_step() : one.cluster.run();
       EXPECT_EQ(result.status, lock_step ? Status::kNotInSchedule : Status::kStalled);
       EXPECT_EQ(result.message, lock_step
                                     ? "step 0: node 1's receive 0 from node 0 (40 bytes) found "
@@ -309,10 +325,10 @@ TEST(Run, ACircularWaitIsAStall) {
     // Machines with a practically infinite deadline: the runner itself detects the stall.
     MachineConfig patient;
     patient.deadline_ns = 1'000'000'000'000'000'000;
-    Rig rig(wait, group_of(4), Model(), patient);
-    rig.start(10);
+    OneAlgorithm one(wait, group_of(4), Model(), patient);
+    one.cluster.start_all(testing::sum_job(one.programs, 4, 10));
     if (lock_step) continue;
-    const RunResult result = rig.run();
+    const RunResult result = one.cluster.run();
     EXPECT_EQ(result.status, Status::kStalled);
     EXPECT_EQ(result.message,
               "node 0 is busy, but no event will follow; in step 0 it waits for a receive from "

@@ -1,11 +1,14 @@
 // Four nodes plan a two-tree allreduce for themselves, prove it, and sum one vector each over
-// libfabric. Here they share one process and its thread; on a cluster each has its own, and a
-// launcher passes the addresses from each node to the others.
+// libfabric. Here they share one process; on a cluster each has its own, and a launcher carries the
+// addresses between them.
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -13,6 +16,7 @@
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/hal/ofi/address.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/wire_up.h"
 #include "espalier/topology/topology.h"
 
 namespace {
@@ -44,7 +48,7 @@ espalier::Result<void> plan(std::vector<Node>& nodes) {
   group.ranks = kNodes;
   group.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
-      espalier::find_algorithm(Collective::kAllreduce, "two-tree");
+      espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   for (std::uint32_t me = 0; me < kNodes; ++me) {
     const espalier::Status status = two_tree->generate(group, me, nodes[me].program);
     if (status != espalier::Status::kOk) return espalier::fail(espalier::status_name(status));
@@ -57,37 +61,67 @@ espalier::Result<void> plan(std::vector<Node>& nodes) {
   return {};
 }
 
+// The addresses that the nodes of this process have published: its launcher.
+struct Launcher {
+  std::mutex mutex;
+  std::condition_variable published;
+  std::vector<std::vector<std::string>> addresses{kNodes};  // by node, then lane
+  std::vector<std::vector<std::uint32_t>> peers{kNodes};
+};
+
+class LocalWireUp : public espalier::ofi::WireUp {
+ public:
+  explicit LocalWireUp(Launcher& launcher) : launcher_(launcher) {}
+  espalier::Result<void> publish(std::uint32_t node, const std::vector<std::string>& addresses,
+                                 const std::vector<std::uint32_t>& peers) override {
+    const std::lock_guard lock(launcher_.mutex);
+    node_ = node;
+    launcher_.addresses[node] = addresses;
+    launcher_.peers[node] = peers;
+    launcher_.published.notify_all();
+    return {};
+  }
+  espalier::Result<std::vector<std::string>> collect() override {
+    std::unique_lock lock(launcher_.mutex);
+    std::vector<std::string> addresses;
+    const std::vector<std::uint32_t>& peers = launcher_.peers[node_];
+    for (std::uint32_t lane = 0; lane < peers.size(); ++lane) {
+      const std::vector<std::string>& published = launcher_.addresses[peers[lane]];
+      launcher_.published.wait(lock, [&] { return !published.empty(); });
+      addresses.push_back(published[espalier::ofi::other_end(launcher_.peers, node_, lane)]);
+    }
+    return addresses;
+  }
+
+ private:
+  Launcher& launcher_;
+  std::uint32_t node_ = 0;
+};
+
 // Opens an endpoint per node and connects each with all others.
 espalier::Result<void> connect(std::vector<Node>& nodes) {
-  std::vector<std::vector<std::uint32_t>> peers(kNodes);
   for (std::uint32_t me = 0; me < kNodes; ++me) {
-    for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
-      if (peer != me) peers[me].push_back(peer);
-    }
     espalier::ofi::Config config;  // provider tcp
     config.node = me;
-    config.peers = peers[me];
+    for (std::uint32_t peer = 0; peer < kNodes; ++peer) {
+      if (peer != me) config.peers.push_back(peer);
+    }
     auto endpoint = espalier::ofi::OfiEndpoint::open(config);
     if (!endpoint) return espalier::fail(endpoint.error());
     nodes[me].endpoint = *std::move(endpoint);
   }
+  Launcher launcher;
+  std::vector<espalier::Result<void>> connected(kNodes);
+  std::vector<std::thread> threads;
   for (std::uint32_t me = 0; me < kNodes; ++me) {
-    std::vector<std::string> addresses;
-    for (std::uint32_t lane = 0; lane < peers[me].size(); ++lane) {
-      const std::uint32_t far = espalier::ofi::other_end(peers, me, lane);
-      addresses.push_back(nodes[peers[me][lane]].endpoint->addresses()[far]);
-    }
-    const auto started = nodes[me].endpoint->start_connecting(addresses);
-    if (!started) return started;
+    threads.emplace_back([&, me] {
+      LocalWireUp wire_up(launcher);
+      connected[me] = espalier::ofi::connect(*nodes[me].endpoint, me, wire_up);
+    });
   }
-  bool busy = true;
-  while (busy) {
-    busy = false;
-    for (Node& node : nodes) {
-      const auto connected = node.endpoint->go_on_connecting();
-      if (!connected) return espalier::fail(connected.error());
-      busy |= !*connected;
-    }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : connected) {
+    if (!result) return result;
   }
   return {};
 }

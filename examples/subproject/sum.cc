@@ -46,7 +46,7 @@ int main() {
   group.ranks = kRanks;
   group.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
-      espalier::find_algorithm(Collective::kAllreduce, "two-tree");
+      espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   const espalier::Operator sum{.op = espalier::Op::kSum, .type = espalier::Type::kF32};
 
   espalier::sim::Network network({}, espalier::sim::complete_links(kRanks));

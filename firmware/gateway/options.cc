@@ -68,6 +68,17 @@ Result<void> check_own(const GatewayOptions& options) {
   return {};
 }
 
+// Checks that no option says what the board boots from.
+Result<void> check_board(const std::vector<GivenOption>& node_options) {
+  for (const GivenOption& option : node_options) {
+    if (option.name != "image" && option.name != "flash") continue;
+    return fail("--" + option.name + " has no effect on a board at a --device, which boots from " +
+                "its own flash; expected no --" + option.name +
+                " (of espalier run: NODES=FILE, and NODES without this node)");
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* usage() {
@@ -78,10 +89,9 @@ const char* usage() {
          "Makes a board that runs the bare-metal node an ordinary rank: connects its framed\n"
          "serial links to libfabric, and represents it to the launcher. `espalier run --start\n"
          "'6=espalier-gateway --device SPEC ...'` starts the gateway instead of espalier-node and\n"
-         "adds the options of the last line above. The board boots from its own flash. The "
-         "gateway\n"
-         "checks that the booted image is for this node, topology and schedule. It never answers\n"
-         "keepalive probes for its board.\n"
+         "adds the options of the last line above. The board boots from its own flash: --image\n"
+         "and --flash are refused with --device. The gateway checks that the booted image is for\n"
+         "this node, topology and schedule. It never answers keepalive probes for its board.\n"
          "\n"
          "  --device SPEC    where the board is:\n"
          "      unix:LOCAL,REMOTE        Ethernet frames as datagrams, as qemu -netdev dgram "
@@ -113,7 +123,10 @@ Result<GatewayOptions> parse_options(std::span<const std::string> words) {
   for (const GivenOption& option : *node_options) options.help |= option.name == "help";
   if (options.help) return options;
   if (auto sound = check_own(options); !sound) return fail(sound.error());
-  auto node = node::read_boot_options(*node_options);
+  if (!options.device.empty()) {
+    if (auto sound = check_board(*node_options); !sound) return fail(sound.error());
+  }
+  auto node = node::read_boot_options(*node_options, node::BootSource::kOptional);
   if (!node) return fail(node.error());
   options.node = *std::move(node);
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {

@@ -1,7 +1,6 @@
 // The gateway's start: boots the board and connects it to its neighbours.
 
 #include <fcntl.h>
-#include <sched.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -256,17 +255,11 @@ bool Gateway::open_fabric() {
 
 bool Gateway::connect() {
   node::ControlWireUp wire_up(options_.node.controls.front(), child_.pid());
-  const auto published = wire_up.publish(hello_.node, fabric_->addresses(), fabric_->lane_peers());
-  if (!published) return fail_with(published.error());
-  const auto addresses = wire_up.collect();
-  if (!addresses) return fail_with(addresses.error());
-  const auto cannot = [this](const std::string& reason) {
-    return fail_with({"cannot connect to the neighbours: " + reason});
-  };
-  const auto connected = fabric_->connect(*addresses);
-  if (!connected) return cannot(connected.error().message);
+  const auto connected = ofi::connect(*fabric_, hello_.node, wire_up);
+  if (!connected) return fail_with(connected.error());
   const Status status = bridge_->prepare();
-  return status == Status::kOk || cannot(status_name(status));
+  return status == Status::kOk ||
+         fail_with({std::string("cannot connect to the neighbours: ") + status_name(status)});
 }
 
 }  // namespace espalier::gateway

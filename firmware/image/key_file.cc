@@ -1,5 +1,6 @@
 #include "firmware/image/key_file.h"
 
+#include <sodium/crypto_core_ed25519.h>
 #include <sodium/crypto_sign_ed25519.h>
 #include <sodium/utils.h>
 #include <sys/stat.h>
@@ -76,7 +77,13 @@ Result<Key> read_key(const std::string& path, const Kind& kind) {
 
 }  // namespace
 
-Result<Key> read_public_key(const std::string& path) { return read_key(path, kPublic); }
+Result<Key> read_public_key(const std::string& path) {
+  auto key = read_key(path, kPublic);
+  if (!key || crypto_core_ed25519_is_valid_point(key->data()) == 1) return key;
+  return fail(path +
+              " is not an Ed25519 public key: no private key belongs to it; expected the public "
+              "key of a pair, as 'espalier image keygen' writes it");
+}
 
 Result<Key> read_private_key(const std::string& path) {
   struct stat about {};

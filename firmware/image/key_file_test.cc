@@ -97,6 +97,25 @@ TEST_F(KeyFiles, RefusesWhatIsNoKey) {
   EXPECT_NE(error_.find("Is a directory"), std::string::npos) << error_;
 }
 
+// 32 bytes are a private key or a public one. Of private keys, one in 16 can also be a public key.
+TEST_F(KeyFiles, RefusesBytesThatNoPrivateKeyHasAsItsPublicKey) {
+  int taken = 0;
+  for (std::uint8_t first = 0; first < 160; ++first) {
+    Key seed = kSeed;
+    seed[0] = first;
+    const Key key = public_key_of(seed);
+    EXPECT_TRUE(read_public_key(write(std::string(key.begin(), key.end())), key_, error_))
+        << error_;
+    if (read_public_key(write(std::string(seed.begin(), seed.end())), key_, error_)) {
+      ++taken;
+    } else {
+      EXPECT_NE(error_.find("no private key belongs to it"), std::string::npos) << error_;
+    }
+  }
+  EXPECT_LT(taken, 160 / 6) << "about one in 16";
+  EXPECT_FALSE(read_public_key(write(public_pem(kSeed)), key_, error_)) << "PEM, the same rule";
+}
+
 TEST_F(KeyFiles, APrivateKeyIsForItsOwnerAlone) {
   for (const unsigned mode : {0640u, 0604u, 0644u, 0620u}) {
     EXPECT_FALSE(take(read_private_key(write(kPrivatePem, mode))));

@@ -109,11 +109,8 @@ bool has_image(const BootOptions& options) {
   return !options.image.empty() || !options.flash.empty();
 }
 
-// Checks what a node boots from and, for an image, whose images it accepts.
+// Checks that a node has at most one boot source and, for an image, whose images it accepts.
 Result<void> check_source(const BootOptions& options, const std::string& for_images) {
-  if (options.schedules.empty() && !has_image(options)) {
-    return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
-  }
   if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
     return fail("more than one boot source: give exactly one of --schedule, --image and --flash");
   }
@@ -205,7 +202,7 @@ std::span<const OptionSpec> boot_option_specs() {
   return specs;
 }
 
-Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given) {
+Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, BootSource source) {
   BootOptions options;
   std::string for_images;  // an option that applies only to images
   for (const GivenOption& each : given) {
@@ -220,6 +217,9 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given) {
   if (options.help) return options;
   const bool boots = !options.schedules.empty() || has_image(options);
   if (options.check_only && !boots && options.nodes.empty()) return options;
+  if (!boots && source == BootSource::kRequired) {
+    return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
+  }
   if (auto sound = check_source(options, for_images); !sound) return fail(sound.error());
   if (options.provider == "shm" && !options.address.empty()) {
     return fail(
@@ -232,7 +232,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given) {
 Result<BootOptions> parse_options(std::span<const std::string> words) {
   const auto given = split_options("espalier-node", words, boot_option_specs());
   if (!given) return fail(given.error());
-  return read_boot_options(*given);
+  return read_boot_options(*given, BootSource::kRequired);
 }
 
 }  // namespace espalier::node

@@ -46,9 +46,12 @@ struct BootOptions {
 
 // The options that read_boot_options() accepts.
 [[nodiscard]] std::span<const OptionSpec> boot_option_specs();
+// Whether the options must say what the node boots: a gateway's node may know it by itself.
+enum class BootSource { kRequired, kOptional };
 // Reads options that split_options() found with those specs. Errors: a bad value, or options that
 // do not fit together.
-[[nodiscard]] Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given);
+[[nodiscard]] Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given,
+                                                    BootSource source);
 // Splits and reads the words of a command line. Errors: those of both.
 [[nodiscard]] Result<BootOptions> parse_options(std::span<const std::string> words);
 [[nodiscard]] const char* usage();

@@ -1,31 +1,16 @@
 #pragma once
-// The address exchange of a Linux node with its neighbours. There is one implementation per kind of
-// launcher: here the control channel. For a process manager (PMIx, PMI) implement WireUp. Host
-// only.
+// The address exchange of a node that `espalier run` started. Host only.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "espalier/base/result.h"
+#include "espalier/hal/ofi/wire_up.h"
 
 namespace espalier::node {
 
-class WireUp {
- public:
-  virtual ~WireUp() = default;
-  // Publishes the address of each lane of `node`, and the peer at its other end. Errors: too
-  // many or too long addresses, or the launcher is gone.
-  [[nodiscard]] virtual Result<void> publish(std::uint32_t node,
-                                             const std::vector<std::string>& addresses,
-                                             const std::vector<std::uint32_t>& peers) = 0;
-  // Waits for the address at the other end of each published lane, in the order of the lanes. All
-  // nodes of a process must publish before the first of them collects. Error: the launcher is gone.
-  [[nodiscard]] virtual Result<std::vector<std::string>> collect() = 0;
-};
-
 // Over the control channel: Hello, then Peers.
-class ControlWireUp : public WireUp {
+class ControlWireUp : public ofi::WireUp {
  public:
   // pid: the process that the launcher treats as the node; 0: this process.
   explicit ControlWireUp(int channel, std::int32_t pid = 0) : channel_(channel), pid_(pid) {}

@@ -57,7 +57,10 @@ TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
     for (std::uint32_t copies = random() % 3; copies > 0; --copies) {
       Frame other = frame;
       mutate(other, random);
-      if (random() % 2 == 0) store_le(other.data() + 12, load_u32(frame.data() + 12) + 1, 4);
+      if (random() % 2 == 0) {
+        using serial::header::kSequence;
+        serial::set<kSequence>(other.data(), serial::get<kSequence>(frame.data()) + 1);
+      };
       put_right(other);
       hub.inject(1 - from, other);
     }

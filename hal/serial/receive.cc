@@ -31,9 +31,10 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
   if (!told_records(its)) its.sent_at_ = now;
   const std::uint8_t* at = frame + serial::kHeaderBytes;
   const std::uint8_t* end = frame + size - serial::kCrcBytes;
-  if (at != end || (frame[2] & serial::kAsk) != 0) its.out_.due = true;
+  if (at != end || (serial::get<serial::header::kFlags>(frame) & serial::kAsk) != 0)
+    its.out_.due = true;
   while (end - at >= static_cast<std::ptrdiff_t>(serial::kRecordBytes)) {
-    const std::uint32_t bytes = load_u16(at + 2);
+    const std::uint32_t bytes = serial::get<serial::record::kBytes>(at);
     if (bytes > static_cast<std::uint32_t>(end - at) - serial::kRecordBytes) return;
     if (!take_record(link, at, bytes)) return;
     at += serial::kRecordBytes + bytes;
@@ -45,10 +46,10 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
 // this end's number to prove that it is alive: a late frame cannot.
 inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
   SerialLink& its = links_[link];
-  const std::uint32_t from = load_u32(frame + 4);
-  const std::uint32_t sequence = load_u32(frame + 12);
+  const std::uint32_t from = serial::get<serial::header::kSession>(frame);
+  const std::uint32_t sequence = serial::get<serial::header::kSequence>(frame);
   if (from == 0 || from == its.former_) return false;
-  if (load_u32(frame + 8) != session_) {
+  if (serial::get<serial::header::kPeerSession>(frame) != session_) {
     if (from != its.peer_) its.stranger_ = from;
     its.out_.due = true;
     return false;
@@ -78,8 +79,11 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   using L = SerialLink;
   L::Outgoing& out = link.out_;
   L::Incoming& in = link.in_;
-  const std::uint8_t taken = frame[3], arrived = frame[24], settled = frame[25], opened = frame[26];
-  const std::uint32_t acked = load_u32(frame + 20);
+  const std::uint8_t taken = serial::get<serial::header::kGranted>(frame);
+  const std::uint8_t arrived = serial::get<serial::header::kArrived>(frame);
+  const std::uint8_t settled = serial::get<serial::header::kSettled>(frame);
+  const std::uint8_t opened = serial::get<serial::header::kOpened>(frame);
+  const std::uint32_t acked = serial::get<serial::header::kAcked>(frame);
   if (L::minus(taken, in.taken) > L::minus(in.posted, in.taken) ||
       L::minus(arrived, out.arrived) > L::minus(out.posted, out.arrived) ||
       L::minus(settled, out.settled) > L::minus(arrived, out.settled) ||
@@ -90,7 +94,7 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   }
   in.taken = taken;
   if (L::ahead(taken, in.told)) in.told = taken;
-  const std::uint32_t refused = load_u16(frame + 30);
+  const std::uint32_t refused = serial::get<serial::header::kRejected>(frame);
   while (out.settled != settled) {
     L::Send& post = out.posts[out.settled++ & L::kMask];
     if ((refused >> L::minus(settled, out.settled) & 1) != 0) post.size = serial::kSizeRefused;
@@ -104,11 +108,12 @@ inline bool SerialLinks::take_state(SerialLink& link, const std::uint8_t* frame)
   if (L::ahead(opened, out.opened)) out.opened = opened;
   if (L::ahead(out.opened, out.told)) out.told = out.opened;
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
-    if (frame[27 + kind] == link.controls_.version[kind]) {
+    if (frame[serial::header::kControls.offset + kind] == link.controls_.version[kind]) {
       link.controls_.state &= ~(SerialLink::Controls::kWanted << kind);
     }
   }
-  take_heard(link, load_u32(frame + 16), (frame[2] & serial::kGap) != 0);
+  take_heard(link, serial::get<serial::header::kHeard>(frame),
+             (serial::get<serial::header::kFlags>(frame) & serial::kGap) != 0);
   return true;
 }
 
@@ -136,12 +141,12 @@ void SerialLinks::go_back(SerialLink& link) {
 }
 
 // False: the record is invalid, and the rest of the frame is skipped.
-inline bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* record,
+inline bool SerialLinks::take_record(std::uint32_t link, const std::uint8_t* begin,
                                      std::uint32_t size) {
   using serial::Record;
-  const auto type = static_cast<Record>(record[0]);
-  const std::uint8_t number = record[1];
-  const std::uint8_t* body = record + serial::kRecordBytes;
+  const auto type = static_cast<Record>(serial::get<serial::record::kType>(begin));
+  const std::uint8_t number = serial::get<serial::record::kNumber>(begin);
+  const std::uint8_t* body = begin + serial::kRecordBytes;
   if (type == Record::kControl && size == serial::kControlBytes) {
     take_control(link, number, body);
     return true;
@@ -164,16 +169,18 @@ inline void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number,
   SerialLink::Outgoing& out = links_[link].out_;
   // A short message may have been sent and received before its grant.
   if (number != out.granted || SerialLink::ahead(number, out.settled + kMaxPeerWindow - 1)) return;
-  if (granted(link, load_u64(grant), load_u32(grant + 8))) ++out.granted;
+  if (granted(link, serial::get<serial::post::kTag>(grant),
+              serial::get<serial::post::kSize>(grant)))
+    ++out.granted;
 }
 
 inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
                                       const std::uint8_t* opening) {
   SerialLink& its = links_[link];
   SerialLink::Incoming& in = its.in_;
-  const std::uint64_t tag = load_u64(opening);
-  const std::uint32_t size = load_u32(opening + 8);
-  const std::uint32_t check = load_u32(opening + 12);
+  const std::uint64_t tag = serial::get<serial::post::kTag>(opening);
+  const std::uint32_t size = serial::get<serial::post::kSize>(opening);
+  const std::uint32_t check = serial::get<serial::post::kCheck>(opening);
   if (number == in.opened && SerialLink::minus(number, in.arrived) < kMaxPeerWindow) {
     if (opened(link, {tag, size, check, number})) ++in.opened;
     return;
@@ -188,10 +195,10 @@ inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
   if (size == 0) end_message(its, false);
 }
 
-inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* data,
+inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* body,
                                    std::uint32_t size) const {
   SerialLink::Incoming& in = link.in_;
-  const std::uint32_t offset = load_u32(data);
+  const std::uint32_t offset = serial::get<serial::data::kOffset>(body);
   if (number != in.arrived || !in.agreed || offset != in.offset) {
     in.gap = in.gap || SerialLink::ahead(number, in.arrived) ||
              (number == in.arrived && offset > in.offset);
@@ -200,7 +207,7 @@ inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const 
   SerialLink::Receive& post = in.posts[number & SerialLink::kMask];
   const std::uint32_t bytes = size - serial::kDataBytes;
   if (bytes > post.size - in.offset) return;
-  std::memcpy(post.bytes + in.offset, data + serial::kDataBytes, bytes);
+  std::memcpy(post.bytes + in.offset, body + serial::kDataBytes, bytes);
   in.offset += bytes;
   in.gap = false;
   if (in.offset == post.size) end_message(link, false);
@@ -218,18 +225,18 @@ inline void SerialLinks::end_message(SerialLink& link, bool refused) const {
 }
 
 inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
-                                      const std::uint8_t* control) {
-  const std::uint8_t kind = control[0];
+                                      const std::uint8_t* body) {
+  const std::uint8_t kind = serial::get<serial::control::kKind>(body);
   if (kind >= kControlKinds) return;
   std::uint8_t& heard = links_[link].controls_.heard[kind];
   if (!SerialLink::ahead(number, heard)) return;
   Control its;
   its.kind = static_cast<ControlKind>(kind);
-  its.cause.status = static_cast<Status>(control[1]);
-  its.cause.reception_blocked = control[2] != 0;
-  its.number = load_u32(control + 4);
-  its.cause.detector = load_u32(control + 8);
-  its.cause.peer = load_u32(control + 12);
+  its.cause.status = static_cast<Status>(serial::get<serial::control::kStatus>(body));
+  its.cause.reception_blocked = serial::get<serial::control::kReceptionBlocked>(body) != 0;
+  its.number = serial::get<serial::control::kNumber>(body);
+  its.cause.detector = serial::get<serial::control::kDetector>(body);
+  its.cause.peer = serial::get<serial::control::kPeer>(body);
   if (controlled(link, its)) heard = number;
 }
 

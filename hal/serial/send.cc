@@ -110,15 +110,16 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   ++its.sequence_;
   std::memset(frame, 0, serial::kHeaderBytes);
   serial::Writer writer(frame, port_->carrier_->mtu());
-  frame[0] = serial::kFormat;
-  frame[1] = static_cast<std::uint8_t>(first_channel_ + link);
-  frame[2] = its.out_.ask ? serial::kAsk : 0;
-  if (its.in_.gap) frame[2] |= serial::kGap;
-  store_u32(frame + 4, session_);
-  store_u32(frame + 12, its.sequence_);
+  std::uint8_t flags = its.out_.ask ? serial::kAsk : 0;
+  if (its.in_.gap) flags |= serial::kGap;
+  serial::set<serial::header::kFormat>(frame, serial::kFormat);
+  serial::set<serial::header::kChannel>(frame, first_channel_ + link);
+  serial::set<serial::header::kFlags>(frame, flags);
+  serial::set<serial::header::kSession>(frame, session_);
+  serial::set<serial::header::kSequence>(frame, its.sequence_);
   writer.skip(serial::kHeaderBytes);
   if (its.stranger_ != 0) {
-    store_u32(frame + 8, its.stranger_);
+    serial::set<serial::header::kPeerSession>(frame, its.stranger_);
     its.stranger_ = 0;
     its.out_.due = its.peer_ != 0 || has_more(its);
   } else if (its.peer_ == 0) {
@@ -143,15 +144,16 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
 
 inline void SerialLinks::put_state(const SerialLink& link, std::uint8_t* frame) const {
   const SerialLink::Incoming& in = link.in_;
-  frame[3] = link.out_.granted;
-  store_u32(frame + 8, link.peer_);
-  store_u32(frame + 16, link.heard_);
-  store_u32(frame + 20, in.offset);
-  frame[24] = in.arrived;
-  frame[25] = in.settled;
-  frame[26] = in.opened;
-  std::memcpy(frame + 27, link.controls_.heard, kControlKinds);
-  store_le(frame + 30, in.rejected, 2);
+  serial::set<serial::header::kGranted>(frame, link.out_.granted);
+  serial::set<serial::header::kPeerSession>(frame, link.peer_);
+  serial::set<serial::header::kHeard>(frame, link.heard_);
+  serial::set<serial::header::kAcked>(frame, in.offset);
+  serial::set<serial::header::kArrived>(frame, in.arrived);
+  serial::set<serial::header::kSettled>(frame, in.settled);
+  serial::set<serial::header::kOpened>(frame, in.opened);
+  static_assert(serial::header::kControls.bytes == kControlKinds);
+  std::memcpy(frame + serial::header::kControls.offset, link.controls_.heard, kControlKinds);
+  serial::set<serial::header::kRejected>(frame, in.rejected);
 }
 
 inline void SerialLinks::put_controls(SerialLink& link, serial::Writer& frame) const {

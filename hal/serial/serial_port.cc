@@ -38,11 +38,14 @@ bool SerialPort::receive() {
   }
   const std::uint32_t size = carrier_->receive(in_);
   if (size == 0) return false;
-  if (size < serial::kHeaderBytes + serial::kCrcBytes || in_[0] != serial::kFormat) return true;
+  if (size < serial::kHeaderBytes + serial::kCrcBytes ||
+      serial::get<serial::header::kFormat>(in_) != serial::kFormat)
+    return true;
   const std::uint32_t covered = size - serial::kCrcBytes;
   if (crc32(0, in_, covered) != load_u32(in_ + covered)) return true;
   for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
-    const std::uint32_t link = in_[1] - std::uint32_t{owner->first_channel_};
+    const std::uint32_t link =
+        serial::get<serial::header::kChannel>(in_) - std::uint32_t{owner->first_channel_};
     if (link < owner->count_) owner->receive(link, in_, size, ticks());
   }
   return true;

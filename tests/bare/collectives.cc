@@ -247,7 +247,7 @@ class BareNode {
 };
 
 Status NodeCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
-  const std::uint32_t channel = frame[1];
+  const std::uint32_t channel = serial::get<serial::header::kChannel>(frame);
   ++sent_;
   if (sent_ % 29 == 0) return Status::kOk;  // lost
   if (channel == agent::kChannel) {
@@ -259,8 +259,9 @@ Status NodeCarrier::send(const std::uint8_t* frame, std::uint32_t size) {
   while (other.booted.image.link(back).peer != node_) ++back;
   std::uint8_t changed[kMtu];
   std::memcpy(changed, frame, size);
-  changed[1] = static_cast<std::uint8_t>(back);
-  store_le(changed + size - 4, crc32(0, changed, size - 4), 4);
+  serial::set<serial::header::kChannel>(changed, back);
+  const std::uint32_t covered = size - serial::kCrcBytes;
+  store_u32(changed + covered, crc32(0, changed, covered));
   const bool taken = other.carrier.inbox.push(changed, size);
   if (taken && sent_ % 31 == 0) (void)other.carrier.inbox.push(changed, size);  // repeated
   return taken ? Status::kOk : Status::kTryAgain;

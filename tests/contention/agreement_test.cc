@@ -65,13 +65,11 @@ Answer verifiers(const ContentionCase& at) {
 Answer simulators(const ContentionCase& at) {
   Answer answer;
   for (std::int64_t blocks = 1; answer.free && blocks <= at.blocks; ++blocks) {
-    testing::Cluster::Options options;
+    testing::JobCluster::Options options;
     options.model = model_of(at);
-    testing::Cluster cluster(at.programs[0].ranks, testing::links_between(at.programs), options);
-    cluster.give_all({job_of(at, blocks)});
-    cluster.start_all();
-    const sim::RunResult result = sim::run_lock_step(cluster.network(), cluster.machines(),
-                                                     std::max(1u, at.programs[0].latency_ticks));
+    testing::JobCluster cluster(at.programs, options);
+    cluster.start_all(job_of(at, blocks));
+    const sim::RunResult result = cluster.run_lock_step();
     const sim::Contention& contention = cluster.network().contention();
     // The run ends if a neighbour is sent more messages in a step than there are lanes.
     const bool ended = result.status == Status::kNotInSchedule && contention.conflicts > 0;

@@ -18,14 +18,13 @@ struct Seen {
 };
 
 void run(const ContentionCase& at, const sim::Model& model, std::uint32_t window, Seen& seen) {
-  testing::Cluster::Options options;
+  testing::JobCluster::Options options;
   options.model = model;
   options.config.window = window;
-  testing::Cluster cluster(at.programs[0].ranks, testing::links_between(at.programs), options);
-  cluster.give_all({job_of(at, at.blocks)});
-  cluster.start_all();
+  testing::JobCluster cluster(at.programs, options);
+  cluster.start_all(job_of(at, at.blocks));
   cluster.network().begin_residence(at.programs[0].latency_ticks);
-  const sim::RunResult result = sim::run(cluster.network(), cluster.machines());
+  const sim::RunResult result = cluster.run();
   ASSERT_EQ(result.status, Status::kOk) << at.name << ": " << result.message;
   cluster.drive();
   for (std::uint32_t node = 0; node < cluster.nodes(); ++node) {

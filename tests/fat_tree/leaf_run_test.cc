@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
@@ -127,7 +127,7 @@ TEST(Leaf, RunsUnderSkew) {
     group.blocks_count = 1;
     const Programs programs = grid::programs_of(algorithm, group);
     for (const std::uint32_t window : {1u, 3u, 8u}) {
-      testing::Cluster::Options options;
+      testing::JobCluster::Options options;
       options.model = testing::model_for(programs[0]);
       options.config.window = window;
       options.unwilling = true;

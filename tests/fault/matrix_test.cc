@@ -6,7 +6,7 @@
 #include <deque>
 #include <string>
 
-#include "collectives/simulation/testing/rig.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/hal/fault/fault_endpoint.h"
 
 namespace espalier::fault {
@@ -62,12 +62,12 @@ class Attempt {
  public:
   explicit Attempt(const Trial& trial) : trial_(trial) {
     faults_ = parse_faults(trial.faults).value();
-    model_.eager_bytes = 64;
-    model_.jitter = trial.jitter;
-    model_.seed = trial.seed;
-    model_.eager_copies = trial.eager_copies;
-    config_.deadline_ns = kDeadline;
-    config_.check_blocks = trial.check_blocks;
+    options_.model.eager_bytes = 64;
+    options_.model.jitter = trial.jitter;
+    options_.model.seed = trial.seed;
+    options_.model.eager_copies = trial.eager_copies;
+    options_.config.deadline_ns = kDeadline;
+    options_.config.check_blocks = trial.check_blocks;
     rules_[0] = {0, 16};  // both sides of eager_bytes
     rules_[1] = {1000, 128};
     group_.ranks = trial.ranks;
@@ -85,35 +85,37 @@ class Attempt {
       return outcome;
     }
     sim::Network* network = nullptr;
-    sim::Rig rig(*algorithm, group_, model_, config_,
-                 [&](std::uint32_t v, Endpoint& inner) -> Endpoint& {
-                   FaultEndpoint::Hooks hooks;
-                   hooks.wake = [&network, v](std::uint64_t at) { network->wake(v, at); };
-                   hooks.killed = [&network, v] { network->kill(v); };
-                   const bool broken = trial_.culprit == v || trial_.culprit >= trial_.ranks;
-                   endpoints_[v] =
-                       std::make_unique<FaultEndpoint>(inner, broken ? faults_ : Faults(), hooks);
-                   return *endpoints_[v];
-                 });
-    EXPECT_EQ(rig.status(), Status::kOk);
-    network = &rig.network();
+    options_.wrap = [&](std::uint32_t v, Endpoint& inner) -> Endpoint& {
+      FaultEndpoint::Hooks hooks;
+      hooks.wake = [&network, v](std::uint64_t at) { network->wake(v, at); };
+      hooks.killed = [&network, v] { network->kill(v); };
+      const bool broken = trial_.culprit == v || trial_.culprit >= trial_.ranks;
+      endpoints_[v] = std::make_unique<FaultEndpoint>(inner, broken ? faults_ : Faults(), hooks);
+      return *endpoints_[v];
+    };
+    const Programs programs = testing::programs_of(*algorithm, group_);
+    testing::JobCluster cluster(programs, options_);
+    network = &cluster.network();
     for (int round = 0; round < kRounds && outcome.message.empty(); ++round) {
-      rig.start(round % 2 == 0 ? trial_.count : trial_.count / 8);
-      const sim::RunResult result = rig.run();
+      testing::Job job =
+          testing::sum_job(programs, group_.root, round % 2 == 0 ? trial_.count : trial_.count / 8);
+      job.seed = static_cast<unsigned>(round);
+      cluster.start_all(job);
+      const sim::RunResult result = cluster.run();
       outcome.message = result.message;
       outcome.seconds = std::max(outcome.seconds, result.seconds);
       for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
         if (!network->alive(v)) continue;
-        const bool right = rig.right(v);
+        const bool right = cluster.wrong(v).empty();
         outcome.all_right = outcome.all_right && right;
-        if (!right && rig.machine(v).poll() == Status::kOk && outcome.silent_error.empty()) {
+        if (!right && cluster.machine(v).poll() == Status::kOk && outcome.silent_error.empty()) {
           outcome.silent_error = "round " + std::to_string(round) + ": node " + std::to_string(v);
         }
       }
       if (result.status != Status::kOk) break;
     }
     // Controls about a failure may still be in flight to machines that had ended successfully.
-    for (int i = 0; i < 10'000 && network->advance(UINT64_MAX); ++i) poll_all(rig);
+    for (int i = 0; i < 10'000 && network->advance(UINT64_MAX); ++i) poll_all(cluster);
     for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
       for (const Kind kind :
            {Kind::kDrop, Kind::kDuplicate, Kind::kReorder, Kind::kCorrupt, Kind::kKill}) {
@@ -121,17 +123,17 @@ class Attempt {
       }
       outcome.dead = outcome.dead || !network->alive(v);
       if (!network->alive(v)) continue;
-      outcome.statuses.push_back(rig.machine(v).poll());
-      outcome.causes.push_back(rig.machine(v).cause());
+      outcome.statuses.push_back(cluster.machine(v).poll());
+      outcome.causes.push_back(cluster.machine(v).cause());
       outcome.parts.push_back(part(*network, v));
     }
     return outcome;
   }
 
  private:
-  void poll_all(sim::Rig& rig) {
+  void poll_all(testing::JobCluster& cluster) {
     for (std::uint32_t v = 0; v < trial_.ranks; ++v) {
-      if (rig.network().alive(v)) (void)rig.machine(v).poll();
+      if (cluster.network().alive(v)) (void)cluster.machine(v).poll();
     }
   }
 
@@ -153,8 +155,7 @@ class Attempt {
 
   const Trial& trial_;
   Faults faults_;
-  sim::Model model_;
-  MachineConfig config_;
+  testing::JobCluster::Options options_;
   BlockRule rules_[2] = {};
   Group group_;
   std::vector<std::unique_ptr<FaultEndpoint>> endpoints_;

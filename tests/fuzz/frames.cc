@@ -18,6 +18,7 @@
 namespace espalier::fuzz {
 namespace {
 
+namespace header = serial::header;
 constexpr std::uint32_t kMtu = 128, kLinks = 2, kSession = 7, kPeerSession = 9;
 constexpr std::uint8_t kUntouched = 0x5a;
 
@@ -34,10 +35,12 @@ class FuzzCarrier final : public Carrier {
   Status send(const std::uint8_t* frame, std::uint32_t size) override {
     if (full) return Status::kTryAgain;
     expect(size >= serial::kHeaderBytes + serial::kCrcBytes && size <= kMtu, "a frame fits");
-    expect(crc32(0, frame, size - 4) == load_u32(frame + size - 4), "a frame's checksum is right");
-    expect(frame[1] < kLinks, "a frame is of a link");
-    sequence[frame[1]] = load_u32(frame + 12);
-    here[frame[1]] = load_u32(frame + 20);
+    expect(crc32(0, frame, size - serial::kCrcBytes) == load_u32(frame + size - serial::kCrcBytes),
+           "a frame's checksum is right");
+    const std::uint8_t link = serial::get<header::kChannel>(frame);
+    expect(link < kLinks, "a frame is of a link");
+    sequence[link] = serial::get<header::kSequence>(frame);
+    here[link] = serial::get<header::kAcked>(frame);
     return Status::kOk;
   }
   std::uint32_t receive(std::uint8_t* frame) override {
@@ -138,18 +141,21 @@ class Ends {
     if ((wrong & 1) != 0) {
       for (std::uint8_t& byte : in) byte = static_cast<std::uint8_t>(input_.byte());
     }
-    in[0] = serial::kFormat;
-    in[1] = static_cast<std::uint8_t>(link);
-    if ((wrong & 2) == 0) store_le(&in[4], kPeerSession, 4);
-    if ((wrong & 4) == 0) store_le(&in[8], kSession, 4);
-    if ((wrong & 8) == 0) store_le(&in[12], ++sequence_, 4);
-    if ((wrong & 16) == 0) store_le(&in[16], carrier_.sequence[link], 4);
+    std::uint8_t* const frame = in.data();
+    serial::set<header::kFormat>(frame, serial::kFormat);
+    serial::set<header::kChannel>(frame, link);
+    if ((wrong & 2) == 0) serial::set<header::kSession>(frame, kPeerSession);
+    if ((wrong & 4) == 0) serial::set<header::kPeerSession>(frame, kSession);
+    if ((wrong & 8) == 0) serial::set<header::kSequence>(frame, ++sequence_);
+    if ((wrong & 16) == 0) serial::set<header::kHeard>(frame, carrier_.sequence[link]);
     if ((wrong & 32) == 0) {
-      in[2] = static_cast<std::uint8_t>(input_.below(4));
-      in[3] = over_[link][1];
-      in[25] = static_cast<std::uint8_t>(over_[link][0] + input_.below(3));  // settled
-      in[24] = static_cast<std::uint8_t>(in[25] + input_.below(2));          // arrived
-      in[26] = static_cast<std::uint8_t>(in[24] + input_.below(3));          // opened
+      serial::set<header::kFlags>(frame, input_.below(4));
+      serial::set<header::kGranted>(frame, over_[link][1]);
+      const std::uint32_t settled = over_[link][0] + input_.below(3);
+      const std::uint32_t arrived = settled + input_.below(2);
+      serial::set<header::kSettled>(frame, settled);
+      serial::set<header::kArrived>(frame, arrived);
+      serial::set<header::kOpened>(frame, arrived + input_.below(3));
     }
     for (std::uint32_t records = input_.below(4); records > 0; --records) record(link);
     in.resize(in.size() + serial::kCrcBytes);
@@ -168,25 +174,29 @@ class Ends {
     for (std::uint8_t& byte : body) byte = static_cast<std::uint8_t>(input_.byte());
     if (right && type == static_cast<std::uint8_t>(Record::kData)) {
       body.assign(serial::kDataBytes + input_.below(64), 0x33);
-      store_le(body.data(), carrier_.here[link] + input_.below(2), 4);
+      serial::set<serial::data::kOffset>(body.data(), carrier_.here[link] + input_.below(2));
     } else if (right && type == static_cast<std::uint8_t>(Record::kControl)) {
       number = static_cast<std::uint8_t>(input_.byte());
       body.resize(serial::kControlBytes);
       for (std::uint8_t& byte : body) byte = static_cast<std::uint8_t>(input_.byte());
-      body[0] %= kControlKinds + 1;
+      body[serial::control::kKind.offset] %= kControlKinds + 1;
     } else if (right) {
       const bool grants = type == static_cast<std::uint8_t>(Record::kGrant);
       if (grants) number = granted_[link]++;
       const std::deque<Posted>& awaited = posts_[link][1];
       const bool agrees = !awaited.empty() && input_.below(4) != 0;
       body.assign(grants ? serial::kGrantBytes : serial::kOpeningBytes, 0);
-      store_le(body.data(), agrees ? awaited.front().tag : input_.below(4), 8);
-      store_le(&body[8], agrees ? awaited.front().bytes.size() : input_.word(), 4);
+      serial::set<serial::post::kTag>(body.data(), agrees ? awaited.front().tag : input_.below(4));
+      serial::set<serial::post::kSize>(body.data(),
+                                       agrees ? awaited.front().bytes.size() : input_.word());
     }
     std::vector<std::uint8_t>& in = carrier_.in;
     if (in.size() + serial::kRecordBytes + body.size() + serial::kCrcBytes > kMtu) return;
-    in.insert(in.end(), {type, number, 0, 0});
-    store_le(&in[in.size() - 2], body.size(), 2);
+    std::uint8_t head[serial::kRecordBytes];
+    serial::set<serial::record::kType>(head, type);
+    serial::set<serial::record::kNumber>(head, number);
+    serial::set<serial::record::kBytes>(head, body.size());
+    in.insert(in.end(), std::begin(head), std::end(head));
     in.insert(in.end(), body.begin(), body.end());
   }
 

@@ -112,14 +112,14 @@ void verify_and_run(const std::string& file) {
     group.blocks = &kBlocks;
     group.blocks_count = 1;
     const Programs programs = programs_of(algorithm, group);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
     if (programs.empty()) continue;
     const std::string name = name_of(algorithm, *topology, group);
     const bool pipelined = programs[0].blocks[0].block_bytes != 0;
     expect_verdicts(*topology, programs, pipelined ? kMaxBlocks : 1, name);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
     run(programs, group, pipelined ? kMaxBlocks : 1, name);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
     ++schedules;
   }
   EXPECT_GE(schedules, 20u) << "the table has that many that do any number of ranks";

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/cost/leaf_queues.h"
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "tests/grid/grid.h"
 
@@ -111,7 +111,7 @@ TEST(TotalExchange, RunsUnderSkew) {
   for (const char* name : {"leaf-overlapped", "leaf-single"}) {
     for (const std::uint32_t window : {1u, 3u, 8u}) {
       const Programs programs = found(name, *topology, window);
-      testing::Cluster::Options options;
+      testing::JobCluster::Options options;
       options.model = testing::model_for(programs[0]);
       options.unwilling = true;
       testing::run_freely(programs, job_of(programs, 3), options);

@@ -2,24 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::grid {
 
 std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
   return topology::parse(spec).value();
-}
-
-Programs programs_of(const Algorithm& algorithm, const Group& group) {
-  Programs programs(algorithm_nodes(algorithm, group));
-  for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    const Status status = algorithm.generate(group, node, programs[node]);
-    if (status == Status::kUnsupported) return {};
-    EXPECT_EQ(status, Status::kOk) << algorithm.name << ", " << group.ranks << " ranks, node "
-                                   << node << ": " << status_name(status);
-    if (status != Status::kOk) return {};
-  }
-  return programs;
 }
 
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
@@ -17,9 +18,7 @@ namespace espalier::grid {
 
 [[nodiscard]] std::unique_ptr<topology::Topology> parsed(const std::string& spec);
 
-// Returns all nodes' programs; empty if the algorithm does not support the group (kUnsupported).
-// Any other error is a gtest failure.
-[[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
+using testing::programs_of;
 
 // "broadcast chain on complete:5, root 1"
 [[nodiscard]] std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,

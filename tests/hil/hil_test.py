@@ -149,8 +149,8 @@ class Plans(Folder):
         words = list(map(str, plan.run(kill)))
         self.assertEqual(words[words.index("--kill") + 1], "0@1000")
         self.assertIn("--back-to-back", words)
-        self.assertIn(str(self.path / "out/rotation-0/node-%r.flash"), words)
-        self.assertIn(str(self.path / "out/refuse/linux-x86_64-unsigned/node-%r.flash"), map(str, plan.run(refuse)))
+        self.assertIn(f"0,1={self.path}/out/rotation-0/node-%r.flash", words)
+        self.assertIn(f"0,1={self.path}/out/refuse/linux-x86_64-unsigned/node-%r.flash", map(str, plan.run(refuse)))
 
     def started(self, how, **fields):
         text = RIG.splitlines()[0] + "".join(f" {name}: {value}" for name, value in fields.items())

@@ -135,8 +135,10 @@ class Plan:
         test = self.tests.entry.test[case.test]
         entry = self.rig.entry
         words = [self.command, "run", self.schedule(test), *self._message(test, case.message), "--provider", entry.provider,
-                 "--deadline", self.rig.deadline_ms, "--node-binary", self.node, "--flash", self.flashes(case) / "node-%r.flash",
-                 "--public-key", self.public(), "--format", "json"]
+                 "--deadline", self.rig.deadline_ms, "--node-binary", self.node, "--format", "json"]
+        hosts = [str(rank) for rank, seat in enumerate(case.seats) if seat.kind in ("process", "ssh")]
+        if hosts:  # the others boot from their board's own flash
+            words += ["--flash", f"{','.join(hosts)}={self.flashes(case) / 'node-%r.flash'}", "--public-key", self.public()]
         if entry.window:
             words += ["--window", entry.window]
         if entry.address:

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/topology/embedding.h"

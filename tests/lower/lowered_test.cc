@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/expand.h"
@@ -103,7 +103,7 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
 void run_all(const topology::Topology& topology, const Programs& programs,
              const std::string& name) {
   const bool barrier = programs[0].collective == Collective::kBarrier;
-  testing::Cluster::Options options;
+  testing::JobCluster::Options options;
   options.model = testing::model_for(programs[0], [&](std::uint32_t from, std::uint32_t to) {
     return topology.capacity(from, to);
   });

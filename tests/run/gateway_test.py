@@ -235,6 +235,8 @@ class Refusals(unittest.TestCase):
                 (["--node-command", "true", "--start", "true", *node], "--start applies only to a board at a --device"),
                 (["--node-command", "true", "--console", "log", *node], "--console applies only to a board at a --device"),
                 (["--device", "unix:a,b", "--console", "log", *node], "expected --start as well"),
+                (["--device", "unix:a,b", *node[:4], "--flash", "f", "--unsigned"], "--flash has no effect on a board at a --device"),
+                (["--device", "unix:a,b", *node[:4], "--image=i", "--unsigned"], "--image has no effect on a board at a --device"),
                 (["--device"], "no value after --device"), (["--device", "", *node], "no value after --device"),
                 (["--device", "unix:a,b", *node, "--surplus"], "unknown option --surplus"),
                 (["--device", "unix:a,b", "--schedule", "x", "--node", 1, "--check"], "one --node I and one --control FD"),

@@ -209,6 +209,13 @@ class Images(unittest.TestCase):
         second = espalier.call("run", self.allreduce, "--provider", "shm", "--bytes", "64KiB", "--node-binary", espalier.NODE,
                                "--nodes-per-process", 2, *images)
         self.assertEqual(second.returncode, 0, second.stderr)
+        # The commands of some nodes say what they boot.
+        some = self.run_cluster("--image", f"1,3={self.path}/node-%r.img", "--public-key", self.public, "--start",
+                                f"0,2={espalier.NODE} --image {self.path}/node-%r.img --unsigned")
+        self.assertEqual(some.returncode, 0, some.stderr)
+        for node in range(4):
+            checked = "signature checked" if node % 2 else "SIGNATURE NOT CHECKED"
+            self.assertRegex(some.stderr, f"node-{node}.img: board linux-x86_64, node {node}, .*{checked}")
         # A node gets the image of another node: refused before anything starts.
         shutil.copy(self.path / "node-1.img", self.path / "node-2.img")
         done = self.run_cluster(*images)

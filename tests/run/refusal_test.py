@@ -68,6 +68,10 @@ class Refusals(unittest.TestCase):
         refused([*what, "--start", "1-3=true", "--start", "0,2=true"], "--start '0,2=true'", "node 2 is started twice")
         refused([*what, "--start", "1= "], "--start '1= '", "NODES=COMMAND")
         refused([*what, "--start", "1"], "--start '1'", "NODES=COMMAND")
+        for option in ("--flash", "--image"):
+            refused([*what, option, "1,4=f", "--unsigned"], f"{option} '1,4=f'", "0 to 3")
+            refused([*what, option, "1=", "--unsigned"], f"{option} '1='", "NODES=FILE")
+            refused([*what, option, "1=f", "--start", "0,3=true", "--unsigned"], f"{option} '1=f'", "node 2 boots nothing")
         refused([*what, "--nodes-per-process", 0], "--nodes-per-process")
         refused([*what, "--nodes-per-process", 257], "--nodes-per-process")
         refused(["--topology", "fattree:k=2,h=2,c=1", "--collective", "broadcast", "--algorithm", "leaf", "--kill", "7@1"],

@@ -13,9 +13,8 @@
 
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
-#include "collectives/simulation/paged_machines.h"
+#include "collectives/simulation/cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/simulation/run.h"
 
 namespace {
 std::size_t held = 0, max_held = 0;
@@ -84,28 +83,26 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   EXPECT_EQ(make_layout(*program, count, 1, layout), Status::kOk);
   EXPECT_EQ(layout.blocks, blocks);
   const sim::AddressRange addresses(2 * (layout.count + layout.segments) * layout.element_bytes);
+  sim::Cluster::Options options;
+  options.config.no_data = true;
   sim::Model model;
   model.no_data = true;
   model.route = [](std::uint32_t from, std::uint32_t to) {
     return std::vector<std::uint32_t>{from, to};
   };
-  sim::Network network(model, links.links(ranks));
-  sim::PagedMachines machines(network, store);
+  sim::Cluster cluster(sim::Network(model, links.links(ranks)), store, options);
   const auto stored = std::make_unique<StoredProgram>();
   for (std::uint32_t node = 0; node < ranks; ++node) {
-    MachineConfig config;
-    config.no_data = true;
     store.load(node, *stored);
-    EXPECT_EQ(machines.start(node, config, addresses.buffers(*stored, layout), Operator(), count),
+    EXPECT_EQ(cluster.start(node, *stored, addresses.buffers(*stored, layout), Operator(), count),
               Status::kOk);
   }
-  const sim::RunResult result =
-      lock_step ? sim::run_lock_step(network, machines) : sim::run(network, machines);
+  const sim::RunResult result = lock_step ? cluster.run_lock_step(1) : cluster.run();
   EXPECT_EQ(result.status, Status::kOk) << result.message;
   Cost cost;
-  cost.messages = network.blocks();
+  cost.messages = cluster.network().blocks();
   cost.polls = result.polls;
-  cost.events = network.events();
+  cost.events = cluster.network().events();
   const auto messages = static_cast<double>(cost.messages);
   cost.polls_each = static_cast<double>(cost.polls) / messages;
   cost.events_each = static_cast<double>(cost.events) / messages;

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "collectives/machine/simulated/cluster.h"
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
-#include "collectives/simulation/paged_machines.h"
+#include "collectives/simulation/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
@@ -114,19 +114,17 @@ std::uint32_t latency_of(const Schedule& schedule) {
 // With data, each node with a machine of its own; the results are checked.
 Seen with_data(const Schedule& schedule, const Mode& mode, std::uint64_t blocks) {
   Logs logs(schedule.programs.size());
-  testing::Cluster::Options options;
+  testing::JobCluster::Options options;
   options.model = model_of(schedule, mode);
-  options.logs = &logs.logs;
-  testing::Cluster cluster(schedule.programs[0].ranks, testing::links_between(schedule.programs),
-                           options);
-  cluster.give_all({job_of(schedule, blocks)});
-  cluster.start_all();
+  options.log = [&](std::uint32_t node) { return &logs.logs[node]; };
+  testing::JobCluster cluster(schedule.programs, options);
+  cluster.start_all(job_of(schedule, blocks));
   Seen seen;
   if (mode.lock_step) {
-    seen.result = sim::run_lock_step(cluster.network(), cluster.machines(), latency_of(schedule));
+    seen.result = cluster.run_lock_step();
   } else {
     cluster.network().begin_residence(latency_of(schedule));
-    seen.result = sim::run(cluster.network(), cluster.machines());
+    seen.result = cluster.run();
   }
   keep(seen, cluster.network(), logs);
   if (seen.result.status == Status::kOk) cluster.drive();
@@ -151,27 +149,26 @@ Seen without_data(const Schedule& schedule, const Mode& mode, std::uint64_t bloc
     room = std::max(room, sim::AddressRange::bytes_for(program, layout));
   }
   const sim::AddressRange addresses(room);
+  sim::Cluster::Options options;
+  options.config.no_data = true;
   sim::Model model = model_of(schedule, mode);
   model.poison = false;
   model.no_data = true;
-  sim::Network network(model, links.links(nodes));
-  sim::PagedMachines machines(network, store, frames);
+  options.log = [&](std::uint32_t node) { return &logs.logs[node]; };
+  sim::Cluster cluster(sim::Network(model, links.links(nodes)), store, options, frames);
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    MachineConfig config;
-    config.no_data = true;
-    config.log = &logs.logs[node];
-    EXPECT_EQ(machines.start(node, config, addresses.buffers(schedule.programs[node], layout),
-                             job.op, job.count),
+    const Program& program = schedule.programs[node];
+    EXPECT_EQ(cluster.start(node, program, addresses.buffers(program, layout), job.op, job.count),
               Status::kOk);
   }
   Seen seen;
   if (mode.lock_step) {
-    seen.result = sim::run_lock_step(network, machines, latency_of(schedule));
+    seen.result = cluster.run_lock_step(latency_of(schedule));
   } else {
-    network.begin_residence(latency_of(schedule));
-    seen.result = sim::run(network, machines);
+    cluster.network().begin_residence(latency_of(schedule));
+    seen.result = cluster.run();
   }
-  keep(seen, network, logs);
+  keep(seen, cluster.network(), logs);
   return seen;
 }
 

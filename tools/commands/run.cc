@@ -113,7 +113,8 @@ void add_boot_words(RunOptions& options) {
     bad_input(
         "nodes that boot images need a key: expected one of --public-key FILE and --unsigned");
   }
-  options.launch.boot = {flash ? "--flash" : "--image", flash ? options.flash : options.image};
+  options.launch.boot = {flash ? "--flash" : "--image",
+                         run_command::boot_file(flash ? options.flash : options.image).file};
   if (options.takes_unsigned) {
     options.launch.boot.emplace_back("--unsigned");
   } else {
@@ -200,6 +201,7 @@ void run_collective(RunOptions options) {
   options.launch.log = run_command::keeps_logs(options);
   options.launch.topology = schedule.topology->spec();
   options.launch.commands = run_command::start_commands(options.starts, options.launch.nodes);
+  options.launch.boots = run_command::boot_nodes(options);
   check_addresses(options.launch);
   parse_disturbances(options);
   for (const std::string& directory : {options.output, options.events}) {
@@ -298,8 +300,12 @@ void add_launch_options(Command command, RunOptions& options) {
       "NODES=COMMAND: the command that starts these nodes (4,5 or 4-7) instead of espalier-node, "
       "one process each; words for sh, %r and %n as above; may be repeated for other nodes");
   Option image =
-      command.text("--image", options.image, "Image that each node boots; %r is the node's number");
-  command.text("--flash", options.flash, "Flash file whose slots each node boots; %r as above")
+      command.text("--image", options.image,
+                   "[NODES=]FILE: image that each node boots, or only these nodes (4,5 or 4-7), "
+                   "while --start says what the others boot; %r is the node's number");
+  command
+      .text("--flash", options.flash,
+            "[NODES=]FILE: flash file whose slots each node boots; NODES and %r as above")
       .excludes(image);
   Option key = command.text("--public-key", options.public_key,
                             "Nodes boot only images signed with this key's private part");

@@ -38,7 +38,9 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   for (const std::string& schedule : options.schedules) {
     command.insert(command.end(), {"--schedule", schedule});
   }
-  command.insert(command.end(), options.boot.begin(), options.boot.end());
+  if (options.boots.empty() || options.boots[first]) {
+    command.insert(command.end(), options.boot.begin(), options.boot.end());
+  }
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
     command.insert(command.end(),
                    {"--node", std::to_string(first + i), "--control", std::to_string(channels[i])});

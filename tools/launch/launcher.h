@@ -32,6 +32,8 @@ struct LaunchOptions {
   // Or the words that say what nodes boot from instead: --image FILE ..., with any %r left as it
   // is.
   std::vector<std::string> boot;
+  // By node: whether `boot` is for it; the command of any other says what it boots. Empty: for all.
+  std::vector<bool> boots;
   std::string topology;  // canonical specification
   std::string provider = "tcp";
   // Words before each process's command, and its IP to bind: %r stands for the number of its first

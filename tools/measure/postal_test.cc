@@ -5,10 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "espalier/collectives/machine/machine.h"
-#include "espalier/collectives/simulation/run.h"
+#include "collectives/simulation/cluster.h"
+#include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/verify/verify.h"
-#include "espalier/hal/sim/network.h"
 #include "tools/measure/cost_model.h"
 #include "tools/report/measure_report.h"
 #include "tools/select/loaded.h"
@@ -43,27 +42,16 @@ double simulated(Experiment which, std::uint32_t receivers, const sim::Model& mo
   const LoadedSchedule schedule = experiment(which, receivers);
   std::vector<const Program*> programs;
   for (const Program& program : schedule.programs) programs.push_back(&program);
-  sim::Network network(model, sim::links_of(programs));
-  std::vector<std::unique_ptr<Machine>> machines;
-  std::vector<Machine*> pointers;
-  std::vector<std::uint8_t> input(bytes, 7);
-  std::vector<std::vector<std::uint8_t>> outputs(programs.size(), std::vector<std::uint8_t>(bytes));
-  std::vector<std::vector<std::max_align_t>> scratch(programs.size());
+  sim::Cluster cluster(sim::Network(model, sim::links_of(programs)), {});
+  std::vector<sim::NodeMemory> memory(programs.size());
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     Layout layout;
     EXPECT_EQ(make_layout(*programs[node], bytes, 1, layout), Status::kOk);
-    Buffers buffers;
-    buffers.input = input.data();
-    buffers.output = outputs[node].data();
-    buffers.scratch_bytes = scratch_needed(*programs[node], layout);
-    scratch[node].resize(buffers.scratch_bytes / sizeof(std::max_align_t) + 1);
-    buffers.scratch = scratch[node].data();
-    machines.push_back(std::make_unique<Machine>());
-    EXPECT_EQ(machines.back()->init(network.endpoint(node), MachineConfig{}), Status::kOk);
-    EXPECT_EQ(machines.back()->start(*programs[node], buffers, Operator{}, bytes), Status::kOk);
-    pointers.push_back(machines.back().get());
+    memory[node].allocate(*programs[node], layout);
+    EXPECT_EQ(cluster.start(node, *programs[node], memory[node].buffers(), Operator{}, bytes),
+              Status::kOk);
   }
-  const sim::RunResult result = sim::run(network, pointers);
+  const sim::RunResult result = cluster.run();
   EXPECT_EQ(result.status, Status::kOk) << result.message;
   return result.seconds;
 }

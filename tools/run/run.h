@@ -35,8 +35,8 @@ struct RunOptions {
   std::string model;   // file of `espalier measure` that has them instead
   bool ranks = false;  // print a row per rank
   std::vector<std::string> kill, stop;
-  // The image or flash that nodes boot instead of the schedule's file, and the signer that they
-  // trust.
+  // The image or flash that nodes boot instead of the schedule's file, as typed ([NODES=]FILE), and
+  // the signer that they trust.
   std::string image, flash, public_key;
   bool takes_unsigned = false;
   std::vector<std::string> starts;  // as typed
@@ -57,6 +57,15 @@ struct RunOptions {
 // NODES=COMMAND, the nodes as 4,5 or 4-7. Throws Failure (bad input).
 [[nodiscard]] std::vector<std::string> start_commands(const std::vector<std::string>& starts,
                                                       std::uint32_t nodes);
+
+// The value of --image or --flash: [NODES=]FILE. Without NODES every node boots it.
+struct BootFile {
+  std::string nodes, file;
+};
+[[nodiscard]] BootFile boot_file(const std::string& value);
+// Returns by node whether it boots --image or --flash (LaunchOptions.boots); empty: all do, or the
+// options are not given. launch.commands must be set. Throws Failure (bad input).
+[[nodiscard]] std::vector<bool> boot_nodes(const RunOptions& options);
 
 // Lists the endpoints that the nodes of a hop-by-hop run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,

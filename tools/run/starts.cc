@@ -1,6 +1,7 @@
-// --start of `espalier run`.
+// Options of `espalier run` that name nodes: --start, --image, --flash.
 
 #include <charconv>
+#include <optional>
 #include <sstream>
 
 #include "tools/common/failure.h"
@@ -21,6 +22,24 @@ bool parse_range(const std::string& text, std::uint32_t& first, std::uint32_t& l
   return high.ec == std::errc() && high.ptr == end && first <= last;
 }
 
+// Returns the nodes of "4,5" or "4-7", of 0 .. nodes-1; none if the text is not such a list.
+std::optional<std::vector<std::uint32_t>> parse_nodes(const std::string& text,
+                                                      std::uint32_t nodes) {
+  std::vector<std::uint32_t> list;
+  std::istringstream ranges(text + ",");
+  for (std::string range; std::getline(ranges, range, ',');) {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    if (!parse_range(range, first, last) || last >= nodes) return std::nullopt;
+    for (std::uint32_t node = first; node <= last; ++node) list.push_back(node);
+  }
+  return list;
+}
+
+std::string expected_nodes(std::uint32_t nodes) {
+  return "expected nodes from 0 to " + std::to_string(nodes - 1) + ", as 4,5 or 4-7";
+}
+
 }  // namespace
 
 std::vector<std::string> start_commands(const std::vector<std::string>& starts,
@@ -33,24 +52,44 @@ std::vector<std::string> start_commands(const std::vector<std::string>& starts,
     if (command.find_first_not_of(" \t\n") == std::string::npos) {
       tools::bad_input(whole + "expected NODES=COMMAND, e.g. 4,5=qemu-aarch64-static -L / NODE");
     }
-    std::istringstream ranges(start.substr(0, equals) + ",");
-    for (std::string range; std::getline(ranges, range, ',');) {
-      std::uint32_t first = 0;
-      std::uint32_t last = 0;
-      if (!parse_range(range, first, last) || last >= nodes) {
-        tools::bad_input(whole + "expected nodes from 0 to " + std::to_string(nodes - 1) +
-                         ", as 4,5 or 4-7");
+    const auto started = parse_nodes(start.substr(0, equals), nodes);
+    if (!started) tools::bad_input(whole + expected_nodes(nodes));
+    for (const std::uint32_t node : *started) {
+      if (!commands[node].empty()) {
+        tools::bad_input(whole + "node " + std::to_string(node) +
+                         " is started twice; expected one command a node");
       }
-      for (std::uint32_t node = first; node <= last; ++node) {
-        if (!commands[node].empty()) {
-          tools::bad_input(whole + "node " + std::to_string(node) +
-                           " is started twice; expected one command a node");
-        }
-        commands[node] = command;
-      }
+      commands[node] = command;
     }
   }
   return commands;
+}
+
+BootFile boot_file(const std::string& value) {
+  const std::size_t equals = value.find('=');
+  const bool list = equals != 0 && value.find_first_not_of("0123456789,-") == equals;
+  if (equals == std::string::npos || !list) return {"", value};
+  return {value.substr(0, equals), value.substr(equals + 1)};
+}
+
+std::vector<bool> boot_nodes(const RunOptions& options) {
+  const bool flash = !options.flash.empty();
+  const std::string& value = flash ? options.flash : options.image;
+  const BootFile boot = boot_file(value);
+  if (boot.nodes.empty()) return {};
+  const std::string whole =
+      std::string("bad --") + (flash ? "flash" : "image") + " '" + tools::one_line(value) + "': ";
+  const auto listed = parse_nodes(boot.nodes, options.launch.nodes);
+  if (!listed) tools::bad_input(whole + expected_nodes(options.launch.nodes));
+  if (boot.file.empty()) tools::bad_input(whole + "expected NODES=FILE");
+  std::vector<bool> boots(options.launch.nodes, false);
+  for (const std::uint32_t node : *listed) boots[node] = true;
+  for (std::uint32_t node = 0; node < options.launch.nodes; ++node) {
+    if (boots[node] || !options.launch.commands[node].empty()) continue;
+    tools::bad_input(whole + "node " + std::to_string(node) +
+                     " boots nothing; expected it in NODES, or a --start that says what it boots");
+  }
+  return boots;
 }
 
 }  // namespace espalier::run_command

@@ -42,15 +42,16 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
     return;
   }
   nodes_.resize(schedule.nodes());
-  for (std::uint32_t rank = 0; rank < run.ranks; ++rank) {
-    NodeMemory& node = nodes_[rank];
-    if (reference::has_input(run, rank)) {
-      node.input.resize(std::max<std::uint64_t>(reference::input_bytes(run, rank), 1));
-      reference::fill_input(run, rank, 0, node.input.data());
+  for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
+    nodes_[node].allocate(schedule.program(node), layout);
+    const std::span<std::uint8_t> input = nodes_[node].input();
+    const std::uint64_t expected = node < run.ranks ? reference::input_bytes(run, node) : 0;
+    if (input.size() != expected) {
+      bad_input("node " + std::to_string(node) + "'s program has " + std::to_string(input.size()) +
+                " bytes of input; expected " + std::to_string(expected) +
+                ", by the program of node 0");
     }
-    if (reference::has_result(run, rank)) {
-      node.output.resize(std::max<std::uint64_t>(reference::result_bytes(run, rank), 1));
-    }
+    if (expected > 0) reference::fill_input(run, node, 0, input.data());
   }
 }
 
@@ -70,27 +71,17 @@ void SimulatedMemory::check_available(bool data) const {
             (data ? "bytes (blocks, not bytes, make steps), or --no-data" : "nodes"));
 }
 
-void SimulatedMemory::spoil() {
-  for (NodeMemory& node : nodes_) std::fill(node.output.begin(), node.output.end(), 0xa5);
+void SimulatedMemory::poison_results() {
+  for (sim::NodeMemory& node : nodes_) node.poison_output();
 }
 
 Buffers SimulatedMemory::of(const Program& program) {
   if (!has_data()) return addresses_->buffers(program, layout_);
-  NodeMemory& node = nodes_[program.node];
-  Buffers buffers;
-  buffers.input = node.input.empty() ? nullptr : node.input.data();
-  buffers.output = node.output.empty() ? nullptr : node.output.data();
-  buffers.scratch_bytes = scratch_needed(program, layout_);
-  if (node.scratch == nullptr) {
-    const std::uint64_t units = buffers.scratch_bytes / sizeof(std::max_align_t) + 1;
-    node.scratch = std::make_unique<std::max_align_t[]>(units);
-  }
-  buffers.scratch = node.scratch.get();
-  return buffers;
+  return nodes_[program.node].buffers();
 }
 
 RankMemory SimulatedMemory::rank(std::uint32_t rank) const {
-  return {nodes_[rank].input.data(), nodes_[rank].output.data()};
+  return {nodes_[rank].input().data(), nodes_[rank].output().data()};
 }
 
 std::string SimulatedMemory::wrong() {
@@ -100,7 +91,9 @@ std::string SimulatedMemory::wrong() {
   }
   for (std::uint32_t rank = 0; rank < run_.ranks; ++rank) {
     if (reference::result_bytes(run_, rank) == 0) continue;
-    if (nodes_[rank].output != results_->of(rank)) {
+    const std::span<std::uint8_t> output = nodes_[rank].output();
+    const std::vector<std::uint8_t>& expected = results_->of(rank);
+    if (!std::equal(output.begin(), output.end(), expected.begin(), expected.end())) {
       return "wrong result on rank " + std::to_string(rank);
     }
   }

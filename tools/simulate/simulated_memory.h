@@ -2,13 +2,13 @@
 // The memory that simulated nodes read and write, and its expected final content: the memory of all
 // ranks, filled once for all runs of one collective; or, without data, addresses alone. Host only.
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectives/simulation/address_range.h"
+#include "collectives/simulation/node_memory.h"
 #include "tools/select/stored_schedule.h"
 #include "tools/workload/reference.h"
 #include "tools/workload/result_files.h"
@@ -24,9 +24,8 @@ class SimulatedMemory {
 
   [[nodiscard]] bool has_data() const { return addresses_ == nullptr; }
   [[nodiscard]] const reference::ReferenceInput& run() const { return run_; }
-  // A collective begins: poisons the results of the previous one, so that a byte never written
-  // shows.
-  void spoil();
+  // Poisons the results of the previous collective, so that a byte that is never written shows.
+  void poison_results();
   // For node's machine.
   [[nodiscard]] Buffers of(const Program& program);
   [[nodiscard]] RankMemory rank(std::uint32_t rank) const;
@@ -34,16 +33,12 @@ class SimulatedMemory {
   [[nodiscard]] std::string wrong();
 
  private:
-  struct NodeMemory {
-    std::vector<std::uint8_t> input, output;
-    std::unique_ptr<std::max_align_t[]> scratch;
-  };
   void check_available(bool data) const;
 
   const StoredSchedule& schedule_;
   const reference::ReferenceInput& run_;
   const Layout layout_;
-  std::vector<NodeMemory> nodes_;  // with data
+  std::vector<sim::NodeMemory> nodes_;  // with data
   std::unique_ptr<sim::AddressRange> addresses_;
   std::unique_ptr<reference::Results> results_;  // kept if one result serves all ranks
 };

@@ -18,6 +18,13 @@ double block_seconds(const Layout& layout, double alpha, double beta) {
 std::uint32_t send_ticks(const Program& program) { return std::max(1u, program.send_ticks); }
 std::uint32_t latency_ticks(const Program& program) { return std::max(1u, program.latency_ticks); }
 
+sim::Cluster::Options options_of(const SimulatedMemory& memory, std::vector<NodeLog>* logs) {
+  sim::Cluster::Options options;
+  options.config.no_data = !memory.has_data();
+  if (logs != nullptr) options.log = [logs](std::uint32_t node) { return &(*logs)[node].log; };
+  return options;
+}
+
 double tick_of(const Program& program, const Layout& layout, const sim::Model& model) {
   if (latency_ticks(program) == 1) return 0;
   return block_seconds(layout, model.alpha, model.beta) / send_ticks(program);
@@ -31,22 +38,19 @@ Simulation::Simulation(const StoredSchedule& schedule, SimulatedMemory& memory,
     : schedule_(schedule),
       memory_(memory),
       tick_(tick_of(schedule.first(), layout, model)),
-      network_(or_bad_input(sim::Network::create(model, schedule.links()))),
-      machines_(network_, schedule.programs()) {
-  memory.spoil();
+      cluster_(or_bad_input(sim::Network::create(model, schedule.links())), schedule.programs(),
+               options_of(memory, logs)) {
+  memory.poison_results();
   for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
-    EventLog* log = logs == nullptr ? nullptr : &(*logs)[node].log;
-    if (node != absent) start(node, log);
+    if (node != absent) start(node);
   }
 }
 
-void Simulation::start(std::uint32_t node, EventLog* log) {
-  MachineConfig config;
-  config.log = log;
-  config.no_data = !memory_.has_data();
+void Simulation::start(std::uint32_t node) {
+  const Program& program = schedule_.program(node);
   const reference::ReferenceInput& run = memory_.run();
-  const Status status = machines_.start(node, config, memory_.of(schedule_.program(node)), run.op,
-                                        reference::count(run));
+  const Status status =
+      cluster_.start(node, program, memory_.of(program), run.op, reference::count(run));
   if (status == Status::kOk) return;
   negative(schedule_.loaded().topology->node_name(node) + " cannot start: " + status_name(status));
 }
@@ -55,8 +59,7 @@ Outcome Simulation::lock_step(std::int64_t steps, const Report& report) {
   const sim::Tick tick = [&](std::int64_t step) {
     report(steps > 0 ? std::min(1.0, static_cast<double>(step) / static_cast<double>(steps)) : 1);
   };
-  Outcome all =
-      outcome(sim::run_lock_step(network_, machines_, latency_ticks(schedule_.first()), tick));
+  Outcome all = outcome(cluster_.run_lock_step(latency_ticks(schedule_.first()), tick));
   // There a step ends when its blocks are in. A tick lasts as long as any other.
   if (tick_ > 0) all.run.seconds = static_cast<double>(all.run.steps) * tick_;
   return all;
@@ -64,22 +67,22 @@ Outcome Simulation::lock_step(std::int64_t steps, const Report& report) {
 
 Outcome Simulation::run_freely(std::uint64_t blocks, const Report& report) {
   const sim::Tick tick = [&](std::int64_t /*step*/) {
-    const auto sent = static_cast<double>(network_.blocks());
+    const auto sent = static_cast<double>(cluster_.network().blocks());
     report(blocks > 0 ? std::min(1.0, sent / static_cast<double>(blocks)) : 1);
   };
-  network_.begin_residence(latency_ticks(schedule_.first()));
-  Outcome all = outcome(sim::run(network_, machines_, tick));
-  all.links = network_.traffic();
+  cluster_.network().begin_residence(latency_ticks(schedule_.first()));
+  Outcome all = outcome(cluster_.run(tick));
+  all.links = cluster_.network().traffic();
   return all;
 }
 
 Outcome Simulation::outcome(sim::RunResult result) {
   Outcome all;
   all.run = std::move(result);
-  all.blocks = network_.blocks();
-  all.events = network_.events();
-  all.contention = network_.contention();
-  all.residence = network_.residence();
+  all.blocks = cluster_.network().blocks();
+  all.events = cluster_.network().events();
+  all.contention = cluster_.network().contention();
+  all.residence = cluster_.network().residence();
   all.wrong = memory_.wrong();
   return all;
 }

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/simulation/paged_machines.h"
+#include "collectives/simulation/cluster.h"
 #include "espalier/collectives/machine/event_log.h"
-#include "espalier/collectives/simulation/run.h"
 #include "espalier/hal/sim/network.h"
 #include "tools/measure/cost_model.h"
 #include "tools/select/stored_schedule.h"
@@ -27,7 +26,7 @@ struct Outcome {
   sim::Residence residence;
 };
 
-// A network with all nodes started, except `absent`. Its arguments outlive it.
+// A schedule's cluster with all nodes started, except `absent`. Its arguments outlive it.
 class Simulation {
  public:
   // Throws Failure (the verdict is negative) if a node cannot start. logs: null, or room for what
@@ -43,18 +42,17 @@ class Simulation {
   [[nodiscard]] Outcome run_freely(std::uint64_t blocks, const Report& report);
   // The first node that ends well within `until_ns`; -1: none.
   [[nodiscard]] std::int64_t first_to_end(std::uint64_t until_ns) {
-    return sim::first_to_end(network_, machines_, until_ns);
+    return cluster_.first_to_end(until_ns);
   }
 
  private:
-  void start(std::uint32_t node, EventLog* log);
+  void start(std::uint32_t node);
   [[nodiscard]] Outcome outcome(sim::RunResult result);
 
   const StoredSchedule& schedule_;
   SimulatedMemory& memory_;
   double tick_;  // s; 0 outside the postal model
-  sim::Network network_;
-  sim::PagedMachines machines_;
+  sim::Cluster cluster_;
 };
 
 // A barrier has no bytes to look at: it is right if no node ends it while any one rank is absent.

@@ -160,11 +160,6 @@ TEST_F(Collectives, AllgatherByARing) {
       builder.send(t, (me + 1) % 4, operand(builder, step == 0 ? kInput : kOutput, sent),
                    step == 0 ? 0 : 1);
     }
-    // ProgramBuilder gives each use of a peer its own link.
-    for (std::uint32_t k = 1; k < builder.program.actions_count; ++k) {
-      builder.program.actions[k].link_ref = builder.program.actions[k < 3 ? k : 2 - k % 2].link_ref;
-    }
-    builder.program.peers_count = 2;
     programs.push_back(builder.finish(1, 3, 0, 2));
   }
   expect_valid();
@@ -181,19 +176,12 @@ TEST_F(Collectives, AllToAllByPairs) {
       if (to == from) {
         builder.send(1, to, operand(builder, kInput, to), 0);
         builder.receive(1, from, operand(builder, kOutput, from));
-        builder.program.actions[builder.program.actions_count - 1].link_ref =
-            builder.program.actions[builder.program.actions_count - 2].link_ref;
-        builder.program.peers_count -= 1;
         continue;
       }
       const auto t = static_cast<std::int32_t>(by - 1);
       builder.send(t, to, operand(builder, kInput, to), 0);
       builder.receive(t, from, operand(builder, kOutput, from));
     }
-    // by = 3 goes over by = 1's links the other way round.
-    builder.program.actions[5].link_ref = builder.program.actions[2].link_ref;
-    builder.program.actions[6].link_ref = builder.program.actions[1].link_ref;
-    builder.program.peers_count = 3;
     programs.push_back(builder.finish(1, 3, 0, 2));
   }
   expect_valid();
@@ -214,8 +202,6 @@ TEST_F(Collectives, BarrierByDissemination) {
                     operand(builder, kScratch, 0, 0));
     builder.send(1, far, operand(builder, kScratch, 0, 0), 1);
     builder.receive(1, far, operand(builder, kScratch, 0, 1));
-    builder.program.actions[4].link_ref = builder.program.actions[3].link_ref;
-    builder.program.peers_count -= 1;
     programs.push_back(builder.finish(1, 2, 0, 1));
   }
   expect_valid();
@@ -321,12 +307,6 @@ class Lanes : public Collectives {
         builder.receive(0, 0, kept);
         builder.send(1, 1, kept, 1);
       }
-      // One link a neighbour.
-      Program& program = builder.program;
-      for (std::uint32_t k = me == 2 ? 2 : 1; k < program.actions_count; ++k) {
-        program.actions[k].link_ref = program.actions[me == 2 ? k % 2 : 0].link_ref;
-      }
-      program.peers_count = me == 2 ? 2 : 1;
       programs.push_back(builder.finish(1, 1, 1, 1));
     }
   }

@@ -65,8 +65,7 @@ TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
   for (std::uint32_t me = 0; me < 2; ++me) {
     ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
     builder.receive(0, 1 - me, builder.output());
-    builder.send(1, 1 - me, builder.output(), 1).link_ref = builder.program.actions[0].link_ref;
-    builder.program.peers_count = 1;
+    builder.send(1, 1 - me, builder.output(), 1);
     programs.push_back(builder.finish(1, 1, 1, 0));
   }
   const std::vector<std::string> cycle = cycle_of(*topology, programs, 1);
@@ -84,8 +83,7 @@ TEST(Waits, TwoRanksThatEachCombineFirst) {
     const Operand slot = builder.slot(0, 8);
     builder.receive(0, 1 - me, slot);
     builder.combine(1, builder.output(), builder.input(), slot).after = 1;
-    builder.send(2, 1 - me, builder.output(), 1).link_ref = builder.program.actions[0].link_ref;
-    builder.program.peers_count = 1;
+    builder.send(2, 1 - me, builder.output(), 1);
     programs.push_back(builder.finish(1, 2, 1, 0));
   }
   const std::vector<std::string> cycle = cycle_of(*topology, programs, 1);

@@ -30,9 +30,6 @@ Programs two_segments(const topology::Topology& topology, bool swapped) {
   other.receive(0, 0, other.operand(Buffer::kOutput, swapped ? 1 : 0));
   other.receive(1, 0, other.operand(Buffer::kOutput, swapped ? 0 : 1));
   for (ProgramBuilder* builder : {&root, &other}) {
-    // Both messages of a rank use its one link.
-    builder->program.peers_count = 1;
-    builder->program.actions[1].link_ref = builder->program.actions[0].link_ref;
     builder->program.segments = 2;
     programs.push_back(builder->finish(2, 0, 2, 0));
   }
@@ -60,9 +57,7 @@ Programs exchange(const topology::Topology& topology, std::int32_t later) {
     const Operand slot = builder.slot(0, 4);
     const Operand own = builder.input();
     builder.send(0, 1 - me, own, 0);
-    const std::uint8_t link = builder.program.actions[0].link_ref;
-    builder.receive(later, 1 - me, slot).link_ref = link;
-    builder.program.peers_count = 1;
+    builder.receive(later, 1 - me, slot);
     builder.combine(later, builder.output(), me == 0 ? own : slot, me == 0 ? slot : own);
     programs.push_back(builder.finish(1, later, 1, 0));
   }
@@ -93,15 +88,11 @@ Programs detour(const topology::Topology& topology, std::uint16_t after) {
     } else if (me == 1) {
       builder.receive(1, 0, builder.operand(Buffer::kOutput, 1));
       builder.send(2, 2, builder.operand(Buffer::kOutput, 1), 1);
-      builder.receive(3, 2, builder.operand(Buffer::kOutput, 0)).link_ref =
-          builder.program.actions[1].link_ref;
-      builder.program.peers_count = 2;
+      builder.receive(3, 2, builder.operand(Buffer::kOutput, 0));
     } else {
       builder.receive(0, 0, builder.operand(Buffer::kOutput, 0));
       builder.receive(2, 1, builder.operand(Buffer::kOutput, 1));
-      builder.send(3, 1, builder.operand(Buffer::kOutput, 0), after).link_ref =
-          builder.program.actions[1].link_ref;
-      builder.program.peers_count = 2;
+      builder.send(3, 1, builder.operand(Buffer::kOutput, 0), after);
     }
     programs.push_back(builder.finish(4, 0, 4, 0));
   }

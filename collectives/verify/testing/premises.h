@@ -14,7 +14,7 @@ namespace espalier::verify {
 
 inline constexpr std::int32_t kFar = 1 << 30;  // blocks that are never reached
 
-// Writes one node's program; a peer that is named several times is one link.
+// Writes one node's program, with tables that ProgramBuilder does not need.
 class NodeWriter : public ProgramBuilder {
  public:
   using ProgramBuilder::count;
@@ -41,35 +41,12 @@ class NodeWriter : public ProgramBuilder {
     if (program.indices_count == 0) index(0, 0);
     return index(first, coef);
   }
-  Action& send(std::int32_t t0, std::uint32_t peer, const Operand& from, std::uint16_t after = 0) {
-    Action& action = act(ActionKind::kSend, t0);
-    action.link_ref = link_to(peer);
-    action.after = after;
-    action.has_a = true;
-    action.a = from;
-    return action;
-  }
-  Action& receive(std::int32_t t0, std::uint32_t peer, const Operand& into) {
-    Action& action = act(ActionKind::kReceive, t0);
-    action.link_ref = link_to(peer);
-    action.has_into = true;
-    action.into = into;
-    return action;
-  }
   // Block `block` of segment 0 in slot `slot`, both given as indices.
   [[nodiscard]] Operand slot_at(std::uint8_t block, std::uint8_t slot) {
     Operand slotted = operand(Buffer::kScratch);
     slotted.block_ref = block;
     slotted.slot_ref = slot;
     return slotted;
-  }
-
- private:
-  std::uint8_t link_to(std::uint32_t peer) {
-    std::uint32_t position = 0;
-    while (position < program.peers_count && program.peers[position] != peer) ++position;
-    if (position == program.peers_count) program.peers[program.peers_count++] = peer;
-    return index(static_cast<std::int32_t>(position), 0);
   }
 };
 

@@ -62,7 +62,7 @@ class ProgramBuilder {
     action.instances_ref = count(0, 1);
     return action;
   }
-  Action& send(std::int32_t t0, std::uint32_t peer, const Operand& from, std::uint16_t after) {
+  Action& send(std::int32_t t0, std::uint32_t peer, const Operand& from, std::uint16_t after = 0) {
     Action& action = act(ActionKind::kSend, t0);
     action.link_ref = link(peer);
     action.after = after;
@@ -104,9 +104,12 @@ class ProgramBuilder {
   OwnedProgram program;
 
  private:
+  // A peer that is named several times is one link.
   std::uint8_t link(std::uint32_t peer) {
-    program.peers[program.peers_count] = peer;
-    return index(static_cast<std::int32_t>(program.peers_count++), 0);
+    std::uint32_t position = 0;
+    while (position < program.peers_count && program.peers[position] != peer) ++position;
+    if (position == program.peers_count) program.peers[program.peers_count++] = peer;
+    return index(static_cast<std::int32_t>(position), 0);
   }
 };
 

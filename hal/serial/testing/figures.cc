@@ -13,34 +13,47 @@
 namespace espalier {
 namespace {
 
-std::string record_text(const std::uint8_t* record) {
-  const std::uint32_t size = load_u16(record + 2);
-  const std::string number = std::to_string(record[1]);
-  switch (static_cast<serial::Record>(record[0])) {
+std::string record_text(const std::uint8_t* begin) {
+  const std::string number = std::to_string(serial::get<serial::record::kNumber>(begin));
+  switch (static_cast<serial::Record>(serial::get<serial::record::kType>(begin))) {
     case serial::Record::kGrant: return "grant " + number;
     case serial::Record::kOpening: return "opening " + number;
-    case serial::Record::kData:
-      return "data " + number + " at " + std::to_string(load_u32(record + 4)) + ", " +
-             std::to_string(size - serial::kDataBytes) + " bytes";
+    case serial::Record::kData: {
+      const std::uint32_t size = serial::get<serial::record::kBytes>(begin);
+      const std::uint8_t* body = begin + serial::kRecordBytes;
+      return "data " + number + " at " + std::to_string(serial::get<serial::data::kOffset>(body)) +
+             ", " + std::to_string(size - serial::kDataBytes) + " bytes";
+    }
     case serial::Record::kControl: return "control " + number;
   }
   return "?";
 }
 
+// The field's number, after `name`; nothing if it is 0.
+template <serial::Field field>
+std::string field_text(const std::string& name, const std::uint8_t* frame) {
+  const std::uint64_t value = serial::get<field>(frame);
+  return value == 0 ? "" : ", " + name + " " + std::to_string(value);
+}
+
 std::string frame_text(std::uint32_t from, const serial::Hub::Frame& frame) {
+  namespace header = serial::header;
   const std::uint8_t* at = frame.data();
+  const std::uint8_t flags = serial::get<header::kFlags>(at);
   std::string text = from == 0 ? "A > B " : "A < B ";
-  text += std::to_string(load_u32(at + 4)) + " to " + std::to_string(load_u32(at + 8)) +
-          ", sequence " + std::to_string(load_u32(at + 12)) + ", heard " +
-          std::to_string(load_u32(at + 16));
-  if ((at[2] & serial::kAsk) != 0) text += ", ask";
-  if ((at[2] & serial::kGap) != 0) text += ", gap";
-  if (load_u32(at + 20) != 0) text += ", offset " + std::to_string(load_u32(at + 20));
-  if (at[24] != 0) text += ", arrived " + std::to_string(at[24]);
-  if (at[25] != 0) text += ", settled " + std::to_string(at[25]);
+  text += std::to_string(serial::get<header::kSession>(at)) + " to " +
+          std::to_string(serial::get<header::kPeerSession>(at)) + ", sequence " +
+          std::to_string(serial::get<header::kSequence>(at)) + ", heard " +
+          std::to_string(serial::get<header::kHeard>(at));
+  if ((flags & serial::kAsk) != 0) text += ", ask";
+  if ((flags & serial::kGap) != 0) text += ", gap";
+  text += field_text<header::kAcked>("offset", at) + field_text<header::kArrived>("arrived", at) +
+          field_text<header::kSettled>("settled", at);
   const std::uint8_t* end = at + frame.size() - serial::kCrcBytes;
-  for (at += serial::kHeaderBytes; at < end; at += serial::kRecordBytes + load_u16(at + 2)) {
+  at += serial::kHeaderBytes;
+  while (at < end) {
     text += " | " + record_text(at);
+    at += serial::kRecordBytes + serial::get<serial::record::kBytes>(at);
   }
   return text;
 }

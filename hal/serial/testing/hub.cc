@@ -90,21 +90,23 @@ std::uint32_t Hub::End::receive(std::uint8_t* frame) {
 // Routes the frame to the other end of its channel, with the channel's number there.
 void Hub::route(std::uint32_t node, Frame frame) {
   const std::size_t covered = frame.size() - serial::kCrcBytes;
-  if (frame.size() < serial::kHeaderBytes + serial::kCrcBytes || frame[1] >= peers_[node].size() ||
+  if (frame.size() < serial::kHeaderBytes + serial::kCrcBytes ||
+      get<header::kChannel>(frame.data()) >= peers_[node].size() ||
       crc32(0, frame.data(), covered) != load_u32(frame.data() + covered)) {
     return;  // damaged before it reached the hub
   }
   ++frames_;
   if (watcher_) watcher_(node, frame);
   const auto& here = peers_[node];
-  const std::uint32_t to = here[frame[1]];
+  const std::uint8_t sent_on = get<header::kChannel>(frame.data());
+  const std::uint32_t to = here[sent_on];
   if (cut_[node] || cut_[to]) return;
   const auto& back = peers_[to];
   // With several channels between the same two nodes, number k here is number k there.
-  auto before = std::count(here.begin(), here.begin() + frame[1], to);
+  auto before = std::count(here.begin(), here.begin() + sent_on, to);
   std::size_t channel = 0;
   while (back[channel] != node || before-- > 0) ++channel;
-  frame[1] = static_cast<std::uint8_t>(channel);
+  set<header::kChannel>(frame.data(), channel);
   store_le(frame.data() + covered, crc32(0, frame.data(), covered), 4);
   if (faults_.bytes) return deliver(to, std::move(frame));
   if (happens(faults_.lose)) return;

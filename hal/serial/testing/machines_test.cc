@@ -8,7 +8,7 @@
 #include <deque>
 #include <memory>
 
-#include "collectives/machine/simulated/reference.h"
+#include "collectives/simulation/testing/reference.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "hal/serial/testing/hub.h"

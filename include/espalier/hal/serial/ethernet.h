@@ -1,18 +1,13 @@
 #pragma once
 // Frames of hal/serial inside Ethernet frames, for the board's driver and the host's carrier.
-// Freestanding. Offset and size in bytes:
-//
-//    0  6  destination      12  2  0x88B5, IEEE 802's first EtherType for local experiments
-//    6  6  source           14  2  bytes of the frame that follows, little-endian: Ethernet pads
-//                                  to 60 bytes
-//   16  .. the frame, at most kEthernetMtu bytes, and zeros up to 60 bytes in all
-//
-// The frame check sequence that follows is left to the device.
+// Freestanding. After the header follow the frame, at most kEthernetMtu bytes, and zeros up to
+// kEthernetMinBytes in all. The frame check sequence that follows is left to the device.
 
 #include <cstdint>
 #include <cstring>
 
 #include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/frame.h"
 
 namespace espalier {
 
@@ -34,14 +29,25 @@ struct EthernetAddress {
 inline constexpr EthernetAddress kGatewayAddress = {{0x02, 'E', 's', 'p', 'l', 0x00}};
 inline constexpr EthernetAddress kBoardAddress = {{0x02, 'E', 's', 'p', 'l', 0x01}};
 
+// The fields of the header.
+namespace ethernet_header {
+inline constexpr serial::Field kDestination = {0, 6};  // an EthernetAddress
+inline constexpr serial::Field kSource = {6, 6};       // an EthernetAddress
+inline constexpr serial::Field kType = {12, 2};  // the EtherType, here as a little-endian number
+// Bytes of the frame that follows; Ethernet pads it.
+inline constexpr serial::Field kBytes = {14, 2};
+}  // namespace ethernet_header
+// 0x88B5, IEEE 802's first EtherType for local experiments, in the order of its bytes on the wire.
+inline constexpr std::uint16_t kEthernetType = 0xb588;
+
 // Writes the kEthernetHeaderBytes before a frame of `size` bytes.
 inline void write_ethernet_header(std::uint8_t* header, const EthernetAddress& to,
                                   const EthernetAddress& from, std::uint32_t size) {
-  std::memcpy(header, to.bytes, 6);
-  std::memcpy(header + 6, from.bytes, 6);
-  header[12] = 0x88;
-  header[13] = 0xb5;
-  store_le(header + 14, size, 2);
+  using namespace ethernet_header;
+  std::memcpy(header + kDestination.offset, to.bytes, kDestination.bytes);
+  std::memcpy(header + kSource.offset, from.bytes, kSource.bytes);
+  serial::set<kType>(header, kEthernetType);
+  serial::set<kBytes>(header, size);
 }
 
 // Returns the size in bytes of an Ethernet frame, header and padding included, that carries a frame
@@ -57,9 +63,13 @@ inline void write_ethernet_header(std::uint8_t* header, const EthernetAddress& t
 [[nodiscard]] inline std::uint32_t read_ethernet_header(const std::uint8_t* header,
                                                         std::uint32_t all,
                                                         const EthernetAddress& to) {
-  if (all < kEthernetHeaderBytes || std::memcmp(header, to.bytes, 6) != 0) return 0;
-  if (header[12] != 0x88 || header[13] != 0xb5) return 0;
-  const std::uint32_t size = load_u16(header + 14);
+  using namespace ethernet_header;
+  if (all < kEthernetHeaderBytes ||
+      std::memcmp(header + kDestination.offset, to.bytes, kDestination.bytes) != 0 ||
+      serial::get<kType>(header) != kEthernetType) {
+    return 0;
+  }
+  const std::uint32_t size = serial::get<kBytes>(header);
   return size <= all - kEthernetHeaderBytes && size <= kEthernetMtu ? size : 0;
 }
 

@@ -1,37 +1,102 @@
 #pragma once
 // The frames of hal/serial, byte by byte; docs/serial.md explains their meaning. Freestanding.
 //
-// The header and the CRC: offset, size in bytes, content.
+// A frame has a header, records, and in its last 4 bytes the CRC-32 of everything before it. A
+// record has a header and a body, which depends on its type. Numbers are little-endian.
 //
-//    0  1  format and version            20  4  bytes of message `arrived` received here
-//    1  1  channel                       24  1  arrived: messages received completely
-//    2  1  flags                         25  1  settled: those with a final status
-//    3  1  grants taken                  26  1  openings taken
-//    4  4  session of the sender         27  3  newest control taken: probe, reply, cause
-//    8  4  of the receiver; 0: unknown   30  2  bit i: message settled-1-i mismatched
-//   12  4  sequence number of the frame  32  records, up to 4 bytes before the end
-//   16  4  newest sequence number seen       4  CRC-32 of everything before it
-//
-// A grant is a clear to send (CTS), an opening a request to send (RTS). Numbers are little-endian.
-// Messages, grants, openings and controls are numbered from 0 in each session. The frame holds
-// these numbers modulo 256, which suffices because windows are small and only frames newer than all
-// received ones are used.
-//
-// A record: 1 byte type, 1 byte number, 2 bytes size of the rest:
-//   kGrant    receive `number` is posted: 8 tag, 4 size
-//   kOpening  send `number` is posted or announced: 8 tag, 4 size, 4 check
-//   kData     of message `number`: 4 offset, then bytes
-//   kControl  control `number` of its kind: 1 kind, 1 status, 1 reception blocked, 1 zero,
-//             4 number, 4 detector, 4 peer
+// A grant is a clear to send (CTS), an opening a request to send (RTS). Messages, grants, openings
+// and controls are numbered from 0 in each session. The frame holds these numbers modulo 256, which
+// suffices because windows are small and only frames newer than all received ones are used.
 
 #include <bit>
 #include <cstdint>
 
 #include "espalier/base/limits.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier::serial {
 
-// kFormat: byte 0 of every frame. Sizes in bytes: kHeaderBytes, kCrcBytes.
+// A field of a frame's header, of a record's header or of a record's body: its offset there and its
+// size, both in bytes.
+struct Field {
+  std::uint32_t offset, bytes;
+};
+// Returns the number in the field of the header or body that begins at `begin`; 1, 2, 4 or 8 bytes.
+// Always inline: a call takes more code than a load.
+template <Field field>
+[[nodiscard, gnu::always_inline]] inline auto get(const std::uint8_t* begin) {
+  if constexpr (field.bytes == 1) {
+    return begin[field.offset];
+  } else if constexpr (field.bytes == 2) {
+    return load_u16(begin + field.offset);
+  } else if constexpr (field.bytes == 4) {
+    return load_u32(begin + field.offset);
+  } else {
+    static_assert(field.bytes == 8);
+    return load_u64(begin + field.offset);
+  }
+}
+// Stores the number there; bits that have no room are dropped.
+template <Field field>
+[[gnu::always_inline]] inline void set(std::uint8_t* begin, std::uint64_t value) {
+  if constexpr (field.bytes == 1) {
+    begin[field.offset] = static_cast<std::uint8_t>(value);
+  } else if constexpr (field.bytes == 4) {
+    store_u32(begin + field.offset, static_cast<std::uint32_t>(value));
+  } else {
+    store_le(begin + field.offset, value, field.bytes);
+  }
+}
+
+// The header.
+namespace header {
+inline constexpr Field kFormat = {0, 1};       // format and version: serial::kFormat
+inline constexpr Field kChannel = {1, 1};      // the link, on a carrier that several links share
+inline constexpr Field kFlags = {2, 1};        // kAsk, kGap
+inline constexpr Field kGranted = {3, 1};      // grants taken
+inline constexpr Field kSession = {4, 4};      // session of the sender
+inline constexpr Field kPeerSession = {8, 4};  // session of the receiver; 0: unknown
+inline constexpr Field kSequence = {12, 4};    // sequence number of the frame
+inline constexpr Field kHeard = {16, 4};       // newest sequence number received
+inline constexpr Field kAcked = {20, 4};       // bytes of message `arrived` received here
+inline constexpr Field kArrived = {24, 1};     // messages received completely
+inline constexpr Field kSettled = {25, 1};     // messages with a final status
+inline constexpr Field kOpened = {26, 1};      // openings taken
+inline constexpr Field kControls = {27, 3};    // newest control taken: probe, reply, cause
+inline constexpr Field kRejected = {30, 2};    // bit i: message settled-1-i mismatched
+}  // namespace header
+
+// The header of each record: `bytes` is the size of its body.
+namespace record {
+inline constexpr Field kType = {0, 1};    // a Record
+inline constexpr Field kNumber = {1, 1};  // of the message, or of the control of its kind
+inline constexpr Field kBytes = {2, 2};   // size of the body
+}  // namespace record
+
+// The body of a grant (receive `number` is posted) or of an opening (send `number` is posted or
+// announced).
+namespace post {
+inline constexpr Field kTag = {0, 8};     // of the message
+inline constexpr Field kSize = {8, 4};    // of the message, bytes
+inline constexpr Field kCheck = {12, 4};  // SendPost::check; openings only
+}  // namespace post
+
+// The body of data of message `number`: the offset of its bytes, which follow.
+namespace data {
+inline constexpr Field kOffset = {0, 4};  // in the message, bytes
+}  // namespace data
+
+// The body of control `number` of its kind. Byte 3 is 0.
+namespace control {
+inline constexpr Field kKind = {0, 1};              // ControlKind
+inline constexpr Field kStatus = {1, 1};            // Cause::status
+inline constexpr Field kReceptionBlocked = {2, 1};  // Cause::reception_blocked
+inline constexpr Field kNumber = {4, 4};            // Control::number
+inline constexpr Field kDetector = {8, 4};          // Cause::detector
+inline constexpr Field kPeer = {12, 4};             // Cause::peer
+}  // namespace control
+
+// kFormat: the first byte of every frame. Sizes in bytes: kHeaderBytes, kCrcBytes.
 inline constexpr std::uint8_t kFormat = 0xe1;
 inline constexpr std::uint32_t kHeaderBytes = 32;
 inline constexpr std::uint32_t kCrcBytes = 4;
@@ -42,7 +107,7 @@ inline constexpr std::uint32_t kRecordBytes = 4;  // the header of each record
 inline constexpr std::uint8_t kAsk = 1;
 inline constexpr std::uint8_t kGap = 2;
 
-// The types of records, described above: kGrant, kOpening, kData, kControl.
+// The types of records, whose bodies are described above: kGrant, kOpening, kData, kControl.
 enum class Record : std::uint8_t { kGrant = 1, kOpening = 2, kData = 3, kControl = 4 };
 // Sizes of records in bytes, without the header of each: kGrantBytes, kOpeningBytes, kControlBytes.
 inline constexpr std::uint32_t kGrantBytes = 12;

@@ -241,13 +241,12 @@ class SerialLinks {
   [[nodiscard]] bool take_state(SerialLink& link, const std::uint8_t* frame);
   void take_heard(SerialLink& link, std::uint32_t heard, bool gap) const;
   static void go_back(SerialLink& link);
-  [[nodiscard]] bool take_record(std::uint32_t link, const std::uint8_t* record,
-                                 std::uint32_t size);
+  [[nodiscard]] bool take_record(std::uint32_t link, const std::uint8_t* begin, std::uint32_t size);
   void take_grant(std::uint32_t link, std::uint8_t number, const std::uint8_t* grant);
   void take_opening(std::uint32_t link, std::uint8_t number, const std::uint8_t* opening);
-  void take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* data,
+  void take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* body,
                  std::uint32_t size) const;
-  void take_control(std::uint32_t link, std::uint8_t number, const std::uint8_t* control);
+  void take_control(std::uint32_t link, std::uint8_t number, const std::uint8_t* body);
   void end_message(SerialLink& link, bool refused) const;
 
   // send.cc

@@ -13,9 +13,8 @@
 #include <new>
 #include <vector>
 
+#include "collectives/simulation/cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/machine/machine.h"
-#include "espalier/hal/sim/network.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ESPALIER_OWN_MALLOC 0
@@ -78,10 +77,9 @@ constexpr std::uint64_t kScratch = 1 << 20;
 
 // All state of a collective, constructed at boot.
 struct World {
-  explicit World(const sim::Model& model) : network(model, sim::complete_links(kRanks)) {
+  explicit World(const sim::Model& model)
+      : cluster(sim::Network(model, sim::complete_links(kRanks)), {}) {
     for (std::uint32_t v = 0; v < kRanks; ++v) {
-      machines.push_back(&nodes[v].machine);
-      EXPECT_EQ(machines[v]->init(network.endpoint(v), MachineConfig()), Status::kOk);
       nodes[v].scratch.resize(kScratch / 16);
       for (auto& element : nodes[v].input) element = static_cast<float>(v + 1);
     }
@@ -90,7 +88,6 @@ struct World {
     std::uint8_t bytes[16];
   };
   struct Node {
-    Machine machine;
     Program program;
     std::array<float, kCount> input = {}, output = {};
     std::vector<Line> scratch;
@@ -107,9 +104,9 @@ struct World {
       const auto me = static_cast<std::uint32_t>(&node - nodes.data());
       Status status = algorithm.generate(group, me, node.program);
       if (status != Status::kOk) return status;
-      status = node.machine.start(
-          node.program, {node.input.data(), node.output.data(), node.scratch.data(), kScratch}, op,
-          count);
+      status = cluster.start(me, node.program,
+                             {node.input.data(), node.output.data(), node.scratch.data(), kScratch},
+                             op, count);
       if (status != Status::kOk) return status;
     }
     return poll_all();
@@ -118,20 +115,19 @@ struct World {
     for (;;) {
       bool busy = false;
       bool more = false;
-      for (auto& node : nodes) {
-        const Status status = node.machine.poll();
+      for (std::uint32_t v = 0; v < kRanks; ++v) {
+        const Status status = cluster.machine(v).poll();
         if (status != Status::kOk && status != Status::kBusy) return status;
         busy = busy || status == Status::kBusy;
-        more = more || node.machine.next_deadline() == 0;
+        more = more || cluster.machine(v).next_deadline() == 0;
       }
       if (!busy) return Status::kOk;
-      if (!more) network.advance(network.now_ns() + 1'000'000);
+      if (!more) cluster.network().advance(cluster.network().now_ns() + 1'000'000);
     }
   }
 
-  sim::Network network;
+  sim::Cluster cluster;
   std::array<Node, kRanks> nodes;
-  std::vector<Machine*> machines;
 };
 
 TEST(NoHeap, BetweenBootAndTheLastResult) {

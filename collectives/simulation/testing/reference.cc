@@ -1,4 +1,4 @@
-#include "collectives/machine/simulated/reference.h"
+#include "collectives/simulation/testing/reference.h"
 
 #include <cmath>
 #include <cstring>

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "tests/whole.h"
 
 namespace espalier::testing {
@@ -31,8 +31,8 @@ const Job kAllgather = job_of(Collective::kAllgather, "ring", 500);
 const Job kAllToAll = job_of(Collective::kAllToAll, "pairwise", 500);
 const Job kBarrier = job_of(Collective::kBarrier, "dissemination", 0);
 
-Cluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true) {
-  Cluster::Options options;
+JobCluster::Options options_of(std::uint64_t eager_bytes, bool eager_copies = true) {
+  JobCluster::Options options;
   options.config.deadline_ns = kDeadline;
   options.model.eager_bytes = eager_bytes;
   options.model.eager_copies = eager_copies;
@@ -46,7 +46,7 @@ bool same(const Cause& a, const Cause& b) {
 
 // Returns the one cause of all live nodes that learned of the failure before all their jobs were
 // done.
-Cause common_cause(Cluster& cluster) {
+Cause common_cause(JobCluster& cluster) {
   Cause cause;
   for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {
     if (!cluster.network().alive(v)) continue;
@@ -68,7 +68,7 @@ void check_mismatch(std::uint32_t ranks, std::uint32_t odd, const std::vector<Jo
                     const std::vector<Job>& odd_jobs) {
   for (const std::uint64_t eager : {0ull, 1'000'000ull}) {
     for (const bool copies : {false, true}) {
-      Cluster cluster(ranks, options_of(eager, copies));
+      JobCluster cluster(ranks, options_of(eager, copies));
       cluster.give_all(jobs);
       cluster.give(odd, odd_jobs);
       cluster.drive(20 * kDeadline);
@@ -133,8 +133,7 @@ TEST(Mismatch, Order) {
 }
 
 TEST(Mismatch, ChecksOfBlocksOnlyHere) {
-  Cluster::Options options = options_of(0);
-  Cluster plain(2, options);
+  JobCluster::Options options = options_of(0);
   options.config.check_blocks = true;
   sim::Network network(options.model, sim::complete_links(2));
   Machine machines[2];
@@ -157,7 +156,7 @@ TEST(Mismatch, ChecksOfBlocksOnlyHere) {
 
 TEST(Mismatch, OneMoreCollectiveStalls) {
   // A rank that never starts the last collective is alive: no node may declare it dead.
-  Cluster cluster(4, options_of(0));
+  JobCluster cluster(4, options_of(0));
   cluster.give_all({kReduce, kReduce});
   cluster.give(2, {kReduce});
   cluster.drive(20 * kDeadline);
@@ -169,7 +168,7 @@ TEST(Mismatch, OneMoreCollectiveStalls) {
 
 // Kills `victim` at `at_ns`. Every other node ends within 2D, with a cause that names the victim.
 // All nodes have the same cause, unless the death `parts` the others: then causes may differ.
-void check_death(Cluster& cluster, const Job& job, std::uint32_t victim, std::uint64_t at_ns,
+void check_death(JobCluster& cluster, const Job& job, std::uint32_t victim, std::uint64_t at_ns,
                  bool parts = false) {
   // Enough jobs that no node is done.
   cluster.give_all(std::vector<Job>(job.count == 0 ? 2000 : 200, job));
@@ -197,9 +196,9 @@ TEST(Death, OfAnyNodeAtAnyTime) {
     for (const std::uint32_t ranks : {2u, 5u, 16u}) {
       for (std::uint32_t victim = 0; victim < ranks; victim += small_sample() ? 3 : 1) {
         ++seed;
-        Cluster::Options options = options_of(100);
+        JobCluster::Options options = options_of(100);
         options.unwilling = seed % 2 == 0;
-        Cluster cluster(ranks, options);
+        JobCluster cluster(ranks, options);
         check_death(cluster, job, victim, 1000 + 7919 * (seed % 70));
         if (HasFailure()) return;
       }
@@ -218,16 +217,14 @@ TEST(Death, OfALeafOrARouter) {
   for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
     const Algorithm* algorithm = find_algorithm(collective, "leaf");
     ASSERT_NE(algorithm, nullptr);
-    Programs programs(algorithm_nodes(*algorithm, group));
-    for (std::uint32_t v = 0; v < programs.size(); ++v) {
-      ASSERT_EQ(algorithm->generate(group, v, programs[v]), Status::kOk);
-    }
+    const Programs programs = programs_of(*algorithm, group);
+    ASSERT_FALSE(programs.empty());
     Job job = job_of(collective, "leaf", 500);
     job.programs = &programs;
     for (std::uint32_t victim = 0; victim < programs.size(); ++victim) {
-      Cluster::Options options = options_of(100);
+      JobCluster::Options options = options_of(100);
       options.model.one_port = false;
-      Cluster cluster(group.ranks, links_between(programs), options);
+      JobCluster cluster(programs, options);
       check_death(cluster, job, victim, 1000 + 7919 * victim, victim >= group.ranks);
       if (HasFailure()) return;
     }
@@ -236,7 +233,7 @@ TEST(Death, OfALeafOrARouter) {
 
 TEST(Death, OfTwoNodesAtOnce) {
   for (std::uint32_t second = 4; second < 16; ++second) {
-    Cluster cluster(16, options_of(100));
+    JobCluster cluster(16, options_of(100));
     cluster.give_all(std::vector<Job>(200, kAllreduce));
     cluster.network().kill(3, 100'000);
     cluster.network().kill(second, 100'000 + 10'000 * second);
@@ -248,7 +245,7 @@ TEST(Death, OfTwoNodesAtOnce) {
 }
 
 TEST(Death, EveryLaterStartReturnsTheStatus) {
-  Cluster cluster(3, options_of(0));
+  JobCluster cluster(3, options_of(0));
   cluster.give_all({kReduce});
   cluster.network().kill(1, 2000);
   cluster.drive(3 * kDeadline);
@@ -262,7 +259,7 @@ TEST(Death, EveryLaterStartReturnsTheStatus) {
 
 TEST(Sleep, ShorterThanTheDeadlineHarmsNobody) {
   for (std::uint32_t sleeper = 0; sleeper < 5; ++sleeper) {
-    Cluster cluster(5, options_of(100));
+    JobCluster cluster(5, options_of(100));
     cluster.give_all(std::vector<Job>(20, kAllreduce));
     cluster.drive(0, [&, from = 50'000ull](std::uint32_t v) {
       const std::uint64_t now = cluster.network().now_ns();
@@ -277,7 +274,7 @@ TEST(Sleep, ShorterThanTheDeadlineHarmsNobody) {
 
 TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
   for (std::uint32_t sleeper = 0; sleeper < 5; ++sleeper) {
-    Cluster cluster(5, options_of(100));
+    JobCluster cluster(5, options_of(100));
     cluster.give_all(std::vector<Job>(200, kAllreduce));
     cluster.drive(10 * kDeadline, [&](std::uint32_t v) {
       const std::uint64_t now = cluster.network().now_ns();
@@ -292,7 +289,7 @@ TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
 
 TEST(Sleep, OfAllBlamesNobody) {
   // All nodes stop for ten deadlines.
-  Cluster cluster(5, options_of(100));
+  JobCluster cluster(5, options_of(100));
   cluster.give_all(std::vector<Job>(30, kAllreduce));
   cluster.drive(0, [&](std::uint32_t) {
     const std::uint64_t now = cluster.network().now_ns();
@@ -305,7 +302,7 @@ TEST(Sleep, OfAllBlamesNobody) {
 }
 
 TEST(Sleep, StallReportNamesWhatIsAwaited) {
-  Cluster cluster(3, options_of(0));
+  JobCluster cluster(3, options_of(0));
   Job job = kBroadcast;
   job.algorithm = "chain";
   cluster.give_all({job});
@@ -316,7 +313,7 @@ TEST(Sleep, StallReportNamesWhatIsAwaited) {
   });
   EXPECT_EQ(cluster.done(2), 1u);  // it went on afterwards
   // Once more, with a look at the state while node 1 is stopped.
-  Cluster again(3, options_of(0));
+  JobCluster again(3, options_of(0));
   again.give_all({job});
   bool looked = false;
   again.drive(0, [&](std::uint32_t v) {

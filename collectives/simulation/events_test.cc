@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::testing {
 namespace {
@@ -49,28 +49,26 @@ Job job_of(const Programs& programs, const Group& group) {
 
 std::vector<std::uint8_t> in_lock_step(const Programs& programs, const Job& job) {
   Logs logs(programs.size());
-  Cluster::Options options;
+  JobCluster::Options options;
   options.model = model_for(programs[0]);
-  options.logs = &logs.logs;
-  Cluster cluster(programs[0].ranks, links_between(programs), options);
-  cluster.give_all({job});
-  cluster.start_all();
-  const std::uint32_t ticks = std::max<std::uint32_t>(1, programs[0].latency_ticks);
-  EXPECT_EQ(sim::run_lock_step(cluster.network(), cluster.machines(), ticks).status, Status::kOk);
+  options.log = [&](std::uint32_t node) { return &logs.logs[node]; };
+  JobCluster cluster(programs, options);
+  cluster.start_all(job);
+  EXPECT_EQ(cluster.run_lock_step().status, Status::kOk);
   return logs.bytes();
 }
 
 std::vector<std::uint8_t> freely(const Programs& programs, const Job& job, std::uint64_t seed) {
   Logs logs(programs.size());
-  Cluster::Options options;
+  JobCluster::Options options;
   options.model = model_for(programs[0]);
   options.model.jitter = 5;
   options.model.seed = seed;
   options.model.eager_bytes = seed % 2 == 0 ? 0 : 4096;
   options.unwilling = true;
   if (programs[0].latency_ticks <= 1) options.config.window = seed % 3 + 1;
-  options.logs = &logs.logs;
-  Cluster cluster(programs[0].ranks, links_between(programs), options);
+  options.log = [&](std::uint32_t node) { return &logs.logs[node]; };
+  JobCluster cluster(programs, options);
   cluster.give_all({job});
   cluster.drive();
   return logs.bytes();
@@ -92,12 +90,8 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
         group.arity = ranks == 2 ? 2 : 3;
         group.height = ranks == 2 ? 1 : 2;
       }
-      Programs programs(algorithm_nodes(table[i], group));
-      Status status = Status::kOk;
-      for (std::uint32_t v = 0; v < programs.size() && status == Status::kOk; ++v) {
-        status = table[i].generate(group, v, programs[v]);
-      }
-      if (status != Status::kOk) continue;
+      const Programs programs = programs_of(table[i], group);
+      if (programs.empty()) continue;
       const Job job = job_of(programs, group);
       const std::vector<std::uint8_t> bytes = in_lock_step(programs, job);
       EXPECT_FALSE(bytes.empty()) << table[i].name;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "tests/whole.h"
 
 namespace espalier::testing {
@@ -19,18 +19,6 @@ Operator sum() {
   op.op = Op::kSum;
   op.type = Type::kI32;
   return op;
-}
-
-// Returns the programs of all nodes; none if the algorithm does not support this group.
-Programs programs_of(const Algorithm& algorithm, const Group& group) {
-  Programs programs(algorithm_nodes(algorithm, group));
-  for (std::uint32_t v = 0; v < programs.size(); ++v) {
-    const Status status = algorithm.generate(group, v, programs[v]);
-    if (status == Status::kUnsupported) return {};
-    EXPECT_EQ(status, Status::kOk) << algorithm.name << " p " << group.ranks << " node " << v;
-    if (status != Status::kOk) return {};
-  }
-  return programs;
 }
 
 // Returns the lanes of the link between two nodes of a fat tree: the lower node's level determines
@@ -75,7 +63,7 @@ void check_steps(const Algorithm& algorithm, const Group& group) {
   job.root = group.root;
   job.op = sum();
   job.count = count_of_blocks(programs[0], job.op, 5);
-  Cluster::Options options;
+  JobCluster::Options options;
   options.model = model_for(programs[0], lanes);
   options.model.jitter = 3;
   options.model.eager_bytes = group.ranks % 2 == 0 ? 0 : 4096;

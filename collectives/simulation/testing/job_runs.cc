@@ -1,17 +1,20 @@
-// Executes programs that a test provides.
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::testing {
 
-Cluster::Links links_between(const Programs& programs) {
-  std::vector<const Program*> list;
-  for (const Program& program : programs) list.push_back(&program);
-  return sim::links_of(list);
+Programs programs_of(const Algorithm& algorithm, const Group& group) {
+  Programs programs(algorithm_nodes(algorithm, group));
+  for (std::uint32_t v = 0; v < programs.size(); ++v) {
+    const Status status = algorithm.generate(group, v, programs[v]);
+    if (status == Status::kUnsupported) return {};
+    EXPECT_EQ(status, Status::kOk) << algorithm.name << " p " << group.ranks << " node " << v;
+    if (status != Status::kOk) return {};
+  }
+  return programs;
 }
 
 sim::Model model_for(const Program& program,
@@ -33,30 +36,33 @@ std::uint64_t count_of_blocks(const Program& program, const Operator& op, std::u
   return segments * block * blocks - missing;
 }
 
-Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t blocks,
-            std::uint64_t missing) {
+Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t count) {
   Job job;
   job.collective = programs[0].collective;
   job.programs = &programs;
   job.root = root;
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;
-  job.count = count_of_blocks(programs[0], job.op, blocks, missing);
+  job.count = count;
   if (job.collective == Collective::kBarrier) job.op = Operator();
+  return job;
+}
+
+Job sum_job(const Programs& programs, std::uint32_t root, std::uint64_t blocks,
+            std::uint64_t missing) {
+  Job job = sum_job(programs, root, 0);
+  job.count = count_of_blocks(programs[0], job.op, blocks, missing);
   return job;
 }
 
 sim::RunResult run_in_lock_step(const Programs& programs, Job job, const sim::Model& model) {
   job.collective = programs[0].collective;
   job.programs = &programs;
-  Cluster::Options options;
+  JobCluster::Options options;
   options.model = model;
-  Cluster cluster(programs[0].ranks, links_between(programs), options);
-  cluster.give_all({job});
-  cluster.start_all();
-  const std::uint32_t latency_ticks = std::max<std::uint32_t>(1, programs[0].latency_ticks);
-  const sim::RunResult result =
-      sim::run_lock_step(cluster.network(), cluster.machines(), latency_ticks);
+  JobCluster cluster(programs, options);
+  cluster.start_all(job);
+  const sim::RunResult result = cluster.run_lock_step();
   const std::string where = programs[0].algorithm + (" " + describe(job, cluster.ranks()));
   EXPECT_EQ(result.status, Status::kOk) << where << ": " << result.message;
   if (result.status != Status::kOk) return result;
@@ -68,13 +74,13 @@ sim::RunResult run_in_lock_step(const Programs& programs, Job job, const sim::Mo
   return result;
 }
 
-void run_freely(const Programs& programs, Job job, const Cluster::Options& options,
+void run_freely(const Programs& programs, Job job, const JobCluster::Options& options,
                 std::uint32_t times) {
   job.collective = programs[0].collective;
   job.programs = &programs;
   std::vector<Job> jobs;
   for (; jobs.size() < times; ++job.seed) jobs.push_back(job);
-  Cluster cluster(programs[0].ranks, links_between(programs), options);
+  JobCluster cluster(programs, options);
   cluster.give_all(jobs);
   cluster.drive();
   for (std::uint32_t v = 0; v < cluster.nodes(); ++v) {

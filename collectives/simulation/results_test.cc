@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "collectives/machine/simulated/cluster.h"
+#include "collectives/simulation/testing/job_cluster.h"
 #include "tests/whole.h"
 
 namespace espalier::testing {
@@ -76,8 +76,8 @@ void add(std::vector<Job>& jobs, Job job, std::uint32_t ranks, std::uint32_t win
   jobs.push_back(job);
 }
 
-Cluster::Options options_of(std::uint32_t window, unsigned seed) {
-  Cluster::Options options;
+JobCluster::Options options_of(std::uint32_t window, unsigned seed) {
+  JobCluster::Options options;
   options.model.poison = true;
   options.model.eager_bytes = 100;
   options.model.jitter = seed % 2 == 0 ? 3.0 : 0.0;
@@ -90,8 +90,9 @@ Cluster::Options options_of(std::uint32_t window, unsigned seed) {
   return options;
 }
 
-void run_jobs(std::uint32_t ranks, const Cluster::Options& options, const std::vector<Job>& jobs) {
-  Cluster cluster(ranks, options);
+void run_jobs(std::uint32_t ranks, const JobCluster::Options& options,
+              const std::vector<Job>& jobs) {
+  JobCluster cluster(ranks, options);
   cluster.give_all(jobs);
   cluster.drive();
   for (std::uint32_t v = 0; v < ranks; ++v) {
@@ -181,7 +182,7 @@ TEST(Results, ABarrierHoldsAllUntilTheLastHasCome) {
       job.collective = Collective::kBarrier;
       job.algorithm = "dissemination";
       constexpr std::uint64_t kComes = 1'000'000;
-      Cluster cluster(ranks, Cluster::Options());
+      JobCluster cluster(ranks, JobCluster::Options());
       cluster.give_all({job});
       cluster.drive(
           0, [&](std::uint32_t v) { return v == last && cluster.network().now_ns() < kComes; });

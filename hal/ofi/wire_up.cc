@@ -1,0 +1,15 @@
+#include "espalier/hal/ofi/wire_up.h"
+
+namespace espalier::ofi {
+
+Result<void> connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up) {
+  auto published = wire_up.publish(node, endpoint.addresses(), endpoint.lane_peers());
+  if (!published) return published;
+  const auto addresses = wire_up.collect();
+  if (!addresses) return fail(addresses.error());
+  const auto connected = endpoint.connect(*addresses);
+  if (connected) return {};
+  return fail("cannot connect to the neighbours: " + connected.error().message);
+}
+
+}  // namespace espalier::ofi
