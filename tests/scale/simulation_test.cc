@@ -3,11 +3,11 @@
 // Counted, not timed.
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -18,33 +18,43 @@
 
 namespace {
 std::size_t held = 0, max_held = 0;
+constexpr std::size_t kUnit = alignof(std::max_align_t);
 
-void* count(void* memory) {
-  if (memory == nullptr) throw std::bad_alloc();
-  held += malloc_usable_size(memory);
+// The size asked for is kept before each block: malloc_usable_size() depends on the heap's state.
+void* take(std::size_t size, std::size_t unit) {
+  const std::size_t whole = (unit + size + unit - 1) / unit * unit;
+  auto* const base = static_cast<char*>(std::aligned_alloc(unit, whole));
+  if (base == nullptr) throw std::bad_alloc();
+  std::memcpy(base + unit - sizeof size, &size, sizeof size);
+  held += size;
   max_held = std::max(max_held, held);
-  return memory;
+  return base + unit;
 }
 
-void release(void* memory) {
+void release(void* memory, std::size_t unit) {
   if (memory == nullptr) return;
-  held -= malloc_usable_size(memory);
-  std::free(memory);
+  std::size_t size = 0;
+  std::memcpy(&size, static_cast<char*>(memory) - sizeof size, sizeof size);
+  held -= size;
+  std::free(static_cast<char*>(memory) - unit);
 }
 }  // namespace
 
-void* operator new(std::size_t size) { return count(std::malloc(size)); }
-void* operator new[](std::size_t size) { return count(std::malloc(size)); }
+void* operator new(std::size_t size) { return take(size, kUnit); }
+void* operator new[](std::size_t size) { return take(size, kUnit); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
-  const auto unit = static_cast<std::size_t>(alignment);
-  return count(std::aligned_alloc(unit, (size + unit - 1) / unit * unit));
+  return take(size, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { release(memory); }
-void operator delete[](void* memory) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { release(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory) noexcept { release(memory, kUnit); }
+void operator delete[](void* memory) noexcept { release(memory, kUnit); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory, kUnit); }
+void operator delete[](void* memory, std::size_t) noexcept { release(memory, kUnit); }
+void operator delete(void* memory, std::align_val_t alignment) noexcept {
+  release(memory, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory, std::size_t, std::align_val_t alignment) noexcept {
+  release(memory, static_cast<std::size_t>(alignment));
+}
 
 namespace espalier {
 namespace {
