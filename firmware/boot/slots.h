@@ -79,7 +79,7 @@ class Slots {
                                Image& image, BootReport& report);
 
   // Records that the booted image has run successfully: marks it as confirmed, then raises the
-  // stored counter to the image's. kBadArgument: no image was booted; kBackEnd; kTooLarge: no room
+  // stored counter to the counter of the image. kBadArgument: no image was booted; kBackEnd; kTooLarge: no room
   // for another mark.
   [[nodiscard]] Status confirm();
 

@@ -80,7 +80,7 @@ void run_compile(const CompileArguments& arguments) {
               a_node);
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
   if (selected.embedding) {
-    std::printf("ranks stand as in embedding %s\n", quoted_name(*selected.embedding).c_str());
+    std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());
   }
   if (!hop_by_hop) return;
   std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);

@@ -245,7 +245,7 @@ void add_embed(Command app) {
   command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
   command.text("--root", selection.root, "the rank that is the root, or any")
       .show_default(selection.root);
-  command.text("--run-length", selection.run_length, "fractional trees: r, blocks a run");
+  command.text("--run-length", selection.run_length, "fractional trees: r, blocks per run");
   const std::vector<std::string> switching = {"cut-through", "store-and-forward"};
   command
       .word(
