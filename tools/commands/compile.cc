@@ -93,7 +93,7 @@ void run_compile(const CompileArguments& arguments) {
 
 void add_compile(Command app) {
   Command command =
-      app.add_command("compile", "Compiles a schedule: one descriptor a node, in one file");
+      app.add_command("compile", "Compiles a schedule: one descriptor per node, in one file");
   const auto arguments = std::make_shared<CompileArguments>();
   add_selection(command, arguments->selection, true);
   add_schedule_window(command, arguments->selection);

@@ -304,7 +304,7 @@ void add_links(Command command, Selection& selection) {
                "routed: the fabric routes; hop-by-hop: every message crosses one link of the "
                "topology, routers have programs; default: routed");
   command.text("--ports", selection.ports,
-               "With --links hop-by-hop: multiport, or single-send, one send a node and step; "
+               "With --links hop-by-hop: multiport, or single-send, one send per node and step; "
                "default: multiport");
 }
 
