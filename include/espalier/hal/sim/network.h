@@ -89,9 +89,10 @@ class Runner;
 class Network {
  public:
   // peers[v] lists the peers of node v by link number. Links must be mutual: the k-th link of v to
-  // u is the k-th of u to v. Errors: links that are not mutual, a link to the node itself, more than
-  // kMaxLinks links, a link without lanes, a route that begins or ends at another node, a value of
-  // the model out of range, or poison together with no_data.
+  // u is the k-th of u to v. Errors:
+  //  * links that are not mutual, lead to the node itself or have no lanes; more than kMaxLinks
+  //  * a route that begins or ends at another node
+  //  * a value of the model out of range; poison together with no_data
   [[nodiscard]] static Result<Network> create(const Model& model,
                                               const std::vector<std::vector<std::uint32_t>>& peers);
   // The same. Requires arguments for which create() has no error.
