@@ -237,7 +237,7 @@ void run_embed(const EmbedArguments& arguments) {
 
 void add_embed(Command app) {
   Command command =
-      app.add_command("embed", "Searches a placement of the ranks under which the links suffice");
+      app.add_command("embed", "Searches for a placement of the ranks on links that suffice");
   const auto arguments = std::make_shared<EmbedArguments>();
   Selection& selection = arguments->selection;
   command.text("--topology", selection.topology, "As for 'espalier compile'").required();
