@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/embed/groups.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -21,7 +22,7 @@ namespace {
 using topology::Embedding;
 
 std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
-  return topology::parse(spec).value();
+  return or_throw(topology::parse(spec));
 }
 
 Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run_length) {
@@ -49,15 +50,13 @@ Programs routed_programs(const topology::Topology& topology, const std::string& 
   }
   const auto* searched = searched::find_searched(wanted, algorithm);
   EXPECT_NE(searched, nullptr) << algorithm;
-  return searched->search(topology, group).value();
+  return or_throw(searched->search(topology, group));
 }
 
 Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
   if (!embedding.groups.empty()) {
-    Programs programs;
     const Group group = group_on(topology, embedding.node_of.front(), embedding.run_length);
-    programs = searched::fractional_mesh(topology, group, embedding).value();
-    return programs;
+    return or_throw(searched::fractional_mesh(topology, group, embedding));
   }
   Programs programs =
       routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length);
@@ -222,6 +221,19 @@ TEST(Groups, FillTheMesh) {
     }
   }
 }
+
+#ifdef ESPALIER_ASSERTIONS
+TEST(GroupsDeathTest, FillTheMeshExactly) {
+  const auto topology = must_parse("mesh:4x8");
+  const Routes routes(*topology);
+  const auto find = [&](const GroupShape& shape, std::uint32_t groups) {
+    (void)find_groups(*topology, routes, shape, least_tree(2, groups), {});
+  };
+  EXPECT_DEATH(find({1, 3}, 8), "columns == 0");
+  EXPECT_DEATH(find({1, 2}, 15), "expected rectangles.count");
+  EXPECT_DEATH((void)complete_tree(2, 12), "expected std::has_single_bit");
+}
+#endif
 
 // For any permutation, data flow, ports, deadlock and hazards stay proven, and the steps stay the
 // same.

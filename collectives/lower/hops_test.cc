@@ -7,6 +7,7 @@
 #include <memory>
 #include <tuple>
 
+#include "base/testing/results.h"
 #include "collectives/lower/testing/parsed.h"
 
 namespace espalier::lower {
@@ -24,9 +25,7 @@ Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {
 
 HopGraph hops_of(const topology::Topology& topology, std::vector<Task> tasks,
                  PortModel ports = PortModel::kMultiport, std::vector<InPlace> in_place = {}) {
-  HopGraph hops;
-  hops = find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports).value();
-  return hops;
+  return or_throw(find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports));
 }
 
 // No port exceeds its lanes in a step of the period, and no hop runs before its data has arrived.

@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {
 namespace {
 
 std::unique_ptr<topology::Topology> parse(const std::string& spec) {
-  return topology::parse(spec).value();
+  return or_throw(topology::parse(spec));
 }
 
 Programs generate(const topology::Topology& topology, Collective collective, const char* name) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/testing/results.h"
 #include "collectives/lower/testing/parsed.h"
 #include "collectives/lower/timed_rows.h"
 #include "espalier/collectives/verify/verify.h"
@@ -57,8 +58,7 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
   TimedSchedule schedule = sum_on_a_line(*line);
   for (const std::int32_t period : {1, 2, 5}) {
     schedule.period = period;
-    Programs programs;
-    programs = write_programs(group_for(*line, 1), schedule).value();
+    Programs programs = or_throw(write_programs(group_for(*line, 1), schedule));
     const verify::Verdict verdict = proven(*line, programs);
     EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
     EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
@@ -78,8 +78,7 @@ TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
   const TimedSchedule schedule = sum_on_a_line(*line);
   Group group = group_for(*line, 1);
   group.window = 3;
-  Programs programs;
-  programs = write_programs(group, schedule).value();
+  Programs programs = or_throw(write_programs(group, schedule));
   EXPECT_TRUE(proven(*line, programs).valid);
   for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
     EXPECT_NE(programs[1].actions[at].kind, ActionKind::kCopy);
@@ -104,8 +103,7 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
         (void)schedule.add_message(0, near, later, {kInput, 0, -1}, {kOutput, 0, -1});
       }
       const Group group = group_for(*line, 0);
-      Programs programs;
-      programs = write_programs(group, schedule).value();
+      Programs programs = or_throw(write_programs(group, schedule));
       const verify::Verdict verdict = proven(*line, programs);
       EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
       const std::int32_t slots =
@@ -141,8 +139,7 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
   const TimedSchedule schedule = exchange_on_a_star(*star);
   EXPECT_EQ(least_period(*star, schedule, 1), 11);
   EXPECT_EQ(least_period(*star, schedule, 20), 20);
-  Programs programs;
-  programs = write_programs(group_for(*star, 0), schedule).value();
+  Programs programs = or_throw(write_programs(group_for(*star, 0), schedule));
   const Program& router = programs[12];
   EXPECT_EQ(router.actions_count, 2u) << "132 messages in, 132 out";
   EXPECT_GT(router.table.size, 0u);

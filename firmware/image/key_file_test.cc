@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/testing/results.h"
+
 namespace espalier {
 namespace {
 
@@ -47,7 +49,7 @@ class KeyFiles : public testing::Test {
   // Reads with one of the two functions: the key, or the error.
   bool take(const Result<Key>& read) {
     if (read) key_ = *read;
-    error_ = read ? "" : read.error().message;
+    error_ = message_of(read);
     return read.has_value();
   }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
@@ -42,7 +43,7 @@ Programs found(const char* name, const topology::Topology& topology, std::uint32
   group.window = window;
   group.blocks = &kBlocks;
   group.blocks_count = 1;
-  return algorithm->search(topology, group).value();
+  return or_throw(algorithm->search(topology, group));
 }
 
 testing::Job job_of(const Programs& programs, std::int64_t blocks) {

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::grid {
 
 std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
-  return topology::parse(spec).value();
+  return or_throw(topology::parse(spec));
 }
 
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,

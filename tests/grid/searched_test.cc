@@ -8,6 +8,7 @@
 
 #include <set>
 
+#include "base/testing/results.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -62,7 +63,7 @@ TEST(Grid, Searched) {
           if (run_length > 0 && !has_run) break;
           const Group group = group_on(*topology, root, run_length);
           const auto programs = algorithm.search(*topology, group);
-          const std::string error = programs ? "" : programs.error().message;
+          const std::string error = message_of(programs);
           const bool narrow = spec.find("in=1") != std::string::npos;
           if (narrow && std::string(algorithm.name) == "crossbar-a") {
             EXPECT_NE(error, "");

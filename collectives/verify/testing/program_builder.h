@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -114,7 +115,7 @@ class ProgramBuilder {
 };
 
 inline std::unique_ptr<topology::Topology> make_topology(const std::string& spec) {
-  return topology::parse(spec).value();
+  return or_throw(topology::parse(spec));
 }
 
 // Broadcast from rank 0 along the chain 0, 1, 2, 3.
