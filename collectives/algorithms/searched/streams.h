@@ -3,7 +3,6 @@
 // are written this way. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "collectives/algorithms/build/builder.h"
@@ -22,8 +21,8 @@ struct Stream {
   std::uint32_t step = 0;
 };
 
-// Checks that a search can serve this group on this topology. Errors: its number of ranks is not the
-// topology's, or the root is not a rank.
+// Checks that a search can serve this group on this topology. Errors: its number of ranks is not
+// the topology's, or the root is not a rank.
 [[nodiscard]] Result<void> check_group(const topology::Topology& topology, const Group& group);
 
 // A broadcast. Every rank except the root receives every block of every segment once, over one

@@ -49,7 +49,8 @@ using Tick = std::function<void(std::int64_t step)>;
 [[nodiscard]] RunResult run(Network& network, const std::vector<Machine*>& machines);
 [[nodiscard]] RunResult run(Network& network, Machines& machines, const Tick& tick = nullptr);
 // Polls the machines in lock step: step s+1 is issued when step s has finished on every node. Once
-// a node is dead or a machine has failed, the rest runs asynchronously. kNotInSchedule with a message:
+// a node is dead or a machine has failed, the rest runs asynchronously. kNotInSchedule with a
+// message:
 //  * with one_port, a node sends or receives twice in a step;
 //  * without one_port, a link has more blocks per step than lanes;
 //  * a receive of step s has no matching send of step s-L+1, or the reverse. L = latency_ticks of
