@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
-#include "collectives/lower/testing/parsed.h"
-
 namespace espalier::lower {
 namespace {
 
@@ -26,7 +22,7 @@ Programs routed(const Group& group, Collective collective, const char* name) {
 }
 
 TEST(Lower, ASmallScheduleHasNoTables) {
-  const auto mesh = parsed("mesh:4x4");
+  const auto mesh = topology::parse("mesh:4x4").value();
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
@@ -49,7 +45,7 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 }
 
 TEST(Lower, AHopByHopScheduleStaysAsItIs) {
-  const auto line = parsed("mesh:1x5");
+  const auto line = topology::parse("mesh:1x5").value();
   const Group group = group_for(*line);
   const Programs chain = routed(group, Collective::kBroadcast, "chain");
   ASSERT_TRUE(is_hop_by_hop(*line, chain));
@@ -61,13 +57,13 @@ TEST(Lower, AHopByHopScheduleStaysAsItIs) {
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
   EXPECT_EQ(describe(*line, report), "hop by hop already: every peer is a neighbour\n");
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
-  const auto tree = parsed("fattree:k=5,h=1,c=1");
+  const auto tree = topology::parse("fattree:k=5,h=1,c=1").value();
   EXPECT_FALSE(is_hop_by_hop(*tree, routed(group_for(*tree), Collective::kBroadcast, "chain")));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
 TEST(Lower, AHopByHopScheduleKeepsItsTables) {
-  const auto tree = parsed("fattree:k=3,h=2,c=1");
+  const auto tree = topology::parse("fattree:k=3,h=2,c=1").value();
   const Group group = group_for(*tree);
   Programs lowered;
   Report report;
@@ -93,7 +89,7 @@ TEST(Lower, AHopByHopScheduleKeepsItsTables) {
 }
 
 TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
-  const auto tree = parsed("fattree:k=3,h=1,c=1");
+  const auto tree = topology::parse("fattree:k=3,h=1,c=1").value();
   Group group = group_for(*tree);
   group.arity = 3;
   group.height = 1;
@@ -114,7 +110,7 @@ TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
-  const auto mesh = parsed("mesh:3x3");
+  const auto mesh = topology::parse("mesh:3x3").value();
   Group group = group_for(*mesh);
   const Programs ring = routed(group, Collective::kAllgather, "ring");
   Programs wide, narrow, single;
@@ -130,7 +126,7 @@ TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
 }
 
 TEST(Lower, ALongNameIsCut) {
-  const auto mesh = parsed("mesh:3x3");
+  const auto mesh = topology::parse("mesh:3x3").value();
   const Group group = group_for(*mesh);
   Programs lowered;
   Report report;
@@ -141,7 +137,7 @@ TEST(Lower, ALongNameIsCut) {
 }
 
 TEST(Lower, RefusesInOneLine) {
-  const auto mesh = parsed("mesh:3x3");
+  const auto mesh = topology::parse("mesh:3x3").value();
   const Group group = group_for(*mesh);
   Programs chain = routed(group, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;

@@ -47,7 +47,7 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
 }
 
 void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t root) {
-  const auto topology = grid::parsed(leaf_replay::spec(tree));
+  const auto topology = topology::parse(leaf_replay::spec(tree)).value();
   Group group = leaf_replay::group_of(tree, root);
   group.topology_digest = topology->digest();
   group.blocks = &kBlocks;
@@ -106,7 +106,7 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
 // Rooted algorithms have no pace, so they are proven for every N at once.
 TEST(Leaf, IsProvenForEveryN) {
   for (const Tree& tree : leaf_replay::trees(9)) {
-    const auto topology = grid::parsed(leaf_replay::spec(tree));
+    const auto topology = topology::parse(leaf_replay::spec(tree)).value();
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       if (!leaf_replay::is_rooted(algorithm)) continue;
       Group group = leaf_replay::group_of(tree, 1);

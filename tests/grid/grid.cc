@@ -6,10 +6,6 @@
 
 namespace espalier::grid {
 
-std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
-  return topology::parse(spec).value();
-}
-
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
                     const Group& group) {
   return std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -15,8 +14,6 @@
 #include "tests/whole.h"
 
 namespace espalier::grid {
-
-[[nodiscard]] std::unique_ptr<topology::Topology> parsed(const std::string& spec);
 
 using testing::programs_of;
 

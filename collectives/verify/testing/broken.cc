@@ -11,7 +11,7 @@ Broken start(std::string name, const std::string& topology, std::string story) {
   Broken broken;
   broken.name = std::move(name);
   broken.story = std::move(story);
-  broken.topology = make_topology(topology);
+  broken.topology = topology::parse(topology).value();
   return broken;
 }
 

@@ -55,7 +55,7 @@ class Premises : public ::testing::Test {
   // Begins the programs of all ranks of `spec`, or of all nodes with `routers`.
   void begin(const std::string& spec, Collective collective, bool routers = false,
              std::uint32_t window = 4) {
-    topology = make_topology(spec);
+    topology = topology::parse(spec).value();
     nodes.clear();
     const std::uint32_t count = routers ? topology->nodes() : topology->ranks();
     for (std::uint32_t node = 0; node < count; ++node) {

@@ -94,7 +94,7 @@ void print_run(const RankProgressions& ranks, const char* name, std::int64_t blo
 }
 
 int run() {
-  const auto topology = make_topology("complete:4");
+  const auto topology = topology::parse("complete:4").value();
   const std::vector<OwnedProgram> programs = chain_reduce(*topology, kWindow, kSlots);
   VerifyOptions options;
   options.method = Method::kPeriodic;
