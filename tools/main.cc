@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
-#include <new>
 #include <string>
 
 #include "espalier/base/version.h"

@@ -93,10 +93,10 @@ void SerialPort::wait(std::uint64_t until) {
   Ticks least = waiting_ != 0 ? kNoRoom : UINT32_MAX;
   for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
     for (std::uint32_t link = 0; link < owner->count_; ++link) {
-      const SerialLink& its = owner->links_[link];
-      if (!owner->awaits(its)) continue;
-      const Ticks since = now - its.sent_at_;
-      const Ticks after = resend_ << its.out_.back_off;
+      const SerialLink& link_state = owner->links_[link];
+      if (!owner->awaits(link_state)) continue;
+      const Ticks since = now - link_state.sent_at_;
+      const Ticks after = resend_ << link_state.out_.back_off;
       least = std::min(least, since < after ? after - since : 0);
     }
   }

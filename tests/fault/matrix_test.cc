@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <string>
 
 #include "collectives/simulation/testing/job_cluster.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/schedules.h"

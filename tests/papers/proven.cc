@@ -1,7 +1,5 @@
 #include "tests/papers/proven.h"
 
-#include <vector>
-
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"

@@ -163,7 +163,7 @@ class Stages : public Premises {
 };
 
 TEST_F(Stages, OfAnotherAfterAreProvenToo) {
-  topology = make_topology("complete:5");
+  topology = topology::parse("complete:5").value();
   programs = chain_broadcast(*topology);
   programs[3].actions[1].after = 0;
   expect_refused(Property::kHazards, 1);

@@ -3,7 +3,6 @@
 // collectives/verify.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "collectives/verify/report/proof_result.h"

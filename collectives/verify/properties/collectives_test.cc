@@ -45,7 +45,7 @@ class Collectives : public ::testing::Test {
     EXPECT_NE(line.find(words), std::string::npos) << line;
   }
 
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::unique_ptr<topology::Topology> topology = topology::parse("complete:4").value();
   std::vector<OwnedProgram> programs;
 };
 
@@ -233,7 +233,7 @@ class Routers : public Collectives {
  protected:
   Routers() { make(); }
   void make(const std::string& spec = "fattree:k=2,h=2,c=1") {
-    topology = make_topology(spec);
+    topology = topology::parse(spec).value();
     programs.clear();
     for (std::uint32_t me = 0; me < 7; ++me) {
       ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
@@ -290,7 +290,7 @@ TEST_F(Routers, AreAskedForToo) {
 class Lanes : public Collectives {
  protected:
   void make(const std::string& spec) {
-    topology = make_topology(spec);
+    topology = topology::parse(spec).value();
     programs.clear();
     for (std::uint32_t me = 0; me < 3; ++me) {
       ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);

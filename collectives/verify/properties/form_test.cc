@@ -24,7 +24,7 @@ class Form : public ::testing::Test {
     EXPECT_NE(line.find(words), std::string::npos) << line;
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   }
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::unique_ptr<topology::Topology> topology = topology::parse("complete:4").value();
   std::vector<OwnedProgram> programs = chain_broadcast(*topology);
 };
 
@@ -135,7 +135,7 @@ TEST_F(Form, IdleSteps) {
 }
 
 TEST_F(Form, RoutesTooLong) {
-  topology = make_topology("mesh:1x64");
+  topology = topology::parse("mesh:1x64").value();
   programs = chain_broadcast(*topology);
   VerifyOptions options;
   options.max_blocks = 1;
