@@ -116,7 +116,7 @@ class RemoteNode {
       return {};
     }
     if (received != control::Received::kPacket || header.kind != Frame::kPacket ||
-        !node::take_packet(header, bytes_, memory_, packet)) {
+        !stream_.take_packet(bytes_, memory_, packet)) {
       return fail(
           "its host sent a packet that is not part of this protocol; install the same release on "
           "both hosts");

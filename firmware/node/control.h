@@ -26,7 +26,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 4;
+inline constexpr std::uint32_t kControlVersion = 5;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -83,6 +83,9 @@ struct Report {
   std::uint64_t completed = 0;  // collectives of the run that are complete
   std::uint64_t begin_ns = 0;   // CLOCK_MONOTONIC when the first collective was started
   std::uint64_t end_ns = 0;     // CLOCK_MONOTONIC when the last one completed or failed
+  // By how much both times and those of the log can be wrong together, in ns, because they were
+  // converted from another host's clock. 0: the launcher's own clock.
+  std::uint64_t clock_error_ns = 0;
   Cause cause;
   EventLog::Counts log;  // of the most recently started collective
   StallReport stall;  // at the time of the failure, or now; since_ns is on endpoint.now()'s clock
@@ -149,8 +152,8 @@ struct Quit {
 static_assert(sizeof(Hello) == 36 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
 static_assert(sizeof(Peers) == 8 + kMaxLanes * sizeof(Address));
 static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
-static_assert(sizeof(Report) == 112 && offsetof(Report, completed) == 16 &&
-              offsetof(Report, cause) == 40 && offsetof(Report, stall) == 72);
+static_assert(sizeof(Report) == 120 && offsetof(Report, completed) == 16 &&
+              offsetof(Report, cause) == 48 && offsetof(Report, stall) == 80);
 static_assert(sizeof(Memory) == 32 && offsetof(Memory, input_bytes) == 8);
 static_assert(sizeof(RunRequest) == 56 && offsetof(RunRequest, schedule) == 16 &&
               offsetof(RunRequest, count) == 32);

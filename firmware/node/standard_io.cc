@@ -51,7 +51,7 @@ class PacketCarrier {
     if (received != control::Received::kPacket) return false;
     if (header.kind == Frame::kBytes) return memory_.write(header, bytes_);
     control::Any packet;
-    if (header.kind != Frame::kPacket || !take_packet(header, bytes_, memory_, packet))
+    if (header.kind != Frame::kPacket || !stream_.take_packet(bytes_, memory_, packet))
       return false;
     if (packet.packet == control::Packet::kMemory) return pass_memory(packet);
     return control::send_packet(channel_, &packet, control::packet_size(packet.packet), -1, 5000);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/clock.h"
 
@@ -65,7 +66,9 @@ bool ControlStream::read(void* bytes, std::size_t size, int timeout_ms) {
 }
 
 bool ControlStream::send(Frame kind, std::span<const std::uint8_t> bytes, std::uint64_t offset) {
-  const FrameHeader header{kind, static_cast<std::uint32_t>(bytes.size()), offset, monotonic_ns()};
+  const std::uint64_t now = monotonic_ns();
+  const FrameHeader header{kind, static_cast<std::uint32_t>(bytes.size()), offset, now,
+                           difference_.bound(now).value_or(FrameHeader::kNoBound)};
   return write(&header, sizeof header) && write(bytes.data(), bytes.size());
 }
 
@@ -87,9 +90,13 @@ control::Received ControlStream::receive(FrameHeader& header, std::vector<std::u
                                          int timeout_ms) {
   if (!wait_for(in_, POLLIN, timeout_ms)) return control::Received::kNothing;
   if (!read(&header, sizeof header, kPatience)) return control::Received::kEnd;
+  const std::uint64_t now = monotonic_ns();
   if (header.size > kMaxFrameBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes) {
     return control::Received::kBad;
   }
+  std::optional<std::int64_t> others_bound;
+  if (header.bound_ns != FrameHeader::kNoBound) others_bound = header.bound_ns;
+  difference_.note(header.sent_ns, others_bound, now);
   bytes.resize(header.size);
   const bool complete = read(bytes.data(), bytes.size(), kPatience);
   return complete ? control::Received::kPacket : control::Received::kEnd;
@@ -101,19 +108,26 @@ bool SharedMemory::write(const FrameHeader& header, std::span<const std::uint8_t
   return true;
 }
 
-bool take_packet(const FrameHeader& header, std::span<const std::uint8_t> bytes,
-                 const SharedMemory& memory, control::Any& packet) {
+bool ControlStream::take_packet(std::span<const std::uint8_t> bytes, const SharedMemory& memory,
+                                control::Any& packet) const {
   if (bytes.size() < sizeof(control::Packet) || bytes.size() > sizeof packet) return false;
   std::memcpy(static_cast<void*>(&packet), bytes.data(), bytes.size());
   if (control::packet_size(packet.packet) != bytes.size()) return false;
-  // Added to a time of the sender's clock it gives one of this clock. Unsigned arithmetic wraps, so
-  // either clock may be ahead.
-  const std::uint64_t shift = monotonic_ns() - header.sent_ns;
-  if (packet.packet == control::Packet::kRun) packet.run_request.start_ns += shift;
-  if (packet.packet != control::Packet::kReport) return true;
+  if (packet.packet != control::Packet::kRun && packet.packet != control::Packet::kReport) {
+    return true;
+  }
+  const auto difference = difference_.estimate(monotonic_ns());
+  if (!difference) return false;
+  // Unsigned arithmetic wraps, so either clock may be ahead.
+  const std::uint64_t shift = difference->shift;
+  if (packet.packet == control::Packet::kRun) {
+    packet.run_request.start_ns += shift;
+    return true;
+  }
   control::Report& report = packet.report;
   report.begin_ns += shift;
   report.end_ns += shift;
+  report.clock_error_ns += difference->error_ns;
   if (report.status == Status::kBusy || memory.layout.events == 0) return true;
   auto* times = reinterpret_cast<EventTimes*>(
       memory.bytes + control::log_offset(memory.layout.input_bytes, memory.layout.output_bytes));

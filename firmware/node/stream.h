@@ -5,14 +5,16 @@
 // A frame is a FrameHeader and its bytes. First the node receives its command line: one kWord per
 // word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
 // (kPacket). kBytes before a RunRequest are the input; before a Report other than kBusy they are
-// the output and the log. The two hosts' clocks differ. Each frame states when it was sent, and the
-// receiver converts the times of its packet to its own clock, as if the transfer had taken no time.
+// the output and the log. The two hosts' clocks differ. Each frame states when it was sent, from
+// which each end estimates the difference (clock_difference.h) and converts the times of the packets
+// that it receives to its own clock.
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "firmware/node/clock_difference.h"
 #include "firmware/node/control.h"
 
 namespace espalier::node {
@@ -24,8 +26,23 @@ struct FrameHeader {
   std::uint32_t size = 0;     // number of bytes that follow
   std::uint64_t offset = 0;   // kBytes: their offset in the memory's file
   std::uint64_t sent_ns = 0;  // CLOCK_MONOTONIC of the sender
+  // ClockDifference::bound() of the sender, in ns; kNoBound: it has received no frame yet
+  std::int64_t bound_ns = kNoBound;
+  static constexpr std::int64_t kNoBound = INT64_MIN;
 };
-static_assert(sizeof(FrameHeader) == 24);
+static_assert(sizeof(FrameHeader) == 32);
+
+// The whole memory of a collective: input, output and log.
+struct SharedMemory {
+  std::uint8_t* bytes = nullptr;
+  control::Memory layout;
+
+  [[nodiscard]] std::uint64_t size() const {
+    return control::memory_bytes(layout.input_bytes, layout.output_bytes, layout.events);
+  }
+  // Writes the bytes of a kBytes frame; false if they are not inside the memory.
+  [[nodiscard]] bool write(const FrameHeader& header, std::span<const std::uint8_t> from) const;
+};
 
 // One end of a control stream.
 class ControlStream {
@@ -50,29 +67,19 @@ class ControlStream {
   [[nodiscard]] control::Received receive(FrameHeader& header, std::vector<std::uint8_t>& bytes,
                                           int timeout_ms);
 
+  // Reads the packet of a received kPacket frame and converts its times, and those of the log in
+  // `memory`, to this end's clock. False if the bytes are not a packet, or if it has times and came
+  // before frames had gone in both directions.
+  [[nodiscard]] bool take_packet(std::span<const std::uint8_t> bytes, const SharedMemory& memory,
+                                 control::Any& packet) const;
+
  private:
   [[nodiscard]] bool write(const void* bytes, std::size_t size);
   [[nodiscard]] bool read(void* bytes, std::size_t size, int timeout_ms);
 
   int in_;
   int out_;
+  ClockDifference difference_;  // this end's clock minus the other's
 };
-
-// The whole memory of a collective: input, output and log.
-struct SharedMemory {
-  std::uint8_t* bytes = nullptr;
-  control::Memory layout;
-
-  [[nodiscard]] std::uint64_t size() const {
-    return control::memory_bytes(layout.input_bytes, layout.output_bytes, layout.events);
-  }
-  // Writes the bytes of a kBytes frame; false if they are not inside the memory.
-  [[nodiscard]] bool write(const FrameHeader& header, std::span<const std::uint8_t> from) const;
-};
-
-// Reads the packet of a kPacket frame and converts its times, and those of the log in `memory`, to
-// this end's clock. False if the bytes are not a packet.
-[[nodiscard]] bool take_packet(const FrameHeader& header, std::span<const std::uint8_t> bytes,
-                               const SharedMemory& memory, control::Any& packet);
 
 }  // namespace espalier::node

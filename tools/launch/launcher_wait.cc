@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kListen = kSecond / 10;  // the longest time between two looks at the clock
+constexpr std::uint64_t kReportTime = kSecond / 10;  // the longest that a report of a board takes
 // All nodes must have their order before they start. Each takes a wake-up to read it.
 constexpr std::uint64_t kStartLead = 2'000'000;       // ns
 constexpr std::uint64_t kStartLeadPerNode = 100'000;  // ns
@@ -172,9 +173,10 @@ void NodeProcesses::take_packet(Member& member) {
 void NodeProcesses::take_report(Member& member, const control::Report& report) {
   if (report.number != runs_) return;  // an answer that crossed with the order
   const control::Report& before = member.report;
+  // A gateway knows since when its board waits up to the time that the board's report took.
+  const bool waits_anew = report.stall.since_ns > before.stall.since_ns + kReportTime;
   if (report.completed != before.completed || report.stall.step != before.stall.step ||
-      report.stall.action != before.stall.action ||
-      report.stall.since_ns != before.stall.since_ns) {
+      report.stall.action != before.stall.action || waits_anew) {
     member.moved_ns = member.heard_ns;
   }
   member.report = report;
