@@ -360,5 +360,26 @@ TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
   EXPECT_EQ(a().post_control(0, {}), Status::kOk);
 }
 
+#ifdef ESPALIER_ASSERTIONS
+TEST(SerialPortDeathTest, NeedsRoomForAnOpening) {
+  serial::CarrierFaults faults;
+  faults.mtu = serial::kMinMtu - 1;
+  serial::Hub hub({{1}, {0}}, faults);
+  EXPECT_DEATH(End(hub, 0, 1, false), "expected carrier.mtu\\(\\) >= serial::kMinMtu");
+}
+
+TEST(SerialPortDeathTest, CountsFramesInFlightInOneByte) {
+  serial::Hub hub({{1}, {0}}, {});
+  std::vector<std::uint32_t> buffer(hub.carrier(0).mtu() / 2 + 1);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(buffer.data());
+  for (const std::uint32_t frames : {0u, 256u}) {
+    SerialPortConfig config;
+    config.frames_in_flight = frames;
+    EXPECT_DEATH(SerialPort(hub.carrier(0), hub.clock(0), bytes, config),
+                 "expected 1 <= config.frames_in_flight");
+  }
+}
+#endif
+
 }  // namespace
 }  // namespace espalier

@@ -1,6 +1,7 @@
 #include "tools/simulate/simulated_memory.h"
 
 #include <algorithm>
+#include <new>
 
 #include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
