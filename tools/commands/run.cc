@@ -1,6 +1,6 @@
 // espalier run: compiles, verifies, starts one process per node, runs, checks every result.
 
-#include "tools/run/run.h"
+#include "tools/commands/run.h"
 
 #include <algorithm>
 #include <charconv>

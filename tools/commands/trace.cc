@@ -6,7 +6,7 @@
 #include "tools/commands/simulate.h"
 #include "tools/select/loaded_schedule.h"
 #ifdef ESPALIER_WITH_OFI
-#include "tools/run/run.h"
+#include "tools/commands/run.h"
 #endif
 
 namespace espalier::tools {

@@ -104,10 +104,3 @@ void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule
                 const reference::ReferenceInput& what, const launch::NodeProcesses& cluster);
 
 }  // namespace espalier::run_command
-
-namespace espalier::tools {
-
-// Compiles or loads, verifies, runs, reports: the whole of `espalier run`. Throws Failure.
-void run_collective(run_command::RunOptions options);
-
-}  // namespace espalier::tools

@@ -103,7 +103,7 @@ TEST_P(FatTreeBounds, WhatRoutersCombine) {
   EXPECT_EQ(multi(Collective::kReduceScatter), k == 2 && n > 2 ? n + 1 : n);
 }
 
-INSTANTIATE_TEST_SUITE_P(Paper002, FatTreeBounds,
+INSTANTIATE_TEST_SUITE_P(DD96, FatTreeBounds,
                          ::testing::Values(std::pair(2, 1), std::pair(2, 2), std::pair(2, 3),
                                            std::pair(2, 4), std::pair(2, 6), std::pair(3, 1),
                                            std::pair(3, 2), std::pair(3, 4), std::pair(4, 2),
