@@ -1,6 +1,7 @@
 #!/bin/sh
 # build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD, a build of the sources in ESPALIER, below FOLDER. Compiles
-# each installed header by itself with the flags of pkg-config. Builds examples/pkg-config against the installation, and runs it.
+# each installed header by itself with the flags of pkg-config, and the calls that docs/using.md shows. Builds examples/pkg-config
+# against the installation, and runs it.
 set -eu
 sources=$1 build=$2 folder=$3
 compiler=c++
@@ -41,6 +42,19 @@ if [ $# = 3 ] && [ -f "$build/tools/espalier" ]; then
   "$espalier" image build "$folder/b.esp" --board "$share/boards/linux-x86_64" --node 0 --release 1.0.0 -o "$folder/0.img" >/dev/null 2>&1
   "$espalier" image show "$folder/0.img" | grep -q linux-x86_64 || { echo "no image for an installed board"; exit 1; }
 fi
+
+# The calls in docs/using.md, as they are shown there.
+{
+  for header in collectives/machine/machine.h collectives/schedule/file.h hal/ofi/wire_up.h; do
+    echo "#include \"espalier/$header\""
+  done
+  echo 'using namespace espalier;'
+  echo 'Result<Status> run(const ofi::Config& config, std::uint32_t node, ofi::WireUp& wire_up, const ScheduleFile& file,'
+  echo '    DecodedProgram& program, Machine& machine, const Buffers& buffers, const Operator& op, std::uint64_t count) {'
+  sed -n '/^<!-- calls: /,/^```$/p' "$sources/docs/using.md" | grep -v '^<!--\|^```'
+  echo 'return status; }'
+} >"$folder/calls.cc"
+quietly calls.log $compiler -std=c++20 -fsyntax-only -Wall -Wextra -Werror $(pkg-config --cflags espalier-ofi espalier) "$folder/calls.cc"
 
 cp -r "$sources/examples/pkg-config" "$folder/source"
 quietly setup.log meson setup ${4+--cross-file "$4"} "$folder/build" "$folder/source"

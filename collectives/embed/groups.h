@@ -10,7 +10,7 @@
 
 namespace espalier::embed {
 
-// The binary tree of groups, parents before children; the first is the source's.
+// The binary tree of groups, parents before children; the first has the source.
 struct GroupTree {
   struct TreeGroup {
     std::uint32_t parent = 0;

@@ -72,8 +72,8 @@ struct Plan {
 };
 
 // Finds a modulo schedule (Rau 1994, iterative modulo scheduling; no hop depends on a later round,
-// so no decision must ever be undone). Step by step, every port takes as many ready hops as it has
-// lanes, modulo the period. The period is the maximum number of steps that the load of a port
+// so no decision must ever be undone). Step by step, every port takes at most one ready hop per
+// lane, modulo the period. The period is the maximum number of steps that the load of a port
 // takes, which is always the least possible. Three orderings of the ready hops are tried: by step
 // of the routed schedule, longest remaining path first, furthest message first. The result is the
 // plan with the fewest steps; among equals, the first.

@@ -141,7 +141,7 @@ const Cause& Machine::cause() const { return failure_detector_.cause(); }
 
 std::uint32_t Machine::blocks() const { return layout_.blocks; }
 
-void Machine::set_step_limit(std::int64_t step_limit) { step_limit_ = step_limit; }
+void Machine::set_step_limit(std::int64_t limit) { step_limit_ = limit; }
 
 StallReport Machine::stall_report() const {
   StallReport report;

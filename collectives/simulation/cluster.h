@@ -25,7 +25,7 @@ class Cluster {
   // Every node has a Machine object of its own, which runs any number of collectives.
   Cluster(Network network, const Options& options);
   // For very many nodes, each of which runs one collective: they share `frames` Machine objects
-  // (paged_machines.h). Program v of `programs`, which must outlive the cluster, is node v's.
+  // (paged_machines.h). Program v of `programs` is for node v; `programs` must outlive the cluster.
   Cluster(Network network, const ProgramStore& programs, const Options& options,
           std::uint32_t frames = PagedMachines::kFrames);
 
@@ -35,7 +35,7 @@ class Cluster {
   [[nodiscard]] Machine& machine(std::uint32_t node) { return machines().at(node); }
 
   // Starts a collective on the node, as Machine::start(). Also returns the errors of
-  // Machine::init(). Where machines share objects, `program` is the node's in `programs`.
+  // Machine::init(). If machines share objects, `program` must be program `node` of `programs`.
   [[nodiscard]] Status start(std::uint32_t node, const Program& program, const Buffers& buffers,
                              const Operator& op, std::uint64_t count);
   // Run the started collectives: run.h.

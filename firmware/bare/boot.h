@@ -22,7 +22,7 @@ struct Booted {
 
 // Installs `size` bytes as an image into the slot that did not boot. Errors: those of
 // Slots::begin(), append() and finish(); kBadArgument if the board must have a key and has none.
-// The programs of `booted` are invalid afterwards, whatever it returns.
+// Makes the programs of `booted` invalid, even on an error.
 [[nodiscard]] Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size,
                              Booted& booted);
 

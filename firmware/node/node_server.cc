@@ -98,8 +98,8 @@ void NodeServer::take_request(const control::RunRequest& request) {
   wake_ = 0;
 }
 
-// Looks up what the requested run needs. kBadArgument: no such program, or input or output memory
-// too small for the message.
+// Looks up the program and the memory of the requested run. kBadArgument: no such program, or input
+// or output memory too small for the message.
 Status NodeServer::prepare() {
   if (request_.schedule != 0) {
     request_.program = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The real links below the channels: which path segments hold or await them, and what they carried.
+// The real links below the channels: the path segments that hold or await them, and their traffic.
 
 #include <cstdint>
 #include <vector>

@@ -12,7 +12,7 @@
 namespace espalier::sim {
 
 // The entry of message `number` is number modulo the capacity, 2^log. The owner stores `log` in one
-// byte, wherever it has room for it.
+// byte of its own.
 template <typename T>
 class Ring {
  public:

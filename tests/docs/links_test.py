@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """links_test.py ROOT: each relative link and picture of every page leads to a file that exists, and its #anchor to a heading of it; each
-page of docs/ is linked from docs/README.md or from the index of its folder."""
+page of docs/ is linked from docs/README.md or from the index of its folder; the table of folders in docs/README.md has each folder with
+sources."""
 import pathlib
 import re
 import sys
@@ -33,6 +34,15 @@ def pages():
             yield path
 
 
+def folders():
+    """Top folders with a meson.build; of those whose sources are one level down, the folders there."""
+    for path in sorted(root.glob("*/meson.build")):
+        name = path.parent.name
+        if not name.startswith("build") and name != "subprojects":
+            below = sorted(path.parent.glob("*/meson.build")) if name in ("collectives", "hal", "firmware") else []
+            yield from [f"{name}/{file.parent.name}/" for file in below] or [f"{name}/"]
+
+
 bad, count, linked = [], 0, {}
 for page in pages():
     name = page.relative_to(root)
@@ -58,6 +68,9 @@ for page in pages():
         index = page.parent.parent / "README.md"
     if page not in linked.get(index.relative_to(root), set()):
         bad.append(f"{name} is not linked from {index.relative_to(root)}")
+table = (root / "docs/README.md").read_text().partition("## The folders")[2]
+bad += [f"docs/README.md: the table of folders lacks {name}" for name in folders() if f"| `{name}` |" not in table]
+bad += [f"docs/README.md: no such folder: {name}" for name in re.findall(r"^\| `([^`]+/)` \|", table, re.M) if not (root / name).is_dir()]
 if count < 100:
     bad.append(f"{count} links found; this test reads the pages wrongly")
 print("\n".join(bad) or f"{count} links on {len(linked)} pages lead somewhere")

@@ -110,8 +110,8 @@ def spoilt(loops, combines, runs):
 
 
 def tables(combines, runs):
-    lines = ["The worst poll of each kind, over 8, 64 and 1024 ranks and N of 1, 16, 256 and 4096 (1 and 16 where the message would be",
-             "above 4 MiB), blocks of 64 bytes, an operator that does nothing, and other ends that answer at once or late.", "",
+    lines = ["The worst poll of each kind. The ranks are 8, 64 and 1024; N is 1, 16, 256 and 4096 (only 1 and 16 if the message would exceed",
+             "4 MiB). Blocks have 64 bytes, the operator does nothing, and the peers answer at once or late.", "",
              "| program | actions | " + " | ".join(KINDS) + " |", "| --- | ---: | " + " | ".join("---:" for _ in KINDS) + " |"]
     plain = {}
     for run in runs:

@@ -219,23 +219,27 @@ void print_head(const Options& options) {
   constexpr const char* kText =
       R"(# Random programs, different at every rank
 
-Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed makes a correct schedule and
-writes every rank's program in a way of its own. Each schedule that the verifier accepts for every N goes to it again with the program of
-one rank changed, if 20 throws of the dice find a change; one in %llu goes to it once more with a longer window at all ranks.
+Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed makes a correct schedule and writes every
+rank's program in a different way. Each schedule that the verifier accepts for every N goes to it again with the program of one rank
+changed, if a change is found in 20 attempts. One in %llu goes to it once more with a longer window at all ranks.
 [verifier.md](../verifier.md), "How the verifier is judged", says how schedules are made.
 
-Brute force runs each of these schedules until it finds something wrong, for numbers of blocks N that the schedule allows:
+Brute force runs each of these schedules until it finds an error, for numbers of blocks N that the schedule allows:
 
-- in lock step, and with every message and operation held back in turn. If it is accepted: every N up to %lld (of one schedule in %llu: up to
-  %lld); N\* - 1, N\* and N\* + 1, if at most %lld, where the proof expanded instances for N up to N\*; %lld random N from %lld to %lld; the last N
-  up to %lld. If it is not: the N that the verifier names, every N up to %lld, %lld random ones and the last;
-- under %lld random timing skews each: N = 2, and one N from 3 to %lld;
-- if it is pipelined and accepted for every N: windows at the beginning, at the end and at a random place of each phase, for one N
-  that is a little below 2^14, 2^20, 2^28, 2^29 - 1 or 2^29.
+- *Accepted schedules:* in lock step, and with every message and operation held back in turn:
+  - every N up to %lld (of one schedule in %llu: up to %lld);
+  - N\* - 1, N\* and N\* + 1, if at most %lld; the proof expanded instances for N up to N\*;
+  - %lld random N from %lld to %lld, and the last N up to %lld.
+- *Refused schedules:* the same, for the N that the verifier names, every N up to %lld, %lld random ones and the last.
+- *All:* under %lld random timing skews each: N = 2, and one N from 3 to %lld.
+- *Pipelined schedules that are accepted for every N:* windows at the beginning, at the end and at a random place of each phase, for one N
+  a little below 2^14, 2^20, 2^28, 2^29 - 1 or 2^29.
 
-Ranks *differ* if not all have the same strides, instances of a round, and steps that a pace adds in a round. *Not proven for every N*:
-the verifier was asked for every N at once, as for all pipelined schedules but those of every %lluth seed, and says why it cannot; or it then
-checked every N up to a bound, and found nothing wrong; or there was too much to check.
+Ranks *differ* if they differ in strides, in instances per round, or in the steps that a pace adds per round.
+
+Pipelined schedules, except in every %lluth seed, are proven for every N at once or not at all. *Not proven for every N* means that the
+verifier gave a reason against such a proof, that it checked every N up to a bound instead and found no error, or that there was too
+much to check.
 )";
   const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
   std::printf(kText, options.accepted > 0 ? "--accepted" : "--seeds",

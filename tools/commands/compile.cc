@@ -80,7 +80,7 @@ void run_compile(const CompileArguments& arguments) {
               a_node);
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
   if (selected.embedding) {
-    std::printf("ranks stand as in embedding %s\n", quoted_name(*selected.embedding).c_str());
+    std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());
   }
   if (!hop_by_hop) return;
   std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
@@ -93,7 +93,7 @@ void run_compile(const CompileArguments& arguments) {
 
 void add_compile(Command app) {
   Command command =
-      app.add_command("compile", "Compiles a schedule: one descriptor a node, in one file");
+      app.add_command("compile", "Compiles a schedule: one descriptor per node, in one file");
   const auto arguments = std::make_shared<CompileArguments>();
   add_selection(command, arguments->selection, true);
   add_schedule_window(command, arguments->selection);

@@ -127,11 +127,11 @@ void add_draw(Command app) {
   command.text("-o,--output", arguments->page, "Write a page: one HTML file, no network");
   command.text("--svg", arguments->svg, "Write a picture for a document");
   command.text("--show", arguments->show,
-               "What is in the picture: step, trees (the pairs that blocks pass) or load (of "
-               "links, a period); default: step");
+               "Contents of the picture: step, trees (the pairs that blocks pass) or load (of "
+               "the links, in a period); default: step");
   command.text("--blocks", arguments->blocks,
-               "N, blocks a segment, one that the schedule has; the page can change it; "
-               "default: 8, or 1 where N adds no steps");
+               "N, blocks per segment: one that the schedule has; the page can change it; "
+               "default: 8, or 1 if N adds no steps");
   command.text("--step", arguments->step,
                "The step in the picture, and on the page at first; default: the first one with the "
                "most transfers");
@@ -139,10 +139,9 @@ void add_draw(Command app) {
                "Also put this trace (of 'espalier trace') into the page");
   command.text("--topology", arguments->topology, "Refuse the file if it is for another");
   command.set_footer(
-      "The page holds the programs and expands them itself: play the steps with a slider, see "
-      "what\n"
-      "every node holds, the trees, the load of the links, steps by node and by link, and a "
-      "trace.\n"
+      "The page holds the programs and expands them itself. It plays the steps, and shows the\n"
+      "blocks that every node holds, the trees, the load of the links, all steps by node and by\n"
+      "link, and a trace.\n"
       "Examples:\n"
       "  espalier draw b.esp -o b.html\n"
       "  espalier draw b.esp -o b.html --trace real.json\n"

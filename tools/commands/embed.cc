@@ -236,7 +236,7 @@ void run_embed(const EmbedArguments& arguments) {
 
 void add_embed(Command app) {
   Command command =
-      app.add_command("embed", "Searches where ranks should stand, so that links suffice");
+      app.add_command("embed", "Searches for a placement of the ranks on links that suffice");
   const auto arguments = std::make_shared<EmbedArguments>();
   Selection& selection = arguments->selection;
   command.text("--topology", selection.topology, "As for 'espalier compile'").required();
@@ -244,31 +244,31 @@ void add_embed(Command app) {
   command.text("--algorithm", selection.algorithm, "one that 'espalier list' names").required();
   command.text("--root", selection.root, "the rank that is the root, or any")
       .show_default(selection.root);
-  command.text("--run-length", selection.run_length, "fractional trees: r, blocks a run");
+  command.text("--run-length", selection.run_length, "fractional trees: r, blocks per run");
   const std::vector<std::string> switching = {"cut-through", "store-and-forward"};
   command
       .word(
           "--switching", switching,
           [arguments, switching](std::size_t index) { arguments->switching = switching[index]; },
-          "how a block crosses several links; the footer says which loads count")
+          "how a block crosses several links (see below)")
       .show_default(arguments->switching);
   command.text("--period", arguments->period,
-               "Store-and-forward: steps in which each link may carry a block of each lane so "
-               "many times; default: the algorithm's");
+               "Store-and-forward: in this many steps a link may carry at most this many blocks "
+               "per lane; default: the algorithm's period");
   command.text("--group", arguments->group, "fractional-mesh: rows x columns of a group, e.g. 1x2");
   command.text("--tree", arguments->tree,
-               "fractional-mesh: least, of least depth; complete; or h-tree, a complete tree "
-               "that stays near an H-tree; default: least");
+               "fractional-mesh: least (of least depth), complete, or h-tree (a complete tree "
+               "near an H-tree); default: least");
   command.text("--seed", arguments->seed, "The same seed finds the same embedding")
       .show_default(arguments->seed);
-  command.text("--moves", arguments->moves, "moves to try at most; a million take about a second")
+  command.text("--moves", arguments->moves, "maximum number of moves to try")
       .show_default(arguments->moves);
   command.text("-o,--output", arguments->output, "The embedding to write").required();
   add_format(command, arguments->format);
   command.set_footer(
-      "Simulated annealing. Cut-through: no link carries two blocks in a step, each holding its "
-      "whole\n"
-      "path. Store-and-forward: no link carries more than a period's, then the least latency.\n"
+      "Searches by simulated annealing. Cut-through: a block holds its whole path for a step, and\n"
+      "no link carries two blocks in a step. Store-and-forward: no link carries more blocks per\n"
+      "period than --period allows; among these placements the least latency wins.\n"
       "Exit status: 1 if none was found; nothing is written then.\n"
       "Examples:\n"
       "  espalier embed --topology mesh:8x8 --collective broadcast --algorithm two-tree -o "

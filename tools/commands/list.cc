@@ -75,10 +75,10 @@ void add_list(Command app) {
   const auto format = std::make_shared<Format>(Format::kText);
   const auto embeddings = std::make_shared<bool>(false);
   add_format(command, *format);
-  command.flag("--embeddings", *embeddings, "List the embeddings that are known instead");
+  command.flag("--embeddings", *embeddings, "List the known embeddings instead");
   command.set_footer(
-      "In the summaries p is the number of ranks and N the number of blocks a segment. Where no\n"
-      "topology is named an algorithm is for any, over a fabric that routes.\n"
+      "In the summaries p is the number of ranks and N the number of blocks per segment. An\n"
+      "algorithm that names no topology is for any topology, over a fabric that routes.\n"
       "Example:\n  espalier list --format json");
   command.set_action(
       [format, embeddings] { *embeddings ? list_embeddings(*format) : list(*format); });

@@ -244,7 +244,7 @@ void add_measure(Command app) {
   command.number("--repeat", arguments->repeat, 1, 100000, "Repetitions; the median is printed");
   command.text("--plot", arguments->plot, "Also draw it into this SVG file");
   command.text("--launch-prefix", launch.prefix,
-               "Words before each process's command; %r is its node, %n that plus one");
+               "Prefix for each process's command; %r is its node, %n is %r + 1");
   command.text("--address", launch.address, "IP each process binds; %r and %n as above");
   command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
   add_format(command, arguments->format);

@@ -224,12 +224,12 @@ void run_show(const ShowArguments& arguments) {
 }  // namespace
 
 void add_show(Command app) {
-  Command command = app.add_command("show", "Prints a schedule file as people read it");
+  Command command = app.add_command("show", "Prints a schedule file as text");
   const auto arguments = std::make_shared<ShowArguments>();
   command.text("file", arguments->file, "The schedule file").required();
   command.text("--rank", arguments->rank, "Only this rank's program");
   command.text("--blocks", arguments->blocks,
-               "Also expand it into steps, for N blocks a segment; an N that the "
+               "Also expand it into steps, for this N (blocks per segment); one that the "
                "schedule has");
   command.text("--topology", arguments->topology, "Refuse the file if it is for another");
   add_format(command, arguments->format);

@@ -185,7 +185,7 @@ void add_simulate_options(Command command, SimulateOptions& options) {
   command.real("--jitter", options.jitter, 0, kMaxJitter,
                "Each transfer takes up to this fraction longer");
   command.real("--link-jitter", options.link_jitter, 0, kMaxJitter,
-               "Each link always takes longer, by a fraction of its own up to this one");
+               "Each link is always slower, by its own fraction up to this one");
   command.real("--node-jitter", options.node_jitter, 0, kMaxJitter,
                "Delay each node's polling by up to this many block times");
   command.text("--seed", options.seed, "Seed of all jitter; default: 1");
@@ -210,7 +210,7 @@ void add_simulate(Command app) {
   const auto arguments = std::make_shared<SimulateOptions>();
   add_simulate_options(command, *arguments);
   command.text("--trace", arguments->trace,
-               "Also write what happened into this file (see 'espalier trace')");
+               "Also write a trace into this file (see 'espalier trace')");
   command.flag(
       "--no-data", arguments->no_data,
       "Moves no byte and checks no result. Steps, times, link loads and events are those of a run "
@@ -218,10 +218,10 @@ void add_simulate(Command app) {
   command.text("--output", arguments->output,
                "Write each rank's result to DIR/rank-N.bin, as 'espalier run' does");
   command.text("--events", arguments->events,
-               "Write what each node did to DIR/node-N.events, as 'espalier run' does");
+               "Write each node's events to DIR/node-N.events, as 'espalier run' does");
   command.set_footer(
-      "Runs twice over the topology's links: in lock step, counting steps and what each link is\n"
-      "asked for, and free running, with jitter if wanted, measuring virtual time and waits.\n"
+      "Runs twice over the topology's links. In lock step it counts the steps and the demand on\n"
+      "each link. Free running, with the given jitter, it measures virtual time and waits.\n"
       "Examples:\n"
       "  espalier simulate b.esp --bytes 1MiB\n"
       "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10\n"

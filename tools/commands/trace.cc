@@ -36,7 +36,8 @@ void run_real(const Command& command, const SimulateOptions& given, const std::s
 }  // namespace
 
 void add_trace(Command app) {
-  Command command = app.add_command("trace", "Writes what every node did, and when, for Perfetto");
+  Command command =
+      app.add_command("trace", "Writes the events of every node with their times, for Perfetto");
   const auto options = std::make_shared<SimulateOptions>();
   const auto provider = std::make_shared<std::string>();
   add_simulate_options(command, *options);
@@ -44,19 +45,17 @@ void add_trace(Command app) {
 #ifdef ESPALIER_WITH_OFI
   Option real =
       command.text("--provider", *provider,
-                   "tcp or shm: of a real run, a process a node; else of a simulated one");
+                   "tcp or shm: trace a real run, one process per node; default: a simulated run");
   for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--switching"}) {
     real.excludes(command.option(name));
   }
 #endif
   command.set_footer(
       "Writes the Trace Event Format, which ui.perfetto.dev, chrome://tracing and the page of\n"
-      "'espalier draw --trace' open: a process a node, a track for each link and direction, one "
-      "for\n"
-      "combines and copies and one for steps; a slice for each message at both its ends, an arrow\n"
-      "from its send to its receive. Runs like 'espalier simulate' or 'espalier run', and checks "
-      "as\n"
-      "much.\n"
+      "'espalier draw --trace' open. A node is a process in it, with a track per link and\n"
+      "direction, one for combines and copies, and one for steps. A message has a slice at each\n"
+      "end, and an arrow from its send to its receive. Every result is checked, as by\n"
+      "'espalier simulate' and 'espalier run'.\n"
       "Examples:\n"
       "  espalier trace b.esp --bytes 64KiB -o simulated.json\n"
       "  espalier trace b.esp --bytes 64KiB --provider shm -o real.json");

@@ -151,16 +151,16 @@ void add_verify(Command app) {
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
   command.text("--blocks", arguments->blocks,
-               "Check every N up to this only, one by one; default: every N");
+               "Check only N up to this, one by one; default: every N");
   command.flag("--loads", arguments->loads,
                "Invalid also if the topology's own links cannot carry it along their routes");
   command.flag("--explain", arguments->explain, "Print what was proven, property by property");
   command.text("--picture", arguments->picture, "Draw its steps, or the fault, into this SVG file");
   add_format(command, arguments->format);
   command.set_footer(
-      "With a file, --topology refuses one for another. Without, programs are generated again as\n"
-      "they are needed, whatever the number of ranks.\n"
-      "Exit status: 0 valid; 1 wrong, and the line says rank, step, link and block;\n"
+      "With a file, --topology refuses a schedule for another topology. Without a file, each\n"
+      "program is generated whenever it is needed, so very many ranks fit.\n"
+      "Exit status: 0 valid; 1 invalid, and one line names rank, step, link and block;\n"
       "2 no schedule, or one too large.\n"
       "Examples:\n"
       "  espalier verify b.esp --explain\n"

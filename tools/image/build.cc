@@ -231,17 +231,19 @@ void run_build(const BuildArguments& arguments) {
 
 void add_build(Command image) {
   Command command =
-      image.add_command("build", "Makes a node's image of schedule files and a board");
+      image.add_command("build", "Makes a node's image from schedule files and a board");
   const auto arguments = std::make_shared<BuildArguments>();
-  command.arguments("schedules", arguments->schedules, "Schedule files, a program of each")
+  command
+      .arguments("schedules", arguments->schedules,
+                 "Schedule files; the image has one program of each")
       .required();
   command.text("--board", arguments->board, "The board's folder or its board.textproto").required();
   command.text("--node", arguments->node,
-               "The node; default: the board's, or with %r in the output every one");
+               "The node; default: the board's; all nodes if the output has %r");
   command.text("--release", arguments->release, "Like 1.2.3: the highest one boots").required();
   command
       .text("--counter", arguments->counter,
-            "Security counter: once it runs, none with a lower one boots any more")
+            "Security counter: once it has run, no image with a lower one boots")
       .show_default(arguments->counter);
   command.text("--key", arguments->key, "Sign it with this private key");
   command.text("-o,--output", arguments->output, "The image; %r is the node's number").required();

@@ -211,14 +211,14 @@ void add_expectation(Command command, CheckArguments& arguments) {
 
 void add_check(Command image) {
   Command command =
-      image.add_command("check", "Checks an image as a node does, and says which rule fails");
+      image.add_command("check", "Checks an image as a node does, and names the violated rule");
   const auto arguments = std::make_shared<CheckArguments>();
   add_expectation(command, *arguments);
   command.text("--board", arguments->board,
                "Refuse it if it is for another: a name, a folder or a board.textproto");
   add_format(command, arguments->format);
   command.set_footer(
-      "Exit status 1 where it is refused. Examples:\n"
+      "Exit status 1 if it is refused. Examples:\n"
       "  espalier image check 3.img --public-key release.key.pub --board linux-x86_64 --node 3\n"
       "  espalier image check 3.img --unsigned");
   command.set_action([arguments] { run_check(*arguments); });
@@ -229,8 +229,10 @@ void add_install(Command image) {
       image.add_command("install", "Writes an image into the free slot of a flash's file");
   const auto arguments = std::make_shared<CheckArguments>();
   add_expectation(command, *arguments);
-  command.text("--board", arguments->board, "The board, whose flash it is").required();
-  command.text("--flash", arguments->flash, "The flash's bytes; made where there is no file")
+  command.text("--board", arguments->board, "The board that has the flash").required();
+  command
+      .text("--flash", arguments->flash,
+            "File with the contents of the flash; created if it does not exist")
       .required();
   command.flag("--confirmed", arguments->confirmed,
                "Confirm it without a first run: for a factory, not for an update");

@@ -232,7 +232,7 @@ std::string claims(const std::vector<std::uint8_t>& bytes) {
 void add_trust(Command command, Trust& trust) {
   Option key = command.text("--public-key", trust.public_key,
                             "Take only images that this key's owner has signed");
-  command.flag("--unsigned", trust.takes_unsigned, "Take any, whoever made it").excludes(key);
+  command.flag("--unsigned", trust.takes_unsigned, "Accept any image, signed or not").excludes(key);
 }
 
 Key trusted_key(const std::string& path) {
@@ -253,7 +253,7 @@ void settle(Trust& trust) {
 }
 
 void add_show(Command image) {
-  Command command = image.add_command("show", "Prints what an image says");
+  Command command = image.add_command("show", "Prints the contents of an image");
   const auto arguments = std::make_shared<ShowArguments>();
   command.text("image", arguments->file, "The image").required();
   add_format(command, arguments->format);
@@ -266,7 +266,8 @@ void add_sign(Command image) {
   const auto arguments = std::make_shared<SignArguments>();
   command.text("image", arguments->file, "The image").required();
   command.text("--key", arguments->key, "The private key: PEM or 32 bytes, mode 0600").required();
-  command.text("-o,--output", arguments->output, "The signed image; default: in its place");
+  command.text("-o,--output", arguments->output,
+               "The signed image; default: replace the unsigned one");
   command.set_footer("Example:\n  espalier image sign node-3.img --key release.key");
   command.set_action([arguments] { run_sign(*arguments); });
 }
@@ -285,7 +286,7 @@ void add_keygen(Command image) {
 
 void add_image(Command app) {
   Command command = app.add_command(
-      "image", "Makes, shows, signs and checks what a node boots: its links and programs");
+      "image", "Makes, shows, signs and checks images: the links and programs that a node boots");
   image::add_build(command);
   image::add_show(command);
   image::add_sign(command);

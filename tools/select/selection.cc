@@ -286,17 +286,17 @@ void add_selection(Command command, Selection& selection, bool required) {
             "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
       .show_default(selection.root);
   command.text("--run-length", selection.run_length,
-               "fractional trees: r, blocks a run; default: the algorithm's choice");
+               "fractional trees: r, blocks per run; default: the algorithm's choice");
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
   command.text("--embedding", selection.embedding,
-               "where ranks stand: none (as numbered), snake, a name that 'espalier list "
+               "placement of the ranks: none (as numbered), snake, a name that 'espalier list "
                "--embeddings' prints, or a file; default: the best one known");
 }
 
 void add_schedule_window(Command command, Selection& selection) {
   command.text("--window", selection.window,
-               "Steps in flight that the schedule is to allow; default: 8");
+               "steps in flight that the schedule must allow; default: 8");
 }
 
 void add_links(Command command, Selection& selection) {
@@ -304,7 +304,7 @@ void add_links(Command command, Selection& selection) {
                "routed: the fabric routes; hop-by-hop: every message crosses one link of the "
                "topology, routers have programs; default: routed");
   command.text("--ports", selection.ports,
-               "With --links hop-by-hop: multiport, or single-send, one send a node and step; "
+               "With --links hop-by-hop: multiport, or single-send, one send per node and step; "
                "default: multiport");
 }
 

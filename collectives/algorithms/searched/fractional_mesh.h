@@ -9,8 +9,7 @@
 namespace espalier::searched {
 
 // Returns the programs with the groups placed by `embedding`; errors as of Search (searched.h).
-// Further ones: an embedding without groups, for another topology, or for another run length or
-// root than the group's.
+// Also: an embedding without groups, or for another topology, run length or root than the group.
 [[nodiscard]] Result<Programs> fractional_mesh(const topology::Topology& topology,
                                                const Group& group,
                                                const topology::Embedding& embedding);

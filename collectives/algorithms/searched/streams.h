@@ -21,8 +21,8 @@ struct Stream {
   std::uint32_t step = 0;
 };
 
-// Checks that a search can serve this group on this topology. Errors: its number of ranks is not
-// the topology's, or the root is not a rank.
+// Checks that a search can serve this group on this topology. Errors: group and topology differ in
+// the number of ranks, or the root is not a rank.
 [[nodiscard]] Result<void> check_group(const topology::Topology& topology, const Group& group);
 
 // A broadcast. Every rank except the root receives every block of every segment once, over one
@@ -38,8 +38,8 @@ struct Broadcast {
 
 // Returns the programs of all ranks. Error: a program's tables are too small.
 [[nodiscard]] Result<Programs> write_broadcast(const Group& group, const Broadcast& broadcast);
-// Returns the reverse in time: a reduce with as many steps, for commutative operators. Requires
-// `every` = 1.
+// Returns the reverse in time: a reduce with the same number of steps, for commutative operators.
+// Requires `every` = 1.
 [[nodiscard]] Result<Programs> write_reduce(const Group& group, const Broadcast& reversed);
 
 }  // namespace espalier::searched

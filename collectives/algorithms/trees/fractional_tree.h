@@ -51,7 +51,7 @@ class FractionalTree {
   [[nodiscard]] std::int32_t last_arrival() const { return depth_ - 1; }
   [[nodiscard]] std::uint32_t run_length() const { return run_length_; }
   // Steps from one run to the next: r+1. With two ranks no rank sends to the right, so there is no
-  // pause, and the run length is 1 whatever was requested.
+  // pause, and the run length is always 1.
   [[nodiscard]] std::uint32_t period() const { return period_; }
   // Steps for N blocks: d + N + ceil(N/r) - 1 (N for two ranks).
   [[nodiscard]] Count steps() const;

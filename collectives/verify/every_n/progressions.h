@@ -35,9 +35,9 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// A part of an action. For every N its instances k = 0, 1, ... are exactly those with
-// block + stride * k < N. Instance k moves block + stride * k of one segment over one link, in step
-// first + period * k of its stage.
+// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N. It
+// moves block number block + stride * k of one segment over one link, in step first + period * k of
+// its stage.
 struct Progression {
   std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
   std::int64_t turn = 0;          // order among the instances of its action in one step

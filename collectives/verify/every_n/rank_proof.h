@@ -50,17 +50,17 @@ class FirstUseNames {
 // every N. A stage whose form was proven before is not proven again (stage_proof.h).
 class RankProofs {
  public:
-  // `schedule`: topology and common are set, instances has a place for each node; scratch
-  // otherwise. Adds to `verdict` what it counts, and clears in_place where it does not hold.
+  // `schedule`: topology and common are set, and instances has an element per node; the rest is
+  // working memory. Adds the numbers of instances and checks to `verdict`, and clears its in_place
+  // if input and output may not be the same memory.
   RankProofs(ExpandedSchedule& schedule, Verdict& verdict)
       : schedule_(schedule), verdict_(verdict), ports_(*schedule.topology) {}
 
   // Proves the program of `node`. `flow` becomes null unless that passes.
   [[nodiscard]] ProofResult prove(std::uint32_t node, const Program& program,
                                   const RankProgressions& ranks, const RankFlow*& flow);
-  // Returns the counterexample of a program that is wrong for the smallest N >= wrong_from.blocks
-  // that occurs; undecided, with the reason `otherwise`, if expanding that N finds nothing wrong or
-  // N is too large to expand.
+  // Expands the smallest N >= wrong_from.blocks that occurs, and returns its counterexample.
+  // Undecided, with the reason `otherwise`, if that N has no error or is too large to expand.
   [[nodiscard]] ProofResult expand_wrong(std::uint32_t node, const Program& program,
                                          WrongFrom wrong_from, const std::string& otherwise);
 

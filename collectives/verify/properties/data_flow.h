@@ -34,8 +34,8 @@ struct Value {
 // Follows the data through a lock-step run, one N after the other. All N share the sets.
 class DataFlow {
  public:
-  // Checks one N. The hazards must be absent and the messages must match: then every run reads and
-  // writes in the order of the lock-step run, and the result holds under any timing skew.
+  // Checks one N. Requires that hazards are absent and messages match. Then every run reads and
+  // writes in the order of the lock-step run, so the result holds under any timing skew.
   [[nodiscard]] Finding check(const ExpandedSchedule& schedule);
 
  private:

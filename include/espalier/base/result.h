@@ -11,7 +11,7 @@ namespace espalier {
 
 // Why a function failed.
 struct Error {
-  std::string message;  // one line: what is wrong, where, what would be right
+  std::string message;  // one line: the fault, its place, the correct form
 };
 
 // A value or an error: `if (!result)` it failed and result.error() is the reason, otherwise *result

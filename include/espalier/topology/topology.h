@@ -64,8 +64,8 @@ class Topology {
 };
 
 // Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "fattree:k=K,h=H,c=1|k|c1,c2,..",
-// or "custom:" and a topology file's text in one line. The error has its
-// position and the correct form.
+// or "custom:" and a topology file's text in one line. The error has its position and the correct
+// form.
 [[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.

@@ -1,8 +1,7 @@
 #pragma once
 // Algorithms without a closed form: a search on the host finds their schedules for one topology and
-// group, with all nodes' programs at once. The programs are of the same kind as those of the
-// rank-local generators (include/espalier/collectives/algorithms/algorithms.h) and named the same
-// way. Host only.
+// group, with all nodes' programs at once. Rank-local generators (algorithms.h) make programs of
+// the same kind, and algorithms are named the same way. Host only.
 
 #include <span>
 #include <string>
@@ -15,8 +14,8 @@
 namespace espalier::searched {
 
 // Returns the programs of all nodes (ranks, and routers if they run programs), by node. Errors:
-// `group.ranks` is not the topology's, the root is not a rank, or the search serves no such
-// topology or run length. The same arguments give the same programs.
+// `group.ranks` differs from the topology, the root is not a rank, or the search does not support
+// this topology or run length. The same arguments give the same programs.
 using Search = Result<Programs> (*)(const topology::Topology& topology, const Group& group);
 
 // A searched algorithm, with the limits and parameters that a caller must know to choose it.

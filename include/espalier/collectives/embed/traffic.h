@@ -26,7 +26,8 @@ struct Traffic {
   std::vector<Transfer> transfers;   // by phase, then first step
 };
 
-// The programs are those of ranks 0, 1, ... Links must be constant in phases pipelined over blocks.
+// Returns the transfers of `programs`, which belong to ranks 0, 1, ... Requires constant links in
+// phases that are pipelined over blocks.
 [[nodiscard]] Traffic traffic_of(const Programs& programs);
 
 }  // namespace espalier::embed

@@ -18,7 +18,7 @@
 
 namespace espalier::lower {
 
-// What lower() did, in figures. All defaults if `changed` is false.
+// The figures of one lower(). All defaults if `changed` is false.
 struct Report {
   bool changed = false;                // false: every peer was a neighbour already
   std::int32_t period = 1;             // steps from one round to the next

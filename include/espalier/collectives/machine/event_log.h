@@ -50,7 +50,7 @@ class EventLog {
     std::uint32_t count = 0, retired = 0;
     std::uint64_t lost = 0;
   };
-  // A log for reading records that another log wrote; `counts` are that log's.
+  // A log for reading records that another log wrote; `counts` come from that log.
   EventLog(Event* events, EventTimes* times, const Counts& counts)
       : events_(events),
         times_(times),

@@ -34,7 +34,7 @@ struct Buffers {
 
 // Parameters of a machine, which init() sets for its lifetime.
 struct MachineConfig {
-  // Limit on steps in flight. The program's window and the endpoint's are limits too.
+  // Limit on steps in flight. The windows of the program and of the endpoint are limits too.
   std::uint32_t window = kMaxWindow;
   // D: how long an awaited link may stay silent before it is declared dead
   std::uint64_t deadline_ns = 2'000'000'000;
@@ -49,7 +49,7 @@ struct MachineConfig {
 // The oldest message that the machine is still waiting to send or receive. Readable at any time.
 struct StallReport {
   bool waiting = false;        // whether it waits for a peer; if not, only `step` is set
-  std::int64_t step = 0;       // oldest step that has not retired; INT64_MAX: none is left
+  std::int64_t step = 0;       // oldest step that has not retired; INT64_MAX: all have
   std::uint32_t link = 0;      // the endpoint's link
   std::uint32_t peer = 0;      // node at the link's other end
   bool sending = false;        // awaits the completion of a send; otherwise of a receive
@@ -113,9 +113,9 @@ class Machine {
   // Returns N of the most recently started collective.
   [[nodiscard]] std::uint32_t blocks() const;
 
-  // Lock step: steps >= `horizon` are not issued until the horizon is raised. Call after init().
+  // Lock step: steps >= `limit` are not issued until the limit is raised. Call after init().
   // Unlimited by default.
-  void set_step_limit(std::int64_t horizon);
+  void set_step_limit(std::int64_t limit);
   // The next three functions are for simulators.
   // Returns the first step that has not been issued; INT64_MAX: none is known.
   [[nodiscard]] std::int64_t next_step() const {
@@ -123,8 +123,8 @@ class Machine {
   }
   // Whether the fabric had no room for a post in the last poll().
   [[nodiscard]] bool refused() const { return post_refused_; }
-  // Returns the step of the post with this context (context). Valid only inside the endpoint's call
-  // that takes the post.
+  // Returns the step of the post with this context. Valid only inside the endpoint's call that
+  // takes the post.
   [[nodiscard]] std::int64_t step_of(std::uint32_t context) const {
     return step(static_cast<std::uint8_t>(context)).number;
   }

@@ -41,7 +41,7 @@ struct ContentionGuarantee : Enumeration<espalier_ContentionGuarantee> {
   using Enumeration::Enumeration;
   static const ContentionGuarantee kNone, kSlot, kAsync;
 };
-// What an action does.
+// The kind of an action.
 struct ActionKind : Enumeration<espalier_ActionKind> {
   using Enumeration::Enumeration;
   static const ActionKind kNone, kSend, kReceive, kCombine, kCopy;

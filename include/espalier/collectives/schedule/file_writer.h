@@ -17,8 +17,8 @@ class ScheduleFileWriter {
   ScheduleFileWriter(std::string_view spec, std::uint64_t topology_digest, std::uint32_t ranks,
                      std::uint32_t nodes);
   // Adds the next node's program. On error nothing was added:
-  //   kBadArgument  all nodes have been added; or the program is not the next node's, or is of
-  //                 another topology or another number of ranks or nodes
+  //   kBadArgument  all nodes have been added; or the program is for another node than the next,
+  //                 for another topology, or for another number of ranks or nodes
   //   and encode_program's errors
   [[nodiscard]] Status add(const Program& program);
   // Writes the whole file to `file`. kBadArgument: nodes are missing.

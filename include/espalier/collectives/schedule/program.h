@@ -80,7 +80,7 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
 [[nodiscard]] constexpr std::uint32_t program_nodes(const Program& program) {
   return program.nodes == 0 ? program.ranks : program.nodes;
 }
-// Whether the program is a router's.
+// Whether the program is for a router.
 [[nodiscard]] constexpr bool is_router(const Program& program) {
   return program.node >= program.ranks;
 }
@@ -195,7 +195,7 @@ struct Span {
 //  * Routers' programs name SCRATCH only.
 //  * S <= L <= kMaxTicks. Window, segments and periods are at least 1.
 //  * Where counts are per rank, segments = ranks.
-//  * The node is one of the schedule's.
+//  * The schedule has the node.
 //  * A digit reversal has mod = base^digits.
 //  * Program.table consists of whole entries; a term's table is mod >= 1 entries inside it.
 //  * A pace never decreases, and the pace of a combine or copy strictly increases: by its

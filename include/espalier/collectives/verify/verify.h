@@ -117,18 +117,17 @@ struct VerifyOptions {
   std::function<void(double done)> progress;  // called with 0 .. 1; may be empty
 };
 
-// No machine holds more steps in flight (espalier/base/limits.h), and no program may claim
-// more.
+// Maximum window of a program: no machine holds more steps in flight (espalier/base/limits.h).
 inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
 // Returns the N up to which a schedule that is not periodic is checked, from one rank's program.
 // Derived in settling_bound.cc. Beyond it nothing is proven.
 [[nodiscard]] std::int64_t settling_bound(const Program& program);
 
-// Returns a lower bound that a schedule may claim (bound_ref): of the bounds that verify() knows,
-// the greatest for large N. It holds for every schedule with the collective, ranks, root, segments,
-// port model and ticks of `common`. `segment_count`: the largest segment count of a message.
-// `neighbours`: whether every message goes from a node to a neighbour.
+// Returns a lower bound that a schedule may claim (bound_ref): the greatest for large N of the
+// bounds that verify() knows. It holds for every schedule with the collective, ranks, root,
+// segments, port model and ticks of `common`. `segment_count`: the largest segment count of a
+// message. `neighbours`: whether every message goes from a node to a neighbour.
 [[nodiscard]] Count provable_bound(const topology::Topology& topology, const Program& common,
                                    std::int64_t segment_count, bool neighbours);
 

@@ -45,7 +45,7 @@ struct Faults {
   std::uint64_t ns = 1'000'000;  // random kDelay and kReorder
 };
 
-// Parses a script. The error has the statement, what is wrong, and the correct form.
+// Parses a script. The error names the statement, its fault and the correct form.
 [[nodiscard]] Result<Faults> parse_faults(const std::string& text);
 
 [[nodiscard]] const char* kind_name(Kind kind);  // "drop"

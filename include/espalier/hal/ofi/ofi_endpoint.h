@@ -32,9 +32,9 @@ struct Config {
   std::vector<std::uint32_t> peers;  // node at the other end of each link
   // Empty: the fabric routes. One libfabric endpoint knows the addresses of all peers, and each
   // link has one lane.
-  // Otherwise hop by hop: lanes of each link and direction (0: no messages in that direction).
-  // Every lane, of the direction that has more, is a libfabric endpoint of its own, which knows
-  // only the address of its other end.
+  // Otherwise hop by hop: lanes of each link and direction (0: no messages in that direction). A
+  // link has max(out, in) libfabric endpoints, one per lane. Each knows only the address of its
+  // other end.
   struct Lanes {
     std::uint32_t out = 1;
     std::uint32_t in = 1;
@@ -54,8 +54,8 @@ struct Config {
 // One node's endpoint over libfabric. First open(), then exchange addresses(), then connect().
 class OfiEndpoint {
  public:
-  // Opens the local half. Errors: a configuration out of range, a provider that this libfabric does
-  // not have, or that refuses.
+  // Opens the local half. Errors: a configuration out of range; a provider that this libfabric does
+  // not have; a provider that refuses.
   [[nodiscard]] static Result<std::unique_ptr<OfiEndpoint>> open(const Config& config);
   virtual ~OfiEndpoint() = default;
   // The node at the other end of each lane, ordered by link.
@@ -66,10 +66,10 @@ class OfiEndpoint {
   // other end of lane l published (other_end() in address.h). Errors: not one address per lane, a
   // wrong address, no connection within 60 s.
   [[nodiscard]] virtual Result<void> connect(const std::vector<std::string>& addresses) = 0;
-  // connect() in two parts, for a thread that connects several endpoints to each other: start each,
-  // then call go_on_connecting() on all in turn until each returns true: all its lanes can carry
-  // messages. An endpoint that is connected already must also be called: it still answers the
-  // others.
+  // connect() in two parts, for a thread that connects several endpoints to each other. Start each;
+  // then call go_on_connecting() on all in turn until each has returned true: all its lanes can
+  // carry messages. Call it on connected endpoints too, because they still answer the others.
+  // Errors: as connect().
   [[nodiscard]] virtual Result<void> start_connecting(
       const std::vector<std::string>& addresses) = 0;
   [[nodiscard]] virtual Result<bool> go_on_connecting() = 0;

@@ -9,8 +9,8 @@
 // (accepted or mismatch) arrives. Everything that the carrier loses, duplicates or damages is sent
 // again until the peer has it. The link itself never gives up.
 //
-// If the peer restarts (it uses a new session) the link begins at message 0 again: broken() is
-// called, all posts are discarded, and new posts belong to the new session.
+// If the peer restarts (it uses a new session) the link begins at message 0 again. All posts are
+// then discarded, broken() is called, and new posts belong to the new session.
 
 #include <algorithm>
 #include <bit>

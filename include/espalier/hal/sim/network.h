@@ -15,7 +15,7 @@
 // newer control replaces one of the same kind that is still in flight.
 //
 // Real links. With Model::route a block crosses the real links between its ends. Each link carries
-// as many blocks at once as it has lanes, first come, first served; traffic.h reports the load.
+// at most one block per lane at once, first come, first served; traffic.h reports the load.
 // Cut-through: a block holds one lane of every link of the route for its alpha + beta*n, beginning
 // when all of them are free, as the papers assume. Store and forward: it crosses one link after the
 // other, each for alpha + beta*n, with unlimited buffers in between. A block holds its sender's
@@ -89,8 +89,10 @@ class Runner;
 class Network {
  public:
   // peers[v] lists the peers of node v by link number. Links must be mutual: the k-th link of v to
-  // u is the k-th of u to v. Errors: they are not, a node has more than kMaxLinks, a link has no
-  // lanes, a route does not lead from node to node, or a value of the model is out of range.
+  // u is the k-th of u to v. Errors:
+  //  * links that are not mutual, lead to the node itself or have no lanes; more than kMaxLinks
+  //  * a route that begins or ends at another node
+  //  * a value of the model out of range; poison together with no_data
   [[nodiscard]] static Result<Network> create(const Model& model,
                                               const std::vector<std::vector<std::uint32_t>>& peers);
   // The same. Requires arguments for which create() has no error.
@@ -111,7 +113,7 @@ class Network {
   // Advances virtual time to the next event, at most to `until_ns`. False: no event is scheduled by
   // then; time is now `until_ns`, or unchanged if `until_ns` is UINT64_MAX.
   bool advance(std::uint64_t until_ns);
-  // Kills node: from now on, or from `at_ns` on, it neither sends, replies nor receives.
+  // Kills the node, now or at `at_ns`: from then on it neither sends, replies nor receives.
   void kill(std::uint32_t node);
   void kill(std::uint32_t node, std::uint64_t at_ns);
   // Whether the node has not been killed.

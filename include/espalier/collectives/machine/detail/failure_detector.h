@@ -21,7 +21,7 @@ class FailureDetector {
   void init(Endpoint& endpoint, std::uint64_t deadline_ns);
 
   // Reads the clock; call first in every poll. If the caller polls more than D/8 after
-  // next_deadline() (the process was stopped), the missed time does not count, and every link gets
+  // next_deadline() (the process was stopped), the missed time does not count. Every link then gets
   // another D/2 to reply before it is declared dead.
   void tick();
   // Sends pending controls and checks expired deadlines; call last in every poll. `drained`: no
