@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {

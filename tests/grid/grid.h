@@ -3,7 +3,6 @@
 // machines.
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "collectives/simulation/testing/job_cluster.h"

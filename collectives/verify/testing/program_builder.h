@@ -3,8 +3,6 @@
 // test breaks something in them.
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "espalier/collectives/schedule/programs.h"
