@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
+
 namespace espalier {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr OptionSpec kSpecs[] = {{"device"}, {"check", false}};
 std::string split(const std::vector<std::string>& words, std::vector<GivenOption>& given) {
   const auto split = split_options("program", words, kSpecs);
   given = split.value_or(std::vector<GivenOption>{});
-  return split ? "" : split.error().message;
+  return message_of(split);
 }
 
 TEST(CommandLine, SplitsIntoOptions) {

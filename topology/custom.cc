@@ -46,7 +46,7 @@ class Custom final : public Topology {
   // Nodes without positions are on a circle, node 0 at the top, clockwise, neighbours one unit
   // apart.
   [[nodiscard]] Position position(std::uint32_t node) const override {
-    if (content_.nodes[node].placed) return content_.nodes[node].at;
+    if (content_.nodes[node].placed) return content_.nodes[node].position;
     if (nodes() == 1) return {0, 0};
     const double radius = 0.5 / std::sin(std::numbers::pi / nodes());
     const double angle = 2 * std::numbers::pi * node / nodes();

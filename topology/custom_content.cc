@@ -41,8 +41,8 @@ void put_nodes(const CustomContent& content, std::string& out) {
     put(out, "node", number);
     if (!node.name.empty()) put(out, "name", '"' + node.name + '"');
     if (node.placed) {
-      put(out, "x", text_of(node.at.x));
-      put(out, "y", text_of(node.at.y));
+      put(out, "x", text_of(node.position.x));
+      put(out, "y", text_of(node.position.y));
     }
     out += '}';
   }

@@ -29,7 +29,7 @@ struct CustomContent {
   struct NodeEntry {
     std::string name;  // may be empty
     bool placed = false;
-    Topology::Position at;
+    Topology::Position position;
   };
   struct NextHop {
     std::uint32_t at = 0, to = 0, next = 0;

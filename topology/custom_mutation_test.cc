@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "base/testing/results.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::topology {
@@ -28,7 +29,7 @@ std::string changed(std::string text, std::mt19937& random) {
 }
 
 void expect_whole(const Topology& topology) {
-  const auto again = parse(topology.spec()).value();
+  const auto again = or_throw(parse(topology.spec()));
   ASSERT_EQ(again->spec(), topology.spec());
   for (std::uint32_t from = 0; from < topology.nodes(); ++from) {
     for (std::uint32_t to = 0; to < topology.nodes(); ++to) {
@@ -48,7 +49,7 @@ TEST(CustomMutation, ReadWholeOrRefused) {
   int good = 0, refused = 0;
   for (const char* name : {"broken-mesh", "uneven-tree"}) {
     const auto whole =
-        read("file:" ESPALIER_EXAMPLES "/" + std::string(name) + ".textproto").value();
+        or_throw(read("file:" ESPALIER_EXAMPLES "/" + std::string(name) + ".textproto"));
     for (int round = 0; round < 2000; ++round) {
       const std::string text = changed(whole->spec(), random);
       const auto topology = parse(text);

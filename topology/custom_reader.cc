@@ -65,8 +65,8 @@ std::string first_at(SourcePosition source, SourcePosition again) {
 
 SourcePosition TopologyReader::source_of(const char* field, int index) const {
   const auto* descriptor = TopologyFile::descriptor()->FindFieldByName(field);
-  const TextFormat::ParseLocation at = tree_.GetLocation(descriptor, index);
-  return {std::max(at.line, 0), std::max(at.column, 0)};
+  const TextFormat::ParseLocation location = tree_.GetLocation(descriptor, index);
+  return {std::max(location.line, 0), std::max(location.column, 0)};
 }
 
 std::string TopologyReader::numbers() const {
@@ -131,7 +131,7 @@ void TopologyReader::node(const TopologyFile::Node& entry, SourcePosition source
   if (entry.has_x() != entry.has_y()) {
     fail(source, who + " has only one of x and y; expected both or neither");
   }
-  const auto inside = [](double at) { return at >= 0 && at <= kFarthest; };
+  const auto inside = [](double coordinate) { return coordinate >= 0 && coordinate <= kFarthest; };
   if (!inside(entry.x()) || !inside(entry.y())) {
     fail(source, who + "'s position is out of range; expected x and y from 0 to 1000000");
   }
@@ -158,7 +158,8 @@ void TopologyReader::positions() {
   std::map<std::pair<double, double>, std::size_t> taken;
   for (int index = 0; index < file_.node_size(); ++index) {
     const std::uint32_t node = file_.node(index).node();
-    const auto [first, fresh] = taken.insert({{nodes[node].at.x, nodes[node].at.y}, node});
+    const auto [first, fresh] =
+        taken.insert({{nodes[node].position.x, nodes[node].position.y}, node});
     if (fresh) continue;
     fail(source_of("node", index),
          "node " + std::to_string(node) + " has the same position as node " +

@@ -85,15 +85,15 @@ void CustomRoutes::fill_shortest() {
 void CustomRoutes::fill_xy() {
   const auto& nodes = content_->nodes;
   for (std::uint32_t node = 0; node < count_; ++node) {
-    const Topology::Position from = nodes[node].at;
+    const Topology::Position from = nodes[node].position;
     for (std::uint32_t to = 0; to < count_; ++to) {
-      const Topology::Position end = nodes[to].at;
+      const Topology::Position end = nodes[to].position;
       const bool row = from.x != end.x;
       const double wanted = row ? end.x - from.x : end.y - from.y;
       double nearest = 0;
       for (auto link = content_->first_link(node);
            link != content_->links.end() && link->from == node; ++link) {
-        const Topology::Position there = nodes[link->to].at;
+        const Topology::Position there = nodes[link->to].position;
         if (row ? there.y != from.y : there.x != from.x) continue;
         const double step = row ? there.x - from.x : there.y - from.y;
         if (step * wanted <= 0 || std::abs(step) > std::abs(wanted)) continue;
@@ -129,7 +129,7 @@ Result<void, ParseError> CustomRoutes::follow(std::uint32_t to) const {
 
 Result<void, ParseError> CustomRoutes::stops(std::uint32_t from, std::uint32_t node,
                                              std::uint32_t to) const {
-  const bool row = content_->nodes[node].at.x != content_->nodes[to].at.x;
+  const bool row = content_->nodes[node].position.x != content_->nodes[to].position.x;
   return fail(ParseError{
       content_->routing_source,
       "the XY route from " + content_->kind(from) + " to " + content_->kind(to) + " ends at " +

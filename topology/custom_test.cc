@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/testing/results.h"
 #include "tests/directory_test.h"
 
 namespace espalier::topology {
@@ -15,15 +16,10 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-std::unique_ptr<Topology> must_parse(const std::string& spec) { return parse(spec).value(); }
+std::unique_ptr<Topology> must_parse(const std::string& spec) { return or_throw(parse(spec)); }
 
 std::unique_ptr<Topology> example(const std::string& name) {
-  return read("file:" ESPALIER_EXAMPLES "/" + name + ".textproto").value();
-}
-
-// The error's message; empty if there is none.
-std::string message_of(const Result<std::unique_ptr<Topology>>& result) {
-  return result ? "" : result.error().message;
+  return or_throw(read("file:" ESPALIER_EXAMPLES "/" + name + ".textproto"));
 }
 
 std::string error_of(const std::string& text) {
@@ -368,7 +364,7 @@ TEST_F(Files, ErrorsNameFileAndLine) {
 // The path is not part of the topology, and a schedule file's specification opens no file.
 TEST_F(Files, AreReadOnlyWhereTheyAreAskedFor) {
   const std::string path = written("# some\n" + kRing);
-  const auto topology = read("file:" + path).value();
+  const auto topology = or_throw(read("file:" + path));
   EXPECT_EQ(topology->spec(), must_parse("custom:" + kRing)->spec());
   const std::string error = message_of(parse("file:" + path));
   EXPECT_EQ(error.find("unknown topology 'file:"), 0u) << error;

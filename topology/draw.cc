@@ -42,8 +42,8 @@ struct Canvas {
 };
 
 Topology::Position place(const Canvas& canvas, std::uint32_t node) {
-  const Topology::Position at = canvas.topology.position(node);
-  return {kMargin + at.x * canvas.unit, kMargin + at.y * canvas.unit};
+  const Topology::Position position = canvas.topology.position(node);
+  return {kMargin + position.x * canvas.unit, kMargin + position.y * canvas.unit};
 }
 
 // Draws an arrow head beyond the middle of a link that exists only from a to b, clear of the number
@@ -91,21 +91,21 @@ void draw_nodes(Canvas& canvas) {
   const Topology& topology = canvas.topology;
   const double radius = canvas.radius;
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
-    const Topology::Position at = place(canvas, node);
+    const Topology::Position position = place(canvas, node);
     canvas.svg += "<g><title>" + escaped(topology.node_name(node)) + "</title>";
     if (node < topology.ranks()) {
-      print(canvas.svg, "<circle class=\"rank\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", at.x, at.y,
-            radius);
+      print(canvas.svg, "<circle class=\"rank\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", position.x,
+            position.y, radius);
     } else {
       print(canvas.svg,
             "<rect class=\"router\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
             "rx=\"3\"/>",
-            at.x - radius, at.y - radius, 2 * radius, 2 * radius);
+            position.x - radius, position.y - radius, 2 * radius, 2 * radius);
     }
     if (radius >= 7) {
       print(canvas.svg,
             "<text class=\"name\" dy=\".35em\" font-size=\"%.1f\" x=\"%.1f\" y=\"%.1f\">%u</text>",
-            std::min(13.0, radius * 0.9), at.x, at.y, node);
+            std::min(13.0, radius * 0.9), position.x, position.y, node);
     }
     canvas.svg += "</g>\n";
   }
@@ -115,9 +115,9 @@ void draw_nodes(Canvas& canvas) {
 void measure(Canvas& canvas) {
   double right = 0, bottom = 0;
   for (std::uint32_t node = 0; node < canvas.topology.nodes(); ++node) {
-    const Topology::Position at = canvas.topology.position(node);
-    right = std::max(right, at.x);
-    bottom = std::max(bottom, at.y);
+    const Topology::Position position = canvas.topology.position(node);
+    right = std::max(right, position.x);
+    bottom = std::max(bottom, position.y);
   }
   const double extent = std::max({right, bottom, 1.0});
   canvas.unit = std::min(canvas.unit, kWidest / extent);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
+
 namespace espalier::topology {
 namespace {
 
@@ -14,8 +16,8 @@ constexpr char kGood[] =
     "found_by: \"hand, with \\\"care\\\"\"\n";
 
 TEST(Embedding, ReadsAndWritesTheSame) {
-  const auto read = parse_embedding(kGood, "good").value();
-  const auto again = parse_embedding(write_embedding(read), "again").value();
+  const auto read = or_throw(parse_embedding(kGood, "good"));
+  const auto again = or_throw(parse_embedding(write_embedding(read), "again"));
   for (const Embedding& embedding : {read, again}) {
     EXPECT_EQ(embedding.topology, "mesh:1x4");
     EXPECT_EQ(embedding.collective, "broadcast");
@@ -34,7 +36,7 @@ TEST(Embedding, KnownOnesReadAndAreWrittenAlike) {
   for (const std::string& name : known_embeddings()) {
     const auto known = known_embedding(name);
     ASSERT_TRUE(known) << name;
-    const auto again = parse_embedding(write_embedding(*known), name).value();
+    const auto again = or_throw(parse_embedding(write_embedding(*known), name));
     EXPECT_EQ(again.node_of, known->node_of);
     EXPECT_EQ(again.groups.size(), known->groups.size());
   }
@@ -84,7 +86,7 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
 
 // XY routes of a mirrored mesh are the mirror images of XY routes.
 TEST(Embedding, OfACornerServesAllCorners) {
-  const auto mesh = parse("mesh:4x8").value();
+  const auto mesh = or_throw(parse("mesh:4x8"));
   const Wanted wanted{.collective = "broadcast", .algorithm = "two-tree", .root = 0};
   const auto own = best_embedding(*mesh, wanted);
   ASSERT_TRUE(own);

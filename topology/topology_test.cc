@@ -5,10 +5,12 @@
 #include <map>
 #include <set>
 
+#include "base/testing/results.h"
+
 namespace espalier::topology {
 namespace {
 
-std::unique_ptr<Topology> must_parse(const std::string& spec) { return parse(spec).value(); }
+std::unique_ptr<Topology> must_parse(const std::string& spec) { return or_throw(parse(spec)); }
 
 TEST(Topology, CountsNodesAndLinks) {
   struct Row {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/embed/groups.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -45,15 +46,13 @@ Programs routed_programs(const topology::Topology& topology, const std::string& 
   }
   const auto* searched = searched::find_searched(wanted, algorithm);
   EXPECT_NE(searched, nullptr) << algorithm;
-  return searched->search(topology, group).value();
+  return or_throw(searched->search(topology, group));
 }
 
 Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
   if (!embedding.groups.empty()) {
-    Programs programs;
     const Group group = group_on(topology, embedding.node_of.front(), embedding.run_length);
-    programs = searched::fractional_mesh(topology, group, embedding).value();
-    return programs;
+    return or_throw(searched::fractional_mesh(topology, group, embedding));
   }
   Programs programs =
       routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length);
@@ -89,7 +88,7 @@ class Known : public testing::TestWithParam<std::string> {};
 TEST_P(Known, IsProven) {
   const auto embedding = topology::known_embedding(GetParam());
   ASSERT_TRUE(embedding);
-  const auto topology = topology::parse(embedding->topology).value();
+  const auto topology = or_throw(topology::parse(embedding->topology));
   const Programs programs = embedded_programs(*topology, *embedding);
   const bool stored = embedding->switching == Switching::kStoreAndForward;
   const verify::Verdict verdict = proof_of(*topology, programs, !stored);
@@ -125,7 +124,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
                 {"mesh:8x8", "broadcast", "double-fibonacci", 0},
                 {"mesh:8x16", "broadcast", "fractional-mesh", 0}};
   for (const auto& [spec, collective, algorithm, root] : wanted) {
-    const auto topology = topology::parse(spec).value();
+    const auto topology = or_throw(topology::parse(spec));
     for (const std::uint32_t corner : {root, topology->ranks() - 1}) {
       const auto found = topology::best_embedding(
           *topology, {.collective = collective, .algorithm = algorithm, .root = corner});
@@ -137,14 +136,14 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
     }
   }
   EXPECT_FALSE(
-      topology::best_embedding(*topology::parse("mesh:4x4").value(),
+      topology::best_embedding(*or_throw(topology::parse("mesh:4x4")),
                                {.collective = "broadcast", .algorithm = "chain", .root = 0}));
 }
 
 // The verifier, which counts links independently, proves each placement that a search finds.
 void expect_found(const std::string& spec, const std::string& collective,
                   const std::string& algorithm, Search search) {
-  const auto topology = topology::parse(spec).value();
+  const auto topology = or_throw(topology::parse(spec));
   Programs programs = routed_programs(*topology, collective, algorithm, 0);
   const Traffic traffic = traffic_of(programs);
   const Placement found = find_placement(Routes(*topology), traffic, search);
@@ -179,7 +178,7 @@ TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
 // From the end of a row everything uses its one link, which has no room for a third block in a
 // period of two. The search reports this.
 TEST(Search, ReportsThatNoPlacementExists) {
-  const auto topology = topology::parse("mesh:1x9").value();
+  const auto topology = or_throw(topology::parse("mesh:1x9"));
   const Programs programs = routed_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
       find_placement(Routes(*topology), traffic_of(programs),
@@ -189,7 +188,7 @@ TEST(Search, ReportsThatNoPlacementExists) {
 }
 
 TEST(Groups, FillTheMesh) {
-  const auto topology = topology::parse("mesh:4x8").value();
+  const auto topology = or_throw(topology::parse("mesh:4x8"));
   const Routes routes(*topology);
   for (const bool complete : {false, true}) {
     GroupTree tree = complete ? complete_tree(2, 16) : least_tree(2, 16);
@@ -220,6 +219,19 @@ TEST(Groups, FillTheMesh) {
   }
 }
 
+#ifdef ESPALIER_ASSERTIONS
+TEST(GroupsDeathTest, FillTheMeshExactly) {
+  const auto topology = must_parse("mesh:4x8");
+  const Routes routes(*topology);
+  const auto find = [&](const GroupShape& shape, std::uint32_t groups) {
+    (void)find_groups(*topology, routes, shape, least_tree(2, groups), {});
+  };
+  EXPECT_DEATH(find({1, 3}, 8), "columns == 0");
+  EXPECT_DEATH(find({1, 2}, 15), "expected rectangles.count");
+  EXPECT_DEATH((void)complete_tree(2, 12), "expected std::has_single_bit");
+}
+#endif
+
 // For any permutation, data flow, ports, deadlock and hazards stay proven, and the steps stay the
 // same.
 TEST(Placing, KeepsASchedule) {
@@ -236,7 +248,7 @@ TEST(Placing, KeepsASchedule) {
                                               {"broadcast", "lambda-tree"},
                                               {"reduce", "double-fibonacci"}}) {
     for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
-      const auto topology = topology::parse("complete:" + std::to_string(ranks)).value();
+      const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       Programs programs = routed_programs(*topology, collective, algorithm, 0);
       const std::int64_t steps = phase_steps(programs[0], 5);
       std::vector<std::uint32_t> node_of(ranks);
@@ -253,7 +265,7 @@ TEST(Placing, KeepsASchedule) {
 }
 
 TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
-  const auto topology = topology::parse("complete:4").value();
+  const auto topology = or_throw(topology::parse("complete:4"));
   const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
   for (const auto& [collective, algorithm] :
        {std::pair{"scan", "chain"}, {"allgather", "ring"}, {"scatter", "binomial"}}) {
@@ -269,7 +281,7 @@ TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
 TEST(Snake, StepsToNeighbours) {
   for (const char* spec :
        {"mesh:4x4", "mesh:3x4", "mesh:4x3", "mesh:3x5", "mesh:2x7", "mesh:1x6"}) {
-    const auto topology = topology::parse(spec).value();
+    const auto topology = or_throw(topology::parse(spec));
     std::uint32_t roots = 0;
     for (std::uint32_t root = 0; root < topology->ranks(); ++root) {
       const auto snake = topology::snake(*topology, root);
@@ -287,7 +299,7 @@ TEST(Snake, StepsToNeighbours) {
     const bool ring = topology->ranks() % 2 == 0 && topology->shape().rows > 1;
     EXPECT_GE(roots, ring ? topology->ranks() : 2) << spec;
   }
-  EXPECT_FALSE(topology::snake(*topology::parse("complete:4").value(), 0));
+  EXPECT_FALSE(topology::snake(*or_throw(topology::parse("complete:4")), 0));
 }
 
 }  // namespace

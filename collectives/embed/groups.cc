@@ -1,10 +1,12 @@
 #include "collectives/embed/groups.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 #include <tuple>
 
 #include "collectives/embed/anneal.h"
+#include "espalier/base/assert.h"
 
 namespace espalier::embed {
 namespace {
@@ -64,7 +66,7 @@ struct HTree {
     std::uint32_t row, column, rows, columns;
   };
   std::uint32_t across;
-  std::vector<std::uint32_t>& at;  // rectangle of each group, numbered as in complete_tree()
+  std::vector<std::uint32_t>& rectangle_of;  // by group, numbered as in complete_tree()
 
   // Places the complete tree below heap position `root` (children 2*root, 2*root+1); returns the
   // free rectangle.
@@ -78,7 +80,7 @@ struct HTree {
       first.columns = second.columns = region.columns / 2;
       second.column += first.columns;
     }
-    at[root] = place(first, 2 * root);
+    rectangle_of[root] = place(first, 2 * root);
     return place(second, 2 * root + 1);
   }
 };
@@ -105,13 +107,13 @@ class GroupArrangement {
     for (std::uint32_t group = 1; group < count(); ++group) {
       children_[tree.groups[group].parent].push_back(group);
     }
-    std::vector<std::uint32_t> at(count());
-    for (std::uint32_t group = 0; group < count(); ++group) at[group] = group;
+    std::vector<std::uint32_t> rectangle_of(count());
+    for (std::uint32_t group = 0; group < count(); ++group) rectangle_of[group] = group;
     if (tree.keeps_h_tree) {
-      HTree layout{rectangles.across(), at};
-      at[0] = layout.place({0, 0, rectangles.down(), rectangles.across()}, 1);
+      HTree layout{rectangles.across(), rectangle_of};
+      rectangle_of[0] = layout.place({0, 0, rectangles.down(), rectangles.across()}, 1);
     }
-    for (std::uint32_t group = 0; group < count(); ++group) sit(group, {at[group], 0});
+    for (std::uint32_t group = 0; group < count(); ++group) sit(group, {rectangle_of[group], 0});
     if (!root_moves_) start_at(search.root);
     for (std::uint32_t group = 0; group < count(); ++group) next_[group] = next_step(group);
     for (std::uint32_t group = 0; group < count(); ++group) change(group, true);
@@ -314,6 +316,7 @@ GroupTree least_tree(std::uint32_t run_length, std::uint32_t groups) {
 }
 
 GroupTree complete_tree(std::uint32_t run_length, std::uint32_t groups) {
+  ESPALIER_ASSERT(std::has_single_bit(groups));
   GroupTree tree{run_length, {}};
   for (std::uint32_t group = 0; group < groups; ++group) {
     tree.groups.push_back({group / 2, group > 1 && group % 2 == 1});
@@ -323,7 +326,9 @@ GroupTree complete_tree(std::uint32_t run_length, std::uint32_t groups) {
 
 GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
                            const GroupShape& shape, const GroupTree& tree, const Search& search) {
+  ESPALIER_ASSERT(mesh.shape().rows % shape.rows == 0 && mesh.shape().columns % shape.columns == 0);
   const Rectangles rectangles(mesh.shape(), shape);
+  ESPALIER_ASSERT(rectangles.count() == tree.groups.size());
   GroupArrangement model(rectangles, routes, tree, search);
   Dice dice(search.seed);
   // Low enough to keep the H-tree.

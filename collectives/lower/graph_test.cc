@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -25,11 +26,7 @@ Programs routed(Collective collective, const char* name, std::uint32_t ranks,
   return programs;
 }
 
-Graph graph_of(const Programs& programs) {
-  Graph graph;
-  graph = find_graph(programs).value();
-  return graph;
-}
+Graph graph_of(const Programs& programs) { return or_throw(find_graph(programs)); }
 
 TEST(Graph, OfAChainIsItsMessages) {
   const Graph graph = graph_of(routed(Collective::kBroadcast, "chain", 4));

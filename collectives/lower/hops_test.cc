@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/testing/results.h"
+
 namespace espalier::lower {
 namespace {
 
@@ -21,9 +23,7 @@ Task message(std::uint32_t from, std::uint32_t to, std::int32_t after = -1) {
 
 HopGraph hops_of(const topology::Topology& topology, std::vector<Task> tasks,
                  PortModel ports = PortModel::kMultiport, std::vector<InPlace> in_place = {}) {
-  HopGraph hops;
-  hops = find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports).value();
-  return hops;
+  return or_throw(find_hops(topology, {1, std::move(tasks), std::move(in_place)}, ports));
 }
 
 // No port exceeds its lanes in a step of the period, and no hop runs before its data has arrived.
@@ -49,7 +49,7 @@ void check(const HopGraph& hops, const Plan& plan) {
 // Three messages cross 1 -> 2. The message of rank 0 arrives there in step 0, when one of rank 1
 // has already left.
 TEST(Steps, AWaitWhereALinkIsWantedTwice) {
-  const auto line = topology::parse("mesh:1x4").value();
+  const auto line = or_throw(topology::parse("mesh:1x4"));
   const HopGraph hops = hops_of(*line, {message(0, 2), message(1, 2), message(1, 3)});
   ASSERT_EQ(hops.all.size(), 5u);
   const Plan plan = find_steps(hops, {7, 8});
@@ -68,7 +68,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
   for (const auto& [spec, period] :
        {std::pair("fattree:k=2,h=1,c=1", 3), std::pair("fattree:k=2,h=1,c=2", 2),
         std::pair("fattree:k=2,h=1,c=3", 1)}) {
-    const auto tree = topology::parse(spec).value();
+    const auto tree = or_throw(topology::parse(spec));
     const HopGraph hops = hops_of(*tree, {message(0, 1), message(0, 1), message(0, 1)});
     const Plan plan = find_steps(hops, {7, 8});
     EXPECT_EQ(plan.period, period) << spec;
@@ -79,7 +79,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
 
 // The router sends four times per round, and no link carries more than two.
 TEST(Steps, ANodeThatSendsOnceAStep) {
-  const auto tree = topology::parse("fattree:k=3,h=1,c=1").value();
+  const auto tree = or_throw(topology::parse("fattree:k=3,h=1,c=1"));
   const std::vector<Task> tasks = {message(0, 1), message(0, 2), message(1, 2), message(2, 0)};
   const HopGraph hops = hops_of(*tree, tasks, PortModel::kSingleSend);
   const Plan plan = find_steps(hops, {7, 8});
@@ -89,7 +89,7 @@ TEST(Steps, ANodeThatSendsOnceAStep) {
 }
 
 TEST(Steps, OnlyTheWaitsThatAreAllowed) {
-  const auto line = topology::parse("mesh:1x4").value();
+  const auto line = or_throw(topology::parse("mesh:1x4"));
   const HopGraph hops =
       hops_of(*line, {message(0, 3), message(1, 3), message(1, 3), message(2, 3)});
   for (const Waits waits : {Waits{0, 5}, Waits{1, 5}, Waits{4, 5}}) {
@@ -108,7 +108,7 @@ TEST(Steps, OnlyTheWaitsThatAreAllowed) {
 // The block that rank 1 receives may share memory with the block that it sends: it arrives a window
 // later.
 TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
-  const auto line = topology::parse("mesh:1x3").value();
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   const HopGraph hops =
       hops_of(*line, {message(1, 2), message(0, 1)}, PortModel::kMultiport, {{0, 1}});
   const Plan plan = find_steps(hops, {7, 8});
@@ -116,7 +116,7 @@ TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
 }
 
 TEST(Steps, AnOperationRunsWithTheLastThatItNeeds) {
-  const auto line = topology::parse("mesh:1x4").value();
+  const auto line = or_throw(topology::parse("mesh:1x4"));
   Task sum;
   sum.kind = ActionKind::kCombine;
   sum.from = sum.to = 2;
@@ -129,7 +129,7 @@ TEST(Steps, AnOperationRunsWithTheLastThatItNeeds) {
 }
 
 TEST(Steps, AreTheSameAgain) {
-  const auto mesh = topology::parse("mesh:4x4").value();
+  const auto mesh = or_throw(topology::parse("mesh:4x4"));
   std::vector<Task> tasks;
   for (std::uint32_t i = 0; i < 60; ++i) tasks.push_back(message(i * 7 % 16, (i * 11 + 1) % 16));
   std::erase_if(tasks, [](const Task& task) { return task.from == task.to; });

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
+
 namespace espalier::lower {
 namespace {
 
@@ -22,13 +24,12 @@ Programs routed(const Group& group, Collective collective, const char* name) {
 }
 
 TEST(Lower, ASmallScheduleHasNoTables) {
-  const auto mesh = topology::parse("mesh:4x4").value();
+  const auto mesh = or_throw(topology::parse("mesh:4x4"));
   const Group group = group_for(*mesh);
-  Programs lowered;
   Report report;
-  lowered = lower(*mesh, group, PortModel::kMultiport,
-                  routed(group, Collective::kBroadcast, "two-tree"), report)
-                .value();
+  const Programs lowered =
+      or_throw(lower(*mesh, group, PortModel::kMultiport,
+                     routed(group, Collective::kBroadcast, "two-tree"), report));
   ASSERT_EQ(lowered.size(), 16u);
   for (const Program& program : lowered) {
     EXPECT_STREQ(program.algorithm, "two-tree, lowered");
@@ -45,34 +46,32 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 }
 
 TEST(Lower, AHopByHopScheduleStaysAsItIs) {
-  const auto line = topology::parse("mesh:1x5").value();
+  const auto line = or_throw(topology::parse("mesh:1x5"));
   const Group group = group_for(*line);
   const Programs chain = routed(group, Collective::kBroadcast, "chain");
   ASSERT_TRUE(is_hop_by_hop(*line, chain));
-  Programs lowered;
   Report report;
-  lowered = lower(*line, group, PortModel::kMultiport, chain, report).value();
+  const Programs lowered = or_throw(lower(*line, group, PortModel::kMultiport, chain, report));
   EXPECT_FALSE(report.changed);
   ASSERT_EQ(lowered.size(), chain.size());
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
   EXPECT_EQ(describe(*line, report), "hop by hop already: every peer is a neighbour\n");
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
-  const auto tree = topology::parse("fattree:k=5,h=1,c=1").value();
+  const auto tree = or_throw(topology::parse("fattree:k=5,h=1,c=1"));
   EXPECT_FALSE(is_hop_by_hop(*tree, routed(group_for(*tree), Collective::kBroadcast, "chain")));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
 TEST(Lower, AHopByHopScheduleKeepsItsTables) {
-  const auto tree = topology::parse("fattree:k=3,h=2,c=1").value();
+  const auto tree = or_throw(topology::parse("fattree:k=3,h=2,c=1"));
   const Group group = group_for(*tree);
   Programs lowered;
   Report report;
   std::vector<std::vector<std::uint8_t>> tables;
   {
-    Programs once;
     const Programs exchange = routed(group, Collective::kAllToAll, "pairwise");
-    once = lower(*tree, group, PortModel::kSingleSend, exchange, report).value();
-    lowered = lower(*tree, group, PortModel::kSingleSend, once, report).value();
+    const Programs once = or_throw(lower(*tree, group, PortModel::kSingleSend, exchange, report));
+    lowered = or_throw(lower(*tree, group, PortModel::kSingleSend, once, report));
     for (const Program& program : once) {
       tables.emplace_back(program.table.bytes, program.table.bytes + program.table.size);
     }
@@ -89,7 +88,7 @@ TEST(Lower, AHopByHopScheduleKeepsItsTables) {
 }
 
 TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
-  const auto tree = topology::parse("fattree:k=3,h=1,c=1").value();
+  const auto tree = or_throw(topology::parse("fattree:k=3,h=1,c=1"));
   Group group = group_for(*tree);
   group.arity = 3;
   group.height = 1;
@@ -105,39 +104,37 @@ TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
             "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
             "already, and its nodes send over several links in a step; expected ports multiport, "
             "not single-send");
-  lowered = lower(*tree, group, PortModel::kMultiport, programs, report).value();
+  lowered = or_throw(lower(*tree, group, PortModel::kMultiport, programs, report));
   EXPECT_EQ(lowered.size(), programs.size());
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
-  const auto mesh = topology::parse("mesh:3x3").value();
+  const auto mesh = or_throw(topology::parse("mesh:3x3"));
   Group group = group_for(*mesh);
   const Programs ring = routed(group, Collective::kAllgather, "ring");
-  Programs wide, narrow, single;
   Report report;
-  wide = lower(*mesh, group, PortModel::kMultiport, ring, report).value();
-  single = lower(*mesh, group, PortModel::kSingleSend, ring, report).value();
+  const Programs wide = or_throw(lower(*mesh, group, PortModel::kMultiport, ring, report));
+  const Programs single = or_throw(lower(*mesh, group, PortModel::kSingleSend, ring, report));
   EXPECT_EQ(report.from, report.to) << "a node is the reason";
   group.window = 2;
-  narrow = lower(*mesh, group, PortModel::kMultiport, ring, report).value();
+  const Programs narrow = or_throw(lower(*mesh, group, PortModel::kMultiport, ring, report));
   EXPECT_EQ(narrow[0].window, 2u);
   EXPECT_NE(wide[0].schedule_digest, narrow[0].schedule_digest);
   EXPECT_NE(wide[0].schedule_digest, single[0].schedule_digest);
 }
 
 TEST(Lower, ALongNameIsCut) {
-  const auto mesh = topology::parse("mesh:3x3").value();
+  const auto mesh = or_throw(topology::parse("mesh:3x3"));
   const Group group = group_for(*mesh);
-  Programs lowered;
   Report report;
-  lowered = lower(*mesh, group, PortModel::kMultiport,
-                  routed(group, Collective::kBroadcast, "two-tree-simplex"), report)
-                .value();
+  const Programs lowered =
+      or_throw(lower(*mesh, group, PortModel::kMultiport,
+                     routed(group, Collective::kBroadcast, "two-tree-simplex"), report));
   EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
 }
 
 TEST(Lower, RefusesInOneLine) {
-  const auto mesh = topology::parse("mesh:3x3").value();
+  const auto mesh = or_throw(topology::parse("mesh:3x3"));
   const Group group = group_for(*mesh);
   Programs chain = routed(group, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;

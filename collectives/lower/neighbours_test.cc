@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {
@@ -24,12 +25,12 @@ Programs generate(const topology::Topology& topology, Collective collective, con
 }
 
 TEST(Neighbours, AChainAlongARowHasNoStranger) {
-  const auto topology = topology::parse("mesh:1x6").value();
+  const auto topology = or_throw(topology::parse("mesh:1x6"));
   EXPECT_FALSE(find_stranger(*topology, generate(*topology, Collective::kBroadcast, "chain")));
 }
 
 TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
-  const auto topology = topology::parse("mesh:2x3").value();
+  const auto topology = or_throw(topology::parse("mesh:2x3"));
   const auto stranger =
       find_stranger(*topology, generate(*topology, Collective::kBroadcast, "chain"));
   ASSERT_TRUE(stranger);
@@ -38,26 +39,26 @@ TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
 }
 
 TEST(Neighbours, PeersByARuleAreNamedToo) {
-  const auto topology = topology::parse("mesh:2x2").value();
+  const auto topology = or_throw(topology::parse("mesh:2x2"));
   const auto stranger =
       find_stranger(*topology, generate(*topology, Collective::kAllToAll, "pairwise"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 0u);
   EXPECT_EQ(stranger->peer, 3u);
-  const auto complete = topology::parse("complete:4").value();
+  const auto complete = or_throw(topology::parse("complete:4"));
   EXPECT_FALSE(find_stranger(*complete, generate(*complete, Collective::kAllToAll, "pairwise")));
 }
 
 TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
-  const auto topology = topology::parse("fattree:k=4,h=2,c=k").value();
+  const auto topology = or_throw(topology::parse("fattree:k=4,h=2,c=k"));
   const Programs programs = generate(*topology, Collective::kAllgather, "leaf");
   EXPECT_EQ(programs.size(), 21u);
   EXPECT_FALSE(find_stranger(*topology, programs));
 }
 
 TEST(Neighbours, NodesThatAreNotThereAreStrangers) {
-  const auto small = topology::parse("mesh:1x3").value();
-  const auto large = topology::parse("mesh:1x6").value();
+  const auto small = or_throw(topology::parse("mesh:1x3"));
+  const auto large = or_throw(topology::parse("mesh:1x6"));
   const auto stranger = find_stranger(*small, generate(*large, Collective::kBroadcast, "chain"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 2u);

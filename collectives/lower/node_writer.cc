@@ -130,10 +130,10 @@ Operand NodeWriter::operands_of(const Rows& rows, TimedOperand TimedInstance::*p
     segments.push_back((row->instance->*place).segment);
     slots.push_back((row->*slot).first);
   }
-  Operand at = Builder::operand(buffer, index(segments));
-  at.block_ref = block_ref;
-  if (buffer == Buffer::kScratch) at.slot_ref = index(slots, (rows[0]->*slot).turns);
-  return at;
+  Operand operand = Builder::operand(buffer, index(segments));
+  operand.block_ref = block_ref;
+  if (buffer == Buffer::kScratch) operand.slot_ref = index(slots, (rows[0]->*slot).turns);
+  return operand;
 }
 
 // Round r of the rows, in the order of their steps within a period from `first` onward. A row whose

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/lower/timed_rows.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -50,12 +51,11 @@ TimedSchedule sum_on_a_line(const topology::Topology& line) {
 }
 
 TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
-  const auto line = topology::parse("mesh:1x3").value();
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   TimedSchedule schedule = sum_on_a_line(*line);
   for (const std::int32_t period : {1, 2, 5}) {
     schedule.period = period;
-    Programs programs;
-    programs = write_programs(group_for(*line, 1), schedule).value();
+    Programs programs = or_throw(write_programs(group_for(*line, 1), schedule));
     const verify::Verdict verdict = proven(*line, programs);
     EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
     EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
@@ -71,12 +71,11 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
 }
 
 TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
-  const auto line = topology::parse("mesh:1x3").value();
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   const TimedSchedule schedule = sum_on_a_line(*line);
   Group group = group_for(*line, 1);
   group.window = 3;
-  Programs programs;
-  programs = write_programs(group, schedule).value();
+  Programs programs = or_throw(write_programs(group, schedule));
   EXPECT_TRUE(proven(*line, programs).valid);
   for (std::uint32_t i = 0; i < programs[1].actions_count; ++i) {
     EXPECT_NE(programs[1].actions[i].kind, ActionKind::kCopy);
@@ -85,7 +84,7 @@ TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
 
 // One block waits `stays` steps in the middle of a line; the next arrives one period later.
 TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
-  const auto line = topology::parse("mesh:1x3").value();
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   for (const std::int32_t stays : {1, 3, 20}) {
     for (const std::int32_t period : {1, 2, 7, 40}) {
       TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
@@ -101,8 +100,7 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
         (void)schedule.add_message(0, near, later, {kInput, 0, -1}, {kOutput, 0, -1});
       }
       const Group group = group_for(*line, 0);
-      Programs programs;
-      programs = write_programs(group, schedule).value();
+      Programs programs = or_throw(write_programs(group, schedule));
       const verify::Verdict verdict = proven(*line, programs);
       EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
       const std::int32_t slots =
@@ -134,12 +132,11 @@ TimedSchedule exchange_on_a_star(const topology::Topology& star) {
 }
 
 TEST(Timed, ManyInstancesLookTheirStepsUp) {
-  const auto star = topology::parse("fattree:k=12,h=1,c=1").value();
+  const auto star = or_throw(topology::parse("fattree:k=12,h=1,c=1"));
   const TimedSchedule schedule = exchange_on_a_star(*star);
   EXPECT_EQ(least_period(*star, schedule, 1), 11);
   EXPECT_EQ(least_period(*star, schedule, 20), 20);
-  Programs programs;
-  programs = write_programs(group_for(*star, 0), schedule).value();
+  Programs programs = or_throw(write_programs(group_for(*star, 0), schedule));
   const Program& router = programs[12];
   EXPECT_EQ(router.actions_count, 2u) << "132 messages in, 132 out";
   EXPECT_GT(router.table.size, 0u);
@@ -149,7 +146,7 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
 
 // 65 operations of one step are 65 actions.
 TEST(Timed, SaysWhereTablesAreTooSmall) {
-  const auto line = topology::parse("mesh:1x2").value();
+  const auto line = or_throw(topology::parse("mesh:1x2"));
   TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
   schedule.outline.segments = 65;
   schedule.period = 65;

@@ -332,5 +332,15 @@ TEST_F(FailureDetectorTest, ControlsWithoutRoomAreTriedAgain) {
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(sent(ControlKind::kCause, link), 1u);
 }
 
+#ifdef ESPALIER_ASSERTIONS
+using FailureDetectorDeathTest = FailureDetectorTest;
+
+TEST_F(FailureDetectorDeathTest, OnlyLinksHavePeers) {
+  const std::uint32_t links = detector.links();
+  EXPECT_EQ(detector.peer(links - 1), endpoint.peer(links - 1));
+  EXPECT_DEATH((void)detector.peer(links), "expected link < links_count_");
+}
+#endif
+
 }  // namespace
 }  // namespace espalier

@@ -6,6 +6,7 @@
 #if ESPALIER_COMPACT_OPERATORS
 
 #include "collectives/machine/half.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
@@ -135,6 +136,7 @@ std::uint64_t result(const Operator& op, const Format& format, std::uint64_t a, 
 }  // namespace
 
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count) {
+  ESPALIER_ASSERT(can_combine(op));
   if (op.op == Op::kCustom) return op.custom(into, a, b, count, op.context);
   const Format format = format_of(op);
   const Format index = {format.bytes, true, false, 0};

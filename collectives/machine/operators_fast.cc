@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "collectives/machine/half.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/operators.h"
 
 // `into` is equal to a or b or does not overlap them, so the elements are independent.
@@ -195,6 +196,7 @@ CombineFn function_of(const Operator& op) {
 }  // namespace
 
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count) {
+  ESPALIER_ASSERT(can_combine(op));
   const CombineFn function = op.op == Op::kCustom ? op.custom : function_of(op);
   function(into, a, b, count, op.context);
 }

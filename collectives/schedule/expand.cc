@@ -14,15 +14,16 @@ struct Walk {
 
 OperandAt operand_at(const Walk& walk, const Action& action, bool present, const Operand& operand,
                      std::int64_t i) {
-  OperandAt at;
-  if (!present) return at;
-  at.buffer = operand.buffer;
-  at.segment = index_value(walk.program, operand.segment_ref, i);
-  at.block = index_value(walk.program, operand.block_ref, i);
-  if (action.clamp) at.block = std::min(at.block, walk.blocks - 1);
-  if (operand.buffer == Buffer::kScratch) at.slot = index_value(walk.program, operand.slot_ref, i);
-  at.segment_count = operand_segment_count(operand);
-  return at;
+  OperandAt expanded;
+  if (!present) return expanded;
+  expanded.buffer = operand.buffer;
+  expanded.segment = index_value(walk.program, operand.segment_ref, i);
+  expanded.block = index_value(walk.program, operand.block_ref, i);
+  if (action.clamp) expanded.block = std::min(expanded.block, walk.blocks - 1);
+  if (operand.buffer == Buffer::kScratch)
+    expanded.slot = index_value(walk.program, operand.slot_ref, i);
+  expanded.segment_count = operand_segment_count(operand);
+  return expanded;
 }
 
 // Adds the existing instances of one action. `first_step` is the schedule's step number of the

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <new>
 
+#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/machine.h"
 
 namespace espalier::sim {
@@ -27,10 +28,11 @@ class AddressRange {
   // Returns the disjoint buffers of a node with this program. Requires that bytes_for() is at most
   // the range's size.
   [[nodiscard]] Buffers buffers(const Program& program, const Layout& layout) const {
-    auto* at = static_cast<std::uint8_t*>(base_);
-    const auto next = [&at](std::uint64_t bytes) {
-      void* const begin = at;
-      at += padded(bytes);
+    ESPALIER_ASSERT(bytes_for(program, layout) <= bytes_);
+    auto* end = static_cast<std::uint8_t*>(base_);
+    const auto next = [&end](std::uint64_t bytes) {
+      void* const begin = end;
+      end += padded(bytes);
       return begin;
     };
     Buffers buffers;

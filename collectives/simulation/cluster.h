@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/simulation/paged_machines.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/simulation/run.h"
 #include "espalier/hal/sim/network.h"
@@ -51,7 +52,10 @@ class Cluster {
       return static_cast<std::uint32_t>(machines_.size());
     }
     [[nodiscard]] bool has(std::uint32_t /*node*/) const override { return true; }
-    [[nodiscard]] Machine& at(std::uint32_t node) override { return machines_[node]; }
+    [[nodiscard]] Machine& at(std::uint32_t node) override {
+      ESPALIER_ASSERT(node < size());
+      return machines_[node];
+    }
 
    private:
     std::vector<Machine> machines_;

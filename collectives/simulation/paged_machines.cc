@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "espalier/base/assert.h"
+
 namespace espalier::sim {
 namespace {
 
@@ -35,6 +37,7 @@ Status PagedMachines::start(std::uint32_t node, Endpoint& endpoint, const Machin
 Machine& PagedMachines::at(std::uint32_t node) {
   Frame& frame = frame_of(node);
   if (frame.node == node) return frame.machine;
+  ESPALIER_ASSERT(has(node));
   if (frame.node != kNobody) put_away(frame);
   frame.node = node;
   programs_.load(node, frame.program);

@@ -122,5 +122,25 @@ TEST(Network, WithoutDataThereIsNothingToPoison) {
   EXPECT_FALSE(Network::create(model, complete_links(2)));
 }
 
+#ifdef ESPALIER_ASSERTIONS
+TEST(PagedMachinesDeathTest, OnlyStartedNodesHaveMachines) {
+  Broadcasts programs("chain");
+  Cluster cluster(Network(model_without_data(), programs.links.links(kRanks)), programs.store,
+                  without_data(), 2);
+  EXPECT_DEATH((void)cluster.machine(0), "expected has\\(node\\)");
+}
+
+TEST(AddressRangeDeathTest, HoldsAllBuffersOfTheNode) {
+  Broadcasts programs("chain");
+  const Program& program = *programs.all[0];
+  Layout layout;
+  ASSERT_EQ(make_layout(program, kBytes, 1, layout), Status::kOk);
+  const std::uint64_t bytes = AddressRange::bytes_for(program, layout);
+  (void)AddressRange(bytes).buffers(program, layout);
+  const AddressRange small(bytes - 1);
+  EXPECT_DEATH((void)small.buffers(program, layout), "expected bytes_for");
+}
+#endif
+
 }  // namespace
 }  // namespace espalier::sim

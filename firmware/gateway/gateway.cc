@@ -23,16 +23,20 @@ constexpr std::uint64_t kLook = 10'000'000;     // ns, between two looks at the 
 
 int Gateway::run() {
   // Otherwise the board's process would inherit the channel and hold it open.
-  (void)fcntl(options_.node.controls.front(), F_SETFD, FD_CLOEXEC);
-  if (!start_board()) return fail(kBadInput);
-  if (!receive_hello() || !check_hello() || !configure() || !open_fabric() || !connect()) {
-    return ended_ ? kFailed : fail(kFailed);
-  }
+  (void)fcntl(channel(), F_SETFD, FD_CLOEXEC);
+  const auto started = start_board();
+  if (!started) return report_failure(kBadInput, started.error());
+  const auto connected = receive_hello()
+                             .and_then([this] { return check_hello(); })
+                             .and_then([this] { return configure(); })
+                             .and_then([this] { return open_fabric(); })
+                             .and_then([this] { return connect(); });
+  if (!connected) return ended_ ? kFailed : report_failure(kFailed, connected.error());
   return serve();
 }
 
-int Gateway::fail(int status) {
-  control::send_failure(options_.node.controls.front(), "espalier-gateway", error_->message);
+int Gateway::report_failure(int status, const Error& error) {
+  control::send_failure(channel(), "espalier-gateway", error.message);
   return status;
 }
 
@@ -50,23 +54,23 @@ Conversation::Event Gateway::pump() {
   return event;
 }
 
-bool Gateway::works() {
+Result<void> Gateway::check_works() {
   if (const auto end = child_.ended(); end && end->failed) {
     return fail_board(end->how + "; it was started as: " + options_.start);
   }
   if (carrier_->down()) return fail_board("the device closed the connection");
   if (bridge_ != nullptr && !bridge_->fault().empty()) return fail_board(bridge_->fault());
-  pollfd entry{options_.node.controls.front(), 0, 0};
+  pollfd entry{channel(), 0, 0};
   if (poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0) {
     ended_ = true;
-    return fail_with({"the launcher is gone"});
+    return fail("the launcher is gone");
   }
-  return true;
+  return {};
 }
 
-bool Gateway::patient(std::uint64_t patience_ns, const std::string& what) {
+Result<void> Gateway::check_progress(std::uint64_t patience_ns, const std::string& what) {
   const std::uint64_t now = clock_.now();
-  if (now - std::min(now, board_progress_ns_) <= patience_ns) return true;
+  if (now - std::min(now, board_progress_ns_) <= patience_ns) return {};
   return fail_board("it was silent for " + std::to_string(patience_ns / 1'000'000) +
                     " ms; expected " + what);
 }
@@ -80,31 +84,31 @@ void Gateway::wait() {
   }
   const std::uint64_t longest = state_ == State::kIdle ? kIdleNap : kLongestNap;
   const std::uint64_t nap = std::min(waited / 16, longest);
-  pollfd entries[] = {{options_.node.controls.front(), POLLIN, 0}, {carrier_->fd(), POLLIN, 0}};
+  pollfd entries[] = {{channel(), POLLIN, 0}, {carrier_->fd(), POLLIN, 0}};
   const timespec limit{0, static_cast<long>(nap)};
   (void)ppoll(entries, 2, &limit, nullptr);
 }
 
 int Gateway::serve() {
-  const int channel = options_.node.controls.front();
-  if (!control::send(channel, control::Ready{})) return kFailed;
+  Result<void> served = send_to_launcher(control::Ready{});
+  if (!served) return report_failure(kFailed, served.error());
   std::uint64_t next_look = 0;
   while (!ended_) {
     const Conversation::Event event = pump();
     const std::uint64_t now = clock_.now();
-    bool good = take_event(event) && continue_request();
-    if (good && (state_ != State::kRunning || now >= next_look)) good = take_from_launcher();
-    if (good && now >= next_look) {
-      good = works();
+    served = take_event(event).and_then([this] { return continue_request(); });
+    if (served && (state_ != State::kRunning || now >= next_look)) served = take_from_launcher();
+    if (served && now >= next_look) {
+      served = check_works();
       next_look = now + kLook;
     }
-    if (!good && !ended_) return fail(kFailed);
+    if (!served && !ended_) return report_failure(kFailed, served.error());
     wait();
   }
-  // The launcher ended the node, so end the board's session.
+  // The launcher ended the node or is gone, so end the board's session.
   if (agent_->can_send()) agent_->send(agent::Quit{});
   (void)pump();
-  return error_ ? kFailed : 0;
+  return served ? 0 : kFailed;
 }
 
 }  // namespace espalier::gateway

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,58 +41,55 @@ class Gateway {
     kCollecting,  // the board's Report arrived; the data that follow it are being received
   };
 
-  // start.cc. False: error_ has the reason.
-  [[nodiscard]] bool start_board();
-  [[nodiscard]] bool receive_hello();
-  [[nodiscard]] bool receive_tables();
-  [[nodiscard]] bool check_hello();
-  [[nodiscard]] bool configure();
-  [[nodiscard]] bool open_fabric();
-  [[nodiscard]] bool connect();
-  // Waits for `expected` from the board. False if the board is silent for `patience_ns`, or another
+  // start.cc
+  [[nodiscard]] Result<void> start_board();
+  [[nodiscard]] Result<void> receive_hello();
+  [[nodiscard]] Result<void> receive_tables();
+  [[nodiscard]] Result<void> check_hello();
+  [[nodiscard]] Result<void> configure();
+  [[nodiscard]] Result<void> open_fabric();
+  [[nodiscard]] Result<void> connect();
+  // Waits for `expected` from the board. Fails if the board is silent for `patience_ns`, or another
   // event occurs. `what` is the awaited message, for the error.
-  [[nodiscard]] bool await(Conversation::Event expected, std::uint64_t patience_ns,
-                           const std::string& what);
+  [[nodiscard]] Result<void> await(Conversation::Event expected, std::uint64_t patience_ns,
+                                   const std::string& what);
 
   // gateway.cc
   // Polls the device, the board's agent and the bridge once. Returns the agent's event.
   [[nodiscard]] Conversation::Event pump();
-  // Whether board, device and launcher still work; otherwise error_ has the reason.
-  [[nodiscard]] bool works();
+  // Checks that board, device and launcher still work.
+  [[nodiscard]] Result<void> check_works();
+  // Checks that the board made progress within `patience_ns`; `what` is awaited, for the error.
+  [[nodiscard]] Result<void> check_progress(std::uint64_t patience_ns, const std::string& what);
   void wait();
   [[nodiscard]] int serve();
-  [[nodiscard]] int fail(int status);
-  // Whether the board made progress within `patience_ns`; otherwise error_ names `what`.
-  [[nodiscard]] bool patient(std::uint64_t patience_ns, const std::string& what);
+  // Reports the failure to the launcher. Returns `status`.
+  [[nodiscard]] int report_failure(int status, const Error& error);
+  [[nodiscard]] int channel() const { return options_.node.controls.front(); }  // to the launcher
+  template <typename T>
+  [[nodiscard]] Result<void> send_to_launcher(const T& packet);
   [[nodiscard]] std::string board() const;
-  // Sets error_ and returns false.
-  bool fail_with(const Error& error) {
-    error_ = error;
-    return false;
-  }
-  // Sets error_ to a failure of the board, unless it is set. Returns false.
-  [[nodiscard]] bool fail_board(const std::string& what) {
-    if (!error_) error_ = Error{board() + ": " + what};
-    return false;
+  // Makes the result of a function in which the board fails.
+  [[nodiscard]] auto fail_board(const std::string& what) const {
+    return fail(board() + ": " + what);
   }
 
   // orders.cc
-  [[nodiscard]] bool take_from_launcher();
-  [[nodiscard]] bool map_memory(const control::Memory& memory, int descriptor);
-  [[nodiscard]] bool take_event(Conversation::Event event);
-  [[nodiscard]] bool take_packet();
-  [[nodiscard]] bool take_answer(const agent::Answer& answer);
-  [[nodiscard]] bool take_report(const agent::Report& report);
-  [[nodiscard]] bool continue_request();
+  [[nodiscard]] Result<void> take_from_launcher();
+  [[nodiscard]] Result<void> map_memory(const control::Memory& memory, int descriptor);
+  [[nodiscard]] Result<void> take_event(Conversation::Event event);
+  [[nodiscard]] Result<void> take_packet();
+  [[nodiscard]] Result<void> take_answer(const agent::Answer& answer);
+  [[nodiscard]] Result<void> take_report(const agent::Report& report);
+  [[nodiscard]] Result<void> continue_request();
   [[nodiscard]] agent::RunRequest board_request() const;
   void translate(const agent::Report& report);
   void copy_log();
-  [[nodiscard]] bool finish(Status status);
+  [[nodiscard]] Result<void> finish(Status status);
   void enter(State state);
 
   GatewayOptions options_;
-  std::optional<Error> error_;  // why the gateway ends
-  bool ended_ = false;
+  bool ended_ = false;                   // the launcher ended the node, or is gone
   std::uint64_t progress_ns_ = 0;        // time of the last progress of board, bridge or device
   std::uint64_t board_completions_ = 0;  // the conversation's count at the last pump()
   std::uint64_t board_progress_ns_ = 0;  // when that count last changed
@@ -123,5 +119,11 @@ class Gateway {
   bool asked_ = false;  // the board has not answered an Ask
   std::uint64_t asked_ns_ = 0;
 };
+
+template <typename T>
+Result<void> Gateway::send_to_launcher(const T& packet) {
+  if (control::send(channel(), packet)) return {};
+  return fail("cannot send to the launcher: it is gone, or takes no packets");
+}
 
 }  // namespace espalier::gateway

@@ -46,17 +46,16 @@ void Gateway::enter(State state) {
 }
 
 // Takes the launcher's next packet, if one has arrived.
-bool Gateway::take_from_launcher() {
-  const int channel = options_.node.controls.front();
+Result<void> Gateway::take_from_launcher() {
   control::Any packet;
   int descriptor = -1;
-  const control::Received received = control::receive(channel, packet, descriptor, 0);
-  if (received == control::Received::kNothing) return true;
+  const control::Received received = control::receive(channel(), packet, descriptor, 0);
+  if (received == control::Received::kNothing) return {};
   const control::Packet kind =
       received == control::Received::kPacket ? packet.packet : control::Packet::kFailed;
-  bool good = true;
+  Result<void> taken;
   if (kind == control::Packet::kMemory && state_ == State::kIdle) {
-    good = map_memory(packet.memory, descriptor);
+    taken = map_memory(packet.memory, descriptor);
   } else if (kind == control::Packet::kRun && state_ == State::kIdle) {
     request_ = packet.run_request;
     report_ = control::Report{};
@@ -65,25 +64,26 @@ bool Gateway::take_from_launcher() {
     enter(State::kRequested);
   } else if (kind == control::Packet::kAsk) {
     // While the board runs, the gateway asks it. Otherwise report_ is up to date.
-    if (state_ != State::kRunning) good = control::send(channel, report_);
+    if (state_ != State::kRunning) taken = send_to_launcher(report_);
     asked_ns_ = 0;
   } else {
     ended_ = true;
-    if (kind != control::Packet::kQuit) (void)fail_with({"the launcher is gone"});
+    if (kind != control::Packet::kQuit) taken = fail("the launcher is gone");
   }
   if (descriptor >= 0) close(descriptor);
-  return good;
+  return taken;
 }
 
-bool Gateway::map_memory(const control::Memory& memory, int descriptor) {
-  const auto fits = [this](const char* what, std::uint64_t bytes, std::uint32_t room) {
-    return bytes <= room || fail_board("it has room for " + std::to_string(room) + " bytes of " +
-                                       what + ", this run needs " + std::to_string(bytes));
+Result<void> Gateway::map_memory(const control::Memory& memory, int descriptor) {
+  const auto check_fits = [this](const char* what, std::uint64_t bytes,
+                                 std::uint32_t room) -> Result<void> {
+    if (bytes <= room) return {};
+    return fail_board("it has room for " + std::to_string(room) + " bytes of " + what +
+                      ", this run needs " + std::to_string(bytes));
   };
-  if (!fits("input", memory.input_bytes, hello_.input_room) ||
-      !fits("output", memory.output_bytes, hello_.output_room)) {
-    return false;
-  }
+  auto fits = check_fits("input", memory.input_bytes, hello_.input_room);
+  if (fits) fits = check_fits("output", memory.output_bytes, hello_.output_room);
+  if (!fits) return fits;
   input_bytes_ = memory.input_bytes;
   output_bytes_ = memory.output_bytes;
   events_ = memory.events;
@@ -93,9 +93,8 @@ bool Gateway::map_memory(const control::Memory& memory, int descriptor) {
       output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true) &&
       log_.map(control::log_bytes(events_), descriptor,
                control::log_offset(input_bytes_, output_bytes_), true);
-  if (mapped) return control::send(options_.node.controls.front(), control::Mapped{});
-  return fail_with(
-      {std::string("cannot map the memory of the collective: ") + std::strerror(errno)});
+  if (mapped) return send_to_launcher(control::Mapped{});
+  return fail(std::string("cannot map the memory of the collective: ") + std::strerror(errno));
 }
 
 // The launcher's memory has the size of its longest message. A shorter message transfers only the
@@ -135,9 +134,9 @@ agent::RunRequest Gateway::board_request() const {
   return run;
 }
 
-bool Gateway::take_event(Conversation::Event event) {
+Result<void> Gateway::take_event(Conversation::Event event) {
   switch (event) {
-    case Conversation::Event::kNothing: return true;
+    case Conversation::Event::kNothing: return {};
     case Conversation::Event::kPacket: return take_packet();
     case Conversation::Event::kData:
       if (state_ != State::kCollecting)
@@ -147,17 +146,17 @@ bool Gateway::take_event(Conversation::Event event) {
     case Conversation::Event::kRestarted: return fail_board("it restarted");
     case Conversation::Event::kViolation: return fail_board(kViolation);
   }
-  return true;
+  return {};
 }
 
-bool Gateway::take_packet() {
+Result<void> Gateway::take_packet() {
   const agent::Packet& packet = agent_->packet();
   if (packet.kind == agent::Kind::kAnswer) return take_answer(packet.answer);
   if (packet.kind == agent::Kind::kReport) return take_report(packet.report);
   return fail_board(kViolation);
 }
 
-bool Gateway::take_answer(const agent::Answer& answer) {
+Result<void> Gateway::take_answer(const agent::Answer& answer) {
   if (answer.to != agent::Kind::kRun || state_ != State::kAnswering) {
     return fail_board(std::string("it rejects a packet: ") + status_name(answer.status));
   }
@@ -165,16 +164,15 @@ bool Gateway::take_answer(const agent::Answer& answer) {
   const std::uint64_t bytes = board_request().input_bytes;
   agent_->send_data({static_cast<const std::uint8_t*>(input_.bytes()), bytes});
   enter(State::kFilling);
-  return true;
+  return {};
 }
 
-bool Gateway::take_report(const agent::Report& report) {
+Result<void> Gateway::take_report(const agent::Report& report) {
   asked_ = false;
   if (state_ != State::kRunning || report.number != request_.number)
-    return true;  // of an earlier run
+    return {};  // of an earlier run
   translate(report);
-  const int channel = options_.node.controls.front();
-  if (report.status == Status::kBusy) return control::send(channel, report_);
+  if (report.status == Status::kBusy) return send_to_launcher(report_);
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
     std::fprintf(stderr, "espalier-gateway: node %u: %s cannot confirm its image: %s\n",
@@ -191,7 +189,7 @@ bool Gateway::take_report(const agent::Report& report) {
   if (report.output_bytes + records == 0) return finish(report_.status);
   agent_->expect({static_cast<std::uint8_t*>(output_.bytes()), report.output_bytes},
                  {records_.data(), records});
-  return true;
+  return {};
 }
 
 void Gateway::translate(const agent::Report& report) {
@@ -225,50 +223,50 @@ void Gateway::copy_log() {
 }
 
 // Does what is due by time, or because the board has received everything that was sent.
-bool Gateway::continue_request() {
+Result<void> Gateway::continue_request() {
   const std::uint64_t now = clock_.now();
   switch (state_) {
-    case State::kIdle: return true;
+    case State::kIdle: return {};
     case State::kRequested:
       if (request_.op == Op::kCustom) return finish(Status::kBadOperator);  // boards have none
       if (agent_->can_send()) {
         agent_->send(board_request());
         enter(State::kAnswering);
       }
-      return patient(kPatience, "that it accepts a request to run");
-    case State::kAnswering: return patient(kPatience, "its answer to a request to run");
+      return check_progress(kPatience, "that it accepts a request to run");
+    case State::kAnswering: return check_progress(kPatience, "its answer to a request to run");
     case State::kFilling:
       if (agent_->can_send()) enter(State::kAwaitsStart);
-      return patient(kPatience, "that it accepts the input");
+      return check_progress(kPatience, "that it accepts the input");
     case State::kAwaitsStart:
-      if (now < request_.start_ns) return true;
+      if (now < request_.start_ns) return {};
       agent_->send(agent::Go{agent::Kind::kGo, request_.number});
       report_.begin_ns = report_.end_ns = now;
       asked_ = false;
       enter(State::kRunning);
       asked_ns_ = now;
-      return true;
+      return {};
     case State::kRunning: {
       const std::uint64_t deadline = options_.node.deadline_ns;
       if (asked_) {
-        return patient(deadline + kSecond, "its answer to Ask");
+        return check_progress(deadline + kSecond, "its answer to Ask");
       }
       if (now - asked_ns_ > std::max(deadline / 2, kSecond / 2) && agent_->can_send()) {
         agent_->send(agent::Ask{});
         asked_ = true;
         asked_ns_ = board_progress_ns_ = now;
       }
-      return true;
+      return {};
     }
-    case State::kCollecting: return patient(kPatience, "the rest of its report");
+    case State::kCollecting: return check_progress(kPatience, "the rest of its report");
   }
-  return true;
+  return {};
 }
 
-bool Gateway::finish(Status status) {
+Result<void> Gateway::finish(Status status) {
   report_.status = status;
   state_ = State::kIdle;
-  return control::send(options_.node.controls.front(), report_);
+  return send_to_launcher(report_);
 }
 
 }  // namespace espalier::gateway

@@ -70,19 +70,19 @@ std::string Gateway::board() const {
   return "its board" + name + " at " + options_.device;
 }
 
-bool Gateway::start_board() {
+Result<void> Gateway::start_board() {
   if (options_.node.provider == "shm") {
-    return fail_with(
-        {"a gateway cannot report to its board that a neighbour died holding one of shm's locks; "
-         "expected --provider tcp"});
+    return fail(
+        "a gateway cannot report to its board that a neighbour died holding one of shm's locks; "
+        "expected --provider tcp");
   }
   if (!options_.node.schedules.empty()) {
     programs_ = std::make_unique<node::Programs>();
-    const auto loaded = node::load_programs(options_.node, options_.node.nodes.front(), *programs_);
-    if (!loaded) return fail_with(loaded.error());
+    auto loaded = node::load_programs(options_.node, options_.node.nodes.front(), *programs_);
+    if (!loaded) return loaded;
   }
   auto carrier = open_carrier(options_.device);
-  if (!carrier) return fail_with(carrier.error());
+  if (!carrier) return fail(carrier.error());
   carrier_ = *std::move(carrier);
   clock_.add(*carrier_);
   frames_.resize((2 * carrier_->mtu() + 3) / 4);
@@ -90,32 +90,31 @@ bool Gateway::start_board() {
                                        reinterpret_cast<std::uint8_t*>(frames_.data()),
                                        port_config(options_.device));
   agent_ = std::make_unique<Conversation>(*port_, new_session());
-  if (options_.start.empty()) return true;
-  const auto started = child_.start(options_.start, options_.console);
-  return started || fail_with(started.error());
+  if (options_.start.empty()) return {};
+  return child_.start(options_.start, options_.console);
 }
 
-bool Gateway::await(Conversation::Event expected, std::uint64_t patience_ns,
-                    const std::string& what) {
+Result<void> Gateway::await(Conversation::Event expected, std::uint64_t patience_ns,
+                            const std::string& what) {
   board_progress_ns_ = clock_.now();
   while (true) {
     const Conversation::Event event = pump();
-    if (event == expected) return true;
-    if (!works()) return false;
+    if (event == expected) return {};
+    if (auto works = check_works(); !works) return works;
     if (event != Conversation::Event::kNothing) {
       return fail_board("it sent another message; expected " + what);
     }
-    if (!patient(patience_ns, what)) return false;
+    if (auto progress = check_progress(patience_ns, what); !progress) return progress;
     clock_.wait(clock_.now() + 1'000'000);
   }
 }
 
-bool Gateway::receive_hello() {
+Result<void> Gateway::receive_hello() {
   const std::uint64_t until = clock_.now() + kBootPatience;
   // A board that has a session with another gateway restarts when this one's first frame arrives.
   while (true) {
     const Conversation::Event event = pump();
-    if (!works()) return false;
+    if (auto works = check_works(); !works) return works;
     const bool hello =
         event == Conversation::Event::kPacket && agent_->packet().kind == agent::Kind::kHello;
     if (hello) break;
@@ -141,23 +140,23 @@ bool Gateway::receive_hello() {
   return receive_tables();
 }
 
-bool Gateway::receive_tables() {
+Result<void> Gateway::receive_tables() {
   board_links_.resize(hello_.links);
   board_programs_.resize(hello_.programs);
   const std::size_t links = board_links_.size() * sizeof(agent::LinkEntry);
   const std::size_t programs = board_programs_.size() * sizeof(agent::ProgramEntry);
   std::vector<std::uint8_t> tables(links + programs);
-  if (tables.empty()) return true;
+  if (tables.empty()) return {};
   agent_->expect(tables);
-  if (!await(Conversation::Event::kData, kAnswerPatience, "its tables of links and programs")) {
-    return false;
-  }
+  auto received =
+      await(Conversation::Event::kData, kAnswerPatience, "its tables of links and programs");
+  if (!received) return received;
   if (links != 0) std::memcpy(board_links_.data(), tables.data(), links);
   if (programs != 0) std::memcpy(board_programs_.data(), tables.data() + links, programs);
-  return true;
+  return {};
 }
 
-bool Gateway::check_hello() {
+Result<void> Gateway::check_hello() {
   const std::string slots = slot_text(hello_, 0) + ", " + slot_text(hello_, 1);
   if (hello_.boot != Status::kOk) {
     return fail_board("no image boots; " + slots + "; install an image for it");
@@ -188,27 +187,27 @@ bool Gateway::check_hello() {
                       " programs is of schedule " + text + " (" + programs_->programs[i].algorithm +
                       "); build its image from that schedule");
   }
-  return true;
+  return {};
 }
 
-bool Gateway::configure() {
+Result<void> Gateway::configure() {
   agent::Configure request;
   request.window = options_.node.window;
   request.deadline_ns = options_.node.deadline_ns;
   request.check_blocks = options_.node.check_blocks;
   request.log = options_.node.log;
   agent_->send(request);
-  if (!await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure"))
-    return false;
+  auto answered = await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure");
+  if (!answered) return answered;
   const agent::Answer& answer = agent_->packet().answer;
-  if (answer.kind == agent::Kind::kAnswer && answer.status == Status::kOk) return true;
+  if (answer.kind == agent::Kind::kAnswer && answer.status == Status::kOk) return {};
   return fail_board(std::string("it rejects this run's configuration: ") +
                     status_name(answer.status));
 }
 
 // Opens an endpoint with the board's links that the programs of this run use. Hop by hop, the
 // launcher's options list the links and their lanes.
-bool Gateway::open_fabric() {
+Result<void> Gateway::open_fabric() {
   ofi::Config config;
   config.provider = options_.node.provider;
   config.local_address = options_.node.address;
@@ -241,7 +240,7 @@ bool Gateway::open_fabric() {
     }
   }
   auto opened = ofi::OfiEndpoint::open(config);
-  if (!opened) return fail_with({"cannot open " + config.provider + ": " + opened.error().message});
+  if (!opened) return fail("cannot open " + config.provider + ": " + opened.error().message);
   fabric_ = *std::move(opened);
   shape.block_bytes = largest_room(hello_);
   SerialConfig serial;
@@ -250,16 +249,16 @@ bool Gateway::open_fabric() {
   serial.settles = true;
   links_ = std::vector<SerialLink>(board_links_.size());
   bridge_ = std::make_unique<Bridge>(*port_, links_.data(), fabric_->endpoint(), shape, serial);
-  return true;
+  return {};
 }
 
-bool Gateway::connect() {
-  node::ControlWireUp wire_up(options_.node.controls.front(), child_.pid());
-  const auto connected = ofi::connect(*fabric_, hello_.node, wire_up);
-  if (!connected) return fail_with(connected.error());
+Result<void> Gateway::connect() {
+  node::ControlWireUp wire_up(channel(), child_.pid());
+  auto connected = ofi::connect(*fabric_, hello_.node, wire_up);
+  if (!connected) return connected;
   const Status status = bridge_->prepare();
-  return status == Status::kOk ||
-         fail_with({std::string("cannot connect to the neighbours: ") + status_name(status)});
+  if (status == Status::kOk) return {};
+  return fail(std::string("cannot connect to the neighbours: ") + status_name(status));
 }
 
 }  // namespace espalier::gateway

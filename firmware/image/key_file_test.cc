@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/testing/results.h"
 #include "tests/directory_test.h"
 
 namespace espalier {
@@ -41,7 +42,7 @@ class KeyFiles : public DirectoryTest {
   // Reads with one of the two functions: the key, or the error.
   bool take(const Result<Key>& read) {
     if (read) key_ = *read;
-    error_ = read ? "" : read.error().message;
+    error_ = message_of(read);
     return read.has_value();
   }
 

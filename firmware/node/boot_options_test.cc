@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
+
 namespace espalier::node {
 namespace {
 
 std::string parse(const std::vector<std::string>& words, BootOptions& options) {
   const auto parsed = parse_options(words);
   options = parsed.value_or(BootOptions{});
-  return parsed ? "" : parsed.error().message;
+  return message_of(parsed);
 }
 
 TEST(NodeOptions, AreTaken) {

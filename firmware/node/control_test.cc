@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/testing/results.h"
 #include "firmware/node/wire_up.h"
 
 namespace espalier::control {
@@ -105,10 +106,10 @@ TEST_F(Channel, WireUpSendsItsAddressAndReceivesTheNeighbours) {
     EXPECT_TRUE(send(launcher_, peers));
   });
   node::ControlWireUp wire_up(node_);
-  EXPECT_TRUE(wire_up.publish(4, {"b", std::string("a\0z", 3)}, {3, 6}));
+  EXPECT_EQ(message_of(wire_up.publish(4, {"b", std::string("a\0z", 3)}, {3, 6})), "");
   const auto addresses = wire_up.collect();
   launcher.join();
-  ASSERT_TRUE(addresses) << addresses.error().message;
+  ASSERT_EQ(message_of(addresses), "");
   EXPECT_EQ(*addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
 }
 

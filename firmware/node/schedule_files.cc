@@ -25,12 +25,11 @@ class MappedFile {
   ~MappedFile() {
     if (size_ != 0) munmap(const_cast<std::uint8_t*>(bytes_), size_);
   }
-  // Maps the file; false and errno on failure.
-  bool open(const std::string& path) {
+  // Maps the file. Fails if the system cannot read it.
+  Result<void> open(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
     struct stat about {};
-    bool mapped = fstat(file, &about) == 0;
+    bool mapped = file >= 0 && fstat(file, &about) == 0;
     if (mapped && about.st_size > 0) {
       void* bytes =
           mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ, MAP_PRIVATE, file, 0);
@@ -40,10 +39,10 @@ class MappedFile {
         size_ = static_cast<std::size_t>(about.st_size);
       }
     }
-    const int mapping_error = errno;
-    ::close(file);
-    errno = mapping_error;
-    return mapped;
+    const int error = errno;  // close() may change it
+    if (file >= 0) ::close(file);
+    if (mapped) return {};
+    return fail("cannot read the schedule " + path + ": " + std::strerror(error));
   }
   const std::uint8_t* bytes() const { return bytes_; }
   std::size_t size() const { return size_; }
@@ -83,9 +82,7 @@ bool is_specified(const ScheduleFile& file) {
 Result<void> load_program(const std::string& path, const BootOptions& options, std::uint32_t node,
                           Programs& programs) {
   MappedFile mapped;
-  if (!mapped.open(path)) {
-    return fail("cannot read the schedule " + path + ": " + std::strerror(errno));
-  }
+  if (auto opened = mapped.open(path); !opened) return opened;
   ScheduleFile file;
   Status status = file.open(mapped.bytes(), mapped.size());
   if (status == Status::kOk) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -56,7 +57,7 @@ class ScheduleFiles : public DirectoryTest {
     options_.schedules = paths;
     programs_ = std::make_unique<Programs>();
     const auto loaded = load_programs(options_, node_, *programs_);
-    const std::string error = loaded ? "" : loaded.error().message;
+    const std::string error = message_of(loaded);
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     return error;
   }

@@ -5,6 +5,7 @@
 
 #include <deque>
 
+#include "base/testing/results.h"
 #include "espalier/hal/fault/fault_endpoint.h"
 #include "espalier/hal/sim/network.h"
 
@@ -31,7 +32,7 @@ class FaultEndpoints final : public ConnectedEndpoints {
 
 BackEnd back_end(const char* name, const char* text) {
   return {name, [=](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
-            const fault::Faults faults = fault::parse_faults(text).value();
+            const fault::Faults faults = or_throw(fault::parse_faults(text));
             sim::Model model;
             model.window = spec.window;
             model.eager_bytes = spec.eager_bytes;

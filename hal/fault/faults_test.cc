@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "espalier/hal/fault/fault_endpoint.h"
 #include "espalier/hal/sim/network.h"
 
@@ -9,11 +10,10 @@ namespace espalier::fault {
 namespace {
 
 TEST(Faults, ReadsAScript) {
-  const Faults faults = parse_faults(
-                            "drop link=2 message=5;delay ns=1000000 link=0 message=3; ;\n"
+  const Faults faults =
+      or_throw(parse_faults("drop link=2 message=5;delay ns=1000000 link=0 message=3; ;\n"
                             "corrupt link=1 message=0 bit=77; reorder link=0 message=9;"
-                            "kill after=100; random seed=7 drop=0.25 duplicate=1e-3 ns=5")
-                            .value();
+                            "kill after=100; random seed=7 drop=0.25 duplicate=1e-3 ns=5"));
   ASSERT_EQ(faults.script.size(), 5u);
   EXPECT_EQ(faults.script[0].kind, Kind::kDrop);
   EXPECT_EQ(faults.script[0].link, 2u);
@@ -66,7 +66,7 @@ TEST(Faults, ReportsErrors) {
 // mismatch, 'c' other bytes, '-' none.
 std::string outcome(const char* text, std::string* sender = nullptr) {
   constexpr std::uint32_t kMessages = 6;
-  const Faults faults = parse_faults(text).value();
+  const Faults faults = or_throw(parse_faults(text));
   sim::Network network(sim::Model(), {{1}, {0}});
   FaultEndpoint::Hooks hooks;
   hooks.wake = [&](std::uint64_t at) { network.wake(0, at); };
@@ -114,7 +114,7 @@ TEST(FaultEndpoint, FollowsTheScript) {
 }
 
 TEST(FaultEndpoint, KillSilencesTheNode) {
-  const Faults faults = parse_faults("kill after=2").value();
+  const Faults faults = or_throw(parse_faults("kill after=2"));
   sim::Network network(sim::Model(), {{1}, {0}});
   bool killed = false;
   FaultEndpoint::Hooks hooks;
@@ -142,7 +142,7 @@ TEST(FaultEndpoint, KillSilencesTheNode) {
 
 TEST(FaultEndpoint, FaultsOccurWithTheGivenProbability) {
   constexpr std::uint32_t kMessages = 2000;
-  const Faults faults = parse_faults("random seed=5 drop=0.1 corrupt=0.05").value();
+  const Faults faults = or_throw(parse_faults("random seed=5 drop=0.1 corrupt=0.05"));
   sim::Network network(sim::Model(), {{1}, {0}});
   FaultEndpoint endpoint(network.endpoint(0), faults);
   std::uint32_t out = 1, in = 0, received = 0;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/ofi/address.h"
 #include "hal/ofi/testing/local_endpoints.h"
@@ -93,12 +94,6 @@ TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
   }
 }
 
-// The error's message; empty if there is none.
-template <typename T>
-std::string message_of(const Result<T>& result) {
-  return result ? "" : result.error().message;
-}
-
 TEST(Ofi, NamesWhatIsWrong) {
   Config config;
   config.provider = "carrier-pigeon";
@@ -156,28 +151,25 @@ TEST(Ofi, WhatAKilledProcessOfTheSameNumberLeftDoesNotMatter) {
 TEST_P(OfiTest, RefusesAddressesThatDoNotFit) {
   Config config = this->config();
   config.peers = {1};
-  const auto zero = OfiEndpoint::open(config);
+  const auto zero = or_throw(OfiEndpoint::open(config));
   config.node = 1;
   config.peers = {0};
   config.window = 4;
-  const auto one = OfiEndpoint::open(config);
+  const auto one = or_throw(OfiEndpoint::open(config));
   config.node = 2;
-  const auto two = OfiEndpoint::open(config);
-  ASSERT_TRUE(zero) << message_of(zero);
-  ASSERT_TRUE(one) << message_of(one);
-  ASSERT_TRUE(two) << message_of(two);
-  const std::string address_of_one = (*one)->addresses()[0];
-  const std::string address_of_two = (*two)->addresses()[0];
-  EXPECT_EQ(message_of((*zero)->connect({})), "0 addresses for 1 lanes");
-  std::string error = message_of((*zero)->connect({"rubbish"}));
+  const auto two = or_throw(OfiEndpoint::open(config));
+  const std::string address_of_one = one->addresses()[0];
+  const std::string address_of_two = two->addresses()[0];
+  EXPECT_EQ(message_of(zero->connect({})), "0 addresses for 1 lanes");
+  std::string error = message_of(zero->connect({"rubbish"}));
   EXPECT_NE(error.find("node 1: too short"), std::string::npos) << error;
-  error = message_of((*zero)->connect({std::string(100, 'x')}));
+  error = message_of(zero->connect({std::string(100, 'x')}));
   EXPECT_NE(error.find("node 1: malformed"), std::string::npos) << error;
-  error = message_of((*zero)->connect({address_of_one}));
+  error = message_of(zero->connect({address_of_one}));
   EXPECT_NE(error.find("window 4"), std::string::npos) << error;
-  error = message_of((*zero)->connect({address_of_two}));
+  error = message_of(zero->connect({address_of_two}));
   EXPECT_NE(error.find("node 2"), std::string::npos) << error;
-  EXPECT_FALSE((*two)->connect({(*zero)->addresses()[0]}));
+  EXPECT_FALSE(two->connect({zero->addresses()[0]}));
 }
 
 TEST_P(OfiTest, PairsParallelLinksInOrder) {

@@ -190,9 +190,9 @@ Extras& NetworkState::extras_of(Channel& channel) {
   return extras[channel.extras];
 }
 
-void NetworkState::schedule(Picoseconds at, EventKind kind, std::uint32_t where,
+void NetworkState::schedule(Picoseconds time, EventKind kind, std::uint32_t where,
                             std::uint8_t control) {
-  events.push(at, {where, kind, control, 0});
+  events.push(time, {where, kind, control, 0});
 }
 
 bool NetworkState::advance(Picoseconds until) {

@@ -218,10 +218,10 @@ struct NetworkState {
   void count_send(Channel& channel);
   void count_receive(Channel& channel);
   void count_post(const Channel& channel, std::uint32_t posts, std::uint32_t& last_step);
-  void schedule(Picoseconds at, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
+  void schedule(Picoseconds time, EventKind kind, std::uint32_t where, std::uint8_t control = 0);
   // Schedules an event for the time at which the channel's message has left.
-  void schedule_left(Picoseconds at, EventKind kind, std::uint32_t where, std::uint64_t message) {
-    events.push(at, {where, kind, 0, static_cast<std::uint16_t>(message)});
+  void schedule_left(Picoseconds time, EventKind kind, std::uint32_t where, std::uint64_t message) {
+    events.push(time, {where, kind, 0, static_cast<std::uint16_t>(message)});
   }
   // Returns the time of the next event; kNever if there is none.
   [[nodiscard]] Picoseconds next_event() const {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "hal/sim/watcher.h"
 
 namespace espalier::sim {
@@ -264,8 +265,7 @@ TEST(Network, PoisonFillsPostedReceives) {
 
 TEST(Network, RefusesLinksThatAreNotMutual) {
   const auto error_of = [](const Links& links, const Model& model = {}) {
-    const auto network = Network::create(model, links);
-    return network ? "" : network.error().message;
+    return message_of(Network::create(model, links));
   };
   EXPECT_EQ(error_of({{1, 1}, {0, 0}}), "");
   EXPECT_EQ(error_of({{1}, {}}), "sim: the links of nodes 0 and 1 are not mutual");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/testing/results.h"
 #include "hal/sim/watcher.h"
 
 namespace espalier::sim {
@@ -59,56 +60,57 @@ struct Line {
 };
 
 TEST(PhysicalLinks, CutThroughHoldsTheWholeRouteForOneTransfer) {
-  Line<4> at(line(Switching::kCutThrough));
-  at.transfer(0, 3, 1000);  // 2 ms on three links
-  at.transfer(1, 2, 500);   // must wait for the middle link
-  at.transfer(3, 0, 1000);  // the reverse direction uses other links
-  at.settle();
-  EXPECT_EQ(at.watchers[3].received, Times{2000});
-  EXPECT_EQ(at.watchers[2].received, Times{3500});
-  EXPECT_EQ(at.watchers[0].received, Times{2000});
-  const LinkTraffic middle = at.traffic(1, 2);
+  Line<4> chain(line(Switching::kCutThrough));
+  chain.transfer(0, 3, 1000);  // 2 ms on three links
+  chain.transfer(1, 2, 500);   // must wait for the middle link
+  chain.transfer(3, 0, 1000);  // the reverse direction uses other links
+  chain.settle();
+  EXPECT_EQ(chain.watchers[3].received, Times{2000});
+  EXPECT_EQ(chain.watchers[2].received, Times{3500});
+  EXPECT_EQ(chain.watchers[0].received, Times{2000});
+  const LinkTraffic middle = chain.traffic(1, 2);
   EXPECT_EQ(middle.blocks, 2u);
   EXPECT_DOUBLE_EQ(middle.busy, 3.5e-3);
   EXPECT_EQ(middle.waits, 1u);
   EXPECT_DOUBLE_EQ(middle.waited, 2e-3);
-  EXPECT_EQ(at.traffic(0, 1).waits, 0u);
-  EXPECT_EQ(at.traffic(2, 3).blocks, 1u);
+  EXPECT_EQ(chain.traffic(0, 1).waits, 0u);
+  EXPECT_EQ(chain.traffic(2, 3).blocks, 1u);
 }
 
 TEST(PhysicalLinks, StoreAndForwardHoldsOneLinkAfterTheOther) {
-  Line<4> at(line(Switching::kStoreAndForward));
-  at.transfer(0, 3, 1000);  // on the middle link from 2 ms to 4 ms
-  at.transfer(0, 3, 1000);  // and from 4 ms to 6 ms
-  at.transfer(1, 2, 1000);  // before them
-  at.transfer(2, 3, 3000);  // the last link until 4 ms
-  at.settle();
-  EXPECT_EQ(at.watchers[2].received, Times{2000});
-  EXPECT_EQ(at.watchers[3].received, (Times{4000, 6000, 8000}));
-  EXPECT_EQ(at.watchers[0].sent, (Times{2000, 4000})) << "they have left the first link";
+  Line<4> chain(line(Switching::kStoreAndForward));
+  chain.transfer(0, 3, 1000);  // on the middle link from 2 ms to 4 ms
+  chain.transfer(0, 3, 1000);  // and from 4 ms to 6 ms
+  chain.transfer(1, 2, 1000);  // before them
+  chain.transfer(2, 3, 3000);  // the last link until 4 ms
+  chain.settle();
+  EXPECT_EQ(chain.watchers[2].received, Times{2000});
+  EXPECT_EQ(chain.watchers[3].received, (Times{4000, 6000, 8000}));
+  EXPECT_EQ(chain.watchers[0].sent, (Times{2000, 4000})) << "they have left the first link";
   for (const auto& [from, to] : {std::pair{0u, 1u}, {1u, 2u}, {2u, 3u}}) {
-    EXPECT_EQ(at.traffic(from, to).waits, 0u);
+    EXPECT_EQ(chain.traffic(from, to).waits, 0u);
   }
-  EXPECT_EQ(at.traffic(2, 3).blocks, 3u);
-  EXPECT_DOUBLE_EQ(at.traffic(2, 3).busy, 8e-3);
+  EXPECT_EQ(chain.traffic(2, 3).blocks, 3u);
+  EXPECT_DOUBLE_EQ(chain.traffic(2, 3).busy, 8e-3);
 }
 
 TEST(PhysicalLinks, FirstComeIsFirstServed) {
   for (const Switching switching : {Switching::kCutThrough, Switching::kStoreAndForward}) {
-    Line<4> at(line(switching));
-    at.transfer(2, 3, 1000);
-    at.transfer(2, 3, 1000);
-    at.network.advance(1'000'000);  // 1 ms
-    at.transfer(1, 3, 1000);
-    at.transfer(2, 3, 1000);
-    at.settle();
-    EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000, 6000, 8000}));
+    Line<4> chain(line(switching));
+    chain.transfer(2, 3, 1000);
+    chain.transfer(2, 3, 1000);
+    chain.network.advance(1'000'000);  // 1 ms
+    chain.transfer(1, 3, 1000);
+    chain.transfer(2, 3, 1000);
+    chain.settle();
+    EXPECT_EQ(chain.watchers[3].received, (Times{2000, 4000, 6000, 8000}));
     // Node 2's second block reaches its port and the link at 2 ms. The block of node 1 reaches the
     // link at 1 ms, or after its first link at 3 ms.
     const bool through = switching == Switching::kCutThrough;
-    EXPECT_EQ(at.watchers[1].sent, through ? Times{4000} : Times{3000}) << "left its first link";
-    EXPECT_EQ(at.watchers[2].sent, through ? (Times{2000, 6000, 8000}) : (Times{2000, 4000, 8000}));
-    EXPECT_EQ(at.traffic(2, 3).blocks, 4u);
+    EXPECT_EQ(chain.watchers[1].sent, through ? Times{4000} : Times{3000}) << "left its first link";
+    EXPECT_EQ(chain.watchers[2].sent,
+              through ? (Times{2000, 6000, 8000}) : (Times{2000, 4000, 8000}));
+    EXPECT_EQ(chain.traffic(2, 3).blocks, 4u);
   }
 }
 
@@ -118,29 +120,29 @@ TEST(PhysicalLinks, LanesCarrySeveralAndBlocksStayInOrder) {
     model.lanes = [](std::uint32_t from, std::uint32_t to) {
       return from == 0 && to == 2 ? 0u : 2u;  // 0: no real link
     };
-    Line<3> at(model);
-    at.transfer(1, 2, 3000);
-    at.transfer(0, 2, 1000);
-    at.transfer(1, 2, 1000);  // shorter than the one before
-    at.settle();
+    Line<3> chain(model);
+    chain.transfer(1, 2, 3000);
+    chain.transfer(0, 2, 1000);
+    chain.transfer(1, 2, 1000);  // shorter than the one before
+    chain.settle();
     // Cut-through: both lanes are taken until 2 ms. Otherwise: until the block from node 0 reaches
     // them.
     const std::uint64_t first = switching == Switching::kCutThrough ? 2000 : 4000;
-    EXPECT_EQ(at.watchers[2].received, (Times{first, 4000, 4000}));
-    EXPECT_EQ(at.watchers[1].sent, (Times{4000, 4000}));
+    EXPECT_EQ(chain.watchers[2].received, (Times{first, 4000, 4000}));
+    EXPECT_EQ(chain.watchers[1].sent, (Times{4000, 4000}));
   }
 }
 
 TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
   Model model = line(Switching::kCutThrough);
   model.one_port = true;
-  Line<4> at(model);
-  at.transfer(1, 3, 1000);
-  at.transfer(0, 3, 1000);  // waits for the link 1 -> 2 until 2 ms
-  at.transfer(0, 1, 1000);  // could leave, but node 0's port is taken until 4 ms
-  at.settle();
-  EXPECT_EQ(at.watchers[3].received, (Times{2000, 4000}));
-  EXPECT_EQ(at.watchers[1].received, Times{6000});
+  Line<4> chain(model);
+  chain.transfer(1, 3, 1000);
+  chain.transfer(0, 3, 1000);  // waits for the link 1 -> 2 until 2 ms
+  chain.transfer(0, 1, 1000);  // could leave, but node 0's port is taken until 4 ms
+  chain.settle();
+  EXPECT_EQ(chain.watchers[3].received, (Times{2000, 4000}));
+  EXPECT_EQ(chain.watchers[1].received, Times{6000});
 }
 
 TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {
@@ -151,25 +153,25 @@ TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {
       model.link_jitter = 2;
       model.seed = seed;
       model.lanes = [](std::uint32_t from, std::uint32_t) { return 1 + from % 3; };
-      Line<6> at(model);
+      Line<6> chain(model);
       for (std::uint32_t block = 0; block < 8; ++block) {
         for (std::uint32_t from = 0; from < 6; ++from) {
           for (std::uint32_t to = 0; to < 6; ++to) {
-            if (from != to) at.transfer(from, to, 100 * block);
+            if (from != to) chain.transfer(from, to, 100 * block);
           }
         }
       }
-      at.settle();
-      EXPECT_EQ(at.network.outstanding(), "");
+      chain.settle();
+      EXPECT_EQ(chain.network.outstanding(), "");
       std::uint64_t crossings = 0, waits = 0;
-      for (const LinkTraffic& link : at.network.traffic()) {
+      for (const LinkTraffic& link : chain.network.traffic()) {
         crossings += link.blocks;
-        EXPECT_LE(link.busy, link.lanes * at.network.now());
+        EXPECT_LE(link.busy, link.lanes * chain.network.now());
         waits += link.waits;
       }
       EXPECT_GT(waits, 100u);
       EXPECT_EQ(crossings, std::uint64_t{8} * 70) << "70 hops between all pairs of six in a line";
-      for (const Watcher& watcher : at.watchers) {
+      for (const Watcher& watcher : chain.watchers) {
         EXPECT_EQ(watcher.received.size(), 5u * 8u);
         EXPECT_TRUE(std::is_sorted(watcher.received.begin(), watcher.received.end()));
       }
@@ -182,11 +184,11 @@ TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
     Model model = line(Switching::kStoreAndForward);
     model.link_jitter = 0.5;
     model.seed = seed;
-    Line<3> at(model);
-    at.transfer(0, 2, 1000);
-    at.transfer(0, 2, 1000);
-    at.settle();
-    return at.watchers[2].received;
+    Line<3> chain(model);
+    chain.transfer(0, 2, 1000);
+    chain.transfer(0, 2, 1000);
+    chain.settle();
+    return chain.watchers[2].received;
   };
   const Times one = finish(1);
   EXPECT_EQ(one, finish(1));
@@ -198,20 +200,20 @@ TEST(PhysicalLinks, EachLinkHasAPaceOfItsOwnFromTheSeed) {
 }
 
 TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
-  Line<5> at(line(Switching::kCutThrough));
-  at.network.begin_step();
-  at.transfer(0, 2, 1000);
-  at.transfer(2, 4, 1000);
-  at.settle();
-  at.network.begin_step();
-  EXPECT_EQ(at.network.contention().conflicts, 0u);
-  EXPECT_EQ(at.network.residence().longest(), 0u);
-  at.transfer(0, 2, 1000);
-  at.transfer(1, 4, 1000);  // over 1 -> 2 as well
-  at.transfer(2, 4, 1000);  // and over both of 2 -> 3 -> 4
-  at.transfer(4, 0, 1000);
-  at.settle();
-  const Contention& found = at.network.contention();
+  Line<5> chain(line(Switching::kCutThrough));
+  chain.network.begin_step();
+  chain.transfer(0, 2, 1000);
+  chain.transfer(2, 4, 1000);
+  chain.settle();
+  chain.network.begin_step();
+  EXPECT_EQ(chain.network.contention().conflicts, 0u);
+  EXPECT_EQ(chain.network.residence().longest(), 0u);
+  chain.transfer(0, 2, 1000);
+  chain.transfer(1, 4, 1000);  // over 1 -> 2 as well
+  chain.transfer(2, 4, 1000);  // and over both of 2 -> 3 -> 4
+  chain.transfer(4, 0, 1000);
+  chain.settle();
+  const Contention& found = chain.network.contention();
   EXPECT_EQ(found.conflicts, 3u);
   EXPECT_EQ(found.max_asked, 2u);
   EXPECT_EQ(found.max_lanes, 1u);
@@ -224,47 +226,47 @@ TEST(PhysicalLinks, LockStepNamesTheLinkTheStepAndTheTransfers) {
   EXPECT_EQ(found.other.from, 1u);
   EXPECT_EQ(found.other.to, 4u);
   EXPECT_EQ(found.other.number, 0u);
-  EXPECT_EQ(at.network.residence().blocks, (std::vector<std::uint64_t>{4, 2}));
-  EXPECT_EQ(at.network.residence().from, 1u);
+  EXPECT_EQ(chain.network.residence().blocks, (std::vector<std::uint64_t>{4, 2}));
+  EXPECT_EQ(chain.network.residence().from, 1u);
 }
 
 // Store and forward: first-hop crossings of a link do not conflict with second-hop crossings.
 TEST(PhysicalLinks, LockStepCountsHopByHop) {
-  Line<4> at(line(Switching::kStoreAndForward));
-  at.network.begin_step();
-  at.transfer(0, 2, 1000);
-  at.transfer(1, 3, 1000);
-  at.settle();
-  EXPECT_EQ(at.network.contention().conflicts, 0u);
-  EXPECT_EQ(at.traffic(1, 2).waits, 0u);
-  at.network.begin_step();
-  at.transfer(0, 3, 1000);
-  at.transfer(1, 3, 1000);
-  at.transfer(1, 2, 1000);  // conflicts with the second one on its first hop
-  at.settle();
-  EXPECT_EQ(at.network.contention().conflicts, 1u);
-  EXPECT_EQ(at.network.contention().from, 1u);
+  Line<4> chain(line(Switching::kStoreAndForward));
+  chain.network.begin_step();
+  chain.transfer(0, 2, 1000);
+  chain.transfer(1, 3, 1000);
+  chain.settle();
+  EXPECT_EQ(chain.network.contention().conflicts, 0u);
+  EXPECT_EQ(chain.traffic(1, 2).waits, 0u);
+  chain.network.begin_step();
+  chain.transfer(0, 3, 1000);
+  chain.transfer(1, 3, 1000);
+  chain.transfer(1, 2, 1000);  // conflicts with the second one on its first hop
+  chain.settle();
+  EXPECT_EQ(chain.network.contention().conflicts, 1u);
+  EXPECT_EQ(chain.network.contention().from, 1u);
 }
 
 TEST(PhysicalLinks, LockStepCountsLanesAndTicks) {
   Model model = line(Switching::kCutThrough);
   model.lanes = [](std::uint32_t, std::uint32_t) { return 2; };
   model.send_ticks = 2;
-  Line<4> at(model);
-  at.network.begin_step();
-  at.transfer(0, 2, 10);
-  at.network.begin_step();
-  at.transfer(1, 2, 10);  // the link 1 -> 2 is held by both
-  EXPECT_EQ(at.network.contention().conflicts, 0u);
-  at.network.begin_step();
-  at.transfer(0, 3, 10);
-  EXPECT_EQ(at.network.contention().conflicts, 0u) << "the first no longer holds it";
-  at.transfer(0, 1, 10);
-  at.transfer(0, 2, 10);  // a third on both of its links
-  EXPECT_EQ(at.network.contention().conflicts, 2u);
-  EXPECT_EQ(at.network.contention().max_asked, 3u);
-  EXPECT_EQ(at.network.contention().max_lanes, 2u);
-  EXPECT_EQ(at.network.contention().step, 2);
+  Line<4> chain(model);
+  chain.network.begin_step();
+  chain.transfer(0, 2, 10);
+  chain.network.begin_step();
+  chain.transfer(1, 2, 10);  // the link 1 -> 2 is held by both
+  EXPECT_EQ(chain.network.contention().conflicts, 0u);
+  chain.network.begin_step();
+  chain.transfer(0, 3, 10);
+  EXPECT_EQ(chain.network.contention().conflicts, 0u) << "the first no longer holds it";
+  chain.transfer(0, 1, 10);
+  chain.transfer(0, 2, 10);  // a third on both of its links
+  EXPECT_EQ(chain.network.contention().conflicts, 2u);
+  EXPECT_EQ(chain.network.contention().max_asked, 3u);
+  EXPECT_EQ(chain.network.contention().max_lanes, 2u);
+  EXPECT_EQ(chain.network.contention().step, 2);
 }
 
 TEST(PhysicalLinks, RefusesRoutesThatAreNone) {
@@ -275,7 +277,7 @@ TEST(PhysicalLinks, RefusesRoutesThatAreNone) {
   }
   Model model;
   model.route = along_line;
-  EXPECT_TRUE(Network::create(model, {{2}, {}, {0}}));
+  EXPECT_EQ(message_of(Network::create(model, {{2}, {}, {0}})), "");
   model.lanes = [](std::uint32_t, std::uint32_t) { return 0; };
   EXPECT_FALSE(Network::create(model, {{2}, {}, {0}})) << "0 -> 1 must be a link";
 }

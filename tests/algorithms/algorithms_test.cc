@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/build/builder.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"
@@ -54,17 +55,16 @@ TEST(Algorithms, ReplayEveryOne) {
         Group group{.ranks = p, .root = root, .topology_digest = 7};
         static constexpr std::uint32_t kWindows[] = {1, 2, 3, 5, 8, 16};
         group.window = kWindows[random() % 6];
-        const replay::Schedule schedule = replay::generate(algorithm, group);
-        ASSERT_EQ(schedule.error, "");
-        EXPECT_EQ(schedule.programs[0].needs_commutative, needs_commutative(algorithm, group));
+        const Programs programs = or_throw(replay::generate(algorithm, group));
+        EXPECT_EQ(programs[0].needs_commutative, needs_commutative(algorithm, group));
         for (const std::int64_t blocks : {1, 2, 3, 4, 7, 20}) {
           if (one_block(algorithm) && blocks != 1) continue;
           if (in_rounds(algorithm) && p > 24 && blocks > 2 && !whole()) continue;
-          std::int64_t steps = 0;
-          ASSERT_EQ(replay::run(schedule, blocks, steps), "") << algorithm.name << " p " << p;
+          const auto steps = replay::run(programs, blocks);
+          ASSERT_EQ(message_of(steps), "") << algorithm.name << " p " << p;
           const Steps expected = expected_steps(algorithm, group, blocks);
-          ASSERT_GE(steps, expected.least) << algorithm.name << " p " << p << " N " << blocks;
-          ASSERT_LE(steps, expected.most) << algorithm.name << " p " << p << " N " << blocks;
+          ASSERT_GE(*steps, expected.least) << algorithm.name << " p " << p << " N " << blocks;
+          ASSERT_LE(*steps, expected.most) << algorithm.name << " p " << p << " N " << blocks;
           ++replays;
         }
       }
@@ -77,11 +77,9 @@ TEST(Algorithms, ReplayEveryOne) {
 // [SST07] section 2.3, simulated for 30 ranks: N = 2, 4, 8, 16 blocks of both trees together.
 TEST(Algorithms, ScanStepsOfThePrototype) {
   const Algorithm* scan = find_algorithm(Collective::kScan, "two-tree");
-  const replay::Schedule schedule = replay::generate(*scan, {.ranks = 30});
+  const Programs programs = or_throw(replay::generate(*scan, {.ranks = 30}));
   for (const auto& [blocks, wanted] : {std::pair{1, 14}, {2, 18}, {4, 26}, {8, 42}}) {
-    std::int64_t steps = 0;
-    ASSERT_EQ(replay::run(schedule, blocks, steps), "");
-    EXPECT_EQ(steps, wanted);
+    EXPECT_EQ(or_throw(replay::run(programs, blocks)), wanted);
   }
 }
 
@@ -90,14 +88,13 @@ TEST(Algorithms, ReplayNoticesFaults) {
   const Group group{.ranks = 9, .root = 0, .window = 4};
   const Algorithm* algorithm = find_algorithm(Collective::kReduce, "two-tree");
   ASSERT_NE(algorithm, nullptr);
-  const replay::Schedule good = replay::generate(*algorithm, group);
-  std::int64_t steps = 0;
-  ASSERT_EQ(replay::run(good, 5, steps), "");
+  const Programs good = or_throw(replay::generate(*algorithm, group));
+  ASSERT_EQ(message_of(replay::run(good, 5)), "");
   int changed = 0;
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    for (std::uint32_t at = 0; at < good.programs[rank].actions_count; ++at) {
-      replay::Schedule bad = good;
-      Action& action = bad.programs[rank].actions[at];
+    for (std::uint32_t at = 0; at < good[rank].actions_count; ++at) {
+      Programs bad = good;
+      Action& action = bad[rank].actions[at];
       if (action.kind == ActionKind::kSend) {
         action.after += 1;
       } else if (action.kind == ActionKind::kCombine) {
@@ -105,17 +102,17 @@ TEST(Algorithms, ReplayNoticesFaults) {
       } else {
         action.t0_ref = action.t0_ref == 1 ? 2 : 1;
       }
-      EXPECT_NE(replay::run(bad, 5, steps), "") << "rank " << rank << " action " << at;
+      EXPECT_FALSE(replay::run(bad, 5)) << "rank " << rank << " action " << at;
       ++changed;
     }
-    replay::Schedule bad = good;
-    bad.programs[rank].window += 3;
+    Programs bad = good;
+    bad[rank].window += 3;
     bool rings = false;
-    for (std::uint32_t at = 0; at < good.programs[rank].actions_count; ++at) {
-      rings |= good.programs[rank].actions[at].kind == ActionKind::kReceive;
+    for (std::uint32_t at = 0; at < good[rank].actions_count; ++at) {
+      rings |= good[rank].actions[at].kind == ActionKind::kReceive;
     }
     if (rings) {
-      EXPECT_NE(replay::run(bad, 20, steps), "") << "rank " << rank << " window";
+      EXPECT_FALSE(replay::run(bad, 20)) << "rank " << rank << " window";
     }
   }
   EXPECT_GT(changed, 30);
@@ -249,9 +246,9 @@ TEST(Algorithms, NeighboursAgreeAtAnySize) {
       const Group group{.ranks = p, .root = static_cast<std::uint32_t>(random() % p)};
       for (int sample = 0; sample < (small_sample() ? 30 : 200); ++sample) {
         const auto me = static_cast<std::uint32_t>(random() % p);
-        const replay::Neighbours result = replay::neighbours(algorithm, group, me);
-        ASSERT_EQ(result.error, "") << algorithm.name << " p " << p << " rank " << me;
-        ASSERT_GT(result.transfers, 0) << algorithm.name << " p " << p << " rank " << me;
+        const auto transfers = replay::neighbours(algorithm, group, me);
+        ASSERT_EQ(message_of(transfers), "") << algorithm.name << " p " << p << " rank " << me;
+        ASSERT_GT(*transfers, 0) << algorithm.name << " p " << p << " rank " << me;
       }
     }
   }

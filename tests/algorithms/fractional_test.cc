@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -33,6 +34,15 @@ std::uint64_t reached(std::uint32_t run_length, std::int64_t i) {
   }
   return reach.back();
 }
+
+#ifdef ESPALIER_FREESTANDING_ASSERTIONS
+TEST(FractionalTreeDeathTest, HasRanksAndARunLength) {
+  EXPECT_DEATH(FractionalTree(0, 1), "expected 1 <= ranks");
+  EXPECT_DEATH(FractionalTree(kMaxRanks + 1, 1), "ranks <= kMaxRanks");
+  EXPECT_DEATH(FractionalTree(8, 0), "expected 1 <= run_length");
+  EXPECT_DEATH(FractionalTree(8, kMaxRunLength + 1), "run_length <= kMaxRunLength");
+}
+#endif
 
 TEST(FractionalTree, ReachOfThePrototype) {
   const nlohmann::json values = prototype_values()["ft_P"];
@@ -115,14 +125,14 @@ void replay_all(const char* name, Collective collective, const Expected& expecte
         Group group{.ranks = p, .root = root, .topology_digest = 7};
         group.window = 1 + (p + run_length) % 9;
         group.run_length = run_length;
-        const replay::Schedule schedule = replay::generate(*algorithm, group);
+        const Programs programs = or_throw(replay::generate(*algorithm, group));
         for (const std::int64_t n : {1, 2, 3, 7, 20}) {
-          std::int64_t steps = 0;
-          ASSERT_EQ(replay::run(schedule, n, steps), "") << name << " r " << run_length;
-          ASSERT_EQ(steps, expected(p, fractional_run_length(group), n))
+          const auto steps = replay::run(programs, n);
+          ASSERT_EQ(message_of(steps), "") << name << " r " << run_length;
+          ASSERT_EQ(*steps, expected(p, fractional_run_length(group), n))
               << name << " p " << p << " r " << run_length << " N " << n;
         }
-        ASSERT_EQ(schedule.programs[0].needs_commutative,
+        ASSERT_EQ(programs[0].needs_commutative,
                   collective == Collective::kReduce && root != 0 && root + 1 != p);
       }
     }
@@ -209,8 +219,8 @@ TEST(Fractional, NeighboursAgreeAtAnySize) {
       for (std::uint32_t sample = 0; sample < 50; ++sample) {
         const std::uint32_t p = kMaxRanks - 2 - sample;
         Group group{.ranks = p, .root = sample * 1000, .run_length = run_length};
-        const replay::Neighbours result = replay::neighbours(*algorithm, group, p / 50 * sample);
-        ASSERT_EQ(result.error, "") << name << " run " << run_length;
+        const auto transfers = replay::neighbours(*algorithm, group, p / 50 * sample);
+        ASSERT_EQ(message_of(transfers), "") << name << " run " << run_length;
       }
     }
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
@@ -106,8 +107,8 @@ TEST(Postal, DeficienciesOfThePrototype) {
     Program program;
     const Group group{.ranks = n, .latency_ticks = lambda};
     ASSERT_EQ(combine().generate(group, 0, program), Status::kOk) << key;
-    for (const Instance& at : expand(program, 1)) {
-      if (at.kind == ActionKind::kSend) sent.emplace_back(at.step, at.peer);
+    for (const Instance& instance : expand(program, 1)) {
+      if (instance.kind == ActionKind::kSend) sent.emplace_back(instance.step, instance.peer);
     }
     EXPECT_EQ(sent, wanted) << key;
   }
@@ -122,12 +123,12 @@ void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32
                         .window = window,
                         .send_ticks = send,
                         .latency_ticks = latency};
-      const replay::Schedule schedule = replay::generate(algorithm, group);
-      std::int64_t steps = 0;
-      ASSERT_EQ(replay::run(schedule, 1, steps), "") << latency << '/' << send;
+      const Programs programs = or_throw(replay::generate(algorithm, group));
+      const auto steps = replay::run(programs, 1);
+      ASSERT_EQ(message_of(steps), "") << latency << '/' << send;
       const Steps wanted = expected_steps(algorithm, group, 1);
-      ASSERT_EQ(steps, wanted.least) << "p " << ranks << ' ' << latency << '/' << send;
-      const Program& program = schedule.programs[0];
+      ASSERT_EQ(*steps, wanted.least) << "p " << ranks << ' ' << latency << '/' << send;
+      const Program& program = programs[0];
       ASSERT_GE(program.window, latency);
       // No schedule can reach all ranks sooner.
       ASSERT_EQ(count_value(program.counts[program.bound_ref], 1),

@@ -36,17 +36,17 @@ struct Cell {
 
 using Key = std::tuple<int, std::int64_t, std::int64_t>;
 
-Key key_of(const OperandAt& at) {
-  if (at.buffer == Buffer::kScratch) return {at.buffer, 0, at.slot};
-  return {at.buffer, at.segment, at.block};
+Key key_of(const OperandAt& operand) {
+  if (operand.buffer == Buffer::kScratch) return {operand.buffer, 0, operand.slot};
+  return {operand.buffer, operand.segment, operand.block};
 }
 
 // Part number `part` of an operand of several segments.
-OperandAt part_of(OperandAt at, std::uint32_t part) {
-  at.segment += part;
-  at.slot += part;
-  at.segment_count = 1;
-  return at;
+OperandAt part_of(OperandAt operand, std::uint32_t part) {
+  operand.segment += part;
+  operand.slot += part;
+  operand.segment_count = 1;
+  return operand;
 }
 
 struct Message {
@@ -66,31 +66,28 @@ struct NodeState {
   std::int64_t last_send = -1, last_receive = -1;
 };
 
-struct Failure {
-  std::string text;
-};
-
 class Replay {
  public:
-  Replay(const Schedule& schedule, std::int64_t blocks) : schedule_(schedule), blocks_(blocks) {
-    const Program& any = schedule.programs[0];
+  Replay(const Programs& programs, std::int64_t blocks) : programs_(programs), blocks_(blocks) {
+    const Program& any = programs[0];
     send_ticks_ = any.send_ticks == 0 ? 1 : any.send_ticks;
     latency_ticks_ = any.latency_ticks == 0 ? 1 : any.latency_ticks;
     all_to_all_ = any.collective == Collective::kAllToAll;
     barrier_ = any.collective == Collective::kBarrier;
   }
 
-  std::int64_t run() {
-    const std::size_t nodes = schedule_.programs.size();
+  // Returns the steps; otherwise the first check that failed, and where.
+  Result<std::int64_t> run() {
+    const std::size_t nodes = programs_.size();
     nodes_.resize(nodes);
     std::vector<std::vector<Instance>> instances;
     std::int64_t steps = 0;
-    for (const Program& program : schedule_.programs) {
+    for (const Program& program : programs_) {
       instances.push_back(expand(program, blocks_));
       if (!instances.back().empty()) steps = std::max(steps, instances.back().back().step + 1);
     }
     std::vector<std::size_t> next(nodes, 0);
-    for (step_ = 0; step_ < steps; ++step_) {
+    for (step_ = 0; step_ < steps && failure_.empty(); ++step_) {
       std::vector<std::vector<const Instance*>> now(nodes);
       for (rank_ = 0; rank_ < nodes; ++rank_) {
         const std::vector<Instance>& mine = instances[rank_];
@@ -100,46 +97,51 @@ class Replay {
       }
       step(now);
     }
-    for (rank_ = 0; rank_ < nodes; ++rank_) check_end();
+    for (rank_ = 0; rank_ < nodes && failure_.empty(); ++rank_) check_end();
+    if (!failure_.empty()) return fail(failure_);
     return steps;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
+  // Whether this check and all earlier ones hold. The first that does not is the failure; later
+  // ones may only be its consequences.
+  bool require(bool holds, const char* what) {
+    if (!failure_.empty()) return false;
+    if (holds) return true;
     std::ostringstream text;
-    const Program& program = schedule_.programs[0];
+    const Program& program = programs_[0];
     text << collective_name(program.collective) << ' ' << program.algorithm << " p "
          << program.ranks << " root " << program.root << " window " << program.window << " N "
          << blocks_ << " node " << rank_ << " step " << step_ << ": " << what;
-    throw Failure{text.str()};
-  }
-  void require(bool holds, const char* what) const {
-    if (!holds) fail(what);
+    failure_ = text.str();
+    return false;
   }
 
-  const Program& program() const { return schedule_.programs[rank_]; }
+  const Program& program() const { return programs_[rank_]; }
   NodeState& node() { return nodes_[rank_]; }
   std::int64_t ranks() const { return program().ranks; }
   std::int64_t me() const { return static_cast<std::int64_t>(rank_); }
   // Checks that the caller's buffer contains the location.
-  void check_operand(const OperandAt& at) const {
-    require(at.segment >= 0 && at.segment < program().segments, "segment outside the message");
-    require(at.block >= 0 && at.block < blocks_, "block outside the segment");
-    if (at.buffer == Buffer::kScratch) {
-      require(at.slot >= 0 && at.slot < program().scratch_blocks, "slot outside the scratch");
+  void check_operand(const OperandAt& operand) {
+    require(operand.segment >= 0 && operand.segment < program().segments,
+            "segment outside the message");
+    require(operand.block >= 0 && operand.block < blocks_, "block outside the segment");
+    if (operand.buffer == Buffer::kScratch) {
+      require(operand.slot >= 0 && operand.slot < program().scratch_blocks,
+              "slot outside the scratch");
       return;
     }
-    if (barrier_ && at.buffer == Buffer::kInput) return;
-    const Extent extent = buffer_extent(program(), at.buffer);
+    if (barrier_ && operand.buffer == Buffer::kInput) return;
+    const Extent extent = buffer_extent(program(), operand.buffer);
     require(extent != Extent::kNothing, "names a buffer that the node does not have");
-    require(extent == Extent::kWhole || at.segment == me(), "names another rank's segment");
+    require(extent == Extent::kWhole || operand.segment == me(), "names another rank's segment");
   }
 
-  Cell& cell(const OperandAt& at) {
-    check_operand(at);
-    auto [found, added] = node().cells.try_emplace(key_of(at));
-    if (added && at.buffer == Buffer::kInput) {
-      Value own{me(), 1, at.segment, at.block, {}};
+  Cell& cell(const OperandAt& operand) {
+    check_operand(operand);
+    auto [found, added] = node().cells.try_emplace(key_of(operand));
+    if (added && operand.buffer == Buffer::kInput) {
+      Value own{me(), 1, operand.segment, operand.block, {}};
       if (barrier_ || program().needs_commutative) {
         own.heard.resize(static_cast<std::size_t>(ranks()));
         own.heard[rank_] = true;
@@ -149,21 +151,22 @@ class Replay {
     return found->second;
   }
 
-  Value read(const OperandAt& at) {
-    Cell& from = cell(at);
-    require(from.value.has_value(), "reads a place that holds nothing");
+  Value read(const OperandAt& operand) {
+    Cell& from = cell(operand);
+    if (!require(from.value.has_value(), "reads a place that holds nothing")) return {};
     // In an all-to-all the segment of a location is the other rank, the segment of a value its
     // destination.
-    const bool same_segment = all_to_all_ || from.value->segment == at.segment;
-    require(same_segment && from.value->block == at.block, "reads another block than it names");
+    const bool same_segment = all_to_all_ || from.value->segment == operand.segment;
+    require(same_segment && from.value->block == operand.block,
+            "reads another block than it names");
     from.last_access = step_;
     from.accessed_in = phase_;
     return *from.value;
   }
 
-  void write(const OperandAt& at, const Value& value, bool received) {
-    Cell& into = cell(at);
-    require(at.buffer != Buffer::kInput, "writes INPUT");
+  void write(const OperandAt& operand, const Value& value, bool received) {
+    Cell& into = cell(operand);
+    require(operand.buffer != Buffer::kInput, "writes INPUT");
     // Phases are barriers. Within a phase, a receive may land once step - W has retired.
     if (received && into.last_access >= 0 && into.accessed_in == phase_) {
       require(into.last_access <= step_ - program().window, "slot reused within the window");
@@ -173,8 +176,8 @@ class Replay {
 
   // Whether a send that waits for the step `after` back (0: for none) comes after the last write of
   // the location by that wait alone, without the window.
-  bool comes_after(const OperandAt& at, std::int64_t after) {
-    const Cell& from = cell(at);
+  bool comes_after(const OperandAt& operand, std::int64_t after) {
+    const Cell& from = cell(operand);
     if (from.written < 0 || from.written_in != phase_) return true;
     if (after == 0) return false;
     if (!from.received) return from.written <= step_ - after;
@@ -197,29 +200,34 @@ class Replay {
     if (send.after == 0 || (!less && !earlier)) node().tight.insert(send.action);
   }
 
-  void send(const Instance& at) {
-    require(at.peer >= 0 && at.peer < static_cast<std::int64_t>(nodes_.size()), "sends to no node");
-    phase_ = at.phase;
-    check_after(at);
-    Message message{step_ + latency_ticks_ - 1, at.a, {}};
-    for (std::uint32_t part = 0; part < at.a.segment_count; ++part) {
-      message.parts.push_back(read(part_of(at.a, part)));
+  void send(const Instance& instance) {
+    require(instance.peer >= 0 && instance.peer < static_cast<std::int64_t>(nodes_.size()),
+            "sends to no node");
+    phase_ = instance.phase;
+    check_after(instance);
+    Message message{step_ + latency_ticks_ - 1, instance.a, {}};
+    for (std::uint32_t part = 0; part < instance.a.segment_count; ++part) {
+      message.parts.push_back(read(part_of(instance.a, part)));
     }
-    flying_[{me(), at.peer}].push_back(std::move(message));
+    flying_[{me(), instance.peer}].push_back(std::move(message));
   }
 
-  void receive(const Instance& at) {
-    std::deque<Message>& link = flying_[{at.peer, me()}];
-    require(!link.empty() && link.front().arrival == step_, "receives what nobody sends");
+  void receive(const Instance& instance) {
+    std::deque<Message>& link = flying_[{instance.peer, me()}];
+    if (!require(!link.empty() && link.front().arrival == step_, "receives what nobody sends")) {
+      return;
+    }
     const Message& sent = link.front();
-    require(sent.from.segment_count == at.into.segment_count,
-            "receives another segment count than was sent");
-    require(sent.from.block == at.into.block, "receives another block than was sent");
-    require(all_to_all_ || sent.from.segment == at.into.segment,
+    if (!require(sent.from.segment_count == instance.into.segment_count,
+                 "receives another segment count than was sent")) {
+      return;
+    }
+    require(sent.from.block == instance.into.block, "receives another block than was sent");
+    require(all_to_all_ || sent.from.segment == instance.into.segment,
             "receives another segment than was sent");
-    phase_ = at.phase;
-    for (std::uint32_t part = 0; part < at.into.segment_count; ++part) {
-      write(part_of(at.into, part), sent.parts[part], true);
+    phase_ = instance.phase;
+    for (std::uint32_t part = 0; part < instance.into.segment_count; ++part) {
+      write(part_of(instance.into, part), sent.parts[part], true);
     }
     link.pop_front();
   }
@@ -229,9 +237,9 @@ class Replay {
   void check_ports(const std::vector<const Instance*>& now) {
     const PortModel ports = program().port_model;
     int sends = 0, receives = 0;
-    for (const Instance* at : now) {
-      sends += at->kind == ActionKind::kSend;
-      receives += at->kind == ActionKind::kReceive;
+    for (const Instance* instance : now) {
+      sends += instance->kind == ActionKind::kSend;
+      receives += instance->kind == ActionKind::kReceive;
     }
     if (ports == PortModel::kMultiport) return;
     require(sends <= 1, "two sends in one step");
@@ -250,13 +258,13 @@ class Replay {
   void step(const std::vector<std::vector<const Instance*>>& now) {
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
       check_ports(now[rank_]);
-      for (const Instance* at : now[rank_]) {
-        if (at->kind == ActionKind::kSend) send(*at);
+      for (const Instance* instance : now[rank_]) {
+        if (instance->kind == ActionKind::kSend) send(*instance);
       }
     }
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
-      for (const Instance* at : now[rank_]) {
-        if (at->kind == ActionKind::kReceive) receive(*at);
+      for (const Instance* instance : now[rank_]) {
+        if (instance->kind == ActionKind::kReceive) receive(*instance);
       }
     }
     std::erase_if(flying_, [](const auto& link) { return link.second.empty(); });
@@ -264,32 +272,36 @@ class Replay {
       require(messages.front().arrival > step_, "nobody receives a message");
     }
     for (rank_ = 0; rank_ < now.size(); ++rank_) {
-      for (const Instance* at : now[rank_]) operate(*at);
+      for (const Instance* instance : now[rank_]) operate(*instance);
     }
   }
 
-  void operate(const Instance& at) {
-    if (at.kind != ActionKind::kCopy && at.kind != ActionKind::kCombine) return;
-    phase_ = at.phase;
-    node().awaited.try_emplace(step_ - at.after, step_);
-    for (std::uint32_t part = 0; part < at.into.segment_count; ++part) {
-      const OperandAt into = part_of(at.into, part);
-      const Value a = operand(part_of(at.a, part));
-      write(into, at.kind == ActionKind::kCopy ? a : joined(a, operand(part_of(at.b, part))),
+  void operate(const Instance& instance) {
+    if (instance.kind != ActionKind::kCopy && instance.kind != ActionKind::kCombine) return;
+    phase_ = instance.phase;
+    node().awaited.try_emplace(step_ - instance.after, step_);
+    for (std::uint32_t part = 0; part < instance.into.segment_count; ++part) {
+      const OperandAt into = part_of(instance.into, part);
+      const Value a = read_operand(part_of(instance.a, part));
+      write(into,
+            instance.kind == ActionKind::kCopy ? a
+                                               : joined(a, read_operand(part_of(instance.b, part))),
             false);
     }
   }
 
   // The operation, or an earlier one, must have waited for the receive that wrote the operand.
-  Value operand(const OperandAt& at) {
-    const Cell& from = cell(at);
+  Value read_operand(const OperandAt& operand) {
+    const Cell& from = cell(operand);
     require(!from.received || from.written_in != phase_ || node().awaited.contains(from.written),
             "reads a block before it waits for it");
-    return read(at);
+    return read(operand);
   }
 
   Value joined(Value a, const Value& b) {
-    require(a.segment == b.segment && a.block == b.block, "combines different blocks");
+    if (!require(a.segment == b.segment && a.block == b.block, "combines different blocks")) {
+      return a;
+    }
     if (barrier_) {
       for (std::size_t rank = 0; rank < a.heard.size(); ++rank) {
         if (b.heard[rank]) a.heard[rank] = true;
@@ -316,20 +328,20 @@ class Replay {
     if (barrier_) return check_heard();
     const Extent extent = buffer_extent(program(), Buffer::kOutput);
     if (extent == Extent::kNothing) return;
-    OperandAt at;
-    at.buffer = Buffer::kOutput;
-    for (at.segment = 0; at.segment < program().segments; ++at.segment) {
-      if (extent == Extent::kOwn && at.segment != me()) continue;
-      for (at.block = 0; at.block < blocks_; ++at.block) {
-        const Cell& result = cell(at);
-        require(result.value.has_value(), "a block is missing");
-        check_result(*result.value, at);
+    OperandAt output;
+    output.buffer = Buffer::kOutput;
+    for (output.segment = 0; output.segment < program().segments; ++output.segment) {
+      if (extent == Extent::kOwn && output.segment != me()) continue;
+      for (output.block = 0; output.block < blocks_; ++output.block) {
+        const Cell& result = cell(output);
+        if (!require(result.value.has_value(), "a block is missing")) return;
+        check_result(*result.value, output);
       }
     }
   }
 
-  void check_result(const Value& value, const OperandAt& at) const {
-    std::int64_t first = 0, length = ranks(), segment = at.segment;
+  void check_result(const Value& value, const OperandAt& operand) {
+    std::int64_t first = 0, length = ranks(), segment = operand.segment;
     switch (program().collective) {
       case Collective::kScan: length = me() + 1; break;
       case Collective::kExscan: length = me(); break;
@@ -340,11 +352,11 @@ class Replay {
         break;
       case Collective::kGather:
       case Collective::kAllgather:
-        first = at.segment;
+        first = operand.segment;
         length = 1;
         break;
       case Collective::kAllToAll:
-        first = at.segment;
+        first = operand.segment;
         length = 1;
         segment = me();
         break;
@@ -352,7 +364,7 @@ class Replay {
         if (program().needs_commutative) first = value.first;
     }
     require(value.first == first && value.length == length, "another combination than wanted");
-    require(value.segment == segment && value.block == at.block, "another block's result");
+    require(value.segment == segment && value.block == operand.block, "another block's result");
   }
 
   void check_heard() {
@@ -367,8 +379,9 @@ class Replay {
     require(std::find(heard.begin(), heard.end(), false) == heard.end(), "a rank is not heard of");
   }
 
-  const Schedule& schedule_;
+  const Programs& programs_;
   const std::int64_t blocks_;
+  std::string failure_;  // empty: none so far
   std::int64_t send_ticks_ = 1, latency_ticks_ = 1;
   bool all_to_all_ = false, barrier_ = false;
   std::size_t rank_ = 0;
@@ -380,24 +393,20 @@ class Replay {
 
 }  // namespace
 
-std::string run(const Schedule& schedule, std::int64_t blocks, std::int64_t& steps) {
-  if (!schedule.error.empty()) return schedule.error;
-  try {
-    steps = Replay(schedule, blocks).run();
-  } catch (const Failure& failure) {
-    return failure.text;
-  }
-  for (const Program& program : schedule.programs) {
-    if (count_value(program.counts[program.steps_ref], blocks) != steps ||
-        phase_steps(program, blocks) != steps) {
-      return "claimed steps differ from the " + std::to_string(steps) + " taken, rank " +
-             std::to_string(program.node) + " of " + std::to_string(program.ranks);
+Result<std::int64_t> run(const Programs& programs, std::int64_t blocks) {
+  const Result<std::int64_t> steps = Replay(programs, blocks).run();
+  if (!steps) return steps;
+  for (const Program& program : programs) {
+    if (count_value(program.counts[program.steps_ref], blocks) != *steps ||
+        phase_steps(program, blocks) != *steps) {
+      return fail("claimed steps differ from the " + std::to_string(*steps) + " taken, rank " +
+                  std::to_string(program.node) + " of " + std::to_string(program.ranks));
     }
-    if (count_value(program.counts[program.bound_ref], blocks) > steps) {
-      return "claimed bound above the steps";
+    if (count_value(program.counts[program.bound_ref], blocks) > *steps) {
+      return fail("claimed bound above the steps");
     }
   }
-  return "";
+  return steps;
 }
 
 }  // namespace espalier::replay

@@ -5,34 +5,24 @@
 // verifier.
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::replay {
 
-// The programs of all nodes. Each is checked by check_program, and for fields that must be equal in
-// all.
-struct Schedule {
-  Group group;
-  Programs programs;
-  std::string error;  // empty if there is no error
-};
-[[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);
+// Returns the programs of all nodes. Fails if one cannot be generated, if check_program rejects it,
+// or if fields differ that must be equal in all.
+[[nodiscard]] Result<Programs> generate(const Algorithm& algorithm, const Group& group);
 
-// Replays `schedule` with N = blocks. Returns an empty string if every check passed, otherwise the
-// first error and its position. `steps` is set to 1 + the last step with an event.
-[[nodiscard]] std::string run(const Schedule& schedule, std::int64_t blocks, std::int64_t& steps);
+// Replays a schedule with N = blocks. Returns 1 + the last step with an event; otherwise the first
+// check that failed, and where.
+[[nodiscard]] Result<std::int64_t> run(const Programs& programs, std::int64_t blocks);
 
 // Checks that every transfer of rank `me` (its first and its third block) is also in its peer's
-// program, in the same step: for schedules too large to replay.
-struct Neighbours {
-  std::string error;  // empty if all agree
-  int transfers = 0;
-};
-[[nodiscard]] Neighbours neighbours(const Algorithm& algorithm, const Group& group,
-                                    std::uint32_t me);
+// program, in the same step: for schedules too large to replay. Returns the number of transfers.
+[[nodiscard]] Result<int> neighbours(const Algorithm& algorithm, const Group& group,
+                                     std::uint32_t me);
 
 }  // namespace espalier::replay

@@ -16,50 +16,49 @@ bool agrees(const Program& a, const Program& b) {
 
 }  // namespace
 
-Schedule generate(const Algorithm& algorithm, const Group& group) {
+Result<Programs> generate(const Algorithm& algorithm, const Group& group) {
   const std::uint32_t nodes = algorithm_nodes(algorithm, group);
-  Schedule schedule{group, Programs(nodes), ""};
+  Programs programs(nodes);
   for (std::uint32_t rank = 0; rank < nodes; ++rank) {
-    Program& program = schedule.programs[rank];
+    Program& program = programs[rank];
     Status status = algorithm.generate(group, rank, program);
     if (status == Status::kOk) status = check_program(program);
-    const bool wrong = program.node != rank || !agrees(program, schedule.programs[0]);
+    const bool wrong = program.node != rank || !agrees(program, programs[0]);
     if (status == Status::kOk && !wrong) continue;
-    schedule.error = std::string(algorithm.name) + " p " + std::to_string(group.ranks) + " rank " +
-                     std::to_string(rank) + ": " +
-                     (status == Status::kOk ? "header differs" : status_name(status));
-    break;
+    return fail(std::string(algorithm.name) + " p " + std::to_string(group.ranks) + " rank " +
+                std::to_string(rank) + ": " +
+                (status == Status::kOk ? "header differs" : status_name(status)));
   }
-  return schedule;
+  return programs;
 }
 
-Neighbours neighbours(const Algorithm& algorithm, const Group& group, std::uint32_t me) {
-  Neighbours result;
+Result<int> neighbours(const Algorithm& algorithm, const Group& group, std::uint32_t me) {
+  int transfers = 0;
   Program mine;
-  if (algorithm.generate(group, me, mine) != Status::kOk) return {"does not generate", 0};
+  if (algorithm.generate(group, me, mine) != Status::kOk) return fail("does not generate");
   const std::int64_t blocks = mine.blocks[0].block_bytes == 0 ? 1 : 3;
   const std::int64_t delay = mine.latency_ticks == 0 ? 0 : mine.latency_ticks - 1;
   const bool all_to_all = mine.collective == Collective::kAllToAll;
-  for (const Instance& at : expand(mine, blocks)) {
-    if (at.peer < 0) continue;
+  for (const Instance& instance : expand(mine, blocks)) {
+    if (instance.peer < 0) continue;
     Program other;
-    const auto peer = static_cast<std::uint32_t>(at.peer);
-    if (algorithm.generate(group, peer, other) != Status::kOk) return {"does not generate", 0};
-    const bool sends = at.kind == ActionKind::kSend;
-    const std::int64_t step = sends ? at.step + delay : at.step - delay;
+    const auto peer = static_cast<std::uint32_t>(instance.peer);
+    if (algorithm.generate(group, peer, other) != Status::kOk) return fail("does not generate");
+    const bool sends = instance.kind == ActionKind::kSend;
+    const std::int64_t step = sends ? instance.step + delay : instance.step - delay;
     int found = 0;
     for (const Instance& there : expand(other, blocks)) {
       if (there.peer != me || there.step != step) continue;
       if (there.kind != (sends ? ActionKind::kReceive : ActionKind::kSend)) continue;
-      const OperandAt& a = sends ? at.a : at.into;
+      const OperandAt& a = sends ? instance.a : instance.into;
       const OperandAt& b = sends ? there.into : there.a;
       found += (all_to_all || a.segment == b.segment) && a.block == b.block &&
                a.segment_count == b.segment_count;
     }
-    if (found != 1) return {"rank " + std::to_string(peer) + " does not know a transfer", 0};
-    ++result.transfers;
+    if (found != 1) return fail("rank " + std::to_string(peer) + " does not know a transfer");
+    ++transfers;
   }
-  return result;
+  return transfers;
 }
 
 }  // namespace espalier::replay

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/searched/crossbar_trees.h"
 #include "collectives/algorithms/searched/double_fibonacci.h"
 #include "collectives/algorithms/searched/fractional_direct.h"
@@ -23,7 +24,7 @@ namespace espalier::searched {
 namespace {
 
 std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
-  return topology::parse(spec).value();
+  return or_throw(topology::parse(spec));
 }
 
 std::vector<std::uint32_t> grid_ranks() {
@@ -41,22 +42,17 @@ std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology
                     const Group& group) {
   const std::string what = std::string(algorithm.name) + " on " + topology.spec() + " root " +
                            std::to_string(group.root) + " r " + std::to_string(group.run_length);
-  replay::Schedule schedule{group, {}, ""};
-  const auto found = algorithm.search(topology, group);
-  EXPECT_TRUE(found) << what;
-  if (!found) return -1;
-  schedule.programs = *found;
-  const Program& first = schedule.programs[0];
-  for (const Program& program : schedule.programs) {
+  const Programs programs = or_throw(algorithm.search(topology, group));
+  const Program& first = programs[0];
+  for (const Program& program : programs) {
     EXPECT_EQ(check_program(program), Status::kOk) << what << " rank " << program.node;
   }
   for (const std::int64_t n : {1, 2, 3, 7, 20, 21}) {
     if (first.residue_mod != 0 && n % first.residue_mod != 0) continue;
-    std::int64_t steps = 0;
-    EXPECT_EQ(replay::run(schedule, n, steps), "") << what << " N " << n;
+    EXPECT_EQ(message_of(replay::run(programs, n)), "") << what << " N " << n;
   }
   const verify::Verdict verdict = verify::verify(
-      topology, [&](std::uint32_t node) -> const Program& { return schedule.programs[node]; }, {});
+      topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
   EXPECT_TRUE(verdict.valid) << what << ": " << verdict.counterexample.message;
   return verdict.valid && !::testing::Test::HasFailure() ? verdict.steps_at_one : -1;
 }
@@ -205,10 +201,8 @@ TEST(Crossbar, Proven) {
 TEST(Crossbar, VerifierCountsChannels) {
   const auto wide = must_parse("crossbar:8x8");
   const auto narrow = must_parse("crossbar:8x8,in=1,out=2");
-  const Programs programs =
-      crossbar_a_broadcast(*wide,
-                           {.ranks = 64, .topology_digest = narrow->digest(), .run_length = 4})
-          .value();
+  const Programs programs = or_throw(crossbar_a_broadcast(
+      *wide, {.ranks = 64, .topology_digest = narrow->digest(), .run_length = 4}));
   const verify::Verdict verdict = verify::verify(
       *narrow, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
   EXPECT_FALSE(verdict.valid);
@@ -277,7 +271,7 @@ TEST(Searched, Refusals) {
     const auto found =
         find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), group);
     EXPECT_FALSE(found) << name << ' ' << spec;
-    return found ? "" : found.error().message;
+    return message_of(found);
   };
   EXPECT_EQ(refusal("crossbar-a", "complete:8", {.ranks = 8}),
             "crossbar-a on complete:8: expected crossbar:AxB");
@@ -305,7 +299,7 @@ TEST(Searched, Refusals) {
     const auto found =
         find_searched(Collective::kAllToAll, name)->search(*topology, {.ranks = topology->ranks()});
     EXPECT_FALSE(found) << name << ' ' << spec;
-    return found ? "" : found.error().message;
+    return message_of(found);
   };
   EXPECT_EQ(exchange("leaf-overlapped", "fattree:k=2,h=3,c=k"),
             "leaf-overlapped on fattree:k=2,h=3,c=k: expected fattree:k=K,h=H,c=1 of at most 64 "

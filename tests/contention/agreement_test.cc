@@ -38,56 +38,59 @@ std::string text(const Answer& answer) {
 }
 
 // All properties except the links' must hold. The programs claim that the links hold in lock step.
-Answer verifiers(const ContentionCase& at) {
-  Programs programs = at.programs;
+Answer verifiers(const ContentionCase& contention_case) {
+  Programs programs = contention_case.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
   verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
-  options.max_blocks = at.blocks;
+  options.max_blocks = contention_case.blocks;
   const verify::Verdict verdict = verify::verify(
-      *at.topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+      *contention_case.topology,
+      [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
   Answer answer;
   answer.free = verdict.valid;
-  EXPECT_TRUE(verdict.slot || !verdict.valid) << at.name;
+  EXPECT_TRUE(verdict.slot || !verdict.valid) << contention_case.name;
   if (verdict.valid) return answer;
   answer.blocks = verdict.counterexample.blocks;
   const verify::Property property = verdict.counterexample.property;
   // Between neighbours the lanes of a link are ports.
-  if (property == verify::Property::kPorts && at.links != "routed") return answer;
+  if (property == verify::Property::kPorts && contention_case.links != "routed") return answer;
   EXPECT_EQ(property, verify::Property::kLinks)
-      << at.name << ": " << verdict.counterexample.message;
-  EXPECT_FALSE(verdict.slot) << at.name;
+      << contention_case.name << ": " << verdict.counterexample.message;
+  EXPECT_FALSE(verdict.slot) << contention_case.name;
   answer.load = verdict.busiest.load;
   answer.lanes = verdict.busiest.capacity;
   return answer;
 }
 
-Answer simulators(const ContentionCase& at) {
+Answer simulators(const ContentionCase& contention_case) {
   Answer answer;
-  for (std::int64_t blocks = 1; answer.free && blocks <= at.blocks; ++blocks) {
+  for (std::int64_t blocks = 1; answer.free && blocks <= contention_case.blocks; ++blocks) {
     testing::JobCluster::Options options;
-    options.model = model_of(at);
-    testing::JobCluster cluster(at.programs, options);
-    cluster.start_all(job_of(at, blocks));
+    options.model = model_of(contention_case);
+    testing::JobCluster cluster(contention_case.programs, options);
+    cluster.start_all(job_of(contention_case, blocks));
     const sim::RunResult result = cluster.run_lock_step();
     const sim::Contention& contention = cluster.network().contention();
     // The run ends if a neighbour is sent more messages in a step than there are lanes.
     const bool ended = result.status == Status::kNotInSchedule && contention.conflicts > 0;
-    EXPECT_TRUE(result.status == Status::kOk || ended) << at.name << ": " << result.message;
+    EXPECT_TRUE(result.status == Status::kOk || ended)
+        << contention_case.name << ": " << result.message;
     if (result.status != Status::kOk && !ended) return answer;
     if (!ended) cluster.drive();
     for (std::uint32_t node = 0; !ended && node < cluster.nodes(); ++node) {
-      EXPECT_EQ(cluster.done(node), 1u) << at.name;
+      EXPECT_EQ(cluster.done(node), 1u) << contention_case.name;
     }
     const bool free = contention.conflicts == 0;
-    EXPECT_EQ(cluster.network().residence().longest() == 0, free) << at.name;
+    EXPECT_EQ(cluster.network().residence().longest() == 0, free) << contention_case.name;
     // Times show conflicts as well: a message that needs an occupied link must wait. (Two
     // exceptions: ticks are not simulated in time; and if a node sends several messages to one
     // neighbour, the second waits for the port.)
     std::uint64_t waits = 0;
     for (const sim::LinkTraffic& link : cluster.network().traffic()) waits += link.waits;
-    const bool timed = at.programs[0].send_ticks <= 1 && !ended;
-    EXPECT_TRUE(!timed || (waits == 0) == free) << at.name << ": " << waits << " waits";
+    const bool timed = contention_case.programs[0].send_ticks <= 1 && !ended;
+    EXPECT_TRUE(!timed || (waits == 0) == free)
+        << contention_case.name << ": " << waits << " waits";
     if (free) continue;
     answer = {false, cluster.machine(0).blocks(), contention.max_asked, contention.max_lanes};
   }
@@ -110,15 +113,16 @@ TEST(Contention, SimulatorAndVerifierAgree) {
   std::map<std::string, Tally> by_family, by_placement, by_links, all;
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seen.size() < cases; ++seed) {
-    const ContentionCase at = random_case(seed, ESPALIER_EXAMPLES);
+    const ContentionCase contention_case = random_case(seed, ESPALIER_EXAMPLES);
     ASSERT_FALSE(HasFailure());
-    if (!seen.insert(at.name).second) continue;
-    const Answer proven = verifiers(at), simulated = simulators(at);
+    if (!seen.insert(contention_case.name).second) continue;
+    const Answer proven = verifiers(contention_case), simulated = simulators(contention_case);
     EXPECT_TRUE(proven == simulated)
-        << "seed " << seed << ": " << at.name << "\n  verifier:  " << text(proven)
+        << "seed " << seed << ": " << contention_case.name << "\n  verifier:  " << text(proven)
         << "\n  simulator: " << text(simulated);
     for (Tally* tally :
-         {&by_family[at.family], &by_placement[at.placement], &by_links[at.links], &all["all"]}) {
+         {&by_family[contention_case.family], &by_placement[contention_case.placement],
+          &by_links[contention_case.links], &all["all"]}) {
       ++(simulated.free ? tally->free : tally->conflicting);
     }
     if (HasFailure()) return;

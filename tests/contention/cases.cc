@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "tests/contention/dice.h"
@@ -82,19 +83,22 @@ std::string broken_mesh(Dice& dice) {
   return spec;
 }
 
-std::string choose_topology(Dice& dice, ContentionCase& at, const std::string& examples) {
+std::string choose_topology(Dice& dice, ContentionCase& contention_case,
+                            const std::string& examples) {
   switch (dice.number(0, 9)) {
-    case 0: at.family = "complete graph"; return "complete:" + text(dice.number(2, 12));
+    case 0:
+      contention_case.family = "complete graph";
+      return "complete:" + text(dice.number(2, 12));
     case 1:
     case 2:
-    case 3: at.family = "mesh"; return mesh(dice);
+    case 3: contention_case.family = "mesh"; return mesh(dice);
     case 4:
-    case 5: at.family = "fat tree"; return fat_tree(dice);
-    case 6: at.family = "crossbar"; return crossbar(dice);
-    case 7: at.family = "irregular"; return irregular(dice);
-    case 8: at.family = "broken mesh"; return broken_mesh(dice);
+    case 5: contention_case.family = "fat tree"; return fat_tree(dice);
+    case 6: contention_case.family = "crossbar"; return crossbar(dice);
+    case 7: contention_case.family = "irregular"; return irregular(dice);
+    case 8: contention_case.family = "broken mesh"; return broken_mesh(dice);
     default:
-      at.family = "example file";
+      contention_case.family = "example file";
       return "file:" + examples + (dice.one_in(2) ? "/broken-mesh" : "/uneven-tree") + ".textproto";
   }
 }
@@ -126,7 +130,8 @@ std::string name_of(Collective collective, const std::string& algorithm, const G
 
 // Chooses a random algorithm that supports the topology and makes its programs; returns its name.
 std::string choose_programs(Dice& dice, const topology::Topology& topology,
-                            const topology::Shape& shape, bool placed, ContentionCase& at) {
+                            const topology::Shape& shape, bool placed,
+                            ContentionCase& contention_case) {
   Group group = group_on(topology, shape, dice);
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
@@ -137,23 +142,24 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
     group.run_length = dice.number(0, 3);
     group.send_ticks = dice.number(1, 2);
     group.latency_ticks = group.send_ticks + dice.number(0, 2);
-    at.root = group.root;
+    contention_case.root = group.root;
     if (pick >= count) {
       const searched::SearchedAlgorithm& one = searched[pick - count];
       if (!one.applies(topology)) continue;
       auto found = one.search(topology, group);
       if (!found) continue;
-      at.programs = *std::move(found);
+      contention_case.programs = *std::move(found);
       return name_of(one.collective, one.name, group);
     }
     const Algorithm& one = table[pick];
     // Routers' programs are for the tree with its own numbering.
     if (one.where == Where::kFatTree && (group.arity == 0 || placed)) continue;
-    at.programs = Programs();
-    at.programs.resize(algorithm_nodes(one, group));
+    contention_case.programs = Programs();
+    contention_case.programs.resize(algorithm_nodes(one, group));
     Status status = Status::kOk;
-    for (std::uint32_t node = 0; node < at.programs.size() && status == Status::kOk; ++node) {
-      status = one.generate(group, node, at.programs[node]);
+    for (std::uint32_t node = 0; node < contention_case.programs.size() && status == Status::kOk;
+         ++node) {
+      status = one.generate(group, node, contention_case.programs[node]);
     }
     if (status == Status::kOk) return name_of(one.collective, one.name, group);
     EXPECT_EQ(status, Status::kUnsupported) << one.name << " on " << topology.spec();
@@ -164,54 +170,58 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
 
 ContentionCase random_case(std::uint64_t seed, const std::string& examples) {
   Dice dice(seed);
-  ContentionCase at;
-  const std::string spec = choose_topology(dice, at, examples);
-  auto real = topology::read(spec).value();
+  ContentionCase contention_case;
+  const std::string spec = choose_topology(dice, contention_case, examples);
+  auto real = or_throw(topology::read(spec));
   topology::Shape shape = real->shape();
   std::vector<std::uint32_t> place(real->ranks());
   for (std::uint32_t rank = 0; rank < place.size(); ++rank) place[rank] = rank;
   const std::uint32_t how = dice.number(0, 5);
-  at.placement = how < 2 ? "as numbered" : how < 4 ? "a few exchanged" : "anyhow";
+  contention_case.placement = how < 2 ? "as numbered" : how < 4 ? "a few exchanged" : "anyhow";
   if (how >= 4) dice.shuffle(place);
   for (std::uint32_t swaps = how < 4 && how >= 2 ? dice.number(1, 2) : 0; swaps > 0; --swaps) {
     const auto last = static_cast<std::uint32_t>(place.size()) - 1;
     std::swap(place[dice.number(0, last)], place[dice.number(0, last)]);
   }
   if (how >= 2) {
-    at.topology = std::make_unique<Placed>(std::move(real), std::move(place));
+    contention_case.topology = std::make_unique<Placed>(std::move(real), std::move(place));
   } else {
-    at.topology = std::move(real);
+    contention_case.topology = std::move(real);
   }
-  const std::string algorithm = choose_programs(dice, *at.topology, shape, how >= 2, at);
+  const std::string algorithm =
+      choose_programs(dice, *contention_case.topology, shape, how >= 2, contention_case);
   std::string lowering;
-  if (dice.one_in(3)) lowering = lower_case(dice, at);
-  const bool pipelined = at.programs[0].blocks[0].block_bytes != 0;
-  at.blocks = pipelined ? dice.number(1, 6) : 1;
+  if (dice.one_in(3)) lowering = lower_case(dice, contention_case);
+  const bool pipelined = contention_case.programs[0].blocks[0].block_bytes != 0;
+  contention_case.blocks = pipelined ? dice.number(1, 6) : 1;
   // Some schedules restrict N to a residue.
-  const std::int64_t every = std::max<std::int64_t>(1, at.programs[0].residue_mod);
-  while ((at.blocks - at.programs[0].residue) % every != 0) ++at.blocks;
-  at.missing = dice.number(0, 5);
-  if (!lowering.empty() && !dice.one_in(3)) lowering += move_hop(dice, at);
-  at.name = algorithm + lowering + " on " + at.topology->spec() + ", root " + text(at.root) +
-            ", N " + std::to_string(at.blocks) + ", " + std::to_string(at.missing) +
-            " elements short";
-  return at;
+  const std::int64_t every = std::max<std::int64_t>(1, contention_case.programs[0].residue_mod);
+  while ((contention_case.blocks - contention_case.programs[0].residue) % every != 0)
+    ++contention_case.blocks;
+  contention_case.missing = dice.number(0, 5);
+  if (!lowering.empty() && !dice.one_in(3)) lowering += move_hop(dice, contention_case);
+  contention_case.name = algorithm + lowering + " on " + contention_case.topology->spec() +
+                         ", root " + text(contention_case.root) + ", N " +
+                         std::to_string(contention_case.blocks) + ", " +
+                         std::to_string(contention_case.missing) + " elements short";
+  return contention_case;
 }
 
-sim::Model model_of(const ContentionCase& at) {
-  const topology::Topology& topology = *at.topology;
+sim::Model model_of(const ContentionCase& contention_case) {
+  const topology::Topology& topology = *contention_case.topology;
   sim::Model model = testing::model_for(
-      at.programs[0],
+      contention_case.programs[0],
       [&topology](std::uint32_t from, std::uint32_t to) { return topology.capacity(from, to); });
   model.route = [&topology](std::uint32_t from, std::uint32_t to) {
     return topology.route(from, to);
   };
-  model.send_ticks = at.programs[0].send_ticks;
+  model.send_ticks = contention_case.programs[0].send_ticks;
   return model;
 }
 
-testing::Job job_of(const ContentionCase& at, std::int64_t blocks) {
-  return testing::sum_job(at.programs, at.root, static_cast<std::uint64_t>(blocks), at.missing);
+testing::Job job_of(const ContentionCase& contention_case, std::int64_t blocks) {
+  return testing::sum_job(contention_case.programs, contention_case.root,
+                          static_cast<std::uint64_t>(blocks), contention_case.missing);
 }
 
 }  // namespace espalier::contention

@@ -28,7 +28,7 @@ struct ContentionCase {
 [[nodiscard]] ContentionCase random_case(std::uint64_t seed, const std::string& examples);
 
 // The network of the case's real links, and its collective with N = blocks.
-[[nodiscard]] sim::Model model_of(const ContentionCase& at);
-[[nodiscard]] testing::Job job_of(const ContentionCase& at, std::int64_t blocks);
+[[nodiscard]] sim::Model model_of(const ContentionCase& contention_case);
+[[nodiscard]] testing::Job job_of(const ContentionCase& contention_case, std::int64_t blocks);
 
 }  // namespace espalier::contention

@@ -45,7 +45,7 @@ class Thick final : public topology::Topology {
   const Topology& real_;
 };
 
-bool valid_but_for_lanes(const ContentionCase& at, Programs programs) {
+bool valid_but_for_lanes(const ContentionCase& contention_case, Programs programs) {
   // Removes the bounds that count on the lanes.
   for (Program& program : programs) {
     if (program.counts_count == std::size(program.counts)) return false;
@@ -54,9 +54,9 @@ bool valid_but_for_lanes(const ContentionCase& at, Programs programs) {
   }
   verify::VerifyOptions options;
   options.method = verify::Method::kExhaustive;
-  options.max_blocks = at.blocks;
+  options.max_blocks = contention_case.blocks;
   const auto program = [&](std::uint32_t node) -> const Program& { return programs[node]; };
-  return verify::verify(Thick(*at.topology), program, options).valid;
+  return verify::verify(Thick(*contention_case.topology), program, options).valid;
 }
 
 // A hop with its own actions at both ends, always in the same step of the period.
@@ -154,30 +154,31 @@ bool put(const Move& move, Programs& programs) {
 
 }  // namespace
 
-std::string lower_case(Dice& dice, ContentionCase& at) {
-  if (lower::is_hop_by_hop(*at.topology, at.programs)) return "";
+std::string lower_case(Dice& dice, ContentionCase& contention_case) {
+  if (lower::is_hop_by_hop(*contention_case.topology, contention_case.programs)) return "";
   Group group;
-  group.ranks = at.topology->ranks();
-  group.root = at.root;
-  group.topology_digest = at.topology->digest();
-  group.blocks = at.programs[0].blocks;
-  group.blocks_count = at.programs[0].blocks_count;
+  group.ranks = contention_case.topology->ranks();
+  group.root = contention_case.root;
+  group.topology_digest = contention_case.topology->digest();
+  group.blocks = contention_case.programs[0].blocks;
+  group.blocks_count = contention_case.programs[0].blocks_count;
   const PortModel ports = dice.one_in(3) ? PortModel::kSingleSend : PortModel::kMultiport;
   lower::Report report;
-  auto lowered = lower::lower(*at.topology, group, ports, at.programs, report);
+  auto lowered =
+      lower::lower(*contention_case.topology, group, ports, contention_case.programs, report);
   if (!lowered || (*lowered)[0].residue_mod > kMaxBlocksARound) return "";
-  at.programs = *std::move(lowered);
-  at.links = "lowered";
+  contention_case.programs = *std::move(lowered);
+  contention_case.links = "lowered";
   return ports == PortModel::kSingleSend ? ", lowered for single sends" : ", lowered";
 }
 
-std::string move_hop(Dice& dice, ContentionCase& at) {
-  const auto period = static_cast<std::int32_t>(at.programs[0].phases[0].period);
-  for (const Move& move : moves_of(dice, hops_of(at.programs), period)) {
-    Programs moved = at.programs;
-    if (!put(move, moved) || !valid_but_for_lanes(at, moved)) continue;
-    std::copy(moved.begin(), moved.end(), at.programs.begin());
-    at.links = "lowered, a hop moved";
+std::string move_hop(Dice& dice, ContentionCase& contention_case) {
+  const auto period = static_cast<std::int32_t>(contention_case.programs[0].phases[0].period);
+  for (const Move& move : moves_of(dice, hops_of(contention_case.programs), period)) {
+    Programs moved = contention_case.programs;
+    if (!put(move, moved) || !valid_but_for_lanes(contention_case, moved)) continue;
+    std::copy(moved.begin(), moved.end(), contention_case.programs.begin());
+    contention_case.links = "lowered, a hop moved";
     return ", " + std::to_string(move.hop.from) + " -> " + std::to_string(move.hop.to) +
            " moved from step " + std::to_string(move.hop.step) + " to " + std::to_string(move.step);
   }

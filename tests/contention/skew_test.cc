@@ -17,21 +17,23 @@ struct Seen {
   std::uint64_t blocks = 0, stayed = 0, waits = 0;
 };
 
-void run(const ContentionCase& at, const sim::Model& model, std::uint32_t window, Seen& seen) {
+void run(const ContentionCase& contention_case, const sim::Model& model, std::uint32_t window,
+         Seen& seen) {
   testing::JobCluster::Options options;
   options.model = model;
   options.config.window = window;
-  testing::JobCluster cluster(at.programs, options);
-  cluster.start_all(job_of(at, at.blocks));
-  cluster.network().begin_residence(at.programs[0].latency_ticks);
+  testing::JobCluster cluster(contention_case.programs, options);
+  cluster.start_all(job_of(contention_case, contention_case.blocks));
+  cluster.network().begin_residence(contention_case.programs[0].latency_ticks);
   const sim::RunResult result = cluster.run();
-  ASSERT_EQ(result.status, Status::kOk) << at.name << ": " << result.message;
+  ASSERT_EQ(result.status, Status::kOk) << contention_case.name << ": " << result.message;
   cluster.drive();
   for (std::uint32_t node = 0; node < cluster.nodes(); ++node) {
-    ASSERT_EQ(cluster.done(node), 1u) << at.name;
+    ASSERT_EQ(cluster.done(node), 1u) << contention_case.name;
   }
   const sim::Residence residence = cluster.network().residence();
-  EXPECT_LT(residence.longest(), std::min(window, at.programs[0].window)) << at.name;
+  EXPECT_LT(residence.longest(), std::min(window, contention_case.programs[0].window))
+      << contention_case.name;
   seen.longest = std::max(seen.longest, residence.longest());
   for (std::size_t steps = 0; steps < residence.blocks.size(); ++steps) {
     seen.blocks += residence.blocks[steps];
@@ -46,17 +48,17 @@ TEST(Contention, SkewChangesTimesAndNothingElse) {
     for (const std::uint32_t window : {1u, 3u, 16u}) {
       Seen seen;
       for (std::uint64_t seed = 0; seed < (whole() ? 2000 : 150); ++seed) {
-        const ContentionCase at = random_case(seed, ESPALIER_EXAMPLES);
+        const ContentionCase contention_case = random_case(seed, ESPALIER_EXAMPLES);
         // The postal model's latency must fit.
-        if (at.programs[0].latency_ticks > window) continue;
-        sim::Model model = model_of(at);
+        if (contention_case.programs[0].latency_ticks > window) continue;
+        sim::Model model = model_of(contention_case);
         model.switching = switching;
         model.jitter = 2;
         model.link_jitter = 1;
         model.pace = 2 * model.alpha;
         model.seed = seed;
         model.eager_bytes = seed % 2 == 0 ? 0 : 4096;
-        run(at, model, window, seen);
+        run(contention_case, model, window, seen);
         if (HasFailure()) return;
       }
       std::printf(

@@ -26,88 +26,91 @@ struct Cell {
 
 using Key = std::tuple<int, std::int64_t, std::int64_t>;
 
-struct Failure {
-  std::string text;
-};
-
 class Replay {
  public:
-  Replay(const Schedule& schedule, const topology::Topology& topology, std::int64_t blocks)
-      : programs_(schedule.programs), topology_(topology), blocks_(blocks) {}
+  Replay(const Programs& programs, const topology::Topology& topology, std::int64_t blocks)
+      : programs_(programs), topology_(topology), blocks_(blocks) {}
 
-  Result run() {
+  Result<Outcome> run() {
     cells_.resize(programs_.size());
     std::map<std::int64_t, std::vector<std::vector<Instance>>> steps;
     for (node_ = 0; node_ < programs_.size(); ++node_) {
-      for (const Instance& at : expand(programs_[node_], blocks_)) {
-        auto [found, added] = steps.try_emplace(at.step);
+      for (const Instance& instance : expand(programs_[node_], blocks_)) {
+        auto [found, added] = steps.try_emplace(instance.step);
         if (added) found->second.resize(programs_.size());
-        found->second[node_].push_back(at);
+        found->second[node_].push_back(instance);
       }
     }
     for (const auto& [number, nodes] : steps) {
+      if (!failure_.empty()) break;
       step_ = number;
       step(nodes);
     }
-    result_.steps = steps.empty() ? 0 : steps.rbegin()->first + 1;
-    for (node_ = 0; node_ < programs_.size(); ++node_) {
+    outcome_.steps = steps.empty() ? 0 : steps.rbegin()->first + 1;
+    for (node_ = 0; node_ < programs_.size() && failure_.empty(); ++node_) {
       check_claims();
       if (node_ < program().ranks) check_result();
     }
-    return result_;
+    if (!failure_.empty()) return fail(failure_);
+    return outcome_;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
+  // Whether this check and all earlier ones hold. The first that does not is the failure; later
+  // ones may only be its consequences.
+  bool require(bool holds, const char* what) {
+    if (!failure_.empty()) return false;
+    if (holds) return true;
     std::ostringstream text;
     text << collective_name(program().collective) << ' ' << program().algorithm << " on "
          << topology_.spec() << " root " << program().root << " N " << blocks_ << ' '
          << topology_.node_name(static_cast<std::uint32_t>(node_)) << " step " << step_ << ": "
          << what;
-    throw Failure{text.str()};
-  }
-  void require(bool holds, const char* what) const {
-    if (!holds) fail(what);
+    failure_ = text.str();
+    return false;
   }
   const Program& program() const { return programs_[node_]; }
   bool all_to_all() const { return program().collective == Collective::kAllToAll; }
 
-  Cell& cell(const OperandAt& at) {
-    require(at.segment >= 0 && at.segment < program().segments, "segment outside the message");
-    require(at.block >= 0 && at.block < blocks_, "block outside the segment");
-    if (at.buffer == Buffer::kScratch) {
-      require(at.slot >= 0 && at.slot < program().scratch_blocks, "slot outside the scratch");
-      return cells_[node_][{at.buffer, 0, at.slot}];
+  Cell& cell(const OperandAt& operand) {
+    require(operand.segment >= 0 && operand.segment < program().segments,
+            "segment outside the message");
+    require(operand.block >= 0 && operand.block < blocks_, "block outside the segment");
+    if (operand.buffer == Buffer::kScratch) {
+      require(operand.slot >= 0 && operand.slot < program().scratch_blocks,
+              "slot outside the scratch");
+      return cells_[node_][{operand.buffer, 0, operand.slot}];
     }
     const auto mine = static_cast<std::int64_t>(node_);
-    const Extent extent = buffer_extent(program(), at.buffer);
+    const Extent extent = buffer_extent(program(), operand.buffer);
     require(extent != Extent::kNothing, "uses a buffer that it does not have");
-    require(extent == Extent::kWhole || at.segment == mine, "names another's segment");
-    auto [found, added] = cells_[node_].try_emplace(Key{at.buffer, at.segment, at.block});
-    if (added && at.buffer == Buffer::kInput) {
-      found->second.value = Value{mine, at.segment, at.block};
+    require(extent == Extent::kWhole || operand.segment == mine, "names another's segment");
+    auto [found, added] =
+        cells_[node_].try_emplace(Key{operand.buffer, operand.segment, operand.block});
+    if (added && operand.buffer == Buffer::kInput) {
+      found->second.value = Value{mine, operand.segment, operand.block};
     }
     return found->second;
   }
 
-  Value read(const OperandAt& at, bool send, std::uint32_t after) {
-    Cell& from = cell(at);
-    require(from.value.has_value(), "reads a place that holds nothing");
-    require(from.value->block == at.block, "reads another block than it names");
-    const bool scratch = at.buffer == Buffer::kScratch;
-    require((all_to_all() && scratch) || from.value->segment == at.segment,
+  Value read(const OperandAt& operand, bool send, std::uint32_t after) {
+    Cell& from = cell(operand);
+    if (!require(from.value.has_value(), "reads a place that holds nothing")) return {};
+    require(from.value->block == operand.block, "reads another block than it names");
+    const bool scratch = operand.buffer == Buffer::kScratch;
+    require((all_to_all() && scratch) || from.value->segment == operand.segment,
             "reads another segment than it names");
     if (send) {
       const std::int64_t kept = from.written < 0 ? 0 : step_ - from.written;
       require(after == kept, "`after` is not exact");
-      if (node_ >= program().ranks) result_.held = std::max(result_.held, kept);
+      if (node_ >= program().ranks) outcome_.held = std::max(outcome_.held, kept);
     }
     from.last_access = step_;
     return *from.value;
   }
 
-  void write(const OperandAt& at, const Value& value, bool received) {
-    Cell& into = cell(at);
+  void write(const OperandAt& operand, const Value& value, bool received) {
+    Cell& into = cell(operand);
     require(into.last_access < 0 || !received || into.last_access <= step_ - program().window,
             "a place is written again within the window");
     into = {value, step_, step_};
@@ -116,16 +119,18 @@ class Replay {
   void count_ports(const std::vector<Instance>& now) {
     std::map<std::pair<std::int64_t, ActionKind>, std::uint32_t> lanes;
     std::uint32_t sends = 0, receives = 0;
-    for (const Instance& at : now) {
-      if (at.kind != ActionKind::kSend && at.kind != ActionKind::kReceive) continue;
-      const bool send = at.kind == ActionKind::kSend;
+    for (const Instance& instance : now) {
+      if (instance.kind != ActionKind::kSend && instance.kind != ActionKind::kReceive) continue;
+      const bool send = instance.kind == ActionKind::kSend;
       ++(send ? sends : receives);
-      require(at.peer >= 0, "a link outside the table");
-      const auto me = static_cast<std::uint32_t>(node_), peer = static_cast<std::uint32_t>(at.peer);
+      if (!require(instance.peer >= 0, "a link outside the table")) return;
+      const auto me = static_cast<std::uint32_t>(node_),
+                 peer = static_cast<std::uint32_t>(instance.peer);
       const std::uint32_t capacity =
           send ? topology_.capacity(me, peer) : topology_.capacity(peer, me);
       require(capacity > 0, "a peer that is no neighbour");
-      require(++lanes[{at.peer, at.kind}] <= capacity, "more messages in a step than lanes");
+      require(++lanes[{instance.peer, instance.kind}] <= capacity,
+              "more messages in a step than lanes");
     }
     const PortModel model = program().port_model;
     require(model == PortModel::kMultiport || sends <= 1, "two sends in one step");
@@ -137,22 +142,23 @@ class Replay {
         flying;
     for (node_ = 0; node_ < now.size(); ++node_) {
       count_ports(now[node_]);
-      for (const Instance& at : now[node_]) {
-        if (at.kind != ActionKind::kSend) continue;
-        flying[{node_, at.peer}].push_back({read(at.a, true, at.after), at.a});
+      for (const Instance& instance : now[node_]) {
+        if (instance.kind != ActionKind::kSend) continue;
+        flying[{node_, instance.peer}].push_back(
+            {read(instance.a, true, instance.after), instance.a});
       }
     }
     for (node_ = 0; node_ < now.size(); ++node_) {
-      for (const Instance& at : now[node_]) {
-        if (at.kind != ActionKind::kReceive) continue;
-        auto& sent = flying[{at.peer, node_}];
-        require(!sent.empty(), "receives what nobody sends");
+      for (const Instance& instance : now[node_]) {
+        if (instance.kind != ActionKind::kReceive) continue;
+        auto& sent = flying[{instance.peer, node_}];
+        if (!require(!sent.empty(), "receives what nobody sends")) return;
         const auto [value, from] = sent.front();
         sent.erase(sent.begin());
-        require(value.block == at.into.block, "receives another block than was sent");
-        require(all_to_all() || from.segment == at.into.segment,
+        require(value.block == instance.into.block, "receives another block than was sent");
+        require(all_to_all() || from.segment == instance.into.segment,
                 "receives another segment than was sent");
-        write(at.into, value, true);
+        write(instance.into, value, true);
       }
     }
     for (const auto& [link, sent] : flying) {
@@ -160,19 +166,20 @@ class Replay {
       require(sent.empty(), "sends what nobody receives");
     }
     for (node_ = 0; node_ < now.size(); ++node_) {
-      for (const Instance& at : now[node_]) {
-        require(at.kind != ActionKind::kCombine, "combines");
-        if (at.kind == ActionKind::kCopy) write(at.into, read(at.a, false, 0), false);
+      for (const Instance& instance : now[node_]) {
+        require(instance.kind != ActionKind::kCombine, "combines");
+        if (instance.kind == ActionKind::kCopy)
+          write(instance.into, read(instance.a, false, 0), false);
       }
     }
   }
 
   void check_claims() {
     step_ = -1;
-    require(count_value(program().counts[program().steps_ref], blocks_) == result_.steps &&
-                phase_steps(program(), blocks_) == result_.steps,
+    require(count_value(program().counts[program().steps_ref], blocks_) == outcome_.steps &&
+                phase_steps(program(), blocks_) == outcome_.steps,
             "claims other steps than it takes");
-    require(count_value(program().counts[program().bound_ref], blocks_) <= result_.steps,
+    require(count_value(program().counts[program().bound_ref], blocks_) <= outcome_.steps,
             "claims a bound above its steps");
   }
 
@@ -189,15 +196,15 @@ class Replay {
 
   void check_result() {
     const Extent extent = buffer_extent(program(), Buffer::kOutput);
-    OperandAt at;
-    at.buffer = Buffer::kOutput;
-    for (at.segment = 0; at.segment < program().segments; ++at.segment) {
-      const bool own = at.segment == static_cast<std::int64_t>(node_);
+    OperandAt output;
+    output.buffer = Buffer::kOutput;
+    for (output.segment = 0; output.segment < program().segments; ++output.segment) {
+      const bool own = output.segment == static_cast<std::int64_t>(node_);
       if (extent == Extent::kNothing || (extent == Extent::kOwn && !own)) continue;
-      for (at.block = 0; at.block < blocks_; ++at.block) {
-        const std::optional<Value>& result = cell(at).value;
-        require(result.has_value(), "a block is missing");
-        require(*result == wanted(at.segment, at.block), "another block's result");
+      for (output.block = 0; output.block < blocks_; ++output.block) {
+        const std::optional<Value>& result = cell(output).value;
+        if (!require(result.has_value(), "a block is missing")) return;
+        require(*result == wanted(output.segment, output.block), "another block's result");
       }
     }
   }
@@ -207,7 +214,8 @@ class Replay {
   const std::int64_t blocks_;
   std::size_t node_ = 0;
   std::int64_t step_ = 0;
-  Result result_;
+  Outcome outcome_;
+  std::string failure_;  // empty: none so far
   std::vector<std::map<Key, Cell>> cells_;
 };
 
@@ -233,34 +241,28 @@ Group group_of(const Tree& tree, std::uint32_t root) {
   return group;
 }
 
-Schedule generate(const Algorithm& algorithm, const Group& group) {
-  Schedule schedule{Programs(algorithm_nodes(algorithm, group)), ""};
-  for (std::uint32_t node = 0; node < schedule.programs.size(); ++node) {
-    Program& program = schedule.programs[node];
+Result<Programs> generate(const Algorithm& algorithm, const Group& group) {
+  Programs programs(algorithm_nodes(algorithm, group));
+  for (std::uint32_t node = 0; node < programs.size(); ++node) {
+    Program& program = programs[node];
     Status status = algorithm.generate(group, node, program);
     if (status == Status::kOk) status = check_program(program);
-    const Program& first = schedule.programs[0];
-    const bool agrees = program.node == node &&
-                        program_nodes(program) == schedule.programs.size() &&
+    const Program& first = programs[0];
+    const bool agrees = program.node == node && program_nodes(program) == programs.size() &&
                         program.schedule_digest == first.schedule_digest &&
                         program.phases_count == first.phases_count;
     if (status == Status::kOk && agrees) continue;
-    schedule.error = std::string(collective_name(algorithm.collective)) + " k " +
-                     std::to_string(group.arity) + " h " + std::to_string(group.height) + " node " +
-                     std::to_string(node) + ": " +
-                     (status == Status::kOk ? "header differs" : status_name(status));
-    break;
+    return fail(std::string(collective_name(algorithm.collective)) + " k " +
+                std::to_string(group.arity) + " h " + std::to_string(group.height) + " node " +
+                std::to_string(node) + ": " +
+                (status == Status::kOk ? "header differs" : status_name(status)));
   }
-  return schedule;
+  return programs;
 }
 
-Result run(const Schedule& schedule, const topology::Topology& topology, std::int64_t blocks) {
-  if (!schedule.error.empty()) return {schedule.error, 0, 0};
-  try {
-    return Replay(schedule, topology, blocks).run();
-  } catch (const Failure& failure) {
-    return {failure.text, 0, 0};
-  }
+Result<Outcome> run(const Programs& programs, const topology::Topology& topology,
+                    std::int64_t blocks) {
+  return Replay(programs, topology, blocks).run();
 }
 
 }  // namespace espalier::leaf_replay

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/topology/topology.h"
@@ -22,19 +23,15 @@ struct Tree {
 // The group of the tree's leaves; `tree` must outlive it.
 [[nodiscard]] Group group_of(const Tree& tree, std::uint32_t root);
 
-// All nodes' programs. `error` is empty if all could be made and check_program accepts them.
-struct Schedule {
-  Programs programs;
-  std::string error;
-};
-[[nodiscard]] Schedule generate(const Algorithm& algorithm, const Group& group);
+// Returns all nodes' programs. Fails if one cannot be generated or check_program rejects it.
+[[nodiscard]] Result<Programs> generate(const Algorithm& algorithm, const Group& group);
 
-struct Result {
-  std::string error;       // empty if every check passed, otherwise the error and where
+struct Outcome {
   std::int64_t steps = 0;  // 1 + the last step with an event
   std::int64_t held = 0;   // maximum steps from a router's receipt of a message to sending it
 };
-[[nodiscard]] Result run(const Schedule& schedule, const topology::Topology& topology,
-                         std::int64_t blocks);
+// Replays a schedule with N = blocks. Fails with the first check that does not hold, and where.
+[[nodiscard]] Result<Outcome> run(const Programs& programs, const topology::Topology& topology,
+                                  std::int64_t blocks);
 
 }  // namespace espalier::leaf_replay

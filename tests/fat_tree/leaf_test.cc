@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 #include "tests/fat_tree/leaf_replay.h"
@@ -52,7 +53,7 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
 TEST(Leaf, ReplaysInTheDocumentedSteps) {
   int replays = 0;
   for (const Tree& tree : trees(whole() ? 256 : 125)) {
-    const auto topology = topology::parse(leaf_replay::spec(tree)).value();
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     const std::uint32_t n = topology->ranks();
     std::set<std::uint32_t> roots{0, 1, n - 1};
     for (std::uint32_t root = 0; root < n && n <= 27; ++root) roots.insert(root);
@@ -65,18 +66,16 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
           if (window == 1 && root > 1) continue;
           Group group = leaf_replay::group_of(tree, root);
           group.window = window;
-          const leaf_replay::Schedule schedule = leaf_replay::generate(algorithm, group);
-          ASSERT_EQ(schedule.error, "");
+          const Programs programs = or_throw(leaf_replay::generate(algorithm, group));
           for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
             const bool long_one = algorithm.collective == Collective::kAllToAll;
             if (blocks > 3 && n > (long_one ? 16u : 64u) && root != 1) continue;
             if (blocks > 1 && n > 64 && long_one) continue;
-            const auto result = leaf_replay::run(schedule, *topology, blocks);
-            ASSERT_EQ(result.error, "");
-            ASSERT_EQ(result.steps, documented(algorithm, tree, blocks)) << topology->spec();
+            const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+            ASSERT_EQ(outcome.steps, documented(algorithm, tree, blocks)) << topology->spec();
             const bool queued = std::string(algorithm.name) == "leaf" &&
                                 algorithm.collective == Collective::kBroadcast;
-            ASSERT_LE(result.held, queued ? tree.arity : 1) << topology->spec();
+            ASSERT_LE(outcome.held, queued ? tree.arity : 1) << topology->spec();
             ++replays;
           }
         }
@@ -149,16 +148,14 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 8));
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-      const auto topology = topology::parse(leaf_replay::spec(all[at])).value();
+      const auto topology = or_throw(topology::parse(leaf_replay::spec(all[at])));
       const Group group = leaf_replay::group_of(all[at], 0);
-      const leaf_replay::Schedule schedule = leaf_replay::generate(*algorithm, group);
-      ASSERT_EQ(schedule.error, "") << topology->spec();
+      const Programs programs = or_throw(leaf_replay::generate(*algorithm, group));
       for (const std::int64_t blocks : {1, 2, 3}) {
         if (blocks > 1 && topology->ranks() > 27) continue;
-        const auto result = leaf_replay::run(schedule, *topology, blocks);
-        ASSERT_EQ(result.error, "");
-        ASSERT_EQ(result.steps, documented(*algorithm, all[at], blocks)) << topology->spec();
-        ASSERT_LE(result.held, 1) << topology->spec();
+        const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+        ASSERT_EQ(outcome.steps, documented(*algorithm, all[at], blocks)) << topology->spec();
+        ASSERT_LE(outcome.held, 1) << topology->spec();
         ++replays;
       }
     }
@@ -178,23 +175,21 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
       const std::vector<Tree> all = leaf_replay::with_capacities(plain, first, 2);
       const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 12));
       for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-        const auto topology = topology::parse(leaf_replay::spec(all[at])).value();
-        const leaf_replay::Schedule schedule =
-            leaf_replay::generate(*algorithm, leaf_replay::group_of(all[at], 0));
-        ASSERT_EQ(schedule.error, "") << topology->spec();
+        const auto topology = or_throw(topology::parse(leaf_replay::spec(all[at])));
+        const Programs programs =
+            or_throw(leaf_replay::generate(*algorithm, leaf_replay::group_of(all[at], 0)));
         for (const std::int64_t blocks : {1, 2, 3}) {
-          const auto result = leaf_replay::run(schedule, *topology, blocks);
-          ASSERT_EQ(result.error, "") << topology->spec();
-          ASSERT_LE(result.held, 1) << topology->spec();
+          const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+          ASSERT_LE(outcome.held, 1) << topology->spec();
           const std::int64_t least = documented(*algorithm, all[at], blocks);
           const std::int64_t ramp = 2 * plain.height - 1;
-          ASSERT_GE(result.steps, least) << topology->spec();
-          ASSERT_LE(result.steps, total_exchange(all[at], first) * blocks + ramp)
+          ASSERT_GE(outcome.steps, least) << topology->spec();
+          ASSERT_LE(outcome.steps, total_exchange(all[at], first) * blocks + ramp)
               << topology->spec();
           if (first == 1) {
-            ASSERT_EQ(result.steps, least) << topology->spec();
+            ASSERT_EQ(outcome.steps, least) << topology->spec();
           }
-          short_of += result.steps > least ? 1 : 0;
+          short_of += outcome.steps > least ? 1 : 0;
           ++replays;
         }
       }
@@ -208,15 +203,13 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
 TEST(Leaf, ReplaysOnWideBranches) {
   for (const Tree& tree : std::vector<Tree>{
            {2, 3, {1, 5, 5}}, {2, 3, {2, 1, 7}}, {2, 2, {2, 3}}, {3, 2, {4, 1}}, {4, 1, {3}}}) {
-    const auto topology = topology::parse(leaf_replay::spec(tree)).value();
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_algorithms()) {
       const Group group = leaf_replay::group_of(tree, is_rooted(algorithm) ? 1 : 0);
-      const leaf_replay::Schedule schedule = leaf_replay::generate(algorithm, group);
-      ASSERT_EQ(schedule.error, "") << topology->spec();
+      const Programs programs = or_throw(leaf_replay::generate(algorithm, group));
       for (const std::int64_t blocks : {1, 2, 7}) {
-        const auto result = leaf_replay::run(schedule, *topology, blocks);
-        EXPECT_EQ(result.error, "") << algorithm.name << ' ' << topology->spec();
-        EXPECT_EQ(result.steps, documented(algorithm, tree, blocks))
+        const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
+        EXPECT_EQ(outcome.steps, documented(algorithm, tree, blocks))
             << collective_name(algorithm.collective) << ' ' << topology->spec();
       }
     }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/hal/fault/fault_endpoint.h"
 
@@ -60,7 +61,7 @@ struct Outcome {
 class Attempt {
  public:
   explicit Attempt(const Trial& trial) : trial_(trial) {
-    faults_ = parse_faults(trial.faults).value();
+    faults_ = or_throw(parse_faults(trial.faults));
     options_.model.eager_bytes = 64;
     options_.model.jitter = trial.jitter;
     options_.model.seed = trial.seed;

@@ -26,8 +26,8 @@ Expectation any_node(bool is_signed) {
   return expectation;
 }
 
-bool inside(const Image& image, const void* at, std::size_t size) {
-  const auto* begin = static_cast<const std::uint8_t*>(at);
+bool inside(const Image& image, const void* bytes, std::size_t size) {
+  const auto* begin = static_cast<const std::uint8_t*>(bytes);
   return begin >= image.bytes && begin + size <= image.bytes + image.size;
 }
 

@@ -99,12 +99,12 @@ void load_file(const std::uint8_t* bytes, std::size_t size) {
          "there is no node after the last");
 }
 
-void store(std::uint8_t* at, std::uint64_t value, int bytes) {
-  for (int k = 0; k < bytes; ++k) at[k] = static_cast<std::uint8_t>(value >> (8 * k));
+void store(std::uint8_t* bytes, std::uint64_t value, int size) {
+  for (int k = 0; k < size; ++k) bytes[k] = static_cast<std::uint8_t>(value >> (8 * k));
 }
 
-std::uint32_t load(const std::uint8_t* at) {
-  return at[0] | at[1] << 8 | at[2] << 16 | static_cast<std::uint32_t>(at[3]) << 24;
+std::uint32_t load(const std::uint8_t* bytes) {
+  return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
 }
 
 // Makes the file as file.h describes. Keeps nodes, ranks, spec and the descriptors' lengths as far

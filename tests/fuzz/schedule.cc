@@ -9,6 +9,7 @@
 #include <array>
 #include <string>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/fuzz/expect.h"
@@ -220,7 +221,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace espalier;
   using namespace espalier::fuzz;
   Input input(bytes, size);
-  const auto topology = topology::parse(kSpecs[input.below(std::size(kSpecs))]).value();
+  const auto topology = or_throw(topology::parse(kSpecs[input.below(std::size(kSpecs))]));
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
   Group group;

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "base/testing/results.h"
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
@@ -66,7 +67,7 @@ std::string descriptor_of(const Program& program) {
 Group golden_group(Where where) {
   Group group;
   const bool tree = where == Where::kFatTree;
-  const auto topology = topology::parse(tree ? kFatTreeSpec : kSpec).value();
+  const auto topology = or_throw(topology::parse(tree ? kFatTreeSpec : kSpec));
   group.ranks = topology->ranks();
   group.topology_digest = topology->digest();
   if (tree) group.arity = kArity, group.height = kHeight;
@@ -86,15 +87,15 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 
 // All programs of a schedule that is lowered onto the fat tree.
 Programs lower_onto_tree(Collective collective, const char* name) {
-  const auto topology = topology::parse(kFatTreeSpec).value();
+  const auto topology = or_throw(topology::parse(kFatTreeSpec));
   const Group group = golden_group(Where::kFatTree);
   Programs routed(group.ranks);
   for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
     EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, routed[rank]), Status::kOk);
   }
-  Programs lowered;
   lower::Report report;
-  lowered = lower::lower(*topology, group, PortModel::kMultiport, routed, report).value();
+  Programs lowered =
+      or_throw(lower::lower(*topology, group, PortModel::kMultiport, routed, report));
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }

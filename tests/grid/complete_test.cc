@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "base/testing/results.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -25,7 +26,7 @@ TEST(Grid, CompleteGraphs) {
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (const std::uint32_t ranks : sizes()) {
-    const auto topology = topology::parse("complete:" + std::to_string(ranks)).value();
+    const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
     for (std::uint32_t i = 0; i < count; ++i) {
       const Algorithm& algorithm = table[i];
       if (algorithm.where != Where::kAnywhere) continue;

@@ -10,6 +10,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
 
@@ -31,9 +32,9 @@ Contention contention_of(const topology::Topology& topology, const Programs& pro
                          std::int64_t blocks) {
   std::map<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>, std::uint32_t> sends;
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    for (const Instance& at : expand(programs[node], blocks)) {
-      if (at.kind == ActionKind::kSend) {
-        ++sends[{at.step, node, static_cast<std::uint32_t>(at.peer)}];
+    for (const Instance& instance : expand(programs[node], blocks)) {
+      if (instance.kind == ActionKind::kSend) {
+        ++sends[{instance.step, node, static_cast<std::uint32_t>(instance.peer)}];
       }
     }
   }
@@ -99,7 +100,7 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
 }
 
 void verify_and_run(const std::string& file) {
-  const auto topology = topology::read("file:" ESPALIER_EXAMPLES "/" + file).value();
+  const auto topology = or_throw(topology::read("file:" ESPALIER_EXAMPLES "/" + file));
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::grid {

@@ -8,6 +8,7 @@
 
 #include <set>
 
+#include "base/testing/results.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -51,7 +52,7 @@ TEST(Grid, Searched) {
   }
   std::uint32_t schedules = 0;
   for (const std::string& spec : specs) {
-    const auto topology = topology::parse(spec).value();
+    const auto topology = or_throw(topology::parse(spec));
     if (small_sample() && topology->ranks() > 24) continue;
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
       // The fat trees' tests cover the schedules with programs for routers.
@@ -62,7 +63,7 @@ TEST(Grid, Searched) {
           if (run_length > 0 && !has_run) break;
           const Group group = group_on(*topology, root, run_length);
           const auto programs = algorithm.search(*topology, group);
-          const std::string error = programs ? "" : programs.error().message;
+          const std::string error = message_of(programs);
           const bool narrow = spec.find("in=1") != std::string::npos;
           if (narrow && std::string(algorithm.name) == "crossbar-a") {
             EXPECT_NE(error, "");
@@ -95,7 +96,7 @@ TEST(Grid, FractionalRuns) {
   for (std::uint32_t i = 0; i < count; ++i) {
     if (table[i].max_run_length == 0) continue;
     for (const std::uint32_t ranks : sizes) {
-      const auto topology = topology::parse("complete:" + std::to_string(ranks)).value();
+      const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       for (const std::uint32_t root : roots(ranks)) {
         for (const std::uint32_t run_length : {1u, 2u, 3u, 5u, 20u}) {
           const Group group = group_on(*topology, root, run_length);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/lower/lower.h"
@@ -22,7 +23,7 @@ constexpr double kAlpha = 1e-6, kBeta = kScale * 1e-9;
 class Embedded : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Embedded, TwoTreesReachTheirPeriod) {
-  const auto topology = topology::parse(GetParam()).value();
+  const auto topology = or_throw(topology::parse(GetParam()));
   const auto embedding =
       topology::best_embedding(*topology, {.collective = "broadcast",
                                            .algorithm = "two-tree",
@@ -36,9 +37,9 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
   group.blocks_count = 1;
   Programs programs(programs_of(*find_algorithm(Collective::kBroadcast, "two-tree"), group));
   ASSERT_EQ(embed::place_all(embedding->node_of, programs), Status::kOk);
-  Programs lowered;
   lower::Report report;
-  lowered = lower::lower(*topology, group, PortModel::kMultiport, programs, report).value();
+  const Programs lowered =
+      or_throw(lower::lower(*topology, group, PortModel::kMultiport, programs, report));
   EXPECT_EQ(report.period, 2);
   EXPECT_EQ(report.blocks, 1);
   EXPECT_EQ(report.routed_period, 2);

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
@@ -134,9 +135,8 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
   const bool single = ports == PortModel::kSingleSend;
   const std::string name = routed.name + (single ? ", single send" : "");
   const Group group = group_for(topology, routed.programs[0].root);
-  Programs lowered;
   lower::Report report;
-  lowered = lower::lower(topology, group, ports, routed.programs, report).value();
+  const Programs lowered = or_throw(lower::lower(topology, group, ports, routed.programs, report));
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_hop_by_hop(topology, lowered)) << name;
   verify::VerifyOptions options;
@@ -157,7 +157,7 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
 }
 
 void lower_all(const std::string& spec, std::uint32_t root, PortModel ports, bool run) {
-  const auto topology = topology::read(spec).value();
+  const auto topology = or_throw(topology::read(spec));
   const std::vector<RoutedSchedule> all = all_routed(*topology, root);
   EXPECT_GE(all.size(), 22u) << "so many can do any number of ranks";
   for (const RoutedSchedule& routed : all) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/edits.h"
@@ -65,7 +66,7 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
     std::vector<std::string> specs = {"complete:" + std::to_string(ranks)};
     if (ranks == 4) specs.insert(specs.end(), {"fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k"});
     for (const std::string& spec : specs) {
-      const auto topology = topology::parse(spec).value();
+      const auto topology = or_throw(topology::parse(spec));
       for (const std::uint32_t window : windows) {
         for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
           // On a tree, only schedules made for it: the others overload its links.
@@ -131,7 +132,7 @@ TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   Tally valid, mutants;
   std::size_t salt = 0;
   for (const char* spec : {"mesh:2x3", "fattree:k=2,h=2,c=1", "fattree:k=3,h=1,c=1"}) {
-    const auto topology = topology::parse(spec).value();
+    const auto topology = or_throw(topology::parse(spec));
     for_lowered_schedules(*topology, {1}, 3, [&](const Made& made) {
       if (HasFatalFailure()) return;
       compare(*topology, made.programs, made.name, valid);
@@ -150,7 +151,7 @@ class Million : public ::testing::Test {
  protected:
   verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
                              const std::function<void(Program&)>& change) {
-    const auto topology = topology::parse("complete:" + std::to_string(ranks)).value();
+    const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
     Group group;
     group.ranks = ranks;
     group.topology_digest = topology->digest();
@@ -181,7 +182,7 @@ TEST_F(Million, TwoTreeBroadcast) {
 
 // A mutant's header may claim more than its programs hold: it must be refused, and not be played.
 TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
-  const auto topology = topology::parse("complete:4").value();
+  const auto topology = or_throw(topology::parse("complete:4"));
   Programs programs =
       programs_of(*find_algorithm(Collective::kAllreduce, "chain"), group_of(*topology, 0, 4));
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "");

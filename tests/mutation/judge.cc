@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/testing/results.h"
 #include "tests/mutation/interpreter.h"
 
 namespace espalier::mutation {
@@ -71,7 +72,7 @@ std::string Schedule::family() const {
 Schedule make_schedule(const std::string& spec, Made made) {
   Schedule schedule;
   schedule.name = std::move(made.name);
-  schedule.topology = topology::parse(spec).value();
+  schedule.topology = or_throw(topology::parse(spec));
   schedule.programs = std::move(made.programs);
   verify::Verdict verdict = verdict_of(schedule, schedule.programs);
   if (!verdict.valid && verdict.counterexample.property == verify::Property::kLinks) {

@@ -19,6 +19,7 @@
 #include <iostream>
 #include <thread>
 
+#include "base/testing/results.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/judge.h"
 
@@ -236,7 +237,7 @@ std::vector<Schedule> make_schedules(const Options& options) {
   std::vector<Schedule> schedules;
   for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
     for (const std::string& spec : specs_of(ranks, options.family)) {
-      const auto topology = topology::parse(spec).value();
+      const auto topology = or_throw(topology::parse(spec));
       const auto make = options.lowered ? for_lowered_schedules : for_schedules;
       make(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
         if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;

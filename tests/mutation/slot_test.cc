@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/contention/placed.h"
@@ -102,7 +103,7 @@ TEST(Slot, IsWhatIsCountedOnTheRoutes) {
       if (kind == 1) std::swap(mesh.place[random() % mesh.place.size()], mesh.place[0]);
       if (kind == 2) std::shuffle(mesh.place.begin(), mesh.place.end(), random);
       const std::string spec = "mesh:" + std::to_string(rows) + "x" + std::to_string(columns);
-      const contention::Placed topology(topology::parse(spec).value(), mesh.place);
+      const contention::Placed topology(or_throw(topology::parse(spec)), mesh.place);
       const auto root = static_cast<std::uint32_t>(random() % mesh.place.size());
       for_schedules(topology, {root}, 3, [&](const Made& made) {
         if (!HasFatalFailure()) compare(mesh, topology, made, tally);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/mutation/schedules.h"
 
@@ -13,7 +14,7 @@ namespace espalier {
 namespace {
 
 std::unique_ptr<topology::Topology> complete(std::uint32_t ranks) {
-  return topology::parse("complete:" + std::to_string(ranks)).value();
+  return or_throw(topology::parse("complete:" + std::to_string(ranks)));
 }
 
 verify::Verdict verdict_of(const topology::Topology& topology, const Programs& programs,
@@ -63,7 +64,7 @@ TEST(Valid, OnMeshesAndFatTrees) {
   std::uint32_t routers = 0;
   for (const char* spec : {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=3,c=k",
                            "fattree:k=3,h=2,c=1", "fattree:k=4,h=2,c=1,2", "fattree:k=5,h=1,c=1"}) {
-    const auto topology = topology::parse(spec).value();
+    const auto topology = or_throw(topology::parse(spec));
     mutation::for_schedules(*topology, {0, 1, topology->ranks() - 1}, 8,
                             [&](const mutation::Made& made) {
                               if (made.programs.size() <= topology->ranks()) return;

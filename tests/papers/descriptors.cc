@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/topology/topology.h"
@@ -107,7 +108,7 @@ void searched_ones() {
     for (const char* spec :
          {"complete:16", "complete:100", "complete:1000", "crossbar:4x16", "crossbar:16x64",
           "fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1"}) {
-      const auto topology = topology::parse(spec).value();
+      const auto topology = or_throw(topology::parse(spec));
       const bool general = std::string(algorithm.topologies) == "any topology";
       if (!algorithm.applies(*topology) || (general && !std::string(spec).starts_with("complete")))
         continue;

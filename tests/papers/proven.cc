@@ -1,5 +1,6 @@
 #include "tests/papers/proven.h"
 
+#include "base/testing/results.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"
@@ -69,7 +70,7 @@ Result<Programs> make_programs(const topology::Topology& topology, const Group& 
 }  // namespace
 
 std::string proven_steps(Question question, std::int64_t first, std::int64_t last) {
-  const auto topology = topology::parse(question.topology).value();
+  const auto topology = or_throw(topology::parse(question.topology));
   const topology::Shape shape = topology->shape();
   const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);
   if (!programs) return programs.error().message;
@@ -87,7 +88,7 @@ std::string proven_steps(Question question, std::int64_t first, std::int64_t las
 }
 
 std::string proven_load(const Question& question) {
-  const auto topology = topology::parse(question.topology).value();
+  const auto topology = or_throw(topology::parse(question.topology));
   const topology::Shape shape = topology->shape();
   const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);
   if (!programs) return programs.error().message;

@@ -37,16 +37,16 @@ std::int64_t pace_at(Reading& reading, const espalier_Action& action, std::int64
 
 Memory place_at(Reading& reading, const espalier_Action& action, bool has,
                 const espalier_Operand& place, std::int64_t i, std::int64_t blocks) {
-  Memory at;
-  if (!has) return at;
-  at.buffer = static_cast<std::uint8_t>(place.buffer);
-  at.segment = narrow(reading.value(place.segment_ref, i));
+  Memory memory;
+  if (!has) return memory;
+  memory.buffer = static_cast<std::uint8_t>(place.buffer);
+  memory.segment = narrow(reading.value(place.segment_ref, i));
   std::int64_t block = reading.value(place.block_ref, i);
   if (action.clamp && block >= blocks) block = blocks - 1;
-  at.block = narrow(block);
-  at.segment_count = std::max<std::int32_t>(1, place.segment_count);
-  if (place.buffer == Buffer::kScratch) at.slot = narrow(reading.value(place.slot_ref, i));
-  return at;
+  memory.block = narrow(block);
+  memory.segment_count = std::max<std::int32_t>(1, place.segment_count);
+  if (place.buffer == Buffer::kScratch) memory.slot = narrow(reading.value(place.slot_ref, i));
+  return memory;
 }
 
 std::int32_t peer_at(const Reading& reading, std::int64_t link) {

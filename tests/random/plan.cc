@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/testing/results.h"
 #include "tests/mutation/formulas.h"
 #include "tests/random/recipes.h"
 #include "tests/random/sketch.h"
@@ -30,8 +31,8 @@ std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t fami
        "custom:name:\"two-ways\" ranks:5 link{from:0 to:1 capacity:3} link{from:0 to:2} "
        "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"}};
   const std::vector<std::string>& specs = kSpecs[family];
-  return topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)])
-      .value();
+  return or_throw(
+      topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)]));
 }
 
 class Planner {

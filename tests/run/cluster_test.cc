@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/testing/results.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
@@ -73,9 +74,7 @@ class ClusterTest : public testing::TestWithParam<const char*> {
     order.op = what.op.op;
     order.type = what.op.type;
     order.count = reference::count(what);
-    const auto done = cluster_.run(order);
-    ASSERT_TRUE(done) << done.error().message;
-    ASSERT_TRUE(*done) << cluster_.describe(0);
+    ASSERT_TRUE(or_throw(cluster_.run(order))) << cluster_.describe(0);
     reference::Results results(what, repetition);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       if (!reference::has_result(what, rank)) continue;
@@ -96,11 +95,11 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
   add_schedule(Collective::kBroadcast, "two-tree", 1);
   add_schedule(Collective::kAllreduce, "chain", 0);
   add_schedule(Collective::kReduce, "two-tree", 4);
-  ASSERT_TRUE(cluster_.start(options_));
+  or_throw(cluster_.start(options_));
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    ASSERT_TRUE(cluster_.give_memory(rank, kMaxBytes, kMaxBytes));
+    or_throw(cluster_.give_memory(rank, kMaxBytes, kMaxBytes));
   }
-  ASSERT_TRUE(cluster_.await_memory());
+  or_throw(cluster_.await_memory());
   reference::ReferenceInput cases[3];
   cases[0] = {Collective::kBroadcast, kRanks, 1, {}, 0};
   Operator sum;
@@ -124,16 +123,16 @@ TEST_P(ClusterTest, RunsSeveralSchedulesInTurn) {
 
 TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
   add_schedule(Collective::kAllreduce, "two-tree", 0);
-  ASSERT_TRUE(cluster_.start(options_));
+  or_throw(cluster_.start(options_));
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096));
+    or_throw(cluster_.give_memory(rank, 4096, 4096));
   }
-  ASSERT_TRUE(cluster_.await_memory());
+  or_throw(cluster_.await_memory());
   control::RunRequest order;
   order.op = Op::kSum;
   order.type = Type::kF32;
   const auto refused = [&](Status status) {
-    EXPECT_FALSE(cluster_.run(order).value());
+    EXPECT_FALSE(or_throw(cluster_.run(order)));
     for (std::uint32_t node = 0; node < kRanks; ++node) {
       EXPECT_EQ(cluster_.members()[node].report.status, status) << cluster_.describe(node);
     }
@@ -147,7 +146,7 @@ TEST_P(ClusterTest, ARunThatCannotBeIsRefusedEverywhere) {
   order.op = Op::kAnd;
   refused(Status::kBadOperator);
   order.op = Op::kSum;
-  EXPECT_TRUE(cluster_.run(order).value()) << "nothing of it was started";
+  EXPECT_TRUE(or_throw(cluster_.run(order))) << "nothing of it was started";
 }
 
 // The chain's ranks 1 and 2 are at opposite ends of a mesh of 2 x 2. `espalier run` refuses that
@@ -156,23 +155,23 @@ TEST_P(ClusterTest, AHopByHopNodeHasNoEndpointForAStranger) {
   options_.topology = "mesh:2x2";
   options_.nodes = 4;
   options_.deadline_ms = 500;
-  for (const auto& table : tools::link_tables(*topology::parse("mesh:2x2").value(), 4)) {
+  for (const auto& table : tools::link_tables(*or_throw(topology::parse("mesh:2x2")), 4)) {
     options_.links.push_back(tools::to_text(table));
   }
   EXPECT_EQ(options_.links[1], "0:1:1,3:1:1");
   add_schedule(Collective::kBroadcast, "chain", 0);
-  ASSERT_TRUE(cluster_.start(options_));
+  or_throw(cluster_.start(options_));
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     const control::Hello& hello = cluster_.members()[rank].hello;
     EXPECT_EQ(hello.lanes, 2u);
     EXPECT_NE(hello.peers[0], 3 - rank);
     EXPECT_NE(hello.peers[1], 3 - rank);
-    ASSERT_TRUE(cluster_.give_memory(rank, 4096, 4096));
+    or_throw(cluster_.give_memory(rank, 4096, 4096));
   }
-  ASSERT_TRUE(cluster_.await_memory());
+  or_throw(cluster_.await_memory());
   control::RunRequest order;
   order.count = 8;
-  EXPECT_FALSE(cluster_.run(order).value());
+  EXPECT_FALSE(or_throw(cluster_.run(order)));
   EXPECT_EQ(cluster_.members()[0].report.status, Status::kOk) << cluster_.describe(0);
   EXPECT_EQ(cluster_.members()[1].report.status, Status::kNoSuchPeer) << cluster_.describe(1);
   EXPECT_EQ(cluster_.members()[2].report.status, Status::kNoSuchPeer) << cluster_.describe(2);

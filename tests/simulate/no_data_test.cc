@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/schedule/program_store.h"
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/cluster.h"
@@ -236,7 +237,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     }
   }
   void SetUp() override {
-    topology_ = topology::parse(GetParam()).value();
+    topology_ = or_throw(topology::parse(GetParam()));
     shape_ = topology_->shape();
     group_.ranks = topology_->ranks();
     group_.topology_digest = topology_->digest();

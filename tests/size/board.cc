@@ -84,12 +84,12 @@ class MailboxEndpoint final : public espalier::Endpoint {
  private:
   static Status hand_over(std::uint32_t link, const void* bytes, std::uint64_t size,
                           std::uint64_t tag, std::uint32_t check) {
-    Mailbox& at = box(link);
-    at.address = reinterpret_cast<std::uintptr_t>(bytes);
-    at.size = static_cast<std::uint32_t>(size);
-    at.tag_low = static_cast<std::uint32_t>(tag);
-    at.tag_high = static_cast<std::uint32_t>(tag >> 32);
-    at.check = check;
+    Mailbox& mailbox = box(link);
+    mailbox.address = reinterpret_cast<std::uintptr_t>(bytes);
+    mailbox.size = static_cast<std::uint32_t>(size);
+    mailbox.tag_low = static_cast<std::uint32_t>(tag);
+    mailbox.tag_high = static_cast<std::uint32_t>(tag >> 32);
+    mailbox.check = check;
     return Status::kOk;
   }
   std::uint64_t ticks_ = 0;

@@ -40,6 +40,15 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
   EXPECT_EQ(run("verify mesh").status, 0);
 }
 
+// Rank 2's program is of a broadcast, where only the root has input.
+TEST_F(VerifyCommand, SimulateRefusesProgramsThatDisagreeAboutTheInput) {
+  write(directory_ / "two", changed_file([](Program& program) {
+          if (program.node == 2) program.collective = Collective::kBroadcast;
+        }));
+  expect_refused("simulate two --bytes 40",
+                 "node 2's program has 0 bytes of input; expected 40, by the program of node 0");
+}
+
 // Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
 TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");

@@ -79,8 +79,9 @@ void add_map(Json& json, const LoadedSchedule& loaded) {
   json["radius"] = Drawing::kRadius;
   json["nodes"] = Json::array();
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
-    const topology::Topology::Position at = drawing.place(node);
-    json["nodes"].push_back({{"name", topology.node_name(node)}, {"x", at.x}, {"y", at.y}});
+    const topology::Topology::Position position = drawing.place(node);
+    json["nodes"].push_back(
+        {{"name", topology.node_name(node)}, {"x", position.x}, {"y", position.y}});
   }
   std::set<std::pair<std::uint32_t, std::uint32_t>> used;  // (from, to) of programs
   Json routes = Json::object(), arrows = Json::object();

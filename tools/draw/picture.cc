@@ -172,21 +172,21 @@ class Picture {
   void draw_nodes() {
     svg_ += names_;
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
-      const topology::Topology::Position at = drawing_.place(node);
+      const topology::Topology::Position position = drawing_.place(node);
       const double r = Drawing::kRadius;
       svg_ += "<g><title>" + escaped(topology_.node_name(node)) + "</title>";
       if (node < topology_.ranks()) {
         const bool root = has_root(program_.collective) && node == program_.root;
         print(svg_, "<circle class=\"rank%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>",
-              root ? " root" : "", at.x, at.y, r);
+              root ? " root" : "", position.x, position.y, r);
       } else {
         print(svg_,
               "<rect class=\"router\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
               "rx=\"5\"/>",
-              at.x - r, at.y - r, 2 * r, 2 * r);
+              position.x - r, position.y - r, 2 * r, 2 * r);
       }
-      print(svg_, "<text class=\"name\" dy=\".35em\" x=\"%.1f\" y=\"%.1f\">%u</text></g>\n", at.x,
-            at.y, node);
+      print(svg_, "<text class=\"name\" dy=\".35em\" x=\"%.1f\" y=\"%.1f\">%u</text></g>\n",
+            position.x, position.y, node);
     }
   }
 

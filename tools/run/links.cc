@@ -58,8 +58,8 @@ std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule
     lanes.emplace_back(member.hello.peers, member.hello.peers + member.hello.lanes);
   }
   const auto address = [&cluster](std::uint32_t node, std::uint32_t lane) {
-    const control::Address& at = cluster.members()[node].hello.addresses[lane];
-    return ofi::address_text(std::string(at.bytes, at.size));
+    const control::Address& address = cluster.members()[node].hello.addresses[lane];
+    return ofi::address_text(std::string(address.bytes, address.size));
   };
   std::vector<EndpointResult> list;
   for (std::uint32_t node = 0; node < lanes.size(); ++node) {

@@ -188,10 +188,10 @@ std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) 
 
 // In an all-to-all an operand in scratch has the length of any part.
 Operand TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
-  Operand at = Builder::operand(Buffer::kScratch, builder_.constant(0));
-  at.block_ref = block(stream);
-  at.slot_ref = slot;
-  return at;
+  Operand operand = Builder::operand(Buffer::kScratch, builder_.constant(0));
+  operand.block_ref = block(stream);
+  operand.slot_ref = slot;
+  return operand;
 }
 
 std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first) {
@@ -254,9 +254,9 @@ void TotalExchange::add_turn(std::uint32_t stage) {
   slot.base = as_int(builder_.scratch(slot.mod));
   from.mod = to.mod = k;
   to.off = 1;
-  const Operand at = passing(stream, builder_.index(slot));
+  const Operand operand = passing(stream, builder_.index(slot));
   const std::uint8_t when = pace(stage, stream);
-  time(builder_.receive_by(0, builder_.index(from), at), stage, stage, when, stream);
+  time(builder_.receive_by(0, builder_.index(from), operand), stage, stage, when, stream);
   const Term turned{.coef = 1,
                     .mul = 1,
                     .add = 0,
@@ -265,7 +265,7 @@ void TotalExchange::add_turn(std::uint32_t stage) {
                     .base = 0,
                     .digits = 0,
                     .table = 0};
-  time(builder_.send_by(0, builder_.index(to, &turned, k > 2), at, 1), stage, stage - 1, when,
+  time(builder_.send_by(0, builder_.index(to, &turned, k > 2), operand, 1), stage, stage - 1, when,
        stream);
 }
 
@@ -282,10 +282,10 @@ void TotalExchange::add_below_turn(std::uint32_t stage) {
   const auto add = [&](std::uint32_t before, std::uint8_t from, std::uint8_t to) {
     slot.mod = scratch(stage, stream);
     slot.base = as_int(builder_.scratch(slot.mod));
-    const Operand at = passing(stream, builder_.index(slot));
+    const Operand operand = passing(stream, builder_.index(slot));
     const std::uint8_t when = pace(stage, stream);
-    time(builder_.receive_by(0, from, at), stage, before, when, stream);
-    time(builder_.send_by(0, to, at, 1), stage, before - 1, when, stream);
+    time(builder_.receive_by(0, from, operand), stage, before, when, stream);
+    time(builder_.send_by(0, to, operand, 1), stage, before - 1, when, stream);
   };
   // Up: the branch is the digit above those that all its ranks have in common.
   add(2 * stage - level, builder_.index(child), parent);

@@ -168,17 +168,17 @@ void Flood::add_streams() {
   origin.mod = node_.leaves;
   const Term leaf = term(1, (wave + 1) * k, k, below);
   const Term turned = term(1, 0, k * below, k - 1);
-  Operand at = Builder::operand(Buffer::kScratch, builder_.index(origin, &leaf, below > 1));
+  Operand operand = Builder::operand(Buffer::kScratch, builder_.index(origin, &leaf, below > 1));
   const Numbers risen = sparse(rising(node_.level), k);
-  at.block_ref = risen.block;
-  at.slot_ref = slot(streams_, 0, risen);
-  number(builder_.receive_by(step, builder_.index(branch), at), risen);
+  operand.block_ref = risen.block;
+  operand.slot_ref = slot(streams_, 0, risen);
+  number(builder_.receive_by(step, builder_.index(branch), operand), risen);
   const Numbers turning = dense(waves(node_.level), k);
-  at.block_ref = turning.block;
-  at.slot_ref = slot(streams_, 0, turning);
+  operand.block_ref = turning.block;
+  operand.slot_ref = slot(streams_, 0, turning);
   // With k = 2 there is only one other branch.
   const std::uint8_t to = builder_.index(turn, &turned, k > 2);
-  number(builder_.send_by(step + 1, to, at, 1), turning);
+  number(builder_.send_by(step + 1, to, operand, 1), turning);
 }
 
 void Flood::add_up() {
@@ -197,11 +197,11 @@ void Flood::add_up() {
   Term back = rising_on.back;
   back.coef *= as_int(k);
   const Term branch = term(1, wave + 1, node_.leaves / k, k);
-  Operand at = Builder::operand(Buffer::kScratch, builder_.index(origin));
-  at.block_ref = rising_on.block;
-  at.slot_ref =
+  Operand operand = Builder::operand(Buffer::kScratch, builder_.index(origin));
+  operand.block_ref = rising_on.block;
+  operand.slot_ref =
       rising_on.has_back ? builder_.index(slot, {back, branch}) : builder_.index(slot, {branch});
-  number(builder_.send_by(wave + node_.level, builder_.constant(k), at, 1), rising_on);
+  number(builder_.send_by(wave + node_.level, builder_.constant(k), operand, 1), rising_on);
 }
 
 std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint32_t branch) {
@@ -224,17 +224,17 @@ void Flood::add_down(std::uint32_t level) {
   const std::uint32_t first = node_.index * node_.leaves;  // of the ranks of this node
   const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity);
   const Numbers turning = dense(waves(level), 1);
-  Operand at = Builder::operand(Buffer::kOutput, origin);
-  at.block_ref = turning.block;
+  Operand operand = Builder::operand(Buffer::kOutput, origin);
+  operand.block_ref = turning.block;
   if (node_.level == 0) {
-    number(builder_.receive_by(step, builder_.constant(0), at), turning);
+    number(builder_.receive_by(step, builder_.constant(0), operand), turning);
     return;
   }
-  at.buffer = Buffer::kScratch;
-  at.slot_ref = slot(down_, step, turning);  // by the step: one block arrives per step
-  number(builder_.receive_by(step, builder_.constant(node_.arity), at), turning);
+  operand.buffer = Buffer::kScratch;
+  operand.slot_ref = slot(down_, step, turning);  // by the step: one block arrives per step
+  number(builder_.receive_by(step, builder_.constant(node_.arity), operand), turning);
   for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
-    number(builder_.send_by(step + 1, builder_.constant(branch), at, 1), turning);
+    number(builder_.send_by(step + 1, builder_.constant(branch), operand, 1), turning);
   }
 }
 

@@ -100,12 +100,14 @@ class Combine {
       : builder_(builder), plan_(plan) {
     const std::uint32_t messages = plan.timing.messages();
     for (std::uint32_t k = 0; k < messages; ++k) {
-      Message& at = plan.messages[k];
-      if (at.exists) at.to = static_cast<std::uint8_t>(builder.link((me + at.places) % p));
+      Message& message = plan.messages[k];
+      if (message.exists)
+        message.to = static_cast<std::uint8_t>(builder.link((me + message.places) % p));
     }
     for (std::uint32_t k = 0; k < messages; ++k) {
-      Message& at = plan.messages[k];
-      if (at.exists) at.from = static_cast<std::uint8_t>(builder.link((me + p - at.places) % p));
+      Message& message = plan.messages[k];
+      if (message.exists)
+        message.from = static_cast<std::uint8_t>(builder.link((me + p - message.places) % p));
     }
     if (plan.needs_partial) partial_ = builder.scratch(1);
     block_ref_ = builder.constant(0);

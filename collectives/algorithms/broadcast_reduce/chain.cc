@@ -24,31 +24,32 @@ Position from_root(std::uint32_t p, std::uint32_t root, std::uint32_t me) {
   return {p, (me + p - root) % p, (me + p - 1) % p, (me + 1) % p};
 }
 
-void add_broadcast(Builder& builder, const Position& at, bool from_output) {
-  const bool source = at.distance == 0;
-  if (!source) builder.receive(at.distance - 1, at.nearer, builder.output(0));
-  if (at.distance + 1 < at.ranks) {
+void add_broadcast(Builder& builder, const Position& position, bool from_output) {
+  const bool source = position.distance == 0;
+  if (!source) builder.receive(position.distance - 1, position.nearer, builder.output(0));
+  if (position.distance + 1 < position.ranks) {
     const Operand from = source && !from_output ? builder.input(0) : builder.output(0);
-    builder.send(at.distance, at.farther, from, source ? 0 : 1);
+    builder.send(position.distance, position.farther, from, source ? 0 : 1);
   }
-  builder.phase(1, static_cast<std::int32_t>(at.ranks) - 2, 1);
+  builder.phase(1, static_cast<std::int32_t>(position.ranks) - 2, 1);
 }
 
 // own_left: this rank's own data is the left operand, and data from farther away the right one.
-void add_reduce(Builder& builder, const Position& at, bool own_left) {
-  const bool sink = at.distance == 0;
-  const bool far_end = at.distance + 1 == at.ranks;
+void add_reduce(Builder& builder, const Position& position, bool own_left) {
+  const bool sink = position.distance == 0;
+  const bool far_end = position.distance + 1 == position.ranks;
   Operand sum = builder.input(0);
   if (!far_end) {
-    const std::uint32_t step = at.ranks - 2 - at.distance;
+    const std::uint32_t step = position.ranks - 2 - position.distance;
     const Operand own = sum;
     const Operand slot = builder.slot(0, builder.ring(sink ? 0 : 1, 1));
     sum = sink ? builder.output(0) : slot;
-    builder.receive(step, at.farther, slot);
+    builder.receive(step, position.farther, slot);
     builder.combine(step, sum, own_left ? own : slot, own_left ? slot : own);
   }
-  if (!sink) builder.send(at.ranks - 1 - at.distance, at.nearer, sum, far_end ? 0 : 1);
-  builder.phase(1, static_cast<std::int32_t>(at.ranks) - 2, 1);
+  if (!sink)
+    builder.send(position.ranks - 1 - position.distance, position.nearer, sum, far_end ? 0 : 1);
+  builder.phase(1, static_cast<std::int32_t>(position.ranks) - 2, 1);
 }
 
 }  // namespace
@@ -73,9 +74,9 @@ Status chain_reduce(const Group& group, std::uint32_t me, Program& out) {
                                        .needs_commutative = group.root != 0 && !to_last});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  Position at = from_root(p, group.root, me);
-  if (to_last) at = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
-  add_reduce(builder, at, !to_last);
+  Position position = from_root(p, group.root, me);
+  if (to_last) position = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
+  add_reduce(builder, position, !to_last);
   return builder.finish_one_port();
 }
 
@@ -85,9 +86,9 @@ Status chain_allreduce(const Group& group, std::uint32_t me, Program& out) {
       builder.begin(group, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});
   if (status != Status::kOk) return status;
   if (group.ranks == 1) return builder.finish_alone();
-  const Position at = from_root(group.ranks, 0, me);
-  add_reduce(builder, at, true);
-  add_broadcast(builder, at, true);
+  const Position position = from_root(group.ranks, 0, me);
+  add_reduce(builder, position, true);
+  add_broadcast(builder, position, true);
   return builder.finish_one_port();
 }
 

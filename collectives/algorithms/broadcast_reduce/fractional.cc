@@ -63,14 +63,14 @@ void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& or
   const auto next = static_cast<std::uint32_t>(seat.arrival + 1);
   const Operand data = source ? builder.input(0) : builder.output(0);
   for (std::uint32_t j = 0; j < run_length; ++j) {
-    const Operand at = block.of(data, j);
+    const Operand operand = block.of(data, j);
     if (!source) {
       const bool is_head = seat.position == 0;
       const std::uint32_t from =
           is_head ? seat.from_group + (seat.is_right ? j : run_length - 1) : pu - 1;
-      builder.receive(next - 1 + j, order.rank(from), at);
+      builder.receive(next - 1 + j, order.rank(from), operand);
     }
-    if (seat.down != 0) builder.send(next + j, order.rank(seat.down), at, source ? 0 : 1);
+    if (seat.down != 0) builder.send(next + j, order.rank(seat.down), operand, source ? 0 : 1);
   }
   if (seat.right != 0) {
     const std::uint32_t wait = run_length + 1 - seat.position;
@@ -100,9 +100,9 @@ class Sums {
       row.coef = static_cast<std::int32_t>(run_length_ % slots_);
       row.mod = slots_;
     }
-    Operand at = Builder::operand(Buffer::kScratch, builder_.constant(0));
-    at.slot_ref = builder_.index(row);
-    return at;
+    Operand operand = Builder::operand(Buffer::kScratch, builder_.constant(0));
+    operand.slot_ref = builder_.index(row);
+    return operand;
   }
 
  private:

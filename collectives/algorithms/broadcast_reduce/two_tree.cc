@@ -34,21 +34,21 @@ void end_phase(Builder& builder, const TwoTrees& trees) {
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival()) - 1, 2);
 }
 
-void add_broadcast(Builder& builder, const TreesOfRank& at, bool from_output) {
-  const TwoTrees& trees = at.trees;
+void add_broadcast(Builder& builder, const TreesOfRank& rank_trees, bool from_output) {
+  const TwoTrees& trees = rank_trees.trees;
   for (unsigned tree = 0; tree < 2; ++tree) {
-    const Edge& edge = at.edges.of[tree];
-    if (at.pe == 0) {
+    const Edge& edge = rank_trees.edges.of[tree];
+    if (rank_trees.pe == 0) {
       const Operand from = from_output ? builder.output(tree) : builder.input(tree);
-      builder.send(edge.arrival, at.rank(edge.pe), from, 0);
+      builder.send(edge.arrival, rank_trees.rank(edge.pe), from, 0);
       continue;
     }
     const Operand block = builder.output(tree);
-    builder.receive(edge.arrival, at.rank(trees.parent(tree, at.pe)), block);
+    builder.receive(edge.arrival, rank_trees.rank(trees.parent(tree, rank_trees.pe)), block);
     const TwoTrees::Both children = trees.children(tree, edge);
     for (const Edge& child : children.of) {
       if (child.pe == 0) continue;
-      builder.send(child.arrival, at.rank(child.pe), block, child.arrival - edge.arrival);
+      builder.send(child.arrival, rank_trees.rank(child.pe), block, child.arrival - edge.arrival);
     }
   }
   end_phase(builder, trees);
@@ -57,10 +57,10 @@ void add_broadcast(Builder& builder, const TreesOfRank& at, bool from_output) {
 // Adds the actions of an inner rank for its children's sums in a reduce. Returns where the whole
 // sum is, and sets `ready` to the step of its instance 0. The child that a broadcast reaches last
 // sends first.
-Operand add_inner_sum(Builder& builder, const TreesOfRank& at, unsigned tree, const Edge& edge,
-                      std::uint32_t& ready) {
-  const TwoTrees::Both children = at.trees.children(tree, edge);
-  const std::uint32_t last = at.trees.last_arrival();
+Operand add_inner_sum(Builder& builder, const TreesOfRank& rank_trees, unsigned tree,
+                      const Edge& edge, std::uint32_t& ready) {
+  const TwoTrees::Both children = rank_trees.trees.children(tree, edge);
+  const std::uint32_t last = rank_trees.trees.last_arrival();
   const bool left_first = children.of[0].arrival > children.of[1].arrival;
   const Edge& early = children.of[left_first ? 0 : 1];
   const Edge& late = children.of[left_first ? 1 : 0];
@@ -69,34 +69,34 @@ Operand add_inner_sum(Builder& builder, const TreesOfRank& at, unsigned tree, co
 
   const Operand sum = builder.slot(tree, builder.ring(early.arrival - edge.arrival, 2));
   ready = last - early.arrival;
-  builder.receive(ready, at.rank(early.pe), sum);
+  builder.receive(ready, rank_trees.rank(early.pe), sum);
   builder.combine(ready, sum, left_first ? sum : own, left_first ? own : sum);
   if (late.pe == 0) return sum;
 
   const Operand slot = builder.slot(tree, builder.ring(0, 2));
   ready = last - late.arrival;
-  builder.receive(ready, at.rank(late.pe), slot);
+  builder.receive(ready, rank_trees.rank(late.pe), slot);
   builder.combine(ready, sum, left_first ? sum : slot, left_first ? slot : sum);
   return sum;
 }
 
-void add_reduce(Builder& builder, const TreesOfRank& at) {
-  const TwoTrees& trees = at.trees;
+void add_reduce(Builder& builder, const TreesOfRank& rank_trees) {
+  const TwoTrees& trees = rank_trees.trees;
   const std::uint32_t last = trees.last_arrival();
   for (unsigned tree = 0; tree < 2; ++tree) {
-    const Edge& edge = at.edges.of[tree];
+    const Edge& edge = rank_trees.edges.of[tree];
     const std::uint32_t step = last - edge.arrival;
-    if (at.pe == 0) {
+    if (rank_trees.pe == 0) {
       const Operand slot = builder.slot(tree, builder.ring(0, 2));
       const Operand own = builder.input(tree);
-      builder.receive(step, at.rank(edge.pe), slot);
-      const bool own_left = at.root == 0;
+      builder.receive(step, rank_trees.rank(edge.pe), slot);
+      const bool own_left = rank_trees.root == 0;
       builder.combine(step, builder.output(tree), own_left ? own : slot, own_left ? slot : own);
       continue;
     }
     std::uint32_t ready = step;
-    const Operand sum = add_inner_sum(builder, at, tree, edge, ready);
-    builder.send(step, at.rank(trees.parent(tree, at.pe)), sum, step - ready);
+    const Operand sum = add_inner_sum(builder, rank_trees, tree, edge, ready);
+    builder.send(step, rank_trees.rank(trees.parent(tree, rank_trees.pe)), sum, step - ready);
   }
   end_phase(builder, trees);
 }
@@ -121,10 +121,10 @@ Status generate_two_tree(const Group& group, std::uint32_t me, const char* algor
   const TwoTrees trees(p - 1, pairing);
   const std::uint32_t pe = (me + p - root) % p;
   const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
-  const TreesOfRank at{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
-  if (collective != Collective::kBroadcast) add_reduce(builder, at);
+  const TreesOfRank rank_trees{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
+  if (collective != Collective::kBroadcast) add_reduce(builder, rank_trees);
   if (collective != Collective::kReduce) {
-    add_broadcast(builder, at, collective == Collective::kAllreduce);
+    add_broadcast(builder, rank_trees, collective == Collective::kAllreduce);
   }
   return builder.finish_one_port();
 }

@@ -173,9 +173,9 @@ std::uint32_t Builder::scratch(std::uint32_t slots) {
 }
 
 Operand Builder::slot(std::uint32_t segment, const Ring& ring) {
-  Operand at = segment_operand(Buffer::kScratch, segment);
-  at.slot_ref = ring.slots == 1 ? constant(ring.first) : index(ring.first, 1, ring.slots);
-  return at;
+  Operand operand = segment_operand(Buffer::kScratch, segment);
+  operand.slot_ref = ring.slots == 1 ? constant(ring.first) : index(ring.first, 1, ring.slots);
+  return operand;
 }
 
 Action& Builder::send(std::uint32_t t0, std::uint32_t to, const Operand& from,
@@ -386,10 +386,10 @@ std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
 }
 
 Operand Builder::operand(Buffer buffer, std::uint8_t segment_ref) {
-  Operand at{};
-  at.buffer = buffer;
-  at.segment_ref = segment_ref;
-  return at;  // block_ref 0: block i
+  Operand operand{};
+  operand.buffer = buffer;
+  operand.segment_ref = segment_ref;
+  return operand;  // block_ref 0: block i
 }
 
 Operand Builder::segment_operand(Buffer buffer, std::uint32_t segment) {

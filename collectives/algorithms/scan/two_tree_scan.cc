@@ -58,103 +58,104 @@ Children children_of(const TwoTrees& trees, unsigned tree, const Edge& edge) {
 // Adds the receive from the left child; afterwards OUTPUT holds the blocks that the rank keeps.
 // Returns where the sum of the left subtree is (valid only in this step if the rank adds its own
 // block to it).
-Operand keep_left(Builder& builder, const ScanNode& at) {
-  const std::uint32_t step = at.up(at.left);
-  const Operand kept = builder.output(at.tree);
-  const Operand sum = at.inclusive ? builder.slot(at.tree, builder.ring(0, 2)) : kept;
-  builder.receive(step, rank_of(at.left), sum);
-  if (at.inclusive) builder.combine(step, kept, sum, builder.input(at.tree));
+Operand keep_left(Builder& builder, const ScanNode& node) {
+  const std::uint32_t step = node.up(node.left);
+  const Operand kept = builder.output(node.tree);
+  const Operand sum = node.inclusive ? builder.slot(node.tree, builder.ring(0, 2)) : kept;
+  builder.receive(step, rank_of(node.left), sum);
+  if (node.inclusive) builder.combine(step, kept, sum, builder.input(node.tree));
   return sum;
 }
 
 // Up: the child that a broadcast reaches last sends first.
-void add_up(Builder& builder, const ScanNode& at) {
-  const unsigned tree = at.tree;
+void add_up(Builder& builder, const ScanNode& node) {
+  const unsigned tree = node.tree;
   const Operand own = builder.input(tree);
-  const bool sends = at.trees.in_use(tree, at.pe);
-  const bool has_left = at.left.pe != 0, has_right = sends && at.right.pe != 0;
-  const bool right_first = has_right && has_left && at.up(at.right) < at.up(at.left);
+  const bool sends = node.trees.in_use(tree, node.pe);
+  const bool has_left = node.left.pe != 0, has_right = sends && node.right.pe != 0;
+  const bool right_first = has_right && has_left && node.up(node.right) < node.up(node.left);
   Operand sum = own;
   std::uint32_t ready = 0;
   if (has_left && !right_first) {
-    const Operand left = keep_left(builder, at);
-    ready = at.up(at.left);
+    const Operand left = keep_left(builder, node);
+    ready = node.up(node.left);
     sum = builder.output(tree);
-    if (sends && !at.inclusive) {
-      sum = builder.slot(tree, builder.ring(at.up(has_right ? at.right : at.edge) - ready, 2));
+    if (sends && !node.inclusive) {
+      sum =
+          builder.slot(tree, builder.ring(node.up(has_right ? node.right : node.edge) - ready, 2));
       builder.combine(ready, sum, left, own);
     }
   }
   if (has_right) {
-    const std::uint32_t step = at.up(at.right);
-    const Operand right = builder.slot(tree, builder.ring(at.up(at.edge) - step, 2));
-    builder.receive(step, rank_of(at.right), right);
+    const std::uint32_t step = node.up(node.right);
+    const Operand right = builder.slot(tree, builder.ring(node.up(node.edge) - step, 2));
+    builder.receive(step, rank_of(node.right), right);
     builder.combine(step, right, sum, right);
     sum = right;
     ready = step;
   }
   if (right_first) {
-    const Operand left = keep_left(builder, at);
-    ready = at.up(at.left);
+    const Operand left = keep_left(builder, node);
+    ready = node.up(node.left);
     builder.combine(ready, sum, left, sum);
   }
   if (sends) {
     const bool leaf = !has_left && !has_right;
-    builder.send(at.up(at.edge), at.parent(), sum, leaf ? 0 : at.up(at.edge) - ready);
+    builder.send(node.up(node.edge), node.parent(), sum, leaf ? 0 : node.up(node.edge) - ready);
   }
 }
 
 // Down, on the left spine: nothing arrives; the right child needs the kept blocks and the own
 // block.
-void add_down_left_spine(Builder& builder, const ScanNode& at) {
-  const Operand own = builder.input(at.tree), result = builder.output(at.tree);
-  const bool has_left = at.left.pe != 0;
-  if (!has_left && at.inclusive) builder.copy(0, result, own);
-  if (at.right.pe == 0) return;
-  const std::uint32_t step = at.down(at.right);
+void add_down_left_spine(Builder& builder, const ScanNode& node) {
+  const Operand own = builder.input(node.tree), result = builder.output(node.tree);
+  const bool has_left = node.left.pe != 0;
+  if (!has_left && node.inclusive) builder.copy(0, result, own);
+  if (node.right.pe == 0) return;
+  const std::uint32_t step = node.down(node.right);
   if (!has_left) {
-    builder.send(step, rank_of(at.right), own, 0);
-  } else if (at.inclusive) {
-    builder.send(step, rank_of(at.right), result, 0);
+    builder.send(step, rank_of(node.right), own, 0);
+  } else if (node.inclusive) {
+    builder.send(step, rank_of(node.right), result, 0);
   } else {
-    const Operand sum = builder.slot(at.tree, builder.ring(1, 2));
+    const Operand sum = builder.slot(node.tree, builder.ring(1, 2));
     builder.combine(step - 1, sum, result, own);
-    builder.send(step, rank_of(at.right), sum, 1);
+    builder.send(step, rank_of(node.right), sum, 1);
   }
 }
 
-void add_down(Builder& builder, const ScanNode& at) {
-  if (!at.trees.in_use(at.tree, at.pe)) return add_down_left_spine(builder, at);
-  const Operand own = builder.input(at.tree), result = builder.output(at.tree);
-  const bool has_left = at.left.pe != 0, has_right = at.right.pe != 0;
-  const std::uint32_t step = at.down(at.edge);
+void add_down(Builder& builder, const ScanNode& node) {
+  if (!node.trees.in_use(node.tree, node.pe)) return add_down_left_spine(builder, node);
+  const Operand own = builder.input(node.tree), result = builder.output(node.tree);
+  const bool has_left = node.left.pe != 0, has_right = node.right.pe != 0;
+  const std::uint32_t step = node.down(node.edge);
   // Without a left subtree the received sum is the result of an exscan.
-  const bool direct = !at.inclusive && !has_left;
-  const std::uint32_t held = has_left ? at.left.arrival - at.edge.arrival : 0;
-  const Operand before = direct ? result : builder.slot(at.tree, builder.ring(held, 2));
-  builder.receive(step, at.parent(), before);
+  const bool direct = !node.inclusive && !has_left;
+  const std::uint32_t held = has_left ? node.left.arrival - node.edge.arrival : 0;
+  const Operand before = direct ? result : builder.slot(node.tree, builder.ring(held, 2));
+  builder.receive(step, node.parent(), before);
   if (!direct) builder.combine(step, result, before, has_left ? result : own);
-  if (has_left) builder.send(at.down(at.left), rank_of(at.left), before, held);
+  if (has_left) builder.send(node.down(node.left), rank_of(node.left), before, held);
   if (!has_right) return;
-  const std::uint32_t after = at.right.arrival - at.edge.arrival;
+  const std::uint32_t after = node.right.arrival - node.edge.arrival;
   Operand sum = result;
-  if (!at.inclusive) {
-    sum = builder.slot(at.tree, builder.ring(after, 2));
+  if (!node.inclusive) {
+    sum = builder.slot(node.tree, builder.ring(after, 2));
     builder.combine(step, sum, result, own);
   }
-  builder.send(at.down(at.right), rank_of(at.right), sum, after);
+  builder.send(node.down(node.right), rank_of(node.right), sum, after);
 }
 
 // Whether the left spine sends down, in step 0, a value that it must first combine.
 bool combines_first(const TwoTrees& trees) {
   for (unsigned tree = 0; tree < 2; ++tree) {
-    Edge at = trees.edge(tree, trees.root(tree));
-    while (at.pe != 0) {
-      const Children children = children_of(trees, tree, at);
+    Edge edge = trees.edge(tree, trees.root(tree));
+    while (edge.pe != 0) {
+      const Children children = children_of(trees, tree, edge);
       if (children.left.pe != 0 && children.right.pe != 0 && children.right.arrival == 0) {
         return true;
       }
-      at = children.left;
+      edge = children.left;
     }
   }
   return false;
@@ -166,8 +167,8 @@ void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, bool up, boo
   for (unsigned tree = 0; tree < 2; ++tree) {
     const Edge edge = trees.edge(tree, me + 1);
     const Children children = children_of(trees, tree, edge);
-    const ScanNode at{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
-    up ? add_up(builder, at) : add_down(builder, at);
+    const ScanNode node{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
+    up ? add_up(builder, node) : add_down(builder, node);
   }
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }

@@ -47,13 +47,13 @@ struct Given {
 };
 
 Given given_to(std::uint32_t p, std::uint32_t root, std::uint32_t me) {
-  Interval at{0, p, root};
-  Given result{at, 0, root, true};
-  for (std::uint32_t step = 0; at.leader != me; ++step) {
-    const Halves halves = halve(at);
+  Interval interval{0, p, root};
+  Given result{interval, 0, root, true};
+  for (std::uint32_t step = 0; interval.leader != me; ++step) {
+    const Halves halves = halve(interval);
     const bool given = me - halves.given.first < halves.given.size;
-    if (given) result = {halves.given, step, at.leader, false};
-    at = given ? halves.given : halves.kept;
+    if (given) result = {halves.given, step, interval.leader, false};
+    interval = given ? halves.given : halves.kept;
   }
   return result;
 }
@@ -93,11 +93,11 @@ void add_scatter(Builder& builder, const Tree& tree) {
     builder.receive(given.step, given.from, parts(builder, tree, source, given.interval));
   }
   builder.copy(given.step, own, parts(builder, tree, source, {tree.me, 1, tree.me}));
-  for (Interval at = given.interval; at.size > 1; ++step) {
-    const Halves halves = halve(at);
+  for (Interval interval = given.interval; interval.size > 1; ++step) {
+    const Halves halves = halve(interval);
     builder.send(step, halves.given.first, parts(builder, tree, source, halves.given),
                  given.root ? 0 : step - given.step);
-    at = halves.kept;
+    interval = halves.kept;
   }
 }
 
@@ -116,10 +116,10 @@ void add_gather(Builder& builder, const Tree& tree) {
   const Operand target = builder.output(0);
   std::uint32_t step = tree.first_send();
   std::uint32_t receives = 0;
-  for (Interval at = given.interval; at.size > 1; ++step, ++receives) {
-    const Halves halves = halve(at);
+  for (Interval interval = given.interval; interval.size > 1; ++step, ++receives) {
+    const Halves halves = halve(interval);
     builder.receive(last - step, halves.given.first, parts(builder, tree, target, halves.given));
-    at = halves.kept;
+    interval = halves.kept;
   }
   const std::uint32_t copies = given.root ? 1 : receives;
   const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(copies), 0);

@@ -59,7 +59,7 @@ class Exchange {
                                    std::uint32_t mod);
   [[nodiscard]] std::uint8_t segments(std::uint32_t level);
   // Forwards messages between the link towards the root and a link away from it.
-  void relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Operand at,
+  void relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link, Operand operand,
              const Ring& ring);
   // The position of this node in the sequence of `level`: the number of messages before those of
   // its subtree.
@@ -97,17 +97,18 @@ std::uint32_t Exchange::position(std::uint32_t level) const {
 }
 
 void Exchange::relay(std::uint32_t arrival, std::uint8_t near_link, std::uint8_t far_link,
-                     Operand at, const Ring& ring) {
+                     Operand operand, const Ring& ring) {
   Index slot{};
   slot.base = static_cast<std::int32_t>(ring.first);
   slot.coef = 1;
   // By the step: one message arrives per step.
   slot.off = static_cast<std::int32_t>(arrival % ring.slots);
   slot.mod = ring.slots;
-  at.slot_ref = builder_.index(slot);
+  operand.slot_ref = builder_.index(slot);
   const std::uint8_t instances = rounds_.instances();
-  builder_.receive_by(arrival, gather_ ? far_link : near_link, at).instances_ref = instances;
-  builder_.send_by(arrival + 1, gather_ ? near_link : far_link, at, 1).instances_ref = instances;
+  builder_.receive_by(arrival, gather_ ? far_link : near_link, operand).instances_ref = instances;
+  builder_.send_by(arrival + 1, gather_ ? near_link : far_link, operand, 1).instances_ref =
+      instances;
 }
 
 void Exchange::add_root() {
@@ -115,13 +116,13 @@ void Exchange::add_root() {
   own.block_ref = into.block_ref = rounds_.block(1);
   builder_.copy(0, into, own).instances_ref = rounds_.instances();
   for (std::uint32_t level = node_.height; level > 0; --level) {
-    Operand at = Builder::operand(gather_ ? Buffer::kOutput : Buffer::kInput, segments(level));
-    at.block_ref = rounds_.block(met(level));
+    Operand operand = Builder::operand(gather_ ? Buffer::kOutput : Buffer::kInput, segments(level));
+    operand.block_ref = rounds_.block(met(level));
     const std::uint8_t link = builder_.constant(0);
     const std::uint8_t instances = rounds_.instances();
     const std::uint32_t step = arrival(level, 0);
-    Action& action =
-        gather_ ? builder_.receive_by(step, link, at) : builder_.send_by(step + 1, link, at, 0);
+    Action& action = gather_ ? builder_.receive_by(step, link, operand)
+                             : builder_.send_by(step + 1, link, operand, 0);
     action.instances_ref = instances;
   }
 }
@@ -144,23 +145,23 @@ void Exchange::add_router_above() {
   const std::uint32_t branch = root_branch(node_.level);
   const std::uint8_t near = builder_.constant(branch);
   for (std::uint32_t level = node_.height; level >= node_.level; --level) {
-    Operand at = Builder::operand(Buffer::kScratch, segments(level));
-    at.block_ref = rounds_.block(met(level));
+    Operand operand = Builder::operand(Buffer::kScratch, segments(level));
+    operand.block_ref = rounds_.block(met(level));
     const std::uint8_t far = level > node_.level
                                  ? builder_.constant(node_.arity)
                                  : index(0, (branch + 1) * below, below, node_.arity);
-    relay(arrival(level, node_.level), near, far, at, ring);
+    relay(arrival(level, node_.level), near, far, operand, ring);
   }
 }
 
 void Exchange::add_other_router() {
   const std::uint32_t level = node_.meeting_level(root_);
   const std::uint32_t hops = 2 * level - node_.level;
-  Operand at =
+  Operand operand =
       Builder::operand(Buffer::kScratch, index(node_.index * node_.leaves, 0, 0, node_.leaves));
-  at.block_ref = rounds_.block(node_.leaves);
+  operand.block_ref = rounds_.block(node_.leaves);
   const std::uint8_t far = index(0, 0, node_.leaves / node_.arity, node_.arity);
-  relay(arrival(level, hops) + position(level), builder_.constant(node_.arity), far, at,
+  relay(arrival(level, hops) + position(level), builder_.constant(node_.arity), far, operand,
         builder_.ring(1, 1));
 }
 

@@ -23,12 +23,12 @@ std::vector<Ends> ends_of(const Broadcast& broadcast, std::uint32_t ranks) {
 
 void add_broadcast(Builder& builder, const Broadcast& broadcast, const Ends& ends, bool source) {
   const auto place = [&](const Stream& stream) {
-    Operand at = source ? builder.input(stream.segment) : builder.output(stream.segment);
+    Operand operand = source ? builder.input(stream.segment) : builder.output(stream.segment);
     Index row{};
     row.base = static_cast<std::int32_t>(stream.first);
     row.coef = static_cast<std::int32_t>(broadcast.every);
-    at.block_ref = builder.index(row);
-    return at;
+    operand.block_ref = builder.index(row);
+    return operand;
   };
   for (const Stream* stream : ends.in) builder.receive(stream->step, stream->from, place(*stream));
   for (const Stream* stream : ends.out) {

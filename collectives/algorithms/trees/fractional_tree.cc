@@ -29,6 +29,8 @@ FractionalTree::FractionalTree(std::uint32_t ranks, std::uint32_t run_length)
       run_length_(ranks == 2 ? 1 : run_length),
       period_(ranks == 2 ? 1 : run_length + 1),
       depth_(0) {
+  ESPALIER_ASSERT(1 <= run_length && run_length <= kMaxRunLength);
+  ESPALIER_ASSERT(1 <= ranks && ranks <= kMaxRanks);
   reach_.at = 0;
   for (std::uint64_t& value : reach_.values) value = 0;
   reach_.values[0] = 1;

@@ -1,5 +1,7 @@
 #include "collectives/algorithms/trees/leaf_tree.h"
 
+#include "espalier/base/assert.h"
+
 namespace espalier {
 
 std::uint32_t LeafNode::meeting_level(std::uint32_t rank) const {
@@ -39,10 +41,12 @@ std::uint32_t leaf_tree_nodes(const LeafNode& node) {
 }
 
 std::uint32_t branch_lanes(const Group& group, std::uint32_t level) {
+  ESPALIER_ASSERT(1 <= level && level <= group.height);
   return group.capacities == nullptr ? 1 : group.capacities[level - 1];
 }
 
 Count steps_over_lanes(std::uint32_t a, std::uint32_t blocks, std::uint32_t lanes) {
+  ESPALIER_ASSERT(lanes >= 1);
   const std::uint32_t rest = blocks % lanes, lack = lanes - rest;
   Count count{};
   count.a = static_cast<std::int32_t>(a);

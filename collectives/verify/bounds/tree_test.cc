@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
+
 namespace espalier::verify {
 namespace {
 
 std::optional<Tree> tree_of(const std::string& spec) {
-  const auto topology = topology::parse(spec).value();
+  const auto topology = or_throw(topology::parse(spec));
   Program common{};
   common.ranks = topology->ranks();
   return Tree::read(*topology, common);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "espalier/collectives/verify/verify.h"
 

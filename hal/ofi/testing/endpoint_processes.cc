@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/testing/results.h"
 #include "espalier/hal/ofi/address.h"
 #include "hal/ofi/sweep.h"
 #include "hal/ofi/testing/local_endpoints.h"
@@ -93,7 +94,7 @@ void EndpointProcesses::execute(Config config, int channel, const Body& body) {
   int status = 99;
   {
     const auto opened = OfiEndpoint::open(config);
-    std::string error = opened ? "" : opened.error().message;
+    std::string error = message_of(opened);
     OfiEndpoint* const endpoint = opened ? opened->get() : nullptr;
     std::vector<std::string> addresses;
     if (endpoint != nullptr) addresses = endpoint->addresses();

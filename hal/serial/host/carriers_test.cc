@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "espalier/hal/serial/ethernet.h"
 #include "hal/serial/host/sockets.h"
@@ -64,10 +65,10 @@ void exchange(Carrier& from, Carrier& to, const std::function<void()>& relay = n
 }
 
 TEST_F(HostCarriers, UnixDatagrams) {
-  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board")).value();
+  const auto gateway = or_throw(open_carrier("unix:" + at("host") + "," + at("board")));
   const Frame lost = frame_of(100, 1);
   EXPECT_EQ(gateway->send(lost.data(), 100), Status::kOk) << "no receiver exists yet: lost";
-  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host")).value();
+  const auto board = or_throw(open_board_carrier("unix:" + at("board") + "," + at("host")));
   exchange(*gateway, *board);
   exchange(*board, *gateway);
   EXPECT_FALSE(gateway->down());
@@ -76,9 +77,9 @@ TEST_F(HostCarriers, UnixDatagrams) {
 // The view of an emulator's Ethernet device: the frames that it receives, and those that it may
 // send.
 TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
-  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board")).value();
+  const auto gateway = or_throw(open_carrier("unix:" + at("host") + "," + at("board")));
   const Descriptor device(socket(AF_UNIX, SOCK_DGRAM, 0));
-  ASSERT_TRUE(bind_unix(device.get(), at("board")));
+  or_throw(bind_unix(device.get(), at("board")));
   const std::uint8_t frame[5] = {1, 2, 3, 4, 5};
   ASSERT_EQ(gateway->send(frame, 5), Status::kOk);
   std::uint8_t seen[2000];
@@ -88,7 +89,7 @@ TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   EXPECT_EQ(std::memcmp(seen, expected, sizeof expected), 0);
   // In the other direction: for another address, of another protocol, longer than its bytes; then a
   // correct one.
-  const sockaddr_un host = address_of(at("host")).value();
+  const sockaddr_un host = or_throw(address_of(at("host")));
   const auto send = [&](std::size_t size) {
     return sendto(device.get(), seen, size, 0, reinterpret_cast<const sockaddr*>(&host),
                   sizeof host);
@@ -111,9 +112,9 @@ TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
 TEST_F(HostCarriers, ReplacesASocketThatWasLeftButNoFile) {
   {
     const Descriptor left(socket(AF_UNIX, SOCK_DGRAM, 0));
-    ASSERT_TRUE(bind_unix(left.get(), at("host")));
+    or_throw(bind_unix(left.get(), at("host")));
   }
-  EXPECT_TRUE(open_carrier("unix:" + at("host") + "," + at("board")));
+  EXPECT_EQ(message_of(open_carrier("unix:" + at("host") + "," + at("board"))), "");
   const Descriptor file(open(at("host").c_str(), O_CREAT | O_WRONLY, 0600));
   const auto refused = open_carrier("stream:" + at("host"));
   ASSERT_FALSE(refused);
@@ -135,11 +136,11 @@ std::uint16_t free_port() {
 
 TEST_F(HostCarriers, Udp) {
   const std::string a = std::to_string(free_port()), b = std::to_string(free_port());
-  const auto left = open_carrier("udp:" + a + ",127.0.0.1:" + b).value();
+  const auto left = or_throw(open_carrier("udp:" + a + ",127.0.0.1:" + b));
   const Frame lost = frame_of(100, 1);
   EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
   EXPECT_EQ(left->send(lost.data(), 100), Status::kOk) << "the error belongs to an earlier frame";
-  const auto right = open_carrier("udp:" + b + ",127.0.0.1:" + a).value();
+  const auto right = or_throw(open_carrier("udp:" + b + ",127.0.0.1:" + a));
   exchange(*left, *right);
   exchange(*right, *left);
 }
@@ -156,13 +157,13 @@ class Device final : public ByteStream {
 };
 
 TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
-  const auto host = open_carrier("stream:" + at("uart")).value();
+  const auto host = or_throw(open_carrier("stream:" + at("uart")));
   Frame room(host->mtu());
   EXPECT_EQ(host->receive(room.data()), 0u);
   EXPECT_EQ(host->send(room.data(), 40), Status::kOk) << "no device is connected: lost";
   for (int life = 0; life < 3; ++life) {
     const Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    const sockaddr_un address = address_of(at("uart")).value();
+    const sockaddr_un address = or_throw(address_of(at("uart")));
     ASSERT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     Device device(fd.get());
     ByteCarrier board(device, kByteMtu);
@@ -183,7 +184,7 @@ TEST_F(HostCarriers, TtyAndItsHangUp) {
   ASSERT_EQ(unlockpt(master.get()), 0);
   char slave[64];
   ASSERT_EQ(ptsname_r(master.get(), slave, sizeof slave), 0);
-  const auto tty = open_carrier(std::string("tty:") + slave + ",115200").value();
+  const auto tty = or_throw(open_carrier(std::string("tty:") + slave + ",115200"));
   Device device(master.get());
   ByteCarrier board(device, kByteMtu);
   exchange(*tty, board);
@@ -235,8 +236,8 @@ TEST_F(HostCarriers, ReportsErrorsInOneLine) {
 }
 
 TEST_F(HostCarriers, TheClockWakesForAFrame) {
-  const auto gateway = open_carrier("unix:" + at("host") + "," + at("board")).value();
-  const auto board = open_board_carrier("unix:" + at("board") + "," + at("host")).value();
+  const auto gateway = or_throw(open_carrier("unix:" + at("host") + "," + at("board")));
+  const auto board = or_throw(open_board_carrier("unix:" + at("board") + "," + at("host")));
   HostClock clock;
   clock.add(*board);
   const std::uint64_t start = clock.now();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
@@ -17,7 +18,7 @@ namespace espalier::tools {
 inline std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& change) {
   Group group;
   group.ranks = 3;
-  group.topology_digest = topology::parse("complete:3").value()->digest();
+  group.topology_digest = or_throw(topology::parse("complete:3"))->digest();
   ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Program program{};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/link_set.h"
 #include "espalier/hal/endpoint.h"
@@ -61,7 +62,10 @@ class FailureDetector {
   // Returns the cause. Its status is kOk unless failed().
   [[nodiscard]] const Cause& cause() const { return cause_; }
   // Returns the node at the link's other end. Requires link < links().
-  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const { return links_[link].peer; }
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const {
+    ESPALIER_ASSERT(link < links_count_);
+    return links_[link].peer;
+  }
   // Returns the number of the endpoint's links, at most kMaxLinks.
   [[nodiscard]] std::uint32_t links() const { return links_count_; }
   // The next three return times by the endpoint's clock, ns.
