@@ -221,7 +221,7 @@ TEST(Groups, FillTheMesh) {
 
 #ifdef ESPALIER_ASSERTIONS
 TEST(GroupsDeathTest, FillTheMeshExactly) {
-  const auto topology = must_parse("mesh:4x8");
+  const auto topology = or_throw(topology::parse("mesh:4x8"));
   const Routes routes(*topology);
   const auto find = [&](const GroupShape& shape, std::uint32_t groups) {
     (void)find_groups(*topology, routes, shape, least_tree(2, groups), {});
