@@ -1,5 +1,6 @@
 #pragma once
-// The clock of a Linux host. Host only: a board has its own (include/espalier/hal/serial/carrier.h).
+// The clock of a Linux host. Host only: a board has its own
+// (include/espalier/hal/serial/carrier.h).
 
 #include <time.h>
 

@@ -1,30 +1,21 @@
 #include "base/read_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/directory_test.h"
 
 namespace espalier {
 namespace {
 
-class ReadFileTest : public ::testing::Test {
+class ReadFileTest : public DirectoryTest {
  protected:
-  ReadFileTest() : folder_(std::filesystem::temp_directory_path() / "espalier-read-XXXXXX") {
-    std::string name = folder_.string();
-    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no folder " << name;
-    folder_ = name;
-  }
-  ~ReadFileTest() override { std::filesystem::remove_all(folder_); }
-
   // Writes a file of these bytes and returns its path.
   [[nodiscard]] std::string file(const std::string& bytes) const {
-    std::ofstream(folder_ / "file", std::ios::binary) << bytes;
-    return folder_ / "file";
+    std::ofstream(directory_ / "file", std::ios::binary) << bytes;
+    return directory_ / "file";
   }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(ReadFileTest, ReturnsAllBytes) {
@@ -36,16 +27,16 @@ TEST_F(ReadFileTest, ReturnsAllBytes) {
 }
 
 TEST_F(ReadFileTest, RefusesAMissingFile) {
-  const std::string path = folder_ / "none";
+  const std::string path = directory_ / "none";
   const auto read = read_file(path);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().message, "cannot read '" + path + "': No such file or directory");
 }
 
 TEST_F(ReadFileTest, RefusesAFolder) {
-  const auto read = read_file(folder_);
+  const auto read = read_file(directory_);
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message, "cannot read '" + folder_.string() + "': Is a directory");
+  EXPECT_EQ(read.error().message, "cannot read '" + directory_.string() + "': Is a directory");
 }
 
 TEST_F(ReadFileTest, RefusesMoreThanTheLimit) {

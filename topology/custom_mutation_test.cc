@@ -37,8 +37,8 @@ void expect_whole(const Topology& topology) {
       ASSERT_EQ(route.front(), from);
       ASSERT_EQ(route.back(), to);
       ASSERT_EQ(std::set(route.begin(), route.end()).size(), route.size()) << topology.spec();
-      for (std::size_t at = 1; at < route.size(); ++at) {
-        ASSERT_GT(topology.capacity(route[at - 1], route[at]), 0u) << topology.spec();
+      for (std::size_t i = 1; i < route.size(); ++i) {
+        ASSERT_GT(topology.capacity(route[i - 1], route[i]), 0u) << topology.spec();
       }
     }
   }

@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "base/testing/results.h"
+#include "tests/directory_test.h"
 
 namespace espalier::topology {
 namespace {
@@ -40,9 +39,9 @@ void expect_routes(const Topology& topology) {
       ASSERT_EQ(route.front(), from);
       ASSERT_EQ(route.back(), to);
       EXPECT_EQ(std::set(route.begin(), route.end()).size(), route.size());
-      for (std::size_t at = 1; at < route.size(); ++at) {
-        EXPECT_GT(topology.capacity(route[at - 1], route[at]), 0u)
-            << from << " -> " << to << ", hop " << at;
+      for (std::size_t i = 1; i < route.size(); ++i) {
+        EXPECT_GT(topology.capacity(route[i - 1], route[i]), 0u)
+            << from << " -> " << to << ", hop " << i;
       }
     }
   }
@@ -75,8 +74,8 @@ TEST(Custom, ABrokenMeshGoesAroundItsFault) {
     for (std::uint32_t to = 0; to < 16; ++to) {
       const Nodes straight = mesh->route(from, to);
       bool crosses = false;
-      for (std::size_t at = 1; at < straight.size(); ++at) {
-        crosses = crosses || straight[at - 1] + straight[at] == 11;
+      for (std::size_t i = 1; i < straight.size(); ++i) {
+        crosses = crosses || straight[i - 1] + straight[i] == 11;
       }
       around += crosses;
       if (!crosses) {
@@ -132,8 +131,11 @@ TEST(Custom, LinksOfOneWay) {
   EXPECT_EQ(ring->route(1, 0), (Nodes{1, 2, 0}));
   const std::string picture = draw_svg(*ring);
   std::size_t lines = 0, ways = 0;
-  for (std::size_t at = 0; (at = picture.find("<line", at)) != std::string::npos; ++at) ++lines;
-  for (std::size_t at = 0; (at = picture.find("class=\"way\"", at)) != std::string::npos; ++at) {
+  for (std::size_t position = 0; (position = picture.find("<line", position)) != std::string::npos;
+       ++position)
+    ++lines;
+  for (std::size_t position = 0;
+       (position = picture.find("class=\"way\"", position)) != std::string::npos; ++position) {
     ++ways;
   }
   EXPECT_EQ(lines, 3u);
@@ -325,19 +327,12 @@ TEST(Custom, LongSpecificationsAreCutInMessages) {
       "'from' is 9, which is not a node; expected 0 to 2 (3 ranks, 0 routers)");
 }
 
-class Files : public testing::Test {
+class Files : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "espalier-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
   [[nodiscard]] std::string written(const std::string& text) const {
-    std::ofstream(path_ / "t.textproto") << text;
-    return (path_ / "t.textproto").string();
+    std::ofstream(directory_ / "t.textproto") << text;
+    return (directory_ / "t.textproto").string();
   }
-  std::filesystem::path path_;
 };
 
 TEST_F(Files, ErrorsNameFileAndLine) {
@@ -354,11 +349,11 @@ TEST_F(Files, ErrorsNameFileAndLine) {
     const std::string path = written(row.text);
     EXPECT_EQ(message_of(read("file:" + path)), path + row.parse_error);
   }
-  EXPECT_EQ(message_of(read("file:" + path_.string() + "/none")),
-            "cannot read '" + path_.string() +
+  EXPECT_EQ(message_of(read("file:" + directory_.string() + "/none")),
+            "cannot read '" + directory_.string() +
                 "/none': No such file or directory; expected file:PATH of a topology file "
                 "as docs/topologies.md describes it");
-  const std::string folder = message_of(read("file:" + path_.string()));
+  const std::string folder = message_of(read("file:" + directory_.string()));
   EXPECT_EQ(folder.find("cannot read"), 0u) << folder;
   EXPECT_EQ(
       message_of(read("file:/dev/zero")),

@@ -4,10 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-
 #include "base/testing/results.h"
 
 namespace espalier::topology {

@@ -50,8 +50,8 @@ TEST(Topology, RoutesRunAlongLinks) {
         ASSERT_EQ(route.front(), from);
         ASSERT_EQ(route.back(), to);
         EXPECT_EQ(std::set(route.begin(), route.end()).size(), route.size());
-        for (std::size_t at = 1; at < route.size(); ++at) {
-          EXPECT_TRUE(links.count({route[at - 1], route[at]})) << spec;
+        for (std::size_t i = 1; i < route.size(); ++i) {
+          EXPECT_TRUE(links.count({route[i - 1], route[i]})) << spec;
         }
       }
     }

@@ -1,7 +1,5 @@
 #include "semihost.h"
 
-#include <cstring>
-
 namespace espalier::semihost {
 namespace {
 

@@ -120,8 +120,9 @@ class Tree {
       node.up.push_back(moving.message);
     }
     for (std::uint32_t child = 0; inside && child < arity_; ++child) {
-      const bool its = everywhere ? child != moving.from : to / (leaves / arity_) % arity_ == child;
-      if (!its) continue;
+      const bool takes_branch =
+          everywhere ? child != moving.from : to / (leaves / arity_) % arity_ == child;
+      if (!takes_branch) continue;
       node.down[child].push_back(moving.message);
       node.turns.push_back(child);
     }

@@ -21,10 +21,6 @@ namespace {
 
 using topology::Embedding;
 
-std::unique_ptr<topology::Topology> must_parse(const std::string& spec) {
-  return or_throw(topology::parse(spec));
-}
-
 Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run_length) {
   Group group;
   group.ranks = topology.ranks();
@@ -92,7 +88,7 @@ class Known : public testing::TestWithParam<std::string> {};
 TEST_P(Known, IsProven) {
   const auto embedding = topology::known_embedding(GetParam());
   ASSERT_TRUE(embedding);
-  const auto topology = must_parse(embedding->topology);
+  const auto topology = or_throw(topology::parse(embedding->topology));
   const Programs programs = embedded_programs(*topology, *embedding);
   const bool stored = embedding->switching == Switching::kStoreAndForward;
   const verify::Verdict verdict = proof_of(*topology, programs, !stored);
@@ -128,7 +124,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
                 {"mesh:8x8", "broadcast", "double-fibonacci", 0},
                 {"mesh:8x16", "broadcast", "fractional-mesh", 0}};
   for (const auto& [spec, collective, algorithm, root] : wanted) {
-    const auto topology = must_parse(spec);
+    const auto topology = or_throw(topology::parse(spec));
     for (const std::uint32_t corner : {root, topology->ranks() - 1}) {
       const auto found = topology::best_embedding(
           *topology, {.collective = collective, .algorithm = algorithm, .root = corner});
@@ -139,14 +135,15 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
       EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
     }
   }
-  EXPECT_FALSE(topology::best_embedding(
-      *must_parse("mesh:4x4"), {.collective = "broadcast", .algorithm = "chain", .root = 0}));
+  EXPECT_FALSE(
+      topology::best_embedding(*or_throw(topology::parse("mesh:4x4")),
+                               {.collective = "broadcast", .algorithm = "chain", .root = 0}));
 }
 
 // The verifier, which counts links independently, proves each placement that a search finds.
 void expect_found(const std::string& spec, const std::string& collective,
                   const std::string& algorithm, Search search) {
-  const auto topology = must_parse(spec);
+  const auto topology = or_throw(topology::parse(spec));
   Programs programs = routed_programs(*topology, collective, algorithm, 0);
   const Traffic traffic = traffic_of(programs);
   const Placement found = find_placement(Routes(*topology), traffic, search);
@@ -181,7 +178,7 @@ TEST(Search, FindsLoadsOfAPeriodStoreAndForward) {
 // From the end of a row everything uses its one link, which has no room for a third block in a
 // period of two. The search reports this.
 TEST(Search, ReportsThatNoPlacementExists) {
-  const auto topology = must_parse("mesh:1x9");
+  const auto topology = or_throw(topology::parse("mesh:1x9"));
   const Programs programs = routed_programs(*topology, "allreduce", "two-tree", 0);
   const Placement found =
       find_placement(Routes(*topology), traffic_of(programs),
@@ -191,7 +188,7 @@ TEST(Search, ReportsThatNoPlacementExists) {
 }
 
 TEST(Groups, FillTheMesh) {
-  const auto topology = must_parse("mesh:4x8");
+  const auto topology = or_throw(topology::parse("mesh:4x8"));
   const Routes routes(*topology);
   for (const bool complete : {false, true}) {
     GroupTree tree = complete ? complete_tree(2, 16) : least_tree(2, 16);
@@ -224,7 +221,7 @@ TEST(Groups, FillTheMesh) {
 
 #ifdef ESPALIER_ASSERTIONS
 TEST(GroupsDeathTest, FillTheMeshExactly) {
-  const auto topology = must_parse("mesh:4x8");
+  const auto topology = or_throw(topology::parse("mesh:4x8"));
   const Routes routes(*topology);
   const auto find = [&](const GroupShape& shape, std::uint32_t groups) {
     (void)find_groups(*topology, routes, shape, least_tree(2, groups), {});
@@ -251,7 +248,7 @@ TEST(Placing, KeepsASchedule) {
                                               {"broadcast", "lambda-tree"},
                                               {"reduce", "double-fibonacci"}}) {
     for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
-      const auto topology = must_parse("complete:" + std::to_string(ranks));
+      const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       Programs programs = routed_programs(*topology, collective, algorithm, 0);
       const std::int64_t steps = phase_steps(programs[0], 5);
       std::vector<std::uint32_t> node_of(ranks);
@@ -268,7 +265,7 @@ TEST(Placing, KeepsASchedule) {
 }
 
 TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
-  const auto topology = must_parse("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   const std::vector<std::uint32_t> turned{1, 2, 3, 0}, same{0, 1, 2, 3};
   for (const auto& [collective, algorithm] :
        {std::pair{"scan", "chain"}, {"allgather", "ring"}, {"scatter", "binomial"}}) {
@@ -284,15 +281,15 @@ TEST(Placing, RefusesCollectivesThatDependOnTheOrderOfRanks) {
 TEST(Snake, StepsToNeighbours) {
   for (const char* spec :
        {"mesh:4x4", "mesh:3x4", "mesh:4x3", "mesh:3x5", "mesh:2x7", "mesh:1x6"}) {
-    const auto topology = must_parse(spec);
+    const auto topology = or_throw(topology::parse(spec));
     std::uint32_t roots = 0;
     for (std::uint32_t root = 0; root < topology->ranks(); ++root) {
       const auto snake = topology::snake(*topology, root);
       if (!snake) continue;
       ++roots;
       EXPECT_EQ(snake->node_of.front(), root);
-      for (std::size_t at = 1; at < snake->node_of.size(); ++at) {
-        EXPECT_EQ(topology->capacity(snake->node_of[at - 1], snake->node_of[at]), 1u) << spec;
+      for (std::size_t i = 1; i < snake->node_of.size(); ++i) {
+        EXPECT_EQ(topology->capacity(snake->node_of[i - 1], snake->node_of[i]), 1u) << spec;
       }
       Programs programs = routed_programs(*topology, "broadcast", "chain", 0);
       ASSERT_EQ(place_all(snake->node_of, programs), Status::kOk);
@@ -302,7 +299,7 @@ TEST(Snake, StepsToNeighbours) {
     const bool ring = topology->ranks() % 2 == 0 && topology->shape().rows > 1;
     EXPECT_GE(roots, ring ? topology->ranks() : 2) << spec;
   }
-  EXPECT_FALSE(topology::snake(*must_parse("complete:4"), 0));
+  EXPECT_FALSE(topology::snake(*or_throw(topology::parse("complete:4")), 0));
 }
 
 }  // namespace

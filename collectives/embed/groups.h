@@ -3,7 +3,6 @@
 // Simulated annealing finds the place of each group and the way its chain winds. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "espalier/collectives/embed/placement.h"

@@ -32,13 +32,13 @@ TEST(Graph, OfAChainIsItsMessages) {
   const Graph graph = graph_of(routed(Collective::kBroadcast, "chain", 4));
   EXPECT_EQ(graph.blocks, 1);
   ASSERT_EQ(graph.tasks.size(), 3u);
-  for (std::uint32_t at = 0; at < 3; ++at) {
-    const Task& task = graph.tasks[at];
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const Task& task = graph.tasks[i];
     EXPECT_EQ(task.kind, ActionKind::kSend);
-    EXPECT_EQ(task.from, at);
-    EXPECT_EQ(task.to, at + 1);
+    EXPECT_EQ(task.from, i);
+    EXPECT_EQ(task.to, i + 1);
     EXPECT_TRUE(task.output);
-    EXPECT_EQ(task.a.task, static_cast<std::int32_t>(at) - 1) << "the root sends its input";
+    EXPECT_EQ(task.a.task, static_cast<std::int32_t>(i) - 1) << "the root sends its input";
   }
 }
 
@@ -67,11 +67,11 @@ TEST(Graph, WritesEachOutputOnce) {
         std::pair(Collective::kReduceScatter, "ring")}) {
     const Graph graph = graph_of(routed(collective, name, 9));
     std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, int> written;
-    for (std::size_t at = 0; at < graph.tasks.size(); ++at) {
-      const Task& task = graph.tasks[at];
+    for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+      const Task& task = graph.tasks[i];
       if (task.output) ++written[{task.to, task.segment, task.block}];
-      EXPECT_LT(task.a.task, static_cast<std::int32_t>(at));
-      EXPECT_LT(task.b.task, static_cast<std::int32_t>(at));
+      EXPECT_LT(task.a.task, static_cast<std::int32_t>(i));
+      EXPECT_LT(task.b.task, static_cast<std::int32_t>(i));
     }
     const std::size_t segments = collective == Collective::kReduceScatter ? 1 : 2;
     EXPECT_EQ(written.size(), 9 * segments) << name;

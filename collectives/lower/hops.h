@@ -2,7 +2,6 @@
 // Maps a schedule's tasks to the links of a topology and assigns steps to them. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "collectives/lower/graph.h"
@@ -50,8 +49,8 @@ struct HopGraph {
   }
 };
 
-// Routes each message over every link of topology.route(). Errors: a route does not follow links, or
-// there are more hops than kMaxHops.
+// Routes each message over every link of topology.route(). Errors: a route does not follow links,
+// or there are more hops than kMaxHops.
 [[nodiscard]] Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph,
                                          PortModel ports);
 

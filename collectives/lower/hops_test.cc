@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <tuple>
 
 #include "base/testing/results.h"
-#include "collectives/lower/testing/parsed.h"
 
 namespace espalier::lower {
 namespace {
@@ -51,7 +49,7 @@ void check(const HopGraph& hops, const Plan& plan) {
 // Three messages cross 1 -> 2. The message of rank 0 arrives there in step 0, when one of rank 1
 // has already left.
 TEST(Steps, AWaitWhereALinkIsWantedTwice) {
-  const auto line = parsed("mesh:1x4");
+  const auto line = or_throw(topology::parse("mesh:1x4"));
   const HopGraph hops = hops_of(*line, {message(0, 2), message(1, 2), message(1, 3)});
   ASSERT_EQ(hops.all.size(), 5u);
   const Plan plan = find_steps(hops, {7, 8});
@@ -70,7 +68,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
   for (const auto& [spec, period] :
        {std::pair("fattree:k=2,h=1,c=1", 3), std::pair("fattree:k=2,h=1,c=2", 2),
         std::pair("fattree:k=2,h=1,c=3", 1)}) {
-    const auto tree = parsed(spec);
+    const auto tree = or_throw(topology::parse(spec));
     const HopGraph hops = hops_of(*tree, {message(0, 1), message(0, 1), message(0, 1)});
     const Plan plan = find_steps(hops, {7, 8});
     EXPECT_EQ(plan.period, period) << spec;
@@ -81,7 +79,7 @@ TEST(Steps, LanesCarryAsManyAtOnce) {
 
 // The router sends four times per round, and no link carries more than two.
 TEST(Steps, ANodeThatSendsOnceAStep) {
-  const auto tree = parsed("fattree:k=3,h=1,c=1");
+  const auto tree = or_throw(topology::parse("fattree:k=3,h=1,c=1"));
   const std::vector<Task> tasks = {message(0, 1), message(0, 2), message(1, 2), message(2, 0)};
   const HopGraph hops = hops_of(*tree, tasks, PortModel::kSingleSend);
   const Plan plan = find_steps(hops, {7, 8});
@@ -91,7 +89,7 @@ TEST(Steps, ANodeThatSendsOnceAStep) {
 }
 
 TEST(Steps, OnlyTheWaitsThatAreAllowed) {
-  const auto line = parsed("mesh:1x4");
+  const auto line = or_throw(topology::parse("mesh:1x4"));
   const HopGraph hops =
       hops_of(*line, {message(0, 3), message(1, 3), message(1, 3), message(2, 3)});
   for (const Waits waits : {Waits{0, 5}, Waits{1, 5}, Waits{4, 5}}) {
@@ -110,7 +108,7 @@ TEST(Steps, OnlyTheWaitsThatAreAllowed) {
 // The block that rank 1 receives may share memory with the block that it sends: it arrives a window
 // later.
 TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
-  const auto line = parsed("mesh:1x3");
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   const HopGraph hops =
       hops_of(*line, {message(1, 2), message(0, 1)}, PortModel::kMultiport, {{0, 1}});
   const Plan plan = find_steps(hops, {7, 8});
@@ -118,7 +116,7 @@ TEST(Steps, AWindowBetweenReadingAndWritingInPlace) {
 }
 
 TEST(Steps, AnOperationRunsWithTheLastThatItNeeds) {
-  const auto line = parsed("mesh:1x4");
+  const auto line = or_throw(topology::parse("mesh:1x4"));
   Task sum;
   sum.kind = ActionKind::kCombine;
   sum.from = sum.to = 2;
@@ -131,10 +129,9 @@ TEST(Steps, AnOperationRunsWithTheLastThatItNeeds) {
 }
 
 TEST(Steps, AreTheSameAgain) {
-  const auto mesh = parsed("mesh:4x4");
+  const auto mesh = or_throw(topology::parse("mesh:4x4"));
   std::vector<Task> tasks;
-  for (std::uint32_t at = 0; at < 60; ++at)
-    tasks.push_back(message(at * 7 % 16, (at * 11 + 1) % 16));
+  for (std::uint32_t i = 0; i < 60; ++i) tasks.push_back(message(i * 7 % 16, (i * 11 + 1) % 16));
   std::erase_if(tasks, [](const Task& task) { return task.from == task.to; });
   const HopGraph hops = hops_of(*mesh, tasks);
   const Plan once = find_steps(hops, {7, 8}), again = find_steps(hops, {7, 8});

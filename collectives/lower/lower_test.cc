@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "base/testing/results.h"
-#include "collectives/lower/testing/parsed.h"
 
 namespace espalier::lower {
 namespace {
@@ -27,7 +24,7 @@ Programs routed(const Group& group, Collective collective, const char* name) {
 }
 
 TEST(Lower, ASmallScheduleHasNoTables) {
-  const auto mesh = parsed("mesh:4x4");
+  const auto mesh = or_throw(topology::parse("mesh:4x4"));
   const Group group = group_for(*mesh);
   Report report;
   const Programs lowered =
@@ -49,7 +46,7 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 }
 
 TEST(Lower, AHopByHopScheduleStaysAsItIs) {
-  const auto line = parsed("mesh:1x5");
+  const auto line = or_throw(topology::parse("mesh:1x5"));
   const Group group = group_for(*line);
   const Programs chain = routed(group, Collective::kBroadcast, "chain");
   ASSERT_TRUE(is_hop_by_hop(*line, chain));
@@ -60,13 +57,13 @@ TEST(Lower, AHopByHopScheduleStaysAsItIs) {
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
   EXPECT_EQ(describe(*line, report), "hop by hop already: every peer is a neighbour\n");
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
-  const auto tree = parsed("fattree:k=5,h=1,c=1");
+  const auto tree = or_throw(topology::parse("fattree:k=5,h=1,c=1"));
   EXPECT_FALSE(is_hop_by_hop(*tree, routed(group_for(*tree), Collective::kBroadcast, "chain")));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
 TEST(Lower, AHopByHopScheduleKeepsItsTables) {
-  const auto tree = parsed("fattree:k=3,h=2,c=1");
+  const auto tree = or_throw(topology::parse("fattree:k=3,h=2,c=1"));
   const Group group = group_for(*tree);
   Programs lowered;
   Report report;
@@ -91,7 +88,7 @@ TEST(Lower, AHopByHopScheduleKeepsItsTables) {
 }
 
 TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
-  const auto tree = parsed("fattree:k=3,h=1,c=1");
+  const auto tree = or_throw(topology::parse("fattree:k=3,h=1,c=1"));
   Group group = group_for(*tree);
   group.arity = 3;
   group.height = 1;
@@ -112,7 +109,7 @@ TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
-  const auto mesh = parsed("mesh:3x3");
+  const auto mesh = or_throw(topology::parse("mesh:3x3"));
   Group group = group_for(*mesh);
   const Programs ring = routed(group, Collective::kAllgather, "ring");
   Report report;
@@ -127,7 +124,7 @@ TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
 }
 
 TEST(Lower, ALongNameIsCut) {
-  const auto mesh = parsed("mesh:3x3");
+  const auto mesh = or_throw(topology::parse("mesh:3x3"));
   const Group group = group_for(*mesh);
   Report report;
   const Programs lowered =
@@ -137,7 +134,7 @@ TEST(Lower, ALongNameIsCut) {
 }
 
 TEST(Lower, RefusesInOneLine) {
-  const auto mesh = parsed("mesh:3x3");
+  const auto mesh = or_throw(topology::parse("mesh:3x3"));
   const Group group = group_for(*mesh);
   Programs chain = routed(group, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;

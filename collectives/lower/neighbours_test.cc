@@ -2,18 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::lower {
 namespace {
-
-std::unique_ptr<topology::Topology> parse(const std::string& spec) {
-  return or_throw(topology::parse(spec));
-}
 
 Programs generate(const topology::Topology& topology, Collective collective, const char* name) {
   const Algorithm* algorithm = find_algorithm(collective, name);
@@ -32,12 +25,12 @@ Programs generate(const topology::Topology& topology, Collective collective, con
 }
 
 TEST(Neighbours, AChainAlongARowHasNoStranger) {
-  const auto topology = parse("mesh:1x6");
+  const auto topology = or_throw(topology::parse("mesh:1x6"));
   EXPECT_FALSE(find_stranger(*topology, generate(*topology, Collective::kBroadcast, "chain")));
 }
 
 TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
-  const auto topology = parse("mesh:2x3");
+  const auto topology = or_throw(topology::parse("mesh:2x3"));
   const auto stranger =
       find_stranger(*topology, generate(*topology, Collective::kBroadcast, "chain"));
   ASSERT_TRUE(stranger);
@@ -46,26 +39,26 @@ TEST(Neighbours, AChainOverTwoRowsJumpsAtTheirEnds) {
 }
 
 TEST(Neighbours, PeersByARuleAreNamedToo) {
-  const auto topology = parse("mesh:2x2");
+  const auto topology = or_throw(topology::parse("mesh:2x2"));
   const auto stranger =
       find_stranger(*topology, generate(*topology, Collective::kAllToAll, "pairwise"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 0u);
   EXPECT_EQ(stranger->peer, 3u);
-  const auto complete = parse("complete:4");
+  const auto complete = or_throw(topology::parse("complete:4"));
   EXPECT_FALSE(find_stranger(*complete, generate(*complete, Collective::kAllToAll, "pairwise")));
 }
 
 TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
-  const auto topology = parse("fattree:k=4,h=2,c=k");
+  const auto topology = or_throw(topology::parse("fattree:k=4,h=2,c=k"));
   const Programs programs = generate(*topology, Collective::kAllgather, "leaf");
   EXPECT_EQ(programs.size(), 21u);
   EXPECT_FALSE(find_stranger(*topology, programs));
 }
 
 TEST(Neighbours, NodesThatAreNotThereAreStrangers) {
-  const auto small = parse("mesh:1x3");
-  const auto large = parse("mesh:1x6");
+  const auto small = or_throw(topology::parse("mesh:1x3"));
+  const auto large = or_throw(topology::parse("mesh:1x6"));
   const auto stranger = find_stranger(*small, generate(*large, Collective::kBroadcast, "chain"));
   ASSERT_TRUE(stranger);
   EXPECT_EQ(stranger->node, 2u);

@@ -225,7 +225,7 @@ Status NodeWriter::write(const Group& group, std::uint32_t node, const NodeRows&
   (void)builder_.scratch(static_cast<std::uint32_t>(rows.slots));
   std::map<Row::Key, Rows> classes;
   for (const Row& row : rows.rows) classes[row.key()].push_back(&row);
-  for (auto& [key, its] : classes) add_class(std::move(its));
+  for (auto& [key, rows] : classes) add_class(std::move(rows));
   const std::int32_t period = schedule_.period, rest = steps_of(schedule_) - period;
   Count steps{};
   steps.a = rest;

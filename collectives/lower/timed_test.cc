@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "base/testing/results.h"
-#include "collectives/lower/testing/parsed.h"
 #include "collectives/lower/timed_rows.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -54,7 +51,7 @@ TimedSchedule sum_on_a_line(const topology::Topology& line) {
 }
 
 TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
-  const auto line = parsed("mesh:1x3");
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   TimedSchedule schedule = sum_on_a_line(*line);
   for (const std::int32_t period : {1, 2, 5}) {
     schedule.period = period;
@@ -63,8 +60,8 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
     EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
     EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
     int copies = 0;
-    for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
-      const Action& action = programs[1].actions[at];
+    for (std::uint32_t i = 0; i < programs[1].actions_count; ++i) {
+      const Action& action = programs[1].actions[i];
       if (action.kind != ActionKind::kCopy) continue;
       ++copies;
       EXPECT_EQ(action.a.slot_ref, action.into.slot_ref);
@@ -74,20 +71,20 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
 }
 
 TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
-  const auto line = parsed("mesh:1x3");
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   const TimedSchedule schedule = sum_on_a_line(*line);
   Group group = group_for(*line, 1);
   group.window = 3;
   Programs programs = or_throw(write_programs(group, schedule));
   EXPECT_TRUE(proven(*line, programs).valid);
-  for (std::uint32_t at = 0; at < programs[1].actions_count; ++at) {
-    EXPECT_NE(programs[1].actions[at].kind, ActionKind::kCopy);
+  for (std::uint32_t i = 0; i < programs[1].actions_count; ++i) {
+    EXPECT_NE(programs[1].actions[i].kind, ActionKind::kCopy);
   }
 }
 
 // One block waits `stays` steps in the middle of a line; the next arrives one period later.
 TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
-  const auto line = parsed("mesh:1x3");
+  const auto line = or_throw(topology::parse("mesh:1x3"));
   for (const std::int32_t stays : {1, 3, 20}) {
     for (const std::int32_t period : {1, 2, 7, 40}) {
       TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
@@ -135,7 +132,7 @@ TimedSchedule exchange_on_a_star(const topology::Topology& star) {
 }
 
 TEST(Timed, ManyInstancesLookTheirStepsUp) {
-  const auto star = parsed("fattree:k=12,h=1,c=1");
+  const auto star = or_throw(topology::parse("fattree:k=12,h=1,c=1"));
   const TimedSchedule schedule = exchange_on_a_star(*star);
   EXPECT_EQ(least_period(*star, schedule, 1), 11);
   EXPECT_EQ(least_period(*star, schedule, 20), 20);
@@ -149,7 +146,7 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
 
 // 65 operations of one step are 65 actions.
 TEST(Timed, SaysWhereTablesAreTooSmall) {
-  const auto line = parsed("mesh:1x2");
+  const auto line = or_throw(topology::parse("mesh:1x2"));
   TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
   schedule.outline.segments = 65;
   schedule.period = 65;

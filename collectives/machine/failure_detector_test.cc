@@ -34,7 +34,7 @@ class FailureDetectorTest : public ::testing::Test {
     }
     if (!detector.ended()) poll_at(time);
   }
-  [[nodiscard]] std::size_t told(ControlKind kind, std::uint32_t link) const {
+  [[nodiscard]] std::size_t sent(ControlKind kind, std::uint32_t link) const {
     std::size_t count = 0;
     for (const auto& control : endpoint.controls) {
       count += control.link == link && control.control.kind == kind;
@@ -71,12 +71,12 @@ TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   detector.await(1);
   EXPECT_EQ(detector.next_deadline(), begin + kD / 2);
   wait_until(kD / 2 - 1);
-  EXPECT_EQ(told(ControlKind::kProbe, 1), 0u);
+  EXPECT_EQ(sent(ControlKind::kProbe, 1), 0u);
   wait_until(kD / 2);
-  EXPECT_EQ(told(ControlKind::kProbe, 1), 1u);
+  EXPECT_EQ(sent(ControlKind::kProbe, 1), 1u);
   wait_until(kD - 1);
-  EXPECT_EQ(told(ControlKind::kProbe, 1), 4u);
-  EXPECT_EQ(told(ControlKind::kProbe, 0), 0u);
+  EXPECT_EQ(sent(ControlKind::kProbe, 1), 4u);
+  EXPECT_EQ(sent(ControlKind::kProbe, 0), 0u);
   EXPECT_FALSE(detector.failed());
   wait_until(kD);
   EXPECT_TRUE(detector.failed());
@@ -84,7 +84,7 @@ TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
   EXPECT_EQ(detector.cause().detector, 5u);
   EXPECT_EQ(detector.cause().peer, 9u);
-  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
+  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(sent(ControlKind::kCause, link), 1u);
   EXPECT_EQ(endpoint.released, 0);
   wait_until(kD + kD / 4);
   EXPECT_TRUE(detector.ended());
@@ -137,7 +137,7 @@ TEST_F(FailureDetectorTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   wait_until(kD / 8);
   detector.note_link_down(2);
   poll_at(kD / 8);
-  EXPECT_EQ(told(ControlKind::kProbe, 2), 1u);
+  EXPECT_EQ(sent(ControlKind::kProbe, 2), 1u);
   wait_until(kD / 8 + kD / 2 - 1);
   EXPECT_FALSE(detector.failed());
   wait_until(kD / 8 + kD / 2);
@@ -163,7 +163,7 @@ TEST_F(FailureDetectorTest, OversleepingBlamesNobody) {
   poll_at(50 * kD);
   poll_at(50 * kD + 1);
   EXPECT_FALSE(detector.failed());
-  EXPECT_GE(told(ControlKind::kProbe, 0), 2u);
+  EXPECT_GE(sent(ControlKind::kProbe, 0), 2u);
   answer(0);
   poll_at(50 * kD + kD / 8);
   wait_until(50 * kD + kD / 2);
@@ -192,17 +192,17 @@ TEST_F(FailureDetectorTest, ProbesAreAnsweredAlsoIdleAndAfterTheEnd) {
   probe.number = 42;
   endpoint.tell(1, probe);
   poll_at(0);
-  ASSERT_EQ(told(ControlKind::kAnswer, 1), 1u);
+  ASSERT_EQ(sent(ControlKind::kAnswer, 1), 1u);
   EXPECT_EQ(endpoint.controls.back().control.number, 42u);
-  EXPECT_EQ(told(ControlKind::kCause, 1), 0u);
+  EXPECT_EQ(sent(ControlKind::kCause, 1), 0u);
   detector.fail(Status::kMismatch, 7);
   wait_until(kD);
   ASSERT_TRUE(detector.ended());
   endpoint.controls.clear();
   endpoint.tell(1, probe);
   poll_at(2 * kD);
-  EXPECT_EQ(told(ControlKind::kAnswer, 1), 1u);
-  EXPECT_EQ(told(ControlKind::kCause, 1), 1u);  // a peer that probes must learn it
+  EXPECT_EQ(sent(ControlKind::kAnswer, 1), 1u);
+  EXPECT_EQ(sent(ControlKind::kCause, 1), 1u);  // a peer that probes must learn it
 }
 
 TEST_F(FailureDetectorTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
@@ -210,16 +210,16 @@ TEST_F(FailureDetectorTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
   hear(0, {Status::kDeadLink, 6, 3});
   poll_at(10);
   EXPECT_EQ(detector.cause().detector, 6u);
-  EXPECT_EQ(told(ControlKind::kCause, 2), 1u);
+  EXPECT_EQ(sent(ControlKind::kCause, 2), 1u);
   hear(1, {Status::kDeadLink, 6, 4});  // larger
   poll_at(20);
   EXPECT_EQ(detector.cause().peer, 3u);
-  EXPECT_EQ(told(ControlKind::kCause, 2), 1u);
+  EXPECT_EQ(sent(ControlKind::kCause, 2), 1u);
   hear(1, {Status::kMismatch, 2, 8});  // smaller
   poll_at(10 + kD / 4 - 1);
   EXPECT_EQ(detector.cause().detector, 2u);
   EXPECT_EQ(detector.cause().status, Status::kMismatch);
-  EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
+  EXPECT_EQ(sent(ControlKind::kCause, 2), 2u);
   EXPECT_FALSE(detector.ended());
   poll_at(10 + kD / 4);
   EXPECT_TRUE(detector.ended());
@@ -232,11 +232,11 @@ TEST_F(FailureDetectorTest, TakesTheSmallestCauseWithinAQuarterAndPassesItOn) {
 TEST_F(FailureDetectorTest, TakesNoCauseThatIsNoFailure) {
   poll_at(0);
   for (unsigned status = 0; status < 256; ++status) {
-    const auto told = static_cast<Status>(status);
-    const bool fails = told > Status::kTryAgain && std::string(status_name(told)) != "unknown";
-    EXPECT_EQ(is_failure(told), fails) << status;
+    const auto code = static_cast<Status>(status);
+    const bool fails = code > Status::kTryAgain && std::string(status_name(code)) != "unknown";
+    EXPECT_EQ(is_failure(code), fails) << status;
     if (fails) continue;
-    hear(0, {told, 0, 0, true});
+    hear(0, {code, 0, 0, true});
     poll_at(status);
     EXPECT_EQ(detector.cause().status, Status::kOk) << status;
   }
@@ -268,7 +268,7 @@ TEST_F(FailureDetectorTest, BlockedForAQuarterBlamesTheBlockingPeer) {
   EXPECT_EQ(detector.cause().detector, 5u);
   EXPECT_EQ(detector.cause().peer, 9u);
   EXPECT_TRUE(detector.cause().reception_blocked);
-  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
+  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(sent(ControlKind::kCause, link), 1u);
   wait_until(kD - 10 + kD / 2);
   EXPECT_TRUE(detector.ended());
 }
@@ -293,7 +293,7 @@ TEST_F(FailureDetectorTest, ShortBlockageBlamesNobody) {
   detector.note_blocked(1, false);
   wait_until(kOver + kD / 2 - 1);
   EXPECT_FALSE(detector.failed());
-  EXPECT_EQ(told(ControlKind::kProbe, 0), 4u);
+  EXPECT_EQ(sent(ControlKind::kProbe, 0), 4u);
   answer(0);
   poll_at(kOver + kD / 2 - 1);
   wait_until(kOver + kD - 2);
@@ -312,7 +312,7 @@ TEST_F(FailureDetectorTest, BlockedDetectorsCauseComesBeforeSmallerOnes) {
   poll_at(20);
   EXPECT_EQ(detector.cause().detector, 8u);
   EXPECT_TRUE(detector.cause().reception_blocked);
-  EXPECT_EQ(told(ControlKind::kCause, 2), 2u);
+  EXPECT_EQ(sent(ControlKind::kCause, 2), 2u);
   EXPECT_TRUE(endpoint.controls.back().control.cause.reception_blocked);
   hear(0, {Status::kDeadLink, 1, 3});
   poll_at(30);
@@ -329,7 +329,7 @@ TEST_F(FailureDetectorTest, ControlsWithoutRoomAreTriedAgain) {
   EXPECT_LT(detector.next_deadline(), begin + kD + 100'000);
   full = false;
   poll_at(2);
-  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(told(ControlKind::kCause, link), 1u);
+  for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(sent(ControlKind::kCause, link), 1u);
 }
 
 #ifdef ESPALIER_ASSERTIONS

@@ -24,18 +24,18 @@ struct PackedState::PackedLink {
 // The arrays of which a machine may use only a part. Every other byte of the machine is copied, so
 // a member that is added later cannot be forgotten.
 struct PackedState::Layout {
-  static constexpr std::size_t kWatch = offsetof(Machine, failure_detector_);
-  static constexpr std::size_t kTimetable = offsetof(Machine, instance_scheduler_);
+  static constexpr std::size_t kDetector = offsetof(Machine, failure_detector_);
+  static constexpr std::size_t kScheduler = offsetof(Machine, instance_scheduler_);
   static constexpr std::array kArrays = {
-      byte_part<decltype(FailureDetector::links_)>(kWatch + offsetof(FailureDetector, links_)),
+      byte_part<decltype(FailureDetector::links_)>(kDetector + offsetof(FailureDetector, links_)),
       byte_part<decltype(Machine::steps_)>(offsetof(Machine, steps_)),
-      byte_part<decltype(InstanceScheduler::rows_)>(kTimetable +
+      byte_part<decltype(InstanceScheduler::rows_)>(kScheduler +
                                                     offsetof(InstanceScheduler, rows_)),
       byte_part<decltype(InstanceScheduler::cursor_refs_)>(
-          kTimetable + offsetof(InstanceScheduler, cursor_refs_)),
-      byte_part<decltype(InstanceScheduler::cursors_)>(kTimetable +
+          kScheduler + offsetof(InstanceScheduler, cursor_refs_)),
+      byte_part<decltype(InstanceScheduler::cursors_)>(kScheduler +
                                                        offsetof(InstanceScheduler, cursors_)),
-      byte_part<decltype(InstanceScheduler::terms_)>(kTimetable +
+      byte_part<decltype(InstanceScheduler::terms_)>(kScheduler +
                                                      offsetof(InstanceScheduler, terms_)),
       byte_part<decltype(Machine::endpoint_links_)>(offsetof(Machine, endpoint_links_)),
       byte_part<decltype(Machine::sends_)>(offsetof(Machine, sends_)),
@@ -116,11 +116,11 @@ std::size_t PackedState::pack() {
   Writer out{packed_.data()};
   pack_fixed(out);
   pack_steps(out);
-  const InstanceScheduler& timetable = machine_.instance_scheduler_;
-  out.put(timetable.rows_, timetable.rows_count_);
-  out.put(timetable.cursor_refs_, timetable.cursors_count_);
-  out.put(timetable.cursors_, timetable.cursors_count_);
-  out.put(timetable.terms_, timetable.terms_count_);
+  const InstanceScheduler& scheduler = machine_.instance_scheduler_;
+  out.put(scheduler.rows_, scheduler.rows_count_);
+  out.put(scheduler.cursor_refs_, scheduler.cursors_count_);
+  out.put(scheduler.cursors_, scheduler.cursors_count_);
+  out.put(scheduler.terms_, scheduler.terms_count_);
   pack_links(out);
   return static_cast<std::size_t>(out.position - packed_.data());
 }
@@ -129,11 +129,11 @@ void PackedState::unpack(const std::uint8_t* bytes) {
   Reader in{bytes};
   unpack_fixed(in);
   unpack_steps(in);
-  InstanceScheduler& timetable = machine_.instance_scheduler_;
-  in.get(timetable.rows_, timetable.rows_count_);
-  in.get(timetable.cursor_refs_, timetable.cursors_count_);
-  in.get(timetable.cursors_, timetable.cursors_count_);
-  in.get(timetable.terms_, timetable.terms_count_);
+  InstanceScheduler& scheduler = machine_.instance_scheduler_;
+  in.get(scheduler.rows_, scheduler.rows_count_);
+  in.get(scheduler.cursor_refs_, scheduler.cursors_count_);
+  in.get(scheduler.cursors_, scheduler.cursors_count_);
+  in.get(scheduler.terms_, scheduler.terms_count_);
   unpack_links(in);
 }
 

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <random>
-#include <set>
 
 #include "collectives/machine/testing/random_program.h"
 #include "collectives/machine/testing/scripted_endpoint.h"

@@ -5,10 +5,9 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <string>
 #include <vector>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/programs.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/schedule/programs.h"
 
 namespace espalier {

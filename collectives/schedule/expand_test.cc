@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 
 namespace espalier {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/crc32.h"
 #include "espalier/collectives/schedule/file_writer.h"
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 
 namespace espalier {
 namespace {

@@ -1,7 +1,6 @@
 #include "espalier/collectives/schedule/program.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"

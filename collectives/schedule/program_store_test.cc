@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 
 namespace espalier {
 namespace {

@@ -2,9 +2,8 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/arithmetic.h"
 #include "espalier/collectives/schedule/programs.h"
 

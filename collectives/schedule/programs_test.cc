@@ -10,7 +10,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/schedule/file.h"
 
 namespace espalier {

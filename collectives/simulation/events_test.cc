@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::testing {

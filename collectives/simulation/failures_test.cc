@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "collectives/simulation/testing/job_cluster.h"
 #include "tests/whole.h"
 

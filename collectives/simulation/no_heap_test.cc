@@ -8,9 +8,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "collectives/simulation/cluster.h"

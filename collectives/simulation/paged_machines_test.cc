@@ -116,7 +116,7 @@ TEST(PagedMachines, ReturnTheErrorsOfMachines) {
       << "no buffers";
 }
 
-TEST(Network, WithoutDataThereIsNothingToScramble) {
+TEST(Network, WithoutDataThereIsNothingToPoison) {
   Model model = model_without_data();
   model.poison = true;
   EXPECT_FALSE(Network::create(model, complete_links(2)));

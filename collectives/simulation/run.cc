@@ -1,6 +1,5 @@
 #include "espalier/collectives/simulation/run.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "collectives/simulation/deadlines.h"
@@ -176,7 +175,7 @@ class Runner {
       return;
     }
     Machine& machine = machines_.at(node);
-    const NodeState& its = state_.nodes[node];
+    const NodeState& state = state_.nodes[node];
     const NodeEndpoint& endpoint = state_.endpoints[node];
     state_.poster = &machine;
     state_.planned_step = [](const void* poster, std::uint32_t context) {
@@ -190,7 +189,7 @@ class Runner {
       ++polls_;
       deadline = busy_[node] ? machine.next_deadline() : kNoDeadline;
       if (deadline > kEndOfTime) deadline = kNoDeadline;
-      if (endpoint.activity != before || its.pending()) {
+      if (endpoint.activity != before || state.pending()) {
         idle = 0;
       } else if (deadline > network_.now_ns()) {
         break;

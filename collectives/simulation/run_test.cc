@@ -210,11 +210,11 @@ Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
   const Status status = chain->generate(group, me, out);
   out.send_ticks = 1;
   out.latency_ticks = 3;
-  for (std::uint32_t at = 0; at < out.actions_count; ++at) {
+  for (std::uint32_t i = 0; i < out.actions_count; ++i) {
     const std::uint32_t ref = out.counts_count++;
-    out.counts[ref] = out.counts[out.actions[at].t0_ref];
+    out.counts[ref] = out.counts[out.actions[i].t0_ref];
     out.counts[ref].a += static_cast<std::int32_t>(2 * me);
-    out.actions[at].t0_ref = static_cast<std::uint8_t>(ref);
+    out.actions[i].t0_ref = static_cast<std::uint8_t>(ref);
   }
   const std::uint32_t steps = out.counts_count++;
   out.counts[steps] = out.counts[out.phases[0].steps_ref];
@@ -252,9 +252,9 @@ Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
   for (const std::int32_t odd : {0, 1}) {
     const std::uint32_t ref = out.indices_count++;
     out.indices[ref] = {odd, 2, 0, 0, 0, 0, 0};
-    for (std::uint32_t at = 0; at < actions; ++at) {
-      Action& action = out.actions[odd * actions + at];
-      action = out.actions[at];
+    for (std::uint32_t i = 0; i < actions; ++i) {
+      Action& action = out.actions[odd * actions + i];
+      action = out.actions[i];
       Operand& operand = action.kind == ActionKind::kSend ? action.a : action.into;
       operand.block_ref = static_cast<std::uint8_t>(ref);
     }

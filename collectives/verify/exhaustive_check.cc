@@ -1,7 +1,6 @@
 #include "collectives/verify/exhaustive_check.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "collectives/verify/bounds/claimed_bound.h"
 #include "collectives/verify/bounds/lower_bounds.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -29,7 +30,7 @@ class Chain : public ::testing::Test {
     for (Program& program : programs) change(program);
   }
 
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:4"));
   std::vector<OwnedProgram> programs;
 };
 
@@ -194,7 +195,7 @@ TEST_F(Broadcast, TwoSendsInAStep) {
 }
 
 TEST_F(Broadcast, LinksOfAMesh) {
-  topology = make_topology("mesh:4x1");
+  topology = or_throw(topology::parse("mesh:4x1"));
   programs = chain_broadcast(*topology);
   expect_valid();
   // Ranks 0 and 1 both send across the middle: 0 -> 2 while 1 -> 3.
@@ -218,7 +219,7 @@ TEST_F(Broadcast, LinksOfAMesh) {
 
 // Ranks 0 and 1 send across the middle in different steps, which timing skew may bring together.
 TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
-  topology = make_topology("mesh:4x1");
+  topology = or_throw(topology::parse("mesh:4x1"));
   programs.clear();
   for (std::uint32_t me = 0; me < 4; ++me) {
     ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);

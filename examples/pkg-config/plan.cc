@@ -3,7 +3,6 @@
 // so that every message goes to a neighbour.
 
 #include <cstdio>
-#include <string>
 
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "firmware/bare/board.h"
 #include "firmware/bare/server.h"
 #include "firmware/bare/text.h"
 

@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
-#include "firmware/boot/simulated_flash.h"
 #include "firmware/boot/slots.h"
+#include "firmware/boot/testing/simulated_flash.h"
 #include "firmware/image/testing/sample_image.h"
 
 namespace espalier {

@@ -79,8 +79,8 @@ class Slots {
                                Image& image, BootReport& report);
 
   // Records that the booted image has run successfully: marks it as confirmed, then raises the
-  // stored counter to the counter of the image. kBadArgument: no image was booted; kBackEnd; kTooLarge: no room
-  // for another mark.
+  // stored counter to the counter of the image. kBadArgument: no image was booted; kBackEnd;
+  // kTooLarge: no room for another mark.
   [[nodiscard]] Status confirm();
 
   // begin(), append() and finish() install an image into the slot that did not boot (slot 0 if none

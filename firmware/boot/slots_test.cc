@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
-#include "firmware/boot/simulated_flash.h"
+#include "firmware/boot/testing/simulated_flash.h"
 #include "firmware/image/testing/sample_image.h"
 
 namespace espalier {

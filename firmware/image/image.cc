@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
 #include "firmware/image/sha256.h"
 

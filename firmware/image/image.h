@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier {

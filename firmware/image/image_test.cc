@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
 #include "firmware/image/testing/sample_image.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
 
 namespace espalier {

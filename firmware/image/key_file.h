@@ -12,9 +12,9 @@ namespace espalier {
 
 using Key = std::array<std::uint8_t, 32>;  // a public key, or the seed of a private key
 
-// Reads a key. Errors: the file cannot be read, or is not such a key. Every public key is a point of
-// the curve's main subgroup; other bytes are not such a key. 32 random bytes, such as a private key,
-// are such a point with probability 1/16, and are then taken.
+// Reads a key. Errors: the file cannot be read, or is not such a key. Every public key is a point
+// of the curve's main subgroup; other bytes are not such a key. 32 random bytes, such as a private
+// key, are such a point with probability 1/16, and are then taken.
 [[nodiscard]] Result<Key> read_public_key(const std::string& path);
 // Returns the key's seed. Errors: the file cannot be read, is not such a key, or users other than
 // its owner may read, write or execute it.

@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "base/testing/results.h"
+#include "tests/directory_test.h"
 
 namespace espalier {
 namespace {
@@ -30,14 +30,8 @@ constexpr char kPrivatePem[] =
     "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
     "-----END PRIVATE KEY-----\n";
 
-class KeyFiles : public testing::Test {
+class KeyFiles : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "espalier-key-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
   std::string write(const std::string& text, unsigned mode = 0600) {
     std::string path = (directory_ / "key").string();
     std::ofstream(path, std::ios::binary) << text;
@@ -45,7 +39,6 @@ class KeyFiles : public testing::Test {
     return path;
   }
 
-  std::filesystem::path directory_;
   // Reads with one of the two functions: the key, or the error.
   bool take(const Result<Key>& read) {
     if (read) key_ = *read;

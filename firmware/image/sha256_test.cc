@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "firmware/image/sha256_vectors.h"
+#include "firmware/image/testing/sha256_vectors.h"
 
 namespace espalier {
 namespace {

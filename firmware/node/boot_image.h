@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"

@@ -1,6 +1,7 @@
 #include "firmware/node/boot_options.h"
 
 #include <charconv>
+#include <set>
 #include <sstream>
 
 namespace espalier::node {
@@ -53,10 +54,13 @@ bool set_flag(BootOptions& options, const std::string&) {
   return true;
 }
 
+// When an option has an effect; otherwise it is refused.
+enum class Applies { kAlways, kToImages, kToRuns };  // images: --image, --flash; runs: no --check
+
 struct BootOption {
   OptionSpec spec;
   Setter set;
-  bool for_images = false;  // applies only to --image and --flash
+  Applies applies = Applies::kAlways;
 };
 
 constexpr BootOption kBootOptions[] = {
@@ -67,40 +71,44 @@ constexpr BootOption kBootOptions[] = {
      }},
     {{"image"}, set_text<&BootOptions::image>},
     {{"flash"}, set_text<&BootOptions::flash>},
-    {{"public-key"}, set_text<&BootOptions::public_key>, true},
-    {{"unsigned", false}, set_flag<&BootOptions::takes_unsigned>, true},
-    {{"board"}, set_text<&BootOptions::board>, true},
+    {{"public-key"}, set_text<&BootOptions::public_key>, Applies::kToImages},
+    {{"unsigned", false}, set_flag<&BootOptions::takes_unsigned>, Applies::kToImages},
+    {{"board"}, set_text<&BootOptions::board>, Applies::kToImages},
     {{"counter"},
      [](BootOptions& options, const std::string& value) {
        return parse_number(value, options.counter);
      },
-     true},
+     Applies::kToImages},
     {{"node"},
      [](BootOptions& options, const std::string& value) {
        return parse_number(value, options.nodes.emplace_back());
      }},
     {{"topology"}, set_text<&BootOptions::topology>},
     {{"provider"}, set_text<&BootOptions::provider>},
-    {{"address"}, set_text<&BootOptions::address>},
+    {{"address"}, set_text<&BootOptions::address>, Applies::kToRuns},
     {{"control"},
      [](BootOptions& options, const std::string& value) {
        return parse_number(value, options.controls.emplace_back()) && options.controls.back() >= 0;
-     }},
+     },
+     Applies::kToRuns},
     {{"links"},
      [](BootOptions& options, const std::string& value) {
        return parse_links(value, options.links.emplace_back());
-     }},
+     },
+     Applies::kToRuns},
     {{"window"},
      [](BootOptions& options, const std::string& value) {
        return parse_number(value, options.window) && options.window >= 1 &&
               options.window <= kMaxWindow;
-     }},
+     },
+     Applies::kToRuns},
     {{"deadline"},
      [](BootOptions& options, const std::string& value) {
        return parse_deadline(value, options.deadline_ns);
-     }},
-    {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>},
-    {{"log", false}, set_flag<&BootOptions::log>},
+     },
+     Applies::kToRuns},
+    {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>, Applies::kToRuns},
+    {{"log", false}, set_flag<&BootOptions::log>, Applies::kToRuns},
     {{"check", false}, set_flag<&BootOptions::check_only>},
     {{"help", false}, set_flag<&BootOptions::help>},
 };
@@ -109,16 +117,30 @@ bool has_image(const BootOptions& options) {
   return !options.image.empty() || !options.flash.empty();
 }
 
+// Checks that every given option has an effect.
+Result<void> check_effects(const BootOptions& options, const std::vector<GivenOption>& given) {
+  for (const GivenOption& each : given) {
+    for (const BootOption& option : kBootOptions) {
+      if (option.spec.name != each.name) continue;
+      if (option.applies == Applies::kToImages && !has_image(options)) {
+        return fail("--" + each.name + " applies only to --image and --flash");
+      }
+      if (option.applies == Applies::kToRuns && options.check_only) {
+        return fail("--" + each.name +
+                    " has no effect with --check, which starts nothing; expected one of them");
+      }
+    }
+  }
+  return {};
+}
+
 // Checks that a node has at most one boot source and, for an image, whose images it accepts.
-Result<void> check_source(const BootOptions& options, const std::string& for_images) {
+Result<void> check_source(const BootOptions& options) {
   if (options.schedules.empty() + options.image.empty() + options.flash.empty() < 2) {
     return fail("more than one boot source: give exactly one of --schedule, --image and --flash");
   }
   if (has_image(options) && options.public_key.empty() != options.takes_unsigned) {
     return fail("--image and --flash need exactly one of --public-key FILE and --unsigned");
-  }
-  if (!has_image(options) && !for_images.empty()) {
-    return fail("--" + for_images + " applies only to --image and --flash");
   }
   if (options.schedules.size() > kMaxPrograms) {
     return fail(std::to_string(options.schedules.size()) + " schedules; expected at most " +
@@ -130,6 +152,9 @@ Result<void> check_source(const BootOptions& options, const std::string& for_ima
 // Checks that there is one control channel and, hop by hop, one list of links for each node.
 Result<void> check_nodes(const BootOptions& options) {
   if (options.nodes.empty()) return fail("no node number; expected --node I");
+  if (std::set(options.nodes.begin(), options.nodes.end()).size() < options.nodes.size()) {
+    return fail("the same --node is given twice; expected each node once");
+  }
   const std::string nodes = std::to_string(options.nodes.size()) + " nodes and ";
   if (!options.check_only && options.controls.size() != options.nodes.size()) {
     return fail(nodes + std::to_string(options.controls.size()) +
@@ -160,9 +185,9 @@ const char* usage() {
          "control channel (an inherited SOCK_SEQPACKET socket, as `espalier run` passes it). Then\n"
          "runs the collectives that the launcher requests, until the channel ends.\n"
          "\n"
-         "--check loads and prints the descriptors, then ends. It reads only node I's own\n"
-         "descriptor of a schedule file. Without a schedule, image or flash it reports whether\n"
-         "libfabric has the provider.\n"
+         "--check loads and prints the descriptors, then ends; options of a run are refused. It\n"
+         "reads only node I's own descriptor of a schedule file. Without a schedule, image or\n"
+         "flash it reports whether libfabric has the provider.\n"
          "\n"
          "--stdio: the launcher is at the other end of standard input and output, through\n"
          "espalier-gateway --node-command, which sends the rest of the command line and the\n"
@@ -204,23 +229,25 @@ std::span<const OptionSpec> boot_option_specs() {
 
 Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, BootSource source) {
   BootOptions options;
-  std::string for_images;  // an option that applies only to images
   for (const GivenOption& each : given) {
     for (const BootOption& option : kBootOptions) {
       if (option.spec.name != each.name) continue;
-      if (option.for_images) for_images = each.name;
       if (option.set(options, each.value)) break;
       return fail("bad value for --" + each.name + ": '" + each.value +
                   "'; see espalier-node --help");
     }
   }
   if (options.help) return options;
+  if (auto sound = check_effects(options, given); !sound) return fail(sound.error());
   const bool boots = !options.schedules.empty() || has_image(options);
-  if (options.check_only && !boots && options.nodes.empty()) return options;
+  if (options.check_only && !boots && options.nodes.empty()) {
+    if (options.topology.empty()) return options;
+    return fail("--topology has no effect without --schedule, --image or --flash");
+  }
   if (!boots && source == BootSource::kRequired) {
     return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
-  if (auto sound = check_source(options, for_images); !sound) return fail(sound.error());
+  if (auto sound = check_source(options); !sound) return fail(sound.error());
   if (options.provider == "shm" && !options.address.empty()) {
     return fail(
         "--address has no effect with --provider shm, which binds no IP; expected --provider tcp");

@@ -71,7 +71,27 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
   EXPECT_NE(parse({"--node", "0", "--control", "5"}, options), "");
   EXPECT_NE(parse({"--schedule", "a", "--control", "5"}, options), "");
   EXPECT_NE(parse({"--schedule", "a", "--node", "0"}, options), "");
-  EXPECT_EQ(parse({"--schedule", "a", "--node", "0", "--check"}, options), "");
+}
+
+TEST(NodeOptions, WithoutEffectAreRefused) {
+  BootOptions options;
+  const std::vector<std::string> check = {"--schedule", "a", "--node", "0", "--check"};
+  ASSERT_EQ(parse(check, options), "");
+  ASSERT_EQ(parse({"--provider", "tcp", "--check"}, options), "");
+  const std::vector<std::vector<std::string>> without_effect = {
+      {"--control", "5"}, {"--links", "1:1:1"}, {"--address", "10.0.0.1"},
+      {"--window", "2"},  {"--deadline", "9"},  {"--check-blocks"},
+      {"--log"},          {"--board", "b"},     {"--unsigned"}};
+  for (const std::vector<std::string>& words : without_effect) {
+    for (std::vector<std::string> all : {check, {"--provider", "tcp", "--check"}}) {
+      all.insert(all.end(), words.begin(), words.end());
+      EXPECT_TRUE(parse(all, options).starts_with(words[0] + " ")) << words[0];
+    }
+  }
+  EXPECT_NE(parse({"--check", "--topology", "mesh:2x2"}, options), "");
+  EXPECT_EQ(
+      parse({"--schedule", "a", "--node", "3", "--node", "4", "--node", "3", "--check"}, options),
+      "the same --node is given twice; expected each node once");
 }
 
 }  // namespace

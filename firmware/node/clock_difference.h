@@ -10,9 +10,9 @@ namespace espalier::node {
 //
 // A frame that the other end sent at its time s and that arrives here at this host's time r took no
 // less than no time: the difference is at most r - s. The frame that took least gives the best
-// bound. The other end knows the same of this host's frames, which bounds the difference from below,
-// and states it in its frames. The difference is taken as the middle of the two bounds, as NTP does
-// (RFC 5905, section 8), and is wrong by at most half their distance.
+// bound. The other end knows the same of this host's frames, which bounds the difference from
+// below, and states it in its frames. The difference is taken as the middle of the two bounds, as
+// NTP does (RFC 5905, section 8), and is wrong by at most half their distance.
 //
 // The clocks may run at different rates, so a bound gets worse with its age.
 class ClockDifference {
@@ -20,12 +20,12 @@ class ClockDifference {
   // By how much two clocks may drift apart: 200 ppm. Each host's clock is right to 100 ppm.
   static constexpr std::int64_t kDriftDivisor = 5000;
 
-  // Takes note of a frame: it was sent at sent_ns of the other host's clock and arrives at now_ns of
-  // this host's clock. others_bound is what bound() returned there when it was sent.
+  // Takes note of a frame: it was sent at sent_ns of the other host's clock and arrives at now_ns
+  // of this host's clock. others_bound is what bound() returned there when it was sent.
   void note(std::uint64_t sent_ns, std::optional<std::int64_t> others_bound, std::uint64_t now_ns);
 
-  // The most by which this host's clock can be ahead of the other's, in ns. Nothing before the first
-  // frame.
+  // The most by which this host's clock can be ahead of the other's, in ns. Nothing before the
+  // first frame.
   [[nodiscard]] std::optional<std::int64_t> bound(std::uint64_t now_ns) const;
 
   // Added to a time of the other host's clock, `shift` gives the same time of this host's clock, up

@@ -57,8 +57,8 @@ TEST(ClockDifference, IsUnknownUntilFramesWentBothWays) {
   EXPECT_TRUE(hosts.here.estimate(hosts.here_ns()));
 }
 
-// Random delays, clocks far apart in both directions, and all rates that are allowed: no estimate is
-// wrong by more than it says.
+// Random delays, clocks far apart in both directions, and all rates that are allowed: no estimate
+// is wrong by more than it says.
 TEST(ClockDifference, IsWrongByNoMoreThanItSays) {
   std::mt19937_64 random(20260101);
   for (const std::int64_t ahead :

@@ -3,19 +3,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/testing/results.h"
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
+#include "tests/directory_test.h"
 #include "tests/whole.h"
 
 namespace espalier::node {
@@ -41,15 +40,9 @@ std::vector<std::uint8_t> schedule(const char* spec, std::uint32_t ranks, const 
   return file;
 }
 
-class ScheduleFiles : public testing::Test {
+class ScheduleFiles : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::string path = (std::filesystem::temp_directory_path() / "espalier-boot-XXXXXX").string();
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    directory_ = path;
-    options_.topology = kSpec;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
+  ScheduleFiles() { options_.topology = kSpec; }
 
   std::string write(const char* name, const std::vector<std::uint8_t>& bytes) {
     const std::string path = (directory_ / name).string();
@@ -69,7 +62,6 @@ class ScheduleFiles : public testing::Test {
     return error;
   }
 
-  std::filesystem::path directory_;
   BootOptions options_;
   std::uint32_t node_ = 3;
   std::unique_ptr<Programs> programs_;

@@ -6,8 +6,8 @@
 // word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
 // (kPacket). kBytes before a RunRequest are the input; before a Report other than kBusy they are
 // the output and the log. The two hosts' clocks differ. Each frame states when it was sent, from
-// which each end estimates the difference (clock_difference.h) and converts the times of the packets
-// that it receives to its own clock.
+// which each end estimates the difference (clock_difference.h) and converts the times of the
+// packets that it receives to its own clock.
 
 #include <cstdint>
 #include <span>

@@ -1,5 +1,6 @@
 #pragma once
-// One suite for every back end: the contract of include/espalier/hal/endpoint.h as GoogleTest tests. Host only.
+// One suite for every back end: the contract of include/espalier/hal/endpoint.h as GoogleTest
+// tests. Host only.
 //
 // A back end's test links conformance_dep and contains, in namespace espalier::conformance,
 //   INSTANTIATE_TEST_SUITE_P(Tcp, ConformanceTest, testing::Values(BackEnd{"tcp", open_tcp}),

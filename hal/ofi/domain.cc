@@ -4,7 +4,6 @@
 #include <rdma/fi_errno.h>
 #include <sys/uio.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <vector>

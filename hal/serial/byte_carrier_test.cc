@@ -39,7 +39,7 @@ Bytes stuffed(const Bytes& frame) {
 
 Bytes counting(std::uint8_t from, std::size_t size) {
   Bytes bytes(size);
-  for (std::size_t at = 0; at < size; ++at) bytes[at] = static_cast<std::uint8_t>(from + at);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(from + i);
   return bytes;
 }
 
@@ -99,7 +99,7 @@ TEST(ByteCarrier, FindsTheNextFrameAfterAnyDamage) {
     ByteCarrier carrier(loop, kMtu);
     Bytes got(kMtu + 16, 0x5a);
     const std::size_t garbage = random() % 400;
-    for (std::size_t at = 0; at < garbage; ++at) {
+    for (std::size_t i = 0; i < garbage; ++i) {
       loop.bytes.push_back(static_cast<std::uint8_t>(random() % 20 == 0 ? 0 : random()));
     }
     loop.bytes.push_back(0);
@@ -113,7 +113,7 @@ TEST(ByteCarrier, FindsTheNextFrameAfterAnyDamage) {
     }
     ASSERT_EQ(size, frame.size());
     ASSERT_TRUE(std::equal(frame.begin(), frame.end(), got.begin()));
-    for (std::size_t at = kMtu; at < got.size(); ++at) ASSERT_EQ(got[at], 0x5a);
+    for (std::size_t i = kMtu; i < got.size(); ++i) ASSERT_EQ(got[i], 0x5a);
   }
 }
 

@@ -36,18 +36,18 @@ BackEnd back_end(const char* name, const serial::CarrierFaults& faults) {
 }
 
 serial::CarrierFaults faults(double lose, double repeat, double damage, double delay) {
-  serial::CarrierFaults its;
-  its.lose = lose;
-  its.repeat = repeat;
-  its.damage = damage;
-  its.delay = delay;
-  return its;
+  serial::CarrierFaults faults;
+  faults.lose = lose;
+  faults.repeat = repeat;
+  faults.damage = damage;
+  faults.delay = delay;
+  return faults;
 }
 
-serial::CarrierFaults over_bytes(serial::CarrierFaults its, std::uint32_t mtu) {
-  its.bytes = true;
-  its.mtu = mtu;
-  return its;
+serial::CarrierFaults over_bytes(serial::CarrierFaults faults, std::uint32_t mtu) {
+  faults.bytes = true;
+  faults.mtu = mtu;
+  return faults;
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -86,9 +85,9 @@ TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
       static_cast<void>(hub.advance(hub.now() + 10'000'000));
     }
     for (const auto& memory : in) {
-      for (std::size_t at = 0; at < kGuard; ++at) {
-        ASSERT_EQ(memory[at], 0x5a);
-        ASSERT_EQ(memory[kGuard + kSize + at], 0x5a);
+      for (std::size_t i = 0; i < kGuard; ++i) {
+        ASSERT_EQ(memory[i], 0x5a);
+        ASSERT_EQ(memory[kGuard + kSize + i], 0x5a);
       }
     }
   }

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/hal/serial/serial_link.h"
 
 namespace espalier {
@@ -24,15 +23,15 @@ constexpr std::uint8_t kMaxPeerWindow = 16;  // maximum window at either end
 void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size,
                           std::uint32_t now) {
   if (!admit(link, frame)) return;
-  SerialLink& its = links_[link];
-  if (!take_state(its, frame)) return;
-  its.out_.back_off = 0;
+  SerialLink& link_state = links_[link];
+  if (!take_state(link_state, frame)) return;
+  link_state.out_.back_off = 0;
   // Otherwise lost records would not be sent again as long as data flows.
-  if (!told_records(its)) its.sent_at_ = now;
+  if (!told_records(link_state)) link_state.sent_at_ = now;
   const std::uint8_t* at = frame + serial::kHeaderBytes;
   const std::uint8_t* end = frame + size - serial::kCrcBytes;
   if (at != end || (serial::get<serial::header::kFlags>(frame) & serial::kAsk) != 0)
-    its.out_.due = true;
+    link_state.out_.due = true;
   while (end - at >= static_cast<std::ptrdiff_t>(serial::kRecordBytes)) {
     const std::uint32_t bytes = serial::get<serial::record::kBytes>(at);
     if (bytes > static_cast<std::uint32_t>(end - at) - serial::kRecordBytes) return;
@@ -45,31 +44,31 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
 // frames. A sender that does not know this end's session, or is not the known peer, must repeat
 // this end's number to prove that it is alive: a late frame cannot.
 inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
-  SerialLink& its = links_[link];
+  SerialLink& link_state = links_[link];
   const std::uint32_t from = serial::get<serial::header::kSession>(frame);
   const std::uint32_t sequence = serial::get<serial::header::kSequence>(frame);
-  if (from == 0 || from == its.former_) return false;
+  if (from == 0 || from == link_state.former_) return false;
   if (serial::get<serial::header::kPeerSession>(frame) != session_) {
-    if (from != its.peer_) its.stranger_ = from;
-    its.out_.due = true;
+    if (from != link_state.peer_) link_state.stranger_ = from;
+    link_state.out_.due = true;
     return false;
   }
-  if (from != its.peer_) {
-    const std::uint32_t known = its.peer_;
+  if (from != link_state.peer_) {
+    const std::uint32_t known = link_state.peer_;
     if (known != 0) {
-      const std::uint32_t last = its.sequence_;
-      std::memset(&its, 0, sizeof its);
-      its.sequence_ = last;
-      its.former_ = known;
+      const std::uint32_t last = link_state.sequence_;
+      std::memset(&link_state, 0, sizeof link_state);
+      link_state.sequence_ = last;
+      link_state.former_ = known;
       broken(link);
     }
-    its.peer_ = from;
-    its.stranger_ = 0;
-    its.heard_ = sequence - 1;
-    its.out_.due = true;
+    link_state.peer_ = from;
+    link_state.stranger_ = 0;
+    link_state.heard_ = sequence - 1;
+    link_state.out_.due = true;
   }
-  if (!newer(sequence, its.heard_)) return false;
-  its.heard_ = sequence;
+  if (!newer(sequence, link_state.heard_)) return false;
+  link_state.heard_ = sequence;
   return true;
 }
 
@@ -176,8 +175,8 @@ inline void SerialLinks::take_grant(std::uint32_t link, std::uint8_t number,
 
 inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
                                       const std::uint8_t* opening) {
-  SerialLink& its = links_[link];
-  SerialLink::Incoming& in = its.in_;
+  SerialLink& link_state = links_[link];
+  SerialLink::Incoming& in = link_state.in_;
   const std::uint64_t tag = serial::get<serial::post::kTag>(opening);
   const std::uint32_t size = serial::get<serial::post::kSize>(opening);
   const std::uint32_t check = serial::get<serial::post::kCheck>(opening);
@@ -189,10 +188,10 @@ inline void SerialLinks::take_opening(std::uint32_t link, std::uint8_t number,
     return;
   }
   SerialLink::Receive& post = in.posts[number & SerialLink::kMask];
-  if (post.tag != tag || post.size != size) return end_message(its, true);
+  if (post.tag != tag || post.size != size) return end_message(link_state, true);
   post.check = check;
   in.agreed = true;
-  if (size == 0) end_message(its, false);
+  if (size == 0) end_message(link_state, false);
 }
 
 inline void SerialLinks::take_data(SerialLink& link, std::uint8_t number, const std::uint8_t* body,
@@ -230,14 +229,14 @@ inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
   if (kind >= kControlKinds) return;
   std::uint8_t& heard = links_[link].controls_.heard[kind];
   if (!SerialLink::ahead(number, heard)) return;
-  Control its;
-  its.kind = static_cast<ControlKind>(kind);
-  its.cause.status = static_cast<Status>(serial::get<serial::control::kStatus>(body));
-  its.cause.reception_blocked = serial::get<serial::control::kReceptionBlocked>(body) != 0;
-  its.number = serial::get<serial::control::kNumber>(body);
-  its.cause.detector = serial::get<serial::control::kDetector>(body);
-  its.cause.peer = serial::get<serial::control::kPeer>(body);
-  if (controlled(link, its)) heard = number;
+  Control control;
+  control.kind = static_cast<ControlKind>(kind);
+  control.cause.status = static_cast<Status>(serial::get<serial::control::kStatus>(body));
+  control.cause.reception_blocked = serial::get<serial::control::kReceptionBlocked>(body) != 0;
+  control.number = serial::get<serial::control::kNumber>(body);
+  control.cause.detector = serial::get<serial::control::kDetector>(body);
+  control.cause.peer = serial::get<serial::control::kPeer>(body);
+  if (controlled(link, control)) heard = number;
 }
 
 }  // namespace espalier

@@ -105,38 +105,38 @@ bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t inter
 
 // Writes the link's next frame; returns its size in bytes.
 std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::uint32_t now) {
-  SerialLink& its = links_[link];
-  const bool awaited = awaits(its);
-  ++its.sequence_;
+  SerialLink& link_state = links_[link];
+  const bool awaited = awaits(link_state);
+  ++link_state.sequence_;
   std::memset(frame, 0, serial::kHeaderBytes);
   serial::Writer writer(frame, port_->carrier_->mtu());
-  std::uint8_t flags = its.out_.ask ? serial::kAsk : 0;
-  if (its.in_.gap) flags |= serial::kGap;
+  std::uint8_t flags = link_state.out_.ask ? serial::kAsk : 0;
+  if (link_state.in_.gap) flags |= serial::kGap;
   serial::set<serial::header::kFormat>(frame, serial::kFormat);
   serial::set<serial::header::kChannel>(frame, first_channel_ + link);
   serial::set<serial::header::kFlags>(frame, flags);
   serial::set<serial::header::kSession>(frame, session_);
-  serial::set<serial::header::kSequence>(frame, its.sequence_);
+  serial::set<serial::header::kSequence>(frame, link_state.sequence_);
   writer.skip(serial::kHeaderBytes);
-  if (its.stranger_ != 0) {
-    serial::set<serial::header::kPeerSession>(frame, its.stranger_);
-    its.stranger_ = 0;
-    its.out_.due = its.peer_ != 0 || has_more(its);
-  } else if (its.peer_ == 0) {
-    its.out_.ask = true;  // until the peer replies
-    its.out_.due = false;
+  if (link_state.stranger_ != 0) {
+    serial::set<serial::header::kPeerSession>(frame, link_state.stranger_);
+    link_state.stranger_ = 0;
+    link_state.out_.due = link_state.peer_ != 0 || has_more(link_state);
+  } else if (link_state.peer_ == 0) {
+    link_state.out_.ask = true;  // until the peer replies
+    link_state.out_.due = false;
   } else {
-    its.out_.ask = false;
-    put_state(its, frame);
-    put_controls(its, writer);
+    link_state.out_.ask = false;
+    put_state(link_state, frame);
+    put_controls(link_state, writer);
     if (!released_) {
-      put_grants(its, writer);
-      put_openings(its, writer);
-      put_data(its, writer);
+      put_grants(link_state, writer);
+      put_openings(link_state, writer);
+      put_data(link_state, writer);
     }
-    its.out_.due = has_more(its);
+    link_state.out_.due = has_more(link_state);
   }
-  if (!awaited) its.sent_at_ = now;
+  if (!awaited) link_state.sent_at_ = now;
   const auto size = static_cast<std::uint32_t>(writer.at() - frame);
   writer.put(crc32(0, frame, size));
   return size + serial::kCrcBytes;

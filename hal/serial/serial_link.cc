@@ -30,32 +30,32 @@ Status SerialLinks::post_refusal(std::uint32_t link, std::uint64_t tag, std::uin
 
 Status SerialLinks::put_send(std::uint32_t link, const SerialLink::Send& send) {
   if (link >= count_ || released_) return Status::kBadArgument;
-  SerialLink& its = links_[link];
-  SerialLink::Outgoing& out = its.out_;
+  SerialLink& link_state = links_[link];
+  SerialLink::Outgoing& out = link_state.out_;
   if (SerialLink::minus(out.posted, out.first) >= window_) return Status::kTooLarge;
   const bool announced = out.announced != out.posted;
   out.posts[out.posted & SerialLink::kMask] = send;
   ++out.posted;
   if (!announced) out.announced = out.posted;
-  its.out_.due = true;
+  link_state.out_.due = true;
   return Status::kOk;
 }
 
 Status SerialLinks::announce(std::uint32_t link, std::uint64_t tag) {
   if (link >= count_ || released_) return Status::kBadArgument;
-  SerialLink& its = links_[link];
-  SerialLink::Outgoing& out = its.out_;
+  SerialLink& link_state = links_[link];
+  SerialLink::Outgoing& out = link_state.out_;
   if (SerialLink::minus(out.announced, out.first) >= window_) return Status::kTooLarge;
   out.posts[out.announced & SerialLink::kMask] = {nullptr, serial::kSizeUnknown, tag, 0, 0};
   ++out.announced;
-  its.out_.due = true;
+  link_state.out_.due = true;
   return Status::kOk;
 }
 
 Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
   if (link >= count_ || released_) return Status::kBadArgument;
-  SerialLink& its = links_[link];
-  SerialLink::Incoming& in = its.in_;
+  SerialLink& link_state = links_[link];
+  SerialLink::Incoming& in = link_state.in_;
   if (post.size > serial::kMaxSize || SerialLink::minus(in.posted, in.first) >= window_ ||
       SerialLink::minus(in.posted, in.settled) >= window_) {
     return Status::kTooLarge;
@@ -65,15 +65,15 @@ Status SerialLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
                                              post.context};
   if (in.opened == in.posted) ++in.opened;  // it need not be reported any more
   ++in.posted;
-  its.out_.due = true;
+  link_state.out_.due = true;
   return Status::kOk;
 }
 
 Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint8_t>(control.kind);
   if (link >= count_ || kind >= kControlKinds) return Status::kBadArgument;
-  SerialLink& its = links_[link];
-  SerialLink::Controls& controls = its.controls_;
+  SerialLink& link_state = links_[link];
+  SerialLink::Controls& controls = link_state.controls_;
   if (control.kind == ControlKind::kCause) {
     controls.detector = control.cause.detector;
     controls.peer = control.cause.peer;
@@ -87,7 +87,7 @@ Status SerialLinks::post_control(std::uint32_t link, const Control& control) {
   const std::uint32_t state = controls.state;
   if ((state >> kind & (C::kWanted | C::kGone)) != C::kWanted) ++controls.version[kind];
   controls.state = (state & ~((C::kGone | C::kTold) << kind)) | C::kWanted << kind;
-  its.out_.due = true;
+  link_state.out_.due = true;
   return Status::kOk;
 }
 

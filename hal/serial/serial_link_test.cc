@@ -26,7 +26,7 @@ class Joiner final : public SerialLinks {
   Joiner(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config)
       : SerialLinks(port, links, count, config) {}
 
-  std::vector<std::string> told;
+  std::vector<std::string> events;
   std::vector<SerialOpening> openings;
   std::vector<Control> controls;
   int refusals = 0;  // how often it takes nothing
@@ -35,13 +35,13 @@ class Joiner final : public SerialLinks {
   [[nodiscard]] bool full() { return refusals > 0 && refusals-- > 0; }
   [[nodiscard]] bool granted(std::uint32_t link, std::uint64_t tag, std::uint32_t size) override {
     if (full()) return false;
-    told.push_back("granted " + std::to_string(link) + " " + std::to_string(tag) + " " +
-                   std::to_string(size));
+    events.push_back("granted " + std::to_string(link) + " " + std::to_string(tag) + " " +
+                     std::to_string(size));
     return true;
   }
   [[nodiscard]] bool opened(std::uint32_t link, const SerialOpening& opening) override {
     if (full()) return false;
-    told.push_back("opened " + std::to_string(link) + " " + std::to_string(opening.tag));
+    events.push_back("opened " + std::to_string(link) + " " + std::to_string(opening.tag));
     openings.push_back(opening);
     return true;
   }
@@ -50,7 +50,7 @@ class Joiner final : public SerialLinks {
     controls.push_back(control);
     return true;
   }
-  void broken(std::uint32_t link) override { told.push_back("broken " + std::to_string(link)); }
+  void broken(std::uint32_t link) override { events.push_back("broken " + std::to_string(link)); }
 };
 
 // One end: two links of one port.
@@ -110,11 +110,11 @@ TEST_F(SerialLinks2, ReportThePostsOfThePeer) {
   ASSERT_EQ(a().post_receive(0, {in, 8, 71, 5}), Status::kOk);
   ASSERT_EQ(a().post_send(0, {out, 8, 72, 99, 6}), Status::kOk);
   run();
-  EXPECT_EQ(b().told, (std::vector<std::string>{"granted 0 71 8", "opened 0 72"}));
+  EXPECT_EQ(b().events, (std::vector<std::string>{"granted 0 71 8", "opened 0 72"}));
   ASSERT_EQ(b().openings.size(), 1u);
   EXPECT_EQ(b().openings[0].size, 8u);
   EXPECT_EQ(b().openings[0].check, 99u);
-  EXPECT_TRUE(a().told.empty());
+  EXPECT_TRUE(a().events.empty());
   // Its own posts follow. The send is settled when the owner says so.
   std::uint8_t landed[8] = {};
   ASSERT_EQ(b().post_receive(0, {landed, 8, 72, 1}), Status::kOk);
@@ -177,7 +177,7 @@ TEST_F(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
   ASSERT_EQ(b().announce(0, 44), Status::kOk);
   ASSERT_EQ(b().announce(0, 45), Status::kOk);
   run();
-  EXPECT_EQ(a().told, (std::vector<std::string>{"opened 0 44", "opened 0 45"}));
+  EXPECT_EQ(a().events, (std::vector<std::string>{"opened 0 44", "opened 0 45"}));
   EXPECT_EQ(a().openings[0].size, serial::kSizeUnknown);
   std::uint8_t in[8] = {};
   ASSERT_EQ(a().post_receive(0, {in, 4, 44, 0}), Status::kOk);
@@ -194,7 +194,7 @@ TEST_F(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
     ASSERT_TRUE(b().take(0, c));
   }
   EXPECT_STREQ(reinterpret_cast<char*>(in), "one");
-  EXPECT_EQ(a().told.size(), 2u) << "reported once";
+  EXPECT_EQ(a().events.size(), 2u) << "reported once";
 }
 
 // A report that the owner cannot take is repeated, in order.
@@ -210,7 +210,7 @@ TEST_F(SerialLinks2, RepeatUntakenReports) {
   ASSERT_EQ(a().post_control(0, probe), Status::kOk);
   run(1'000'000'000);
   std::vector<std::string> grants, openings;
-  for (const std::string& line : b().told) {
+  for (const std::string& line : b().events) {
     (line[0] == 'g' ? grants : openings).push_back(line);
   }
   EXPECT_EQ(grants, (std::vector<std::string>{"granted 0 0 1", "granted 0 1 1", "granted 0 2 1",
@@ -239,11 +239,11 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
     start(first ? 0 : 1, ++session, !first);
     Joiner& fresh = first ? a() : b();
     Joiner& other = first ? b() : a();
-    other.told.clear();
+    other.events.clear();
     ASSERT_EQ(fresh.post_control(0, {}), Status::kOk);
     run(100'000'000);
-    ASSERT_EQ(other.told.size(), 1u) << "life " << life;
-    EXPECT_EQ(other.told[0], "broken 0");
+    ASSERT_EQ(other.events.size(), 1u) << "life " << life;
+    EXPECT_EQ(other.events[0], "broken 0");
     EXPECT_EQ(other.controls.size(), 1u);
     EXPECT_FALSE(other.take(0, c)) << "earlier posts are discarded";
     other.controls.clear();
@@ -266,11 +266,11 @@ TEST_F(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   start(0, 101, false);
   ASSERT_EQ(a().post_control(0, {}), Status::kOk);
   run(100'000'000);
-  ASSERT_EQ(b().told.back(), "broken 0");
-  const std::size_t told = b().told.size();
+  ASSERT_EQ(b().events.back(), "broken 0");
+  const std::size_t before = b().events.size();
   for (const auto& frame : old) hub_.inject(1, frame);
   run();
-  EXPECT_EQ(b().told.size(), told);
+  EXPECT_EQ(b().events.size(), before);
   // The new session continues.
   Completion c;
   while (b().take(0, c)) {
@@ -286,7 +286,7 @@ TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
   std::uint8_t in[4];
   ASSERT_EQ(a().post_receive(0, {in, 4, 1, 0}), Status::kOk);
   run();
-  ASSERT_EQ(b().told.size(), 1u);
+  ASSERT_EQ(b().events.size(), 1u);
   hub_.cut(1);
   ends_[1].reset();
   ASSERT_EQ(a().post_receive(0, {in, 4, 2, 0}), Status::kOk);
@@ -297,7 +297,7 @@ TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
   EXPECT_LE(hub_.frames() - before, 45u);
   const std::uint64_t silent = hub_.frames();
   ASSERT_EQ(a().post_control(0, {}), Status::kOk);
-  EXPECT_TRUE(a().told.empty()) << "the link itself does not judge silence";
+  EXPECT_TRUE(a().events.empty()) << "the link itself does not judge silence";
   run(1'000'000);
   EXPECT_GT(hub_.frames(), silent) << "a control is sent at once";
 }
@@ -319,10 +319,10 @@ TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
 class LossyLinks : public SerialLinks2 {
  protected:
   static serial::CarrierFaults faults() {
-    serial::CarrierFaults its;
-    its.lose = its.repeat = its.delay = 0.1;
-    its.seed = 7;
-    return its;
+    serial::CarrierFaults faults;
+    faults.lose = faults.repeat = faults.delay = 0.1;
+    faults.seed = 7;
+    return faults;
   }
   LossyLinks() : SerialLinks2(faults()) {}
 };
@@ -359,6 +359,27 @@ TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
   EXPECT_EQ(a().post_send(0, {&byte, 1, 0, 0, 0}), Status::kBadArgument);
   EXPECT_EQ(a().post_control(0, {}), Status::kOk);
 }
+
+#ifdef ESPALIER_ASSERTIONS
+TEST(SerialPortDeathTest, NeedsRoomForAnOpening) {
+  serial::CarrierFaults faults;
+  faults.mtu = serial::kMinMtu - 1;
+  serial::Hub hub({{1}, {0}}, faults);
+  EXPECT_DEATH(End(hub, 0, 1, false), "expected carrier.mtu\\(\\) >= serial::kMinMtu");
+}
+
+TEST(SerialPortDeathTest, CountsFramesInFlightInOneByte) {
+  serial::Hub hub({{1}, {0}}, {});
+  std::vector<std::uint32_t> buffer(hub.carrier(0).mtu() / 2 + 1);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(buffer.data());
+  for (const std::uint32_t frames : {0u, 256u}) {
+    SerialPortConfig config;
+    config.frames_in_flight = frames;
+    EXPECT_DEATH(SerialPort(hub.carrier(0), hub.clock(0), bytes, config),
+                 "expected 1 <= config.frames_in_flight");
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace espalier

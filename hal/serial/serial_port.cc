@@ -1,5 +1,6 @@
 #include "espalier/hal/serial/serial_port.h"
 
+#include "espalier/base/assert.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
 
@@ -18,7 +19,10 @@ SerialPort::SerialPort(Carrier& carrier, Clock& clock, std::uint8_t* buffer,
       in_(buffer),
       out_(buffer + carrier.mtu()),
       resend_(static_cast<Ticks>(config.resend_ns >> kTickBits) + 1),
-      frames_in_flight_(static_cast<std::uint8_t>(config.frames_in_flight)) {}
+      frames_in_flight_(static_cast<std::uint8_t>(config.frames_in_flight)) {
+  ESPALIER_ASSERT(carrier.mtu() >= serial::kMinMtu);
+  ESPALIER_ASSERT(1 <= config.frames_in_flight && config.frames_in_flight <= 255);
+}
 
 void SerialPort::join(SerialLinks& owner) {
   owner.next_ = owners_;
@@ -93,10 +97,10 @@ void SerialPort::wait(std::uint64_t until) {
   Ticks least = waiting_ != 0 ? kNoRoom : UINT32_MAX;
   for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
     for (std::uint32_t link = 0; link < owner->count_; ++link) {
-      const SerialLink& its = owner->links_[link];
-      if (!owner->awaits(its)) continue;
-      const Ticks since = now - its.sent_at_;
-      const Ticks after = resend_ << its.out_.back_off;
+      const SerialLink& link_state = owner->links_[link];
+      if (!owner->awaits(link_state)) continue;
+      const Ticks since = now - link_state.sent_at_;
+      const Ticks after = resend_ << link_state.out_.back_off;
       least = std::min(least, since < after ? after - since : 0);
     }
   }

@@ -24,17 +24,17 @@ Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
     }
   }
   if (state_->model.no_data) return Status::kOk;
-  NetworkState::Regions& its = state_->regions[node_];
-  for (std::uint32_t i = 0; i < count; ++i) its.regions[i] = regions[i];
-  its.count = count;
+  NetworkState::Regions& own = state_->regions[node_];
+  for (std::uint32_t i = 0; i < count; ++i) own.regions[i] = regions[i];
+  own.count = count;
   return Status::kOk;
 }
 
 bool NodeEndpoint::reachable(const void* bytes, std::uint64_t size) const {
   if (state_->model.no_data) return true;
   const auto address = reinterpret_cast<std::uintptr_t>(bytes);
-  const NetworkState::Regions& its = state_->regions[node_];
-  return std::any_of(its.regions, its.regions + its.count, [address, size](const Region& region) {
+  const NetworkState::Regions& own = state_->regions[node_];
+  return std::any_of(own.regions, own.regions + own.count, [address, size](const Region& region) {
     const auto begin = reinterpret_cast<std::uintptr_t>(region.bytes);
     return address >= begin && address - begin <= region.size &&
            size <= region.size - (address - begin);
@@ -85,10 +85,10 @@ Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint8_t>(control.kind);
   if (link >= links() || kind >= kControlKinds) return Status::kBadArgument;
   Channel& channel = state_->out(node_, link);
-  Extras& its = state_->extras_of(channel);
-  its.on_its_way[kind] = control;
-  if (its.flying[kind] || state_->nodes[node_].dead) return Status::kOk;
-  its.flying[kind] = true;
+  Extras& extras = state_->extras_of(channel);
+  extras.on_its_way[kind] = control;
+  if (extras.flying[kind] || state_->nodes[node_].dead) return Status::kOk;
+  extras.flying[kind] = true;
   state_->schedule(state_->now + state_->alpha + state_->latency, EventKind::kControl,
                    state_->nodes[node_].first + link, kind);
   return Status::kOk;
@@ -159,12 +159,12 @@ bool NodeEndpoint::take_received(Channel& in, Completion& completion) {
 
 bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
   if (in.extras == Channel::kNoExtras) return false;
-  Extras& its = state_->extras_of(in);
+  Extras& extras = state_->extras_of(in);
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
-    if (!its.there[kind]) continue;
-    its.there[kind] = false;
+    if (!extras.there[kind]) continue;
+    extras.there[kind] = false;
     completion.kind = Completion::Kind::kControl;
-    completion.control = its.arrived[kind];
+    completion.control = extras.arrived[kind];
     return true;
   }
   return false;

@@ -294,11 +294,11 @@ void NetworkState::run_next() {
     }
     case EventKind::kControl: {
       Channel& channel = channels[event.where];
-      Extras& its = extras_of(channel);
-      its.flying[event.control] = false;
+      Extras& extras = extras_of(channel);
+      extras.flying[event.control] = false;
       if (nodes[channel.from].dead || nodes[channel.to].dead) break;
-      its.there[event.control] = true;
-      its.arrived[event.control] = its.on_its_way[event.control];
+      extras.there[event.control] = true;
+      extras.arrived[event.control] = extras.on_its_way[event.control];
       touch_receiver(channel);
       break;
     }

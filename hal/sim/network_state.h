@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "espalier/base/link_set.h"
@@ -286,7 +285,8 @@ struct NetworkState {
   bool crowded = false, step_moved = false;
   std::unique_ptr<PhysicalLinks> physical_links;  // null: every peer is a neighbour
   ResidenceTimes residence_times;
-  // Whoever posts now, and the step in which it planned the post with this context; null: unknown.
+  // The machine that posts now, and the step in which it planned the post with this context; null:
+  // unknown.
   const void* poster = nullptr;
   std::int64_t (*planned_step)(const void* poster, std::uint32_t context) = nullptr;
 

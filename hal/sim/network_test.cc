@@ -249,7 +249,7 @@ TEST(Network, JitterIsBoundedAndComesFromTheSeed) {
   EXPECT_LT(finish(1), 48e-3);
 }
 
-TEST(Network, ScrambleFillsPostedReceives) {
+TEST(Network, PoisonFillsPostedReceives) {
   Model model;
   model.poison = true;
   Network network(model, {{1}, {0}});

@@ -147,9 +147,9 @@ std::uint32_t PhysicalLinks::next_waiter(PhysicalLink& link, Picoseconds now) {
   PathSegment& segment = segments[first];
   link.first_waiter = segment.next_waiter;
   segment.waiting = false;
-  PhysicalLinkDetails& its = details[static_cast<std::size_t>(&link - links.data())];
-  its.waited += now - segment.since;
-  its.waits += now > segment.since ? 1 : 0;
+  PhysicalLinkDetails& link_details = details[static_cast<std::size_t>(&link - links.data())];
+  link_details.waited += now - segment.since;
+  link_details.waits += now > segment.since ? 1 : 0;
   return first;
 }
 

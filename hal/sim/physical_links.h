@@ -62,8 +62,8 @@ class PhysicalLinks {
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
   PhysicalLinks(const Model& model, const LargeVector<Channel>& channels);
-  // Adds the links of all channels' routes. Errors: an invalid route, or a link without lanes. Called
-  // once.
+  // Adds the links of all channels' routes. Errors: an invalid route, or a link without lanes.
+  // Called once.
   [[nodiscard]] Result<void> build(const Model& model);
 
   [[nodiscard]] std::uint32_t first_segment(std::uint32_t channel) const {

@@ -103,8 +103,8 @@ class Replay {
   }
 
  private:
-  // Whether this check and all earlier ones hold. The first that does not is the failure; later ones
-  // may only be its consequences.
+  // Whether this check and all earlier ones hold. The first that does not is the failure; later
+  // ones may only be its consequences.
   bool require(bool holds, const char* what) {
     if (!failure_.empty()) return false;
     if (holds) return true;

@@ -98,8 +98,8 @@ class GatewayCarrier final : public Carrier {
 };
 
 Status load_all(void* context, const Image& image) {
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, static_cast<DecodedProgram*>(context)[at]);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, static_cast<DecodedProgram*>(context)[i]);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;
@@ -173,15 +173,15 @@ class BareNode {
     return packet;
   }
   void send_data(const std::uint8_t* bytes, std::uint32_t size) {
-    for (std::uint32_t at = 0; at < size; at += agent::kPieceBytes) {
-      const std::uint32_t part = size - at < agent::kPieceBytes ? size - at : agent::kPieceBytes;
-      send(bytes + at, part, agent::kDataTag);
+    for (std::uint32_t i = 0; i < size; i += agent::kPieceBytes) {
+      const std::uint32_t part = size - i < agent::kPieceBytes ? size - i : agent::kPieceBytes;
+      send(bytes + i, part, agent::kDataTag);
     }
   }
   void receive_data(std::uint8_t* bytes, std::uint32_t size) {
-    for (std::uint32_t at = 0; at < size; at += agent::kPieceBytes) {
-      const std::uint32_t part = size - at < agent::kPieceBytes ? size - at : agent::kPieceBytes;
-      receive(bytes + at, part, agent::kDataTag);
+    for (std::uint32_t i = 0; i < size; i += agent::kPieceBytes) {
+      const std::uint32_t part = size - i < agent::kPieceBytes ? size - i : agent::kPieceBytes;
+      receive(bytes + i, part, agent::kDataTag);
     }
   }
   Slots& slots() { return slots_; }
@@ -287,17 +287,17 @@ std::uint64_t noise(std::uint32_t rank, std::uint64_t at) {
 // The input that `espalier simulate` gives to `rank`: bytes without a pattern, or small numbers for
 // sums.
 void fill_input(std::uint32_t rank, bool numbers, std::uint8_t* bytes, std::uint32_t size) {
-  for (std::uint32_t at = 0; at < size; at += 8) {
-    std::uint64_t word = noise(rank, at);
+  for (std::uint32_t i = 0; i < size; i += 8) {
+    std::uint64_t word = noise(rank, i);
     if (numbers) {
       float pair[2];
       for (std::uint32_t k = 0; k < 2; ++k) {
-        const auto small = static_cast<std::int32_t>((noise(rank, at / 4 + k) >> 20) % 1009);
+        const auto small = static_cast<std::int32_t>((noise(rank, i / 4 + k) >> 20) % 1009);
         pair[k] = static_cast<float>(small - 504);
       }
       std::memcpy(&word, pair, 8);
     }
-    std::memcpy(bytes + at, &word, 8);
+    std::memcpy(bytes + i, &word, 8);
   }
 }
 

@@ -54,11 +54,11 @@ void takes_the_golden_image() {
   CHECK_EQ(image.links, 3u);
   CHECK_EQ(image.link(2).peer, 3u);
   CHECK_EQ(image.programs, kPrograms);
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const ProgramRow row = image.program(at);
-    if (!CHECK_EQ(image.load(at, program), Status::kOk)) continue;
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
+    if (!CHECK_EQ(image.load(i, program), Status::kOk)) continue;
     CHECK_EQ(program.node, kNode);
-    CHECK_EQ(program.collective, static_cast<Collective>(at + 1));
+    CHECK_EQ(program.collective, static_cast<Collective>(i + 1));
     std::size_t written = 0;
     CHECK_EQ(encode_program(program, spoilt, sizeof spoilt, written), Status::kOk);
     CHECK(written == row.size && std::memcmp(spoilt, row.bytes, written) == 0);
@@ -73,8 +73,8 @@ void refuses_each_in_its_own_way() {
   CHECK_EQ(check.changed(0, 'e', 1, false), Status::kNoImage);
   CHECK_EQ(check.changed(8, kImageFormat + 1, 4, false), Status::kBadVersion);
   CHECK_EQ(check.changed(12, kImageHeaderBytes + 4, 4, false), Status::kMalformed);
-  for (std::uint32_t at = kImageHeaderBytes; at < kSize; at += 97) {
-    CHECK_EQ(check.changed(at, golden::node_2[at] ^ 4u, 1, false), Status::kCorrupt);
+  for (std::uint32_t i = kImageHeaderBytes; i < kSize; i += 97) {
+    CHECK_EQ(check.changed(i, golden::node_2[i] ^ 4u, 1, false), Status::kCorrupt);
   }
   CHECK_EQ(check.changed(130, golden::node_2[130] ^ 1u, 1, false), Status::kBadSignature);
   CHECK_EQ(check.changed(40, kCounter + 1, 4, true), Status::kBadSignature);
@@ -98,8 +98,8 @@ void refuses_each_in_its_own_way() {
 }
 
 Status loads(void*, const Image& image) {
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const Status status = image.load(at, program);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, program);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;
@@ -107,8 +107,8 @@ Status loads(void*, const Image& image) {
 
 Status install(Slots& slots, const Expectation& expected, const std::uint8_t* bytes) {
   Status status = slots.begin(kSize);
-  for (std::uint32_t at = 0; at < kSize && status == Status::kOk; at += 1000) {
-    status = slots.append(bytes + at, kSize - at < 1000 ? kSize - at : 1000);
+  for (std::uint32_t i = 0; i < kSize && status == Status::kOk; i += 1000) {
+    status = slots.append(bytes + i, kSize - i < 1000 ? kSize - i : 1000);
   }
   return status == Status::kOk ? slots.finish(expected, {loads, nullptr}) : status;
 }

@@ -40,9 +40,9 @@ std::uint64_t number(std::uint64_t at, std::uint64_t seed) {
 }
 
 void fill(std::uint8_t* bytes, std::uint64_t seed) {
-  for (std::uint32_t at = 0; at < kElements * kMaxBytes / 8; ++at) {
-    const std::uint64_t value = number(at, seed);
-    std::memcpy(bytes + std::size_t{at} * 8, &value, 8);
+  for (std::uint32_t i = 0; i < kElements * kMaxBytes / 8; ++i) {
+    const std::uint64_t value = number(i, seed);
+    std::memcpy(bytes + std::size_t{i} * 8, &value, 8);
   }
 }
 

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -154,14 +153,14 @@ class Session {
 
 Options parse(int argc, char** argv) {
   Options options;
-  for (int at = 1; at < argc; ++at) {
-    const std::string word = argv[at];
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
     if (word == "--run") {
       options.run = true;
       continue;
     }
-    if (at + 1 == argc) fail(2, "unexpected argument " + word);
-    const std::string value = argv[++at];
+    if (i + 1 == argc) fail(2, "unexpected argument " + word);
+    const std::string value = argv[++i];
     if (word == "--device") {
       options.device = value;
     } else if (word == "--install") {

@@ -1,6 +1,6 @@
 // FIPS 180-4's examples, computed by this target's library.
 
-#include "firmware/image/sha256_vectors.h"
+#include "firmware/image/testing/sha256_vectors.h"
 #include "tests/bare/check.h"
 
 int main() {

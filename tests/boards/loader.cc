@@ -17,8 +17,8 @@ int main() {
   std::string name, text;
   while (std::cin >> expected >> name >> text) {
     std::vector<std::uint8_t> bytes;
-    for (std::size_t at = 0; at + 1 < text.size(); at += 2) {
-      bytes.push_back(static_cast<std::uint8_t>(std::stoul(text.substr(at, 2), nullptr, 16)));
+    for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+      bytes.push_back(static_cast<std::uint8_t>(std::stoul(text.substr(i, 2), nullptr, 16)));
     }
     static DecodedProgram program;
     const auto status = static_cast<unsigned>(

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <initializer_list>
-#include <string>
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -25,7 +24,7 @@ void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm, c
   const Status status = tools::check_limits(limits, program) ? Status::kOk : Status::kTooLarge;
   std::printf("%u %s-%s-%u-%u ", static_cast<unsigned>(status),
               collective_name(algorithm.collective), algorithm.name, group.ranks, node);
-  for (std::size_t at = 0; at < size; ++at) std::printf("%02x", bytes[at]);
+  for (std::size_t i = 0; i < size; ++i) std::printf("%02x", bytes[i]);
   std::printf("\n");
 }
 
@@ -36,8 +35,8 @@ int main(int argc, char** argv) {
   const board::BoardFile board = tools::read_board(argv[1]);
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    const bool fat_tree = table[at].where == Where::kFatTree;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool fat_tree = table[i].where == Where::kFatTree;
     for (const std::uint32_t ranks :
          {2u, 3u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 1000u, 4096u, 40000u, 70000u}) {
       Group group;
@@ -49,7 +48,7 @@ int main(int argc, char** argv) {
         if (1u << group.height != ranks) continue;
       }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
-        if (node < ranks) write(board.limits(), table[at], group, node);
+        if (node < ranks) write(board.limits(), table[i], group, node);
       }
     }
   }

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/directory_test.h"
 #include "tools/common/failure.h"
 #include "tools/select/prove.h"
 #include "tools/select/selection.h"
@@ -66,9 +66,10 @@ std::string text_of(const Selection& selection) {
 
 bool has_word(const std::string& line, const std::string& word) {
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
-  for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
-    const bool begins = at == 0 || !is_letter(line[at - 1]);
-    const std::size_t end = at + word.size();
+  for (std::size_t position = line.find(word); position != std::string::npos;
+       position = line.find(word, position + 1)) {
+    const bool begins = position == 0 || !is_letter(line[position - 1]);
+    const std::size_t end = position + word.size();
     if (begins && (end == line.size() || !is_letter(line[end]))) return true;
   }
   return false;
@@ -107,7 +108,7 @@ constexpr Way kWays[] = {{"", ""},
                          {"hop-by-hop", "single-send"},
                          {"routed", "single-send"}};
 
-class Combinations : public ::testing::Test {
+class Combinations : public DirectoryTest {
  protected:
   struct Tally {
     int compiled = 0, refused = 0, proven = 0;
@@ -115,12 +116,9 @@ class Combinations : public ::testing::Test {
   };
 
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "espalier-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
+    DirectoryTest::SetUp();
     std::ofstream(directory_ / "triangles.textproto") << kTriangles;
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   // Compiles with every algorithm on this topology.
   void all_on(const std::string& topology, Tally& tally) const {
@@ -144,8 +142,6 @@ class Combinations : public ::testing::Test {
       }
     }
   }
-
-  fs::path directory_;
 
  private:
   static void one(const Selection& selection, Tally& tally) {

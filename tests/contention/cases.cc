@@ -60,7 +60,7 @@ std::string irregular(Dice& dice) {
     joined[a][b] = joined[b][a] = true;
     spec += link_text(a, b, dice.one_in(3) ? dice.number(2, 3) : 1);
   };
-  for (std::uint32_t at = 1; at < nodes; ++at) join(order[at], order[dice.number(0, at - 1)]);
+  for (std::uint32_t i = 1; i < nodes; ++i) join(order[i], order[dice.number(0, i - 1)]);
   for (std::uint32_t more = dice.number(0, nodes); more > 0; --more) {
     join(dice.number(0, nodes - 1), dice.number(0, nodes - 1));
   }

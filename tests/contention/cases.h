@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/schedule/programs.h"

@@ -18,8 +18,8 @@ class Dice {
   bool one_in(std::uint32_t many) { return number(1, many) == 1; }
   template <typename T>
   void shuffle(std::vector<T>& values) {
-    for (std::size_t at = values.size(); at > 1; --at) {
-      std::swap(values[at - 1], values[random_() % at]);
+    for (std::size_t i = values.size(); i > 1; --i) {
+      std::swap(values[i - 1], values[random_() % i]);
     }
   }
 

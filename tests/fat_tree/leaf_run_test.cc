@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"
@@ -47,7 +48,7 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
 }
 
 void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t root) {
-  const auto topology = grid::parsed(leaf_replay::spec(tree));
+  const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
   Group group = leaf_replay::group_of(tree, root);
   group.topology_digest = topology->digest();
   group.blocks = &kBlocks;
@@ -106,7 +107,7 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
 // Rooted algorithms have no pace, so they are proven for every N at once.
 TEST(Leaf, IsProvenForEveryN) {
   for (const Tree& tree : leaf_replay::trees(9)) {
-    const auto topology = grid::parsed(leaf_replay::spec(tree));
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       if (!leaf_replay::is_rooted(algorithm)) continue;
       Group group = leaf_replay::group_of(tree, 1);

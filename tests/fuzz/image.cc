@@ -34,16 +34,16 @@ bool inside(const Image& image, const void* bytes, std::size_t size) {
 // Uses a checked image in every way that a node does.
 void use(const Image& image) {
   expect(std::string(image.board) == kBoard, "an image is its board's");
-  for (std::uint32_t at = 0; at < image.links; ++at) {
-    expect(image.link(at).peer != image.node, "no node is its own neighbour");
+  for (std::uint32_t i = 0; i < image.links; ++i) {
+    expect(image.link(i).peer != image.node, "no node is its own neighbour");
   }
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
-    const ProgramRow row = image.program(at);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const ProgramRow row = image.program(i);
     expect(row.size > 0 && inside(image, row.bytes, row.size), "a descriptor lies in its image");
     expect(inside(image, row.algorithm, std::strlen(row.algorithm) + 1), "a name ends");
     static DecodedProgram program;
     static const DecodedProgram kCleared{};
-    if (image.load(at, program) == Status::kOk) {
+    if (image.load(i, program) == Status::kOk) {
       expect(program.node == image.node, "a program is its node's");
       expect(check_program(program) == Status::kOk, "what is loaded keeps the rules");
     } else {
@@ -87,11 +87,11 @@ void put_right(std::vector<std::uint8_t>& image) {
   store_le(&image[44], links, 4);
   store_le(&image[48], programs, 4);
   std::size_t next = index + programs * kProgramRowBytes;
-  for (std::size_t at = 0; at < programs; ++at) {
-    std::uint8_t* row = &image[index + at * kProgramRowBytes];
-    const std::size_t left = image.size() - next - 4 * (programs - at - 1);
+  for (std::size_t i = 0; i < programs; ++i) {
+    std::uint8_t* row = &image[index + i * kProgramRowBytes];
+    const std::size_t left = image.size() - next - 4 * (programs - i - 1);
     std::size_t length = std::clamp<std::size_t>(load_u32(row + 4) % 4096, 1, left);
-    if (at + 1 == programs) length = left - length % 4;
+    if (i + 1 == programs) length = left - length % 4;
     store_le(row, next, 4);
     store_le(row + 4, length, 4);
     std::memset(&image[next + length], 0, (0 - length) % 4);

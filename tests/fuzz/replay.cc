@@ -1,7 +1,7 @@
 // Runs a fuzz target on kept inputs, without a fuzzer: replay FILE|ARCHIVE.tar...
-// An archive is one of tests/fuzz/corpus, written by tests/fuzz/pack.sh: regular files in the ustar format.
-// Exit status 2 if an argument cannot be read or there is nothing to run; a target that finds
-// something ends the process.
+// An archive is one of tests/fuzz/corpus, written by tests/fuzz/pack.sh: regular files in the ustar
+// format. Exit status 2 if an argument cannot be read or there is nothing to run; a target that
+// finds something ends the process.
 
 #include <cstdint>
 #include <cstdio>
@@ -31,9 +31,9 @@ void run(const std::string& name, const std::string& bytes) {
 // form.
 std::optional<std::size_t> size_field(const std::string& archive, std::size_t header) {
   std::size_t size = 0;
-  for (std::size_t at = header + 124; at < header + 135; ++at) {
-    if (archive[at] < '0' || archive[at] > '7') return {};
-    size = size * 8 + static_cast<std::size_t>(archive[at] - '0');
+  for (std::size_t i = header + 124; i < header + 135; ++i) {
+    if (archive[i] < '0' || archive[i] > '7') return {};
+    size = size * 8 + static_cast<std::size_t>(archive[i] - '0');
   }
   return size;
 }

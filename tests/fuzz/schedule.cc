@@ -7,9 +7,7 @@
 // defaults are for schedules of real size).
 
 #include <array>
-#include <cstring>
 #include <string>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -43,8 +41,8 @@ constexpr const char* kSpecs[] = {"complete:1",
 // The table that terms may look up: small numbers, and one very low number.
 constexpr auto kEntries = [] {
   std::array<std::uint8_t, 64> entries{};
-  for (std::size_t at = 0; at + 2 < entries.size(); at += 2) {
-    entries[at] = static_cast<std::uint8_t>(at * 7 % 11);
+  for (std::size_t i = 0; i + 2 < entries.size(); i += 2) {
+    entries[i] = static_cast<std::uint8_t>(i * 7 % 11);
   }
   entries.back() = 128;
   return entries;

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Gate: clang-format, with the .clang-format of the tree, leaves every C++ source as it is.
+"""Gate: clang-format, with the .clang-format of the tree, leaves every C++ source as it is. No comment line has more than 100
+columns: clang-format does not break comments (ReflowComments: false).
 
 format.py ROOT [--write]     --write: formats them instead
 """
@@ -15,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import tree
 
 AT_ONCE = 20  # files per process
+COLUMNS = 100
 
 
 def run(root, arguments, sources):
@@ -28,6 +30,14 @@ def run(root, arguments, sources):
         return result.stderr
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return "".join(pool.map(one, batches))
+
+
+def long_comments(root, sources):
+    """Returns "file:line: ..." for every line that is only a comment and too long."""
+    return [f"{file}:{number}: a comment of {len(line)} columns, at most {COLUMNS} are allowed"
+            for file in sources
+            for number, line in enumerate(tree.read(root, file).split("\n"), 1)
+            if len(line) > COLUMNS and line.lstrip().startswith("//")]
 
 
 def main(root, mode=None):
@@ -44,8 +54,8 @@ def main(root, mode=None):
     print(f"{len(sources)} files")
     warnings = run(root, ["--dry-run"], sources)
     found = sorted({(file, int(line)) for file, line in re.findall(r"^(\S+?):(\d+):\d+: warning:", warnings, re.MULTILINE)})
-    return tree.report([f"{file}:{line}: not as clang-format writes it" for file, line in found],
-                       "run tests/gates/format.py . --write")
+    return tree.report([f"{file}:{line}: not as clang-format writes it" for file, line in found] + long_comments(root, sources),
+                       "run tests/gates/format.py . --write, and break long comments by hand")
 
 
 if __name__ == "__main__":

@@ -330,6 +330,16 @@ class Format(GateTest):
         self.run_gate(formatter.main, self.root, "--write")
         self.assertEqual(bad.read_text(), "int a;\nint f();\n")
 
+    def test_long_comments(self):
+        self.write(".clang-format", "BasedOnStyle: Google\nReflowComments: false\n")
+        self.write("a.cc", "// " + "x " * 48 + "x\nint a;\n")  # 100 columns
+        self.assertEqual(self.run_gate(formatter.main, self.root)[0], 0)
+        self.write("b.cc", "int a;\n// " + "x " * 49 + "\n")
+        status, text = self.run_gate(formatter.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("b.cc:2: a comment of 101 columns", text)
+        self.assertNotIn("a.cc", text)
+
     def test_no_style(self):
         self.write("a.cc", "int a;\n")
         self.assertEqual(self.run_gate(formatter.main, self.root)[0], 1)

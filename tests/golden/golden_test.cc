@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/testing/results.h"
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/file_writer.h"
@@ -108,12 +108,12 @@ std::map<std::string, OwnedProgram> programs() {
                                              {"table", sample_program_with_table()}};
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     const std::string name =
-        std::string(collective_name(table[at].collective)) + "-" + table[at].name;
-    EXPECT_EQ(generate(table[at], kRank, all[name]), Status::kOk) << name;
-    if (table[at].where != Where::kFatTree) continue;
-    EXPECT_EQ(generate(table[at], kRouter, all[name + "-router"]), Status::kOk) << name;
+        std::string(collective_name(table[i].collective)) + "-" + table[i].name;
+    EXPECT_EQ(generate(table[i], kRank, all[name]), Status::kOk) << name;
+    if (table[i].where != Where::kFatTree) continue;
+    EXPECT_EQ(generate(table[i], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
   const Programs exchange = lower_onto_tree(Collective::kAllToAll, "pairwise");
   const Programs trees = lower_onto_tree(Collective::kAllreduce, "two-tree");

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "base/testing/results.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -25,9 +26,9 @@ TEST(Grid, CompleteGraphs) {
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (const std::uint32_t ranks : sizes()) {
-    const auto topology = parsed("complete:" + std::to_string(ranks));
-    for (std::uint32_t at = 0; at < count; ++at) {
-      const Algorithm& algorithm = table[at];
+    const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const Algorithm& algorithm = table[i];
       if (algorithm.where != Where::kAnywhere) continue;
       std::set<std::uint64_t> done;
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
@@ -58,6 +59,7 @@ TEST(Grid, CompleteGraphs) {
     }
   }
   std::printf("%u schedules verified and run\n", schedules);
+  EXPECT_GE(schedules, 8 * count) << "most algorithms do most numbers of ranks";
 }
 
 }  // namespace

@@ -103,8 +103,8 @@ void verify_and_run(const std::string& file) {
   const auto topology = or_throw(topology::read("file:" ESPALIER_EXAMPLES "/" + file));
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    const Algorithm& algorithm = table[at];
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Algorithm& algorithm = table[i];
     if (algorithm.where != Where::kAnywhere) continue;
     Group group;
     group.ranks = topology->ranks();

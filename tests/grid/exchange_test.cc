@@ -55,7 +55,7 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
 }
 
 void prove_and_run(const char* name, const Tree& tree, std::int64_t steps) {
-  const auto topology = parsed(spec(tree));
+  const auto topology = or_throw(topology::parse(spec(tree)));
   const Programs programs = found(name, *topology);
   ASSERT_EQ(programs.size(), topology->nodes());
   for (const Program& program : programs) {
@@ -95,7 +95,7 @@ TEST(TotalExchange, SendsSinglyAsTheQueuesDo) {
 // The steps of each block after the first. If levels overlap, they equal the number of messages
 // that cross a branch of the root, which is the minimum.
 TEST(TotalExchange, BlocksFollowOneAnother) {
-  const auto topology = parsed("fattree:k=2,h=4,c=1");
+  const auto topology = or_throw(topology::parse("fattree:k=2,h=4,c=1"));
   const Programs overlapped = found("leaf-overlapped", *topology);
   const Programs single = found("leaf-single", *topology);
   const auto period = [](const Programs& programs) {
@@ -108,7 +108,7 @@ TEST(TotalExchange, BlocksFollowOneAnother) {
 }
 
 TEST(TotalExchange, RunsUnderSkew) {
-  const auto topology = parsed("fattree:k=2,h=3,c=1");
+  const auto topology = or_throw(topology::parse("fattree:k=2,h=3,c=1"));
   for (const char* name : {"leaf-overlapped", "leaf-single"}) {
     for (const std::uint32_t window : {1u, 3u, 8u}) {
       const Programs programs = found(name, *topology, window);

@@ -7,10 +7,6 @@
 
 namespace espalier::grid {
 
-std::unique_ptr<topology::Topology> parsed(const std::string& spec) {
-  return or_throw(topology::parse(spec));
-}
-
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
                     const Group& group) {
   return std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +

@@ -3,9 +3,7 @@
 // machines.
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -15,8 +13,6 @@
 #include "tests/whole.h"
 
 namespace espalier::grid {
-
-[[nodiscard]] std::unique_ptr<topology::Topology> parsed(const std::string& spec);
 
 using testing::programs_of;
 

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/testing/results.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -16,7 +17,7 @@ constexpr std::pair<std::uint32_t, std::uint32_t> kTicks[] = {{1, 1}, {7, 9}, {2
                                                               {1, 2}, {2, 5}, {1, 3}, {2, 10}};
 
 void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
-  const auto topology = parsed("complete:" + std::to_string(ranks));
+  const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
   for (const auto& [send, latency] : kTicks) {
     for (const std::uint32_t window : {1u, 8u, 16u}) {
       Group group;
@@ -49,7 +50,8 @@ TEST(Grid, PostalModel) {
 // keeps its links for one step, as here.
 void check_mesh(std::uint32_t rows, std::uint32_t columns) {
   const Algorithm& algorithm = *find_algorithm(Collective::kBroadcast, "lambda-tree");
-  const auto topology = parsed("mesh:" + std::to_string(rows) + "x" + std::to_string(columns));
+  const auto topology =
+      or_throw(topology::parse("mesh:" + std::to_string(rows) + "x" + std::to_string(columns)));
   for (const auto& [send, latency] : kTicks) {
     for (std::uint32_t root = 0; root < rows * columns; root += whole() ? 1 : 5) {
       Group group;

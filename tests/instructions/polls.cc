@@ -129,7 +129,7 @@ void run(const Size& size, const Operator& op, const char* op_name, std::uint32_
     ++polls;
   }
   std::uint32_t of_kind[_espalier_ActionKind_ARRAYSIZE] = {};
-  for (std::uint32_t at = 0; at < program.actions_count; ++at) ++of_kind[program.actions[at].kind];
+  for (std::uint32_t i = 0; i < program.actions_count; ++i) ++of_kind[program.actions[i].kind];
   Text() << "run " << static_cast<std::uint32_t>(program.collective) << " " << program.algorithm
          << " " << program.ranks << " " << machine.blocks() << " " << size.block_bytes << " "
          << op_name << " " << calls_between << " " << of_kind[ActionKind::kSend] << " "
@@ -157,10 +157,10 @@ void run_all(const std::uint8_t* bytes, std::uint32_t size) {
   sum.op = Op::kSum;
   sum.type = Type::kI32;
   constexpr Size kSizes[] = {{1, 64}, {16, 64}, {256, 64}, {4096, 64}, {16, 1024}, {16, 16384}};
-  for (std::uint32_t at = 0; at < image.programs; ++at) {
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
     for (const Size& one : kSizes) {
-      if (image.load(at, program) != Status::kOk) {
-        Text() << "program " << at << " does not load\n";
+      if (image.load(i, program) != Status::kOk) {
+        Text() << "program " << i << " does not load\n";
         return;
       }
       run(one, custom, "none", 1);

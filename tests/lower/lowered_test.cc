@@ -42,10 +42,10 @@ std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::
   std::vector<RoutedSchedule> all;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kAnywhere) continue;
-    RoutedSchedule routed{name_of(table[at], topology, group),
-                          Programs(programs_of(table[at], group))};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kAnywhere) continue;
+    RoutedSchedule routed{name_of(table[i], topology, group),
+                          Programs(programs_of(table[i], group))};
     if (!routed.programs.empty()) all.push_back(std::move(routed));
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {

@@ -74,14 +74,14 @@ class Walk {
     };
     if (mine(name, "first entry cut")) return entries(2, table.size);
     if (mine(name, "last entry cut")) return entries(0, table.size - 2);
-    for (std::uint32_t at = 0; at < table.size; at += 2) {
+    for (std::uint32_t i = 0; i < table.size; i += 2) {
       for (const int by : {1, -1}) {
         const char* sign = by > 0 ? "+1" : "-1";
-        if (!mine(name, "entry " + std::to_string(at / 2) + " " + sign)) continue;
+        if (!mine(name, "entry " + std::to_string(i / 2) + " " + sign)) continue;
         entries(0, table.size);
-        const int entry = table_entry(table.bytes, at / 2) + by;
-        entries_[at] = static_cast<std::uint8_t>(entry & 255);
-        entries_[at + 1] = static_cast<std::uint8_t>((entry >> 8) & 255);
+        const int entry = table_entry(table.bytes, i / 2) + by;
+        entries_[i] = static_cast<std::uint8_t>(entry & 255);
+        entries_[i + 1] = static_cast<std::uint8_t>((entry >> 8) & 255);
         return;
       }
     }

@@ -100,14 +100,14 @@ void compare_mutants(const topology::Topology& topology, const Programs& program
   for (const Scope scope : {Scope::kRank, Scope::kShared}) {
     const auto rank = static_cast<std::uint32_t>(salt % programs.size());
     const std::size_t edits = count_edits(programs[rank], scope);
-    for (std::size_t at = salt++ % sample; at < edits; at += sample) {
+    for (std::size_t i = salt++ % sample; i < edits; i += sample) {
       if (::testing::Test::HasFatalFailure()) return;
       Programs mutant = programs;
       Edit edit;
       bool changed = false;
       for (std::uint32_t other = 0; other < mutant.size(); ++other) {
         if (scope == Scope::kRank && other != rank) continue;
-        changed = make_edit(mutant[other], scope, at, edit) || changed;
+        changed = make_edit(mutant[other], scope, i, edit) || changed;
       }
       if (!changed) continue;
       compare(topology, mutant, name + ": " + edit.field + " " + edit.change, tally);

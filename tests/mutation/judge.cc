@@ -33,9 +33,9 @@ std::string check_loads(const topology::Topology& topology, const Play& play) {
     for (const Move& move : play.parts[me].moves) {
       if (move.kind != ActionKind::kSend) continue;
       const auto nodes = topology.route(me, static_cast<std::uint32_t>(move.peer));
-      for (std::size_t at = 0; at < (nodes.size() - 1) * ticks; ++at) {
-        const std::size_t hop = at / ticks;
-        const std::int64_t step = move.step + static_cast<std::int64_t>(at % ticks);
+      for (std::size_t i = 0; i < (nodes.size() - 1) * ticks; ++i) {
+        const std::size_t hop = i / ticks;
+        const std::int64_t step = move.step + static_cast<std::int64_t>(i % ticks);
         const Link link{nodes[hop], nodes[hop + 1]};
         if (++loads[{step, link}] <= capacities[link]) continue;
         return "the link from node " + std::to_string(link.first) + " to node " +

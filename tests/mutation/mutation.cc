@@ -12,14 +12,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
-#include <set>
 #include <thread>
 
 #include "base/testing/results.h"
@@ -161,12 +158,12 @@ class Worker {
     if (task.scope == Scope::kShared) {
       for (std::uint32_t rank = 1; rank < programs.size(); ++rank) changed.push_back(rank);
     }
-    for (std::size_t at = salt % options_.sample; at < edits; at += options_.sample) {
+    for (std::size_t i = salt % options_.sample; i < edits; i += options_.sample) {
       Programs mutant = programs;
       Edit edit;
       bool changes = false;
       for (const std::uint32_t rank : changed) {
-        changes = make_edit(mutant[rank], task.scope, at, edit) || changes;
+        changes = make_edit(mutant[rank], task.scope, i, edit) || changes;
       }
       if (changes) judge(task, mutant, changed, edit);
     }

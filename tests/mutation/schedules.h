@@ -5,7 +5,6 @@
 #include <functional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"

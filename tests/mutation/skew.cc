@@ -1,6 +1,5 @@
 #include "tests/mutation/skew.h"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>

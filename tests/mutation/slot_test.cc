@@ -1,13 +1,12 @@
-// ContentionGuarantee SLOT against brute force on meshes: every schedule that the library makes, its ranks placed
-// at random, is walked along XY routes step by step for each N. The proof for every N, the check of
-// each N and the loads counted here must agree.
+// ContentionGuarantee SLOT against brute force on meshes: every schedule that the library makes,
+// its ranks placed at random, is walked along XY routes step by step for each N. The proof for
+// every N, the check of each N and the loads counted here must agree.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -87,8 +86,8 @@ void compare(const Mesh& mesh, const topology::Topology& topology, const Made& m
 std::vector<std::uint32_t> snake(std::uint32_t rows, std::uint32_t columns) {
   std::vector<std::uint32_t> place;
   for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t at = 0; at < columns; ++at) {
-      place.push_back(row * columns + (row % 2 == 0 ? at : columns - 1 - at));
+    for (std::uint32_t i = 0; i < columns; ++i) {
+      place.push_back(row * columns + (row % 2 == 0 ? i : columns - 1 - i));
     }
   }
   return place;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "base/testing/results.h"
 #include "espalier/collectives/verify/verify.h"

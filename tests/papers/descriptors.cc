@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,8 +42,8 @@ Longest longest_of(const Algorithm& algorithm, const Group& group) {
   const std::uint32_t asked = std::min(nodes, kMost);
   Longest longest;
   auto program = std::make_unique<Program>();
-  for (std::uint32_t at = 0; at < asked; ++at) {
-    const auto node = static_cast<std::uint32_t>(std::uint64_t{at} * nodes / asked);
+  for (std::uint32_t i = 0; i < asked; ++i) {
+    const auto node = static_cast<std::uint32_t>(std::uint64_t{i} * nodes / asked);
     if (algorithm.generate(group, node, *program) != Status::kOk) return {};
     longest.add(*program);
   }
@@ -59,13 +58,13 @@ void anywhere() {
   std::printf("\n|---|---|%s\n", "---|---|---|---|---|---|");
   std::uint32_t count = 0;
   const Algorithm* all = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (all[at].where != Where::kAnywhere) continue;
-    std::printf("| %s | %s |", collective_name(all[at].collective), all[at].name);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (all[i].where != Where::kAnywhere) continue;
+    std::printf("| %s | %s |", collective_name(all[i].collective), all[i].name);
     for (std::uint32_t ranks : kRanks) {
-      Longest longest = longest_of(all[at], {.ranks = ranks});
+      Longest longest = longest_of(all[i], {.ranks = ranks});
       // Some are for odd numbers of ranks only.
-      if (longest.rank == 0) longest = longest_of(all[at], {.ranks = ranks - 1});
+      if (longest.rank == 0) longest = longest_of(all[i], {.ranks = ranks - 1});
       std::printf(" %s |", cell(longest.rank).c_str());
     }
     std::printf("\n");
@@ -85,16 +84,16 @@ void fat_trees() {
   std::printf("\n|---|---|---|---|---|---|---|---|\n");
   std::uint32_t count = 0;
   const Algorithm* all = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (all[at].where != Where::kFatTree) continue;
-    std::printf("| %s | %s |", collective_name(all[at].collective), all[at].name);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (all[i].where != Where::kFatTree) continue;
+    std::printf("| %s | %s |", collective_name(all[i].collective), all[i].name);
     for (const Tree& tree : kTrees) {
       Group group;
       group.ranks = 1;
       for (std::uint32_t level = 0; level < tree.height; ++level) group.ranks *= tree.arity;
       group.arity = tree.arity;
       group.height = tree.height;
-      const Longest longest = longest_of(all[at], group);
+      const Longest longest = longest_of(all[i], group);
       std::printf(" %s, %s |", cell(longest.rank).c_str(), cell(longest.router).c_str());
     }
     std::printf("\n");

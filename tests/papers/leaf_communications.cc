@@ -1,7 +1,5 @@
 // [DD96], Dimakopoulos and Dimopoulos: leaf communications in complete trees.
 
-#include <algorithm>
-
 #include "collectives/cost/leaf_queues.h"
 #include "tests/papers/item.h"
 #include "tests/papers/plot.h"

@@ -110,17 +110,17 @@ std::string plot_svg(const std::string& title, const Axis& x, const Axis& y,
              "<text x=\"18\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 18 %.1f)\">"
              "%s</text>\n",
              kTop + kHeight / 2, kTop + kHeight / 2, svg::escaped(y.name).c_str());
-  for (std::size_t at = 0; at < lines.size(); ++at) {
-    const char* colour = kColours[at % std::size(kColours)];
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const char* colour = kColours[i % std::size(kColours)];
     out += "<polyline fill=\"none\" stroke=\"" + std::string(colour) +
            "\" stroke-width=\"1.8\" points=\"";
-    for (const auto& [px_value, py_value] : lines[at].points) {
+    for (const auto& [px_value, py_value] : lines[i].points) {
       svg::print(out, "%.1f,%.1f ", px(px_value), py(py_value));
     }
     out += "\"/>\n";
     svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", kLeft + kWidth + 10,
-               kTop + 14 + 18 * static_cast<double>(at), colour,
-               svg::escaped(lines[at].name).c_str());
+               kTop + 14 + 18 * static_cast<double>(i), colour,
+               svg::escaped(lines[i].name).c_str());
   }
   out += "</svg>\n";
   return out;

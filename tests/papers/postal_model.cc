@@ -137,8 +137,8 @@ void ratios(Chapter& chapter) {
   chapter.pictures.push_back(christmas_tree({20, 39}, 250, "bruck96-fig7.svg"));
   Line sizes{"lambda = 1.293", {}};
   const std::vector<cost::AlphaEntry> table = cost::alpha_table({1000, 1293}, 10000);
-  for (std::size_t at = 0; at < table.size(); ++at) {
-    sizes.points.emplace_back(static_cast<double>(table[at].first), static_cast<double>(at + 1));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    sizes.points.emplace_back(static_cast<double>(table[i].first), static_cast<double>(i + 1));
   }
   const std::string title = "Entries of the look-up table by n";
   chapter.pictures.push_back(

@@ -1,7 +1,5 @@
 #include "tests/papers/proven.h"
 
-#include <vector>
-
 #include "base/testing/results.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/algorithms/searched.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "tests/mutation/formulas.h"
 
@@ -65,12 +64,12 @@ bool ActionDraft::lay_out_paced(Choice& choice) {
   const bool rises = !is_transfer(members[0].of->kind);
   const std::int64_t end = pace / period_;  // where the next round's first instance is
   paces_.clear();
-  for (std::size_t at = 0; at < members.size(); ++at) {
-    members[at].slot = static_cast<std::int64_t>(paces_.size());
-    if (rises && !paces_.empty() && paces_.back() == turn(members[at])) return false;
-    paces_.push_back(turn(members[at]));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i].slot = static_cast<std::int64_t>(paces_.size());
+    if (rises && !paces_.empty() && paces_.back() == turn(members[i])) return false;
+    paces_.push_back(turn(members[i]));
     // Adds instances between, which never exist.
-    const std::int64_t next = at + 1 < members.size() ? turn(members[at + 1]) : end;
+    const std::int64_t next = i + 1 < members.size() ? turn(members[i + 1]) : end;
     for (std::uint32_t more = !plain_ && choice.one_in(4) ? choice.number(1, 2) : 0; more > 0;
          --more) {
       const std::int64_t least = paces_.back() + (rises ? 1 : 0), most = next - (rises ? 1 : 0);

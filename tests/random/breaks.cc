@@ -142,8 +142,8 @@ class Breaker {
 
   std::vector<std::int16_t> entries_of(const Program& program) const {
     std::vector<std::int16_t> entries;
-    for (std::uint32_t at = 0; at < program.table.size / 2; ++at) {
-      entries.push_back(table_entry(program.table.bytes, at));
+    for (std::uint32_t i = 0; i < program.table.size / 2; ++i) {
+      entries.push_back(table_entry(program.table.bytes, i));
     }
     return entries;
   }
@@ -166,8 +166,8 @@ class Breaker {
   // The actions of another program that could be this one: of its kind, with its buffers.
   std::vector<Action*> alike(Program& other) {
     std::vector<Action*> all;
-    for (std::uint32_t at = 0; at < other.actions_count; ++at) {
-      Action& one = other.actions[at];
+    for (std::uint32_t i = 0; i < other.actions_count; ++i) {
+      Action& one = other.actions[i];
       if (one.kind == action_->kind && one.into.buffer == action_->into.buffer &&
           one.a.buffer == action_->a.buffer && one.b.buffer == action_->b.buffer) {
         all.push_back(&one);
@@ -203,8 +203,8 @@ class Breaker {
   // the ones here.
   bool foreign_slots() {
     const std::uint32_t first = below(programs_.size());
-    for (std::uint32_t at = 0; at < programs_.size(); ++at) {
-      const auto other = static_cast<std::uint32_t>((first + at) % programs_.size());
+    for (std::uint32_t i = 0; i < programs_.size(); ++i) {
+      const auto other = static_cast<std::uint32_t>((first + i) % programs_.size());
       if (other != node_ && take_slots(programs_[other])) return true;
     }
     return false;
@@ -213,12 +213,12 @@ class Breaker {
   bool take_slots(Program& from) {
     if (from.actions_count != program_.actions_count) return false;
     std::vector<std::uint8_t*> all_mine, all_theirs;
-    for (std::uint32_t at = 0; at < program_.actions_count; ++at) {
-      action_ = &from.actions[at];
+    for (std::uint32_t i = 0; i < program_.actions_count; ++i) {
+      action_ = &from.actions[i];
       const std::vector<std::uint8_t*> theirs = references(true);
-      action_ = &program_.actions[at];
+      action_ = &program_.actions[i];
       const std::vector<std::uint8_t*> mine = references(true);
-      if (action_->kind != from.actions[at].kind || mine.size() != theirs.size()) return false;
+      if (action_->kind != from.actions[i].kind || mine.size() != theirs.size()) return false;
       all_mine.insert(all_mine.end(), mine.begin(), mine.end());
       all_theirs.insert(all_theirs.end(), theirs.begin(), theirs.end());
     }
@@ -373,8 +373,8 @@ class Breaker {
 
   bool near() {
     std::vector<Term*> far;
-    for (std::uint32_t at = 0; at < program_.terms_count; ++at) {
-      Term& term = program_.terms[at];
+    for (std::uint32_t i = 0; i < program_.terms_count; ++i) {
+      Term& term = program_.terms[i];
       if (term.coef > kFarFrom || term.coef < -kFarFrom) far.push_back(&term);
     }
     if (far.empty()) return false;

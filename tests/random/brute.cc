@@ -93,7 +93,7 @@ std::string Brute::check_operand(const NodeEvents& node, const Memory& place) co
 std::string Brute::check_claims() const {
   const std::vector<std::int64_t>& ends = nodes_[0].phase_ends;
   std::vector<std::int64_t> used(ends.size(), 0);
-  for (std::size_t at = 0; at < ends.size(); ++at) used[at] = at == 0 ? 0 : ends[at - 1];
+  for (std::size_t i = 0; i < ends.size(); ++i) used[i] = i == 0 ? 0 : ends[i - 1];
   for (const NodeEvents& node : nodes_) {
     const espalier_Program& program = *node.program;
     if (node.phase_ends != ends) return name(program.node) + " has other phases than node 0";
@@ -207,9 +207,9 @@ std::string Brute::check_links() {
     const auto many = static_cast<std::int64_t>(capacities_.size());
     if (ticks > kSparseTicks * static_cast<std::int64_t>(uses.size()) / many) {
       std::sort(uses.begin(), uses.end());
-      for (std::size_t at = 0, end = 0; at < uses.size(); at = end) {
-        while (end < uses.size() && uses[end] == uses[at]) ++end;
-        use(uses[at], static_cast<std::int64_t>(end - at));
+      for (std::size_t i = 0, end = 0; i < uses.size(); i = end) {
+        while (end < uses.size() && uses[end] == uses[i]) ++end;
+        use(uses[i], static_cast<std::int64_t>(end - i));
       }
       return;
     }
@@ -241,15 +241,15 @@ std::string Brute::check_links() {
 
 std::string Brute::check(std::int64_t blocks, InPlace in_place) {
   std::string wrong;
-  for (std::uint32_t at = 0; at < programs_.size() && wrong.empty(); ++at) {
-    wrong = expand(at, blocks, {});
+  for (std::uint32_t i = 0; i < programs_.size() && wrong.empty(); ++i) {
+    wrong = expand(i, blocks, {});
   }
   if (wrong.empty()) wrong = check_claims();
-  for (std::size_t at = 0; at < nodes_.size() && wrong.empty(); ++at) wrong = check_ports(at);
+  for (std::size_t i = 0; i < nodes_.size() && wrong.empty(); ++i) wrong = check_ports(i);
   if (wrong.empty()) wrong = check_matching({INT64_MIN / 2, INT64_MAX});
   if (wrong.empty()) wrong = run_in_lock_step(nodes_, in_place);
-  for (std::size_t at = 0; at < nodes_.size() && wrong.empty(); ++at) {
-    wrong = find_hazard(nodes_[at], in_place);
+  for (std::size_t position = 0; position < nodes_.size() && wrong.empty(); ++position) {
+    wrong = find_hazard(nodes_[position], in_place);
   }
   if (wrong.empty()) wrong = check_links();
   return wrong.empty() ? wrong : "N = " + std::to_string(blocks) + ": " + wrong;
@@ -257,14 +257,14 @@ std::string Brute::check(std::int64_t blocks, InPlace in_place) {
 
 std::string Brute::check_window(std::int64_t blocks, Window window) {
   std::string wrong;
-  for (std::uint32_t at = 0; at < programs_.size() && wrong.empty(); ++at) {
-    wrong = expand(at, blocks, window);
+  for (std::uint32_t i = 0; i < programs_.size() && wrong.empty(); ++i) {
+    wrong = expand(i, blocks, window);
   }
-  for (std::size_t at = 0; at < nodes_.size() && wrong.empty(); ++at) wrong = check_ports(at);
+  for (std::size_t i = 0; i < nodes_.size() && wrong.empty(); ++i) wrong = check_ports(i);
   if (wrong.empty()) wrong = check_matching(window);
-  for (std::size_t at = 0; at < nodes_.size() && wrong.empty(); ++at) {
-    wrong = check_slots(nodes_[at]);
-    if (wrong.empty()) wrong = find_hazard(nodes_[at], InPlace::kNo);
+  for (std::size_t position = 0; position < nodes_.size() && wrong.empty(); ++position) {
+    wrong = check_slots(nodes_[position]);
+    if (wrong.empty()) wrong = find_hazard(nodes_[position], InPlace::kNo);
   }
   if (wrong.empty()) wrong = check_links();
   return wrong.empty() ? wrong : "N = " + std::to_string(blocks) + ": " + wrong;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 #include "tests/mutation/formulas.h"
 #include "tests/mutation/interpreter.h"
@@ -21,7 +22,6 @@ namespace {
 
 using verify::chain_broadcast;
 using verify::chain_reduce;
-using verify::make_topology;
 
 std::string check(const topology::Topology& topology, const Programs& programs, std::int64_t blocks,
                   InPlace in_place = InPlace::kNo) {
@@ -33,7 +33,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST(Brute, FindsNothingInSoundSchedules) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   for (const std::int64_t blocks : {1, 2, 7, 40}) {
     EXPECT_EQ(check(*topology, chain_broadcast(*topology), blocks), "");
     EXPECT_EQ(check(*topology, chain_reduce(*topology, 3, 4), blocks), "");
@@ -42,7 +42,7 @@ TEST(Brute, FindsNothingInSoundSchedules) {
 
 // Four slots: a window of three steps, and the step between.
 TEST(Brute, HoldsBackWhatWouldBeOverwritten) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   EXPECT_EQ(check(*topology, chain_reduce(*topology, 3, 3), 2), "");
   const std::string wrong = check(*topology, chain_reduce(*topology, 3, 3), 4);
   EXPECT_TRUE(has(wrong, "uses the same memory")) << wrong;
@@ -52,7 +52,7 @@ TEST(Brute, HoldsBackWhatWouldBeOverwritten) {
 }
 
 TEST(Brute, SeesInputInTheOutputsMemory) {
-  const auto topology = make_topology("complete:2");
+  const auto topology = or_throw(topology::parse("complete:2"));
   // An exchange by both ranks: in place, each would send the data that it has received.
   Programs programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
@@ -70,7 +70,7 @@ TEST(Brute, SeesInputInTheOutputsMemory) {
 
 // Instances that do not exist count: a machine steps through them.
 TEST(Brute, LooksAtEveryInstanceOfAPace) {
-  const auto topology = make_topology("complete:3");
+  const auto topology = or_throw(topology::parse("complete:3"));
   Programs programs = chain_broadcast(*topology);
   Program& last = programs[2];
   last.indices[last.indices_count] = {0, 1, 0, 0, 0, 0, 0};
@@ -83,7 +83,7 @@ TEST(Brute, LooksAtEveryInstanceOfAPace) {
 }
 
 TEST(Brute, ChecksClaims) {
-  const auto topology = make_topology("complete:3");
+  const auto topology = or_throw(topology::parse("complete:3"));
   Programs programs = chain_broadcast(*topology);
   for (Program& program : programs) program.counts[program.steps_ref].a += 1;
   EXPECT_TRUE(has(check(*topology, programs, 2), "claims other steps"));
@@ -93,7 +93,7 @@ TEST(Brute, ChecksClaims) {
 
 // The change below leaves the schedule right for all N that can be run, but not near 2^29.
 TEST(Brute, LooksNearTheMostBlocks) {
-  const auto topology = make_topology("complete:3");
+  const auto topology = or_throw(topology::parse("complete:3"));
   Programs programs = chain_reduce(*topology, 3, 4);
   Dice dice(1);
   const auto far = [&] {

@@ -208,7 +208,7 @@ std::vector<Trial> run_batch(std::uint64_t first, std::uint64_t many, unsigned t
   std::vector<std::thread> workers;
   for (unsigned k = 0; k < threads; ++k) {
     workers.emplace_back([&] {
-      for (std::uint64_t at = next++; at < many; at = next++) trials[at] = run_trial(first + at);
+      for (std::uint64_t i = next++; i < many; i = next++) trials[i] = run_trial(first + i);
     });
   }
   for (std::thread& worker : workers) worker.join();

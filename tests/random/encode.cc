@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -127,8 +126,8 @@ class Encoder {
       if (plan_.stages[stage].phase == phase) write_stage(stage);
     }
     choice_.go_to(1000 * (phase + 1) + 1);
-    for (std::size_t at = written_.size(); at > 1; --at) {
-      std::swap(written_[at - 1], written_[choice_.number(0, static_cast<std::uint32_t>(at) - 1)]);
+    for (std::size_t i = written_.size(); i > 1; --i) {
+      std::swap(written_[i - 1], written_[choice_.number(0, static_cast<std::uint32_t>(i) - 1)]);
     }
     order_lanes();
     for (const Written& one : written_) {
@@ -173,8 +172,8 @@ class Encoder {
       const std::int64_t more = choice_.one_in(12) ? choose_more() : common;
       for (std::int64_t turn = 0; turn < more; ++turn) loose.push_back(member(one, more, turn));
     }
-    for (std::size_t at = loose.size(); at > 1; --at) {
-      std::swap(loose[at - 1], loose[choice_.number(0, static_cast<std::uint32_t>(at) - 1)]);
+    for (std::size_t i = loose.size(); i > 1; --i) {
+      std::swap(loose[i - 1], loose[choice_.number(0, static_cast<std::uint32_t>(i) - 1)]);
     }
     for (mark_ = 100000 * (stage + 1); !loose.empty() && !full_; mark_ += 10) {
       choice_.go_to(mark_);
@@ -204,8 +203,8 @@ class Encoder {
     const bool paced = common_.twins ? choice_.own_one_in(2) : choice_.one_in(2);
     const std::uint32_t most = choice_.one_in(3) ? 64 : choice_.number(1, 4);
     std::vector<Member> with;
-    for (std::size_t at = loose.size(); at-- > 0 && merge;) {
-      const Member& other = loose[at];
+    for (std::size_t i = loose.size(); i-- > 0 && merge;) {
+      const Member& other = loose[i];
       if (with.size() + 1 >= most || !are_alike(first, other)) continue;
       if (shared > 1 || sharing(*other.of).size() > 1) continue;
       with.push_back(other);
@@ -272,15 +271,15 @@ class Encoder {
   void order_lanes() {
     std::vector<std::size_t> places;
     std::vector<Written> ordered;
-    for (std::size_t at = 0; at < written_.size(); ++at) {
-      if (sharing(*written_[at].draft.members[0].of).size() < 2) continue;
-      places.push_back(at);
-      ordered.push_back(written_[at]);
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      if (sharing(*written_[i].draft.members[0].of).size() < 2) continue;
+      places.push_back(i);
+      ordered.push_back(written_[i]);
     }
     std::stable_sort(ordered.begin(), ordered.end(), [](const Written& a, const Written& b) {
       return a.draft.members[0].of->message < b.draft.members[0].of->message;
     });
-    for (std::size_t at = 0; at < places.size(); ++at) written_[places[at]] = ordered[at];
+    for (std::size_t i = 0; i < places.size(); ++i) written_[places[i]] = ordered[i];
   }
 
   const Plan& plan_;

@@ -13,8 +13,8 @@ namespace espalier::random {
 namespace {
 
 constexpr std::int64_t kFarBlocks = std::int64_t{1} << 29;
-constexpr std::int64_t kWindow = 160;    // steps: longer than any block stays in a slot
-constexpr std::int64_t kTimetable = 48;  // steps of its beginning
+constexpr std::int64_t kWindow = 160;     // steps: longer than any block stays in a slot
+constexpr std::int64_t kFirstSteps = 48;  // compared with the instance scheduler
 
 // At most 2^29, and allowed by the residue.
 std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
@@ -31,33 +31,33 @@ using Row = std::tuple<std::int64_t, std::uint32_t, std::int64_t>;  // step, act
 // The actions of the machine in the first steps, within a step in the order of actions.
 std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
   std::vector<Row> rows;
-  const auto table = std::make_unique<InstanceScheduler>();
+  const auto scheduler = std::make_unique<InstanceScheduler>();
   if (!InstanceScheduler::fits(program, static_cast<std::uint32_t>(blocks))) return rows;
-  table->start(program, static_cast<std::uint32_t>(blocks));
-  while (table->next_step() < kTimetable) {
-    const std::int64_t step = table->next_step();
+  scheduler->start(program, static_cast<std::uint32_t>(blocks));
+  while (scheduler->next_step() < kFirstSteps) {
+    const std::int64_t step = scheduler->next_step();
     for (std::uint32_t row = 0; row < kMaxActions; ++row) {
-      if ((table->next_rows() >> row & 1) == 0) continue;
-      const Action& action = table->action(row);
+      if ((scheduler->next_rows() >> row & 1) == 0) continue;
+      const Action& action = scheduler->action(row);
       const bool paced = action.pace_ref != 0;
       const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
       const std::uint32_t ref =
           action.kind == ActionKind::kSend ? action.a.block_ref : action.into.block_ref;
-      for (std::uint32_t left = table->in_step(row); left > 0; --left) {
-        const std::uint32_t number = table->first_action() + row;
-        if (table->exists(row)) rows.emplace_back(step, number, table->block(row, ref));
-        if (paced && transfer) table->advance(row);
+      for (std::uint32_t left = scheduler->in_step(row); left > 0; --left) {
+        const std::uint32_t number = scheduler->first_action() + row;
+        if (scheduler->exists(row)) rows.emplace_back(step, number, scheduler->block(row, ref));
+        if (paced && transfer) scheduler->advance(row);
       }
     }
-    const Rows taken = table->next_rows();
-    table->take_step();
+    const Rows taken = scheduler->next_rows();
+    scheduler->take_step();
     for (std::uint32_t row = 0; row < kMaxActions; ++row) {
       if ((taken >> row & 1) == 0) continue;
-      const Action& action = table->action(row);
+      const Action& action = scheduler->action(row);
       const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
-      if (action.pace_ref == 0 || !transfer) table->advance(row);
+      if (action.pace_ref == 0 || !transfer) scheduler->advance(row);
     }
-    if (!table->good()) break;
+    if (!scheduler->good()) break;
   }
   return rows;
 }
@@ -68,7 +68,7 @@ std::string check_timetable(const NodeEvents& node) {
   std::vector<Row> wanted;
   const std::int64_t end = node.phase_ends.empty() ? 0 : node.phase_ends[0];
   for (const Event& event : node.events) {
-    if (event.step >= std::min(end, kTimetable)) continue;
+    if (event.step >= std::min(end, kFirstSteps)) continue;
     const Memory& moved = event.is_send() ? event.a : event.into;
     wanted.emplace_back(event.step, event.action, moved.block);
   }

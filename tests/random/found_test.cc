@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 #include "tests/random/brute.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 using verify::chain_broadcast;
 using verify::chain_reduce;
-using verify::make_topology;
 using verify::verdict_of;
 
 std::string brute(const topology::Topology& topology, const Programs& programs,
@@ -22,13 +22,13 @@ std::string brute(const topology::Topology& topology, const Programs& programs,
 // Ranks 1 and 2 do the same one step apart, except that rank 2 looks its steps up and has one more
 // instance, which never exists: its step is beyond the phase, where a machine stops.
 TEST(Found, OneRankStandsForAnotherWithAPace) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   Programs programs = chain_broadcast(*topology);
   EXPECT_TRUE(verdict_of(*topology, programs).for_all);
   Program& other = programs[2];
-  for (std::uint32_t at = 0; at < other.actions_count; ++at) {
+  for (std::uint32_t i = 0; i < other.actions_count; ++i) {
     other.indices[other.indices_count] = {0, 1, 0, 0, 0, 0, 0};
-    other.actions[at].pace_ref = static_cast<std::uint8_t>(other.indices_count++);
+    other.actions[i].pace_ref = static_cast<std::uint8_t>(other.indices_count++);
   }
   EXPECT_TRUE(verdict_of(*topology, programs).for_all);
   other.counts[other.actions[1].instances_ref].a = 2;
@@ -42,7 +42,7 @@ TEST(Found, OneRankStandsForAnotherWithAPace) {
 // Slots by instance modulo 3, computed by a product that leaves 64 bits at instance 2^13: beyond it
 // the machine's slots differ from the formula.
 TEST(Found, AnIndexWraps) {
-  const auto topology = make_topology("complete:3");
+  const auto topology = or_throw(topology::parse("complete:3"));
   Programs programs = chain_reduce(*topology, 2, 3);
   Program& inner = programs[1];
   Index& slots = inner.indices[inner.actions[0].into.slot_ref];
@@ -61,7 +61,7 @@ TEST(Found, AnIndexWraps) {
 
 // Only odd N occur: that an even N would beat a bound is therefore irrelevant.
 TEST(Found, ABoundCountsWhereNOccurs) {
-  const auto topology = make_topology("complete:3");
+  const auto topology = or_throw(topology::parse("complete:3"));
   Programs programs = chain_broadcast(*topology);
   for (Program& program : programs) {
     program.residue_mod = 2;

@@ -28,12 +28,12 @@ class LockStep {
         memory_(nodes.size()),
         channels_(nodes.size() * nodes.size()) {
     const auto places = static_cast<std::size_t>(common_.segments * blocks_);
-    for (std::size_t at = 0; at < nodes.size(); ++at) {
-      memory_[at].caller.resize(places);
-      memory_[at].scratch.resize(nodes[at].program->scratch_blocks);
-      memory_[at].heard = std::uint64_t{1} << at;
-      memory_[at].aliased = in_place == InPlace::kYes;
-      if (in_place == InPlace::kYes) fill(at);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      memory_[i].caller.resize(places);
+      memory_[i].scratch.resize(nodes[i].program->scratch_blocks);
+      memory_[i].heard = std::uint64_t{1} << i;
+      memory_[i].aliased = in_place == InPlace::kYes;
+      if (in_place == InPlace::kYes) fill(i);
     }
   }
 
@@ -41,17 +41,17 @@ class LockStep {
     std::vector<std::size_t> next(nodes_.size(), 0);
     for (;;) {
       std::int64_t step = INT64_MAX;
-      for (std::size_t at = 0; at < nodes_.size(); ++at) {
-        const std::vector<Event>& events = nodes_[at].events;
-        if (next[at] < events.size()) step = std::min(step, events[next[at]].step);
+      for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        const std::vector<Event>& events = nodes_[i].events;
+        if (next[i] < events.size()) step = std::min(step, events[next[i]].step);
       }
       if (step == INT64_MAX) return wrong_result();
       for (int turn = 0; turn < 3; ++turn) {
-        for (std::size_t at = 0; at < nodes_.size(); ++at) {
-          const std::vector<Event>& events = nodes_[at].events;
-          std::size_t& k = next[at];
+        for (std::size_t i = 0; i < nodes_.size(); ++i) {
+          const std::vector<Event>& events = nodes_[i].events;
+          std::size_t& k = next[i];
           for (; k < events.size() && events[k].step == step && events[k].turn() == turn; ++k) {
-            perform(at, events[k]);
+            perform(i, events[k]);
           }
         }
       }
@@ -179,16 +179,16 @@ class LockStep {
   }
 
   [[nodiscard]] std::string wrong_result() const {
-    for (std::size_t at = 0; at < common_.ranks; ++at) {
-      const auto who = [&] { return "rank " + std::to_string(at); };
+    for (std::size_t i = 0; i < common_.ranks; ++i) {
+      const auto who = [&] { return "rank " + std::to_string(i); };
       if (barrier_) {
-        if (memory_[at].heard == (std::uint64_t{1} << common_.ranks) - 1) continue;
+        if (memory_[i].heard == (std::uint64_t{1} << common_.ranks) - 1) continue;
         return who() + " ends before it has heard of all";
       }
-      const auto [first, end] = given_segments(*nodes_[at].program, Buffer::kOutput);
+      const auto [first, end] = given_segments(*nodes_[i].program, Buffer::kOutput);
       for (std::int64_t place = first * blocks_; place < end * blocks_; ++place) {
         const std::int64_t segment = place / blocks_, block = place % blocks_;
-        if (memory_[at].caller[static_cast<std::size_t>(place)] == wanted(at, segment, block)) {
+        if (memory_[i].caller[static_cast<std::size_t>(place)] == wanted(i, segment, block)) {
           continue;
         }
         return who() + " ends with a wrong result in block " + std::to_string(block) +

@@ -44,9 +44,9 @@ Tree Moves::tree(Dice& dice, std::uint32_t root, const Nodes& wanted) const {
   Tree tree;
   for (;;) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-    for (std::size_t at = 0; at < grown.size(); ++at) {
+    for (std::size_t i = 0; i < grown.size(); ++i) {
       // A chain grows at its end, if it can.
-      const std::size_t k = style_ == 0 ? grown.size() - 1 - at : at;
+      const std::size_t k = style_ == 0 ? grown.size() - 1 - i : i;
       for (const std::uint32_t to : peers_[grown[k]]) {
         if (allowed[to] && !in[to]) edges.emplace_back(grown[k], to);
       }
@@ -62,8 +62,8 @@ Tree Moves::tree(Dice& dice, std::uint32_t root, const Nodes& wanted) const {
   }
   std::vector<bool> needed(peers_.size(), false);
   for (const std::uint32_t node : wanted) needed[node] = true;
-  for (std::size_t at = tree.edges.size(); at-- > 0;) {
-    if (needed[tree.edges[at].second]) needed[tree.edges[at].first] = true;
+  for (std::size_t i = tree.edges.size(); i-- > 0;) {
+    if (needed[tree.edges[i].second]) needed[tree.edges[i].first] = true;
   }
   std::erase_if(tree.edges, [&](const auto& edge) { return !needed[edge.second]; });
   return tree;
@@ -145,8 +145,8 @@ Moves::Cell Moves::up_tree(Spool& spool, std::uint32_t root, Cell final) const {
   std::vector<Cell> sum(peers_.size(), -1);
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) sum[rank] = given(spool, rank, false);
   std::vector<bool> made(peers_.size(), false);  // the sum is more than the input
-  for (std::size_t at = all.edges.size(); at-- > 0;) {
-    const auto [node, child] = all.edges[at];
+  for (std::size_t i = all.edges.size(); i-- > 0;) {
+    const auto [node, child] = all.edges[i];
     const Cell got = sketch.scratch(node, spool.segment, spool.block);
     sketch.send(sum[child], got);
     if (sum[node] < 0) {
@@ -174,11 +174,11 @@ void Moves::path(Spool& spool, std::uint32_t from, std::uint32_t to, Cell source
     way = tree(spool.dice, from, free_ ? all_ranks() : Nodes{to});
   }
   Nodes hops{to};
-  for (std::size_t at = way.edges.size(); at-- > 0;) {
-    if (way.edges[at].second == hops.back()) hops.push_back(way.edges[at].first);
+  for (std::size_t i = way.edges.size(); i-- > 0;) {
+    if (way.edges[i].second == hops.back()) hops.push_back(way.edges[i].first);
   }
-  for (std::size_t at = hops.size() - 1; at-- > 0;) {
-    const Cell into = at == 0 ? final : spool.sketch.scratch(hops[at], spool.segment, spool.block);
+  for (std::size_t i = hops.size() - 1; i-- > 0;) {
+    const Cell into = i == 0 ? final : spool.sketch.scratch(hops[i], spool.segment, spool.block);
     spool.sketch.send(source, into);
     source = into;
   }

@@ -231,7 +231,7 @@ class Planner {
     const auto steps = fit_count(ends, wanted(), all_strides());
     if (!steps) return false;
     plan_.phase_steps.push_back(*steps);
-    for (std::size_t at = 0; at < sum.size(); ++at) sum[at] += ends[at];
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += ends[i];
     return true;
   }
 
@@ -250,8 +250,8 @@ bool allows(const Plan& plan, std::int64_t blocks) {
 std::optional<Count> fit_count(const std::vector<std::int64_t>& values,
                                const std::vector<bool>& wanted, std::int64_t divisor) {
   std::vector<std::int64_t> points;  // N
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    if (wanted[at]) points.push_back(static_cast<std::int64_t>(at) + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (wanted[i]) points.push_back(static_cast<std::int64_t>(i) + 1);
   }
   if (points.empty()) return std::nullopt;
   const auto value = [&](std::int64_t blocks) {
@@ -268,9 +268,9 @@ std::optional<Count> fit_count(const std::vector<std::int64_t>& values,
       b = (value(points[1]) - value(x)) / (points[1] - x);
     } else if (points.size() > 1) {
       // b from a pair between jumps (0 where N keeps to a residue of the divisor), c from the rest.
-      for (std::size_t at = 1; at < points.size(); ++at) {
-        if (parts(points[at]) == parts(points[at - 1])) {
-          b = (value(points[at]) - value(points[at - 1])) / (points[at] - points[at - 1]);
+      for (std::size_t i = 1; i < points.size(); ++i) {
+        if (parts(points[i]) == parts(points[i - 1])) {
+          b = (value(points[i]) - value(points[i - 1])) / (points[i] - points[i - 1]);
           break;
         }
       }

@@ -339,8 +339,8 @@ std::uint8_t RowWriter::commit(const Draft& draft) {
       for (const Term& one : draft.terms) program_.terms[program_.terms_count++] = one;
     }
   }
-  for (std::uint32_t at = 0; at < program_.indices_count; ++at) {
-    if (same_index(program_.indices[at], index)) return static_cast<std::uint8_t>(at);
+  for (std::uint32_t i = 0; i < program_.indices_count; ++i) {
+    if (same_index(program_.indices[i], index)) return static_cast<std::uint8_t>(i);
   }
   if (program_.indices_count == std::size(program_.indices)) failed_ = true;
   if (failed_) return 0;
@@ -357,8 +357,8 @@ std::uint8_t RowWriter::count(Count count, bool as_it_is) {
       count = {count.a - c * d, count.b - c, c, d, choice_.one_in(2) ? 1u : 0u};
     }
   }
-  for (std::uint32_t at = 0; at < program_.counts_count; ++at) {
-    if (same_row(program_.counts[at], count)) return static_cast<std::uint8_t>(at);
+  for (std::uint32_t i = 0; i < program_.counts_count; ++i) {
+    if (same_row(program_.counts[i], count)) return static_cast<std::uint8_t>(i);
   }
   if (program_.counts_count == std::size(program_.counts)) {
     failed_ = true;

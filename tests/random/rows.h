@@ -2,7 +2,6 @@
 // Writes the rows of a program's tables in one of the many ways that give the same values.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/splitmix64.h"

@@ -229,24 +229,24 @@ bool Sketch::add_rings(Plan& plan, Dice& dice) {
   for (const Task& task : tasks_) {
     if (task.kind == ActionKind::kSend) by_receive[static_cast<std::size_t>(task.into)] = true;
   }
-  for (std::size_t at = 0; at < cells_.size(); ++at) {
-    const Cell& cell = cells_[at];
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    const Cell& cell = cells_[i];
     if (cell.buffer != Buffer::kScratch || cell.first < 0) continue;
     // A receive may write once its step is issued; an operation waits for the sends before it.
-    const std::int64_t held = cell.last - cell.first + (by_receive[at] ? plan.window : 1);
-    turns[at] = plan.pipelined ? ceil_of(held, pace_) : 1;
-    most[cell.node] = std::max(most[cell.node], turns[at]);
-    if (turns[at] > kMaxTurns) return false;
+    const std::int64_t held = cell.last - cell.first + (by_receive[i] ? plan.window : 1);
+    turns[i] = plan.pipelined ? ceil_of(held, pace_) : 1;
+    most[cell.node] = std::max(most[cell.node], turns[i]);
+    if (turns[i] > kMaxTurns) return false;
   }
   const std::uint32_t choice = dice.number(0, 4);
-  for (std::size_t at = 0; at < cells_.size(); ++at) {
-    Cell& cell = cells_[at];
-    if (turns[at] == 0) continue;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    Cell& cell = cells_[i];
+    if (turns[i] == 0) continue;
     NodePlan& node = plan.nodes[cell.node];
-    std::int64_t many = choice < 3 ? most[cell.node] : turns[at];
+    std::int64_t many = choice < 3 ? most[cell.node] : turns[i];
     if (choice == 3) {
       static constexpr std::array<std::int64_t, 9> kTurns = {1, 2, 3, 4, 6, 8, 12, 16, 24};
-      many = *std::find_if(kTurns.begin(), kTurns.end(), [&](auto k) { return k >= turns[at]; });
+      many = *std::find_if(kTurns.begin(), kTurns.end(), [&](auto k) { return k >= turns[i]; });
     }
     if (plan.pipelined && dice.one_in(12)) ++many;
     cell.ring = static_cast<std::int32_t>(node.rings.size());

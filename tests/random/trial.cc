@@ -1,8 +1,6 @@
 #include "tests/random/trial.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/verify/verify.h"
@@ -32,8 +30,9 @@ std::string without_numbers(const std::string& line) {
   }
   for (const char* node :
        {"rank # (row #, column #)", "router # (level #)", "router #", "rank #"}) {
-    for (std::size_t at = text.find(node); at != std::string::npos; at = text.find(node)) {
-      text.replace(at, std::string(node).size(), "a node");
+    for (std::size_t position = text.find(node); position != std::string::npos;
+         position = text.find(node)) {
+      text.replace(position, std::string(node).size(), "a node");
     }
   }
   return text;

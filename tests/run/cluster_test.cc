@@ -80,8 +80,8 @@ class ClusterTest : public testing::TestWithParam<const char*> {
       if (!reference::has_result(what, rank)) continue;
       const std::uint8_t* output = cluster_.members()[rank].memory.output();
       EXPECT_EQ(std::memcmp(output, results.of(rank).data(), what.bytes), 0) << "rank " << rank;
-      for (std::uint64_t at = what.bytes; at < kMaxBytes; ++at) {
-        ASSERT_EQ(output[at], 0x5a) << "rank " << rank << " wrote past its message, byte " << at;
+      for (std::uint64_t i = what.bytes; i < kMaxBytes; ++i) {
+        ASSERT_EQ(output[i], 0x5a) << "rank " << rank << " wrote past its message, byte " << i;
       }
     }
   }

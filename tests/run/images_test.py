@@ -222,6 +222,11 @@ class Images(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("node-2.img is refused: wrong node (status 9)", done.stderr)
         self.assertEqual(self.run_cluster("--image", "x").returncode, 2)
+        for words, missing in ((["--image", self.path / "no-%r.img"], "no-0.img', which node 0 boots"),
+                               (["--flash", f"2,3={self.path}/no-%r", "--start", f"0,1={espalier.NODE}"], "no-2', which node 2 boots")):
+            done = self.run_cluster(*words, "--unsigned")
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+            self.assertIn(missing, done.stderr)
 
     def test_slots(self):
         trust = ["--public-key", self.public]

@@ -78,8 +78,8 @@ void keep(Seen& seen, const sim::Network& network, const Logs& logs) {
     const EventLog& log = logs.logs[node];
     ASSERT_EQ(log.lost(), 0u);
     std::vector<std::uint8_t> bytes(std::size_t{log.retired()} * kEventBytes);
-    for (std::uint32_t at = 0; at < log.retired(); ++at) {
-      event_bytes(log.event(at), bytes.data() + std::size_t{at} * kEventBytes);
+    for (std::uint32_t i = 0; i < log.retired(); ++i) {
+      event_bytes(log.event(i), bytes.data() + std::size_t{i} * kEventBytes);
     }
     seen.events.push_back(bytes);
     seen.times.emplace_back(logs.times[node].begin(), logs.times[node].begin() + log.retired());
@@ -180,8 +180,8 @@ void expect_same(const Seen& data, const Seen& none) {
   EXPECT_EQ(data.result.seconds, none.result.seconds);
   EXPECT_EQ(data.result.polls, none.result.polls);
   ASSERT_EQ(data.traffic.size(), none.traffic.size());
-  for (std::size_t at = 0; at < data.traffic.size(); ++at) {
-    const sim::LinkTraffic &a = data.traffic[at], &b = none.traffic[at];
+  for (std::size_t i = 0; i < data.traffic.size(); ++i) {
+    const sim::LinkTraffic &a = data.traffic[i], &b = none.traffic[i];
     EXPECT_TRUE(a.from == b.from && a.to == b.to && a.lanes == b.lanes && a.blocks == b.blocks &&
                 a.busy == b.busy && a.waits == b.waits && a.waited == b.waited)
         << a.from << " -> " << a.to;
@@ -194,11 +194,11 @@ void expect_same(const Seen& data, const Seen& none) {
   ASSERT_EQ(data.times.size(), none.times.size());
   for (std::size_t node = 0; node < data.times.size(); ++node) {
     ASSERT_EQ(data.times[node].size(), none.times[node].size());
-    for (std::size_t at = 0; at < data.times[node].size(); ++at) {
-      const EventTimes &a = data.times[node][at], &b = none.times[node][at];
+    for (std::size_t i = 0; i < data.times[node].size(); ++i) {
+      const EventTimes &a = data.times[node][i], &b = none.times[node][i];
       EXPECT_TRUE(a.issued == b.issued && a.posted == b.posted && a.done == b.done &&
                   a.retired == b.retired)
-          << "node " << node << ", record " << at;
+          << "node " << node << ", record " << i;
     }
   }
 }
@@ -227,9 +227,9 @@ class NoData : public ::testing::TestWithParam<const char*> {
     if (topologies_ < std::size(kTopologies)) return;  // a part was asked for
     std::uint32_t count = 0;
     const Algorithm* table = algorithms(count);
-    for (std::uint32_t at = 0; at < count; ++at) {
-      EXPECT_EQ(compared_.count(name(table[at].collective, table[at].name)), 1u)
-          << name(table[at].collective, table[at].name);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      EXPECT_EQ(compared_.count(name(table[i].collective, table[i].name)), 1u)
+          << name(table[i].collective, table[i].name);
     }
     for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
       EXPECT_EQ(compared_.count(name(one.collective, one.name)), 1u)
@@ -279,8 +279,8 @@ class NoData : public ::testing::TestWithParam<const char*> {
 TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count && !HasFailure(); ++at) {
-    const Algorithm& one = table[at];
+  for (std::uint32_t i = 0; i < count && !HasFailure(); ++i) {
+    const Algorithm& one = table[i];
     if (one.where == Where::kFatTree && group_.arity == 0) continue;
     const bool postal =
         std::string(one.name) == "lambda-tree" || std::string(one.name) == "combine";

@@ -12,7 +12,7 @@
 #include "tools/draw/page.h"
 #include "tools/draw/picture.h"
 #include "tools/select/blocks.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 namespace {
@@ -69,6 +69,10 @@ void check_outputs(const DrawArguments& arguments, View view) {
   }
   if (arguments.page.empty() && view != View::kStep && !arguments.step.empty()) {
     bad_input("--show " + arguments.show + " is of all steps; expected no --step");
+  }
+  if (arguments.page == arguments.svg) {
+    bad_input("-o and --svg both name '" + one_line(arguments.svg) +
+              "'; expected one file for the page and another for the picture");
   }
 }
 

@@ -12,7 +12,6 @@
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/select/embedding.h"
 
 namespace espalier::tools {
 namespace {

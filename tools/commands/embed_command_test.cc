@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/commands/command_fixture.h"
+#include "tools/commands/testing/command_fixture.h"
 
 namespace espalier {
 namespace {

@@ -1,6 +1,6 @@
 // Options that a command cannot honour, beside others, are refused: none is ignored.
 
-#include "tools/commands/command_fixture.h"
+#include "tools/commands/testing/command_fixture.h"
 
 namespace espalier {
 namespace {
@@ -159,6 +159,7 @@ TEST_F(OptionsCommand, RefusesWhatAPictureOrASearchCannotHonour) {
   for (const Refusal& row : {
            Refusal{"draw good -o p.html --show load",
                    "--show is for a picture, the page shows all; expected --svg as well"},
+           Refusal{"draw good -o p --svg p", "-o and --svg both name 'p'"},
            Refusal{"draw good --svg p.svg --trace trace", "--trace is for a page"},
            Refusal{"draw good --svg p.svg --show trees --step 1",
                    "--show trees is of all steps; expected no --step"},

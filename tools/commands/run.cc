@@ -1,12 +1,11 @@
 // espalier run: compiles, verifies, starts one process per node, runs, checks every result.
 
-#include "tools/run/run.h"
+#include "tools/commands/run.h"
 
 #include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <memory>
 
@@ -123,6 +122,16 @@ void add_boot_words(RunOptions& options) {
   }
 }
 
+// Refuses --nodes-per-process if no two nodes may share a process. Throws Failure (bad input).
+void check_processes(const launch::LaunchOptions& launch) {
+  const bool all_started = std::all_of(launch.commands.begin(), launch.commands.end(),
+                                       [](const std::string& command) { return !command.empty(); });
+  if (launch.nodes_per_process == 1 || !all_started) return;
+  bad_input(
+      "--nodes-per-process has no effect: --start gives each node a process of its own; expected "
+      "no --nodes-per-process");
+}
+
 // Writes the results of all ranks for the last size.
 void write_last_results(const RunOptions& options, reference::ReferenceInput what,
                         const launch::NodeProcesses& cluster) {
@@ -201,7 +210,9 @@ void run_collective(RunOptions options) {
   options.launch.log = run_command::keeps_logs(options);
   options.launch.topology = schedule.topology->spec();
   options.launch.commands = run_command::start_commands(options.starts, options.launch.nodes);
+  check_processes(options.launch);
   options.launch.boots = run_command::boot_nodes(options);
+  run_command::check_boot_files(options.launch);
   check_addresses(options.launch);
   parse_disturbances(options);
   for (const std::string& directory : {options.output, options.events}) {

@@ -12,7 +12,7 @@
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
 #include "tools/select/blocks.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 namespace {

@@ -156,7 +156,7 @@ void run_simulate(const SimulateOptions& arguments) {
   print_report(schedule, report, arguments.format);
   if (!arguments.trace.empty()) {
     std::vector<EventLog> logs;
-    for (const NodeLog& its : report.logs) logs.push_back(its.log);
+    for (const NodeLog& node : report.logs) logs.push_back(node.log);
     write_trace(arguments.trace,
                 make_trace(schedule.loaded(), logs, report.bytes, report.layout.blocks,
                            "virtual time of the simulation"),

@@ -4,29 +4,28 @@
 
 #include "tools/commands/commands.h"
 #include "tools/commands/simulate.h"
-#include "tools/common/failure.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 #ifdef ESPALIER_WITH_OFI
-#include "tools/run/run.h"
+#include "tools/commands/run.h"
 #endif
 
 namespace espalier::tools {
 namespace {
 
 #ifdef ESPALIER_WITH_OFI
-void run_real(const Command& command, const SimulateOptions& told, const std::string& provider) {
-  if (!told.topology.empty()) (void)open_schedule(told.file, told.topology);
+void run_real(const Command& command, const SimulateOptions& given, const std::string& provider) {
+  if (!given.topology.empty()) (void)open_schedule(given.file, given.topology);
   run_command::RunOptions options;
-  options.file = told.file;
-  if (!told.bytes.empty()) options.sizes = {told.bytes};
-  options.combining = told.combining;
+  options.file = given.file;
+  if (!given.bytes.empty()) options.sizes = {given.bytes};
+  options.combining = given.combining;
   options.alpha_given = command.option("--alpha").is_given();
   options.beta_given = command.option("--beta").is_given();
-  if (options.alpha_given) options.alpha = told.alpha;
-  if (options.beta_given) options.beta = told.beta;
-  options.model = told.model;
-  options.trace = told.trace;
-  options.format = told.format;
+  if (options.alpha_given) options.alpha = given.alpha;
+  if (options.beta_given) options.beta = given.beta;
+  options.model = given.model;
+  options.trace = given.trace;
+  options.format = given.format;
   options.launch.provider = provider;
   // The first collective of a cluster also touches its memory for the first time.
   options.warmup = 1;

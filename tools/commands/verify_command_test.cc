@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tools/commands/command_fixture.h"
+#include "tools/commands/testing/command_fixture.h"
 #include "tools/select/testing/changed_sum.h"
 
 namespace espalier {

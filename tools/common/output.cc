@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <map>
 
 #include "base/read_file.h"
 #include "tools/common/failure.h"

@@ -26,10 +26,11 @@ std::string at(const char* letter, const Position& point) {
 std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
   std::vector<Transfer> all;
   for (const Program& program : programs) {
-    for (const Instance& its : expand(program, blocks)) {
-      if (its.kind != ActionKind::kSend || its.peer < 0) continue;
-      all.push_back({program.node, static_cast<std::uint32_t>(its.peer), its.step, its.a.segment,
-                     its.a.block, its.a.segment_count, its.phase});
+    for (const Instance& instance : expand(program, blocks)) {
+      if (instance.kind != ActionKind::kSend || instance.peer < 0) continue;
+      all.push_back({program.node, static_cast<std::uint32_t>(instance.peer), instance.step,
+                     instance.a.segment, instance.a.block, instance.a.segment_count,
+                     instance.phase});
     }
   }
   std::stable_sort(all.begin(), all.end(),
@@ -60,33 +61,35 @@ Drawing::Way Drawing::way(std::uint32_t from, std::uint32_t to) const {
   return {(b.x - a.x) / length, (b.y - a.y) / length, length};
 }
 
-double Drawing::bend(std::uint32_t from, std::uint32_t to, const Way& its) const {
+double Drawing::bend(std::uint32_t from, std::uint32_t to, const Way& direction) const {
   const Position a = place(from);
   for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
     if (node == from || node == to) continue;
     const Position position = place(node);
-    const double along = (position.x - a.x) * its.x + (position.y - a.y) * its.y;
-    const double aside = (position.y - a.y) * its.x - (position.x - a.x) * its.y;  // to the right
-    if (along <= 0 || along >= its.length || std::abs(aside) > 1.3 * kRadius) continue;
+    const double along = (position.x - a.x) * direction.x + (position.y - a.y) * direction.y;
+    const double aside =
+        (position.y - a.y) * direction.x - (position.x - a.x) * direction.y;  // to the right
+    if (along <= 0 || along >= direction.length || std::abs(aside) > 1.3 * kRadius) continue;
     return aside > 0 ? aside - 2.8 * kRadius : aside + 2.8 * kRadius;
   }
   return 0;
 }
 
 std::string Drawing::link(std::uint32_t from, std::uint32_t to) const {
-  const Way its = way(from, to);
+  const Way direction = way(from, to);
   const Position a = place(from);
   const auto point = [&](double along) {
-    return Position{a.x + along * its.x - kAside * its.y, a.y + along * its.y + kAside * its.x};
+    return Position{a.x + along * direction.x - kAside * direction.y,
+                    a.y + along * direction.y + kAside * direction.x};
   };
-  return at("M", point(kRadius)) + at("L", point(its.length - kRadius));
+  return at("M", point(kRadius)) + at("L", point(direction.length - kRadius));
 }
 
-Drawing::Arrow Drawing::bent(std::uint32_t from, std::uint32_t to, const Way& its,
+Drawing::Arrow Drawing::bent(std::uint32_t from, std::uint32_t to, const Way& direction,
                              double aside) const {
   const Position a = place(from), b = place(to);
-  const Position control = {(a.x + b.x) / 2 - 2 * aside * its.y,
-                            (a.y + b.y) / 2 + 2 * aside * its.x};
+  const Position control = {(a.x + b.x) / 2 - 2 * aside * direction.y,
+                            (a.y + b.y) / 2 + 2 * aside * direction.x};
   // Towards the control point at both ends.
   const auto leave = [&](const Position& node, double by) {
     const double length = std::hypot(control.x - node.x, control.y - node.y);
@@ -98,36 +101,37 @@ Drawing::Arrow Drawing::bent(std::uint32_t from, std::uint32_t to, const Way& it
   return {
       at("M", leave(a, kRadius)) + at("Q", control) + at(" ", neck),
       at("M", tip) + at("L", {neck.x - y, neck.y + x}) + at("L", {neck.x + y, neck.y - x}) + "Z",
-      (a.x + b.x) / 2 - (aside + 2 * kAside) * its.y,
-      (a.y + b.y) / 2 + (aside + 2 * kAside) * its.x};
+      (a.x + b.x) / 2 - (aside + 2 * kAside) * direction.y,
+      (a.y + b.y) / 2 + (aside + 2 * kAside) * direction.x};
 }
 
 Drawing::Arrow Drawing::arrow(const std::vector<std::uint32_t>& route) const {
   Arrow arrow;
   if (route.size() == 2) {
-    const Way its = way(route[0], route[1]);
-    const double aside = bend(route[0], route[1], its);
-    if (aside != 0) return bent(route[0], route[1], its, aside);
+    const Way direction = way(route[0], route[1]);
+    const double aside = bend(route[0], route[1], direction);
+    if (aside != 0) return bent(route[0], route[1], direction, aside);
   }
   Way before;
   for (std::size_t hop = 0; hop + 1 < route.size(); ++hop) {
-    const Way its = way(route[hop], route[hop + 1]);
+    const Way direction = way(route[hop], route[hop + 1]);
     const Position node = place(route[hop]);
     if (hop == 0) {
-      arrow.line = at("M", {node.x + kRadius * its.x - kAside * its.y,
-                            node.y + kRadius * its.y + kAside * its.x});
-      const double middle = 0.5 * its.length;
+      arrow.line = at("M", {node.x + kRadius * direction.x - kAside * direction.y,
+                            node.y + kRadius * direction.y + kAside * direction.x});
+      const double middle = 0.5 * direction.length;
       // Beside an upright arrow a name needs half its width more.
-      const double aside = 2.6 * kAside + 9 * std::abs(its.y);
-      arrow.x = node.x + middle * its.x - aside * its.y;
-      arrow.y = node.y + middle * its.y + aside * its.x;
+      const double aside = 2.6 * kAside + 9 * std::abs(direction.y);
+      arrow.x = node.x + middle * direction.x - aside * direction.y;
+      arrow.y = node.y + middle * direction.y + aside * direction.x;
     } else {
       // Where the lines of both hops meet; where the route turns back, beside the node.
-      const double turn = 1 + before.x * its.x + before.y * its.y;
+      const double turn = 1 + before.x * direction.x + before.y * direction.y;
       const double by = turn < 0.1 ? 0 : kAside / turn;
-      arrow.line += at("L", {node.x - by * (before.y + its.y), node.y + by * (before.x + its.x)});
+      arrow.line +=
+          at("L", {node.x - by * (before.y + direction.y), node.y + by * (before.x + direction.x)});
     }
-    before = its;
+    before = direction;
   }
   const Position end = place(route.back());
   const double back = kRadius + 2;

@@ -47,8 +47,8 @@ class Drawing {
   };
   [[nodiscard]] Way way(std::uint32_t from, std::uint32_t to) const;
   // How far aside a straight hop has to bend, so that it does not pass below another node.
-  [[nodiscard]] double bend(std::uint32_t from, std::uint32_t to, const Way& its) const;
-  [[nodiscard]] Arrow bent(std::uint32_t from, std::uint32_t to, const Way& its,
+  [[nodiscard]] double bend(std::uint32_t from, std::uint32_t to, const Way& direction) const;
+  [[nodiscard]] Arrow bent(std::uint32_t from, std::uint32_t to, const Way& direction,
                            double aside) const;
 
   const topology::Topology& topology_;

@@ -32,31 +32,32 @@ Json program_json(const Program& program) {
   }
   Json& counts = json["counts"] = Json::array();
   for (std::uint32_t i = 0; i < program.counts_count; ++i) {
-    const Count& its = program.counts[i];
-    counts.push_back({its.a, its.b, its.c, its.d, its.e});
+    const Count& count = program.counts[i];
+    counts.push_back({count.a, count.b, count.c, count.d, count.e});
   }
   Json& terms = json["terms"] = Json::array();
   for (std::uint32_t i = 0; i < program.terms_count; ++i) {
-    const Term& its = program.terms[i];
+    const Term& term = program.terms[i];
     terms.push_back(
-        {its.coef, its.mul, its.add, its.div, its.mod, its.base, its.digits, its.table});
+        {term.coef, term.mul, term.add, term.div, term.mod, term.base, term.digits, term.table});
   }
   Json& indices = json["indices"] = Json::array();
   for (std::uint32_t i = 0; i < program.indices_count; ++i) {
-    const Index& its = program.indices[i];
-    indices.push_back({its.base, its.coef, its.off, its.div, its.mod, its.first_term, its.terms});
+    const Index& index = program.indices[i];
+    indices.push_back(
+        {index.base, index.coef, index.off, index.div, index.mod, index.first_term, index.terms});
   }
   Json& phases = json["phases"] = Json::array();
   for (std::uint32_t i = 0; i < program.phases_count; ++i) {
-    const Phase& its = program.phases[i];
-    phases.push_back({its.period, its.steps_ref, its.actions});
+    const Phase& phase = program.phases[i];
+    phases.push_back({phase.period, phase.steps_ref, phase.actions});
   }
   Json& actions = json["actions"] = Json::array();
   for (std::uint32_t i = 0; i < program.actions_count; ++i) {
-    const Action& its = program.actions[i];
-    actions.push_back({its.kind, its.t0_ref, its.instances_ref, its.link_ref, its.clamp,
-                       its.pace_ref, operand_json(its.has_into, its.into),
-                       operand_json(its.has_a, its.a), operand_json(its.has_b, its.b)});
+    const Action& action = program.actions[i];
+    actions.push_back({action.kind, action.t0_ref, action.instances_ref, action.link_ref,
+                       action.clamp, action.pace_ref, operand_json(action.has_into, action.into),
+                       operand_json(action.has_a, action.a), operand_json(action.has_b, action.b)});
   }
   Json& table = json["table"] = Json::array();
   for (std::size_t i = 0; i + 1 < program.table.size; i += 2) {
@@ -180,9 +181,9 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
   add_map(json, loaded);
   json["programs"] = Json::array();
   Progress progress("drawing");
-  for (const Program& its : loaded.programs) {
-    json["programs"].push_back(program_json(its));
-    progress.show(static_cast<double>(its.node) / static_cast<double>(loaded.programs.size()));
+  for (const Program& program : loaded.programs) {
+    json["programs"].push_back(program_json(program));
+    progress.show(static_cast<double>(program.node) / static_cast<double>(loaded.programs.size()));
   }
   std::string name;
   for (const char c : one_line(title)) name += c == '<' || c == '&' ? '?' : c;

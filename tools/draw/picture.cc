@@ -45,8 +45,8 @@ constexpr const char* kStyle =
 // Blocks that each link carries, over all steps.
 std::map<Pair, std::int64_t> load(const LoadedSchedule& loaded, std::int64_t blocks) {
   std::map<Pair, std::int64_t> carried;
-  for (const Transfer& its : transfers(loaded.programs, blocks)) {
-    const std::vector<std::uint32_t> route = loaded.topology->route(its.from, its.to);
+  for (const Transfer& transfer : transfers(loaded.programs, blocks)) {
+    const std::vector<std::uint32_t> route = loaded.topology->route(transfer.from, transfer.to);
     for (std::size_t hop = 0; hop + 1 < route.size(); ++hop)
       ++carried[{route[hop], route[hop + 1]}];
   }
@@ -123,9 +123,9 @@ class Picture {
   }
 
   // `number` chooses ink and dashes.
-  void arrow(const Transfer& its, std::int64_t number, double width, bool dashed,
+  void arrow(const Transfer& transfer, std::int64_t number, double width, bool dashed,
              const std::string& text) {
-    const Drawing::Arrow shape = drawing_.arrow(topology_.route(its.from, its.to));
+    const Drawing::Arrow shape = drawing_.arrow(topology_.route(transfer.from, transfer.to));
     const auto style = static_cast<std::size_t>(number) % kInks.size();
     svg_ += "<path class=\"shaft\" stroke=\"" + std::string(kInks[style]) + "\"";
     if (width > 0) print(svg_, " style=\"stroke-width:%.1f\"", width);
@@ -141,12 +141,12 @@ class Picture {
 
   std::string draw_step(std::int64_t step) {
     std::uint64_t drawn = 0;
-    for (const Transfer& its : transfers(loaded_.programs, blocks_)) {
-      if (its.step != step) continue;
-      std::string name = std::to_string(its.block);
-      if (program_.segments > 1) name = std::to_string(its.segment) + "." + name;
-      if (its.segment_count > 1) name += "+" + std::to_string(its.segment_count - 1);
-      arrow(its, program_.segments > 1 ? its.segment : its.block, 0, false, name);
+    for (const Transfer& transfer : transfers(loaded_.programs, blocks_)) {
+      if (transfer.step != step) continue;
+      std::string name = std::to_string(transfer.block);
+      if (program_.segments > 1) name = std::to_string(transfer.segment) + "." + name;
+      if (transfer.segment_count > 1) name += "+" + std::to_string(transfer.segment_count - 1);
+      arrow(transfer, program_.segments > 1 ? transfer.segment : transfer.block, 0, false, name);
       ++drawn;
     }
     return "Step " + std::to_string(step) + " of " +
@@ -158,10 +158,11 @@ class Picture {
   std::string draw_trees() {
     std::set<std::tuple<std::int64_t, std::uint32_t, std::uint32_t, std::uint32_t>> drawn;
     const bool many = program_.segments > kInks.size();
-    for (const Transfer& its : transfers(loaded_.programs, blocks_)) {
-      if (!drawn.insert({its.segment, its.phase, its.from, its.to}).second) continue;
-      const double width = many ? 1.5 : 5 - static_cast<double>(its.segment % 3);
-      arrow(its, program_.segments > 1 ? its.segment : its.phase, width, true, "");
+    for (const Transfer& transfer : transfers(loaded_.programs, blocks_)) {
+      if (!drawn.insert({transfer.segment, transfer.phase, transfer.from, transfer.to}).second)
+        continue;
+      const double width = many ? 1.5 : 5 - static_cast<double>(transfer.segment % 3);
+      arrow(transfer, program_.segments > 1 ? transfer.segment : transfer.phase, width, true, "");
     }
     return counted(drawn.size(), "edge") + " that blocks pass, of " +
            counted(program_.segments, "segment") +

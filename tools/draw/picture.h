@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 

@@ -15,7 +15,7 @@
 #include "tools/image/board.h"
 #include "tools/image/board_limits.h"
 #include "tools/image/image.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 #include "tools/select/selection.h"
 
 namespace espalier::tools::image {

@@ -89,7 +89,7 @@ std::string board_name(const std::string& board, const std::vector<std::uint8_t>
   }
   // Whatever it says itself.
   if (bytes.size() < kImageHeaderBytes) return "any";
-  return std::string(reinterpret_cast<const char*>(bytes.data()) + 64, kBoardNameBytes - 1).c_str();
+  return claimed_board(bytes);
 }
 
 void run_check(CheckArguments& arguments) {
@@ -111,15 +111,15 @@ void run_check(CheckArguments& arguments) {
     failed = rules().size() - 1;
   }
   if (arguments.format == Format::kJson) {
-    auto told = Json::array();
+    auto verdicts = Json::array();
     for (std::size_t i = 0; i <= failed && i < rules().size(); ++i) {
-      told.push_back({{"rule", rules()[i].text}, {"kept", i != failed}});
+      verdicts.push_back({{"rule", rules()[i].text}, {"kept", i != failed}});
     }
     print_json({{"file", arguments.file},
                 {"status", status_name(status)},
                 {"code", static_cast<unsigned>(status)},
                 {"signature_checked", !arguments.trust.takes_unsigned},
-                {"rules", told}});
+                {"rules", verdicts}});
   } else {
     for (std::size_t i = 0; i <= failed && i < rules().size(); ++i) {
       const bool unchecked = arguments.trust.takes_unsigned && i == failing_rule(Status::kUnsigned);
@@ -134,19 +134,19 @@ void run_check(CheckArguments& arguments) {
 
 void print_slots(const std::string& path, const BootReport& report) {
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const SlotReport& told = report.slots[slot];
+    const SlotReport& found = report.slots[slot];
     std::printf("%s: slot %u: ", one_line(path).c_str(), slot);
-    if (told.status == Status::kNoImage) {
+    if (found.status == Status::kNoImage) {
       std::printf("blank\n");
       continue;
     }
-    std::printf("release %s, installation %u, %s%s%s\n", release_text(told.release).c_str(),
-                told.sequence,
-                told.confirmed ? "confirmed"
-                : told.tried   ? "tried, not confirmed"
-                               : "never run",
-                told.status == Status::kOk ? "" : ", refused: ",
-                told.status == Status::kOk ? "" : status_name(told.status));
+    std::printf("release %s, installation %u, %s%s%s\n", release_text(found.release).c_str(),
+                found.sequence,
+                found.confirmed ? "confirmed"
+                : found.tried   ? "tried, not confirmed"
+                                : "never run",
+                found.status == Status::kOk ? "" : ", refused: ",
+                found.status == Status::kOk ? "" : status_name(found.status));
   }
 }
 

@@ -18,7 +18,6 @@
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
-#include "tools/common/numbers.h"
 
 namespace espalier::tools {
 namespace image {
@@ -40,10 +39,7 @@ struct KeygenArguments {
 // Opens an image regardless of its signer, board and node. Throws Failure.
 Image open_any(const std::string& path, const std::vector<std::uint8_t>& bytes) {
   Expectation own;
-  const std::string board =
-      bytes.size() < kImageHeaderBytes
-          ? ""
-          : std::string(reinterpret_cast<const char*>(bytes.data()) + 64, kBoardNameBytes - 1);
+  const std::string board = bytes.size() < kImageHeaderBytes ? "" : claimed_board(bytes);
   own.board = board.c_str();
   own.authority = &kTakesUnsigned;
   Image image;
@@ -219,14 +215,18 @@ std::string load_reason(Status status) {
   }
 }
 
+std::string claimed_board(const std::vector<std::uint8_t>& bytes) {
+  const auto* board = reinterpret_cast<const char*>(bytes.data()) + kImageBoardAt;
+  return std::string(board, strnlen(board, kBoardNameBytes - 1));
+}
+
 std::string claims(const std::vector<std::uint8_t>& bytes) {
   if (bytes.size() < kImageHeaderBytes) return "";
-  const auto* board = reinterpret_cast<const char*>(bytes.data()) + 64;
-  return "it says: board '" + one_line(std::string(board, strnlen(board, kBoardNameBytes))) +
-         "', node " + std::to_string(load_u32(bytes.data() + 32)) + " of topology " +
-         hex(load_u64(bytes.data() + 24)) + ", release " +
-         release_text(load_u32(bytes.data() + 36)) + ", counter " +
-         std::to_string(load_u32(bytes.data() + 40));
+  return "it says: board '" + one_line(claimed_board(bytes)) + "', node " +
+         std::to_string(load_u32(bytes.data() + kImageNodeAt)) + " of topology " +
+         hex(load_u64(bytes.data() + kImageTopologyAt)) + ", release " +
+         release_text(load_u32(bytes.data() + kImageReleaseAt)) + ", counter " +
+         std::to_string(load_u32(bytes.data() + kImageCounterAt));
 }
 
 void add_trust(Command command, Trust& trust) {

@@ -25,6 +25,9 @@ namespace espalier::tools::image {
 // Why a program does not load from an image that check_image() took: one line.
 [[nodiscard]] std::string load_reason(Status status);
 
+// The board that an image's header names, which may be false. bytes.size() >= kImageHeaderBytes.
+[[nodiscard]] std::string claimed_board(const std::vector<std::uint8_t>& bytes);
+
 // The content of an image's header, which may be false; empty if there is no whole header.
 [[nodiscard]] std::string claims(const std::vector<std::uint8_t>& bytes);
 

@@ -2,7 +2,6 @@
 // Starting nodes, for every command that does. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "tools/launch/launcher.h"

@@ -66,9 +66,9 @@ double predict(std::uint32_t nodes, const std::function<const Program&(std::uint
   const std::int64_t steps = count_value(first.counts[first.steps_ref], layout.blocks);
   bool runs = false;
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const Program& its = program(node);
-    for (std::uint32_t i = 0; i < its.actions_count; ++i) {
-      runs = runs || (its.actions[i].has_a && its.actions[i].a.segment_count > 1);
+    const Program& node_program = program(node);
+    for (std::uint32_t i = 0; i < node_program.actions_count; ++i) {
+      runs = runs || (node_program.actions[i].has_a && node_program.actions[i].a.segment_count > 1);
     }
   }
   if (!runs) return static_cast<double>(steps) * model.step(block) / ticks;

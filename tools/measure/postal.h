@@ -10,7 +10,6 @@
 // t_s is the time a send keeps its sender, lambda t_s the time from its start to its arrival.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "espalier/collectives/schedule/program.h"

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "collectives/simulation/cluster.h"
@@ -10,7 +9,7 @@
 #include "espalier/collectives/verify/verify.h"
 #include "tools/measure/cost_model.h"
 #include "tools/report/measure_report.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 namespace {

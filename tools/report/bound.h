@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "espalier/collectives/verify/verify.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 

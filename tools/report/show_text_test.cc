@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/schedule/sample_program.h"
+#include "collectives/schedule/testing/sample_program.h"
 
 namespace espalier::tools {
 namespace {

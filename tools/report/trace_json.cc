@@ -97,15 +97,17 @@ class Writer {
   // A slice of a record from `from` to `to`.
   void slice(std::uint32_t node, std::uint32_t track, std::uint32_t record, std::uint64_t from,
              std::uint64_t to, std::int64_t peer) {
-    const Event& its = event(node, record);
+    const Event& record_event = event(node, record);
     const EventTimes& when = times(node, record);
-    std::string text =
-        "{\"ph\":\"X\"," + on(node, track) + ",\"ts\":" + us(from - begin_) +
-        ",\"dur\":" + us(to - from) + ",\"cat\":\"" + kind_name(static_cast<ActionKind>(its.kind)) +
-        "\",\"name\":\"" + std::to_string(its.segment) + "." + std::to_string(its.block) +
-        "\",\"args\":{\"step\":" + std::to_string(its.step) +
-        ",\"action\":" + std::to_string(its.action) +
-        ",\"segment\":" + std::to_string(its.segment) + ",\"block\":" + std::to_string(its.block);
+    std::string text = "{\"ph\":\"X\"," + on(node, track) + ",\"ts\":" + us(from - begin_) +
+                       ",\"dur\":" + us(to - from) + ",\"cat\":\"" +
+                       kind_name(static_cast<ActionKind>(record_event.kind)) + "\",\"name\":\"" +
+                       std::to_string(record_event.segment) + "." +
+                       std::to_string(record_event.block) +
+                       "\",\"args\":{\"step\":" + std::to_string(record_event.step) +
+                       ",\"action\":" + std::to_string(record_event.action) +
+                       ",\"segment\":" + std::to_string(record_event.segment) +
+                       ",\"block\":" + std::to_string(record_event.block);
     if (peer >= 0) text += ",\"peer\":" + std::to_string(peer);
     text += ",\"issued\":" + us(when.issued - begin_) + ",\"posted\":" + us(when.posted - begin_) +
             ",\"complete\":" + us(when.done - begin_);
@@ -159,8 +161,8 @@ class Writer {
 
   void draw_operations(std::uint32_t node) {
     for (std::uint32_t i = 0; i < logs_[node].count(); ++i) {
-      const Event& its = event(node, i);
-      if (its.link != Event::kNoLink || !its.done) continue;
+      const Event& record_event = event(node, i);
+      if (record_event.link != Event::kNoLink || !record_event.done) continue;
       slice(node, kOperationsTrack, i, times(node, i).posted, times(node, i).done, -1);
     }
   }

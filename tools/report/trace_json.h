@@ -9,7 +9,7 @@
 
 #include "espalier/collectives/machine/event_log.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 

@@ -1,8 +1,6 @@
 // The endpoints of a run: the links of the topology (hop by hop), or the peers that programs name
 // (routed).
 
-#include <algorithm>
-
 #include "collectives/lower/neighbours.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/ofi/address.h"

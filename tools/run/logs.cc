@@ -1,6 +1,5 @@
 // The logs of `espalier run`.
 
-#include "tools/common/failure.h"
 #include "tools/report/trace_json.h"
 #include "tools/run/run.h"
 #include "tools/workload/result_files.h"
@@ -29,9 +28,9 @@ void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule
   std::vector<EventLog> logs;
   for (const launch::Member& member : cluster.members()) {
     // A node that died has not reported how many records its log holds.
-    const bool told = member.state == launch::Member::State::kReported;
-    logs.push_back(told ? member.memory.log(member.report.log) : EventLog());
-    if (!told || options.events.empty()) continue;
+    const bool reported = member.state == launch::Member::State::kReported;
+    logs.push_back(reported ? member.memory.log(member.report.log) : EventLog());
+    if (!reported || options.events.empty()) continue;
     tools::write_events(options.events, static_cast<std::uint32_t>(logs.size() - 1), logs.back());
   }
   if (options.trace.empty()) return;

@@ -9,7 +9,7 @@
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
 #include "tools/report/run_report.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 #include "tools/select/selection.h"
 #include "tools/workload/reference.h"
 #include "tools/workload/workload.h"
@@ -66,6 +66,9 @@ struct BootFile {
 // Returns by node whether it boots --image or --flash (LaunchOptions.boots); empty: all do, or the
 // options are not given. launch.commands must be set. Throws Failure (bad input).
 [[nodiscard]] std::vector<bool> boot_nodes(const RunOptions& options);
+// Throws Failure (bad input) if a node of this host boots a file that cannot be read. Nodes behind
+// a prefix or a --start command may be on other hosts, so their files are not checked.
+void check_boot_files(const launch::LaunchOptions& launch);
 
 // Lists the endpoints that the nodes of a hop-by-hop run have opened, by node, link and lane.
 [[nodiscard]] std::vector<EndpointResult> list_endpoints(const tools::LoadedSchedule& schedule,
@@ -101,10 +104,3 @@ void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule
                 const reference::ReferenceInput& what, const launch::NodeProcesses& cluster);
 
 }  // namespace espalier::run_command
-
-namespace espalier::tools {
-
-// Compiles or loads, verifies, runs, reports: the whole of `espalier run`. Throws Failure.
-void run_collective(run_command::RunOptions options);
-
-}  // namespace espalier::tools

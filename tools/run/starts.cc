@@ -1,9 +1,14 @@
 // Options of `espalier run` that name nodes: --start, --image, --flash.
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <sstream>
 
+#include "base/command_line.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/run/run.h"
@@ -90,6 +95,18 @@ std::vector<bool> boot_nodes(const RunOptions& options) {
                      " boots nothing; expected it in NODES, or a --start that says what it boots");
   }
   return boots;
+}
+
+void check_boot_files(const launch::LaunchOptions& launch) {
+  if (launch.boot.empty() || !launch.prefix.empty()) return;
+  for (std::uint32_t node = 0; node < launch.nodes; ++node) {
+    const bool boots = launch.boots.empty() || launch.boots[node];
+    if (!boots || !launch.commands[node].empty()) continue;
+    const std::string path = with_node_number(launch.boot[1], node);
+    if (access(path.c_str(), R_OK) == 0) continue;
+    tools::bad_input("cannot read '" + tools::one_line(path) + "', which node " +
+                     std::to_string(node) + " boots: " + std::strerror(errno));
+  }
 }
 
 }  // namespace espalier::run_command

@@ -1,8 +1,5 @@
 #include "tools/select/embedding.h"
 
-#include <cstdio>
-#include <string_view>
-
 #include "espalier/collectives/embed/place.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"

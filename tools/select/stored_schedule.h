@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collectives/schedule/program_store.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
 

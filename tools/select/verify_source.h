@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "espalier/collectives/verify/verify.h"
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 #include "tools/select/selection.h"
 
 namespace espalier::tools {

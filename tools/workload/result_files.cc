@@ -29,8 +29,8 @@ void write_results(const std::string& directory, const reference::ReferenceInput
     if (!result && what.collective != Collective::kBroadcast) continue;
     const fs::path path = fs::path(directory) / ("rank-" + std::to_string(rank) + ".bin");
     const std::uint64_t bytes = result ? reference::result_bytes(what, rank) : what.bytes;
-    const RankMemory its = memory(rank);
-    write_file(path.string(), {result ? its.output : its.input, bytes});
+    const RankMemory rank_memory = memory(rank);
+    write_file(path.string(), {result ? rank_memory.output : rank_memory.input, bytes});
   }
 }
 

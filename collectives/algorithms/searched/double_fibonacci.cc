@@ -18,7 +18,6 @@
 
 #include <array>
 #include <queue>
-#include <string>
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"

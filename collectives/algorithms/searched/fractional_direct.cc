@@ -15,7 +15,6 @@
 #include "collectives/algorithms/searched/fractional_direct.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "collectives/algorithms/searched/searches.h"
 

@@ -4,7 +4,8 @@
 // Steps: d + N + ceil(N/r) - 1, where d is the step in which the last rank gets its first block.
 // Cost: steps * (alpha + beta*m/N), N as in fractional.cc.
 //
-// An embedding (include/espalier/topology/embedding.h) gives the place of each group; collectives/embed finds it.
+// An embedding (include/espalier/topology/embedding.h) gives the place of each group;
+// collectives/embed finds it.
 
 #include "collectives/algorithms/searched/fractional_mesh.h"
 

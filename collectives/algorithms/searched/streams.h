@@ -3,7 +3,6 @@
 // are written this way. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "collectives/algorithms/build/builder.h"

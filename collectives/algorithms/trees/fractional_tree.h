@@ -43,7 +43,8 @@ inline constexpr std::uint32_t kMaxSimplexRunLength =
 
 class FractionalTree {
  public:
-  // Requires 1 <= run_length <= kMaxRunLength and 1 <= ranks <= kMaxRanks (builder.h). O(depth) time.
+  // Requires 1 <= run_length <= kMaxRunLength and 1 <= ranks <= kMaxRanks (builder.h). O(depth)
+  // time.
   FractionalTree(std::uint32_t ranks, std::uint32_t run_length);
 
   // d = min{i : P_i >= ranks} - 1: the step in which the last rank gets its first block; -1 if the

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "collectives/simulation/testing/job_cluster.h"
 
 namespace espalier::testing {

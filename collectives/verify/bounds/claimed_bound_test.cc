@@ -10,7 +10,6 @@
 
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
-#include "collectives/verify/report/counterexample.h"
 
 namespace espalier::verify {
 namespace {

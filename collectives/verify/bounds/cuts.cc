@@ -14,7 +14,6 @@
 
 #include "collectives/verify/bounds/cuts.h"
 
-#include <algorithm>
 #include <iterator>
 #include <set>
 

@@ -18,7 +18,6 @@
 #include "collectives/verify/bounds/hops.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <set>
 #include <utility>

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/bounds/tree.h"
 
 namespace espalier::verify {

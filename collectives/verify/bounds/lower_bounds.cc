@@ -27,8 +27,6 @@
 #include "collectives/verify/bounds/lower_bounds.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
 
 #include "collectives/verify/bounds/cuts.h"
 #include "collectives/verify/properties/form.h"

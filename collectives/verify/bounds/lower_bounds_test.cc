@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -15,7 +16,7 @@ namespace {
 
 std::int64_t best(const std::string& spec, Collective collective, PortModel model, bool neighbours,
                   std::int64_t blocks = 1, std::int64_t segment_count = 1) {
-  const auto topology = make_topology(spec);
+  const auto topology = or_throw(topology::parse(spec));
   Program common{};
   common.collective = collective;
   common.ranks = topology->ranks();
@@ -103,7 +104,7 @@ TEST_P(FatTreeBounds, WhatRoutersCombine) {
   EXPECT_EQ(multi(Collective::kReduceScatter), k == 2 && n > 2 ? n + 1 : n);
 }
 
-INSTANTIATE_TEST_SUITE_P(Paper002, FatTreeBounds,
+INSTANTIATE_TEST_SUITE_P(DD96, FatTreeBounds,
                          ::testing::Values(std::pair(2, 1), std::pair(2, 2), std::pair(2, 3),
                                            std::pair(2, 4), std::pair(2, 6), std::pair(3, 1),
                                            std::pair(3, 2), std::pair(3, 4), std::pair(4, 2),
@@ -178,7 +179,7 @@ TEST(Bounds, HopsOnMeshes) {
 TEST(Bounds, ThoseToClaim) {
   for (const char* spec : {"mesh:4x4", "mesh:3x5", "mesh:1x6", "fattree:k=2,h=3,c=1",
                            "fattree:k=4,h=2,c=k", "complete:9"}) {
-    const auto topology = make_topology(spec);
+    const auto topology = or_throw(topology::parse(spec));
     for (int number = 1; number <= _espalier_Collective_MAX; ++number) {
       for (const PortModel model : {PortModel::kMultiport, PortModel::kSingleSend}) {
         const auto collective = static_cast<Collective>(number);

@@ -2,7 +2,6 @@
 // The proof for every N at once, of periodic schedules. Internal to collectives/verify.
 
 #include <cstdint>
-#include <string>
 
 #include "espalier/collectives/verify/verify.h"
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/premises.h"
 #include "espalier/collectives/schedule/file.h"
 
@@ -147,7 +148,7 @@ class Holes : public Premises {
     bytes_.assign(std::istreambuf_iterator<char>(file), {});
     ScheduleFile schedule;
     ASSERT_EQ(schedule.open(bytes_.data(), bytes_.size()), Status::kOk) << path;
-    topology = make_topology(std::string(schedule.spec(), schedule.spec_size()));
+    topology = or_throw(topology::parse(std::string(schedule.spec(), schedule.spec_size())));
     ASSERT_NE(topology, nullptr);
     programs.resize(schedule.nodes());
     for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/testing/results.h"
 #include "collectives/verify/every_n/stage_proof.h"
 #include "collectives/verify/testing/premises.h"
 
@@ -163,7 +164,7 @@ class Stages : public Premises {
 };
 
 TEST_F(Stages, OfAnotherAfterAreProvenToo) {
-  topology = make_topology("complete:5");
+  topology = or_throw(topology::parse("complete:5"));
   programs = chain_broadcast(*topology);
   programs[3].actions[1].after = 0;
   expect_refused(Property::kHazards, 1);

@@ -3,7 +3,6 @@
 // collectives/verify.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "collectives/verify/report/proof_result.h"
@@ -36,9 +35,9 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N. It moves
-// block number block + stride * k of one segment over one link, in step first + period * k of its
-// stage.
+// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N. It
+// moves block number block + stride * k of one segment over one link, in step first + period * k of
+// its stage.
 struct Progression {
   std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
   std::int64_t turn = 0;          // order among the instances of its action in one step

@@ -11,7 +11,6 @@
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/every_n/stage_proof.h"
 #include "collectives/verify/properties/expanded_schedule.h"
-#include "collectives/verify/report/counterexample.h"
 
 namespace espalier::verify {
 

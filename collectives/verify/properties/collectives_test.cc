@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -45,7 +46,7 @@ class Collectives : public ::testing::Test {
     EXPECT_NE(line.find(words), std::string::npos) << line;
   }
 
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:4"));
   std::vector<OwnedProgram> programs;
 };
 
@@ -233,7 +234,7 @@ class Routers : public Collectives {
  protected:
   Routers() { make(); }
   void make(const std::string& spec = "fattree:k=2,h=2,c=1") {
-    topology = make_topology(spec);
+    topology = or_throw(topology::parse(spec));
     programs.clear();
     for (std::uint32_t me = 0; me < 7; ++me) {
       ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
@@ -290,7 +291,7 @@ TEST_F(Routers, AreAskedForToo) {
 class Lanes : public Collectives {
  protected:
   void make(const std::string& spec) {
-    topology = make_topology(spec);
+    topology = or_throw(topology::parse(spec));
     programs.clear();
     for (std::uint32_t me = 0; me < 3; ++me) {
       ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/rank_sets.h"
@@ -24,7 +25,7 @@ class Form : public ::testing::Test {
     EXPECT_NE(line.find(words), std::string::npos) << line;
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   }
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:4"));
   std::vector<OwnedProgram> programs = chain_broadcast(*topology);
 };
 
@@ -135,7 +136,7 @@ TEST_F(Form, IdleSteps) {
 }
 
 TEST_F(Form, RoutesTooLong) {
-  topology = make_topology("mesh:1x64");
+  topology = or_throw(topology::parse("mesh:1x64"));
   programs = chain_broadcast(*topology);
   VerifyOptions options;
   options.max_blocks = 1;

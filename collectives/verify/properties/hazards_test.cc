@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -23,7 +24,7 @@ class Relay : public ::testing::Test {
   Verdict verdict(std::int32_t steps, const std::function<void(ProgramBuilder&)>& rank_1) {
     return verdict_of(*topology, with(steps, rank_1));
   }
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:2"));
 };
 
 void copy_out(ProgramBuilder& builder, std::int32_t t0, std::uint32_t slots, std::uint16_t after) {
@@ -83,7 +84,7 @@ class Paced : public ::testing::Test {
     change(other, copy);
     return verdict_of(*topology, {finish(root), finish(other)});
   }
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:2"));
 };
 
 TEST_F(Paced, CopiesByATable) {
@@ -148,7 +149,7 @@ class Exchange : public ::testing::Test {
     }
     return all;
   }
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:2");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:2"));
 };
 
 TEST_F(Exchange, InPlaceByRule5d) {
@@ -205,7 +206,7 @@ TEST_F(Exchange, NotInPlaceWhereInputIsReadAfterwards) {
 
 // A send that waits for one of two receives knows nothing of the other.
 TEST(Dependency, OneStepIsNotTheOther) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   // 0 -> 2 -> 3 with 2 receiving from 1 in between: reduce to 3 of {0, 1, 2, 3}.
   for (const bool waits_for_both : {false, true}) {
     std::vector<OwnedProgram> programs;

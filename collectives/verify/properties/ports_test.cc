@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -43,7 +44,7 @@ class Ports : public ::testing::Test {
     return programs;
   }
 
-  std::unique_ptr<topology::Topology> topology = make_topology("complete:4");
+  std::unique_ptr<topology::Topology> topology = or_throw(topology::parse("complete:4"));
 };
 
 // A chain broadcast of that period: a rank's receive of block i and its send are a step apart.
@@ -92,7 +93,7 @@ std::vector<OwnedProgram> star_reduce(const topology::Topology& topology) {
 }
 
 TEST_F(Ports, SingleSendReceivesWithoutLimit) {
-  topology = make_topology("complete:3");
+  topology = or_throw(topology::parse("complete:3"));
   expect_valid(with(PortModel::kSingleSend, star_reduce(*topology)));
   expect_refused(with(PortModel::kOnePortDuplex, star_reduce(*topology)), Property::kPorts, 1,
                  {"rank 0", "from node 1", "from node 2"});
@@ -118,7 +119,7 @@ std::vector<OwnedProgram> star_broadcast(const topology::Topology& topology, std
 }
 
 TEST_F(Ports, MultiportSendsOverAllLinks) {
-  topology = make_topology("complete:3");
+  topology = or_throw(topology::parse("complete:3"));
   const auto programs = star_broadcast(*topology, 0, 1, 1, 1, 0);
   expect_valid(with(PortModel::kMultiport, programs));
   expect_refused(with(PortModel::kSingleSend, programs), Property::kPorts, 1, {"rank 0"});
@@ -129,7 +130,7 @@ class Postal : public Ports {
   // S = 2, L = 3: a block is at both others after 5 steps, the next two steps later.
   std::vector<OwnedProgram> programs_of(std::int32_t second, std::uint32_t period,
                                         std::uint32_t window = 4) {
-    topology = make_topology("complete:3");
+    topology = or_throw(topology::parse("complete:3"));
     std::vector<OwnedProgram> programs = star_broadcast(*topology, second, period, 3, 3, 2);
     for (Program& program : programs) {
       program.send_ticks = 2;
@@ -197,7 +198,7 @@ TEST_F(Ports, StreamsThatCollideForLargeNOnly) {
   // Rank 0 also sends each block a hundred steps late, over the other link.
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 3; ++me) {
-    topology = make_topology("complete:3");
+    topology = or_throw(topology::parse("complete:3"));
     ProgramBuilder builder(*topology, Collective::kBroadcast, me, 4);
     if (me == 0) builder.send(0, 1, builder.input(), 0);
     if (me == 0) builder.send(100, 2, builder.input(), 0);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/broken.h"
 
 namespace espalier::verify {
@@ -24,7 +25,7 @@ std::string picture_of(const topology::Topology& topology,
 }
 
 TEST(Picture, OfAValidSchedule) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   const std::string svg = picture_of(*topology, chain_reduce(*topology, 4, 5), 3);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
@@ -63,7 +64,7 @@ TEST(Picture, EndsThatDisagreeAreDashed) {
 }
 
 TEST(Picture, OfPartOfALargeSchedule) {
-  const auto topology = make_topology("complete:100");
+  const auto topology = or_throw(topology::parse("complete:100"));
   Counterexample fault;
   fault.property = Property::kHazards;
   fault.blocks = 40;
@@ -80,7 +81,7 @@ TEST(Picture, OfPartOfALargeSchedule) {
 
 // No node would load the program, so none of it is drawn, even if its tables contain actions.
 TEST(Picture, LeavesOutWhatCannotBeLoaded) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   std::vector<OwnedProgram> programs = chain_broadcast(*topology);
   programs[2].actions[0].t0_ref = 200;
   const Verdict verdict = verdict_of(*topology, programs);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -14,13 +15,13 @@ std::vector<std::string> cycle_of(const topology::Topology& topology,
 }
 
 TEST(Waits, SoundSchedulesHaveNoCycle) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   EXPECT_TRUE(cycle_of(*topology, chain_broadcast(*topology), 9).empty());
   EXPECT_TRUE(cycle_of(*topology, chain_reduce(*topology, 4, 5), 9).empty());
 }
 
 TEST(Waits, AMessageThatNeverComesIsNoCycle) {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   std::vector<OwnedProgram> programs = chain_broadcast(*topology);
   programs[1].actions[1].kind = ActionKind::kCopy;  // rank 1 sends nothing
   programs[1].actions[1].has_into = true;
@@ -46,7 +47,7 @@ std::vector<OwnedProgram> ring(const topology::Topology& topology, std::int32_t 
 }
 
 TEST(Waits, ARingOfSendsBeforeReceives) {
-  const auto topology = make_topology("complete:3");
+  const auto topology = or_throw(topology::parse("complete:3"));
   EXPECT_TRUE(cycle_of(*topology, ring(*topology, 1, 2, 0), 1).empty());
   const std::vector<std::string> cycle = cycle_of(*topology, ring(*topology, 1, 1, 0), 1);
   ASSERT_EQ(cycle.size(), 3u);
@@ -60,7 +61,7 @@ TEST(Waits, ARingOfSendsBeforeReceives) {
 
 TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
   // Each sends in step 1 the block that it awaits in step 0, which the other sends in step 1.
-  const auto topology = make_topology("complete:2");
+  const auto topology = or_throw(topology::parse("complete:2"));
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
     ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);
@@ -75,7 +76,7 @@ TEST(Waits, TwoRanksThatEachSendWhatTheOtherWillHaveSent) {
 }
 
 TEST(Waits, TwoRanksThatEachCombineFirst) {
-  const auto topology = make_topology("complete:2");
+  const auto topology = or_throw(topology::parse("complete:2"));
   std::vector<OwnedProgram> programs;
   for (std::uint32_t me = 0; me < 2; ++me) {
     ProgramBuilder builder(*topology, Collective::kAllreduce, me, 4);

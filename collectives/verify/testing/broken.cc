@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/testing/results.h"
+
 namespace espalier::verify {
 namespace {
 
@@ -11,7 +13,7 @@ Broken start(std::string name, const std::string& topology, std::string story) {
   Broken broken;
   broken.name = std::move(name);
   broken.story = std::move(story);
-  broken.topology = make_topology(topology);
+  broken.topology = or_throw(topology::parse(topology));
   return broken;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -55,7 +56,7 @@ class Premises : public ::testing::Test {
   // Begins the programs of all ranks of `spec`, or of all nodes with `routers`.
   void begin(const std::string& spec, Collective collective, bool routers = false,
              std::uint32_t window = 4) {
-    topology = make_topology(spec);
+    topology = or_throw(topology::parse(spec));
     nodes.clear();
     const std::uint32_t count = routers ? topology->nodes() : topology->ranks();
     for (std::uint32_t node = 0; node < count; ++node) {

@@ -3,9 +3,6 @@
 // test breaks something in them.
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "base/testing/results.h"
@@ -113,10 +110,6 @@ class ProgramBuilder {
     return index(static_cast<std::int32_t>(position), 0);
   }
 };
-
-inline std::unique_ptr<topology::Topology> make_topology(const std::string& spec) {
-  return or_throw(topology::parse(spec));
-}
 
 // Broadcast from rank 0 along the chain 0, 1, 2, 3.
 inline std::vector<OwnedProgram> chain_broadcast(const topology::Topology& topology) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/results.h"
 #include "collectives/verify/every_n/progressions.h"
 #include "collectives/verify/properties/hazard_rules.h"
 #include "collectives/verify/properties/operands.h"
@@ -94,7 +95,7 @@ void print_run(const RankProgressions& ranks, const char* name, std::int64_t blo
 }
 
 int run() {
-  const auto topology = make_topology("complete:4");
+  const auto topology = or_throw(topology::parse("complete:4"));
   const std::vector<OwnedProgram> programs = chain_reduce(*topology, kWindow, kSlots);
   VerifyOptions options;
   options.method = Method::kPeriodic;

@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "base/command_line.h"
 #include "firmware/bare/board.h"

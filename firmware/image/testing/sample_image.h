@@ -3,7 +3,6 @@
 
 #include <sodium/crypto_sign_ed25519.h>
 
-#include <string>
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"

@@ -2,7 +2,6 @@
 // For tests: a node with its own buffers that executes collectives over its endpoint.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"

@@ -139,9 +139,9 @@ constexpr Speed kSpeeds[] = {
 Result<std::unique_ptr<HostCarrier>> open_tty(const std::string& path, std::uint32_t baud) {
   const Speed* speed = nullptr;
   std::string known;
-  for (const Speed& its : kSpeeds) {
-    if (its.baud == baud) speed = &its;
-    known += (known.empty() ? "" : ", ") + std::to_string(its.baud);
+  for (const Speed& each : kSpeeds) {
+    if (each.baud == baud) speed = &each;
+    known += (known.empty() ? "" : ", ") + std::to_string(each.baud);
   }
   if (speed == nullptr) {
     return fail("unknown baud rate " + std::to_string(baud) + "; expected one of " + known);

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/hal/serial/frame.h"
 #include "hal/serial/testing/hub.h"
 

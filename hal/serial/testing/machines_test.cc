@@ -118,11 +118,11 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
   std::vector<Job> jobs;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (table[at].where != Where::kAnywhere) continue;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kAnywhere) continue;
     Job job;
-    job.collective = table[at].collective;
-    job.algorithm = table[at].name;
+    job.collective = table[i].collective;
+    job.algorithm = table[i].name;
     job.op.op = Op::kSum;
     job.op.type = Type::kI32;
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
@@ -130,7 +130,7 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
     group.ranks = ranks;
     group.run_length = job.run_length;
     Program program;
-    if (table[at].generate(group, 0, program) == Status::kUnsupported) continue;
+    if (table[i].generate(group, 0, program) == Status::kUnsupported) continue;
     jobs.push_back(job);
   }
   return jobs;

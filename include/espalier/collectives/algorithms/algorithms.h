@@ -15,7 +15,7 @@ struct Group {
   std::uint64_t topology_digest = 0;  // written into every descriptor
   // Steps in flight that the schedule should allow; scratch grows with it.
   std::uint32_t window = 8;
-  // Block table; null: default_blocks() of algorithms/build/blocks.cc.
+  // Block table; null: default_blocks() of collectives/algorithms/build/blocks.cc.
   const BlockRule* blocks = nullptr;
   std::uint32_t blocks_count = 0;
 

@@ -1,11 +1,10 @@
 #pragma once
 // Algorithms without a closed form: a search on the host finds their schedules for one topology and
-// group, with all nodes' programs at once. Rank-local generators (algorithms.h) make programs of the
-// same kind, and algorithms are named the same way. Host only.
+// group, with all nodes' programs at once. Rank-local generators (algorithms.h) make programs of
+// the same kind, and algorithms are named the same way. Host only.
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"

@@ -16,8 +16,8 @@ namespace espalier::embed {
 // Turns the program of virtual rank v into that of rank node_of[v]: the node's own number, its
 // peers and the root. The order of ranks is lost, so a schedule that combines requires a
 // commutative operator. Links are claimed for lock step only. The identity permutation changes
-// nothing. kUnsupported: see check_placeable(); kTooLarge: a rule gives more peers than a program can
-// list.
+// nothing. kUnsupported: see check_placeable(); kTooLarge: a rule gives more peers than a program
+// can list.
 [[nodiscard]] Status place(std::span<const std::uint32_t> node_of, Program& program);
 
 // Does the same for all programs of a schedule, which are ordered by virtual rank before and by

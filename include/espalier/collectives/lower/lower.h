@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"

@@ -3,7 +3,6 @@
 // (paged_machines.h). Host only.
 
 #include <cstdint>
-#include <vector>
 
 #include "espalier/collectives/machine/machine.h"
 

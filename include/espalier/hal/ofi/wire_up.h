@@ -18,8 +18,8 @@ namespace espalier::ofi {
 class WireUp {
  public:
   virtual ~WireUp() = default;
-  // Publishes the address of each lane of `node`, and the peer at its other end. Errors: too many or
-  // too long addresses, or the launcher is gone.
+  // Publishes the address of each lane of `node`, and the peer at its other end. Errors: too many
+  // or too long addresses, or the launcher is gone.
   [[nodiscard]] virtual Result<void> publish(std::uint32_t node,
                                              const std::vector<std::string>& addresses,
                                              const std::vector<std::uint32_t>& peers) = 0;

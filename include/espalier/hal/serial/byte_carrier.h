@@ -4,8 +4,8 @@
 //
 // Source: S. Cheshire, M. Baker: Consistent Overhead Byte Stuffing, IEEE/ACM Transactions on
 // Networking 7(2), 1999. A stuffed frame contains no byte 0, and a 0 ends it. Therefore, after any
-// loss or damage, the frame after the next 0 is decoded correctly. Stuffing costs 2 bytes per frame,
-// and 1 more per 254 bytes without a zero.
+// loss or damage, the frame after the next 0 is decoded correctly. Stuffing costs 2 bytes per
+// frame, and 1 more per 254 bytes without a zero.
 
 #include <cstdint>
 

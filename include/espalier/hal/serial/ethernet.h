@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "espalier/base/little_endian.h"
 #include "espalier/hal/serial/frame.h"
 
 namespace espalier {

@@ -8,7 +8,6 @@
 // and controls are numbered from 0 in each session. The frame holds these numbers modulo 256, which
 // suffices because windows are small and only frames newer than all received ones are used.
 
-#include <bit>
 #include <cstdint>
 
 #include "espalier/base/limits.h"

@@ -1,5 +1,6 @@
 #pragma once
-// An Endpoint (include/espalier/hal/endpoint.h) over framed links. Freestanding; uses only the caller's memory.
+// An Endpoint (include/espalier/hal/endpoint.h) over framed links. Freestanding; uses only the
+// caller's memory.
 //
 // No message travels before its receive is posted (eager_bytes() is nominal), so the endpoint keeps
 // no landing slots. It reports kLinkDown if the peer restarted or the carrier is down.

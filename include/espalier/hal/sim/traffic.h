@@ -3,7 +3,6 @@
 // nodes. Host only.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace espalier::sim {

@@ -1,4 +1,4 @@
-#include "tools/select/loaded.h"
+#include "tools/select/loaded_schedule.h"
 
 #include "tools/common/failure.h"
 #include "tools/common/output.h"

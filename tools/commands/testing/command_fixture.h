@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/directory_test.h"
+
 namespace espalier {
 
 namespace fs = std::filesystem;
@@ -38,15 +40,8 @@ inline void write(const fs::path& path, const std::string& bytes) {
 }
 
 // Every test has an empty directory of its own to work in.
-class Command : public testing::Test {
+class Command : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "espalier-test-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   CommandResult run(const std::string& arguments) {
     const std::string command = "cd '" + directory_.string() + "' && '" + ESPALIER_BINARY + "' " +
                                 arguments + " > .out 2> .err < /dev/null";
@@ -89,8 +84,6 @@ class Command : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-
-  fs::path directory_;
 };
 
 }  // namespace espalier
