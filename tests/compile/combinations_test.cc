@@ -28,12 +28,14 @@ constexpr char kTriangles[] =
     "link { from: 3 to: 4 } link { from: 4 to: 5 } link { from: 3 to: 5 }\n"
     "link { from: 2 to: 6 capacity: 2 } link { from: 6 to: 3 capacity: 2 }\n";
 
-// A sanitizer makes proofs ten times slower, so only one in kProofs combinations is proven. All are
-// compiled twice.
+// A sanitizer makes proofs ten times slower, so only one in kProofs combinations is proven, and all
+// are compiled once instead of twice.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kProofs = 20;
+constexpr bool kTwice = false;
 #else
 constexpr int kProofs = 1;
+constexpr bool kTwice = true;
 #endif
 
 // The bytes of a schedule, or the line of a refusal.
@@ -147,7 +149,9 @@ class Combinations : public DirectoryTest {
   static void one(const Selection& selection, Tally& tally) {
     SCOPED_TRACE(text_of(selection));
     const Outcome first = compiled(selection);
-    EXPECT_EQ(compiled(selection), first);
+    if (kTwice) {
+      EXPECT_EQ(compiled(selection), first);
+    }
     if (first.bytes.empty()) {
       ++tally.refused;
       expect_clear(first.refusal, selection);
@@ -174,9 +178,9 @@ TEST_F(Combinations, AreTheSameTwiceAndVerify) {
   for (const std::string& topology : topologies) {
     Tally tally;
     all_on(topology, tally);
-    std::printf("%s: %d compiled twice, %d of them proven; %d refused twice\n",
-                parse_topology(topology)->title().c_str(), tally.compiled, tally.proven,
-                tally.refused);
+    std::printf("%s: %d compiled%s, %d of them proven; %d refused\n",
+                parse_topology(topology)->title().c_str(), tally.compiled, kTwice ? " twice" : "",
+                tally.proven, tally.refused);
     EXPECT_GT(tally.compiled, 40);
     EXPECT_GT(tally.refused, 40);
     all.compiled += tally.compiled;
