@@ -332,7 +332,7 @@ TEST_F(FailureDetectorTest, ControlsWithoutRoomAreTriedAgain) {
   for (std::uint32_t link = 0; link < 3; ++link) EXPECT_EQ(sent(ControlKind::kCause, link), 1u);
 }
 
-#ifdef ESPALIER_ASSERTIONS
+#ifdef ESPALIER_HOT_ASSERTIONS
 using FailureDetectorDeathTest = FailureDetectorTest;
 
 TEST_F(FailureDetectorDeathTest, OnlyLinksHavePeers) {

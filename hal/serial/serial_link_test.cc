@@ -360,7 +360,7 @@ TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
   EXPECT_EQ(a().post_control(0, {}), Status::kOk);
 }
 
-#ifdef ESPALIER_ASSERTIONS
+#ifdef ESPALIER_HOT_ASSERTIONS
 TEST(SerialPortDeathTest, NeedsRoomForAnOpening) {
   serial::CarrierFaults faults;
   faults.mtu = serial::kMinMtu - 1;

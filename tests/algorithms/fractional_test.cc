@@ -35,7 +35,7 @@ std::uint64_t reached(std::uint32_t run_length, std::int64_t i) {
   return reach.back();
 }
 
-#ifdef ESPALIER_FREESTANDING_ASSERTIONS
+#ifdef ESPALIER_ASSERTIONS
 TEST(FractionalTreeDeathTest, HasRanksAndARunLength) {
   EXPECT_DEATH(FractionalTree(0, 1), "expected 1 <= ranks");
   EXPECT_DEATH(FractionalTree(kMaxRanks + 1, 1), "ranks <= kMaxRanks");
