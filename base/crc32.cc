@@ -1,6 +1,48 @@
 #include "espalier/base/crc32.h"
 
+#include "espalier/base/little_endian.h"
+
+#if __STDC_HOSTED__
+#include <array>
+#endif
+
 namespace espalier {
+
+#if __STDC_HOSTED__
+namespace {
+
+// Eight bytes at a time: 8 KiB of tables, six times as fast as the other (Kounavis and Berry, "Novel
+// Table Lookup-Based Algorithms for High-Performance CRC Generation", 2008). kTables[k][value] is
+// the register after the byte `value` and k bytes of zeros.
+constexpr auto kTables = [] {
+  std::array<std::array<std::uint32_t, 256>, 8> tables{};
+  for (std::uint32_t value = 0; value < 256; ++value) {
+    std::uint32_t crc = value;
+    for (auto& table : tables) {
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xedb88320u : 0);
+      table[value] = crc;
+    }
+  }
+  return tables;
+}();
+
+}  // namespace
+
+std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
+  const auto* next = static_cast<const std::uint8_t*>(bytes);
+  crc = ~crc;
+  for (; size >= 8; size -= 8, next += 8) {
+    const std::uint32_t low = crc ^ load_u32(next);
+    const std::uint32_t high = load_u32(next + 4);
+    crc = kTables[7][low & 255] ^ kTables[6][low >> 8 & 255] ^ kTables[5][low >> 16 & 255] ^
+          kTables[4][low >> 24] ^ kTables[3][high & 255] ^ kTables[2][high >> 8 & 255] ^
+          kTables[1][high >> 16 & 255] ^ kTables[0][high >> 24];
+  }
+  for (; size > 0; --size, ++next) crc = (crc >> 8) ^ kTables[0][(crc ^ *next) & 255];
+  return ~crc;
+}
+
+#else
 
 std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
   // Four bits at a time: 64 bytes of table, small enough for any flash.
@@ -17,5 +59,7 @@ std::uint32_t crc32(std::uint32_t crc, const void* bytes, std::size_t size) {
   }
   return ~crc;
 }
+
+#endif
 
 }  // namespace espalier
