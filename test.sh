@@ -31,7 +31,7 @@ sanitized='base collectives/schedule collectives/machine collectives/verify firm
   hal/conformance tools tests/compile tests/simulate tests/random'
 # -g1 is enough for the lines of a report, and compiles in half the time of -g. meson.build says what is optimized all the same.
 # A program with a fixed address starts in half the time: its tables of types and variables need no relocation.
-sanitizers='-Dbuildtype=debug -Doptimization=0 -Dc_args=-fno-pie -Dcpp_args=-g1,-fno-pie -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
+sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
   -Db_staticpic=false -Db_sanitize=address,undefined -Dofi=false'
 # What runs on nodes. The rest is what hosts compute: one generator suite, one grid and the installed package are a sample of it.
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
