@@ -127,17 +127,21 @@ case "$emulated" in
     ;;
 esac
 
-# In the time that the other tests spend waiting. meson builds what they need.
+# suite BUILD: becomes the process that builds and runs what is chosen of the BUILD's tests. It gives way to the tests of build/.
+suite() {
+  case $1 in
+    build-sanitize) chosen=$names ;;
+    build-aarch64) chosen=$nodes_names ;;
+    *) chosen='' ;;
+  esac
+  export ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  exec nice -n 19 meson test -C $1 --print-errorlogs $chosen >build/$1.log 2>&1
+}
+# In the time that the other tests spend waiting.
 beside() {
   trap 'kill $!; exit 1' TERM
-  for build in build-sanitize $emulated; do
-    case $build in
-      build-sanitize) chosen=$names ;;
-      build-aarch64) chosen=$nodes_names ;;
-      *) chosen='' ;;
-    esac
-    ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-      nice -n 19 meson test -C $build --print-errorlogs $chosen >build/$build.log 2>&1 &
+  for build in build-sanitize ${emulated%build-aarch64}; do
+    suite $build &
     wait $!
   done
 }
@@ -146,6 +150,9 @@ trap 'kill $!; exit 130' INT TERM
 
 echo '== tests'
 meson test -C build --no-rebuild --print-errorlogs
+case "$emulated" in
+  *aarch64*) (suite build-aarch64) ;;
+esac
 wait
 for build in build-sanitize $emulated; do
   echo "== $build$(/usr/bin/python3 tests/summary.py --share $build)"
