@@ -28,7 +28,19 @@ constexpr std::uint32_t kDefaultRunLength = 4;
 class Reach {
  public:
   explicit Reach(const SimplexFamily& family)
-      : family_(family), most_(family.passings.size()), best_(family.passings.size()) {}
+      : family_(family),
+        arrivals_(family.passings.size()),
+        most_(family.passings.size()),
+        best_(family.passings.size()) {
+    PassingSteps steps{};
+    for (std::size_t pattern = 0; pattern < arrivals_.size(); ++pattern) {
+      for (const Passing& passing : family.passings[pattern]) {
+        std::vector<std::int32_t>& arrivals = arrivals_[pattern].emplace_back();
+        if (!pass_on(family.patterns[pattern], passing.slots.data(), steps)) continue;
+        for (const RunSteps& receives : steps.receives) arrivals.push_back(receives[0]);
+      }
+    }
+  }
 
   // Computes the values for one more t.
   void extend() {
@@ -37,8 +49,7 @@ class Reach {
       std::uint64_t most = 0;
       std::uint32_t best = 0;
       for (std::uint32_t choice = 0; choice < family_.passings[pattern].size(); ++choice) {
-        const std::uint64_t pus =
-            count(family_.patterns[pattern], family_.passings[pattern][choice], t);
+        const std::uint64_t pus = count(pattern, choice, t);
         if (pus > most) {
           most = pus;
           best = choice;
@@ -65,21 +76,23 @@ class Reach {
 
  private:
   // A group has successors only if it is complete.
-  [[nodiscard]] std::uint64_t count(const RunSteps& head, const Passing& passing,
+  [[nodiscard]] std::uint64_t count(std::size_t pattern, std::uint32_t choice,
                                     std::int32_t t) const {
+    const Passing& passing = family_.passings[pattern][choice];
     if (t >= passing.last_arrival) {
       return family_.run_length + most(passing.down, t - passing.down_delay) +
              most(passing.right, t - passing.right_delay);
     }
-    PassingSteps steps{};
-    if (!pass_on(head, passing.slots.data(), steps)) return 0;
+    const std::vector<std::int32_t>& arrivals = arrivals_[pattern][choice];
     std::uint64_t pus = 0;
-    while (steps.receives[pus][0] <= t) ++pus;
+    while (pus < arrivals.size() && arrivals[pus] <= t) ++pus;
     return pus;
   }
 
   const SimplexFamily& family_;
   std::size_t steps_ = 0;
+  // [pattern][choice][i]: when rank i of a group gets its first block; empty: the choice does not fit
+  std::vector<std::vector<std::vector<std::int32_t>>> arrivals_;
   std::vector<std::vector<std::uint64_t>> most_;  // [pattern][t]
   std::vector<std::vector<std::uint32_t>> best_;
 };
