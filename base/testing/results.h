@@ -1,7 +1,6 @@
 #pragma once
 // Test helper: takes results apart so that a failure shows its message. Host only.
 
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -14,10 +13,10 @@ namespace espalier {
 // Returns the value of `result`. If there is none, throws an exception with the caller's file and
 // line and the error's message: a test fails with it, any other program ends with it.
 template <typename T>
-T or_throw(Result<T> result, std::source_location caller = std::source_location::current()) {
+T or_throw(Result<T> result, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   if (!result) {
-    throw std::runtime_error(std::string(caller.file_name()) + ':' + std::to_string(caller.line()) +
-                             ": " + result.error().message);
+    throw std::runtime_error(std::string(file) + ':' + std::to_string(line) + ": " +
+                             result.error().message);
   }
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }

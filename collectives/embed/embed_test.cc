@@ -142,7 +142,7 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
 
 // The verifier, which counts links independently, proves each placement that a search finds.
 void expect_found(const std::string& spec, const std::string& collective,
-                  const std::string& algorithm, Search search) {
+                  const std::string& algorithm, const Search& search) {
   const auto topology = or_throw(topology::parse(spec));
   Programs programs = routed_programs(*topology, collective, algorithm, 0);
   const Traffic traffic = traffic_of(programs);

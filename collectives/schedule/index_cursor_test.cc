@@ -14,12 +14,12 @@ constexpr std::uint32_t kEntries = 50;
 
 // 50 positive and negative entries.
 const std::uint8_t* entries() {
-  static const auto kBytes = [] {
+  static const auto bytes = [] {
     std::array<std::uint8_t, 2 * kEntries> bytes{};
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(97 * i);
     return bytes;
   }();
-  return kBytes.data();
+  return bytes.data();
 }
 
 Term any_term() {

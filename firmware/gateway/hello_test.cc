@@ -92,7 +92,7 @@ class HelloTest : public testing::Test {
   std::string failure(const agent::Hello& hello) {
     int exit_status = -1;
     std::thread gateway([&] { exit_status = Gateway(options()).run(); });
-    const std::string reported = reported_to_launcher(hello);
+    std::string reported = reported_to_launcher(hello);
     close(launcher_end_);
     gateway.join();
     EXPECT_EQ(exit_status, 1);

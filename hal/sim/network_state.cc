@@ -47,7 +47,7 @@ Result<void> NetworkState::build(const std::vector<std::vector<std::uint32_t>>& 
   if (auto added = add_channels(peers); !added) return added;
   if (auto paired = pair_channels(); !paired) return paired;
   turns.resize(channels.size());
-  if (!model.one_port) ports.resize(channels.size());
+  if (!model.one_port) ports_.resize(channels.size());
   if (!model.no_data) regions.resize(count);
   if (model.route) {
     physical_links = std::make_unique<PhysicalLinks>(model, channels);

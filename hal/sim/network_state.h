@@ -304,10 +304,10 @@ struct NetworkState {
   void expect_send(std::uint32_t channel, std::size_t stage);
   // The port state of the node or, without one_port, of the channel.
   [[nodiscard]] std::uint16_t& leaving(const Channel& channel) {
-    return model.one_port ? nodes[channel.from].leaving : ports[index(channel)].leaving;
+    return model.one_port ? nodes[channel.from].leaving : ports_[index(channel)].leaving;
   }
   [[nodiscard]] Picoseconds& in_free(const Channel& channel) {
-    return model.one_port ? nodes[channel.to].in_free : ports[index(channel)].in_free;
+    return model.one_port ? nodes[channel.to].in_free : ports_[index(channel)].in_free;
   }
   // Returns the transfer time of the channel's message on path segment number `hop`.
   [[nodiscard]] Picoseconds duration(const Channel& channel, std::uint64_t message,
@@ -334,7 +334,7 @@ struct NetworkState {
     std::uint16_t leaving = 0;
     Picoseconds in_free = 0;
   };
-  LargeVector<Port> ports;  // by channel; only without one_port
+  LargeVector<Port> ports_;  // by channel; only without one_port
 };
 
 }  // namespace espalier::sim

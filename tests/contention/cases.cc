@@ -183,7 +183,7 @@ ContentionCase random_case(std::uint64_t seed, const std::string& examples) {
     const auto last = static_cast<std::uint32_t>(place.size()) - 1;
     std::swap(place[dice.number(0, last)], place[dice.number(0, last)]);
   }
-  if (how >= 2) {
+  if (how >= 2) {  // NOLINT(bugprone-branch-clone): another type is assigned
     contention_case.topology = std::make_unique<Placed>(std::move(real), std::move(place));
   } else {
     contention_case.topology = std::move(real);

@@ -77,8 +77,8 @@ void load_descriptor(const std::uint8_t* bytes, std::size_t size) {
   if (decode_program(bytes, size, kAnyTopology, kAnyNode, program) == Status::kOk) {
     use(program);
   } else {
-    static const DecodedProgram kCleared{};
-    expect(std::memcmp(&program, &kCleared, sizeof program) == 0, "nothing of a bad one is kept");
+    static const DecodedProgram cleared{};
+    expect(std::memcmp(&program, &cleared, sizeof program) == 0, "nothing of a bad one is kept");
   }
 }
 

@@ -45,6 +45,7 @@ class Walk {
     set(name, value, static_cast<Number>(old - 1));
     set(name, value, Number{0});
   }
+  // NOLINTBEGIN(readability-identifier-naming): nanopb's names of types
   void UINT32(const char* name, std::uint32_t& value) { number(name, value); }
   void UINT32(const char* name, std::uint16_t& value) { number(name, value); }
   void UINT32(const char* name, std::uint8_t& value) { number(name, value); }
@@ -86,6 +87,7 @@ class Walk {
       }
     }
   }
+  // NOLINTEND(readability-identifier-naming)
 
   template <typename Message>
   void optional(const char* name, bool& has, Message& message) {

@@ -69,7 +69,7 @@ Result<Programs> make_programs(const topology::Topology& topology, const Group& 
 
 }  // namespace
 
-std::string proven_steps(Question question, std::int64_t first, std::int64_t last) {
+std::string proven_steps(const Question& question, std::int64_t first, std::int64_t last) {
   const auto topology = or_throw(topology::parse(question.topology));
   const topology::Shape shape = topology->shape();
   const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);

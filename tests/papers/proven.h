@@ -25,7 +25,8 @@ struct Question {
 // As text, since it goes into a table; if it fails, the one line that says what was wrong.
 [[nodiscard]] std::string proven_steps(const Question& question);
 // ... of N = first, first + 1, ..., last, separated by spaces.
-[[nodiscard]] std::string proven_steps(Question question, std::int64_t first, std::int64_t last);
+[[nodiscard]] std::string proven_steps(const Question& question, std::int64_t first,
+                                       std::int64_t last);
 
 // The maximum number of blocks that a link carries in a step of the schedule, after the verifier
 // accepted it for every N with the topology's own links.

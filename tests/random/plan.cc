@@ -19,7 +19,7 @@ constexpr std::int64_t kPlanFitBlocks = 64;
 constexpr std::int64_t kMaxPace = 64;
 
 std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t family) {
-  static const std::vector<std::vector<std::string>> kSpecs = {
+  static const std::vector<std::vector<std::string>> all_specs = {
       {"complete:2", "complete:3", "complete:4", "complete:4", "complete:5", "complete:6"},
       {"mesh:1x4", "mesh:2x2", "mesh:2x3", "mesh:1x3", "mesh:3x2", "mesh:1x6"},
       {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k", "fattree:k=3,h=1,c=1",
@@ -30,7 +30,7 @@ std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t fami
        "link{from:2 to:3 capacity:3}",
        "custom:name:\"two-ways\" ranks:5 link{from:0 to:1 capacity:3} link{from:0 to:2} "
        "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"}};
-  const std::vector<std::string>& specs = kSpecs[family];
+  const std::vector<std::string>& specs = all_specs[family];
   return or_throw(
       topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)]));
 }

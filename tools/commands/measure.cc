@@ -110,6 +110,7 @@ void add_spread(const std::vector<Series>& all, std::uint32_t repetitions, Measu
   std::vector<double> lambdas;
   for (std::uint32_t i = 0; i < repetitions; ++i) {
     std::vector<Timing> timings;
+    timings.reserve(all.size());
     for (const Series& series : all) {
       timings.push_back({series.experiment, series.group->receivers, series.seconds[i]});
     }

@@ -213,6 +213,7 @@ void run_build(const BuildArguments& arguments) {
   // All are made before any is written.
   const std::vector<std::uint32_t> nodes = chosen_nodes(arguments, sources);
   std::vector<std::vector<std::uint8_t>> images;
+  images.reserve(nodes.size());
   for (const std::uint32_t node : nodes) images.push_back(build_node(sources, node));
   Json json = Json::array();
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -68,6 +68,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
   for (const int channel : channels) fcntl(channel, F_SETFD, 0);
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   execvp(words[0], words.data());

@@ -6,6 +6,7 @@
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
+#include "tools/common/output.h"
 
 namespace espalier::tools {
 namespace {

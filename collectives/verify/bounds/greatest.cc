@@ -102,6 +102,7 @@ std::vector<LowerBound> greatest(const std::vector<LowerBound>& all, std::int64_
     }
   }
   std::vector<LowerBound> few;
+  few.reserve(lines.size());
   for (const EnvelopeLine& line : lines) few.push_back(*line.bound);
   return few;
 }

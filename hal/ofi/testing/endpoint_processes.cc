@@ -90,7 +90,7 @@ EndpointProcesses::EndpointProcesses(const Config& config,
   }
 }
 
-void EndpointProcesses::execute(Config config, int channel, const Body& body) {
+void EndpointProcesses::execute(const Config& config, int channel, const Body& body) {
   int status = 99;
   {
     const auto opened = OfiEndpoint::open(config);

@@ -34,7 +34,7 @@ class EndpointProcesses {
     int channel = -1;
     bool killed = false;
   };
-  [[noreturn]] static void execute(Config config, int channel, const Body& body);
+  [[noreturn]] static void execute(const Config& config, int channel, const Body& body);
   std::vector<Child> children_;
 };
 

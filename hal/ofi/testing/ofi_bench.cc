@@ -237,7 +237,9 @@ int bench(const std::string& provider, int repetitions) {
     for (const auto& [size, count] : std::map<std::uint64_t, int>{{8, 20000}, {65536, 1000}}) {
       std::printf("ring of %2u, %6llu bytes: ", n, static_cast<unsigned long long>(size));
       std::fflush(stdout);
-      EndpointProcesses ring(config, peers, [&](Endpoint& e) { return ring_body(e, size, count); });
+      EndpointProcesses ring(config, peers, [bytes = size, messages = count](Endpoint& e) {
+        return ring_body(e, bytes, messages);
+      });
       worst = std::max(worst, ring.join());
     }
   }
