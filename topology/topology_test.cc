@@ -85,6 +85,7 @@ std::vector<std::uint32_t> branch_capacities(const std::string& spec) {
     EXPECT_EQ(at->second, link.capacity) << spec;
   }
   std::vector<std::uint32_t> capacities;
+  capacities.reserve(levels.size());
   for (const auto& [level, capacity] : levels) capacities.push_back(capacity);
   return capacities;
 }

@@ -189,7 +189,7 @@ class Traffic {
 
 TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
   constexpr std::uint32_t kNodes = 3;
-  const std::uint32_t kMessages = small_sample() ? 200 : 1000;  // per flow; there are six flows
+  const std::uint32_t messages = small_sample() ? 200 : 1000;  // per flow; there are six flows
   open(ring(kNodes));
   ASSERT_LE(2 * window() * Traffic::kStride, kArena);
   std::vector<Traffic::Flow> flows;
@@ -207,7 +207,7 @@ TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
     bool done = true;
     for (std::size_t f = 0; f < flows.size(); ++f) {
       Traffic::Flow& flow = flows[f];
-      while (flow.sent < kMessages && flow.sent - flow.sends_done < window() && dice.below(4) > 0) {
+      while (flow.sent < messages && flow.sent - flow.sends_done < window() && dice.below(4) > 0) {
         std::uint8_t* bytes = node(flow.from).out.data() + slot(flow.from_link, flow.sent);
         const std::uint64_t size = Traffic::draw(flow.sender, eager());
         fill(bytes, size, seed(f, flow.sent));
@@ -215,7 +215,7 @@ TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
                   Status::kOk);
         ++flow.sent;
       }
-      while (flow.posted < kMessages && flow.posted - flow.received < window() &&
+      while (flow.posted < messages && flow.posted - flow.received < window() &&
              dice.below(4) > 0) {
         std::uint8_t* bytes = node(flow.to).in.data() + slot(flow.to_link, flow.posted);
         flow.expected.push_back(Traffic::draw(flow.receiver, eager()));
@@ -223,7 +223,7 @@ TEST_P(ConformanceTest, CarriesThousandsOfMixedMessages) {
                   Status::kOk);
         ++flow.posted;
       }
-      done = done && flow.sends_done == kMessages && flow.received == kMessages;
+      done = done && flow.sends_done == messages && flow.received == messages;
     }
     for (std::uint32_t v = 0; v < kNodes; ++v) {
       for (; !node(v).log.empty(); node(v).log.pop_front()) {

@@ -22,8 +22,8 @@ std::vector<LinkTraffic> Network::traffic() const {
 }
 
 const Contention& Network::contention() const {
-  static const Contention kNone;
-  return state_->physical_links == nullptr ? kNone : state_->physical_links->contention;
+  static const Contention none;
+  return state_->physical_links == nullptr ? none : state_->physical_links->contention;
 }
 
 void Network::begin_residence(std::uint32_t latency_ticks) {

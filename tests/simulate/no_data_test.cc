@@ -224,15 +224,15 @@ class NoData : public ::testing::TestWithParam<const char*> {
  protected:
   // Each algorithm of the tables must have been compared on one of the topologies.
   static void TearDownTestSuite() {
-    if (topologies_ < std::size(kTopologies)) return;  // a part was asked for
+    if (topologies < std::size(kTopologies)) return;  // a part was asked for
     std::uint32_t count = 0;
     const Algorithm* table = algorithms(count);
     for (std::uint32_t i = 0; i < count; ++i) {
-      EXPECT_EQ(compared_.count(name(table[i].collective, table[i].name)), 1u)
+      EXPECT_EQ(compared.count(name(table[i].collective, table[i].name)), 1u)
           << name(table[i].collective, table[i].name);
     }
     for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
-      EXPECT_EQ(compared_.count(name(one.collective, one.name)), 1u)
+      EXPECT_EQ(compared.count(name(one.collective, one.name)), 1u)
           << name(one.collective, one.name);
     }
   }
@@ -248,12 +248,12 @@ class NoData : public ::testing::TestWithParam<const char*> {
     group_.arity = shape_.arity;
     group_.height = shape_.height;
     group_.capacities = shape_.capacities.empty() ? nullptr : shape_.capacities.data();
-    ++topologies_;
+    ++topologies;
   }
 
   // Compares a schedule that the fabric routes; then also lowered onto the links.
   void compare_both(Schedule schedule) {
-    compared_.insert(schedule.name);
+    compared.insert(schedule.name);
     schedule.name += std::string(" on ") + GetParam();
     compare(schedule);
     for (const PortModel ports : {PortModel::kMultiport, PortModel::kSingleSend}) {
@@ -269,8 +269,8 @@ class NoData : public ::testing::TestWithParam<const char*> {
     return std::string(collective_name(collective)) + " by " + algorithm;
   }
 
-  static inline std::set<std::string> compared_;
-  static inline std::size_t topologies_ = 0;
+  static inline std::set<std::string> compared;
+  static inline std::size_t topologies = 0;
   std::unique_ptr<topology::Topology> topology_;
   topology::Shape shape_;
   Group group_;

@@ -91,7 +91,7 @@ class Reach {
 
   const SimplexFamily& family_;
   std::size_t steps_ = 0;
-  // [pattern][choice][i]: when rank i of a group gets its first block; empty: the choice does not fit
+  // [pattern][choice][i]: when rank i of a group gets its first block; empty: that does not fit
   std::vector<std::vector<std::vector<std::int32_t>>> arrivals_;
   std::vector<std::vector<std::uint64_t>> most_;  // [pattern][t]
   std::vector<std::vector<std::uint32_t>> best_;
