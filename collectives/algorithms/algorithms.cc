@@ -105,10 +105,11 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
   return nullptr;
 }
 
-std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group) {
-  if (algorithm.where != Where::kFatTree) return group.ranks;
+std::uint32_t algorithm_nodes(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  if (algorithm.where != Where::kFatTree) return parameters.ranks;
   std::uint32_t nodes = 0;
-  for (std::uint32_t level = group.ranks; level > 1 && group.arity > 1; level /= group.arity) {
+  for (std::uint32_t level = parameters.ranks; level > 1 && parameters.arity > 1;
+       level /= parameters.arity) {
     nodes += level;
   }
   return nodes + 1;

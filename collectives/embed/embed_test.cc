@@ -21,13 +21,14 @@ namespace {
 
 using topology::Embedding;
 
-Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run_length) {
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = root;
-  group.topology_digest = topology.digest();
-  group.run_length = run_length;
-  return group;
+CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root,
+                                   std::uint32_t run_length) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.run_length = run_length;
+  return parameters;
 }
 
 // The schedule on virtual ranks.
@@ -35,24 +36,25 @@ Programs routed_programs(const topology::Topology& topology, const std::string& 
                          const std::string& algorithm, std::uint32_t run_length) {
   Collective wanted{};
   EXPECT_TRUE(parse_collective(collective.c_str(), wanted));
-  const Group group = group_on(topology, 0, run_length);
+  const CollectiveParameters parameters = parameters_on(topology, 0, run_length);
   Programs programs;
   if (const Algorithm* found = find_algorithm(wanted, algorithm.c_str()); found != nullptr) {
-    programs.resize(group.ranks);
-    for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-      EXPECT_EQ(found->generate(group, rank, programs[rank]), Status::kOk);
+    programs.resize(parameters.ranks);
+    for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
+      EXPECT_EQ(found->generate(parameters, rank, programs[rank]), Status::kOk);
     }
     return programs;
   }
   const auto* searched = searched::find_searched(wanted, algorithm);
   EXPECT_NE(searched, nullptr) << algorithm;
-  return or_throw(searched->search(topology, group));
+  return or_throw(searched->search(topology, parameters));
 }
 
 Programs embedded_programs(const topology::Topology& topology, const Embedding& embedding) {
   if (!embedding.groups.empty()) {
-    const Group group = group_on(topology, embedding.node_of.front(), embedding.run_length);
-    return or_throw(searched::fractional_mesh(topology, group, embedding));
+    const CollectiveParameters parameters =
+        parameters_on(topology, embedding.node_of.front(), embedding.run_length);
+    return or_throw(searched::fractional_mesh(topology, parameters, embedding));
   }
   Programs programs =
       routed_programs(topology, embedding.collective, embedding.algorithm, embedding.run_length);

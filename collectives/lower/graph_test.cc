@@ -14,14 +14,14 @@ namespace {
 
 Programs routed(Collective collective, const char* name, std::uint32_t ranks,
                 std::uint32_t run_length = 0) {
-  Group group;
-  group.ranks = ranks;
-  group.run_length = run_length;
-  group.topology_digest = 1;
+  CollectiveParameters parameters;
+  parameters.ranks = ranks;
+  parameters.run_length = run_length;
+  parameters.topology_digest = 1;
   Programs programs(ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const Algorithm* algorithm = find_algorithm(collective, name);
-    EXPECT_EQ(algorithm->generate(group, rank, programs[rank]), Status::kOk) << name;
+    EXPECT_EQ(algorithm->generate(parameters, rank, programs[rank]), Status::kOk) << name;
   }
   return programs;
 }
@@ -95,13 +95,13 @@ TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
 // Block 0 goes to rank 1 alone, all others to rank 2.
 TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   Programs programs(3);
-  Group group;
-  group.ranks = 3;
-  group.topology_digest = 1;
+  CollectiveParameters parameters;
+  parameters.ranks = 3;
+  parameters.topology_digest = 1;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Builder builder(programs[rank]);
     ASSERT_EQ(
-        builder.begin(group, rank, {.collective = Collective::kBroadcast, .algorithm = "odd"}),
+        builder.begin(parameters, rank, {.collective = Collective::kBroadcast, .algorithm = "odd"}),
         Status::kOk);
     const std::uint8_t once = builder.count(1, 0);
     Index later{};

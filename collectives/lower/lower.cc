@@ -91,9 +91,10 @@ Outline outline_of(const topology::Topology& topology, PortModel ports, const Pr
   return outline;
 }
 
-Count bound_of(const topology::Topology& topology, const Group& group, const Outline& outline) {
+Count bound_of(const topology::Topology& topology, const CollectiveParameters& parameters,
+               const Outline& outline) {
   Program program;
-  if (Builder(program).begin(group, 0, outline) != Status::kOk) return {};
+  if (Builder(program).begin(parameters, 0, outline) != Status::kOk) return {};
   return verify::provable_bound(topology, program, 1, true);
 }
 
@@ -142,8 +143,8 @@ bool is_hop_by_hop(const topology::Topology& topology, const Programs& programs)
   return programs.size() == topology.nodes() && !find_stranger(topology, programs);
 }
 
-Result<Programs> lower(const topology::Topology& topology, const Group& group, PortModel ports,
-                       const Programs& routed, Report& report) {
+Result<Programs> lower(const topology::Topology& topology, const CollectiveParameters& parameters,
+                       PortModel ports, const Programs& routed, Report& report) {
   report = {};
   const std::string name = routed.empty() ? "" : routed[0].algorithm;
   const auto cannot = [&](const std::string& reason) {
@@ -166,8 +167,8 @@ Result<Programs> lower(const topology::Topology& topology, const Group& group, P
   HopGraph& hops = *found;
   const std::string lowered_name = lowered_name_of(name);
   const Outline outline = outline_of(topology, ports, routed[0], lowered_name);
-  const Count bound = bound_of(topology, group, outline);
-  const auto window = static_cast<std::int32_t>(group.window);
+  const Count bound = bound_of(topology, parameters, outline);
+  const auto window = static_cast<std::int32_t>(parameters.window);
   std::string tables_too_small;
   // Fewer different waits take fewer actions, and possibly more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
@@ -183,7 +184,7 @@ Result<Programs> lower(const topology::Topology& topology, const Group& group, P
       timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
     }
     Timer(hops, plan, timed).add_all();
-    auto lowered = write_programs(group, timed);
+    auto lowered = write_programs(parameters, timed);
     if (!lowered) {
       tables_too_small = lowered.error().message;
       continue;

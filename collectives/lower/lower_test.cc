@@ -7,29 +7,29 @@
 namespace espalier::lower {
 namespace {
 
-Group group_for(const topology::Topology& topology) {
-  Group group;
-  group.ranks = topology.ranks();
-  group.topology_digest = topology.digest();
-  return group;
+CollectiveParameters parameters_for(const topology::Topology& topology) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.topology_digest = topology.digest();
+  return parameters;
 }
 
-Programs routed(const Group& group, Collective collective, const char* name) {
-  Programs programs(group.ranks);
-  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+Programs routed(const CollectiveParameters& parameters, Collective collective, const char* name) {
+  Programs programs(parameters.ranks);
+  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
     const Algorithm* algorithm = find_algorithm(collective, name);
-    EXPECT_EQ(algorithm->generate(group, rank, programs[rank]), Status::kOk) << name;
+    EXPECT_EQ(algorithm->generate(parameters, rank, programs[rank]), Status::kOk) << name;
   }
   return programs;
 }
 
 TEST(Lower, ASmallScheduleHasNoTables) {
   const auto mesh = or_throw(topology::parse("mesh:4x4"));
-  const Group group = group_for(*mesh);
+  const CollectiveParameters parameters = parameters_for(*mesh);
   Report report;
   const Programs lowered =
-      or_throw(lower(*mesh, group, PortModel::kMultiport,
-                     routed(group, Collective::kBroadcast, "two-tree"), report));
+      or_throw(lower(*mesh, parameters, PortModel::kMultiport,
+                     routed(parameters, Collective::kBroadcast, "two-tree"), report));
   ASSERT_EQ(lowered.size(), 16u);
   for (const Program& program : lowered) {
     EXPECT_STREQ(program.algorithm, "two-tree, lowered");
@@ -47,31 +47,33 @@ TEST(Lower, ASmallScheduleHasNoTables) {
 
 TEST(Lower, AHopByHopScheduleStaysAsItIs) {
   const auto line = or_throw(topology::parse("mesh:1x5"));
-  const Group group = group_for(*line);
-  const Programs chain = routed(group, Collective::kBroadcast, "chain");
+  const CollectiveParameters parameters = parameters_for(*line);
+  const Programs chain = routed(parameters, Collective::kBroadcast, "chain");
   ASSERT_TRUE(is_hop_by_hop(*line, chain));
   Report report;
-  const Programs lowered = or_throw(lower(*line, group, PortModel::kMultiport, chain, report));
+  const Programs lowered = or_throw(lower(*line, parameters, PortModel::kMultiport, chain, report));
   EXPECT_FALSE(report.changed);
   ASSERT_EQ(lowered.size(), chain.size());
   EXPECT_EQ(lowered[2].schedule_digest, chain[2].schedule_digest);
   EXPECT_EQ(describe(*line, report), "hop by hop already: every peer is a neighbour\n");
   // On a tree the routers have no programs yet, although a rank's only neighbour is a router.
   const auto tree = or_throw(topology::parse("fattree:k=5,h=1,c=1"));
-  EXPECT_FALSE(is_hop_by_hop(*tree, routed(group_for(*tree), Collective::kBroadcast, "chain")));
+  EXPECT_FALSE(
+      is_hop_by_hop(*tree, routed(parameters_for(*tree), Collective::kBroadcast, "chain")));
 }
 
 // Looked-up tables are kept too, even when the original programs are gone.
 TEST(Lower, AHopByHopScheduleKeepsItsTables) {
   const auto tree = or_throw(topology::parse("fattree:k=3,h=2,c=1"));
-  const Group group = group_for(*tree);
+  const CollectiveParameters parameters = parameters_for(*tree);
   Programs lowered;
   Report report;
   std::vector<std::vector<std::uint8_t>> tables;
   {
-    const Programs exchange = routed(group, Collective::kAllToAll, "pairwise");
-    const Programs once = or_throw(lower(*tree, group, PortModel::kSingleSend, exchange, report));
-    lowered = or_throw(lower(*tree, group, PortModel::kSingleSend, once, report));
+    const Programs exchange = routed(parameters, Collective::kAllToAll, "pairwise");
+    const Programs once =
+        or_throw(lower(*tree, parameters, PortModel::kSingleSend, exchange, report));
+    lowered = or_throw(lower(*tree, parameters, PortModel::kSingleSend, once, report));
     for (const Program& program : once) {
       tables.emplace_back(program.table.bytes, program.table.bytes + program.table.size);
     }
@@ -89,35 +91,35 @@ TEST(Lower, AHopByHopScheduleKeepsItsTables) {
 
 TEST(Lower, AHopByHopScheduleOfOtherPortsIsRefused) {
   const auto tree = or_throw(topology::parse("fattree:k=3,h=1,c=1"));
-  Group group = group_for(*tree);
-  group.arity = 3;
-  group.height = 1;
+  CollectiveParameters parameters = parameters_for(*tree);
+  parameters.arity = 3;
+  parameters.height = 1;
   const Algorithm* leaf = find_algorithm(Collective::kBroadcast, "leaf-multiport");
-  Programs programs(algorithm_nodes(*leaf, group)), lowered;
+  Programs programs(algorithm_nodes(*leaf, parameters)), lowered;
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    ASSERT_EQ(leaf->generate(group, node, programs[node]), Status::kOk);
+    ASSERT_EQ(leaf->generate(parameters, node, programs[node]), Status::kOk);
   }
   Report report;
-  const auto refused = lower(*tree, group, PortModel::kSingleSend, programs, report);
+  const auto refused = lower(*tree, parameters, PortModel::kSingleSend, programs, report);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "'leaf-multiport' on fattree:k=3,h=1,c=1 cannot be lowered: every peer is a neighbour "
             "already, and its nodes send over several links in a step; expected ports multiport, "
             "not single-send");
-  lowered = or_throw(lower(*tree, group, PortModel::kMultiport, programs, report));
+  lowered = or_throw(lower(*tree, parameters, PortModel::kMultiport, programs, report));
   EXPECT_EQ(lowered.size(), programs.size());
 }
 
 TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
   const auto mesh = or_throw(topology::parse("mesh:3x3"));
-  Group group = group_for(*mesh);
-  const Programs ring = routed(group, Collective::kAllgather, "ring");
+  CollectiveParameters parameters = parameters_for(*mesh);
+  const Programs ring = routed(parameters, Collective::kAllgather, "ring");
   Report report;
-  const Programs wide = or_throw(lower(*mesh, group, PortModel::kMultiport, ring, report));
-  const Programs single = or_throw(lower(*mesh, group, PortModel::kSingleSend, ring, report));
+  const Programs wide = or_throw(lower(*mesh, parameters, PortModel::kMultiport, ring, report));
+  const Programs single = or_throw(lower(*mesh, parameters, PortModel::kSingleSend, ring, report));
   EXPECT_EQ(report.from, report.to) << "a node is the reason";
-  group.window = 2;
-  const Programs narrow = or_throw(lower(*mesh, group, PortModel::kMultiport, ring, report));
+  parameters.window = 2;
+  const Programs narrow = or_throw(lower(*mesh, parameters, PortModel::kMultiport, ring, report));
   EXPECT_EQ(narrow[0].window, 2u);
   EXPECT_NE(wide[0].schedule_digest, narrow[0].schedule_digest);
   EXPECT_NE(wide[0].schedule_digest, single[0].schedule_digest);
@@ -125,22 +127,22 @@ TEST(Lower, OtherPortsAndWindowsAreOtherSchedules) {
 
 TEST(Lower, ALongNameIsCut) {
   const auto mesh = or_throw(topology::parse("mesh:3x3"));
-  const Group group = group_for(*mesh);
+  const CollectiveParameters parameters = parameters_for(*mesh);
   Report report;
   const Programs lowered =
-      or_throw(lower(*mesh, group, PortModel::kMultiport,
-                     routed(group, Collective::kBroadcast, "two-tree-simplex"), report));
+      or_throw(lower(*mesh, parameters, PortModel::kMultiport,
+                     routed(parameters, Collective::kBroadcast, "two-tree-simplex"), report));
   EXPECT_STREQ(lowered[0].algorithm, "two-tree-simpl, lowered");
 }
 
 TEST(Lower, RefusesInOneLine) {
   const auto mesh = or_throw(topology::parse("mesh:3x3"));
-  const Group group = group_for(*mesh);
-  Programs chain = routed(group, Collective::kBroadcast, "chain");
+  const CollectiveParameters parameters = parameters_for(*mesh);
+  Programs chain = routed(parameters, Collective::kBroadcast, "chain");
   chain[3].actions_count = 0;
   chain[3].phases[0].actions = 0;
   Report report;
-  const auto refused = lower(*mesh, group, PortModel::kMultiport, chain, report);
+  const auto refused = lower(*mesh, parameters, PortModel::kMultiport, chain, report);
   ASSERT_FALSE(refused);
   EXPECT_EQ(
       refused.error().message,

@@ -34,7 +34,8 @@ class NodeWriter {
   NodeWriter(const TimedSchedule& schedule, const Form& form, Program& program)
       : builder_(program), schedule_(schedule), form_(form), program_(program) {}
 
-  [[nodiscard]] Status write(const Group& group, std::uint32_t node, const NodeRows& rows);
+  [[nodiscard]] Status write(const CollectiveParameters& parameters, std::uint32_t node,
+                             const NodeRows& rows);
   [[nodiscard]] const std::vector<std::int16_t>& entries() const { return entries_; }
 
  private:
@@ -218,8 +219,9 @@ void NodeWriter::add_class(Rows rows) {
   }
 }
 
-Status NodeWriter::write(const Group& group, std::uint32_t node, const NodeRows& rows) {
-  const Status status = builder_.begin(group, node, schedule_.outline);
+Status NodeWriter::write(const CollectiveParameters& parameters, std::uint32_t node,
+                         const NodeRows& rows) {
+  const Status status = builder_.begin(parameters, node, schedule_.outline);
   if (status != Status::kOk) return status;
   program_.schedule_digest = digest_u64(program_.schedule_digest, schedule_.digest);
   (void)builder_.scratch(static_cast<std::uint32_t>(rows.slots));
@@ -239,12 +241,12 @@ Status NodeWriter::write(const Group& group, std::uint32_t node, const NodeRows&
 
 }  // namespace
 
-Status write_node(const Group& group, const TimedSchedule& schedule, bool paced, std::uint32_t node,
-                  const NodeRows& rows, Programs& programs) {
+Status write_node(const CollectiveParameters& parameters, const TimedSchedule& schedule, bool paced,
+                  std::uint32_t node, const NodeRows& rows, Programs& programs) {
   Status status = Status::kTooLarge;
   for (const std::size_t least : kLeastRows) {
     NodeWriter writer(schedule, {paced, least}, programs[node]);
-    status = writer.write(group, node, rows);
+    status = writer.write(parameters, node, rows);
     if (status == Status::kOk) programs[node].set_table(writer.entries());
     if (status != Status::kTooLarge || !paced) break;
   }

@@ -95,10 +95,11 @@ std::int32_t least_period(const topology::Topology& topology, const TimedSchedul
   return period;
 }
 
-Result<Programs> write_programs(const Group& group, const TimedSchedule& schedule) {
+Result<Programs> write_programs(const CollectiveParameters& parameters,
+                                const TimedSchedule& schedule) {
   std::vector<NodeRows> rows;
   for (const std::vector<TimedInstance>& node : schedule.nodes) {
-    rows.push_back(rows_of(node, schedule.period, static_cast<std::int32_t>(group.window)));
+    rows.push_back(rows_of(node, schedule.period, static_cast<std::int32_t>(parameters.window)));
   }
   set_orders(rows, schedule.period);
   Programs programs;
@@ -108,7 +109,7 @@ Result<Programs> write_programs(const Group& group, const TimedSchedule& schedul
     programs.assign(schedule.nodes.size(), Program{});
     status = Status::kOk;
     for (node = 0; node < rows.size() && status == Status::kOk; ++node) {
-      status = write_node(group, schedule, paced, node, rows[node], programs);
+      status = write_node(parameters, schedule, paced, node, rows[node], programs);
     }
     if (status != Status::kTooLarge) break;
   }

@@ -86,6 +86,7 @@ struct TimedSchedule {
 // messages of a step as the sender does.
 //
 // Error: a node's tables are too small.
-[[nodiscard]] Result<Programs> write_programs(const Group& group, const TimedSchedule& schedule);
+[[nodiscard]] Result<Programs> write_programs(const CollectiveParameters& parameters,
+                                              const TimedSchedule& schedule);
 
 }  // namespace espalier::lower

@@ -11,15 +11,15 @@ namespace {
 
 constexpr Buffer kInput = Buffer::kInput, kOutput = Buffer::kOutput, kScratch = Buffer::kScratch;
 
-Group group_for(const topology::Topology& topology, std::uint32_t root) {
+CollectiveParameters parameters_for(const topology::Topology& topology, std::uint32_t root) {
   static constexpr BlockRule kBlocks = {0, 64};
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = root;
-  group.topology_digest = topology.digest();
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  return group;
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  return parameters;
 }
 
 TimedSchedule schedule_for(const topology::Topology& topology, Collective collective) {
@@ -55,7 +55,7 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
   TimedSchedule schedule = sum_on_a_line(*line);
   for (const std::int32_t period : {1, 2, 5}) {
     schedule.period = period;
-    Programs programs = or_throw(write_programs(group_for(*line, 1), schedule));
+    Programs programs = or_throw(write_programs(parameters_for(*line, 1), schedule));
     const verify::Verdict verdict = proven(*line, programs);
     EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
     EXPECT_EQ(phase_steps(programs[0], 3), 4 + 2 * period);
@@ -73,9 +73,9 @@ TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
 TEST(Timed, ACopyIsNotNeededWhereTheWindowIsGuard) {
   const auto line = or_throw(topology::parse("mesh:1x3"));
   const TimedSchedule schedule = sum_on_a_line(*line);
-  Group group = group_for(*line, 1);
-  group.window = 3;
-  Programs programs = or_throw(write_programs(group, schedule));
+  CollectiveParameters parameters = parameters_for(*line, 1);
+  parameters.window = 3;
+  Programs programs = or_throw(write_programs(parameters, schedule));
   EXPECT_TRUE(proven(*line, programs).valid);
   for (std::uint32_t i = 0; i < programs[1].actions_count; ++i) {
     EXPECT_NE(programs[1].actions[i].kind, ActionKind::kCopy);
@@ -99,12 +99,12 @@ TEST(Timed, ABlockThatStaysLongHasSlotsInTurn) {
       } else {
         (void)schedule.add_message(0, near, later, {kInput, 0, -1}, {kOutput, 0, -1});
       }
-      const Group group = group_for(*line, 0);
-      Programs programs = or_throw(write_programs(group, schedule));
+      const CollectiveParameters parameters = parameters_for(*line, 0);
+      Programs programs = or_throw(write_programs(parameters, schedule));
       const verify::Verdict verdict = proven(*line, programs);
       EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
       const std::int32_t slots =
-          (stays + static_cast<std::int32_t>(group.window) + period - 1) / period;
+          (stays + static_cast<std::int32_t>(parameters.window) + period - 1) / period;
       EXPECT_EQ(programs[1].scratch_blocks, static_cast<std::uint32_t>(slots)) << stays << period;
       EXPECT_EQ(programs[1].table.size, 0u) << "few enough actions";
     }
@@ -136,7 +136,7 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
   const TimedSchedule schedule = exchange_on_a_star(*star);
   EXPECT_EQ(least_period(*star, schedule, 1), 11);
   EXPECT_EQ(least_period(*star, schedule, 20), 20);
-  Programs programs = or_throw(write_programs(group_for(*star, 0), schedule));
+  Programs programs = or_throw(write_programs(parameters_for(*star, 0), schedule));
   const Program& router = programs[12];
   EXPECT_EQ(router.actions_count, 2u) << "132 messages in, 132 out";
   EXPECT_GT(router.table.size, 0u);
@@ -158,7 +158,7 @@ TEST(Timed, SaysWhereTablesAreTooSmall) {
     (void)schedule.add_operation(ActionKind::kCopy, 1, 70, 0, {kOutput, segment, -1}, came);
   }
   Programs programs;
-  EXPECT_EQ(write_programs(group_for(*line, 0), schedule).error().message,
+  EXPECT_EQ(write_programs(parameters_for(*line, 0), schedule).error().message,
             std::string("by hand, node 1: ") + status_name(Status::kTooLarge));
   EXPECT_TRUE(programs.empty());
 }

@@ -34,11 +34,11 @@ struct Logs {
   std::vector<EventLog> logs;
 };
 
-Job job_of(const Programs& programs, const Group& group) {
+Job job_of(const Programs& programs, const CollectiveParameters& parameters) {
   Job job;
   job.collective = programs[0].collective;
   job.programs = &programs;
-  job.root = group.root;
+  job.root = parameters.root;
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;
   job.count = count_of_blocks(programs[0], job.op, 5);
@@ -78,19 +78,19 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
   std::size_t compared = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     for (const std::uint32_t ranks : {2u, 9u}) {
-      Group group;
-      group.ranks = ranks;
-      group.root = ranks / 2;
-      group.run_length = 2;
-      group.blocks = &kBlocks;
-      group.blocks_count = 1;
+      CollectiveParameters parameters;
+      parameters.ranks = ranks;
+      parameters.root = ranks / 2;
+      parameters.run_length = 2;
+      parameters.blocks = &kBlocks;
+      parameters.blocks_count = 1;
       if (table[i].where == Where::kFatTree) {
-        group.arity = ranks == 2 ? 2 : 3;
-        group.height = ranks == 2 ? 1 : 2;
+        parameters.arity = ranks == 2 ? 2 : 3;
+        parameters.height = ranks == 2 ? 1 : 2;
       }
-      const Programs programs = programs_of(table[i], group);
+      const Programs programs = programs_of(table[i], parameters);
       if (programs.empty()) continue;
-      const Job job = job_of(programs, group);
+      const Job job = job_of(programs, parameters);
       const std::vector<std::uint8_t> bytes = in_lock_step(programs, job);
       EXPECT_FALSE(bytes.empty()) << table[i].name;
       for (const std::uint64_t seed : {1u, 2u, 3u}) {

@@ -140,11 +140,11 @@ TEST(Mismatch, ChecksOfBlocksOnlyHere) {
   config.check_blocks = false;
   ASSERT_EQ(machines[1].init(network.endpoint(1), config), Status::kOk);
   Program programs[2];
-  Group group;
-  group.ranks = 2;
+  CollectiveParameters parameters;
+  parameters.ranks = 2;
   std::uint8_t bytes[2][64] = {};
   for (std::uint32_t v = 0; v < 2; ++v) {
-    ASSERT_EQ(find_algorithm(Collective::kBroadcast, "chain")->generate(group, v, programs[v]),
+    ASSERT_EQ(find_algorithm(Collective::kBroadcast, "chain")->generate(parameters, v, programs[v]),
               Status::kOk);
     ASSERT_EQ(machines[v].start(programs[v], {bytes[v], bytes[v], nullptr, 0}, Operator(), 64),
               Status::kOk);
@@ -206,16 +206,16 @@ TEST(Death, OfAnyNodeAtAnyTime) {
 
 TEST(Death, OfALeafOrARouter) {
   const BlockRule blocks = {0, 64};
-  Group group;
-  group.ranks = 9;
-  group.arity = 3;
-  group.height = 2;
-  group.blocks = &blocks;
-  group.blocks_count = 1;
+  CollectiveParameters parameters;
+  parameters.ranks = 9;
+  parameters.arity = 3;
+  parameters.height = 2;
+  parameters.blocks = &blocks;
+  parameters.blocks_count = 1;
   for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
     const Algorithm* algorithm = find_algorithm(collective, "leaf");
     ASSERT_NE(algorithm, nullptr);
-    const Programs programs = programs_of(*algorithm, group);
+    const Programs programs = programs_of(*algorithm, parameters);
     ASSERT_FALSE(programs.empty());
     Job job = job_of(collective, "leaf", 500);
     job.programs = &programs;
@@ -223,7 +223,7 @@ TEST(Death, OfALeafOrARouter) {
       JobCluster::Options options = options_of(100);
       options.model.one_port = false;
       JobCluster cluster(programs, options);
-      check_death(cluster, job, victim, 1000 + 7919 * victim, victim >= group.ranks);
+      check_death(cluster, job, victim, 1000 + 7919 * victim, victim >= parameters.ranks);
       if (HasFailure()) return;
     }
   }

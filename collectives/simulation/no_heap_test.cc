@@ -93,14 +93,14 @@ struct World {
   // Plans and executes one collective. Nodes without a file plan for themselves, so planning may
   // not allocate either.
   Status run_one(const Algorithm& algorithm, std::uint64_t count) {
-    Group group;
-    group.ranks = kRanks;
+    CollectiveParameters parameters;
+    parameters.ranks = kRanks;
     Operator op;
     op.op = Op::kSum;
     op.type = Type::kF32;
     for (auto& node : nodes) {
       const auto me = static_cast<std::uint32_t>(&node - nodes.data());
-      Status status = algorithm.generate(group, me, node.program);
+      Status status = algorithm.generate(parameters, me, node.program);
       if (status != Status::kOk) return status;
       status = cluster.start(me, node.program,
                              {node.input.data(), node.output.data(), node.scratch.data(), kScratch},

@@ -25,14 +25,14 @@ bool in_place(const Job& job) {
          (job.collective != Collective::kExscan || std::strcmp(job.algorithm, "chain") == 0);
 }
 
-Group group_of(const Job& job, std::uint32_t ranks) {
-  Group group;
-  group.ranks = ranks;
-  group.root = job.root;
-  group.run_length = job.run_length;
-  group.send_ticks = job.send_ticks;
-  group.latency_ticks = job.latency_ticks;
-  return group;
+CollectiveParameters parameters_of(const Job& job, std::uint32_t ranks) {
+  CollectiveParameters parameters;
+  parameters.ranks = ranks;
+  parameters.root = job.root;
+  parameters.run_length = job.run_length;
+  parameters.send_ticks = job.send_ticks;
+  parameters.latency_ticks = job.latency_ticks;
+  return parameters;
 }
 
 // All algorithms for any topology, with the operator if they reduce. Fractional trees have r = 2;
@@ -53,7 +53,7 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
     job.send_ticks = 2;
     for (const std::uint32_t latency : {6u, 3u}) {
       job.latency_ticks = latency;
-      const Status status = table[i].generate(group_of(job, 5), 0, program);
+      const Status status = table[i].generate(parameters_of(job, 5), 0, program);
       if (status == Status::kOk && program.latency_ticks > 1) jobs.push_back(job);
     }
   }
@@ -63,8 +63,8 @@ std::vector<Job> jobs_of_all_algorithms(const Operator& op) {
 bool supports(const Job& job, std::uint32_t ranks) {
   const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
   Program program;
-  const Group group = group_of(job, ranks);
-  return algorithm->generate(group, 0, program) != Status::kUnsupported;
+  const CollectiveParameters parameters = parameters_of(job, ranks);
+  return algorithm->generate(parameters, 0, program) != Status::kUnsupported;
 }
 
 // Returns the jobs that this group can do with that number of elements, on machines with that
@@ -234,7 +234,7 @@ TEST(Results, MatricesAreMultipliedInRankOrder) {
         job.seed = ranks;
         Program program;
         const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
-        const Status status = algorithm->generate(group_of(job, ranks), 0, program);
+        const Status status = algorithm->generate(parameters_of(job, ranks), 0, program);
         if (status != Status::kOk || program.needs_commutative) continue;
         add(jobs, job, ranks, 8, 11);
         ran.insert(std::string(collective_name(job.collective)) + " " + job.algorithm);

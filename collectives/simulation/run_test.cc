@@ -11,19 +11,19 @@ namespace {
 
 constexpr BlockRule kSmallBlocks = {0, 64};
 
-Group group_of(std::uint32_t ranks) {
-  Group group;
-  group.ranks = ranks;
-  group.blocks = &kSmallBlocks;
-  group.blocks_count = 1;
-  return group;
+CollectiveParameters parameters_of(std::uint32_t ranks) {
+  CollectiveParameters parameters;
+  parameters.ranks = ranks;
+  parameters.blocks = &kSmallBlocks;
+  parameters.blocks_count = 1;
+  return parameters;
 }
 
 // The programs of one algorithm, and a cluster that executes them.
 struct OneAlgorithm {
-  OneAlgorithm(const Algorithm& algorithm, const Group& group, const Model& model = Model(),
-               const MachineConfig& config = MachineConfig())
-      : programs(testing::programs_of(algorithm, group)),
+  OneAlgorithm(const Algorithm& algorithm, const CollectiveParameters& parameters,
+               const Model& model = Model(), const MachineConfig& config = MachineConfig())
+      : programs(testing::programs_of(algorithm, parameters)),
         cluster(programs, options_of(model, config)) {}
   void start(std::uint64_t count) { cluster.start_all(testing::sum_job(programs, 0, count)); }
 
@@ -52,7 +52,7 @@ void for_all_algorithms(Check check) {
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 16u, 23u}) {
       Program program;
       // The mirrored two trees need an odd number of ranks.
-      if (list[i].generate(group_of(ranks), 0, program) == Status::kUnsupported) continue;
+      if (list[i].generate(parameters_of(ranks), 0, program) == Status::kUnsupported) continue;
       check(list[i], ranks,
             std::string(collective_name(list[i].collective)) + " " + list[i].name + " on " +
                 std::to_string(ranks));
@@ -70,7 +70,7 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
       model.seed = static_cast<std::uint64_t>(variant) + ranks;
       model.eager_bytes = variant % 3 == 0 ? 0 : 64;
       model.poison = true;
-      OneAlgorithm one(algorithm, group_of(ranks), model);
+      OneAlgorithm one(algorithm, parameters_of(ranks), model);
       for (const std::uint64_t count : {0u, 1u, 16u, 17u, 500u}) {
         one.start(count);
         const RunResult result = one.cluster.run();
@@ -85,9 +85,9 @@ TEST(Run, GivesCorrectResultsWithAnyModel) {
 
 TEST(Run, LockStepTakesTheStepsThatTheProgramClaims) {
   for_all_algorithms([](const Algorithm& algorithm, std::uint32_t ranks, const std::string& what) {
-    OneAlgorithm one(algorithm, group_of(ranks));
+    OneAlgorithm one(algorithm, parameters_of(ranks));
     Program program;
-    ASSERT_EQ(algorithm.generate(group_of(ranks), 0, program), Status::kOk);
+    ASSERT_EQ(algorithm.generate(parameters_of(ranks), 0, program), Status::kOk);
     for (const std::uint64_t count : {16u, 64u, 160u, 161u, 500u}) {
       one.start(count);
       const RunResult result = one.cluster.run_lock_step();
@@ -105,7 +105,7 @@ TEST(Run, EqualBlocksMakeFreeRunningNearlyAsFastAsLockStep) {
     if (ranks < 2) return;
     double seconds[2];
     for (const bool lock_step : {false, true}) {
-      OneAlgorithm one(algorithm, group_of(ranks));
+      OneAlgorithm one(algorithm, parameters_of(ranks));
       one.start(64 * 64 / 4);
       seconds[lock_step] = (lock_step ? one.cluster.run_lock_step() : one.cluster.run()).seconds;
     }
@@ -120,7 +120,7 @@ TEST(Run, IsDeterministic) {
     Model model;
     model.jitter = 1;
     model.seed = seed;
-    OneAlgorithm one(*algorithm, group_of(13), model);
+    OneAlgorithm one(*algorithm, parameters_of(13), model);
     one.start(1000);
     return one.cluster.run().seconds;
   };
@@ -132,7 +132,7 @@ TEST(Run, ADeadNodeEndsTheRun) {
   const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "chain");
   ASSERT_NE(algorithm, nullptr);
   for (const bool lock_step : {false, true}) {
-    OneAlgorithm one(*algorithm, group_of(5));
+    OneAlgorithm one(*algorithm, parameters_of(5));
     one.cluster.network().kill(3, 20'000);
     one.start(5000);
     const RunResult result = lock_step ? one.cluster.run_lock_step() : one.cluster.run();
@@ -147,21 +147,21 @@ TEST(Run, ADeadNodeEndsTheRun) {
 }
 
 // The chain, but its last node expects each block one step late.
-Status late_receiver(const Group& group, std::uint32_t me, Program& out) {
+Status late_receiver(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
-  const Status status = chain->generate(group, me, out);
-  if (me + 1 == group.ranks) ++out.counts[out.actions[0].t0_ref].a;
+  const Status status = chain->generate(parameters, me, out);
+  if (me + 1 == parameters.ranks) ++out.counts[out.actions[0].t0_ref].a;
   return status;
 }
 
 // Node 0 sends each block to two others in the same step.
-Status two_sends(const Group& group, std::uint32_t me, Program& out) {
+Status two_sends(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
-  Group two = group;
+  CollectiveParameters two = parameters;
   two.ranks = 2;
   const Status status = chain->generate(two, me == 0 ? 0 : 1, out);
   out.node = me;
-  out.ranks = group.ranks;
+  out.ranks = parameters.ranks;
   if (me > 0) return status;
   out.peers[out.peers_count++] = 2;
   Index& link = out.indices[out.indices_count++];
@@ -177,7 +177,7 @@ Status two_sends(const Group& group, std::uint32_t me, Program& out) {
 TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
   {
     const Algorithm late = {"late", Collective::kBroadcast, late_receiver, false, ""};
-    OneAlgorithm one(late, group_of(4));
+    OneAlgorithm one(late, parameters_of(4));
     one.start(100);
     const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kNotInSchedule);
@@ -186,7 +186,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
   }
   const Algorithm twice = {"twice", Collective::kBroadcast, two_sends, false, ""};
   {
-    OneAlgorithm one(twice, group_of(3));
+    OneAlgorithm one(twice, parameters_of(3));
     one.start(100);
     const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kNotInSchedule);
@@ -195,7 +195,7 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
   {
     Model model;
     model.one_port = false;
-    OneAlgorithm one(twice, group_of(3), model);
+    OneAlgorithm one(twice, parameters_of(3), model);
     one.start(100);
     const RunResult result = one.cluster.run_lock_step();
     EXPECT_EQ(result.status, Status::kOk) << result.message;
@@ -205,9 +205,9 @@ TEST(Run, LockStepFindsSchedulesThatBreakTheirSteps) {
 }
 
 // The chain in the postal model with S = 1, L = 3: every hop takes two more steps.
-Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
+Status slow_chain(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
-  const Status status = chain->generate(group, me, out);
+  const Status status = chain->generate(parameters, me, out);
   out.send_ticks = 1;
   out.latency_ticks = 3;
   for (std::uint32_t i = 0; i < out.actions_count; ++i) {
@@ -218,7 +218,7 @@ Status slow_chain(const Group& group, std::uint32_t me, Program& out) {
   }
   const std::uint32_t steps = out.counts_count++;
   out.counts[steps] = out.counts[out.phases[0].steps_ref];
-  out.counts[steps].a += static_cast<std::int32_t>(2 * (group.ranks - 1));
+  out.counts[steps].a += static_cast<std::int32_t>(2 * (parameters.ranks - 1));
   out.phases[0].steps_ref = static_cast<std::uint8_t>(steps);
   return status;
 }
@@ -229,7 +229,7 @@ TEST(Run, LockStepKnowsThePostalModel) {
     for (const std::uint32_t ranks : {2u, 5u}) {
       Model model;
       model.eager_bytes = eager_bytes;
-      OneAlgorithm one(slow, group_of(ranks), model);
+      OneAlgorithm one(slow, parameters_of(ranks), model);
       one.start(160);  // 10 blocks
       const RunResult result = one.cluster.run_lock_step();
       EXPECT_EQ(result.status, Status::kOk) << result.message;
@@ -244,9 +244,9 @@ TEST(Run, LockStepKnowsThePostalModel) {
 }
 
 // Two blocks per step from each node to the next.
-Status wide_chain(const Group& group, std::uint32_t me, Program& out) {
+Status wide_chain(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
-  const Status status = chain->generate(group, me, out);
+  const Status status = chain->generate(parameters, me, out);
   out.port_model = PortModel::kMultiport;
   const std::uint32_t actions = out.actions_count;
   for (const std::int32_t odd : {0, 1}) {
@@ -271,7 +271,7 @@ TEST(Run, LockStepKnowsLanes) {
     Model model;
     model.one_port = false;
     model.lanes = [&](std::uint32_t, std::uint32_t) { return lanes; };
-    OneAlgorithm one(wide, group_of(3), model);
+    OneAlgorithm one(wide, parameters_of(3), model);
     one.start(160);  // 10 blocks
     const RunResult result = one.cluster.run_lock_step();
     if (lanes == 1) {
@@ -282,7 +282,7 @@ TEST(Run, LockStepKnowsLanes) {
       EXPECT_EQ(result.steps, 5 + 1);
       EXPECT_TRUE(one.cluster.all_right());
     }
-    OneAlgorithm free(wide, group_of(3), model);
+    OneAlgorithm free(wide, parameters_of(3), model);
     free.start(160);
     EXPECT_EQ(free.cluster.run().status, Status::kOk);
     EXPECT_TRUE(free.cluster.all_right());
@@ -292,18 +292,18 @@ TEST(Run, LockStepKnowsLanes) {
 }
 
 // A ring in which every node receives before it sends.
-Status circular_wait(const Group& group, std::uint32_t me, Program& out) {
+Status circular_wait(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   const Algorithm* chain = find_algorithm(Collective::kBroadcast, "chain");
-  Group three = group;
+  CollectiveParameters three = parameters;
   three.ranks = 3;
   const Status status = chain->generate(three, 1, out);
   for (std::uint32_t i = 0; i < out.peers_count; ++i) {
-    out.peers[i] =
-        out.peers[i] == 0 ? (me + group.ranks - 1) % group.ranks : (me + 1) % group.ranks;
+    out.peers[i] = out.peers[i] == 0 ? (me + parameters.ranks - 1) % parameters.ranks
+                                     : (me + 1) % parameters.ranks;
   }
   out.node = me;
-  out.ranks = group.ranks;
-  out.root = (me + 1) % group.ranks;  // a different root per node: the root has no output
+  out.ranks = parameters.ranks;
+  out.root = (me + 1) % parameters.ranks;  // a different root per node: the root has no output
   return status;
 }
 
@@ -312,7 +312,7 @@ TEST(Run, ACircularWaitIsAStall) {
   const Algorithm wait = {"wait", Collective::kBroadcast, circular_wait, false, ""};
   for (const bool lock_step : {false, true}) {
     {
-      OneAlgorithm one(wait, group_of(4));
+      OneAlgorithm one(wait, parameters_of(4));
       one.cluster.start_all(testing::sum_job(one.programs, 4, 10));
       const RunResult result = lock_step ? one.cluster.run_lock_step() : one.cluster.run();
       EXPECT_EQ(result.status, lock_step ? Status::kNotInSchedule : Status::kStalled);
@@ -325,7 +325,7 @@ TEST(Run, ACircularWaitIsAStall) {
     // Machines with a practically infinite deadline: the runner itself detects the stall.
     MachineConfig patient;
     patient.deadline_ns = 1'000'000'000'000'000'000;
-    OneAlgorithm one(wait, group_of(4), Model(), patient);
+    OneAlgorithm one(wait, parameters_of(4), Model(), patient);
     one.cluster.start_all(testing::sum_job(one.programs, 4, 10));
     if (lock_step) continue;
     const RunResult result = one.cluster.run();

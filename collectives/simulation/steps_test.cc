@@ -23,26 +23,29 @@ Operator sum() {
 
 // Returns the lanes of the link between two nodes of a fat tree: the lower node's level determines
 // them.
-std::uint32_t lanes_between(const Group& group, std::uint32_t a, std::uint32_t b) {
-  if (group.capacities == nullptr) return 1;
+std::uint32_t lanes_between(const CollectiveParameters& parameters, std::uint32_t a,
+                            std::uint32_t b) {
+  if (parameters.capacities == nullptr) return 1;
   std::uint32_t lower = std::min(a, b);
   std::uint32_t level = 0;
-  for (std::uint32_t nodes = group.ranks; lower >= nodes; nodes /= group.arity) {
+  for (std::uint32_t nodes = parameters.ranks; lower >= nodes; nodes /= parameters.arity) {
     lower -= nodes;
     ++level;
   }
-  return group.capacities[level];
+  return parameters.capacities[level];
 }
 
 // A part of the grid; tests/grid has all of it.
-void check_steps(const Algorithm& algorithm, const Group& group) {
-  const Programs programs = programs_of(algorithm, group);
+void check_steps(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  const Programs programs = programs_of(algorithm, parameters);
   if (programs.empty()) return;
-  const auto lanes = [&](std::uint32_t a, std::uint32_t b) { return lanes_between(group, a, b); };
+  const auto lanes = [&](std::uint32_t a, std::uint32_t b) {
+    return lanes_between(parameters, a, b);
+  };
   for (const std::uint64_t blocks : {1u, 2u, 3u, 7u}) {
     for (const std::uint64_t missing : {0u, 5u}) {
       Job job;
-      job.root = group.root;
+      job.root = parameters.root;
       job.op = sum();
       job.count = count_of_blocks(programs[0], job.op, blocks, missing);
       const sim::RunResult result = run_in_lock_step(programs, job, model_for(programs[0], lanes));
@@ -50,23 +53,24 @@ void check_steps(const Algorithm& algorithm, const Group& group) {
       ASSERT_EQ(make_layout(programs[0], job.count, 4, layout), Status::kOk);
       const Count& claim = programs[0].counts[programs[0].steps_ref];
       const std::string where = std::string(collective_name(algorithm.collective)) + " " +
-                                algorithm.name + " p " + std::to_string(group.ranks) + " root " +
-                                std::to_string(group.root) + " N " + std::to_string(layout.blocks);
+                                algorithm.name + " p " + std::to_string(parameters.ranks) +
+                                " root " + std::to_string(parameters.root) + " N " +
+                                std::to_string(layout.blocks);
       // A single rank may copy, but no block moves.
-      if (group.ranks > 1) {
+      if (parameters.ranks > 1) {
         ASSERT_EQ(result.steps, count_value(claim, layout.blocks)) << where;
       }
       ASSERT_FALSE(::testing::Test::HasFailure()) << where;
     }
   }
   Job job;
-  job.root = group.root;
+  job.root = parameters.root;
   job.op = sum();
   job.count = count_of_blocks(programs[0], job.op, 5);
   JobCluster::Options options;
   options.model = model_for(programs[0], lanes);
   options.model.jitter = 3;
-  options.model.eager_bytes = group.ranks % 2 == 0 ? 0 : 4096;
+  options.model.eager_bytes = parameters.ranks % 2 == 0 ? 0 : 4096;
   options.unwilling = true;
   run_freely(programs, job, options);
 }
@@ -79,12 +83,12 @@ TEST(Steps, AreAsClaimedAnywhere) {
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
         if (root >= ranks || (small_sample() && ranks > 11)) continue;
-        Group group;
-        group.ranks = ranks;
-        group.root = root;
-        group.blocks = &kBlocks;
-        group.blocks_count = 1;
-        check_steps(table[i], group);
+        CollectiveParameters parameters;
+        parameters.ranks = ranks;
+        parameters.root = root;
+        parameters.blocks = &kBlocks;
+        parameters.blocks_count = 1;
+        check_steps(table[i], parameters);
         if (HasFailure()) return;
       }
     }
@@ -96,11 +100,11 @@ TEST(Steps, AreAsClaimedAmongAHundred) {
   static_assert(kMaxLinks >= 99);
   const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "pairwise");
   ASSERT_NE(algorithm, nullptr);
-  Group group;
-  group.ranks = 100;
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  const Programs programs = programs_of(*algorithm, group);
+  CollectiveParameters parameters;
+  parameters.ranks = 100;
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  const Programs programs = programs_of(*algorithm, parameters);
   ASSERT_EQ(programs.size(), 100u);
   Job job;
   job.op = sum();
@@ -115,13 +119,13 @@ TEST(Steps, AreAsClaimedInThePostalModel) {
       if (algorithm == nullptr) continue;
       for (std::uint32_t ranks = 2; ranks <= 40; ranks += small_sample() ? 9 : 3) {
         for (const auto& [send, latency] : {std::pair{1u, 2u}, {1u, 5u}, {2u, 3u}, {5u, 9u}}) {
-          Group group;
-          group.ranks = ranks;
-          group.root = ranks / 2;
-          group.window = 16;
-          group.send_ticks = send;
-          group.latency_ticks = latency;
-          check_steps(*algorithm, group);
+          CollectiveParameters parameters;
+          parameters.ranks = ranks;
+          parameters.root = ranks / 2;
+          parameters.window = 16;
+          parameters.send_ticks = send;
+          parameters.latency_ticks = latency;
+          check_steps(*algorithm, parameters);
           if (HasFailure()) return;
         }
       }
@@ -144,17 +148,17 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
                                {5, 1, {1}},    {2, 3, {1, 2, 4}}, {2, 3, {1, 2, 3}},
                                {3, 2, {1, 3}}, {4, 2, {1, 2}}};
     for (const auto& [arity, height, capacities] : kTrees) {
-      Group group;
-      group.arity = arity;
-      group.height = height;
-      group.capacities = capacities;
-      for (std::uint32_t level = 0; level < height; ++level) group.ranks *= arity;
-      group.blocks = &kBlocks;
-      group.blocks_count = 1;
-      for (const std::uint32_t root : {0u, 1u, group.ranks - 1}) {
+      CollectiveParameters parameters;
+      parameters.arity = arity;
+      parameters.height = height;
+      parameters.capacities = capacities;
+      for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
+      parameters.blocks = &kBlocks;
+      parameters.blocks_count = 1;
+      for (const std::uint32_t root : {0u, 1u, parameters.ranks - 1}) {
         if (small_sample() && root > 1) continue;
-        group.root = root;
-        check_steps(table[i], group);
+        parameters.root = root;
+        check_steps(table[i], parameters);
         if (HasFailure()) return;
       }
     }

@@ -15,7 +15,7 @@
 
 namespace {
 
-using espalier::Group;
+using espalier::CollectiveParameters;
 using espalier::Programs;
 using espalier::Result;
 using espalier::Status;
@@ -23,19 +23,19 @@ using espalier::topology::Topology;
 
 // Makes the programs of the two-tree broadcast, each on the node where the known embedding places
 // it.
-Result<Programs> two_tree(const Topology& mesh, const Group& group) {
+Result<Programs> two_tree(const Topology& mesh, const CollectiveParameters& parameters) {
   const espalier::Algorithm* algorithm =
       espalier::find_algorithm(espalier::Collective::kBroadcast, "two-tree");
-  Programs programs(group.ranks);
-  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    const Status status = algorithm->generate(group, rank, programs[rank]);
+  Programs programs(parameters.ranks);
+  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
+    const Status status = algorithm->generate(parameters, rank, programs[rank]);
     if (status != Status::kOk) return espalier::fail(espalier::status_name(status));
   }
   espalier::topology::Wanted wanted;
   wanted.collective = "broadcast";
   wanted.algorithm = "two-tree";
-  wanted.root = group.root;
-  wanted.switching = espalier::topology::Switching::kStoreAndForward;
+  wanted.root = parameters.root;
+  wanted.switching = espalier::Switching::kStoreAndForward;
   const auto embedding = espalier::topology::best_embedding(mesh, wanted);
   if (!embedding) return espalier::fail("no known embedding");
   const Status status = espalier::embed::place_all(embedding->node_of, programs);
@@ -43,18 +43,18 @@ Result<Programs> two_tree(const Topology& mesh, const Group& group) {
   return programs;
 }
 
-Result<Programs> searched(const Topology& mesh, const Group& group) {
+Result<Programs> searched(const Topology& mesh, const CollectiveParameters& parameters) {
   return espalier::searched::find_searched(espalier::Collective::kBroadcast, "double-fibonacci")
-      ->search(mesh, group);
+      ->search(mesh, parameters);
 }
 
 // Lowers the programs onto the mesh's links, proves the result and prints what it is.
-Result<void> plan(const char* name, const Topology& mesh, const Group& group,
+Result<void> plan(const char* name, const Topology& mesh, const CollectiveParameters& parameters,
                   const Result<Programs>& routed) {
   if (!routed) return espalier::fail(routed.error());
   espalier::lower::Report report;
   const auto lowered =
-      espalier::lower::lower(mesh, group, espalier::PortModel::kMultiport, *routed, report);
+      espalier::lower::lower(mesh, parameters, espalier::PortModel::kMultiport, *routed, report);
   if (!lowered) return espalier::fail(lowered.error());
   const auto program = [&](std::uint32_t node) -> const espalier::Program& {
     return (*lowered)[node];
@@ -77,12 +77,12 @@ int failed(const char* what, const espalier::Error& error) {
 int main() {
   const auto mesh = espalier::topology::parse("mesh:4x4");
   if (!mesh) return failed("no topology", mesh.error());
-  Group group;
-  group.ranks = (*mesh)->ranks();
-  group.topology_digest = (*mesh)->digest();
-  const auto placed = plan("two-tree", **mesh, group, two_tree(**mesh, group));
+  CollectiveParameters parameters;
+  parameters.ranks = (*mesh)->ranks();
+  parameters.topology_digest = (*mesh)->digest();
+  const auto placed = plan("two-tree", **mesh, parameters, two_tree(**mesh, parameters));
   if (!placed) return failed("two-tree", placed.error());
-  const auto found = plan("double-fibonacci", **mesh, group, searched(**mesh, group));
+  const auto found = plan("double-fibonacci", **mesh, parameters, searched(**mesh, parameters));
   if (!found) return failed("double-fibonacci", found.error());
   return 0;
 }

@@ -44,13 +44,13 @@ float value(std::uint32_t node, std::uint64_t i) { return static_cast<float>((no
 espalier::Result<void> plan(std::vector<Node>& nodes) {
   const auto topology = espalier::topology::parse("complete:" + std::to_string(kNodes));
   if (!topology) return espalier::fail(topology.error());
-  espalier::Group group;
-  group.ranks = kNodes;
-  group.topology_digest = (*topology)->digest();
+  espalier::CollectiveParameters parameters;
+  parameters.ranks = kNodes;
+  parameters.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   for (std::uint32_t me = 0; me < kNodes; ++me) {
-    const espalier::Status status = two_tree->generate(group, me, nodes[me].program);
+    const espalier::Status status = two_tree->generate(parameters, me, nodes[me].program);
     if (status != espalier::Status::kOk) return espalier::fail(espalier::status_name(status));
   }
   const auto program = [&](std::uint32_t node) -> const espalier::Program& {

@@ -41,9 +41,9 @@ float value(std::uint32_t rank, std::uint64_t i) { return static_cast<float>((ra
 int main() {
   const auto topology = espalier::topology::parse("complete:16");
   if (!topology) return fail("no topology", topology.error().message.c_str());
-  espalier::Group group;
-  group.ranks = kRanks;
-  group.topology_digest = (*topology)->digest();
+  espalier::CollectiveParameters parameters;
+  parameters.ranks = kRanks;
+  parameters.topology_digest = (*topology)->digest();
   const espalier::Algorithm* two_tree =
       espalier::find_algorithm(espalier::Collective::kAllreduce, "two-tree");
   const espalier::Operator sum{.op = espalier::Op::kSum, .type = espalier::Type::kF32};
@@ -53,7 +53,7 @@ int main() {
   std::vector<espalier::Machine*> machines;
   for (std::uint32_t me = 0; me < kRanks; ++me) {
     Rank& rank = *ranks.emplace_back(std::make_unique<Rank>());
-    espalier::Status status = two_tree->generate(group, me, rank.program);
+    espalier::Status status = two_tree->generate(parameters, me, rank.program);
     if (status != espalier::Status::kOk) return fail("no program", status);
     espalier::Layout layout;
     status = espalier::make_layout(rank.program, kCount, sizeof(float), layout);

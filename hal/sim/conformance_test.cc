@@ -28,7 +28,7 @@ BackEnd back_end(const char* name, bool one_port, bool eager_copies, double jitt
 }
 
 // All blocks between peers are routed along a line of the nodes.
-BackEnd routed(const char* name, sim::Switching switching, bool one_port) {
+BackEnd routed(const char* name, Switching switching, bool one_port) {
   return {name, [=](const EndpointsSpec& spec) {
             sim::Model model;
             model.one_port = one_port;
@@ -52,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
                     back_end("one_port_no_copies", true, false, 1),
                     back_end("all_ports", false, true, 0),
                     back_end("all_ports_no_copies", false, false, 1),
-                    routed("cut_through", sim::Switching::kCutThrough, true),
-                    routed("store_and_forward", sim::Switching::kStoreAndForward, false)),
+                    routed("cut_through", Switching::kCutThrough, true),
+                    routed("store_and_forward", Switching::kStoreAndForward, false)),
     back_end_name);
 
 }  // namespace

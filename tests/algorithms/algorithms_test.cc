@@ -52,17 +52,17 @@ TEST(Algorithms, ReplayEveryOne) {
       if (in_rounds(algorithm) && p > 100 && !whole()) continue;  // p^2 transfers per block
       for (const std::uint32_t root : roots) {
         if (!has_root(algorithm.collective) && root != 0) continue;
-        Group group{.ranks = p, .root = root, .topology_digest = 7};
+        CollectiveParameters parameters{.ranks = p, .root = root, .topology_digest = 7};
         static constexpr std::uint32_t kWindows[] = {1, 2, 3, 5, 8, 16};
-        group.window = kWindows[random() % 6];
-        const Programs programs = or_throw(replay::generate(algorithm, group));
-        EXPECT_EQ(programs[0].needs_commutative, needs_commutative(algorithm, group));
+        parameters.window = kWindows[random() % 6];
+        const Programs programs = or_throw(replay::generate(algorithm, parameters));
+        EXPECT_EQ(programs[0].needs_commutative, needs_commutative(algorithm, parameters));
         for (const std::int64_t blocks : {1, 2, 3, 4, 7, 20}) {
           if (one_block(algorithm) && blocks != 1) continue;
           if (in_rounds(algorithm) && p > 24 && blocks > 2 && !whole()) continue;
           const auto steps = replay::run(programs, blocks);
           ASSERT_EQ(message_of(steps), "") << algorithm.name << " p " << p;
-          const Steps expected = expected_steps(algorithm, group, blocks);
+          const Steps expected = expected_steps(algorithm, parameters, blocks);
           ASSERT_GE(*steps, expected.least) << algorithm.name << " p " << p << " N " << blocks;
           ASSERT_LE(*steps, expected.most) << algorithm.name << " p " << p << " N " << blocks;
           ++replays;
@@ -85,13 +85,13 @@ TEST(Algorithms, ScanStepsOfThePrototype) {
 
 // Checks the checker: a replay that always passes would prove nothing.
 TEST(Algorithms, ReplayNoticesFaults) {
-  const Group group{.ranks = 9, .root = 0, .window = 4};
+  const CollectiveParameters parameters{.ranks = 9, .root = 0, .window = 4};
   const Algorithm* algorithm = find_algorithm(Collective::kReduce, "two-tree");
   ASSERT_NE(algorithm, nullptr);
-  const Programs good = or_throw(replay::generate(*algorithm, group));
+  const Programs good = or_throw(replay::generate(*algorithm, parameters));
   ASSERT_EQ(message_of(replay::run(good, 5)), "");
   int changed = 0;
-  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
     for (std::uint32_t at = 0; at < good[rank].actions_count; ++at) {
       Programs bad = good;
       Action& action = bad[rank].actions[at];
@@ -121,8 +121,8 @@ TEST(Algorithms, ReplayNoticesFaults) {
 TEST(Algorithms, Refusals) {
   for (const Algorithm& algorithm : all_algorithms()) {
     Program program;
-    const auto status = [&](const Group& group, std::uint32_t me) {
-      return algorithm.generate(group, me, program);
+    const auto status = [&](const CollectiveParameters& parameters, std::uint32_t me) {
+      return algorithm.generate(parameters, me, program);
     };
     EXPECT_EQ(status({.ranks = 0}, 0), Status::kBadArgument) << algorithm.name;
     EXPECT_EQ(status({.ranks = 5}, 5), Status::kBadArgument) << algorithm.name;
@@ -131,7 +131,7 @@ TEST(Algorithms, Refusals) {
     EXPECT_EQ(program.actions_count, 0) << algorithm.name;
     const bool rooted = has_root(algorithm.collective);
     EXPECT_EQ(status({.ranks = 5, .root = 5}, 1), rooted ? Status::kBadArgument : Status::kOk);
-    const Group too_many{.ranks = kMaxRanks - 1};
+    const CollectiveParameters too_many{.ranks = kMaxRanks - 1};
     EXPECT_EQ(status(too_many, 1),
               supports(algorithm, kMaxRanks - 1) ? Status::kOk : Status::kTooLarge)
         << algorithm.name;
@@ -167,7 +167,7 @@ TEST(Algorithms, NamesOfCollectives) {
 TEST(Algorithms, ScheduleDigest) {
   const BlockRule other[] = {{0, 100}};
   const BlockRule finer[] = {{0, 100}, {1000, 200}};
-  const std::vector<Group> groups{
+  const std::vector<CollectiveParameters> variants{
       {.ranks = 5},
       {.ranks = 6},
       {.ranks = 5, .root = 1},
@@ -180,12 +180,12 @@ TEST(Algorithms, ScheduleDigest) {
   std::size_t schedules = 0;
   for (const Algorithm& algorithm : all_algorithms()) {
     if (one_block(algorithm)) continue;
-    for (const Group& group : groups) {
-      if (!supports(algorithm, group.ranks)) continue;
-      if (!has_root(algorithm.collective) && group.root != 0) continue;
+    for (const CollectiveParameters& parameters : variants) {
+      if (!supports(algorithm, parameters.ranks)) continue;
+      if (!has_root(algorithm.collective) && parameters.root != 0) continue;
       Program one, two;
-      ASSERT_EQ(algorithm.generate(group, 0, one), Status::kOk);
-      ASSERT_EQ(algorithm.generate(group, 4, two), Status::kOk);
+      ASSERT_EQ(algorithm.generate(parameters, 0, one), Status::kOk);
+      ASSERT_EQ(algorithm.generate(parameters, 4, two), Status::kOk);
       EXPECT_EQ(one.schedule_digest, two.schedule_digest);
       digests.insert(one.schedule_digest);
       ++schedules;
@@ -194,10 +194,11 @@ TEST(Algorithms, ScheduleDigest) {
   EXPECT_EQ(digests.size(), schedules);
 }
 
-std::size_t descriptor_bytes(const Algorithm& algorithm, const Group& group, std::uint32_t rank) {
+std::size_t descriptor_bytes(const Algorithm& algorithm, const CollectiveParameters& parameters,
+                             std::uint32_t rank) {
   static std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
   Program program;
-  EXPECT_EQ(algorithm.generate(group, rank, program), Status::kOk);
+  EXPECT_EQ(algorithm.generate(parameters, rank, program), Status::kOk);
   std::size_t written = 0;
   EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
   return written;
@@ -222,11 +223,12 @@ TEST(Algorithms, DescriptorsAreSmall) {
       if (!supports(algorithm, p)) continue;
       std::size_t longest = 0;
       for (const std::uint32_t root : {0u, p - 1, p / 2}) {
-        const Group group{.ranks = p, .root = root, .topology_digest = ~0ull, .window = 16};
+        const CollectiveParameters parameters{
+            .ranks = p, .root = root, .topology_digest = ~0ull, .window = 16};
         for (std::uint32_t rank = 0; rank < p; rank += p < 100 || whole() ? 1
                                                        : small_sample()   ? 997
                                                                           : 53) {
-          longest = std::max(longest, descriptor_bytes(algorithm, group, rank));
+          longest = std::max(longest, descriptor_bytes(algorithm, parameters, rank));
         }
       }
       std::printf("%s %s p %u: at most %zu bytes\n", collective_name(algorithm.collective),
@@ -243,10 +245,11 @@ TEST(Algorithms, NeighboursAgreeAtAnySize) {
     if (in_rounds(algorithm)) continue;  // p steps per block: every rank is replayed above
     for (const std::uint32_t p : {100000u, 1u << 20, (1u << 20) + 1, 3000001u, kMaxRanks - 1}) {
       if (!supports(algorithm, p)) continue;
-      const Group group{.ranks = p, .root = static_cast<std::uint32_t>(random() % p)};
+      const CollectiveParameters parameters{.ranks = p,
+                                            .root = static_cast<std::uint32_t>(random() % p)};
       for (int sample = 0; sample < (small_sample() ? 30 : 200); ++sample) {
         const auto me = static_cast<std::uint32_t>(random() % p);
-        const auto transfers = replay::neighbours(algorithm, group, me);
+        const auto transfers = replay::neighbours(algorithm, parameters, me);
         ASSERT_EQ(message_of(transfers), "") << algorithm.name << " p " << p << " rank " << me;
         ASSERT_GT(*transfers, 0) << algorithm.name << " p " << p << " rank " << me;
       }

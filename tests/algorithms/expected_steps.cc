@@ -81,20 +81,22 @@ Steps combine(std::int64_t p, std::int64_t send, std::int64_t latency) {
 
 }  // namespace
 
-Steps expected_steps(const Algorithm& algorithm, const Group& group, std::int64_t blocks) {
+Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& parameters,
+                     std::int64_t blocks) {
   const std::string name = algorithm.name;
-  const std::int64_t p = group.ranks;
+  const std::int64_t p = parameters.ranks;
   if (p == 1) return alone(algorithm, blocks);
   if (name == "binomial" || name == "dissemination") return exactly(log_of(p));
   if (name == "chain") {
     const bool twice = algorithm.collective == Collective::kAllreduce;
     return exactly((twice ? 2 : 1) * (p - 2 + blocks));
   }
-  if (name == "chain-ends") return chain_ends(p, group.root, blocks);
+  if (name == "chain-ends") return chain_ends(p, parameters.root, blocks);
   if (name == "binary") return binary(p, blocks);
-  if (name.starts_with("fractional")) return fractional(name, group.ranks, blocks);
-  if (name == "lambda-tree") return exactly(postal(p, group.send_ticks, group.latency_ticks));
-  if (name == "combine") return combine(p, group.send_ticks, group.latency_ticks);
+  if (name.starts_with("fractional")) return fractional(name, parameters.ranks, blocks);
+  if (name == "lambda-tree")
+    return exactly(postal(p, parameters.send_ticks, parameters.latency_ticks));
+  if (name == "combine") return combine(p, parameters.send_ticks, parameters.latency_ticks);
   if (in_rounds(algorithm)) return exactly((p - 1) * blocks);
   if (name == "two-tree-simplex") {
     if (p == 2) return exactly(2 * blocks);
@@ -124,9 +126,9 @@ bool in_rounds(const Algorithm& algorithm) {
   return name == "ring" || name == "pairwise";
 }
 
-bool needs_commutative(const Algorithm& algorithm, const Group& group) {
+bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   const std::string name = algorithm.name;
-  const std::uint32_t p = group.ranks, root = group.root;
+  const std::uint32_t p = parameters.ranks, root = parameters.root;
   if (algorithm.collective == Collective::kReduceScatter) return p > 1;
   if (name == "combine") return p > 1;
   if (algorithm.collective != Collective::kReduce) return false;

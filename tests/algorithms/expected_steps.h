@@ -1,5 +1,5 @@
 #pragma once
-// Test helper: the steps of the algorithms and the groups that they support, as their own files
+// Test helper: the steps of the algorithms and the parameters that they support, as their own files
 // state them. Host only.
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace espalier {
 struct Steps {
   std::int64_t least, most;
 };
-[[nodiscard]] Steps expected_steps(const Algorithm& algorithm, const Group& group,
-                                   std::int64_t blocks);
+[[nodiscard]] Steps expected_steps(const Algorithm& algorithm,
+                                   const CollectiveParameters& parameters, std::int64_t blocks);
 
 // Whether the algorithm supports this number of ranks.
 [[nodiscard]] bool supports(const Algorithm& algorithm, std::uint32_t ranks);
@@ -22,6 +22,7 @@ struct Steps {
 // Whether its steps grow with the ranks: a round of p-1 steps per block.
 [[nodiscard]] bool in_rounds(const Algorithm& algorithm);
 // Whether its programs require commutative operators.
-[[nodiscard]] bool needs_commutative(const Algorithm& algorithm, const Group& group);
+[[nodiscard]] bool needs_commutative(const Algorithm& algorithm,
+                                     const CollectiveParameters& parameters);
 
 }  // namespace espalier

@@ -87,10 +87,10 @@ TEST(FractionalTree, SeatsFitTogether) {
       const FractionalTree tree(p, run_length);
       std::int32_t last = -1;
       std::vector<int> fed(p, 0);
-      for (std::uint32_t pu = 0; pu < p; ++pu) {
-        const FractionalTree::Seat seat = tree.seat(pu);
+      for (std::uint32_t virtual_rank = 0; virtual_rank < p; ++virtual_rank) {
+        const FractionalTree::Seat seat = tree.seat(virtual_rank);
         last = std::max(last, seat.arrival);
-        ASSERT_EQ(seat.head + seat.position, pu);
+        ASSERT_EQ(seat.head + seat.position, virtual_rank);
         if (seat.down != 0) {
           const auto next = tree.seat(seat.down);
           ASSERT_EQ(next.arrival, seat.arrival + 1);
@@ -100,7 +100,7 @@ TEST(FractionalTree, SeatsFitTogether) {
         const auto right = tree.seat(seat.right);
         ASSERT_EQ(right.arrival, seat.arrival + static_cast<std::int32_t>(run_length) + 1);
         ASSERT_TRUE(right.is_right);
-        ASSERT_EQ(right.from_group, pu);
+        ASSERT_EQ(right.from_group, virtual_rank);
         ++fed[seat.right];
       }
       EXPECT_EQ(last, tree.last_arrival());
@@ -122,14 +122,14 @@ void replay_all(const char* name, Collective collective, const Expected& expecte
   for (const std::uint32_t p : ranks) {
     for (const std::uint32_t run_length : {0u, 1u, 2u, 3u, 4u, 7u, algorithm->max_run_length}) {
       for (const std::uint32_t root : std::set<std::uint32_t>{0, p > 1 ? 1u : 0u, p - 1}) {
-        Group group{.ranks = p, .root = root, .topology_digest = 7};
-        group.window = 1 + (p + run_length) % 9;
-        group.run_length = run_length;
-        const Programs programs = or_throw(replay::generate(*algorithm, group));
+        CollectiveParameters parameters{.ranks = p, .root = root, .topology_digest = 7};
+        parameters.window = 1 + (p + run_length) % 9;
+        parameters.run_length = run_length;
+        const Programs programs = or_throw(replay::generate(*algorithm, parameters));
         for (const std::int64_t n : {1, 2, 3, 7, 20}) {
           const auto steps = replay::run(programs, n);
           ASSERT_EQ(message_of(steps), "") << name << " r " << run_length;
-          ASSERT_EQ(*steps, expected(p, fractional_run_length(group), n))
+          ASSERT_EQ(*steps, expected(p, fractional_run_length(parameters), n))
               << name << " p " << p << " r " << run_length << " N " << n;
         }
         ASSERT_EQ(programs[0].needs_commutative,
@@ -204,8 +204,9 @@ TEST(Fractional, LongestRun) {
     EXPECT_EQ(program.actions_count, 0);
     std::uint32_t most = 0;
     for (std::uint32_t rank = 0; rank < 2000; ++rank) {
-      const Group group{.ranks = 2000, .root = 77, .window = 64, .run_length = row.run_length};
-      ASSERT_EQ(algorithm.generate(group, rank, program), Status::kOk) << rank;
+      const CollectiveParameters parameters{
+          .ranks = 2000, .root = 77, .window = 64, .run_length = row.run_length};
+      ASSERT_EQ(algorithm.generate(parameters, rank, program), Status::kOk) << rank;
       most = std::max<std::uint32_t>(most, program.actions_count);
     }
     EXPECT_EQ(most, row.actions);
@@ -218,8 +219,9 @@ TEST(Fractional, NeighboursAgreeAtAnySize) {
     for (const std::uint32_t run_length : {1u, 4u, 20u, algorithm->max_run_length}) {
       for (std::uint32_t sample = 0; sample < 50; ++sample) {
         const std::uint32_t p = kMaxRanks - 2 - sample;
-        Group group{.ranks = p, .root = sample * 1000, .run_length = run_length};
-        const auto transfers = replay::neighbours(*algorithm, group, p / 50 * sample);
+        CollectiveParameters parameters{
+            .ranks = p, .root = sample * 1000, .run_length = run_length};
+        const auto transfers = replay::neighbours(*algorithm, parameters, p / 50 * sample);
         ASSERT_EQ(message_of(transfers), "") << name << " run " << run_length;
       }
     }

@@ -15,10 +15,10 @@ namespace {
 
 void one_rank(benchmark::State& state, const Algorithm* algorithm, std::uint32_t p) {
   const auto program = std::make_unique<Program>();
-  const Group group{.ranks = p, .root = 1, .topology_digest = 1};
+  const CollectiveParameters parameters{.ranks = p, .root = 1, .topology_digest = 1};
   std::uint32_t me = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(algorithm->generate(group, me, *program));
+    benchmark::DoNotOptimize(algorithm->generate(parameters, me, *program));
     benchmark::ClobberMemory();
     me = (me + 7919) % p;  // visits all kinds of ranks
   }
@@ -26,10 +26,10 @@ void one_rank(benchmark::State& state, const Algorithm* algorithm, std::uint32_t
 
 void all_ranks(benchmark::State& state, const Algorithm* algorithm, std::uint32_t p) {
   const auto program = std::make_unique<Program>();
-  const Group group{.ranks = p, .root = 1, .topology_digest = 1};
+  const CollectiveParameters parameters{.ranks = p, .root = 1, .topology_digest = 1};
   for (auto _ : state) {
     for (std::uint32_t me = 0; me < p; ++me) {
-      benchmark::DoNotOptimize(algorithm->generate(group, me, *program));
+      benchmark::DoNotOptimize(algorithm->generate(parameters, me, *program));
       benchmark::ClobberMemory();
     }
   }

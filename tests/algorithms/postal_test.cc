@@ -105,8 +105,8 @@ TEST(Postal, DeficienciesOfThePrototype) {
       wanted.emplace_back(round - lambda, held[round - 1] - less);
     }
     Program program;
-    const Group group{.ranks = n, .latency_ticks = lambda};
-    ASSERT_EQ(combine().generate(group, 0, program), Status::kOk) << key;
+    const CollectiveParameters parameters{.ranks = n, .latency_ticks = lambda};
+    ASSERT_EQ(combine().generate(parameters, 0, program), Status::kOk) << key;
     for (const Instance& instance : expand(program, 1)) {
       if (instance.kind == ActionKind::kSend) sent.emplace_back(instance.step, instance.peer);
     }
@@ -118,15 +118,15 @@ void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32
   for (std::uint32_t ranks = 1; ranks <= max_ranks(); ++ranks) {
     for (const std::uint32_t window : {1u + ranks % 5, 16u}) {
       const std::uint32_t root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
-      const Group group{.ranks = ranks,
-                        .root = root,
-                        .window = window,
-                        .send_ticks = send,
-                        .latency_ticks = latency};
-      const Programs programs = or_throw(replay::generate(algorithm, group));
+      const CollectiveParameters parameters{.ranks = ranks,
+                                            .root = root,
+                                            .window = window,
+                                            .send_ticks = send,
+                                            .latency_ticks = latency};
+      const Programs programs = or_throw(replay::generate(algorithm, parameters));
       const auto steps = replay::run(programs, 1);
       ASSERT_EQ(message_of(steps), "") << latency << '/' << send;
-      const Steps wanted = expected_steps(algorithm, group, 1);
+      const Steps wanted = expected_steps(algorithm, parameters, 1);
       ASSERT_EQ(*steps, wanted.least) << "p " << ranks << ' ' << latency << '/' << send;
       const Program& program = programs[0];
       ASSERT_GE(program.window, latency);
@@ -167,11 +167,11 @@ TEST(Postal, AllRanksAreRefused) {
     for (const std::uint32_t ranks : {1u << 12, 1u << 20, 1u << 28}) {
       for (std::uint32_t latency = 1; latency <= kMaxTicks; ++latency) {
         Program program;
-        const Group group{.ranks = ranks, .latency_ticks = latency};
-        const Status status = algorithm->generate(group, 0, program);
+        const CollectiveParameters parameters{.ranks = ranks, .latency_ticks = latency};
+        const Status status = algorithm->generate(parameters, 0, program);
         refused += status == Status::kTooLarge;
         for (std::uint32_t rank = 1; rank < ranks; rank += ranks / 37 + rank % 5) {
-          ASSERT_EQ(algorithm->generate(group, rank, program), status)
+          ASSERT_EQ(algorithm->generate(parameters, rank, program), status)
               << algorithm->name << " p " << ranks << " lambda " << latency << " rank " << rank;
         }
       }
@@ -188,8 +188,8 @@ TEST(Postal, TheCheaperDelayIsChosen) {
       const std::int64_t receive = 20 * (postal_ticks(n, 1, 2) - 2) + latency;
       const std::int64_t send = latency * postal_ticks(n, 1, 1);
       Program program;
-      const Group group{.ranks = n, .send_ticks = 20, .latency_ticks = latency};
-      ASSERT_EQ(combine().generate(group, 1, program), Status::kOk);
+      const CollectiveParameters parameters{.ranks = n, .send_ticks = 20, .latency_ticks = latency};
+      ASSERT_EQ(combine().generate(parameters, 1, program), Status::kOk);
       EXPECT_EQ(count_value(program.counts[program.steps_ref], 1), std::min(send, receive));
       ++(send < receive ? sends : receives);
     }

@@ -14,7 +14,8 @@ namespace espalier::replay {
 
 // Returns the programs of all nodes. Fails if one cannot be generated, if check_program rejects it,
 // or if fields differ that must be equal in all.
-[[nodiscard]] Result<Programs> generate(const Algorithm& algorithm, const Group& group);
+[[nodiscard]] Result<Programs> generate(const Algorithm& algorithm,
+                                        const CollectiveParameters& parameters);
 
 // Replays a schedule with N = blocks. Returns 1 + the last step with an event; otherwise the first
 // check that failed, and where.
@@ -22,7 +23,7 @@ namespace espalier::replay {
 
 // Checks that every transfer of rank `me` (its first and its third block) is also in its peer's
 // program, in the same step: for schedules too large to replay. Returns the number of transfers.
-[[nodiscard]] Result<int> neighbours(const Algorithm& algorithm, const Group& group,
-                                     std::uint32_t me);
+[[nodiscard]] Result<int> neighbours(const Algorithm& algorithm,
+                                     const CollectiveParameters& parameters, std::uint32_t me);
 
 }  // namespace espalier::replay

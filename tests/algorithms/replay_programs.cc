@@ -16,26 +16,27 @@ bool agrees(const Program& a, const Program& b) {
 
 }  // namespace
 
-Result<Programs> generate(const Algorithm& algorithm, const Group& group) {
-  const std::uint32_t nodes = algorithm_nodes(algorithm, group);
+Result<Programs> generate(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  const std::uint32_t nodes = algorithm_nodes(algorithm, parameters);
   Programs programs(nodes);
   for (std::uint32_t rank = 0; rank < nodes; ++rank) {
     Program& program = programs[rank];
-    Status status = algorithm.generate(group, rank, program);
+    Status status = algorithm.generate(parameters, rank, program);
     if (status == Status::kOk) status = check_program(program);
     const bool wrong = program.node != rank || !agrees(program, programs[0]);
     if (status == Status::kOk && !wrong) continue;
-    return fail(std::string(algorithm.name) + " p " + std::to_string(group.ranks) + " rank " +
+    return fail(std::string(algorithm.name) + " p " + std::to_string(parameters.ranks) + " rank " +
                 std::to_string(rank) + ": " +
                 (status == Status::kOk ? "header differs" : status_name(status)));
   }
   return programs;
 }
 
-Result<int> neighbours(const Algorithm& algorithm, const Group& group, std::uint32_t me) {
+Result<int> neighbours(const Algorithm& algorithm, const CollectiveParameters& parameters,
+                       std::uint32_t me) {
   int transfers = 0;
   Program mine;
-  if (algorithm.generate(group, me, mine) != Status::kOk) return fail("does not generate");
+  if (algorithm.generate(parameters, me, mine) != Status::kOk) return fail("does not generate");
   const std::int64_t blocks = mine.blocks[0].block_bytes == 0 ? 1 : 3;
   const std::int64_t delay = mine.latency_ticks == 0 ? 0 : mine.latency_ticks - 1;
   const bool all_to_all = mine.collective == Collective::kAllToAll;
@@ -43,7 +44,8 @@ Result<int> neighbours(const Algorithm& algorithm, const Group& group, std::uint
     if (instance.peer < 0) continue;
     Program other;
     const auto peer = static_cast<std::uint32_t>(instance.peer);
-    if (algorithm.generate(group, peer, other) != Status::kOk) return fail("does not generate");
+    if (algorithm.generate(parameters, peer, other) != Status::kOk)
+      return fail("does not generate");
     const bool sends = instance.kind == ActionKind::kSend;
     const std::int64_t step = sends ? instance.step + delay : instance.step - delay;
     int found = 0;

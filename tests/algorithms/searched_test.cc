@@ -39,10 +39,11 @@ std::set<std::uint32_t> grid_roots(std::uint32_t p) { return {0, p > 1 ? 1u : 0u
 // Replays the whole schedule for every N of the grid, and proves it. Returns its steps for N = 1,
 // or -1 after a failure.
 std::int64_t proven(const SearchedAlgorithm& algorithm, const topology::Topology& topology,
-                    const Group& group) {
+                    const CollectiveParameters& parameters) {
   const std::string what = std::string(algorithm.name) + " on " + topology.spec() + " root " +
-                           std::to_string(group.root) + " r " + std::to_string(group.run_length);
-  const Programs programs = or_throw(algorithm.search(topology, group));
+                           std::to_string(parameters.root) + " r " +
+                           std::to_string(parameters.run_length);
+  const Programs programs = or_throw(algorithm.search(topology, parameters));
   const Program& first = programs[0];
   for (const Program& program : programs) {
     EXPECT_EQ(check_program(program), Status::kOk) << what << " rank " << program.node;
@@ -112,8 +113,9 @@ TEST(DoubleFibonacci, Proven) {
     for (const std::uint32_t p : grid_ranks()) {
       const auto topology = must_parse("complete:" + std::to_string(p));
       for (const std::uint32_t root : grid_roots(p)) {
-        const Group group{.ranks = p, .root = root, .topology_digest = topology->digest()};
-        const std::int64_t steps = proven(*algorithm, *topology, group);
+        const CollectiveParameters parameters{
+            .ranks = p, .root = root, .topology_digest = topology->digest()};
+        const std::int64_t steps = proven(*algorithm, *topology, parameters);
         if (p == 1) continue;
         ASSERT_EQ(steps, double_fibonacci(p - 1).latency + 1) << "p " << p;
       }
@@ -184,10 +186,12 @@ TEST(Crossbar, Proven) {
       for (const std::uint32_t root : grid_roots(p)) {
         for (const std::uint32_t run_length : {0u, 1u, 2u, 4u}) {
           if (run_length * groups > shape.ranks) continue;
-          Group group{.ranks = p, .root = root, .topology_digest = topology->digest()};
-          group.run_length = run_length;
-          const std::int64_t steps = proven(*algorithm, *topology, group);
-          const std::uint32_t used = std::min(shape.ranks / groups, fractional_run_length(group));
+          CollectiveParameters parameters{
+              .ranks = p, .root = root, .topology_digest = topology->digest()};
+          parameters.run_length = run_length;
+          const std::int64_t steps = proven(*algorithm, *topology, parameters);
+          const std::uint32_t used =
+              std::min(shape.ranks / groups, fractional_run_length(parameters));
           const FractionalForest forest =
               (groups == 1 ? crossbar_a : crossbar_b)(shape, root, used);
           ASSERT_EQ(steps, forest.depth()) << topology->spec();
@@ -218,7 +222,7 @@ TEST(FractionalDirect, Depths) {
   for (const auto& [run_length, depth] : prototype) {
     if (small_sample() && run_length > 6) continue;
     const DirectTree tree = direct_tree(simplex_family(run_length), 1024);
-    std::printf("r %u: first blocks reach 1024 PUs in %u steps (prototype %u)\n", run_length,
+    std::printf("r %u: first blocks reach 1024 ranks in %u steps (prototype %u)\n", run_length,
                 tree.depth, depth);
     EXPECT_LE(tree.depth, depth) << "r " << run_length;
     EXPECT_LT(tree.depth, 2u * (FractionalTree(512, 2 * run_length).last_arrival() + 1))
@@ -258,18 +262,20 @@ TEST(FractionalDirect, Proven) {
         // The searches take a tenth of a second and a second.
         if (run_length == 0 && root != p % 2) continue;
         if (run_length == 7 && (p % 32 != 0 || root != 1)) continue;
-        Group group{.ranks = p, .root = root, .topology_digest = topology->digest()};
-        group.run_length = run_length;
-        ASSERT_GE(proven(*algorithm, *topology, group), 0);
+        CollectiveParameters parameters{
+            .ranks = p, .root = root, .topology_digest = topology->digest()};
+        parameters.run_length = run_length;
+        ASSERT_GE(proven(*algorithm, *topology, parameters), 0);
       }
     }
   }
 }
 
 TEST(Searched, Refusals) {
-  const auto refusal = [&](const char* name, const char* spec, const Group& group) -> std::string {
+  const auto refusal = [&](const char* name, const char* spec,
+                           const CollectiveParameters& parameters) -> std::string {
     const auto found =
-        find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), group);
+        find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), parameters);
     EXPECT_FALSE(found) << name << ' ' << spec;
     return message_of(found);
   };

@@ -14,16 +14,16 @@ namespace {
 
 using namespace espalier;
 
-void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm, const Group& group,
-           std::uint32_t node) {
+void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm,
+           const CollectiveParameters& parameters, std::uint32_t node) {
   static Program program;
   static std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
   std::size_t size = 0;
-  if (algorithm.generate(group, node, program) != Status::kOk) return;
+  if (algorithm.generate(parameters, node, program) != Status::kOk) return;
   if (encode_program(program, bytes.data(), bytes.size(), size) != Status::kOk) return;
   const Status status = tools::check_limits(limits, program) ? Status::kOk : Status::kTooLarge;
   std::printf("%u %s-%s-%u-%u ", static_cast<unsigned>(status),
-              collective_name(algorithm.collective), algorithm.name, group.ranks, node);
+              collective_name(algorithm.collective), algorithm.name, parameters.ranks, node);
   for (std::size_t i = 0; i < size; ++i) std::printf("%02x", bytes[i]);
   std::printf("\n");
 }
@@ -39,16 +39,16 @@ int main(int argc, char** argv) {
     const bool fat_tree = table[i].where == Where::kFatTree;
     for (const std::uint32_t ranks :
          {2u, 3u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u, 1000u, 4096u, 40000u, 70000u}) {
-      Group group;
-      group.ranks = ranks;
-      group.window = 2;
+      CollectiveParameters parameters;
+      parameters.ranks = ranks;
+      parameters.window = 2;
       if (fat_tree) {
-        group.arity = 2;
-        while (1u << group.height < ranks) ++group.height;
-        if (1u << group.height != ranks) continue;
+        parameters.arity = 2;
+        while (1u << parameters.height < ranks) ++parameters.height;
+        if (1u << parameters.height != ranks) continue;
       }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
-        if (node < ranks) write(board.limits(), table[i], group, node);
+        if (node < ranks) write(board.limits(), table[i], parameters, node);
       }
     }
   }

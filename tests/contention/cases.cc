@@ -103,27 +103,29 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
   }
 }
 
-Group group_on(const topology::Topology& topology, const topology::Shape& shape, Dice& dice) {
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = dice.number(0, group.ranks - 1);
-  group.topology_digest = topology.digest();
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  group.rows = shape.rows;
-  group.columns = shape.columns;
-  group.arity = shape.arity;
-  group.height = shape.height;
-  group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
-  return group;
+CollectiveParameters parameters_on(const topology::Topology& topology, const topology::Shape& shape,
+                                   Dice& dice) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = dice.number(0, parameters.ranks - 1);
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  parameters.rows = shape.rows;
+  parameters.columns = shape.columns;
+  parameters.arity = shape.arity;
+  parameters.height = shape.height;
+  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  return parameters;
 }
 
-std::string name_of(Collective collective, const std::string& algorithm, const Group& group) {
+std::string name_of(Collective collective, const std::string& algorithm,
+                    const CollectiveParameters& parameters) {
   std::string name = collective_name(collective) + (" " + algorithm);
   if (algorithm.starts_with("fractional") || algorithm.starts_with("crossbar")) {
-    name += " r " + text(group.run_length);
+    name += " r " + text(parameters.run_length);
   } else if (algorithm == "lambda-tree" || algorithm == "combine") {
-    name += " lambda " + text(group.latency_ticks) + "/" + text(group.send_ticks);
+    name += " lambda " + text(parameters.latency_ticks) + "/" + text(parameters.send_ticks);
   }
   return name;
 }
@@ -132,36 +134,36 @@ std::string name_of(Collective collective, const std::string& algorithm, const G
 std::string choose_programs(Dice& dice, const topology::Topology& topology,
                             const topology::Shape& shape, bool placed,
                             ContentionCase& contention_case) {
-  Group group = group_on(topology, shape, dice);
+  CollectiveParameters parameters = parameters_on(topology, shape, dice);
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   const auto searched = searched::searched_algorithms();
   for (;;) {
     const std::uint32_t pick =
         dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
-    group.run_length = dice.number(0, 3);
-    group.send_ticks = dice.number(1, 2);
-    group.latency_ticks = group.send_ticks + dice.number(0, 2);
-    contention_case.root = group.root;
+    parameters.run_length = dice.number(0, 3);
+    parameters.send_ticks = dice.number(1, 2);
+    parameters.latency_ticks = parameters.send_ticks + dice.number(0, 2);
+    contention_case.root = parameters.root;
     if (pick >= count) {
       const searched::SearchedAlgorithm& one = searched[pick - count];
       if (!one.applies(topology)) continue;
-      auto found = one.search(topology, group);
+      auto found = one.search(topology, parameters);
       if (!found) continue;
       contention_case.programs = *std::move(found);
-      return name_of(one.collective, one.name, group);
+      return name_of(one.collective, one.name, parameters);
     }
     const Algorithm& one = table[pick];
     // Routers' programs are for the tree with its own numbering.
-    if (one.where == Where::kFatTree && (group.arity == 0 || placed)) continue;
+    if (one.where == Where::kFatTree && (parameters.arity == 0 || placed)) continue;
     contention_case.programs = Programs();
-    contention_case.programs.resize(algorithm_nodes(one, group));
+    contention_case.programs.resize(algorithm_nodes(one, parameters));
     Status status = Status::kOk;
     for (std::uint32_t node = 0; node < contention_case.programs.size() && status == Status::kOk;
          ++node) {
-      status = one.generate(group, node, contention_case.programs[node]);
+      status = one.generate(parameters, node, contention_case.programs[node]);
     }
-    if (status == Status::kOk) return name_of(one.collective, one.name, group);
+    if (status == Status::kOk) return name_of(one.collective, one.name, parameters);
     EXPECT_EQ(status, Status::kUnsupported) << one.name << " on " << topology.spec();
   }
 }

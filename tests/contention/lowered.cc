@@ -156,16 +156,16 @@ bool put(const Move& move, Programs& programs) {
 
 std::string lower_case(Dice& dice, ContentionCase& contention_case) {
   if (lower::is_hop_by_hop(*contention_case.topology, contention_case.programs)) return "";
-  Group group;
-  group.ranks = contention_case.topology->ranks();
-  group.root = contention_case.root;
-  group.topology_digest = contention_case.topology->digest();
-  group.blocks = contention_case.programs[0].blocks;
-  group.blocks_count = contention_case.programs[0].blocks_count;
+  CollectiveParameters parameters;
+  parameters.ranks = contention_case.topology->ranks();
+  parameters.root = contention_case.root;
+  parameters.topology_digest = contention_case.topology->digest();
+  parameters.blocks = contention_case.programs[0].blocks;
+  parameters.blocks_count = contention_case.programs[0].blocks_count;
   const PortModel ports = dice.one_in(3) ? PortModel::kSingleSend : PortModel::kMultiport;
   lower::Report report;
   auto lowered =
-      lower::lower(*contention_case.topology, group, ports, contention_case.programs, report);
+      lower::lower(*contention_case.topology, parameters, ports, contention_case.programs, report);
   if (!lowered || (*lowered)[0].residue_mod > kMaxBlocksARound) return "";
   contention_case.programs = *std::move(lowered);
   contention_case.links = "lowered";

@@ -43,8 +43,7 @@ void run(const ContentionCase& contention_case, const sim::Model& model, std::ui
 }
 
 TEST(Contention, SkewChangesTimesAndNothingElse) {
-  for (const sim::Switching switching :
-       {sim::Switching::kCutThrough, sim::Switching::kStoreAndForward}) {
+  for (const Switching switching : {Switching::kCutThrough, Switching::kStoreAndForward}) {
     for (const std::uint32_t window : {1u, 3u, 16u}) {
       Seen seen;
       for (std::uint64_t seed = 0; seed < (whole() ? 2000 : 150); ++seed) {
@@ -63,7 +62,7 @@ TEST(Contention, SkewChangesTimesAndNothingElse) {
       }
       std::printf(
           "%s, windows up to %2u: %llu of %llu blocks stayed, for up to %u steps; %llu waits\n",
-          switching == sim::Switching::kCutThrough ? "cut-through" : "store and forward", window,
+          switching == Switching::kCutThrough ? "cut-through" : "store and forward", window,
           static_cast<unsigned long long>(seen.stayed),
           static_cast<unsigned long long>(seen.blocks), seen.longest,
           static_cast<unsigned long long>(seen.waits));

@@ -231,21 +231,21 @@ std::string spec(const Tree& tree) {
   return text;
 }
 
-Group group_of(const Tree& tree, std::uint32_t root) {
-  Group group;
-  for (std::uint32_t level = 0; level < tree.height; ++level) group.ranks *= tree.arity;
-  group.root = root;
-  group.arity = tree.arity;
-  group.height = tree.height;
-  if (!tree.capacities.empty()) group.capacities = tree.capacities.data();
-  return group;
+CollectiveParameters parameters_of(const Tree& tree, std::uint32_t root) {
+  CollectiveParameters parameters;
+  for (std::uint32_t level = 0; level < tree.height; ++level) parameters.ranks *= tree.arity;
+  parameters.root = root;
+  parameters.arity = tree.arity;
+  parameters.height = tree.height;
+  if (!tree.capacities.empty()) parameters.capacities = tree.capacities.data();
+  return parameters;
 }
 
-Result<Programs> generate(const Algorithm& algorithm, const Group& group) {
-  Programs programs(algorithm_nodes(algorithm, group));
+Result<Programs> generate(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  Programs programs(algorithm_nodes(algorithm, parameters));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     Program& program = programs[node];
-    Status status = algorithm.generate(group, node, program);
+    Status status = algorithm.generate(parameters, node, program);
     if (status == Status::kOk) status = check_program(program);
     const Program& first = programs[0];
     const bool agrees = program.node == node && program_nodes(program) == programs.size() &&
@@ -253,8 +253,8 @@ Result<Programs> generate(const Algorithm& algorithm, const Group& group) {
                         program.phases_count == first.phases_count;
     if (status == Status::kOk && agrees) continue;
     return fail(std::string(collective_name(algorithm.collective)) + " k " +
-                std::to_string(group.arity) + " h " + std::to_string(group.height) + " node " +
-                std::to_string(node) + ": " +
+                std::to_string(parameters.arity) + " h " + std::to_string(parameters.height) +
+                " node " + std::to_string(node) + ": " +
                 (status == Status::kOk ? "header differs" : status_name(status)));
   }
   return programs;

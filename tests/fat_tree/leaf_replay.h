@@ -20,11 +20,12 @@ struct Tree {
   std::vector<std::uint32_t> capacities;  // of levels 1 ..; empty: one lane everywhere
 };
 [[nodiscard]] std::string spec(const Tree& tree);
-// The group of the tree's leaves; `tree` must outlive it.
-[[nodiscard]] Group group_of(const Tree& tree, std::uint32_t root);
+// The parameters for the tree's leaves; `tree` must outlive it.
+[[nodiscard]] CollectiveParameters parameters_of(const Tree& tree, std::uint32_t root);
 
 // Returns all nodes' programs. Fails if one cannot be generated or check_program rejects it.
-[[nodiscard]] Result<Programs> generate(const Algorithm& algorithm, const Group& group);
+[[nodiscard]] Result<Programs> generate(const Algorithm& algorithm,
+                                        const CollectiveParameters& parameters);
 
 struct Outcome {
   std::int64_t steps = 0;  // 1 + the last step with an event

@@ -49,14 +49,14 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
 
 void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t root) {
   const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
-  Group group = leaf_replay::group_of(tree, root);
-  group.topology_digest = topology->digest();
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  const Programs programs = grid::programs_of(algorithm, group);
+  CollectiveParameters parameters = leaf_replay::parameters_of(tree, root);
+  parameters.topology_digest = topology->digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  const Programs programs = grid::programs_of(algorithm, parameters);
   ASSERT_FALSE(programs.empty());
-  const std::string name = grid::name_of(algorithm, *topology, group);
-  const std::vector<std::int64_t> tried = blocks_to_try(algorithm, group.ranks);
+  const std::string name = grid::name_of(algorithm, *topology, parameters);
+  const std::vector<std::int64_t> tried = blocks_to_try(algorithm, parameters.ranks);
   EXPECT_TRUE(grid::verified(*topology, programs, tried.back(), name).async);
   const sim::Model model = testing::model_for(
       programs[0],
@@ -110,10 +110,10 @@ TEST(Leaf, IsProvenForEveryN) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       if (!leaf_replay::is_rooted(algorithm)) continue;
-      Group group = leaf_replay::group_of(tree, 1);
-      group.topology_digest = topology->digest();
-      const std::string name = grid::name_of(algorithm, *topology, group);
-      const auto programs = grid::programs_of(algorithm, group);
+      CollectiveParameters parameters = leaf_replay::parameters_of(tree, 1);
+      parameters.topology_digest = topology->digest();
+      const std::string name = grid::name_of(algorithm, *topology, parameters);
+      const auto programs = grid::programs_of(algorithm, parameters);
       const verify::Verdict verdict = grid::verified(*topology, programs, 0, name);
       EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
     }
@@ -123,10 +123,10 @@ TEST(Leaf, IsProvenForEveryN) {
 TEST(Leaf, RunsUnderSkew) {
   const Tree tree{2, 3, {}};
   for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
-    Group group = leaf_replay::group_of(tree, 3);
-    group.blocks = &kBlocks;
-    group.blocks_count = 1;
-    const Programs programs = grid::programs_of(algorithm, group);
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 3);
+    parameters.blocks = &kBlocks;
+    parameters.blocks_count = 1;
+    const Programs programs = grid::programs_of(algorithm, parameters);
     for (const std::uint32_t window : {1u, 3u, 8u}) {
       testing::JobCluster::Options options;
       options.model = testing::model_for(programs[0]);

@@ -64,9 +64,9 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
         if (!is_rooted(algorithm) && root != 0) continue;
         for (const std::uint32_t window : {1u, 8u}) {
           if (window == 1 && root > 1) continue;
-          Group group = leaf_replay::group_of(tree, root);
-          group.window = window;
-          const Programs programs = or_throw(leaf_replay::generate(algorithm, group));
+          CollectiveParameters parameters = leaf_replay::parameters_of(tree, root);
+          parameters.window = window;
+          const Programs programs = or_throw(leaf_replay::generate(algorithm, parameters));
           for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
             const bool long_one = algorithm.collective == Collective::kAllToAll;
             if (blocks > 3 && n > (long_one ? 16u : 64u) && root != 1) continue;
@@ -101,7 +101,7 @@ constexpr Prototype kPrototype[] = {
 std::int64_t claimed(Collective collective, const Tree& tree) {
   const Algorithm* algorithm = find_algorithm(collective, "leaf");
   Program program;
-  const Status status = algorithm->generate(leaf_replay::group_of(tree, 0), 0, program);
+  const Status status = algorithm->generate(leaf_replay::parameters_of(tree, 0), 0, program);
   return status == Status::kOk ? phase_steps(program, 1) : -1;
 }
 
@@ -149,8 +149,8 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
     const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 8));
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
       const auto topology = or_throw(topology::parse(leaf_replay::spec(all[at])));
-      const Group group = leaf_replay::group_of(all[at], 0);
-      const Programs programs = or_throw(leaf_replay::generate(*algorithm, group));
+      const CollectiveParameters parameters = leaf_replay::parameters_of(all[at], 0);
+      const Programs programs = or_throw(leaf_replay::generate(*algorithm, parameters));
       for (const std::int64_t blocks : {1, 2, 3}) {
         if (blocks > 1 && topology->ranks() > 27) continue;
         const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
@@ -177,7 +177,7 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
       for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
         const auto topology = or_throw(topology::parse(leaf_replay::spec(all[at])));
         const Programs programs =
-            or_throw(leaf_replay::generate(*algorithm, leaf_replay::group_of(all[at], 0)));
+            or_throw(leaf_replay::generate(*algorithm, leaf_replay::parameters_of(all[at], 0)));
         for (const std::int64_t blocks : {1, 2, 3}) {
           const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
           ASSERT_LE(outcome.held, 1) << topology->spec();
@@ -205,8 +205,9 @@ TEST(Leaf, ReplaysOnWideBranches) {
            {2, 3, {1, 5, 5}}, {2, 3, {2, 1, 7}}, {2, 2, {2, 3}}, {3, 2, {4, 1}}, {4, 1, {3}}}) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_algorithms()) {
-      const Group group = leaf_replay::group_of(tree, is_rooted(algorithm) ? 1 : 0);
-      const Programs programs = or_throw(leaf_replay::generate(algorithm, group));
+      const CollectiveParameters parameters =
+          leaf_replay::parameters_of(tree, is_rooted(algorithm) ? 1 : 0);
+      const Programs programs = or_throw(leaf_replay::generate(algorithm, parameters));
       for (const std::int64_t blocks : {1, 2, 7}) {
         const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
         EXPECT_EQ(outcome.steps, documented(algorithm, tree, blocks))
@@ -219,23 +220,23 @@ TEST(Leaf, ReplaysOnWideBranches) {
 TEST(Leaf, TotalExchangeNeedsLanes) {
   const Tree none{2, 2, {1, 0}};
   Program program;
-  EXPECT_EQ(leaf_all_to_all(leaf_replay::group_of(none, 0), 0, program), Status::kBadArgument);
+  EXPECT_EQ(leaf_all_to_all(leaf_replay::parameters_of(none, 0), 0, program), Status::kBadArgument);
 }
 
 TEST(Leaf, DescriptorsAreSmall) {
   std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
   for (const Tree& tree : std::vector<Tree>{{2, 4, {}}, {4, 2, {}}, {4, 3, {}}, {5, 3, {}}}) {
-    Group group = leaf_replay::group_of(tree, 1);
-    group.topology_digest = ~0ull;
-    group.window = 16;
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 1);
+    parameters.topology_digest = ~0ull;
+    parameters.window = 16;
     for (const Algorithm& algorithm : leaf_algorithms()) {
       std::size_t longest[2] = {};
-      for (std::uint32_t node = 0; node < algorithm_nodes(algorithm, group); ++node) {
+      for (std::uint32_t node = 0; node < algorithm_nodes(algorithm, parameters); ++node) {
         Program program;
-        ASSERT_EQ(algorithm.generate(group, node, program), Status::kOk);
+        ASSERT_EQ(algorithm.generate(parameters, node, program), Status::kOk);
         std::size_t written = 0;
         ASSERT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
-        std::size_t& most = longest[node < group.ranks ? 0 : 1];
+        std::size_t& most = longest[node < parameters.ranks ? 0 : 1];
         most = std::max(most, written);
       }
       std::printf("%s %s k %u h %u: a rank at most %zu bytes, a router %zu\n",
@@ -249,14 +250,14 @@ TEST(Leaf, DescriptorsAreSmall) {
 
 // The worst status of the nodes on the ways to the root and to another leaf: one node of each kind.
 Status worst_status(const Algorithm& algorithm, const Tree& tree) {
-  const Group group = leaf_replay::group_of(tree, 5);
+  const CollectiveParameters parameters = leaf_replay::parameters_of(tree, 5);
   Status worst = Status::kOk;
-  std::uint32_t first = 0, size = group.ranks;
+  std::uint32_t first = 0, size = parameters.ranks;
   for (std::uint32_t level = 0; level <= tree.height; ++level) {
     const auto below = static_cast<std::uint32_t>(power(tree.arity, level));
-    for (const std::uint32_t index : {group.root / below, 0u, size - 1}) {
+    for (const std::uint32_t index : {parameters.root / below, 0u, size - 1}) {
       Program program;
-      const Status status = algorithm.generate(group, first + index, program);
+      const Status status = algorithm.generate(parameters, first + index, program);
       if (status != Status::kOk) {
         worst = status;
         continue;
@@ -303,9 +304,9 @@ TEST(Leaf, RefusesOtherGroups) {
     EXPECT_EQ(algorithm.generate({.ranks = 16}, 0, program), Status::kUnsupported);
     EXPECT_EQ(algorithm.generate({.ranks = 16, .arity = 3, .height = 2}, 0, program),
               Status::kUnsupported);
-    const Group group{.ranks = 16, .arity = 4, .height = 2};
-    EXPECT_EQ(algorithm.generate(group, 20, program), Status::kOk);
-    EXPECT_EQ(algorithm.generate(group, 21, program), Status::kBadArgument);
+    const CollectiveParameters parameters{.ranks = 16, .arity = 4, .height = 2};
+    EXPECT_EQ(algorithm.generate(parameters, 20, program), Status::kOk);
+    EXPECT_EQ(algorithm.generate(parameters, 21, program), Status::kBadArgument);
   }
 }
 

@@ -70,9 +70,9 @@ class Attempt {
     options_.config.check_blocks = trial.check_blocks;
     rules_[0] = {0, 16};  // both sides of eager_bytes
     rules_[1] = {1000, 128};
-    group_.ranks = trial.ranks;
-    group_.blocks = rules_;
-    group_.blocks_count = 2;
+    parameters_.ranks = trial.ranks;
+    parameters_.blocks = rules_;
+    parameters_.blocks_count = 2;
     endpoints_.resize(trial.ranks);
   }
 
@@ -93,12 +93,12 @@ class Attempt {
       endpoints_[v] = std::make_unique<FaultEndpoint>(inner, broken ? faults_ : Faults(), hooks);
       return *endpoints_[v];
     };
-    const Programs programs = testing::programs_of(*algorithm, group_);
+    const Programs programs = testing::programs_of(*algorithm, parameters_);
     testing::JobCluster cluster(programs, options_);
     network = &cluster.network();
     for (int round = 0; round < kRounds && outcome.message.empty(); ++round) {
-      testing::Job job =
-          testing::sum_job(programs, group_.root, round % 2 == 0 ? trial_.count : trial_.count / 8);
+      testing::Job job = testing::sum_job(programs, parameters_.root,
+                                          round % 2 == 0 ? trial_.count : trial_.count / 8);
       job.seed = static_cast<unsigned>(round);
       cluster.start_all(job);
       const sim::RunResult result = cluster.run();
@@ -157,7 +157,7 @@ class Attempt {
   Faults faults_;
   testing::JobCluster::Options options_;
   BlockRule rules_[2] = {};
-  Group group_;
+  CollectiveParameters parameters_;
   std::vector<std::unique_ptr<FaultEndpoint>> endpoints_;
 };
 

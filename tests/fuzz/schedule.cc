@@ -48,14 +48,14 @@ constexpr auto kEntries = [] {
   return entries;
 }();
 
-OwnedProgram generated(Input& input, const Group& group, std::uint32_t me) {
+OwnedProgram generated(Input& input, const CollectiveParameters& parameters, std::uint32_t me) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   OwnedProgram program;
   const Algorithm& algorithm = table[input.below(count)];
-  const bool fits = algorithm.where == Where::kAnywhere || group.arity > 0;
-  if (!fits || me >= algorithm_nodes(algorithm, group) ||
-      algorithm.generate(group, me, program) != Status::kOk) {
+  const bool fits = algorithm.where == Where::kAnywhere || parameters.arity > 0;
+  if (!fits || me >= algorithm_nodes(algorithm, parameters) ||
+      algorithm.generate(parameters, me, program) != Status::kOk) {
     program.clear();
   }
   return program;
@@ -145,7 +145,7 @@ void change_bytes(Input& input, OwnedProgram& program) {
   program = decoded;
 }
 
-void change(Input& input, const Group& group, Programs& programs) {
+void change(Input& input, const CollectiveParameters& parameters, Programs& programs) {
   const unsigned kind = input.below(8);
   const auto rank = static_cast<std::uint32_t>(input.below(8) % programs.size());
   OwnedProgram& program = programs[rank];
@@ -172,7 +172,7 @@ void change(Input& input, const Group& group, Programs& programs) {
     case 5:
       if (loadable) change_bytes(input, program);
       break;
-    case 6: program = generated(input, group, input.below(8)); break;
+    case 6: program = generated(input, parameters, input.below(8)); break;
     default: program = programs[input.below(8) % programs.size()];
   }
 }
@@ -224,22 +224,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto topology = or_throw(topology::parse(kSpecs[input.below(std::size(kSpecs))]));
   expect(topology != nullptr, "the topologies exist");
   const topology::Shape shape = topology->shape();
-  Group group;
-  group.ranks = topology->ranks();
-  group.root = input.below(group.ranks);
-  group.window = 1 + input.below(9);
-  group.topology_digest = topology->digest();
-  group.arity = shape.arity;
-  group.height = shape.height;
-  group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  CollectiveParameters parameters;
+  parameters.ranks = topology->ranks();
+  parameters.root = input.below(parameters.ranks);
+  parameters.window = 1 + input.below(9);
+  parameters.topology_digest = topology->digest();
+  parameters.arity = shape.arity;
+  parameters.height = shape.height;
+  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   const unsigned options = input.below(4);
   Programs programs;
   for (std::uint32_t me = 0; me < topology->nodes(); ++me) {
     Input same = input;  // the same algorithm on all nodes
-    programs.push_back(generated(same, group, me));
+    programs.push_back(generated(same, parameters, me));
   }
   (void)input.byte();
-  while (input.left() > 0) change(input, group, programs);
+  while (input.left() > 0) change(input, parameters, programs);
   judge(*topology, programs, options % 2 == 1, options / 2 == 1);
   return 0;
 }

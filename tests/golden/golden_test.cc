@@ -64,23 +64,23 @@ std::string descriptor_of(const Program& program) {
   return {bytes.begin(), bytes.end()};
 }
 
-Group golden_group(Where where) {
-  Group group;
+CollectiveParameters golden_parameters(Where where) {
+  CollectiveParameters parameters;
   const bool tree = where == Where::kFatTree;
   const auto topology = or_throw(topology::parse(tree ? kFatTreeSpec : kSpec));
-  group.ranks = topology->ranks();
-  group.topology_digest = topology->digest();
-  if (tree) group.arity = kArity, group.height = kHeight;
-  group.window = 8;
-  group.blocks = kBlocks;
-  group.blocks_count = std::size(kBlocks);
-  return group;
+  parameters.ranks = topology->ranks();
+  parameters.topology_digest = topology->digest();
+  if (tree) parameters.arity = kArity, parameters.height = kHeight;
+  parameters.window = 8;
+  parameters.blocks = kBlocks;
+  parameters.blocks_count = std::size(kBlocks);
+  return parameters;
 }
 
 // Sets a fixed producer, so that a new version of the library does not change the bytes.
 Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program) {
   program.clear();
-  const Status status = algorithm.generate(golden_group(algorithm.where), node, program);
+  const Status status = algorithm.generate(golden_parameters(algorithm.where), node, program);
   std::snprintf(program.producer, sizeof program.producer, "golden");
   return status;
 }
@@ -88,14 +88,15 @@ Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program
 // All programs of a schedule that is lowered onto the fat tree.
 Programs lower_onto_tree(Collective collective, const char* name) {
   const auto topology = or_throw(topology::parse(kFatTreeSpec));
-  const Group group = golden_group(Where::kFatTree);
-  Programs routed(group.ranks);
-  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)->generate(group, rank, routed[rank]), Status::kOk);
+  const CollectiveParameters parameters = golden_parameters(Where::kFatTree);
+  Programs routed(parameters.ranks);
+  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
+    EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, rank, routed[rank]),
+              Status::kOk);
   }
   lower::Report report;
   Programs lowered =
-      or_throw(lower::lower(*topology, group, PortModel::kMultiport, routed, report));
+      or_throw(lower::lower(*topology, parameters, PortModel::kMultiport, routed, report));
   for (Program& program : lowered) {
     std::snprintf(program.producer, sizeof program.producer, "golden");
   }
@@ -125,9 +126,9 @@ std::map<std::string, OwnedProgram> programs() {
 }
 
 std::string whole_file() {
-  const Group group = golden_group(Where::kAnywhere);
+  const CollectiveParameters parameters = golden_parameters(Where::kAnywhere);
   const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "two-tree");
-  ScheduleFileWriter writer(kSpec, group.topology_digest, kRanks, kRanks);
+  ScheduleFileWriter writer(kSpec, parameters.topology_digest, kRanks, kRanks);
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     Program program{};
     EXPECT_EQ(generate(*algorithm, rank, program), Status::kOk);

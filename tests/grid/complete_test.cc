@@ -33,25 +33,25 @@ TEST(Grid, CompleteGraphs) {
       std::set<std::uint64_t> done;
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
         if (root >= ranks) continue;
-        Group group;
-        group.ranks = ranks;
-        group.root = root;
-        group.topology_digest = topology->digest();
-        group.blocks = &kBlocks;
-        group.blocks_count = 1;
-        const Programs programs = programs_of(algorithm, group);
+        CollectiveParameters parameters;
+        parameters.ranks = ranks;
+        parameters.root = root;
+        parameters.topology_digest = topology->digest();
+        parameters.blocks = &kBlocks;
+        parameters.blocks_count = 1;
+        const Programs programs = programs_of(algorithm, parameters);
         if (HasFailure()) return;
         if (programs.empty()) continue;
         // Collectives without a root have one schedule.
         if (!done.insert(programs[0].schedule_digest).second) continue;
-        const std::string name = name_of(algorithm, *topology, group);
+        const std::string name = name_of(algorithm, *topology, parameters);
         const bool pipelined = programs[0].blocks[0].block_bytes != 0;
         (void)verified(*topology, programs, !pipelined ? 1 : whole() ? 20 : 7, name);
         if (HasFailure()) return;
         for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
           if (blocks > 1 && !pipelined) break;
           if (blocks > 7 && !whole()) break;
-          run(programs, group, blocks, name);
+          run(programs, parameters, blocks, name);
           if (HasFailure()) return;
         }
         ++schedules;

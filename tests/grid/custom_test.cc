@@ -106,20 +106,20 @@ void verify_and_run(const std::string& file) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const Algorithm& algorithm = table[i];
     if (algorithm.where != Where::kAnywhere) continue;
-    Group group;
-    group.ranks = topology->ranks();
-    group.root = 1;
-    group.topology_digest = topology->digest();
-    group.blocks = &kBlocks;
-    group.blocks_count = 1;
-    const Programs programs = programs_of(algorithm, group);
+    CollectiveParameters parameters;
+    parameters.ranks = topology->ranks();
+    parameters.root = 1;
+    parameters.topology_digest = topology->digest();
+    parameters.blocks = &kBlocks;
+    parameters.blocks_count = 1;
+    const Programs programs = programs_of(algorithm, parameters);
     if (::testing::Test::HasFailure()) return;
     if (programs.empty()) continue;
-    const std::string name = name_of(algorithm, *topology, group);
+    const std::string name = name_of(algorithm, *topology, parameters);
     const bool pipelined = programs[0].blocks[0].block_bytes != 0;
     expect_verdicts(*topology, programs, pipelined ? kMaxBlocks : 1, name);
     if (::testing::Test::HasFailure()) return;
-    run(programs, group, pipelined ? kMaxBlocks : 1, name);
+    run(programs, parameters, pipelined ? kMaxBlocks : 1, name);
     if (::testing::Test::HasFailure()) return;
     ++schedules;
   }

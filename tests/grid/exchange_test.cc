@@ -37,13 +37,13 @@ std::string spec(const Tree& tree) {
 Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8) {
   const searched::SearchedAlgorithm* algorithm =
       searched::find_searched(Collective::kAllToAll, name);
-  Group group;
-  group.ranks = topology.ranks();
-  group.topology_digest = topology.digest();
-  group.window = window;
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  return or_throw(algorithm->search(topology, group));
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.topology_digest = topology.digest();
+  parameters.window = window;
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  return or_throw(algorithm->search(topology, parameters));
 }
 
 testing::Job job_of(const Programs& programs, std::int64_t blocks) {

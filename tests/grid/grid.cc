@@ -8,10 +8,10 @@
 namespace espalier::grid {
 
 std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
-                    const Group& group) {
+                    const CollectiveParameters& parameters) {
   return std::string(collective_name(algorithm.collective)) + " " + algorithm.name + " on " +
-         topology.title() + ", root " + std::to_string(group.root) + ", lambda " +
-         std::to_string(group.latency_ticks) + "/" + std::to_string(group.send_ticks);
+         topology.title() + ", root " + std::to_string(parameters.root) + ", lambda " +
+         std::to_string(parameters.latency_ticks) + "/" + std::to_string(parameters.send_ticks);
 }
 
 verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
@@ -24,10 +24,10 @@ verify::Verdict verified(const topology::Topology& topology, const Programs& pro
   return verdict;
 }
 
-void run(const Programs& programs, const Group& group, std::int64_t blocks,
+void run(const Programs& programs, const CollectiveParameters& parameters, std::int64_t blocks,
          const std::string& name) {
   testing::Job job;
-  job.root = group.root;
+  job.root = parameters.root;
   job.op.op = Op::kSum;
   job.op.type = Type::kI32;
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);

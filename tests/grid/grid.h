@@ -18,7 +18,7 @@ using testing::programs_of;
 
 // "broadcast chain on complete:5, root 1"
 [[nodiscard]] std::string name_of(const Algorithm& algorithm, const topology::Topology& topology,
-                                  const Group& group);
+                                  const CollectiveParameters& parameters);
 
 // Verifies for every N up to max_blocks; a gtest failure if the schedule is invalid.
 verify::Verdict verified(const topology::Topology& topology, const Programs& programs,
@@ -26,7 +26,7 @@ verify::Verdict verified(const topology::Topology& topology, const Programs& pro
 
 // Runs the programs in lock step with N blocks per segment, the last one short. Results that differ
 // from the reference's, or other steps than claimed, are gtest failures.
-void run(const Programs& programs, const Group& group, std::int64_t blocks,
+void run(const Programs& programs, const CollectiveParameters& parameters, std::int64_t blocks,
          const std::string& name);
 
 }  // namespace espalier::grid

@@ -20,18 +20,18 @@ void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
   const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
   for (const auto& [send, latency] : kTicks) {
     for (const std::uint32_t window : {1u, 8u, 16u}) {
-      Group group;
-      group.ranks = ranks;
-      group.root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
-      group.topology_digest = topology->digest();
-      group.window = window;
-      group.send_ticks = send;
-      group.latency_ticks = latency;
-      const Programs programs = programs_of(algorithm, group);
+      CollectiveParameters parameters;
+      parameters.ranks = ranks;
+      parameters.root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
+      parameters.topology_digest = topology->digest();
+      parameters.window = window;
+      parameters.send_ticks = send;
+      parameters.latency_ticks = latency;
+      const Programs programs = programs_of(algorithm, parameters);
       ASSERT_FALSE(programs.empty());
-      const std::string name = name_of(algorithm, *topology, group);
+      const std::string name = name_of(algorithm, *topology, parameters);
       (void)verified(*topology, programs, 1, name);
-      if (programs[0].window <= 16) run(programs, group, 1, name);
+      if (programs[0].window <= 16) run(programs, parameters, 1, name);
       ASSERT_FALSE(::testing::Test::HasFailure()) << name << ", window " << window;
     }
   }
@@ -54,18 +54,18 @@ void check_mesh(std::uint32_t rows, std::uint32_t columns) {
       or_throw(topology::parse("mesh:" + std::to_string(rows) + "x" + std::to_string(columns)));
   for (const auto& [send, latency] : kTicks) {
     for (std::uint32_t root = 0; root < rows * columns; root += whole() ? 1 : 5) {
-      Group group;
-      group.ranks = rows * columns;
-      group.root = root;
-      group.topology_digest = topology->digest();
-      group.rows = rows;
-      group.columns = columns;
-      group.send_ticks = send;
-      group.latency_ticks = latency;
-      const Programs programs = programs_of(algorithm, group);
+      CollectiveParameters parameters;
+      parameters.ranks = rows * columns;
+      parameters.root = root;
+      parameters.topology_digest = topology->digest();
+      parameters.rows = rows;
+      parameters.columns = columns;
+      parameters.send_ticks = send;
+      parameters.latency_ticks = latency;
+      const Programs programs = programs_of(algorithm, parameters);
       ASSERT_FALSE(programs.empty());
       ASSERT_EQ(programs[0].contention, ContentionGuarantee::kSlot);
-      const std::string name = name_of(algorithm, *topology, group);
+      const std::string name = name_of(algorithm, *topology, parameters);
       const verify::Verdict verdict = verified(*topology, programs, 1, name);
       ASSERT_TRUE(verdict.valid && verdict.slot) << name;
     }

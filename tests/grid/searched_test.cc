@@ -16,28 +16,29 @@ namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
 
-Group group_on(const topology::Topology& topology, std::uint32_t root, std::uint32_t run_length) {
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = root;
-  group.topology_digest = topology.digest();
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  group.run_length = run_length;
-  return group;
+CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root,
+                                   std::uint32_t run_length) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  parameters.run_length = run_length;
+  return parameters;
 }
 
 std::set<std::uint32_t> roots(std::uint32_t ranks) { return {0, ranks > 1 ? 1u : 0u, ranks - 1}; }
 
-void prove_and_run(const topology::Topology& topology, const Group& group,
+void prove_and_run(const topology::Topology& topology, const CollectiveParameters& parameters,
                    const Programs& programs) {
   const std::string name = std::string(programs[0].algorithm) + " on " + topology.spec() +
-                           ", root " + std::to_string(group.root) + ", r " +
-                           std::to_string(group.run_length);
+                           ", root " + std::to_string(parameters.root) + ", r " +
+                           std::to_string(parameters.run_length);
   (void)verified(topology, programs, whole() ? 0 : 21, name);
   for (const std::int64_t blocks : {1, 2, 3, 7, 20}) {
     if (::testing::Test::HasFailure()) return;
-    run(programs, group, blocks, name);
+    run(programs, parameters, blocks, name);
   }
 }
 
@@ -61,8 +62,8 @@ TEST(Grid, Searched) {
       for (const std::uint32_t root : roots(topology->ranks())) {
         for (const std::uint32_t run_length : {0u, 1u, 2u, 3u}) {
           if (run_length > 0 && !has_run) break;
-          const Group group = group_on(*topology, root, run_length);
-          const auto programs = algorithm.search(*topology, group);
+          const CollectiveParameters parameters = parameters_on(*topology, root, run_length);
+          const auto programs = algorithm.search(*topology, parameters);
           const std::string error = message_of(programs);
           const bool narrow = spec.find("in=1") != std::string::npos;
           if (narrow && std::string(algorithm.name) == "crossbar-a") {
@@ -74,7 +75,7 @@ TEST(Grid, Searched) {
           // Some trees send more than one block per link of a crossbar's channels.
           if (spec.starts_with("crossbar") != (std::string(algorithm.topologies) != "any topology"))
             continue;
-          prove_and_run(*topology, group, *programs);
+          prove_and_run(*topology, parameters, *programs);
           if (HasFailure()) return;
           ++schedules;
         }
@@ -99,8 +100,8 @@ TEST(Grid, FractionalRuns) {
       const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       for (const std::uint32_t root : roots(ranks)) {
         for (const std::uint32_t run_length : {1u, 2u, 3u, 5u, 20u}) {
-          const Group group = group_on(*topology, root, run_length);
-          prove_and_run(*topology, group, programs_of(table[i], group));
+          const CollectiveParameters parameters = parameters_on(*topology, root, run_length);
+          prove_and_run(*topology, parameters, programs_of(table[i], parameters));
           if (HasFailure()) return;
           ++schedules;
         }

@@ -28,18 +28,18 @@ TEST_P(Embedded, TwoTreesReachTheirPeriod) {
       topology::best_embedding(*topology, {.collective = "broadcast",
                                            .algorithm = "two-tree",
                                            .root = 0,
-                                           .switching = topology::Switching::kStoreAndForward});
+                                           .switching = Switching::kStoreAndForward});
   ASSERT_TRUE(embedding);
-  Group group;
-  group.ranks = topology->ranks();
-  group.topology_digest = topology->digest();
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  Programs programs(programs_of(*find_algorithm(Collective::kBroadcast, "two-tree"), group));
+  CollectiveParameters parameters;
+  parameters.ranks = topology->ranks();
+  parameters.topology_digest = topology->digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  Programs programs(programs_of(*find_algorithm(Collective::kBroadcast, "two-tree"), parameters));
   ASSERT_EQ(embed::place_all(embedding->node_of, programs), Status::kOk);
   lower::Report report;
   const Programs lowered =
-      or_throw(lower::lower(*topology, group, PortModel::kMultiport, programs, report));
+      or_throw(lower::lower(*topology, parameters, PortModel::kMultiport, programs, report));
   EXPECT_EQ(report.period, 2);
   EXPECT_EQ(report.blocks, 1);
   EXPECT_EQ(report.routed_period, 2);

@@ -26,26 +26,26 @@ struct RoutedSchedule {
   Programs programs;
 };
 
-Group group_for(const topology::Topology& topology, std::uint32_t root) {
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = root;
-  group.topology_digest = topology.digest();
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
-  return group;
+CollectiveParameters parameters_for(const topology::Topology& topology, std::uint32_t root) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  return parameters;
 }
 
 // The schedules of every algorithm that supports the topology and root.
 std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::uint32_t root) {
-  const Group group = group_for(topology, root);
+  const CollectiveParameters parameters = parameters_for(topology, root);
   std::vector<RoutedSchedule> all;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     if (table[i].where != Where::kAnywhere) continue;
-    RoutedSchedule routed{name_of(table[i], topology, group),
-                          Programs(programs_of(table[i], group))};
+    RoutedSchedule routed{name_of(table[i], topology, parameters),
+                          Programs(programs_of(table[i], parameters))};
     if (!routed.programs.empty()) all.push_back(std::move(routed));
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
@@ -53,7 +53,7 @@ std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::
     RoutedSchedule routed{std::string(collective_name(algorithm.collective)) + " " +
                               algorithm.name + " on " + topology.title(),
                           {}};
-    auto found = algorithm.search(topology, group);
+    auto found = algorithm.search(topology, parameters);
     if (!found) continue;  // a number of ranks that it cannot do
     routed.programs = *std::move(found);
     const bool only_ranks = routed.programs.size() == topology.ranks();
@@ -134,9 +134,10 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
                bool run) {
   const bool single = ports == PortModel::kSingleSend;
   const std::string name = routed.name + (single ? ", single send" : "");
-  const Group group = group_for(topology, routed.programs[0].root);
+  const CollectiveParameters parameters = parameters_for(topology, routed.programs[0].root);
   lower::Report report;
-  const Programs lowered = or_throw(lower::lower(topology, group, ports, routed.programs, report));
+  const Programs lowered =
+      or_throw(lower::lower(topology, parameters, ports, routed.programs, report));
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_hop_by_hop(topology, lowered)) << name;
   verify::VerifyOptions options;

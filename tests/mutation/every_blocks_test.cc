@@ -146,19 +146,19 @@ TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   EXPECT_GT(mutants.refused, 300u);
 }
 
-// A group far too large to expand; its programs are generated on demand.
+// Far too many ranks to expand; its programs are generated on demand.
 class Million : public ::testing::Test {
  protected:
   verify::Verdict verdict_of(std::uint32_t ranks, const char* algorithm,
                              const std::function<void(Program&)>& change) {
     const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
-    Group group;
-    group.ranks = ranks;
-    group.topology_digest = topology->digest();
+    CollectiveParameters parameters;
+    parameters.ranks = ranks;
+    parameters.topology_digest = topology->digest();
     const Algorithm* made_by = find_algorithm(Collective::kBroadcast, algorithm);
     const auto generate = [&](std::uint32_t node) -> const Program& {
       ++calls;
-      EXPECT_EQ(made_by->generate(group, node, program), Status::kOk);
+      EXPECT_EQ(made_by->generate(parameters, node, program), Status::kOk);
       if (node == kBroken && change) change(program);
       return program;
     };
@@ -184,7 +184,7 @@ TEST_F(Million, TwoTreeBroadcast) {
 TEST(Interpreter, PlaysNoMoreRanksThanThereArePrograms) {
   const auto topology = or_throw(topology::parse("complete:4"));
   Programs programs =
-      programs_of(*find_algorithm(Collective::kAllreduce, "chain"), group_of(*topology, 0, 4));
+      programs_of(*find_algorithm(Collective::kAllreduce, "chain"), parameters_of(*topology, 0, 4));
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "");
   for (Program& program : programs) program.ranks = 5;
   EXPECT_EQ(check_limits(unroll(*topology, programs, 1)), "there are fewer nodes than ranks");

@@ -30,29 +30,30 @@ std::vector<Choice> choices_of(const std::string& algorithm) {
 
 }  // namespace
 
-Group group_of(const topology::Topology& topology, std::uint32_t root, std::uint32_t window) {
+CollectiveParameters parameters_of(const topology::Topology& topology, std::uint32_t root,
+                                   std::uint32_t window) {
   // Groups point to their capacities.
   static thread_local std::vector<std::uint32_t> capacities;
   const topology::Shape shape = topology.shape();
   capacities = shape.capacities;
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = root;
-  group.window = window;
-  group.topology_digest = topology.digest();
-  group.arity = shape.arity;
-  group.height = shape.height;
-  group.capacities = capacities.empty() ? nullptr : capacities.data();
-  group.rows = shape.rows;
-  group.columns = shape.columns;
-  return group;
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.window = window;
+  parameters.topology_digest = topology.digest();
+  parameters.arity = shape.arity;
+  parameters.height = shape.height;
+  parameters.capacities = capacities.empty() ? nullptr : capacities.data();
+  parameters.rows = shape.rows;
+  parameters.columns = shape.columns;
+  return parameters;
 }
 
-Programs programs_of(const Algorithm& algorithm, const Group& group) {
-  if (algorithm.where == Where::kFatTree && group.arity == 0) return {};
-  Programs programs(algorithm_nodes(algorithm, group));
+Programs programs_of(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  if (algorithm.where == Where::kFatTree && parameters.arity == 0) return {};
+  Programs programs(algorithm_nodes(algorithm, parameters));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    const Status status = algorithm.generate(group, node, programs[node]);
+    const Status status = algorithm.generate(parameters, node, programs[node]);
     if (status == Status::kOk) continue;
     // kTooLarge: the tables cannot hold the actions of this node.
     if (status != Status::kUnsupported && status != Status::kTooLarge) {
@@ -68,16 +69,16 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
   const auto each = [&](const char* name, Collective collective, const auto& make) {
     for (const std::uint32_t root : has_root(collective) ? roots : std::set<std::uint32_t>{0}) {
       for (const Choice& choice : choices_of(name)) {
-        Group group = group_of(topology, root, window);
-        group.run_length = choice.run_length;
-        group.send_ticks = choice.send_ticks;
-        group.latency_ticks = choice.latency_ticks;
+        CollectiveParameters parameters = parameters_of(topology, root, window);
+        parameters.run_length = choice.run_length;
+        parameters.send_ticks = choice.send_ticks;
+        parameters.latency_ticks = choice.latency_ticks;
         Made made;
         made.name = std::string(name) + " " + collective_name(collective) + ", " + topology.spec() +
                     ", root " + std::to_string(root) + choice.name;
         made.algorithm = name;
         made.collective = collective;
-        made.programs = make(group);
+        made.programs = make(parameters);
         if (!made.programs.empty()) use(std::move(made));
       }
     }
@@ -85,13 +86,14 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t k = 0; k < count; ++k) {
-    each(table[k].name, table[k].collective,
-         [&](const Group& group) { return Programs(programs_of(table[k], group)); });
+    each(table[k].name, table[k].collective, [&](const CollectiveParameters& parameters) {
+      return Programs(programs_of(table[k], parameters));
+    });
   }
   for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
     if (!algorithm.applies(topology)) continue;
-    each(algorithm.name, algorithm.collective, [&](const Group& group) {
-      return algorithm.search(topology, group).value_or(Programs());  // empty where it cannot
+    each(algorithm.name, algorithm.collective, [&](const CollectiveParameters& parameters) {
+      return algorithm.search(topology, parameters).value_or(Programs());  // empty where it cannot
     });
   }
 }
@@ -100,13 +102,15 @@ void for_lowered_schedules(const topology::Topology& topology, const std::set<st
                            std::uint32_t window, const std::function<void(Made)>& use) {
   for_schedules(topology, roots, window, [&](Made routed) {
     if (lower::is_hop_by_hop(topology, routed.programs)) return;
-    const Group group = group_of(topology, routed.programs.front().root, window);
+    const CollectiveParameters parameters =
+        parameters_of(topology, routed.programs.front().root, window);
     Made made;
     made.name = routed.name + ", lowered";
     made.algorithm = routed.algorithm;
     made.collective = routed.collective;
     lower::Report report;
-    auto lowered = lower::lower(topology, group, PortModel::kMultiport, routed.programs, report);
+    auto lowered =
+        lower::lower(topology, parameters, PortModel::kMultiport, routed.programs, report);
     if (!lowered) fail(made.name, lowered.error().message);
     made.programs = *std::move(lowered);
     use(std::move(made));

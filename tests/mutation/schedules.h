@@ -19,11 +19,12 @@ struct Made {
   Programs programs;  // of all nodes that have one
 };
 
-// The group of all ranks of the topology, with the topology's shape, capacities and digest.
-[[nodiscard]] Group group_of(const topology::Topology& topology, std::uint32_t root,
-                             std::uint32_t window);
-// All nodes' programs; empty if the algorithm does not support the group.
-[[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
+// The parameters for all ranks of the topology, with the topology's shape, capacities and digest.
+[[nodiscard]] CollectiveParameters parameters_of(const topology::Topology& topology,
+                                                 std::uint32_t root, std::uint32_t window);
+// All nodes' programs; empty if the algorithm does not support them.
+[[nodiscard]] Programs programs_of(const Algorithm& algorithm,
+                                   const CollectiveParameters& parameters);
 
 // Calls `use` for each schedule: by all algorithms and searched ones that support this topology,
 // for each root of `roots` if they have one, with a few values of the parameters.

@@ -80,12 +80,12 @@ TEST(Valid, LargerGroups) {
     const auto topology = complete(ranks);
     for (const Collective collective :
          {Collective::kBroadcast, Collective::kReduce, Collective::kAllreduce, Collective::kScan}) {
-      const Group group = mutation::group_of(*topology, 0, 8);
+      const CollectiveParameters parameters = mutation::parameters_of(*topology, 0, 8);
       const Programs programs =
-          mutation::programs_of(*find_algorithm(collective, "two-tree"), group);
+          mutation::programs_of(*find_algorithm(collective, "two-tree"), parameters);
       const verify::Verdict verdict = verdict_of(*topology, programs);
       EXPECT_TRUE(verdict.valid) << ranks << " ranks: " << verdict.counterexample.message;
-      EXPECT_GT(verdict.proven_blocks, std::int64_t{group.window});
+      EXPECT_GT(verdict.proven_blocks, std::int64_t{parameters.window});
     }
   }
 }

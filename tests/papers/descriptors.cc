@@ -36,15 +36,15 @@ struct Longest {
 std::string cell(std::size_t bytes) { return bytes == 0 ? "-" : std::to_string(bytes); }
 
 // Every node of small groups, 2000 spread over larger ones.
-Longest longest_of(const Algorithm& algorithm, const Group& group) {
+Longest longest_of(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   constexpr std::uint32_t kMost = 2000;
-  const std::uint32_t nodes = algorithm_nodes(algorithm, group);
+  const std::uint32_t nodes = algorithm_nodes(algorithm, parameters);
   const std::uint32_t asked = std::min(nodes, kMost);
   Longest longest;
   auto program = std::make_unique<Program>();
   for (std::uint32_t i = 0; i < asked; ++i) {
     const auto node = static_cast<std::uint32_t>(std::uint64_t{i} * nodes / asked);
-    if (algorithm.generate(group, node, *program) != Status::kOk) return {};
+    if (algorithm.generate(parameters, node, *program) != Status::kOk) return {};
     longest.add(*program);
   }
   return longest;
@@ -88,12 +88,12 @@ void fat_trees() {
     if (all[i].where != Where::kFatTree) continue;
     std::printf("| %s | %s |", collective_name(all[i].collective), all[i].name);
     for (const Tree& tree : kTrees) {
-      Group group;
-      group.ranks = 1;
-      for (std::uint32_t level = 0; level < tree.height; ++level) group.ranks *= tree.arity;
-      group.arity = tree.arity;
-      group.height = tree.height;
-      const Longest longest = longest_of(all[i], group);
+      CollectiveParameters parameters;
+      parameters.ranks = 1;
+      for (std::uint32_t level = 0; level < tree.height; ++level) parameters.ranks *= tree.arity;
+      parameters.arity = tree.arity;
+      parameters.height = tree.height;
+      const Longest longest = longest_of(all[i], parameters);
       std::printf(" %s, %s |", cell(longest.rank).c_str(), cell(longest.router).c_str());
     }
     std::printf("\n");
@@ -113,11 +113,11 @@ void searched_ones() {
       if (!algorithm.applies(*topology) || (general && !std::string(spec).starts_with("complete")))
         continue;
       const topology::Shape shape = topology->shape();
-      Group group;
-      group.ranks = topology->ranks();
-      group.arity = shape.arity;
-      group.height = shape.height;
-      const auto programs = algorithm.search(*topology, group);
+      CollectiveParameters parameters;
+      parameters.ranks = topology->ranks();
+      parameters.arity = shape.arity;
+      parameters.height = shape.height;
+      const auto programs = algorithm.search(*topology, parameters);
       if (!programs) continue;
       Longest longest;
       for (const Program& program : *programs) longest.add(program);

@@ -10,39 +10,40 @@
 namespace espalier::papers {
 namespace {
 
-Group group_of(const topology::Topology& topology, const topology::Shape& shape,
-               const Question& question) {
-  Group group;
-  group.ranks = topology.ranks();
-  group.root = question.root;
-  group.topology_digest = topology.digest();
-  group.arity = shape.arity;
-  group.height = shape.height;
-  group.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
-  group.rows = shape.rows;
-  group.columns = shape.columns;
-  group.run_length = question.run_length;
-  group.send_ticks = question.send_ticks;
-  group.latency_ticks = question.latency_ticks;
-  group.window = std::max<std::uint32_t>(8, question.latency_ticks);
-  return group;
+CollectiveParameters parameters_of(const topology::Topology& topology, const topology::Shape& shape,
+                                   const Question& question) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = question.root;
+  parameters.topology_digest = topology.digest();
+  parameters.arity = shape.arity;
+  parameters.height = shape.height;
+  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  parameters.rows = shape.rows;
+  parameters.columns = shape.columns;
+  parameters.run_length = question.run_length;
+  parameters.send_ticks = question.send_ticks;
+  parameters.latency_ticks = question.latency_ticks;
+  parameters.window = std::max<std::uint32_t>(8, question.latency_ticks);
+  return parameters;
 }
 
-Result<Programs> make_programs(const topology::Topology& topology, const Group& group,
-                               const Question& question);
+Result<Programs> make_programs(const topology::Topology& topology,
+                               const CollectiveParameters& parameters, const Question& question);
 
 // By the embedding.
-Result<Programs> make_placed(const topology::Topology& topology, Group group, Question question) {
+Result<Programs> make_placed(const topology::Topology& topology, CollectiveParameters parameters,
+                             Question question) {
   const auto embedding = topology::known_embedding(question.embedding);
   if (!embedding) return fail("no embedding " + question.embedding);
   question.embedding.clear();
-  group.run_length = embedding->run_length;
+  parameters.run_length = embedding->run_length;
   if (!embedding->groups.empty()) {
-    group.root = embedding->node_of.front();
-    return searched::fractional_mesh(topology, group, *embedding);
+    parameters.root = embedding->node_of.front();
+    return searched::fractional_mesh(topology, parameters, *embedding);
   }
-  group.root = 0;
-  auto programs = make_programs(topology, group, question);
+  parameters.root = 0;
+  auto programs = make_programs(topology, parameters, question);
   if (!programs) return programs;
   const Status status = embed::place_all(embedding->node_of, *programs);
   if (status != Status::kOk) return fail(status_name(status));
@@ -50,18 +51,18 @@ Result<Programs> make_placed(const topology::Topology& topology, Group group, Qu
 }
 
 // Returns all nodes' programs. Error: there are none.
-Result<Programs> make_programs(const topology::Topology& topology, const Group& group,
-                               const Question& question) {
-  if (!question.embedding.empty()) return make_placed(topology, group, question);
+Result<Programs> make_programs(const topology::Topology& topology,
+                               const CollectiveParameters& parameters, const Question& question) {
+  if (!question.embedding.empty()) return make_placed(topology, parameters, question);
   const Algorithm* algorithm = find_algorithm(question.collective, question.algorithm.c_str());
   if (algorithm == nullptr) {
     const auto* searched = searched::find_searched(question.collective, question.algorithm);
     if (searched == nullptr) return fail("no algorithm " + question.algorithm);
-    return searched->search(topology, group);
+    return searched->search(topology, parameters);
   }
-  Programs programs(algorithm_nodes(*algorithm, group));
+  Programs programs(algorithm_nodes(*algorithm, parameters));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
-    const Status status = algorithm->generate(group, node, programs[node]);
+    const Status status = algorithm->generate(parameters, node, programs[node]);
     if (status != Status::kOk) return fail(status_name(status));
   }
   return programs;
@@ -72,7 +73,8 @@ Result<Programs> make_programs(const topology::Topology& topology, const Group& 
 std::string proven_steps(const Question& question, std::int64_t first, std::int64_t last) {
   const auto topology = or_throw(topology::parse(question.topology));
   const topology::Shape shape = topology->shape();
-  const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);
+  const auto programs =
+      make_programs(*topology, parameters_of(*topology, shape, question), question);
   if (!programs) return programs.error().message;
   verify::VerifyOptions options;
   if (!question.every_blocks) options.max_blocks = last;
@@ -90,7 +92,8 @@ std::string proven_steps(const Question& question, std::int64_t first, std::int6
 std::string proven_load(const Question& question) {
   const auto topology = or_throw(topology::parse(question.topology));
   const topology::Shape shape = topology->shape();
-  const auto programs = make_programs(*topology, group_of(*topology, shape, question), question);
+  const auto programs =
+      make_programs(*topology, parameters_of(*topology, shape, question), question);
   if (!programs) return programs.error().message;
   const auto verdict = verify::verify(
       *topology, [&](std::uint32_t node) -> const Program& { return (*programs)[node]; }, {});

@@ -42,6 +42,10 @@ class Refusals(unittest.TestCase):
         refused([*what, "--bytes", "1024GiB"], "memory", "at most")
         refused([*what, "--output", "/proc/nothing"], "/proc/nothing")
         refused([*what, "--kill", "4@100"], "--kill 4@100", "0 to 3")
+        refused([*what, "--kill", "3@200", "--kill", "3@100"], "--kill 3@200 has no effect after --kill 3@100")
+        refused([*what, "--kill", "3@100", "--stop", "3@200"], "--stop 3@200 has no effect after --kill 3@100")
+        refused([*what, "--stop", "3@100", "--stop", "3@200"], "--stop 3@200 has no effect after --stop 3@100")
+        self.refused(espalier.call("--version", "foo"), "unexpected argument 'foo' after --version")
         refused([*what, "--start", "0-3=true", "--nodes-per-process", 2], "--nodes-per-process has no effect")
         self.refused(espalier.call("run", *what, "--node-binary", self.path / "nothing"), "nothing")
         reduce = ["--topology", "complete:4", "--collective", "reduce", "--algorithm", "two-tree"]

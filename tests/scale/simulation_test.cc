@@ -72,10 +72,10 @@ struct Cost {
 Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
              std::uint64_t blocks, bool lock_step) {
   const Algorithm* one = find_algorithm(collective, algorithm);
-  Group group;
-  group.ranks = ranks;
-  group.blocks = &kBlocks;
-  group.blocks_count = 1;
+  CollectiveParameters parameters;
+  parameters.ranks = ranks;
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
   const std::size_t before = held;
   max_held = held;
   auto program = std::make_unique<Program>();
@@ -83,7 +83,7 @@ Cost cost_of(Collective collective, const char* algorithm, std::uint32_t ranks,
   sim::LinkCollector links;
   for (std::uint32_t node = 0; node < ranks; ++node) {
     program->clear();
-    EXPECT_EQ(one->generate(group, node, *program), Status::kOk);
+    EXPECT_EQ(one->generate(parameters, node, *program), Status::kOk);
     store.add(*program);
     links.add(node, *program);
   }

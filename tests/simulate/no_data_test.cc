@@ -36,16 +36,16 @@ struct Schedule {
 struct Mode {
   const char* name;
   bool lock_step;
-  sim::Switching switching;
+  Switching switching;
   double jitter;
   std::uint64_t eager_bytes;
 };
 constexpr Mode kModes[] = {
-    {"in lock step", true, sim::Switching::kCutThrough, 0, 4096},
-    {"in lock step, store and forward", true, sim::Switching::kStoreAndForward, 0, 0},
-    {"freely", false, sim::Switching::kCutThrough, 0, 4096},
-    {"freely, with jitter", false, sim::Switching::kCutThrough, 1, 0},
-    {"freely, with jitter, store and forward", false, sim::Switching::kStoreAndForward, 1, 4096}};
+    {"in lock step", true, Switching::kCutThrough, 0, 4096},
+    {"in lock step, store and forward", true, Switching::kStoreAndForward, 0, 0},
+    {"freely", false, Switching::kCutThrough, 0, 4096},
+    {"freely, with jitter", false, Switching::kCutThrough, 1, 0},
+    {"freely, with jitter, store and forward", false, Switching::kStoreAndForward, 1, 4096}};
 
 // All that a run shows.
 struct Seen {
@@ -239,15 +239,15 @@ class NoData : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     topology_ = or_throw(topology::parse(GetParam()));
     shape_ = topology_->shape();
-    group_.ranks = topology_->ranks();
-    group_.topology_digest = topology_->digest();
-    group_.blocks = &kBlocks;
-    group_.blocks_count = 1;
-    group_.rows = shape_.rows;
-    group_.columns = shape_.columns;
-    group_.arity = shape_.arity;
-    group_.height = shape_.height;
-    group_.capacities = shape_.capacities.empty() ? nullptr : shape_.capacities.data();
+    parameters_.ranks = topology_->ranks();
+    parameters_.topology_digest = topology_->digest();
+    parameters_.blocks = &kBlocks;
+    parameters_.blocks_count = 1;
+    parameters_.rows = shape_.rows;
+    parameters_.columns = shape_.columns;
+    parameters_.arity = shape_.arity;
+    parameters_.height = shape_.height;
+    parameters_.capacities = shape_.capacities.empty() ? nullptr : shape_.capacities.data();
     ++topologies;
   }
 
@@ -259,7 +259,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     for (const PortModel ports : {PortModel::kMultiport, PortModel::kSingleSend}) {
       if (HasFailure() || schedule.programs.size() != topology_->ranks()) return;
       lower::Report report;
-      auto lowered = lower::lower(*topology_, group_, ports, schedule.programs, report);
+      auto lowered = lower::lower(*topology_, parameters_, ports, schedule.programs, report);
       if (!lowered) continue;
       compare({schedule.name + ", lowered", *topology_, *std::move(lowered), schedule.root});
     }
@@ -273,7 +273,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
   static inline std::size_t topologies = 0;
   std::unique_ptr<topology::Topology> topology_;
   topology::Shape shape_;
-  Group group_;
+  CollectiveParameters parameters_;
 };
 
 TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
@@ -281,17 +281,17 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count && !HasFailure(); ++i) {
     const Algorithm& one = table[i];
-    if (one.where == Where::kFatTree && group_.arity == 0) continue;
+    if (one.where == Where::kFatTree && parameters_.arity == 0) continue;
     const bool postal =
         std::string(one.name) == "lambda-tree" || std::string(one.name) == "combine";
-    group_.send_ticks = postal ? 2 : 1;
-    group_.latency_ticks = postal ? 3 : 1;
-    group_.root = has_root(one.collective) ? group_.ranks - 1 : 0;
-    Schedule schedule{name(one.collective, one.name), *topology_, Programs(), group_.root};
-    schedule.programs.resize(algorithm_nodes(one, group_));
+    parameters_.send_ticks = postal ? 2 : 1;
+    parameters_.latency_ticks = postal ? 3 : 1;
+    parameters_.root = has_root(one.collective) ? parameters_.ranks - 1 : 0;
+    Schedule schedule{name(one.collective, one.name), *topology_, Programs(), parameters_.root};
+    schedule.programs.resize(algorithm_nodes(one, parameters_));
     Status status = Status::kOk;
     for (std::uint32_t node = 0; node < schedule.programs.size() && status == Status::kOk; ++node) {
-      status = one.generate(group_, node, schedule.programs[node]);
+      status = one.generate(parameters_, node, schedule.programs[node]);
     }
     if (status != Status::kOk) {  // not for this many ranks
       EXPECT_EQ(status, Status::kUnsupported) << schedule.name;
@@ -299,13 +299,13 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
     }
     compare_both(std::move(schedule));
   }
-  group_.send_ticks = group_.latency_ticks = 1;
+  parameters_.send_ticks = parameters_.latency_ticks = 1;
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     if (HasFailure() || !one.applies(*topology_)) continue;
-    group_.root = has_root(one.collective) ? group_.ranks - 1 : 0;
-    auto found = one.search(*topology_, group_);
+    parameters_.root = has_root(one.collective) ? parameters_.ranks - 1 : 0;
+    auto found = one.search(*topology_, parameters_);
     if (!found) continue;
-    compare_both({name(one.collective, one.name), *topology_, *std::move(found), group_.root});
+    compare_both({name(one.collective, one.name), *topology_, *std::move(found), parameters_.root});
   }
 }
 

@@ -158,12 +158,12 @@ Status load_file(std::uint32_t node) {
 
 // Without an image a node plans for itself.
 Status plan(std::uint32_t node) {
-  espalier::Group group;
-  group.ranks = espalier::kMaxLinks;
+  espalier::CollectiveParameters parameters;
+  parameters.ranks = espalier::kMaxLinks;
   std::uint32_t count = 0;
   const espalier::Algorithm* table = espalier::algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].generate(group, node, program) == Status::kOk) return Status::kOk;
+    if (table[i].generate(parameters, node, program) == Status::kOk) return Status::kOk;
   }
   return Status::kUnsupported;
 }

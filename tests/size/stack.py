@@ -28,7 +28,7 @@ INDIRECT = [
     (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
     (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream)::"),
     # Planning without an image goes through the table of algorithms.
-    (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*Group&, .*Program&\)"),
+    (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, and the board to judge an image; the image check calls the verifier of signatures.
     (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash)::|load_(first|all)\("),
     (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash)::"),

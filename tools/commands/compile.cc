@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "espalier/collectives/schedule/file.h"
@@ -62,22 +63,23 @@ void run_compile(const CompileArguments& arguments) {
                  {"topology_digest", hex(selected.topology->digest())},
                  {"collective", collective_name(selected.algorithm.collective)},
                  {"algorithm", selected.algorithm.name},
-                 {"ranks", selected.group.ranks},
+                 {"ranks", selected.parameters.ranks},
                  {"nodes", selected.nodes},
-                 {"root", selected.group.root},
                  {"embedding", selected.embedding ? selected.embedding->name : "none"},
                  {"bytes", bytes.size()},
                  {"verified", !arguments.unverified}};
+    if (has_root(selected.algorithm.collective)) json["root"] = selected.parameters.root;
     if (!arguments.unverified) json["proven_for"] = proven;
     if (selected.report.changed) json["lowered"] = to_json(selected);
     print_json(json);
     return;
   }
-  std::printf("%s: %s by %s on %s, root %u: %s, %zu bytes (%.1f a node)\n",
+  const bool rooted = has_root(selected.algorithm.collective);
+  const std::string root = rooted ? ", root " + std::to_string(selected.parameters.root) : "";
+  std::printf("%s: %s by %s on %s%s: %s, %zu bytes (%.1f a node)\n",
               one_line(arguments.output).c_str(), collective_name(selected.algorithm.collective),
-              selected.algorithm.name.c_str(), selected.topology->title().c_str(),
-              selected.group.root, counted(selected.nodes, "program").c_str(), bytes.size(),
-              a_node);
+              selected.algorithm.name.c_str(), selected.topology->title().c_str(), root.c_str(),
+              counted(selected.nodes, "program").c_str(), bytes.size(), a_node);
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
   if (selected.embedding) {
     std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());

@@ -27,8 +27,8 @@ constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
 
 embed::Search search_of(const EmbedArguments& arguments, const topology::Topology& topology) {
   embed::Search search;
-  search.switching = arguments.switching == "cut-through" ? topology::Switching::kCutThrough
-                                                          : topology::Switching::kStoreAndForward;
+  search.switching =
+      arguments.switching == "cut-through" ? Switching::kCutThrough : Switching::kStoreAndForward;
   search.root_moves = arguments.selection.root == "any";
   if (!search.root_moves) {
     const std::string what = "--root on " + topology.title() + " (or any):";
@@ -38,7 +38,7 @@ embed::Search search_of(const EmbedArguments& arguments, const topology::Topolog
   search.seed = whole_number("--seed", arguments.seed, 0, ~std::uint64_t{0} >> 1);
   search.moves = whole_number("--moves", arguments.moves, 1, kMaxMoves);
   if (!arguments.period.empty()) {
-    if (search.switching == topology::Switching::kCutThrough) {
+    if (search.switching == Switching::kCutThrough) {
       bad_input(
           "--period is what links carry store-and-forward; expected --switching store-and-forward");
     }
@@ -163,7 +163,7 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
   if (search.period == 0) search.period = embed::whole_period(traffic);
   placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
   topology::Embedding embedding;
-  embedding.run_length = selected.group.run_length;
+  embedding.run_length = selected.parameters.run_length;
   return embedding;
 }
 
@@ -213,7 +213,7 @@ void run_embed(const EmbedArguments& arguments) {
                        : find_by_ranks(arguments, search, placement);
   }
   if (placement.over > 0) {
-    const bool stored = search.switching == topology::Switching::kStoreAndForward;
+    const bool stored = search.switching == Switching::kStoreAndForward;
     negative("none found in " + arguments.moves + " moves: the best has " +
              counted(static_cast<std::uint64_t>(placement.over), "transfer") + " too many on " +
              (stored ? "links that carry " + std::to_string(search.period) + " a period"

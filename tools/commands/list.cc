@@ -18,7 +18,7 @@ void list_embeddings(Format format) {
   for (const std::string& name : topology::known_embeddings()) {
     const auto known = topology::known_embedding(name);
     if (!known) continue;
-    const bool stored = known->switching == topology::Switching::kStoreAndForward;
+    const bool stored = known->switching == Switching::kStoreAndForward;
     rows.push_back({{"embedding", name},
                     {"topology", known->topology},
                     {"collective", known->collective},

@@ -7,7 +7,9 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "espalier/collectives/verify/verify.h"
 #include "tools/commands/commands.h"
@@ -49,6 +51,21 @@ void parse_disturbances(RunOptions& options) {
                 ": expected NODE@MS with a node from 0 to " +
                 std::to_string(options.launch.nodes - 1));
     }
+  }
+  const auto name = [](const launch::Disturbance& one) {
+    return (one.signal == SIGKILL ? "--kill " : "--stop ") + std::to_string(one.node) + "@" +
+           std::to_string(one.after_ms);
+  };
+  std::map<std::uint32_t, launch::Disturbance> last;  // by node
+  std::vector<launch::Disturbance> in_order = options.launch.disturbances;
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const auto& a, const auto& b) { return a.after_ms < b.after_ms; });
+  for (const launch::Disturbance& one : in_order) {
+    const auto [before, is_first] = last.emplace(one.node, one);
+    if (!is_first && (before->second.signal == SIGKILL || one.signal == SIGSTOP)) {
+      bad_input(name(one) + " has no effect after " + name(before->second));
+    }
+    before->second = one;
   }
 }
 

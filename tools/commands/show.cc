@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
@@ -40,10 +41,11 @@ void print_header(const LoadedSchedule& loaded) {
   std::printf("%s: %s by %s on %s\n", one_line(loaded.name).c_str(),
               collective_name(program.collective), program.algorithm,
               loaded.topology->title().c_str());
-  std::printf("  ranks %u, root %u, window %u, scratch %s, %s, contention guarantee %s%s\n",
-              program.ranks, program.root, program.window,
-              counted(program.scratch_blocks, "block").c_str(), port_model_name(program.port_model),
-              contention_name(program.contention),
+  const std::string root =
+      has_root(program.collective) ? ", root " + std::to_string(program.root) : "";
+  std::printf("  ranks %u%s, window %u, scratch %s, %s, contention guarantee %s%s\n", program.ranks,
+              root.c_str(), program.window, counted(program.scratch_blocks, "block").c_str(),
+              port_model_name(program.port_model), contention_name(program.contention),
               program.needs_commutative ? ", the operator must commute" : "");
   std::printf("  steps %s, at least %s; %s of N blocks\n",
               count_text(program.counts[program.steps_ref]).c_str(),
@@ -174,7 +176,6 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"collective", collective_name(program.collective)},
                {"algorithm", program.algorithm},
                {"ranks", program.ranks},
-               {"root", program.root},
                {"window", program.window},
                {"scratch_blocks", program.scratch_blocks},
                {"port_model", port_model_name(program.port_model)},
@@ -187,6 +188,7 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"schedule_digest", hex(program.schedule_digest)},
                {"topology_digest", hex(program.topology_digest)},
                {"bytes", loaded.bytes.size()}};
+  if (has_root(program.collective)) json["root"] = program.root;
   if (blocks > 0) json["blocks"] = blocks;
   json["programs"] = Json::array();
   for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) {

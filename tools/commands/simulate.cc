@@ -193,8 +193,7 @@ void add_simulate_options(Command command, SimulateOptions& options) {
       .word(
           "--switching", {"cut-through", "store-and-forward"},
           [&options](std::size_t index) {
-            options.switching =
-                index == 0 ? sim::Switching::kCutThrough : sim::Switching::kStoreAndForward;
+            options.switching = index == 0 ? Switching::kCutThrough : Switching::kStoreAndForward;
           },
           "cut-through: a block holds all links of its path at once; store-and-forward: one after "
           "the other")

@@ -15,7 +15,7 @@ struct SimulateOptions {
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results
   std::string events;  // directory for what its nodes did
-  sim::Switching switching = sim::Switching::kCutThrough;
+  Switching switching = Switching::kCutThrough;
   bool no_data = false;  // no byte is moved
   double alpha = 1e-6, beta = 1e-9, jitter = 0, link_jitter = 0, node_jitter = 0;
   Format format = Format::kText;

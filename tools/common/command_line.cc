@@ -273,7 +273,11 @@ Command CommandLine::program() { return Command(*state_, &state_->app); }
 
 void CommandLine::run(int argc, char** argv) {
   CLI::App& app = state_->app;
-  check_command_names(app, Values(argv + std::min(argc, 1), argv + argc));
+  const Values words(argv + std::min(argc, 1), argv + argc);
+  check_command_names(app, words);
+  if (words.size() > 1 && words.front() == "--version") {  // CLI11 would ignore the rest
+    bad_input("unexpected argument '" + one_line(words[1]) + "' after --version" + help_hint(app));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError&) {

@@ -63,8 +63,9 @@ void print_text(const std::string& path, const Image& image) {
   const auto program = std::make_unique<DecodedProgram>();
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const ProgramRow row = image.program(i);
-    std::printf("  program %u: %s by %s, root %u: %u bytes", i, collective_name(row.collective),
-                one_line(row.algorithm).c_str(), row.root, row.size);
+    const std::string root = has_root(row.collective) ? ", root " + std::to_string(row.root) : "";
+    std::printf("  program %u: %s by %s%s: %u bytes", i, collective_name(row.collective),
+                one_line(row.algorithm).c_str(), root.c_str(), row.size);
     const Status status = image.load(i, *program);
     if (status == Status::kOk) {
       std::printf(", %u actions, window %u, schedule %s\n",
@@ -96,10 +97,10 @@ void print_as_json(const std::string& path, const Image& image) {
     const ProgramRow row = image.program(i);
     json["programs"].push_back({{"collective", collective_name(row.collective)},
                                 {"algorithm", one_line(row.algorithm)},
-                                {"root", row.root},
                                 {"bytes", row.size},
                                 {"status", status_name(image.load(i, *program))},
                                 {"schedule_digest", hex(program->schedule_digest)}});
+    if (has_root(row.collective)) json["programs"].back()["root"] = row.root;
   }
   print_json(json);
 }

@@ -90,14 +90,14 @@ const char* experiment_name(Experiment experiment) {
 Status experiment_program(Experiment experiment, std::uint32_t receivers, std::uint32_t rank,
                           std::uint64_t topology_digest, Program& out) {
   if (receivers == 0 || receivers > kMaxReceivers) return Status::kBadArgument;
-  Group group;
-  group.ranks = receivers + 1;
-  group.topology_digest = topology_digest;
-  group.window = 2 * receivers;
+  CollectiveParameters parameters;
+  parameters.ranks = receivers + 1;
+  parameters.topology_digest = topology_digest;
+  parameters.window = 2 * receivers;
   Outline outline{.collective = Collective::kBroadcast, .algorithm = experiment_name(experiment)};
   outline.one_block = true;
   Builder builder(out);
-  const Status status = builder.begin(group, rank, outline);
+  const Status status = builder.begin(parameters, rank, outline);
   if (status != Status::kOk) return status;
   if (experiment == Experiment::kEcho) {
     echo(builder, receivers, rank);

@@ -163,7 +163,7 @@ std::string to_json(const RunResult& result) {
   out["topology"] = result.topology;
   out["collective"] = result.collective;
   out["algorithm"] = result.algorithm;
-  out["root"] = result.root;
+  if (result.rooted) out["root"] = result.root;
   out["ranks"] = result.ranks;
   out["routers"] = result.nodes - result.ranks;
   out["nodes_per_process"] = result.nodes_per_process;

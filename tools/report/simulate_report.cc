@@ -14,8 +14,8 @@ constexpr std::size_t kBins = 10;         // of the histogram of links
 constexpr std::size_t kBusiest = 3;       // links that are named
 constexpr std::size_t kListed = 100'000;  // and that JSON lists at most
 
-const char* switching_name(sim::Switching switching) {
-  return switching == sim::Switching::kCutThrough ? "cut-through" : "store-and-forward";
+const char* switching_name(Switching switching) {
+  return switching == Switching::kCutThrough ? "cut-through" : "store-and-forward";
 }
 
 // The part of the run for which blocks held the link, of all its lanes: 0 .. 1.
@@ -137,7 +137,7 @@ std::string block_name(const StoredSchedule& schedule, const sim::Transfer& tran
          link_name(schedule, transfer.from, transfer.to);
 }
 
-void print_links(const StoredSchedule& schedule, const Outcome& outcome, sim::Switching switching) {
+void print_links(const StoredSchedule& schedule, const Outcome& outcome, Switching switching) {
   const Links links = add_up(schedule, outcome, kBusiest);
   std::printf("  links      %s, %llu of %s carry blocks\n", switching_name(switching),
               static_cast<unsigned long long>(links.used), counted(links.all, "link").c_str());
@@ -166,7 +166,7 @@ void print_contention(const StoredSchedule& schedule, const SimulateReport& repo
   if (found.conflicts == 0) {
     std::printf(
         "  contention none: in lock step no link is asked for more blocks%s than its lanes\n",
-        report.switching == sim::Switching::kCutThrough ? "" : ", on the same hop,");
+        report.switching == Switching::kCutThrough ? "" : ", on the same hop,");
     return;
   }
   std::printf("  contention %s in lock step, at worst %u blocks in a step on a link of %s\n",

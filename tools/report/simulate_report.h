@@ -16,7 +16,7 @@ struct SimulateReport {
   std::int64_t predicted_steps = 0, bound_steps = 0;
   double predicted_seconds = 0;
   CostModel::Line line;  // of the time that the simulated network takes for a block
-  sim::Switching switching = sim::Switching::kCutThrough;
+  Switching switching = Switching::kCutThrough;
   Outcome lock_step, free_running;
   std::vector<NodeLog> logs;  // of the free run, where wanted
 };

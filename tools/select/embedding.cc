@@ -17,28 +17,28 @@ std::optional<topology::Embedding> best(const Selection& selection,
                                         const SelectedAlgorithm& selected) {
   if (!may_stand_anywhere(selected.algorithm)) return std::nullopt;
   const bool hop_by_hop = selection.links == "hop-by-hop";
-  topology::Wanted wanted{.collective = collective_name(selected.algorithm.collective),
-                          .algorithm = selected.algorithm.name,
-                          .run_length = selected.group.run_length,
-                          .root = {},
-                          .switching = hop_by_hop ? topology::Switching::kStoreAndForward
-                                                  : topology::Switching::kCutThrough};
-  if (has_root(selected.algorithm.collective)) wanted.root = selected.group.root;
+  topology::Wanted wanted{
+      .collective = collective_name(selected.algorithm.collective),
+      .algorithm = selected.algorithm.name,
+      .run_length = selected.parameters.run_length,
+      .root = {},
+      .switching = hop_by_hop ? Switching::kStoreAndForward : Switching::kCutThrough};
+  if (has_root(selected.algorithm.collective)) wanted.root = selected.parameters.root;
   auto found = topology::best_embedding(*selected.topology, wanted);
   // A chain keeps the order of ranks where its operator may want it.
   const bool in_any_order = selected.algorithm.collective == Collective::kBroadcast;
   if (!found && hop_by_hop && selected.algorithm.is_chain && in_any_order) {
-    found = topology::snake(*selected.topology, selected.group.root);
+    found = topology::snake(*selected.topology, selected.parameters.root);
   }
   return found;
 }
 
 topology::Embedding named(const std::string& name, const SelectedAlgorithm& selected) {
   if (name == "snake") {
-    auto found = topology::snake(*selected.topology, selected.group.root);
+    auto found = topology::snake(*selected.topology, selected.parameters.root);
     if (found) return *found;
     bad_input("no snake on " + selected.topology->title() + " from rank " +
-              std::to_string(selected.group.root) +
+              std::to_string(selected.parameters.root) +
               "; expected a mesh with an even number of rows or columns, or a corner of it");
   }
   if (auto known = topology::known_embedding(name)) return *std::move(known);
@@ -70,12 +70,12 @@ void check(const topology::Embedding& embedding, const SelectedAlgorithm& select
         (placeable ? "it is for " + entry.topologies + " as they are" : placeable.error().message) +
         "; expected --embedding none");
   }
-  if (selected.group.run_length != 0 && embedding.run_length != 0 &&
-      embedding.run_length != selected.group.run_length) {
+  if (selected.parameters.run_length != 0 && embedding.run_length != 0 &&
+      embedding.run_length != selected.parameters.run_length) {
     bad_input(who + "runs of " + std::to_string(embedding.run_length) + "; expected --run-length " +
               std::to_string(embedding.run_length));
   }
-  if (has_root(entry.collective) && embedding.node_of.front() != selected.group.root) {
+  if (has_root(entry.collective) && embedding.node_of.front() != selected.parameters.root) {
     bad_input(who + "root " + std::to_string(embedding.node_of.front()) + "; expected --root " +
               std::to_string(embedding.node_of.front()));
   }

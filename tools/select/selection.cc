@@ -50,14 +50,15 @@ std::uint32_t choose_root(const std::string& text, const topology::Topology& top
 }
 
 // "L/S" or "L".
-void choose_lambda(const std::string& text, Group& group) {
+void choose_lambda(const std::string& text, CollectiveParameters& parameters) {
   const std::size_t slash = text.find('/');
   const bool whole = slash == std::string::npos;
   const std::string what = "--lambda '" + one_line(text) + "' (L/S ticks, S at most L):";
   const std::string latency = text.substr(0, slash);
   const std::string send = whole ? "1" : text.substr(slash + 1);
-  group.latency_ticks = static_cast<std::uint32_t>(whole_number(what, latency, 1, kMaxTicks));
-  group.send_ticks = static_cast<std::uint32_t>(whole_number(what, send, 1, group.latency_ticks));
+  parameters.latency_ticks = static_cast<std::uint32_t>(whole_number(what, latency, 1, kMaxTicks));
+  parameters.send_ticks =
+      static_cast<std::uint32_t>(whole_number(what, send, 1, parameters.latency_ticks));
 }
 
 void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) {
@@ -67,23 +68,23 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
               (entry.parameter.empty() ? "" : ", which takes " + entry.parameter) +
               "; 'espalier list' says which takes what");
   };
-  Group& group = selected.group;
+  CollectiveParameters& parameters = selected.parameters;
   if (!selection.run_length.empty()) {
     if (entry.parameter != "--run-length") refuse("--run-length");
-    group.run_length = static_cast<std::uint32_t>(
+    parameters.run_length = static_cast<std::uint32_t>(
         whole_number("--run-length", selection.run_length, 1, kMaxFieldWindow));
-    if (group.run_length > entry.max_run_length) {
-      bad_input("--run-length " + std::to_string(group.run_length) + " is above " +
+    if (parameters.run_length > entry.max_run_length) {
+      bad_input("--run-length " + std::to_string(parameters.run_length) + " is above " +
                 std::to_string(entry.max_run_length) + ", the longest run length of algorithm '" +
                 entry.name + "' of " + collective_name(entry.collective));
     }
   }
   if (!selection.lambda.empty()) {
     if (entry.parameter != "--lambda") refuse("--lambda");
-    choose_lambda(selection.lambda, group);
+    choose_lambda(selection.lambda, parameters);
   }
   if (!selection.window.empty()) {
-    group.window = static_cast<std::uint32_t>(
+    parameters.window = static_cast<std::uint32_t>(
         whole_number("--window", selection.window, 1, verify::kMaxVerifiedWindow));
   }
 }
@@ -91,32 +92,32 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
 // Sets the topology's numbers, for algorithms that are made for one.
 void choose_shape(SelectedAlgorithm& selected) {
   topology::Shape shape = selected.topology->shape();
-  Group& group = selected.group;
-  group.rows = shape.rows;
-  group.columns = shape.columns;
-  group.arity = shape.arity;
-  group.height = shape.height;
+  CollectiveParameters& parameters = selected.parameters;
+  parameters.rows = shape.rows;
+  parameters.columns = shape.columns;
+  parameters.arity = shape.arity;
+  parameters.height = shape.height;
   selected.capacities = std::move(shape.capacities);
-  group.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
+  parameters.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
 }
 
 void choose_places(const Selection& selection, SelectedAlgorithm& selected) {
   selected.embedding = choose_embedding(selection, selected);
   if (!selected.embedding) return;
-  selected.rank_at.resize(selected.group.ranks);
-  for (std::uint32_t rank = 0; rank < selected.group.ranks; ++rank) {
+  selected.rank_at.resize(selected.parameters.ranks);
+  for (std::uint32_t rank = 0; rank < selected.parameters.ranks; ++rank) {
     selected.rank_at[selected.embedding->node_of[rank]] = rank;
   }
 }
 
-// The group to generate for before placing: the root is virtual rank 0.
-Group virtual_group(const SelectedAlgorithm& selected) {
-  Group group = selected.group;
+// The parameters to generate for before placing: the root is virtual rank 0.
+CollectiveParameters virtual_parameters(const SelectedAlgorithm& selected) {
+  CollectiveParameters parameters = selected.parameters;
   if (selected.embedding) {
-    group.root = 0;
-    if (selected.embedding->run_length != 0) group.run_length = selected.embedding->run_length;
+    parameters.root = 0;
+    if (selected.embedding->run_length != 0) parameters.run_length = selected.embedding->run_length;
   }
-  return group;
+  return parameters;
 }
 
 void check_placed(const SelectedAlgorithm& selected, Status status) {
@@ -129,23 +130,24 @@ void check_placed(const SelectedAlgorithm& selected, Status status) {
 // Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
 void choose_nodes(SelectedAlgorithm& selected) {
   const AlgorithmEntry& entry = selected.algorithm;
-  const bool applies = entry.search != nullptr
-                           ? entry.search->applies(*selected.topology)
-                           : entry.generator->where == Where::kAnywhere || selected.group.arity > 0;
+  const bool applies = entry.search != nullptr ? entry.search->applies(*selected.topology)
+                                               : entry.generator->where == Where::kAnywhere ||
+                                                     selected.parameters.arity > 0;
   if (!applies) {
     bad_input("algorithm '" + entry.name + "' of " + collective_name(entry.collective) +
               " is for " + entry.topologies + ", not for " + selected.topology->title() +
               "; 'espalier list' says which runs where");
   }
   if (entry.search == nullptr) {
-    selected.nodes = algorithm_nodes(*entry.generator, selected.group);
+    selected.nodes = algorithm_nodes(*entry.generator, selected.parameters);
     return;
   }
   const bool by_groups = selected.embedding && !selected.embedding->groups.empty();
   // The error names the algorithm.
   selected.found = or_bad_input(
-      by_groups ? searched::fractional_mesh(*selected.topology, selected.group, *selected.embedding)
-                : entry.search->search(*selected.topology, virtual_group(selected)));
+      by_groups
+          ? searched::fractional_mesh(*selected.topology, selected.parameters, *selected.embedding)
+          : entry.search->search(*selected.topology, virtual_parameters(selected)));
   if (selected.embedding && !by_groups) {
     check_placed(selected, embed::place_all(selected.embedding->node_of, selected.found));
   }
@@ -154,13 +156,13 @@ void choose_nodes(SelectedAlgorithm& selected) {
 
 // The reason why a rank-local algorithm makes no program for this selection, and its requirement.
 std::string reason(const SelectedAlgorithm& selected, Status status) {
-  const Group& group = selected.group;
-  const std::string ranks = counted(group.ranks, "rank");
+  const CollectiveParameters& parameters = selected.parameters;
+  const std::string ranks = counted(parameters.ranks, "rank");
   switch (status) {
     case Status::kTooLarge:
       return "a node's program is larger than nodes have room for (proto/schedule.options); "
              "expected fewer than " +
-             ranks + (group.latency_ticks > 1 ? ", or a smaller --lambda" : "");
+             ranks + (parameters.latency_ticks > 1 ? ", or a smaller --lambda" : "");
     case Status::kMalformed:
       return "a program of it breaks the format's rules, which is a fault of this espalier; "
              "expected another algorithm";
@@ -168,12 +170,12 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
     default: return std::string(status_name(status)) + "; expected another algorithm";
   }
   const Algorithm& generator = *selected.algorithm.generator;
-  if (generator.needs_odd_ranks && group.ranks % 2 == 0) {
-    return "its mirrored trees need an odd number of ranks, not " + std::to_string(group.ranks) +
-           "; expected two-tree";
+  if (generator.needs_odd_ranks && parameters.ranks % 2 == 0) {
+    return "its mirrored trees need an odd number of ranks, not " +
+           std::to_string(parameters.ranks) + "; expected two-tree";
   }
   if (selected.algorithm.parameter == "--run-length") {
-    return "it has no runs of " + std::to_string(group.run_length) +
+    return "it has no runs of " + std::to_string(parameters.run_length) +
            " blocks; expected a smaller --run-length";
   }
   if (generator.where == Where::kFatTree) {
@@ -186,7 +188,7 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
 [[noreturn]] void cannot_do(const SelectedAlgorithm& selected, Status status) {
   const AlgorithmEntry& entry = selected.algorithm;
   const std::string root =
-      has_root(entry.collective) ? " with root " + std::to_string(selected.group.root) : "";
+      has_root(entry.collective) ? " with root " + std::to_string(selected.parameters.root) : "";
   bad_input("algorithm '" + entry.name + "' cannot do " + collective_name(entry.collective) +
             " on " + selected.topology->title() + root + ": " + reason(selected, status));
 }
@@ -214,7 +216,7 @@ void generate_here(const SelectedAlgorithm& selected, std::uint32_t node, Progra
   program.clear();
   const std::uint32_t rank = selected.embedding ? selected.rank_at.at(node) : node;
   const Status status =
-      selected.algorithm.generator->generate(virtual_group(selected), rank, program);
+      selected.algorithm.generator->generate(virtual_parameters(selected), rank, program);
   if (status != Status::kOk) cannot_do(selected, status);
   if (selected.embedding)
     check_placed(selected, embed::place(selected.embedding->node_of, program));
@@ -227,8 +229,8 @@ void lower_choice(PortModel ports, SelectedAlgorithm& selected) {
       generate_here(selected, node, selected.found[node]);
     }
   }
-  selected.found = or_bad_input(
-      lower::lower(*selected.topology, selected.group, ports, selected.found, selected.report));
+  selected.found = or_bad_input(lower::lower(*selected.topology, selected.parameters, ports,
+                                             selected.found, selected.report));
   selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
@@ -237,8 +239,8 @@ void check_window(const Selection& selection, const SelectedAlgorithm& selected)
   if (selection.window.empty()) return;
   const auto first = std::make_unique<OwnedProgram>();
   generate(selected, 0, *first);
-  const bool fewer = first->window < selected.group.window;
-  if (fewer ? selection.window_is_limit : first->window == selected.group.window) return;
+  const bool fewer = first->window < selected.parameters.window;
+  if (fewer ? selection.window_is_limit : first->window == selected.parameters.window) return;
   bad_input("algorithm '" + selected.algorithm.name + "' on " + selected.topology->title() +
             (fewer ? " has room for " : " needs ") + counted(first->window, "step") +
             " in flight; expected --window " + std::to_string(first->window));
@@ -321,9 +323,9 @@ SelectedAlgorithm select_algorithm(const Selection& selection) {
               collective_names());
   }
   selected.algorithm = find_entry(collective, selection.algorithm);
-  selected.group.ranks = selected.topology->ranks();
-  selected.group.root = choose_root(selection.root, *selected.topology, collective);
-  selected.group.topology_digest = selected.topology->digest();
+  selected.parameters.ranks = selected.topology->ranks();
+  selected.parameters.root = choose_root(selection.root, *selected.topology, collective);
+  selected.parameters.topology_digest = selected.topology->digest();
   choose_parameters(selection, selected);
   choose_shape(selected);
   choose_places(selection, selected);
@@ -342,8 +344,8 @@ void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgra
 }
 
 std::vector<std::uint8_t> compile(const SelectedAlgorithm& selected) {
-  const Group& group = selected.group;
-  ScheduleFileWriter writer(selected.topology->spec(), group.topology_digest, group.ranks,
+  const CollectiveParameters& parameters = selected.parameters;
+  ScheduleFileWriter writer(selected.topology->spec(), parameters.topology_digest, parameters.ranks,
                             selected.nodes);
   Progress progress("compiling");
   auto program = std::make_unique<OwnedProgram>();

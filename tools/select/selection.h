@@ -55,8 +55,8 @@ struct AlgorithmEntry {
 struct SelectedAlgorithm {
   std::unique_ptr<topology::Topology> topology;
   AlgorithmEntry algorithm;
-  Group group;
-  std::vector<std::uint32_t> capacities;  // group.capacities points into it
+  CollectiveParameters parameters;
+  std::vector<std::uint32_t> capacities;  // parameters.capacities points into it
   Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
   lower::Report report;     // on its lowering
   std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run

@@ -37,7 +37,7 @@ Source::Source(const Selection& selection)
     : selected_(select_algorithm(selection)),
       topology_(selected_.topology.get()),
       buffer_(std::make_unique<OwnedProgram>()) {
-  name_ = selected_.algorithm.name + ", root " + std::to_string(selected_.group.root);
+  name_ = selected_.algorithm.name + ", root " + std::to_string(selected_.parameters.root);
 }
 
 const Program& Source::program(std::uint32_t node) {

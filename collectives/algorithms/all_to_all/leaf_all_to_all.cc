@@ -56,10 +56,10 @@ bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stag
 }
 
 // The lanes that the schedule uses, by level.
-void used_lanes(const Group& group, const LeafNode& node, std::uint32_t* used) {
-  std::uint64_t most = branch_lanes(group, 1);
+void used_lanes(const CollectiveParameters& parameters, const LeafNode& node, std::uint32_t* used) {
+  std::uint64_t most = branch_lanes(parameters, 1);
   for (std::uint32_t level = 1; level <= node.height; ++level) {
-    std::uint64_t lanes = std::min<std::uint64_t>(most, branch_lanes(group, level));
+    std::uint64_t lanes = std::min<std::uint64_t>(most, branch_lanes(parameters, level));
     while (!spreads(node, used, level, lanes)) --lanes;
     used[level - 1] = static_cast<std::uint32_t>(lanes);
     most = lanes * node.arity;
@@ -68,9 +68,9 @@ void used_lanes(const Group& group, const LeafNode& node, std::uint32_t* used) {
 
 class TotalExchange {
  public:
-  TotalExchange(Builder& builder, const LeafNode& node, const Group& group)
-      : builder_(builder), node_(node), group_(group) {
-    used_lanes(group, node, lanes_);
+  TotalExchange(Builder& builder, const LeafNode& node, const CollectiveParameters& parameters)
+      : builder_(builder), node_(node), parameters_(parameters) {
+    used_lanes(parameters, node, lanes_);
   }
 
   void add();
@@ -117,7 +117,7 @@ class TotalExchange {
 
   Builder& builder_;
   const LeafNode& node_;
-  const Group& group_;
+  const CollectiveParameters& parameters_;
   std::uint32_t lanes_[kMaxLevels];  // lanes in use, by level
 };
 
@@ -180,7 +180,7 @@ std::uint8_t TotalExchange::block(const Stream& stream) {
 }
 
 std::uint32_t TotalExchange::scratch(std::uint32_t stage, const Stream& stream) const {
-  const std::uint32_t lanes = capacity(stage) * (group_.window + 1);
+  const std::uint32_t lanes = capacity(stage) * (parameters_.window + 1);
   // The offset may decrease by up to spread - 1.
   const bool falls = stream.turns && capacity(stage) % stream.spread != 0;
   return (lanes + (falls ? stream.spread - 1 : 0) + stream.spread - 1) / stream.spread;
@@ -322,8 +322,8 @@ Status TotalExchange::finish() {
   for (std::uint32_t stage = 1; stage <= node_.height; ++stage) {
     steps += slots(stage);
     // The messages from a branch to all ranks outside it cross the branch's own link.
-    const std::uint64_t crossing =
-        std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) / branch_lanes(group_, stage);
+    const std::uint64_t crossing = std::uint64_t{branch(stage)} * (node_.ranks - branch(stage)) /
+                                   branch_lanes(parameters_, stage);
     if (crossing < bound) continue;
     bound = static_cast<std::uint32_t>(crossing);
     bound_stage = stage;
@@ -333,10 +333,10 @@ Status TotalExchange::finish() {
 }
 
 // Whether there are lanes, and the schedule's numbers fit into a program.
-Status check_size(const Group& group, const LeafNode& node) {
+Status check_size(const CollectiveParameters& parameters, const LeafNode& node) {
   std::uint64_t branch = 1, messages = 0;
   for (std::uint32_t level = 1; level <= node.height; ++level) {
-    if (branch_lanes(group, level) < 1) return Status::kBadArgument;
+    if (branch_lanes(parameters, level) < 1) return Status::kBadArgument;
     messages += branch * branch * node.arity * (node.arity - 1);
     branch *= node.arity;
   }
@@ -345,20 +345,20 @@ Status check_size(const Group& group, const LeafNode& node) {
 
 }  // namespace
 
-Status leaf_all_to_all(const Group& group, std::uint32_t me, Program& out) {
+Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   LeafNode node;
-  Status status = find_leaf_node(group, me, node);
-  if (status == Status::kOk) status = check_size(group, node);
+  Status status = find_leaf_node(parameters, me, node);
+  if (status == Status::kOk) status = check_size(parameters, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
-  status = builder.begin(group, me,
+  status = builder.begin(parameters, me,
                          {.collective = Collective::kAllToAll,
                           .algorithm = "leaf",
                           .nodes = leaf_tree_nodes(node),
                           .port_model = PortModel::kMultiport});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
-  TotalExchange exchange(builder, node, group);
+  TotalExchange exchange(builder, node, parameters);
   exchange.add();
   return exchange.finish();
 }

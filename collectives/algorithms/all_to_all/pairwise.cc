@@ -14,12 +14,12 @@
 
 namespace espalier {
 
-Status pairwise_all_to_all(const Group& group, std::uint32_t me, Program& out) {
+Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = Collective::kAllToAll, .algorithm = "pairwise"});
+      builder.begin(parameters, me, {.collective = Collective::kAllToAll, .algorithm = "pairwise"});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   RankRounds rounds(builder, p, me);
   const auto others = static_cast<std::int32_t>(p - 1);

@@ -48,7 +48,7 @@ class Flood {
 
   void add_rank();
   void add_router();
-  [[nodiscard]] Status finish(const Group& group);
+  [[nodiscard]] Status finish(const CollectiveParameters& parameters);
 
  private:
   // The numbering of an action's instances from round to round.
@@ -58,7 +58,7 @@ class Flood {
     bool has_back = false;
   };
 
-  [[nodiscard]] Count bound(const Group& group) const;
+  [[nodiscard]] Count bound(const CollectiveParameters& parameters) const;
   // The first wave of a round that turns at `level`, and the number of such waves.
   [[nodiscard]] std::uint32_t first_wave(std::uint32_t level) const {
     return leaves_below(node_, level - 1) + 1 + (late_ && level > 1 ? 1 : 0) - 2 * level;
@@ -262,13 +262,14 @@ void Flood::add_router() {
 
 // A leaf receives the blocks of n - k^(i-1) leaves from a router of level i or above. The first of
 // them arrives in step 2i, and each crosses branches of all levels up to i.
-Count Flood::bound(const Group& group) const {
-  std::uint32_t level = 1, lanes = branch_lanes(group, 1), blocks = node_.ranks - 1;
+Count Flood::bound(const CollectiveParameters& parameters) const {
+  std::uint32_t level = 1, lanes = branch_lanes(parameters, 1), blocks = node_.ranks - 1;
   std::uint32_t narrowest = lanes;
   for (std::uint32_t candidate = 2; candidate <= node_.height; ++candidate) {
     const std::uint32_t far = node_.ranks - leaves_below(node_, candidate - 1);
-    narrowest =
-        narrowest < branch_lanes(group, candidate) ? narrowest : branch_lanes(group, candidate);
+    narrowest = narrowest < branch_lanes(parameters, candidate)
+                    ? narrowest
+                    : branch_lanes(parameters, candidate);
     if (std::uint64_t{far} * lanes < std::uint64_t{blocks} * narrowest) continue;
     level = candidate;
     blocks = far;
@@ -277,20 +278,20 @@ Count Flood::bound(const Group& group) const {
   return steps_over_lanes(2 * level - 1, blocks, lanes);
 }
 
-Status Flood::finish(const Group& group) {
+Status Flood::finish(const CollectiveParameters& parameters) {
   const std::int32_t round = as_int(period_);
   builder_.phase(1, 1, round);
-  return builder_.finish(bound(group));
+  return builder_.finish(bound(parameters));
 }
 
 }  // namespace
 
-Status leaf_allgather(const Group& group, std::uint32_t me, Program& out) {
+Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   LeafNode node;
-  Status status = find_leaf_node(group, me, node);
+  Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
-  status = builder.begin(group, me,
+  status = builder.begin(parameters, me,
                          {.collective = Collective::kAllgather,
                           .algorithm = "leaf",
                           .nodes = leaf_tree_nodes(node),
@@ -299,7 +300,7 @@ Status leaf_allgather(const Group& group, std::uint32_t me, Program& out) {
   add_leaf_links(builder, node);
   Flood flood(builder, node);
   node.level == 0 ? flood.add_rank() : flood.add_router();
-  return flood.finish(group);
+  return flood.finish(parameters);
 }
 
 }  // namespace espalier

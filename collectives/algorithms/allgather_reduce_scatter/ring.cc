@@ -71,12 +71,13 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
   repeat(builder.combine(0, builder.output(me), sum, own), all, last);
 }
 
-Status generate_ring(const Group& group, std::uint32_t me, Collective collective, Program& out) {
+Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
+                     Collective collective, Program& out) {
   Builder builder(out);
   const bool reduces = collective == Collective::kReduceScatter;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   const Status status = builder.begin(
-      group, me,
+      parameters, me,
       {.collective = collective, .algorithm = "ring", .needs_commutative = reduces && p > 1});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
@@ -87,12 +88,12 @@ Status generate_ring(const Group& group, std::uint32_t me, Collective collective
 
 }  // namespace
 
-Status ring_allgather(const Group& group, std::uint32_t me, Program& out) {
-  return generate_ring(group, me, Collective::kAllgather, out);
+Status ring_allgather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_ring(parameters, me, Collective::kAllgather, out);
 }
 
-Status ring_reduce_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return generate_ring(group, me, Collective::kReduceScatter, out);
+Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_ring(parameters, me, Collective::kReduceScatter, out);
 }
 
 }  // namespace espalier

@@ -221,19 +221,19 @@ class Combine {
 
 }  // namespace
 
-Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
+Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
-  const std::uint32_t p = group.ranks;
-  const Status status = builder.begin(group, me,
+  const std::uint32_t p = parameters.ranks;
+  const Status status = builder.begin(parameters, me,
                                       {.collective = Collective::kAllreduce,
                                        .algorithm = "combine",
                                        .one_block = true,
                                        .needs_commutative = p > 1,
-                                       .send_ticks = group.send_ticks,
-                                       .latency_ticks = group.latency_ticks});
+                                       .send_ticks = parameters.send_ticks,
+                                       .latency_ticks = parameters.latency_ticks});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  const Timing timing = timing_of(p, group.send_ticks, group.latency_ticks);
+  const Timing timing = timing_of(p, parameters.send_ticks, parameters.latency_ticks);
   if (timing.rounds >= kMaxRounds) {
     out.clear();
     return Status::kTooLarge;
@@ -242,7 +242,7 @@ Status combine_allreduce(const Group& group, std::uint32_t me, Program& out) {
   Combine(builder, plan, p, me).add(out.window);
   builder.phase(timing.period, static_cast<std::int32_t>(timing.steps()), 0);
   // Lower bound: every rank's data must reach all ranks.
-  const std::uint32_t bound = postal_ticks(p, group.send_ticks, group.latency_ticks);
+  const std::uint32_t bound = postal_ticks(p, parameters.send_ticks, parameters.latency_ticks);
   return builder.finish(static_cast<std::int32_t>(bound), 0);
 }
 

@@ -12,18 +12,19 @@
 
 namespace espalier {
 
-Status dissemination_barrier(const Group& group, std::uint32_t me, Program& out) {
+Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
+                             Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
-      group, me,
+      parameters, me,
       {.collective = Collective::kBarrier, .algorithm = "dissemination", .one_block = true});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const std::uint32_t steps = log2_ceil(p);
   const Operand own = builder.input(0);
   const Operand known = builder.slot(0, {builder.scratch(1), 1});
-  const std::uint32_t slots = steps < group.window ? steps : group.window;
+  const std::uint32_t slots = steps < parameters.window ? steps : parameters.window;
   const std::uint32_t first_slot = builder.scratch(slots);
   const auto news = [&](std::uint32_t step) {
     return builder.slot(0, {first_slot + step % slots, 1});

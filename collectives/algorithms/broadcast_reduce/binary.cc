@@ -52,15 +52,15 @@ BinarySubtree whole(std::uint32_t p, std::uint32_t& depth) {
 
 }  // namespace
 
-Status binary_broadcast(const Group& group, std::uint32_t me, Program& out) {
+Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = Collective::kBroadcast, .algorithm = "binary"});
+      builder.begin(parameters, me, {.collective = Collective::kBroadcast, .algorithm = "binary"});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  const auto rank = [&](std::uint32_t v) { return (group.root + v) % p; };
-  const std::uint32_t v = (me + p - group.root) % p;
+  const auto rank = [&](std::uint32_t v) { return (parameters.root + v) % p; };
+  const std::uint32_t v = (me + p - parameters.root) % p;
 
   std::uint32_t depth = 0;
   BinarySubtree tree = whole(p, depth);

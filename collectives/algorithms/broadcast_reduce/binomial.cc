@@ -11,16 +11,16 @@
 
 namespace espalier {
 
-Status binomial_broadcast(const Group& group, std::uint32_t me, Program& out) {
+Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
-      group, me,
+      parameters, me,
       {.collective = Collective::kBroadcast, .algorithm = "binomial", .one_block = true});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  const auto rank = [&](std::uint32_t v) { return (group.root + v) % p; };
-  const std::uint32_t v = (me + p - group.root) % p;
+  const auto rank = [&](std::uint32_t v) { return (parameters.root + v) % p; };
+  const std::uint32_t v = (me + p - parameters.root) % p;
   const std::uint32_t steps = log2_ceil(p);
   if (v == 0) {
     for (std::uint32_t step = 0; step < steps; ++step) (void)builder.link(rank(1u << step));

@@ -54,39 +54,39 @@ void add_reduce(Builder& builder, const Position& position, bool own_left) {
 
 }  // namespace
 
-Status chain_broadcast(const Group& group, std::uint32_t me, Program& out) {
+Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = Collective::kBroadcast, .algorithm = "chain"});
+      builder.begin(parameters, me, {.collective = Collective::kBroadcast, .algorithm = "chain"});
   if (status != Status::kOk) return status;
-  if (group.ranks == 1) return builder.finish_alone();
-  add_broadcast(builder, from_root(group.ranks, group.root, me), false);
+  if (parameters.ranks == 1) return builder.finish_alone();
+  add_broadcast(builder, from_root(parameters.ranks, parameters.root, me), false);
   return builder.finish_one_port();
 }
 
-Status chain_reduce(const Group& group, std::uint32_t me, Program& out) {
+Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
-  const std::uint32_t p = group.ranks;
-  const bool to_last = group.root != 0 && group.root + 1 == p;
-  const Status status = builder.begin(group, me,
+  const std::uint32_t p = parameters.ranks;
+  const bool to_last = parameters.root != 0 && parameters.root + 1 == p;
+  const Status status = builder.begin(parameters, me,
                                       {.collective = Collective::kReduce,
                                        .algorithm = "chain",
-                                       .needs_commutative = group.root != 0 && !to_last});
+                                       .needs_commutative = parameters.root != 0 && !to_last});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  Position position = from_root(p, group.root, me);
+  Position position = from_root(p, parameters.root, me);
   if (to_last) position = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
   add_reduce(builder, position, !to_last);
   return builder.finish_one_port();
 }
 
-Status chain_allreduce(const Group& group, std::uint32_t me, Program& out) {
+Status chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});
+      builder.begin(parameters, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});
   if (status != Status::kOk) return status;
-  if (group.ranks == 1) return builder.finish_alone();
-  const Position position = from_root(group.ranks, 0, me);
+  if (parameters.ranks == 1) return builder.finish_alone();
+  const Position position = from_root(parameters.ranks, 0, me);
   add_reduce(builder, position, true);
   add_broadcast(builder, position, true);
   return builder.finish_one_port();

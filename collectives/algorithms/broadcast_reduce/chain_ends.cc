@@ -71,12 +71,12 @@ void add_root(Builder& builder, const Sides& sides, std::uint32_t root) {
 
 }  // namespace
 
-Status chain_ends_reduce(const Group& group, std::uint32_t me, Program& out) {
+Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
   const Status status =
-      builder.begin(group, me, {.collective = Collective::kReduce, .algorithm = "chain-ends"});
+      builder.begin(parameters, me, {.collective = Collective::kReduce, .algorithm = "chain-ends"});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks, root = group.root;
+  const std::uint32_t p = parameters.ranks, root = parameters.root;
   if (p == 1) return builder.finish_alone();
   const Sides sides = sides_of(p, root);
   if (me == root) {

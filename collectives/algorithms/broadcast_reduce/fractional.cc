@@ -6,7 +6,7 @@
 // gives at most d + N(1 + 1/r) for r | N; simulation shows one step less.) N steps for p = 2: no
 // rank sends to the right, so there is no pause. Cost: steps * (alpha + beta*m/N). The minimum is
 // at N = sqrt(beta*m*d*r / (alpha*(r+1))):
-// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is the group's `run_length`, or
+// beta*m*(1 + 1/r)*(1 + sqrt(d*r*alpha / (beta*m*(r+1))))^2. r is `run_length`, or
 // chosen from p (fractional_run_length); collectives/cost/fractional finds the best r. kTooLarge: r
 // above kMaxRunLength, in a reduce above kMaxReduceRunLength.
 //
@@ -29,10 +29,10 @@ struct Order {
   std::uint32_t ranks, root;
   bool descends;
 
-  [[nodiscard]] std::uint32_t rank(std::uint32_t pu) const {
-    return (descends ? root + ranks - pu : root + pu) % ranks;
+  [[nodiscard]] std::uint32_t rank(std::uint32_t virtual_rank) const {
+    return (descends ? root + ranks - virtual_rank : root + virtual_rank) % ranks;
   }
-  [[nodiscard]] std::uint32_t pu(std::uint32_t rank) const {
+  [[nodiscard]] std::uint32_t virtual_rank(std::uint32_t rank) const {
     return (descends ? root + ranks - rank : rank + ranks - root) % ranks;
   }
 };
@@ -55,11 +55,11 @@ struct BlockOfRun {
 };
 
 void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& order,
-                   std::uint32_t pu) {
-  const FractionalTree::Seat seat = tree.seat(pu);
+                   std::uint32_t virtual_rank) {
+  const FractionalTree::Seat seat = tree.seat(virtual_rank);
   const std::uint32_t run_length = tree.run_length();
   const BlockOfRun block{builder, run_length};
-  const bool source = pu == 0;
+  const bool source = virtual_rank == 0;
   const auto next = static_cast<std::uint32_t>(seat.arrival + 1);
   const Operand data = source ? builder.input(0) : builder.output(0);
   for (std::uint32_t j = 0; j < run_length; ++j) {
@@ -67,7 +67,7 @@ void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& or
     if (!source) {
       const bool is_head = seat.position == 0;
       const std::uint32_t from =
-          is_head ? seat.from_group + (seat.is_right ? j : run_length - 1) : pu - 1;
+          is_head ? seat.from_group + (seat.is_right ? j : run_length - 1) : virtual_rank - 1;
       builder.receive(next - 1 + j, order.rank(from), operand);
     }
     if (seat.down != 0) builder.send(next + j, order.rank(seat.down), operand, source ? 0 : 1);
@@ -111,12 +111,12 @@ class Sums {
   std::uint32_t slots_ = 1, first_ = 0;
 };
 
-void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order, std::uint32_t pu,
-                std::uint32_t window) {
-  const FractionalTree::Seat seat = tree.seat(pu);
+void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order,
+                std::uint32_t virtual_rank, std::uint32_t window) {
+  const FractionalTree::Seat seat = tree.seat(virtual_rank);
   const std::uint32_t run_length = tree.run_length();
   const BlockOfRun block{builder, run_length};
-  const bool sink = pu == 0;
+  const bool sink = virtual_rank == 0;
   const auto add = [&](std::uint32_t step, const Operand& into, const Operand& near,
                        const Operand& far) -> Action& {
     return builder.combine(step, into, order.descends ? far : near, order.descends ? near : far);
@@ -134,8 +134,9 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
   }
   const auto send_up = [&](std::uint32_t j, const Operand& from, std::uint32_t after) {
     const std::uint32_t i = run_length - 1 - j;  // the corresponding block of the broadcast
-    const std::uint32_t up =
-        seat.position > 0 ? pu - 1 : seat.from_group + (seat.is_right ? i : run_length - 1);
+    const std::uint32_t up = seat.position > 0
+                                 ? virtual_rank - 1
+                                 : seat.from_group + (seat.is_right ? i : run_length - 1);
     builder.send(send + j, order.rank(up), from, after);
   };
   if (seat.down == 0) {
@@ -156,30 +157,30 @@ void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order
   }
 }
 
-Status generate_fractional(const Group& group, std::uint32_t me, Collective collective,
-                           Program& out) {
-  const std::uint32_t p = group.ranks;
+Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t me,
+                           Collective collective, Program& out) {
+  const std::uint32_t p = parameters.ranks;
   const bool reduces = collective == Collective::kReduce;
-  const bool to_last = reduces && group.root != 0 && group.root + 1 == p;
+  const bool to_last = reduces && parameters.root != 0 && parameters.root + 1 == p;
   Builder builder(out);
   const Status status =
-      builder.begin(group, me,
+      builder.begin(parameters, me,
                     {.collective = collective,
                      .algorithm = "fractional",
-                     .needs_commutative = reduces && group.root != 0 && !to_last});
+                     .needs_commutative = reduces && parameters.root != 0 && !to_last});
   if (status != Status::kOk) return status;
-  const std::uint32_t run_length = fractional_run_length(group);
+  const std::uint32_t run_length = fractional_run_length(parameters);
   if (run_length > (reduces ? kMaxReduceRunLength : kMaxRunLength)) {
     out.clear();
     return Status::kTooLarge;
   }
   if (p == 1) return builder.finish_alone();
   const FractionalTree tree(p, run_length);
-  const Order order{p, group.root, to_last};
+  const Order order{p, parameters.root, to_last};
   if (reduces) {
-    add_reduce(builder, tree, order, order.pu(me), group.window);
+    add_reduce(builder, tree, order, order.virtual_rank(me), parameters.window);
   } else {
-    add_broadcast(builder, tree, order, order.pu(me));
+    add_broadcast(builder, tree, order, order.virtual_rank(me));
   }
   builder.phase(tree.period(), tree.steps());
   return builder.finish_one_port();
@@ -187,12 +188,13 @@ Status generate_fractional(const Group& group, std::uint32_t me, Collective coll
 
 }  // namespace
 
-Status fractional_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate_fractional(group, me, Collective::kBroadcast, out);
+Status fractional_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                            Program& out) {
+  return generate_fractional(parameters, me, Collective::kBroadcast, out);
 }
 
-Status fractional_reduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate_fractional(group, me, Collective::kReduce, out);
+Status fractional_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_fractional(parameters, me, Collective::kReduce, out);
 }
 
 }  // namespace espalier

@@ -35,11 +35,12 @@ Count steps_of(const FractionalTree& tree, std::uint32_t p) {
 
 class Couple {
  public:
-  Couple(Builder& builder, const FractionalTree& tree, const Group& group, std::uint32_t me)
+  Couple(Builder& builder, const FractionalTree& tree, const CollectiveParameters& parameters,
+         std::uint32_t me)
       : builder_(builder),
         tree_(tree),
-        ranks_(group.ranks),
-        root_(group.root),
+        ranks_(parameters.ranks),
+        root_(parameters.root),
         at_((me + ranks_ - root_) % ranks_),
         couple_(at_ / 2),
         seat_(tree.seat(couple_)) {}
@@ -112,22 +113,23 @@ class Couple {
 
 }  // namespace
 
-Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Program& out) {
+Status fractional_simplex_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                    Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(group, me,
+  const Status status = builder.begin(parameters, me,
                                       {.collective = Collective::kBroadcast,
                                        .algorithm = "fractional-simplex",
                                        .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
-  const std::uint32_t run_length = fractional_run_length(group);
+  const std::uint32_t run_length = fractional_run_length(parameters);
   if (run_length > kMaxSimplexRunLength) {
     out.clear();
     return Status::kTooLarge;
   }
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   if (p == 2) {
-    const bool source = me == group.root;
+    const bool source = me == parameters.root;
     if (source) {
       builder.send(0, 1 - me, builder.input(0), 0);
     } else {
@@ -137,7 +139,7 @@ Status fractional_simplex_broadcast(const Group& group, std::uint32_t me, Progra
     return builder.finish_one_port();
   }
   const FractionalTree tree((p + 1) / 2, run_length);
-  Couple(builder, tree, group, me).add();
+  Couple(builder, tree, parameters, me).add();
   builder.phase(2 * tree.period(), steps_of(tree, p));
   return builder.finish_one_port();
 }

@@ -1,6 +1,6 @@
 // Broadcast in the postal model by the lambda-tree, for short messages: one block of any length.
 //
-// Steps (ticks): T_lambda(p) with lambda = L/S of the group's ticks, which is optimal. Cost:
+// Steps (ticks): T_lambda(p) with lambda = L/S of the parameters, which is optimal. Cost:
 // T_lambda(p) ticks; S ticks are alpha + beta*m. Source: [Bruck96] section 2. The split by the
 // stored N_lambda(.) is exact for all p and rational lambda; a fixed ratio is not.
 //
@@ -47,9 +47,9 @@ void keep_rest(PostalSubtree& tree, Reach& reach, const PostalSubtree& given, co
 }
 
 // Adds the sends of a subtree's first rank, which reach the whole subtree.
-void add_sends(Builder& builder, const Group& group, PostalSubtree tree, Reach& reach,
-               const Ticks& ticks) {
-  const auto rank = [&](std::uint32_t v) { return (group.root + v) % group.ranks; };
+void add_sends(Builder& builder, const CollectiveParameters& parameters, PostalSubtree tree,
+               Reach& reach, const Ticks& ticks) {
+  const auto rank = [&](std::uint32_t v) { return (parameters.root + v) % parameters.ranks; };
   const bool source = tree.first == 0;
   const std::uint32_t ready = tree.clock;
   std::uint32_t sends = 0;
@@ -68,22 +68,23 @@ void add_sends(Builder& builder, const Group& group, PostalSubtree tree, Reach& 
 
 }  // namespace
 
-Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out) {
+Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                             Program& out) {
   Builder builder(out);
-  const std::uint64_t mesh = std::uint64_t{group.rows} * group.columns;
+  const std::uint64_t mesh = std::uint64_t{parameters.rows} * parameters.columns;
   const Status status = builder.begin(
-      group, me,
+      parameters, me,
       {.collective = Collective::kBroadcast,
        .algorithm = "lambda-tree",
        .one_block = true,
        .contention = mesh > 0 ? ContentionGuarantee::kSlot : ContentionGuarantee::kAsync,
-       .send_ticks = group.send_ticks,
-       .latency_ticks = group.latency_ticks});
+       .send_ticks = parameters.send_ticks,
+       .latency_ticks = parameters.latency_ticks});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  const Ticks ticks{group.send_ticks, group.latency_ticks};
-  const std::uint32_t v = (me + p - group.root) % p;
+  const Ticks ticks{parameters.send_ticks, parameters.latency_ticks};
+  const std::uint32_t v = (me + p - parameters.root) % p;
   Reach reach(ticks.send, ticks.latency);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
@@ -105,8 +106,8 @@ Status lambda_tree_broadcast(const Group& group, std::uint32_t me, Program& out)
       reach.down(ticks.latency);
     }
   }
-  if (v != 0) builder.receive(tree.clock - 1, (group.root + parent) % p, builder.output(0));
-  add_sends(builder, group, tree, reach, ticks);
+  if (v != 0) builder.receive(tree.clock - 1, (parameters.root + parent) % p, builder.output(0));
+  add_sends(builder, parameters, tree, reach, ticks);
   builder.phase(ticks.send, static_cast<std::int32_t>(steps), 0);
   return builder.finish(static_cast<std::int32_t>(steps), 0);
 }

@@ -48,29 +48,30 @@ void add_router(Builder& builder, const LeafNode& node, std::uint32_t root, std:
   }
 }
 
-Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& out) {
+Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool multiport,
+                 Program& out) {
   LeafNode node;
-  Status status = find_leaf_node(group, me, node);
+  Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
   status =
-      builder.begin(group, me,
+      builder.begin(parameters, me,
                     {.collective = Collective::kBroadcast,
                      .algorithm = multiport ? "leaf-multiport" : "leaf",
                      .nodes = leaf_tree_nodes(node),
                      .port_model = multiport ? PortModel::kMultiport : PortModel::kSingleSend});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
-  const std::uint32_t meeting = node.meeting_level(group.root);
+  const std::uint32_t meeting = node.meeting_level(parameters.root);
   const bool rising = meeting == node.level;
   std::uint32_t arrival = 2 * meeting - node.level - 1;
-  if (!rising && !multiport) arrival = turn_arrival(node, group.root);
-  if (me == group.root) {
+  if (!rising && !multiport) arrival = turn_arrival(node, parameters.root);
+  if (me == parameters.root) {
     builder.send_by(0, builder.constant(0), builder.input(0), 0);
   } else if (node.level == 0) {
     builder.receive_by(arrival, builder.constant(0), builder.output(0));
   } else {
-    add_router(builder, node, group.root, arrival, multiport);
+    add_router(builder, node, parameters.root, arrival, multiport);
   }
   const auto k = static_cast<std::int32_t>(node.arity);
   const auto h = static_cast<std::int32_t>(node.height);
@@ -78,9 +79,9 @@ Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& 
   // sends k messages per block (the only router for h = 1: k - 1), none before block 0 can have
   // arrived.
   if (multiport) {
-    std::uint32_t lanes = branch_lanes(group, 1);
+    std::uint32_t lanes = branch_lanes(parameters, 1);
     for (std::uint32_t level = 2; level <= node.height; ++level) {
-      lanes = lanes < branch_lanes(group, level) ? lanes : branch_lanes(group, level);
+      lanes = lanes < branch_lanes(parameters, level) ? lanes : branch_lanes(parameters, level);
     }
     builder.phase(1, 2 * h - 1, 1);
     return builder.finish(steps_over_lanes(2 * node.height - 1, 1, lanes));
@@ -91,12 +92,13 @@ Status broadcast(const Group& group, std::uint32_t me, bool multiport, Program& 
 
 }  // namespace
 
-Status leaf_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return broadcast(group, me, false, out);
+Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return broadcast(parameters, me, false, out);
 }
 
-Status leaf_multiport_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return broadcast(group, me, true, out);
+Status leaf_multiport_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                Program& out) {
+  return broadcast(parameters, me, true, out);
 }
 
 }  // namespace espalier

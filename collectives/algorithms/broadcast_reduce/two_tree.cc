@@ -101,13 +101,14 @@ void add_reduce(Builder& builder, const TreesOfRank& rank_trees) {
   end_phase(builder, trees);
 }
 
-Status generate_two_tree(const Group& group, std::uint32_t me, const char* algorithm,
-                         Collective collective, Pairing pairing, Program& out) {
-  const std::uint32_t p = group.ranks;
-  const std::uint32_t root = collective == Collective::kAllreduce ? 0 : group.root;
+Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
+                         const char* algorithm, Collective collective, Pairing pairing,
+                         Program& out) {
+  const std::uint32_t p = parameters.ranks;
+  const std::uint32_t root = collective == Collective::kAllreduce ? 0 : parameters.root;
   Builder builder(out);
   const Status status = builder.begin(
-      group, me,
+      parameters, me,
       {.collective = collective,
        .algorithm = algorithm,
        .segments = 2,
@@ -131,21 +132,24 @@ Status generate_two_tree(const Group& group, std::uint32_t me, const char* algor
 
 }  // namespace
 
-Status two_tree_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree", Collective::kBroadcast, Pairing::kShift, out);
-}
-
-Status two_tree_reduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree", Collective::kReduce, Pairing::kShift, out);
-}
-
-Status two_tree_allreduce(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree", Collective::kAllreduce, Pairing::kShift, out);
-}
-
-Status two_tree_mirror_broadcast(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree(group, me, "two-tree-mirror", Collective::kBroadcast, Pairing::kMirror,
+Status two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_two_tree(parameters, me, "two-tree", Collective::kBroadcast, Pairing::kShift,
                            out);
+}
+
+Status two_tree_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_two_tree(parameters, me, "two-tree", Collective::kReduce, Pairing::kShift, out);
+}
+
+Status two_tree_allreduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_two_tree(parameters, me, "two-tree", Collective::kAllreduce, Pairing::kShift,
+                           out);
+}
+
+Status two_tree_mirror_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                 Program& out) {
+  return generate_two_tree(parameters, me, "two-tree-mirror", Collective::kBroadcast,
+                           Pairing::kMirror, out);
 }
 
 }  // namespace espalier

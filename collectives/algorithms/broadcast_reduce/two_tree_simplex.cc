@@ -85,20 +85,21 @@ Status finish_pair(Builder& builder, std::uint32_t root, std::uint32_t me) {
 
 }  // namespace
 
-Status two_tree_simplex_broadcast(const Group& group, std::uint32_t me, Program& out) {
+Status two_tree_simplex_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                  Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(group, me,
+  const Status status = builder.begin(parameters, me,
                                       {.collective = Collective::kBroadcast,
                                        .algorithm = "two-tree-simplex",
                                        .segments = 2,
                                        .port_model = PortModel::kSimplex});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  if (p == 2) return finish_pair(builder, group.root, me);
-  const Couples couples{p, group.root};
+  if (p == 2) return finish_pair(builder, parameters.root, me);
+  const Couples couples{p, parameters.root};
   const TwoTrees trees((p - 1) / 2, Pairing::kShift);
-  const std::uint32_t v = (me + p - group.root) % p;
+  const std::uint32_t v = (me + p - parameters.root) % p;
   if (v == 0) {
     add_root(builder, couples, trees);
   } else if (p % 2 == 0 && v + 1 == p) {

@@ -42,7 +42,7 @@ std::uint64_t mix(std::uint64_t digest, std::uint64_t word) {
 }
 
 // Equal on all ranks: covers everything that determines the programs.
-std::uint64_t digest_of(const Group& group, const Program& program) {
+std::uint64_t digest_of(const CollectiveParameters& parameters, const Program& program) {
   const auto pair = [](std::uint64_t high, std::uint32_t low) { return high << 32 | low; };
   std::uint64_t digest = mix(kDigestSeed, program.topology_digest);
   std::uint64_t name[sizeof program.algorithm / sizeof(std::uint64_t)];
@@ -50,7 +50,7 @@ std::uint64_t digest_of(const Group& group, const Program& program) {
   for (const std::uint64_t word : name) digest = mix(digest, word);
   digest = mix(digest, pair(program.ranks, program.root));
   digest = mix(digest, pair(program.window, program.collective));
-  digest = mix(digest, pair(group.run_length, program.nodes));
+  digest = mix(digest, pair(parameters.run_length, program.nodes));
   digest = mix(digest, pair(program.send_ticks, program.latency_ticks));
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     digest = mix(digest, program.blocks[rule].from_bytes);
@@ -93,10 +93,10 @@ bool same(const Term& a, const Term& b) {
          a.base == b.base && a.digits == b.digits && a.table == b.table;
 }
 
-Status set_blocks(const Group& group, bool one_block, Program& program) {
+Status set_blocks(const CollectiveParameters& parameters, bool one_block, Program& program) {
   static constexpr BlockRule kOneBlock{0, 0};
-  const BlockRule* blocks = group.blocks;
-  std::uint32_t count = group.blocks_count;
+  const BlockRule* blocks = parameters.blocks;
+  std::uint32_t count = parameters.blocks_count;
   if (blocks == nullptr) blocks = default_blocks(count);
   if (one_block) {
     blocks = &kOneBlock;
@@ -122,38 +122,40 @@ std::uint32_t log2_ceil(std::uint32_t ranks) {
   return log;
 }
 
-Status Builder::begin(const Group& group, std::uint32_t me, const Outline& outline) {
+Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
+                      const Outline& outline) {
   clear(program_);
-  const std::uint32_t root = has_root(outline.collective) ? group.root : 0;
-  const std::uint32_t nodes = outline.nodes == 0 ? group.ranks : outline.nodes;
-  if (group.ranks == 0 || me >= nodes || root >= group.ranks) return Status::kBadArgument;
-  if (group.window == 0 || group.window > kMaxFieldWindow) return Status::kBadArgument;
+  const std::uint32_t root = has_root(outline.collective) ? parameters.root : 0;
+  const std::uint32_t nodes = outline.nodes == 0 ? parameters.ranks : outline.nodes;
+  if (parameters.ranks == 0 || me >= nodes || root >= parameters.ranks) return Status::kBadArgument;
+  if (parameters.window == 0 || parameters.window > kMaxFieldWindow) return Status::kBadArgument;
   if (!good_ticks(outline)) return Status::kBadArgument;
-  if (group.ranks > kMaxRanks || nodes > kMaxRanks) return Status::kTooLarge;
-  const Status status = set_blocks(group, outline.one_block, program_);
+  if (parameters.ranks > kMaxRanks || nodes > kMaxRanks) return Status::kTooLarge;
+  const Status status = set_blocks(parameters, outline.one_block, program_);
   if (status != Status::kOk) {
     clear(program_);
     return status;
   }
   program_.format_version = kFormatVersion;
-  program_.topology_digest = group.topology_digest;
+  program_.topology_digest = parameters.topology_digest;
   set_text(program_.producer, kProducer);
   set_text(program_.algorithm, outline.algorithm);
   program_.collective = outline.collective;
-  program_.ranks = group.ranks;
+  program_.ranks = parameters.ranks;
   program_.node = me;
   program_.nodes = outline.nodes;
   program_.root = root;
   program_.needs_commutative = outline.needs_commutative;
-  program_.window = group.window > outline.latency_ticks ? group.window : outline.latency_ticks;
+  program_.window =
+      parameters.window > outline.latency_ticks ? parameters.window : outline.latency_ticks;
   program_.port_model = outline.port_model;
   program_.contention = outline.contention;
-  program_.segments = counts_per_rank(outline.collective) ? group.ranks : outline.segments;
+  program_.segments = counts_per_rank(outline.collective) ? parameters.ranks : outline.segments;
   if (outline.latency_ticks > 1) {
     program_.send_ticks = outline.send_ticks;
     program_.latency_ticks = outline.latency_ticks;
   }
-  program_.schedule_digest = digest_of(group, program_);
+  program_.schedule_digest = digest_of(parameters, program_);
   // Position 0 is not written to a descriptor, so it holds the rows that every action refers to.
   (void)count(0, 1);
   (void)index(0, 1, 0);

@@ -15,12 +15,12 @@ inline constexpr std::uint32_t kMaxRanks = 1u << 29;
 // ceil(log2(ranks)): the minimum number of steps in which one block reaches all ranks; ranks >= 1.
 [[nodiscard]] std::uint32_t log2_ceil(std::uint32_t ranks);
 
-// A generator's statements about its schedule, in addition to the group.
+// A generator's statements about its schedule, in addition to the parameters.
 struct Outline {
   Collective collective;
   const char* algorithm;
   std::uint32_t segments = 1;  // ignored if counts are per rank: then the segments are the ranks
-  // Not pipelined: N = 1 for every message, and the group's block table is not used.
+  // Not pipelined: N = 1 for every message, and the block table is not used.
   bool one_block = false;
   bool needs_commutative = false;
   std::uint32_t nodes = 0;  // nodes with a program, if routers have one too; 0: the ranks
@@ -41,12 +41,13 @@ class Builder {
 
   // Clears the program and fills its header. Clearing resets the lengths of the tables; the rows
   // beyond them are kept. On error the program is clear.
-  //  * kBadArgument: no ranks; `me`, or the root of a rooted collective, outside the group.
+  //  * kBadArgument: no ranks; `me`, or the root of a rooted collective, is not a rank.
   //  * kBadArgument: a window of 0 or above kMaxFieldWindow.
   //  * kBadArgument: ticks other than 1 <= S <= L <= kMaxTicks.
   //  * kBadArgument: a block table that does not ascend from 0.
   //  * kTooLarge: more than kMaxRanks ranks, or more rules than a program holds.
-  [[nodiscard]] Status begin(const Group& group, std::uint32_t me, const Outline& outline);
+  [[nodiscard]] Status begin(const CollectiveParameters& parameters, std::uint32_t me,
+                             const Outline& outline);
 
   // Allocates scratch for blocks that are received in one step and last used `lifetime` steps
   // later, in a phase of the given period: the fewest slots that the window allows. A receive may

@@ -35,12 +35,13 @@ void add_rank(Builder& builder, std::uint32_t p, std::uint32_t me, bool inclusiv
   if (!last) builder.send(me, me + 1, sum, 1);
 }
 
-Status generate_chain_scan(const Group& group, std::uint32_t me, Collective collective,
-                           Program& out) {
+Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                           Collective collective, Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(group, me, {.collective = collective, .algorithm = "chain"});
+  const Status status =
+      builder.begin(parameters, me, {.collective = collective, .algorithm = "chain"});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   add_rank(builder, p, me, collective == Collective::kScan);
   builder.phase(1, static_cast<std::int32_t>(p) - 2, 1);
@@ -49,12 +50,12 @@ Status generate_chain_scan(const Group& group, std::uint32_t me, Collective coll
 
 }  // namespace
 
-Status chain_scan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_chain_scan(group, me, Collective::kScan, out);
+Status chain_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_chain_scan(parameters, me, Collective::kScan, out);
 }
 
-Status chain_exscan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_chain_scan(group, me, Collective::kExscan, out);
+Status chain_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_chain_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

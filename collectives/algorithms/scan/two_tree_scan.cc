@@ -173,27 +173,27 @@ void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, bool up, boo
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }
 
-Status generate_two_tree_scan(const Group& group, std::uint32_t me, Collective collective,
-                              Program& out) {
+Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                              Collective collective, Program& out) {
   Builder builder(out);
-  const Status status =
-      builder.begin(group, me, {.collective = collective, .algorithm = "two-tree", .segments = 2});
+  const Status status = builder.begin(
+      parameters, me, {.collective = collective, .algorithm = "two-tree", .segments = 2});
   if (status != Status::kOk) return status;
-  if (group.ranks == 1) return builder.finish_alone();
+  if (parameters.ranks == 1) return builder.finish_alone();
   for (const bool up : {true, false}) {
-    add_phase(builder, group.ranks, me, up, collective == Collective::kScan);
+    add_phase(builder, parameters.ranks, me, up, collective == Collective::kScan);
   }
   return builder.finish_one_port();
 }
 
 }  // namespace
 
-Status two_tree_scan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(group, me, Collective::kScan, out);
+Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_two_tree_scan(parameters, me, Collective::kScan, out);
 }
 
-Status two_tree_exscan(const Group& group, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(group, me, Collective::kExscan, out);
+Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_two_tree_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

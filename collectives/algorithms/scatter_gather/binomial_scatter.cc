@@ -133,19 +133,19 @@ void add_gather(Builder& builder, const Tree& tree) {
   }
 }
 
-Status generate_binomial(const Group& group, std::uint32_t me, Collective collective,
-                         Program& out) {
+Status generate_binomial(const CollectiveParameters& parameters, std::uint32_t me,
+                         Collective collective, Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
-      group, me, {.collective = collective, .algorithm = "binomial", .one_block = true});
+      parameters, me, {.collective = collective, .algorithm = "binomial", .one_block = true});
   if (status != Status::kOk) return status;
-  const std::uint32_t p = group.ranks;
+  const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   if (p > 2 * kLongestRun) {
     out.clear();
     return Status::kTooLarge;
   }
-  const Tree tree{log2_ceil(p), given_to(p, group.root, me), me};
+  const Tree tree{log2_ceil(p), given_to(p, parameters.root, me), me};
   collective == Collective::kScatter ? add_scatter(builder, tree) : add_gather(builder, tree);
   builder.phase(1, static_cast<std::int32_t>(tree.steps), 0);
   return builder.finish(static_cast<std::int32_t>(tree.steps), 0);
@@ -153,12 +153,12 @@ Status generate_binomial(const Group& group, std::uint32_t me, Collective collec
 
 }  // namespace
 
-Status binomial_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return generate_binomial(group, me, Collective::kScatter, out);
+Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_binomial(parameters, me, Collective::kScatter, out);
 }
 
-Status binomial_gather(const Group& group, std::uint32_t me, Program& out) {
-  return generate_binomial(group, me, Collective::kGather, out);
+Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_binomial(parameters, me, Collective::kGather, out);
 }
 
 }  // namespace espalier

@@ -171,34 +171,35 @@ Status Exchange::finish() {
   return builder_.finish(1, round);
 }
 
-Status exchange(const Group& group, std::uint32_t me, bool gather, Program& out) {
+Status exchange(const CollectiveParameters& parameters, std::uint32_t me, bool gather,
+                Program& out) {
   LeafNode node;
-  Status status = find_leaf_node(group, me, node);
+  Status status = find_leaf_node(parameters, me, node);
   if (status != Status::kOk) return status;
   Builder builder(out);
-  status = builder.begin(group, me,
+  status = builder.begin(parameters, me,
                          {.collective = gather ? Collective::kGather : Collective::kScatter,
                           .algorithm = "leaf",
                           .nodes = leaf_tree_nodes(node)});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
-  Exchange seen(builder, node, group.root, gather);
+  Exchange seen(builder, node, parameters.root, gather);
   if (node.level > 0) {
-    node.holds(group.root) ? seen.add_router_above() : seen.add_other_router();
+    node.holds(parameters.root) ? seen.add_router_above() : seen.add_other_router();
   } else {
-    me == group.root ? seen.add_root() : seen.add_rank();
+    me == parameters.root ? seen.add_root() : seen.add_rank();
   }
   return seen.finish();
 }
 
 }  // namespace
 
-Status leaf_scatter(const Group& group, std::uint32_t me, Program& out) {
-  return exchange(group, me, false, out);
+Status leaf_scatter(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return exchange(parameters, me, false, out);
 }
 
-Status leaf_gather(const Group& group, std::uint32_t me, Program& out) {
-  return exchange(group, me, true, out);
+Status leaf_gather(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return exchange(parameters, me, true, out);
 }
 
 }  // namespace espalier

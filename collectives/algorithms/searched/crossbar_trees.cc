@@ -142,8 +142,8 @@ struct Variant {
 };
 
 Result<Programs> search(const Variant& variant, const topology::Topology& topology,
-                        const Group& group) {
-  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+                        const CollectiveParameters& parameters) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::string who = std::string(variant.name) + " on " + topology.title() + ": ";
   if (shape.modules == 0) return fail(who + "expected crossbar:AxB");
@@ -154,31 +154,36 @@ Result<Programs> search(const Variant& variant, const topology::Topology& topolo
                 " channels in and " + std::to_string(variant.channels_out) + " out of a module");
   }
   const std::uint32_t longest = std::min(kMaxRunLength, shape.module_ranks / variant.groups);
-  if (longest == 0 || group.run_length > longest) {
-    return fail(who + "runs of " + std::to_string(group.run_length == 0 ? 1 : group.run_length) +
+  if (longest == 0 || parameters.run_length > longest) {
+    return fail(who + "runs of " +
+                std::to_string(parameters.run_length == 0 ? 1 : parameters.run_length) +
                 " do not fit; expected r at most " + std::to_string(kMaxRunLength) +
                 " and modules of at least " + std::to_string(variant.groups) + " r ranks");
   }
-  const std::uint32_t run_length = std::min(longest, fractional_run_length(group));
+  const std::uint32_t run_length = std::min(longest, fractional_run_length(parameters));
   const FractionalForest forest =
-      variant.lay_out({shape.modules, shape.module_ranks}, group.root, run_length);
+      variant.lay_out({shape.modules, shape.module_ranks}, parameters.root, run_length);
   // In variant A all ranks of a group feed a head in another module, in turn: over one channel, but
   // only in lock step. In variant B all blocks that leave a module go from one rank to one other
   // rank.
   const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = variant.name,
                         .contention = several ? variant.contention : ContentionGuarantee::kAsync};
-  return write_broadcast(group, forest.broadcast(outline));
+  return write_broadcast(parameters, forest.broadcast(outline));
 }
 
 }  // namespace
 
-Result<Programs> crossbar_a_broadcast(const topology::Topology& topology, const Group& group) {
-  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology, group);
+Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
+                                      const CollectiveParameters& parameters) {
+  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology,
+                parameters);
 }
 
-Result<Programs> crossbar_b_broadcast(const topology::Topology& topology, const Group& group) {
-  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology, group);
+Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,
+                                      const CollectiveParameters& parameters) {
+  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology,
+                parameters);
 }
 
 }  // namespace espalier::searched

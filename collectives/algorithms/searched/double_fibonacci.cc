@@ -173,16 +173,16 @@ DoubleFibonacci double_fibonacci(std::uint32_t n) {
 
 namespace {
 
-Broadcast plan(const Group& group, Collective collective) {
+Broadcast plan(const CollectiveParameters& parameters, Collective collective) {
   Broadcast broadcast;
   broadcast.outline = {.collective = collective,
                        .algorithm = "double-fibonacci",
                        .segments = 2,
                        .needs_commutative = collective == Collective::kReduce};
   broadcast.period = 2;
-  if (group.ranks < 2) return broadcast;
-  const DoubleFibonacci both = double_fibonacci(group.ranks - 1);
-  const auto rank = [&](std::uint32_t pe) { return (group.root + pe) % group.ranks; };
+  if (parameters.ranks < 2) return broadcast;
+  const DoubleFibonacci both = double_fibonacci(parameters.ranks - 1);
+  const auto rank = [&](std::uint32_t pe) { return (parameters.root + pe) % parameters.ranks; };
   for (std::uint32_t tree = 0; tree < 2; ++tree) {
     for (const DoubleFibonacci::TreeNode& node : both.trees[tree]) {
       broadcast.streams.push_back(
@@ -197,14 +197,15 @@ Broadcast plan(const Group& group, Collective collective) {
 }  // namespace
 
 Result<Programs> double_fibonacci_broadcast(const topology::Topology& topology,
-                                            const Group& group) {
-  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
-  return write_broadcast(group, plan(group, Collective::kBroadcast));
+                                            const CollectiveParameters& parameters) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
+  return write_broadcast(parameters, plan(parameters, Collective::kBroadcast));
 }
 
-Result<Programs> double_fibonacci_reduce(const topology::Topology& topology, const Group& group) {
-  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
-  return write_reduce(group, plan(group, Collective::kReduce));
+Result<Programs> double_fibonacci_reduce(const topology::Topology& topology,
+                                         const CollectiveParameters& parameters) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
+  return write_reduce(parameters, plan(parameters, Collective::kReduce));
 }
 
 }  // namespace espalier::searched

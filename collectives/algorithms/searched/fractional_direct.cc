@@ -3,7 +3,7 @@
 //
 // Steps: a + (2r+1) N/r, N a multiple of r. First blocks reach all of 1024 ranks in 14, 23, 34, 45
 // steps for r = 1, 2, 3, 4. (Pairs of ranks with runs twice as long have the same period, but need
-// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is the group's `run_length`, at most
+// 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is `run_length`, at most
 // kMaxDirectRunLength, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m =
 // 4096 alpha r = 4 is the best of those.
 //
@@ -49,9 +49,9 @@ class Reach {
       std::uint64_t most = 0;
       std::uint32_t best = 0;
       for (std::uint32_t choice = 0; choice < family_.passings[pattern].size(); ++choice) {
-        const std::uint64_t pus = count(pattern, choice, t);
-        if (pus > most) {
-          most = pus;
+        const std::uint64_t reached = count(pattern, choice, t);
+        if (reached > most) {
+          most = reached;
           best = choice;
         }
       }
@@ -84,9 +84,9 @@ class Reach {
              most(passing.right, t - passing.right_delay);
     }
     const std::vector<std::int32_t>& arrivals = arrivals_[pattern][choice];
-    std::uint64_t pus = 0;
-    while (pus < arrivals.size() && arrivals[pus] <= t) ++pus;
-    return pus;
+    std::uint64_t reached = 0;
+    while (reached < arrivals.size() && arrivals[reached] <= t) ++reached;
+    return reached;
   }
 
   const SimplexFamily& family_;
@@ -116,8 +116,8 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
     const bool fits =
         pass_on(family.patterns[all[index].pattern], passing.slots.data(), all[index].steps);
     const std::int32_t left = all[index].left, arrival = all[index].arrival;
-    for (std::uint32_t pu = 0; fits && pu < family.run_length; ++pu) {
-      all[index].size += all[index].steps.receives[pu][0] <= left;
+    for (std::uint32_t position = 0; fits && position < family.run_length; ++position) {
+      all[index].size += all[index].steps.receives[position][0] <= left;
     }
     if (left < passing.last_arrival) continue;
     const auto add = [&](std::uint32_t pattern, std::int32_t delay, bool is_right) {
@@ -134,9 +134,9 @@ std::vector<Sketch> sketch(const SimplexFamily& family, const Reach& reach, std:
   return all;
 }
 
-// Keeps the `pus` ranks that are reached first. A group whose parent is not complete is removed
+// Keeps the `ranks` ranks that are reached first. A group whose parent is not complete is removed
 // too.
-void keep(std::vector<Sketch>& all, std::uint32_t pus) {
+void keep(std::vector<Sketch>& all, std::uint32_t ranks) {
   struct Arrival {
     std::int32_t step;
     std::uint32_t group;
@@ -147,9 +147,9 @@ void keep(std::vector<Sketch>& all, std::uint32_t pus) {
   for (std::uint32_t group = 0; group < all.size(); ++group) {
     const std::int32_t above = group == 0 ? -1 : whole[all[group].parent];
     std::int32_t step = -1;
-    for (std::int32_t pu = 0; pu < all[group].size; ++pu) {
-      step = std::max(
-          above, all[group].arrival + all[group].steps.receives[static_cast<std::size_t>(pu)][0]);
+    for (std::int32_t position = 0; position < all[group].size; ++position) {
+      step = std::max(above, all[group].arrival +
+                                 all[group].steps.receives[static_cast<std::size_t>(position)][0]);
       arrivals.push_back({step, group});
     }
     whole.push_back(step);
@@ -157,17 +157,17 @@ void keep(std::vector<Sketch>& all, std::uint32_t pus) {
   }
   std::stable_sort(arrivals.begin(), arrivals.end(),
                    [](const Arrival& a, const Arrival& b) { return a.step < b.step; });
-  for (std::size_t i = 0; i < pus; ++i) ++all[arrivals[i].group].size;
+  for (std::size_t i = 0; i < ranks; ++i) ++all[arrivals[i].group].size;
 }
 
 }  // namespace
 
-DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
+DirectTree direct_tree(const SimplexFamily& family, std::uint32_t ranks) {
   Reach reach(family);
   std::int32_t depth = 0;
-  for (reach.extend(); reach.most(reach.best_pattern(), depth) < pus; ++depth) reach.extend();
+  for (reach.extend(); reach.most(reach.best_pattern(), depth) < ranks; ++depth) reach.extend();
   std::vector<Sketch> all = sketch(family, reach, reach.best_pattern(), depth);
-  keep(all, pus);
+  keep(all, ranks);
   DirectTree tree{
       .run_length = family.run_length, .groups = {}, .depth = static_cast<std::uint32_t>(depth)};
   std::uint32_t next = 0;
@@ -191,7 +191,7 @@ DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus) {
 
 namespace {
 
-Broadcast plan(const Group& group, const DirectTree& tree) {
+Broadcast plan(const CollectiveParameters& parameters, const DirectTree& tree) {
   Broadcast broadcast;
   broadcast.outline = {.collective = Collective::kBroadcast,
                        .algorithm = "fractional-direct",
@@ -200,7 +200,9 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
   broadcast.every = tree.run_length;
   broadcast.whole_runs = true;
   std::uint32_t last = 0;
-  const auto rank = [&](std::uint32_t pu) { return (group.root + pu) % group.ranks; };
+  const auto rank = [&](std::uint32_t virtual_rank) {
+    return (parameters.root + virtual_rank) % parameters.ranks;
+  };
   for (const DirectTree::TreeGroup& tree_group : tree.groups) {
     const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t block,
                          const RunSteps& steps) {
@@ -231,16 +233,16 @@ Broadcast plan(const Group& group, const DirectTree& tree) {
 }  // namespace
 
 Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
-                                             const Group& group) {
-  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
-  if (group.run_length > kMaxDirectRunLength) {
-    return fail("fractional-direct: runs of " + std::to_string(group.run_length) +
+                                             const CollectiveParameters& parameters) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
+  if (parameters.run_length > kMaxDirectRunLength) {
+    return fail("fractional-direct: runs of " + std::to_string(parameters.run_length) +
                 "; expected r at most " + std::to_string(kMaxDirectRunLength) +
                 " (fractional-simplex has longer ones)");
   }
   const SimplexFamily family =
-      simplex_family(group.run_length == 0 ? kDefaultRunLength : group.run_length);
-  return write_broadcast(group, plan(group, direct_tree(family, group.ranks)));
+      simplex_family(parameters.run_length == 0 ? kDefaultRunLength : parameters.run_length);
+  return write_broadcast(parameters, plan(parameters, direct_tree(family, parameters.ranks)));
 }
 
 }  // namespace espalier::searched

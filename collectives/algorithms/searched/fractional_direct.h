@@ -21,8 +21,8 @@ struct DirectTree {
   std::uint32_t depth = 0;  // steps until the last rank has its first block
 };
 
-// Returns the tree of least depth for `pus` ranks, with the family's passings; rank 0 is the
+// Returns the tree of least depth for `ranks` ranks, with the family's passings; rank 0 is the
 // source.
-[[nodiscard]] DirectTree direct_tree(const SimplexFamily& family, std::uint32_t pus);
+[[nodiscard]] DirectTree direct_tree(const SimplexFamily& family, std::uint32_t ranks);
 
 }  // namespace espalier::searched

@@ -15,23 +15,25 @@
 
 namespace espalier::searched {
 
-Result<Programs> fractional_mesh(const topology::Topology& topology, const Group& group,
+Result<Programs> fractional_mesh(const topology::Topology& topology,
+                                 const CollectiveParameters& parameters,
                                  const topology::Embedding& embedding) {
-  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const std::string who = "fractional-mesh on " + topology.title() + ": ";
   if (embedding.groups.empty() || embedding.topology != topology.spec()) {
     return fail(who + "embedding '" + embedding.name +
                 "' has no groups for it; expected one that has");
   }
   if (embedding.run_length > kMaxRunLength ||
-      (group.run_length != 0 && group.run_length != embedding.run_length)) {
-    return fail(who + "runs of " +
-                std::to_string(group.run_length != 0 ? group.run_length : embedding.run_length) +
-                "; expected at most " + std::to_string(kMaxRunLength) + ", and " +
-                std::to_string(embedding.run_length) + " as in " + embedding.name);
+      (parameters.run_length != 0 && parameters.run_length != embedding.run_length)) {
+    return fail(
+        who + "runs of " +
+        std::to_string(parameters.run_length != 0 ? parameters.run_length : embedding.run_length) +
+        "; expected at most " + std::to_string(kMaxRunLength) + ", and " +
+        std::to_string(embedding.run_length) + " as in " + embedding.name);
   }
-  if (group.root != embedding.node_of.front()) {
-    return fail(who + "root " + std::to_string(group.root) + " with " + embedding.name +
+  if (parameters.root != embedding.node_of.front()) {
+    return fail(who + "root " + std::to_string(parameters.root) + " with " + embedding.name +
                 "; expected root " + std::to_string(embedding.node_of.front()));
   }
   FractionalForest forest{.run_length = embedding.run_length, .groups = {}};
@@ -49,23 +51,24 @@ Result<Programs> fractional_mesh(const topology::Topology& topology, const Group
   const Outline outline{.collective = Collective::kBroadcast,
                         .algorithm = "fractional-mesh",
                         .contention = ContentionGuarantee::kSlot};
-  return write_broadcast(group, forest.broadcast(outline));
+  return write_broadcast(parameters, forest.broadcast(outline));
 }
 
-Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology, const Group& group) {
-  if (auto fits = check_group(topology, group); !fits) return fail(fits.error());
+Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology,
+                                           const CollectiveParameters& parameters) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const auto embedding = topology::best_embedding(topology, {.collective = "broadcast",
                                                              .algorithm = "fractional-mesh",
-                                                             .run_length = group.run_length,
-                                                             .root = group.root});
+                                                             .run_length = parameters.run_length,
+                                                             .root = parameters.root});
   if (!embedding) {
     return fail(
         "fractional-mesh on " + topology.title() + ": no embedding is known for root " +
-        std::to_string(group.root) +
-        (group.run_length == 0 ? "" : ", r = " + std::to_string(group.run_length)) +
+        std::to_string(parameters.root) +
+        (parameters.run_length == 0 ? "" : ", r = " + std::to_string(parameters.run_length)) +
         "; expected one of 'espalier list --embeddings', or one that 'espalier embed' finds");
   }
-  return fractional_mesh(topology, group, *embedding);
+  return fractional_mesh(topology, parameters, *embedding);
 }
 
 }  // namespace espalier::searched

@@ -9,9 +9,9 @@
 namespace espalier::searched {
 
 // Returns the programs with the groups placed by `embedding`; errors as of Search (searched.h).
-// Also: an embedding without groups, or for another topology, run length or root than the group.
+// Also: an embedding without groups, or for another topology, run length or root.
 [[nodiscard]] Result<Programs> fractional_mesh(const topology::Topology& topology,
-                                               const Group& group,
+                                               const CollectiveParameters& parameters,
                                                const topology::Embedding& embedding);
 
 }  // namespace espalier::searched

@@ -38,13 +38,13 @@ struct TimedRoute {
   std::vector<std::int32_t> steps;
 };
 
-Result<void> check_tree(const topology::Topology& topology, const Group& group, const char* name,
-                        bool one_lane) {
-  if (auto fits = check_group(topology, group); !fits) return fits;
+Result<void> check_tree(const topology::Topology& topology, const CollectiveParameters& parameters,
+                        const char* name, bool one_lane) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fits;
   const topology::Shape shape = topology.shape();
   bool right = shape.arity >= 2;
   for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
-  if (right && group.ranks <= kMaxLeaves) return {};
+  if (right && parameters.ranks <= kMaxLeaves) return {};
   return fail(std::string(name) + " on " + topology.spec() + ": expected fattree:k=K,h=H,c=" +
               (one_lane ? "1" : "C") + " of at most " + std::to_string(kMaxLeaves) + " leaves");
 }
@@ -206,8 +206,8 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology, const char*
 }  // namespace
 
 Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
-                                            const Group& group) {
-  if (auto fits = check_tree(topology, group, "leaf-overlapped", true); !fits)
+                                            const CollectiveParameters& parameters) {
+  if (auto fits = check_tree(topology, parameters, "leaf-overlapped", true); !fits)
     return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
@@ -224,11 +224,12 @@ Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
       schedule_of(topology, "leaf-overlapped", PortModel::kMultiport, routes);
   schedule.period = period;
   schedule.bound = line(2 * h - 1, crossing);
-  return lower::write_programs(group, schedule);
+  return lower::write_programs(parameters, schedule);
 }
 
-Result<Programs> leaf_single_all_to_all(const topology::Topology& topology, const Group& group) {
-  if (auto fits = check_tree(topology, group, "leaf-single", false); !fits)
+Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
+                                        const CollectiveParameters& parameters) {
+  if (auto fits = check_tree(topology, parameters, "leaf-single", false); !fits)
     return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
@@ -256,7 +257,7 @@ Result<Programs> leaf_single_all_to_all(const topology::Topology& topology, cons
   // Every wait below the window is a separate action, so the window is as large as a program has
   // room for.
   Result<Programs> programs;
-  Group narrow = group;
+  CollectiveParameters narrow = parameters;
   for (; narrow.window > 0; --narrow.window) {
     programs = lower::write_programs(narrow, schedule);
     if (programs) break;

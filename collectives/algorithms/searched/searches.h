@@ -11,24 +11,24 @@ namespace espalier::searched {
 
 // double_fibonacci.cc
 [[nodiscard]] Result<Programs> double_fibonacci_broadcast(const topology::Topology& topology,
-                                                          const Group& group);
+                                                          const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> double_fibonacci_reduce(const topology::Topology& topology,
-                                                       const Group& group);
-// crossbar_trees.cc: hierarchical crossbars only. Group::run_length as in fractional trees.
+                                                       const CollectiveParameters& parameters);
+// crossbar_trees.cc: hierarchical crossbars only. `run_length` as in fractional trees.
 [[nodiscard]] Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
-                                                    const Group& group);
+                                                    const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,
-                                                    const Group& group);
+                                                    const CollectiveParameters& parameters);
 // fractional_mesh.cc: meshes with a known embedding (include/espalier/topology/embedding.h).
 [[nodiscard]] Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology,
-                                                         const Group& group);
+                                                         const CollectiveParameters& parameters);
 // fractional_direct.cc
 [[nodiscard]] Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
-                                                           const Group& group);
+                                                           const CollectiveParameters& parameters);
 // leaf_exchange.cc: only fat trees whose routers run programs.
 [[nodiscard]] Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
-                                                          const Group& group);
+                                                          const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
-                                                      const Group& group);
+                                                      const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched

@@ -65,11 +65,12 @@ bool passed_right(const std::vector<RunSteps>& receives, const std::uint8_t* slo
                   PassingSteps& steps) {
   const std::size_t run_length = receives[0].size();
   std::vector<std::pair<std::int32_t, std::uint32_t>> order;  // slot, rank
-  for (std::uint32_t pu = 0; pu < run_length; ++pu) order.emplace_back(slots[pu], pu);
+  for (std::uint32_t position = 0; position < run_length; ++position)
+    order.emplace_back(slots[position], position);
   std::sort(order.begin(), order.end());
   std::vector<std::int32_t> sorted;
   sorted.reserve(run_length);
-  for (const auto& [slot, pu] : order) sorted.push_back(slot);
+  for (const auto& [slot, position] : order) sorted.push_back(slot);
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;
   std::size_t first = 0;
   earliest(
@@ -99,12 +100,12 @@ struct Partial {
 };
 
 void extend(const Partial& partial, std::vector<Partial>& next) {
-  const std::size_t pu = partial.receives.size() - 1;
+  const std::size_t position = partial.receives.size() - 1;
   const auto* const chosen = partial.slots.begin();
   for (const std::int32_t slot : free_slots(partial.receives.back(), -1)) {
-    if (std::find(chosen, chosen + pu, slot) != chosen + pu) continue;
+    if (std::find(chosen, chosen + position, slot) != chosen + position) continue;
     Partial longer = partial;
-    longer.slots[pu] = static_cast<std::uint8_t>(slot);
+    longer.slots[position] = static_cast<std::uint8_t>(slot);
     longer.receives.push_back(passed_down(partial.receives.back(), slot));
     longer.cost = 0;
     for (const std::int32_t step : longer.receives.back()) longer.cost += step;
@@ -116,7 +117,7 @@ void extend(const Partial& partial, std::vector<Partial>& next) {
 std::vector<Partial> choices(const RunSteps& head) {
   std::vector<Partial> all(1);
   all[0].receives.push_back(head);
-  for (std::size_t pu = 0; pu < head.size(); ++pu) {
+  for (std::size_t position = 0; position < head.size(); ++position) {
     std::vector<Partial> next;
     for (const Partial& partial : all) extend(partial, next);
     if (head.size() > kExhaustive && next.size() > kBeam) {
@@ -162,8 +163,8 @@ void add_passing(std::vector<Passing>& all, const Passing& passing) {
 
 bool pass_on(const RunSteps& head, const std::uint8_t* slots, PassingSteps& steps) {
   steps.receives.assign(1, head);
-  for (std::size_t pu = 0; pu < head.size(); ++pu) {
-    steps.receives.push_back(passed_down(steps.receives.back(), slots[pu]));
+  for (std::size_t position = 0; position < head.size(); ++position) {
+    steps.receives.push_back(passed_down(steps.receives.back(), slots[position]));
   }
   return passed_right(steps.receives, slots, steps);
 }

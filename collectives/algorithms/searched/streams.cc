@@ -71,20 +71,21 @@ void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last
   }
 }
 
-Result<Programs> write(const Group& group, const Broadcast& broadcast, bool reduces) {
-  Programs programs(group.ranks, Program{});
-  const std::vector<Ends> ends = ends_of(broadcast, group.ranks);
+Result<Programs> write(const CollectiveParameters& parameters, const Broadcast& broadcast,
+                       bool reduces) {
+  Programs programs(parameters.ranks, Program{});
+  const std::vector<Ends> ends = ends_of(broadcast, parameters.ranks);
   std::uint32_t last = 0;
   for (const Stream& stream : broadcast.streams) last = std::max(last, stream.step);
-  for (std::uint32_t rank = 0; rank < group.ranks; ++rank) {
+  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
     Program& program = programs[rank];
     Builder builder(program);
-    Status status = builder.begin(group, rank, broadcast.outline);
+    Status status = builder.begin(parameters, rank, broadcast.outline);
     if (status == Status::kOk && broadcast.whole_runs) program.residue_mod = broadcast.every;
-    if (status == Status::kOk && group.ranks == 1) {
+    if (status == Status::kOk && parameters.ranks == 1) {
       status = builder.finish_alone();
     } else if (status == Status::kOk) {
-      const bool root = rank == group.root;
+      const bool root = rank == parameters.root;
       if (reduces) {
         add_reduce(builder, broadcast, last, ends[rank], root);
       } else {
@@ -102,26 +103,28 @@ Result<Programs> write(const Group& group, const Broadcast& broadcast, bool redu
 
 }  // namespace
 
-Result<void> check_group(const topology::Topology& topology, const Group& group) {
+Result<void> check_parameters(const topology::Topology& topology,
+                              const CollectiveParameters& parameters) {
   const std::string name = topology.title();
-  if (group.ranks != topology.ranks()) {
-    return fail("a group of " + std::to_string(group.ranks) + " ranks on " + name + "; it has " +
-                std::to_string(topology.ranks()));
+  if (parameters.ranks != topology.ranks()) {
+    return fail("a group of " + std::to_string(parameters.ranks) + " ranks on " + name +
+                "; it has " + std::to_string(topology.ranks()));
   }
-  if (group.root >= group.ranks) {
-    return fail("root " + std::to_string(group.root) + " on " + name + "; expected 0 to " +
-                std::to_string(group.ranks - 1));
+  if (parameters.root >= parameters.ranks) {
+    return fail("root " + std::to_string(parameters.root) + " on " + name + "; expected 0 to " +
+                std::to_string(parameters.ranks - 1));
   }
   return {};
 }
 
-Result<Programs> write_broadcast(const Group& group, const Broadcast& broadcast) {
-  return write(group, broadcast, false);
+Result<Programs> write_broadcast(const CollectiveParameters& parameters,
+                                 const Broadcast& broadcast) {
+  return write(parameters, broadcast, false);
 }
 
-Result<Programs> write_reduce(const Group& group, const Broadcast& reversed) {
+Result<Programs> write_reduce(const CollectiveParameters& parameters, const Broadcast& reversed) {
   ESPALIER_ASSERT(reversed.every == 1);
-  return write(group, reversed, true);
+  return write(parameters, reversed, true);
 }
 
 }  // namespace espalier::searched

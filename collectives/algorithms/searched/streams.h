@@ -21,9 +21,10 @@ struct Stream {
   std::uint32_t step = 0;
 };
 
-// Checks that a search can serve this group on this topology. Errors: group and topology differ in
+// Checks that a search can serve these parameters on this topology. Errors: the two differ in
 // the number of ranks, or the root is not a rank.
-[[nodiscard]] Result<void> check_group(const topology::Topology& topology, const Group& group);
+[[nodiscard]] Result<void> check_parameters(const topology::Topology& topology,
+                                            const CollectiveParameters& parameters);
 
 // A broadcast. Every rank except the root receives every block of every segment once, over one
 // stream per (segment, first), and sends blocks that it has received.
@@ -37,9 +38,11 @@ struct Broadcast {
 };
 
 // Returns the programs of all ranks. Error: a program's tables are too small.
-[[nodiscard]] Result<Programs> write_broadcast(const Group& group, const Broadcast& broadcast);
+[[nodiscard]] Result<Programs> write_broadcast(const CollectiveParameters& parameters,
+                                               const Broadcast& broadcast);
 // Returns the reverse in time: a reduce with the same number of steps, for commutative operators.
 // Requires `every` = 1.
-[[nodiscard]] Result<Programs> write_reduce(const Group& group, const Broadcast& reversed);
+[[nodiscard]] Result<Programs> write_reduce(const CollectiveParameters& parameters,
+                                            const Broadcast& reversed);
 
 }  // namespace espalier::searched

@@ -10,9 +10,9 @@ constexpr std::uint64_t kDefaultRatio = 4096;  // k/t: message time / start-up t
 
 }  // namespace
 
-std::uint32_t fractional_run_length(const Group& group) {
-  if (group.run_length != 0) return group.run_length;
-  const std::uint32_t log = log2_ceil(group.ranks);
+std::uint32_t fractional_run_length(const CollectiveParameters& parameters) {
+  if (parameters.run_length != 0) return parameters.run_length;
+  const std::uint32_t log = log2_ceil(parameters.ranks);
   const std::uint64_t depth = log > 2 ? log - 1 : 1;
   // (r + 1/2)^3 d' < k/t as long as the next integer is nearer.
   std::uint64_t run_length = 1;
@@ -76,8 +76,8 @@ void FractionalTree::back(Reach& all, std::uint32_t steps) const {
   }
 }
 
-FractionalTree::Seat FractionalTree::seat(std::uint32_t pu) const {
-  ESPALIER_ASSERT(pu < ranks_);
+FractionalTree::Seat FractionalTree::seat(std::uint32_t virtual_rank) const {
+  ESPALIER_ASSERT(virtual_rank < ranks_);
   Reach window = reach_;
   Seat seat;
   std::uint32_t size = ranks_;  // of the subtree of the group at seat.head
@@ -87,14 +87,14 @@ FractionalTree::Seat FractionalTree::seat(std::uint32_t pu) const {
     const std::uint64_t most = reach(window, window.at - static_cast<std::int32_t>(run_length_));
     const auto down_size = static_cast<std::uint32_t>(rest < most ? rest : most);
     const std::uint32_t down = seat.head + group, right = down + down_size;
-    if (pu < down) {
-      seat.position = pu - seat.head;
+    if (virtual_rank < down) {
+      seat.position = virtual_rank - seat.head;
       seat.arrival += static_cast<std::int32_t>(seat.position);
-      if (seat.position + 1 < group || down_size > 0) seat.down = pu + 1;
+      if (seat.position + 1 < group || down_size > 0) seat.down = virtual_rank + 1;
       if (rest > down_size) seat.right = right;
       return seat;
     }
-    seat.is_right = pu >= right;
+    seat.is_right = virtual_rank >= right;
     seat.from_group = seat.head;
     seat.head = seat.is_right ? right : down;
     size = seat.is_right ? rest - down_size : down_size;

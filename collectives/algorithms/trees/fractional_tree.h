@@ -36,10 +36,10 @@ inline constexpr std::uint32_t kMaxReduceRunLength =
 inline constexpr std::uint32_t kMaxSimplexRunLength =
     std::min(kMaxRunLength, (kRoom.counts - 4) / 2);
 
-// Returns the group's run length r. If it is 0, returns the default: the integer nearest to
+// Returns the run length r. If it is 0, returns the default: the integer nearest to
 // (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRunLength. This is the
 // rule of [Sanders03] (Performance Analysis) for its example k = 4096 t.
-[[nodiscard]] std::uint32_t fractional_run_length(const Group& group);
+[[nodiscard]] std::uint32_t fractional_run_length(const CollectiveParameters& parameters);
 
 class FractionalTree {
  public:
@@ -68,8 +68,8 @@ class FractionalTree {
     std::uint32_t down = 0;
     std::uint32_t right = 0;  // head of the group's right successor; 0: none
   };
-  // Requires pu < ranks. O(depth) time.
-  [[nodiscard]] Seat seat(std::uint32_t pu) const;
+  // Requires virtual_rank < ranks. O(depth) time.
+  [[nodiscard]] Seat seat(std::uint32_t virtual_rank) const;
 
  private:
   // P_{i-r-1} .. P_i. P_k is at position k mod (r+2), and is 0 for k < 0.

@@ -20,12 +20,13 @@ std::uint32_t leaves_below(const LeafNode& node, std::uint32_t level) {
   return leaves;
 }
 
-Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node) {
-  if (group.arity < 2 || group.height < 1) return Status::kUnsupported;
+Status find_leaf_node(const CollectiveParameters& parameters, std::uint32_t me, LeafNode& node) {
+  if (parameters.arity < 2 || parameters.height < 1) return Status::kUnsupported;
   std::uint64_t ranks = 1;
-  for (std::uint32_t i = 0; i < group.height && ranks <= kMaxRanks; ++i) ranks *= group.arity;
-  if (ranks != group.ranks || ranks > kMaxRanks) return Status::kUnsupported;
-  node = {group.arity, group.height, group.ranks, 0, 0, 0, 1};
+  for (std::uint32_t i = 0; i < parameters.height && ranks <= kMaxRanks; ++i)
+    ranks *= parameters.arity;
+  if (ranks != parameters.ranks || ranks > kMaxRanks) return Status::kUnsupported;
+  node = {parameters.arity, parameters.height, parameters.ranks, 0, 0, 0, 1};
   while (me - node.first >= node.ranks / node.leaves) {
     if (node.level == node.height) return Status::kBadArgument;
     node.first += node.ranks / node.leaves;
@@ -40,9 +41,9 @@ std::uint32_t leaf_tree_nodes(const LeafNode& node) {
   return (node.ranks - 1) / (node.arity - 1) + node.ranks;
 }
 
-std::uint32_t branch_lanes(const Group& group, std::uint32_t level) {
-  ESPALIER_ASSERT(1 <= level && level <= group.height);
-  return group.capacities == nullptr ? 1 : group.capacities[level - 1];
+std::uint32_t branch_lanes(const CollectiveParameters& parameters, std::uint32_t level) {
+  ESPALIER_ASSERT(1 <= level && level <= parameters.height);
+  return parameters.capacities == nullptr ? 1 : parameters.capacities[level - 1];
 }
 
 Count steps_over_lanes(std::uint32_t a, std::uint32_t blocks, std::uint32_t lanes) {

@@ -40,14 +40,16 @@ struct LeafNode {
 // k^level, for a level within the tree.
 [[nodiscard]] std::uint32_t leaves_below(const LeafNode& node, std::uint32_t level);
 
-// Finds node `me` of the group's fat tree. kUnsupported: the group is not a fat tree (its arity and
+// Finds node `me` of the fat tree. kUnsupported: the ranks are not those of a fat tree (arity and
 // height do not yield its number of ranks); kBadArgument: no such node.
-[[nodiscard]] Status find_leaf_node(const Group& group, std::uint32_t me, LeafNode& node);
+[[nodiscard]] Status find_leaf_node(const CollectiveParameters& parameters, std::uint32_t me,
+                                    LeafNode& node);
 // Number of ranks and routers.
 [[nodiscard]] std::uint32_t leaf_tree_nodes(const LeafNode& node);
 
 // Lanes of the branches between `level` - 1 and `level`, 1 <= level <= height.
-[[nodiscard]] std::uint32_t branch_lanes(const Group& group, std::uint32_t level);
+[[nodiscard]] std::uint32_t branch_lanes(const CollectiveParameters& parameters,
+                                         std::uint32_t level);
 
 // A count for lower bounds. It never exceeds a + ceil(blocks * N / lanes), and equals this value if
 // blocks mod lanes is 0, is lanes - 1, or divides lanes. Requires lanes >= 1.

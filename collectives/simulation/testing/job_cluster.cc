@@ -34,20 +34,20 @@ JobCluster::JobCluster(std::uint32_t ranks, const Links& links, const Options& o
   for (std::uint32_t v = 0; v < nodes(); ++v) nodes_[v].machine = &cluster_->machine(v);
 }
 
-Group JobCluster::group_of(const Job& job, const BlockRule& blocks) const {
-  Group group;
-  group.ranks = ranks();
-  group.root = job.root;
-  group.window = job.window;
-  group.blocks = &blocks;
-  group.blocks_count = 1;
-  group.arity = options_.arity;
-  group.height = options_.height;
-  group.capacities = options_.capacities.empty() ? nullptr : options_.capacities.data();
-  group.run_length = job.run_length;
-  group.send_ticks = job.send_ticks;
-  group.latency_ticks = job.latency_ticks;
-  return group;
+CollectiveParameters JobCluster::parameters_of(const Job& job, const BlockRule& blocks) const {
+  CollectiveParameters parameters;
+  parameters.ranks = ranks();
+  parameters.root = job.root;
+  parameters.window = job.window;
+  parameters.blocks = &blocks;
+  parameters.blocks_count = 1;
+  parameters.arity = options_.arity;
+  parameters.height = options_.height;
+  parameters.capacities = options_.capacities.empty() ? nullptr : options_.capacities.data();
+  parameters.run_length = job.run_length;
+  parameters.send_ticks = job.send_ticks;
+  parameters.latency_ticks = job.latency_ticks;
+  return parameters;
 }
 
 const Program& JobCluster::program(const Job& job, std::uint32_t node) {
@@ -62,8 +62,8 @@ const Program& JobCluster::program(const Job& job, std::uint32_t node) {
     const Algorithm* algorithm = find_algorithm(job.collective, job.algorithm);
     EXPECT_NE(algorithm, nullptr) << describe(job, ranks());
     const BlockRule blocks = {0, job.block_bytes};
-    const Group group = group_of(job, blocks);
-    programs = programs_of(*algorithm, group);
+    const CollectiveParameters parameters = parameters_of(job, blocks);
+    programs = programs_of(*algorithm, parameters);
     EXPECT_EQ(programs.size(), nodes()) << describe(job, ranks());
     for (const Program& one : programs) {
       EXPECT_EQ(check_program(one), Status::kOk) << describe(job, ranks());

@@ -77,7 +77,7 @@ class JobCluster {
     Bytes input;  // its input
     sim::NodeMemory memory;
   };
-  [[nodiscard]] Group group_of(const Job& job, const BlockRule& blocks) const;
+  [[nodiscard]] CollectiveParameters parameters_of(const Job& job, const BlockRule& blocks) const;
   const Program& program(const Job& job, std::uint32_t node);
   void start(std::uint32_t node);
   bool step(std::uint32_t node);
@@ -90,8 +90,9 @@ class JobCluster {
   std::map<std::string, Programs> programs_;
 };
 
-// Returns the programs of all nodes; none if the algorithm does not support this group.
-[[nodiscard]] Programs programs_of(const Algorithm& algorithm, const Group& group);
+// Returns the programs of all nodes; none if the algorithm does not support the parameters.
+[[nodiscard]] Programs programs_of(const Algorithm& algorithm,
+                                   const CollectiveParameters& parameters);
 
 // Returns the simulator's model for a program's port model: one port per node, or one per link and
 // lane. lanes(from, to) is the number of lanes of a link; null: 1.

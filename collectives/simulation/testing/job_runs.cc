@@ -4,12 +4,12 @@
 
 namespace espalier::testing {
 
-Programs programs_of(const Algorithm& algorithm, const Group& group) {
-  Programs programs(algorithm_nodes(algorithm, group));
+Programs programs_of(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  Programs programs(algorithm_nodes(algorithm, parameters));
   for (std::uint32_t v = 0; v < programs.size(); ++v) {
-    const Status status = algorithm.generate(group, v, programs[v]);
+    const Status status = algorithm.generate(parameters, v, programs[v]);
     if (status == Status::kUnsupported) return {};
-    EXPECT_EQ(status, Status::kOk) << algorithm.name << " p " << group.ranks << " node " << v;
+    EXPECT_EQ(status, Status::kOk) << algorithm.name << " p " << parameters.ranks << " node " << v;
     if (status != Status::kOk) return {};
   }
   return programs;

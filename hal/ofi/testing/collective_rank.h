@@ -28,9 +28,9 @@ class CollectiveRank {
   // Plans the algorithm for this node; false if that is not possible.
   [[nodiscard]] bool plan(Collective collective, const char* name) {
     const Algorithm* algorithm = find_algorithm(collective, name);
-    Group group;
-    group.ranks = ranks_;
-    if (algorithm == nullptr || algorithm->generate(group, me(), program_) != Status::kOk) {
+    CollectiveParameters parameters;
+    parameters.ranks = ranks_;
+    if (algorithm == nullptr || algorithm->generate(parameters, me(), program_) != Status::kOk) {
       return false;
     }
     Layout layout;

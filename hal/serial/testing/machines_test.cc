@@ -54,15 +54,15 @@ class Machines {
     std::vector<Bytes> in(ranks_), out(ranks_);
     std::vector<std::vector<std::uint64_t>> scratch(ranks_);
     const BlockRule blocks = {0, job.block_bytes};
-    Group group;
-    group.ranks = ranks_;
-    group.root = job.root;
-    group.window = job.window;
-    group.blocks = &blocks;
-    group.blocks_count = 1;
-    group.run_length = job.run_length;
+    CollectiveParameters parameters;
+    parameters.ranks = ranks_;
+    parameters.root = job.root;
+    parameters.window = job.window;
+    parameters.blocks = &blocks;
+    parameters.blocks_count = 1;
+    parameters.run_length = job.run_length;
     for (std::uint32_t v = 0; v < ranks_; ++v) {
-      ASSERT_EQ(algorithm->generate(group, v, programs[v]), Status::kOk);
+      ASSERT_EQ(algorithm->generate(parameters, v, programs[v]), Status::kOk);
       Layout layout;
       ASSERT_EQ(make_layout(programs[v], job.count, element_bytes(job.op), layout), Status::kOk);
       in[v] = input_of(job, ranks_, v);
@@ -126,11 +126,11 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
     job.op.op = Op::kSum;
     job.op.type = Type::kI32;
     if (std::strstr(job.algorithm, "fractional") != nullptr) job.run_length = 2;
-    Group group;
-    group.ranks = ranks;
-    group.run_length = job.run_length;
+    CollectiveParameters parameters;
+    parameters.ranks = ranks;
+    parameters.run_length = job.run_length;
     Program program;
-    if (table[i].generate(group, 0, program) == Status::kUnsupported) continue;
+    if (table[i].generate(parameters, 0, program) == Status::kUnsupported) continue;
     jobs.push_back(job);
   }
   return jobs;

@@ -9,15 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "espalier/base/switching.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::topology {
-
-// How a block crosses the links of its route.
-enum class Switching : std::uint8_t {
-  kCutThrough,       // a block holds its whole path for one step
-  kStoreAndForward,  // each hop is its own step, taken when there is room
-};
 
 // A placement for one topology, collective and algorithm: the content of an embedding file.
 struct Embedding {

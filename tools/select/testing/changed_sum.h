@@ -16,13 +16,13 @@ namespace espalier::tools {
 
 // Returns the file of a sum along a chain of three ranks, with each program changed.
 inline std::vector<std::uint8_t> changed_sum(const std::function<void(Program&)>& change) {
-  Group group;
-  group.ranks = 3;
-  group.topology_digest = or_throw(topology::parse("complete:3"))->digest();
-  ScheduleFileWriter writer("complete:3", group.topology_digest, 3, 3);
+  CollectiveParameters parameters;
+  parameters.ranks = 3;
+  parameters.topology_digest = or_throw(topology::parse("complete:3"))->digest();
+  ScheduleFileWriter writer("complete:3", parameters.topology_digest, 3, 3);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     Program program{};
-    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(group, rank, program),
+    EXPECT_EQ(find_algorithm(Collective::kReduce, "chain")->generate(parameters, rank, program),
               Status::kOk);
     change(program);
     EXPECT_EQ(writer.add(program), Status::kOk);

@@ -9,7 +9,7 @@
 namespace espalier {
 
 // The ranks that a schedule is for, and the parameters of its algorithm.
-struct Group {
+struct CollectiveParameters {
   std::uint32_t ranks = 1;            // p
   std::uint32_t root = 0;             // rooted collectives
   std::uint64_t topology_digest = 0;  // written into every descriptor
@@ -40,9 +40,10 @@ enum class Where : std::uint8_t {
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.
-// kUnsupported: the algorithm cannot serve this group (reasons: documentation of each algorithm);
-// kBadArgument: root or me outside the group.
-using Generator = Status (*)(const Group& group, std::uint32_t me, Program& out);
+// kUnsupported: the algorithm cannot serve these parameters (reasons: documentation of each algorithm);
+// kBadArgument: root or me is not a rank.
+using Generator = Status (*)(const CollectiveParameters& parameters, std::uint32_t me,
+                             Program& out);
 
 // A rank-local generator, with the limits and parameters that a caller must know to choose it.
 struct Algorithm {
@@ -52,13 +53,14 @@ struct Algorithm {
   bool needs_commutative;  // for some roots at least; each program states whether it does
   const char* summary;     // one line with the step count
   Where where = Where::kAnywhere;
-  std::uint32_t max_run_length = 0;  // maximum of Group::run_length; 0: it has no run length
-  bool takes_lambda = false;         // the caller may set Group::send_ticks and latency_ticks
+  std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
+  bool takes_lambda = false;         // the caller may set `send_ticks` and `latency_ticks`
   bool needs_odd_ranks = false;      // kUnsupported for an even number of ranks
   bool is_chain = false;             // messages pass only between consecutive ranks
 };
-// Number of nodes that have a program under `algorithm`: the group's ranks, and routers if any.
-[[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm, const Group& group);
+// Number of nodes that have a program under `algorithm`: the ranks, and routers if any.
+[[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm,
+                                            const CollectiveParameters& parameters);
 
 // Returns the table of all algorithms; `count` is set to its length.
 [[nodiscard]] const Algorithm* algorithms(std::uint32_t& count);

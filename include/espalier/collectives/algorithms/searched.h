@@ -1,6 +1,6 @@
 #pragma once
 // Algorithms without a closed form: a search on the host finds their schedules for one topology and
-// group, with all nodes' programs at once. Rank-local generators (algorithms.h) make programs of
+// root, with all nodes' programs at once. Rank-local generators (algorithms.h) make programs of
 // the same kind, and algorithms are named the same way. Host only.
 
 #include <span>
@@ -14,9 +14,10 @@
 namespace espalier::searched {
 
 // Returns the programs of all nodes (ranks, and routers if they run programs), by node. Errors:
-// `group.ranks` differs from the topology, the root is not a rank, or the search does not support
+// `parameters.ranks` differs from the topology, the root is not a rank, or the search does not support
 // this topology or run length. The same arguments give the same programs.
-using Search = Result<Programs> (*)(const topology::Topology& topology, const Group& group);
+using Search = Result<Programs> (*)(const topology::Topology& topology,
+                                    const CollectiveParameters& parameters);
 
 // A searched algorithm, with the limits and parameters that a caller must know to choose it.
 struct SearchedAlgorithm {
@@ -27,7 +28,7 @@ struct SearchedAlgorithm {
   const char* summary;     // one line with the step count
   const char* topologies;  // supported topologies: "any topology", "crossbar:AxB"
   bool (*applies)(const topology::Topology& topology);  // whether the topology is supported
-  std::uint32_t max_run_length = 0;  // maximum of Group::run_length; 0: it has no run length
+  std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
   bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
 };

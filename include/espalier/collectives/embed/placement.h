@@ -5,13 +5,12 @@
 #include <functional>
 #include <vector>
 
+#include "espalier/base/switching.h"
 #include "espalier/collectives/embed/loads.h"
 #include "espalier/collectives/embed/traffic.h"
 #include "espalier/topology/embedding.h"
 
 namespace espalier::embed {
-
-using topology::Switching;
 
 // The parameters of find_placement().
 struct Search {

@@ -32,13 +32,11 @@
 
 #include "espalier/base/limits.h"
 #include "espalier/base/result.h"
+#include "espalier/base/switching.h"
 #include "espalier/hal/endpoint.h"
 #include "espalier/hal/sim/traffic.h"
 
 namespace espalier::sim {
-
-// How a block crosses the links of its route (see above): kCutThrough or kStoreAndForward.
-enum class Switching : std::uint8_t { kCutThrough, kStoreAndForward };
 
 // The speeds and the rules of a network.
 struct Model {

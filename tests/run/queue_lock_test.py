@@ -3,7 +3,7 @@
 
 hold.cc keeps the victim waiting there until the signal arrives, so the test does not depend on luck.
 
-held_test.py [--times K]    (default 1)
+queue_lock_test.py [--times K]    (default 1)
 """
 import os
 import re
@@ -17,7 +17,7 @@ LIBRARY = os.environ.get("ESPALIER_HOLD", str(espalier.ROOT / "build/tests/run/l
 TIMES = int(sys.argv[sys.argv.index("--times") + 1]) if "--times" in sys.argv else 1
 
 
-class Held(disturbed.Disturbed):
+class QueueLock(disturbed.Disturbed):
     def hold(self, whose, count, disturbance, victim, collective, size, ranks, mesh=None):
         with self.subTest(whose=whose, count=count, disturbance=disturbance, victim=victim, ranks=ranks, mesh=mesh):
             prefix = (f"env LD_PRELOAD={LIBRARY} HOLD_MY_RANK=%r HOLD_RANK={victim} HOLD_WHOSE={whose} "
