@@ -70,18 +70,19 @@ class ExhaustiveCheck {
   }
 
   Finding check_form() {
-    std::int64_t segment_count = 1;
-    bool neighbours = true;
+    BoundFacts& facts = verdict_.bound_facts;
+    facts.links = options_.links;
     // Rank 0's program contains the number of nodes. It is checked before the second is asked for.
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       if (node == 0) common_ = program;
       if (Finding finding = check_agreement(topology_, common_, node, program)) return finding;
       bound_ = std::max(bound_, settling_bound(program));
-      segment_count = std::max(segment_count, max_segment_count(program));
-      neighbours = neighbours && only_neighbours(topology_, program);
+      add_facts(topology_, program, facts);
     }
-    schedule_.bounds = all_bounds(topology_, common_, segment_count, {options_.links, neighbours});
+    KnownBounds known = all_bounds(topology_, common_, facts);
+    schedule_.bounds = std::move(known.all);
+    verdict_.bounds_limited = std::move(known.limited);
     return std::nullopt;
   }
 

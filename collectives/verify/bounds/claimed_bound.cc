@@ -172,8 +172,8 @@ Count provable_bound(const topology::Topology& topology, const Program& common,
   const auto value = [](const Count& count) {
     return std::pair(count_value(count, kMany), count_value(count, 1));
   };
-  for (const LowerBound& lower_bound :
-       all_bounds(topology, common, segment_count, {neighbours, neighbours})) {
+  const BoundFacts facts{neighbours, neighbours, false, segment_count};
+  for (const LowerBound& lower_bound : all_bounds(topology, common, facts).all) {
     if (lower_bound.b / lower_bound.d > kMaxSlope || lower_bound.steps(1) > kMaxField) continue;
     const Count count = count_of(lower_bound);
     if (value(count) > value(best)) best = count;

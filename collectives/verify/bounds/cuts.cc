@@ -10,13 +10,22 @@
 //
 // This holds regardless of the nodes that pass them on. So T >= ceil(blocks / lanes). Cuts: around
 // one node, at each link of a tree, and in other topologies (meshes) between any two coordinates of
-// the nodes. If all peers are neighbours, hops.cc has stronger bounds.
+// the nodes, and those that flows find (flow_cuts.cc). If all peers are neighbours, hops.cc has
+// stronger bounds.
+//
+// All-to-all, if the fabric routes and no rank passes data on: each pair's blocks cross every link
+// of its route.
 
 #include "collectives/verify/bounds/cuts.h"
 
+#include <algorithm>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <set>
+#include <utility>
 
+#include "collectives/verify/bounds/flow_cuts.h"
 #include "collectives/verify/bounds/hops.h"
 #include "collectives/verify/bounds/tree.h"
 #include "collectives/verify/properties/program_facts.h"
@@ -61,8 +70,12 @@ class Cuts {
     rest = {common_.ranks - std::int64_t{1}, node == 0 ? 1u : 0u,
             common_.ranks - (node == common_.ranks - 1 ? 2 : 1), node != common_.root};
     const std::string name = "links: past those of " + topology_.node_name(node);
-    add(name, crossing(common_, own, rest), out);
-    add(name, crossing(common_, rest, own), in);
+    Witness cut{.kind = Witness::Kind::kCut,
+                .limit = links ? Witness::Limit::kLinks : Witness::Limit::kPairs,
+                .nodes = std::make_shared<std::vector<std::uint32_t>>(1, node)};
+    add(name, crossing(common_, own, rest), out, cut);
+    cut.others = true;
+    add(name, crossing(common_, rest, own), in, cut);
   }
 
   void at_each_link(const Tree& tree) {
@@ -70,12 +83,13 @@ class Cuts {
       const Tree::Edge& edge = tree.edges()[k];
       const Side& behind = tree.edges()[k ^ 1].beyond.side;
       add("links: past " + topology_.node_name(edge.from) + " -> " + topology_.node_name(edge.to),
-          crossing(common_, behind, edge.beyond.side), edge.capacity);
+          crossing(common_, behind, edge.beyond.side), edge.capacity,
+          {.kind = Witness::Kind::kTreeLink, .from = edge.from, .to = edge.to});
     }
   }
 
   void between_coordinates() {
-    const std::vector<topology::Link> links = topology_.links();
+    read_links();
     for (const bool across : {true, false}) {
       const auto coordinate = [&](std::uint32_t node) {
         const auto position = topology_.position(node);
@@ -87,51 +101,115 @@ class Cuts {
       }
       values.erase(std::prev(values.end()));
       for (const double border : values) {
-        Side in, out;
-        for (std::uint32_t node = 0; node < common_.ranks; ++node) {
-          (coordinate(node) <= border ? in : out).add(common_, node);
+        std::vector<bool> inside(topology_.nodes());
+        for (std::uint32_t node = 0; node < topology_.nodes(); ++node) {
+          inside[node] = coordinate(node) <= border;
         }
-        std::int64_t leaving = 0, entering = 0;
-        for (const topology::Link& link : links) {
-          const bool from = coordinate(link.from) <= border, to = coordinate(link.to) <= border;
-          if (from && !to) leaving += link.capacity;
-          if (to && !from) entering += link.capacity;
-        }
-        const std::string name = "links: past those between " + std::to_string(in.ranks) + " and " +
-                                 std::to_string(out.ranks) + " ranks";
-        add(name, crossing(common_, in, out), leaving);
-        add(name, crossing(common_, out, in), entering);
+        between(inside);
       }
+    }
+  }
+
+  // The cuts that maximum flows find. Returns whether the search was complete.
+  [[nodiscard]] bool of_flows() {
+    read_links();
+    const FlowCuts flows = flow_cuts(topology_, common_, false);
+    for (const std::vector<bool>& inside : flows.insides) between(inside);
+    return flows.complete;
+  }
+
+  // All pairs of ranks send along their routes.
+  void of_routes() {
+    read_links();
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
+    for (std::uint32_t from = 0; from < common_.ranks; ++from) {
+      for (std::uint32_t to = 0; to < common_.ranks; ++to) {
+        const std::vector<std::uint32_t> route = topology_.route(from, to);
+        for (std::size_t hop = 1; hop < route.size(); ++hop) ++loads[{route[hop - 1], route[hop]}];
+      }
+    }
+    const std::int64_t s = send_ticks(common_), l = latency_ticks(common_);
+    for (const topology::Link& link : links_) {
+      // A message brings its receiver one segment, however many it carries.
+      const std::int64_t load = loads[{link.from, link.to}], lanes = link.capacity;
+      found_.push_back({"links: all routes over " + topology_.node_name(link.from) + " -> " +
+                            topology_.node_name(link.to) + ", if no rank passes data on",
+                        (l - s) * lanes, load * s, lanes,
+                        Witness{.kind = Witness::Kind::kRoutes, .from = link.from, .to = link.to}});
     }
   }
 
   [[nodiscard]] std::vector<LowerBound> take() { return std::move(found_); }
 
  private:
-  void add(const std::string& reason, std::int64_t blocks, std::int64_t lanes) {
+  void read_links() {
+    if (links_.empty()) links_ = topology_.links();
+  }
+
+  // The cut between the nodes `inside` and the others, both ways.
+  void between(const std::vector<bool>& inside) {
+    Side in, out;
+    for (std::uint32_t node = 0; node < common_.ranks; ++node) {
+      (inside[node] ? in : out).add(common_, node);
+    }
+    std::int64_t leaving = 0, entering = 0;
+    for (const topology::Link& link : links_) {
+      if (inside[link.from] && !inside[link.to]) leaving += link.capacity;
+      if (inside[link.to] && !inside[link.from]) entering += link.capacity;
+    }
+    const std::string name = "links: past those between " + std::to_string(in.ranks) + " and " +
+                             std::to_string(out.ranks) + " ranks";
+    Witness cut = cut_of(inside);
+    add(name, crossing(common_, in, out), leaving, cut);
+    cut.others = !cut.others;
+    add(name, crossing(common_, out, in), entering, std::move(cut));
+  }
+
+  void add(const std::string& reason, std::int64_t blocks, std::int64_t lanes, Witness witness) {
     if (blocks == 0 || lanes == 0) return;
     const std::int64_t s = send_ticks(common_), l = latency_ticks(common_);
-    found_.push_back(
-        {reason, (l - s) * lanes * segment_count_, blocks * s, lanes * segment_count_});
+    found_.push_back({reason, (l - s) * lanes * segment_count_, blocks * s, lanes * segment_count_,
+                      std::move(witness)});
   }
 
   const topology::Topology& topology_;
   const Program& common_;
   std::int64_t segment_count_;
+  std::vector<topology::Link> links_;
   std::vector<LowerBound> found_;
 };
 
+constexpr std::uint32_t kMaxRoutedRanks = 512;  // of_routes() asks for each route
+
 }  // namespace
 
-void add_cuts(const topology::Topology& topology, const Program& common, std::int64_t segment_count,
-              Facts facts, std::vector<LowerBound>& all) {
+// With one send and one receive per step they cannot, except for an all-to-all: docs/verifier.md.
+bool profits_from_flows(const Program& common) {
+  if (common.collective == Collective::kAllToAll) return true;
+  if (common.port_model == PortModel::kMultiport) return true;
+  return common.port_model == PortModel::kSingleSend &&
+         (common.collective == Collective::kAllgather || common.collective == Collective::kGather);
+}
+
+Witness cut_of(const std::vector<bool>& inside) {
+  auto nodes = std::make_shared<std::vector<std::uint32_t>>();
+  const bool others = 2 * std::count(inside.begin(), inside.end(), true) >
+                      static_cast<std::ptrdiff_t>(inside.size());
+  for (std::uint32_t node = 0; node < inside.size(); ++node) {
+    if (inside[node] != others) nodes->push_back(node);
+  }
+  return {.kind = Witness::Kind::kCut, .others = others, .nodes = std::move(nodes)};
+}
+
+void add_cuts(const topology::Topology& topology, const Program& common, const BoundFacts& facts,
+              KnownBounds& known) {
   const bool by_links = facts.links || facts.neighbours;
   const std::optional<Tree> tree = by_links ? Tree::read(topology, common) : std::nullopt;
   std::vector<LowerBound> found;
   if (facts.neighbours && send_ticks(common) == 1 && latency_ticks(common) == 1) {
-    found = hop_bounds(topology, common, segment_count, tree);
+    found = hop_bounds(topology, common, facts.segment_count, tree, known.limited);
   } else {
-    Cuts cuts(topology, common, segment_count);
+    Cuts cuts(topology, common, facts.segment_count);
     const std::uint64_t nodes = topology.nodes();
     for (const std::uint32_t node : std::set<std::uint32_t>{0, common.root, common.ranks - 1}) {
       cuts.around(node, by_links);
@@ -141,10 +219,14 @@ void add_cuts(const topology::Topology& topology, const Program& common, std::in
       cuts.at_each_link(*tree);
     } else if (by_links && !complete && topology.link_count() * nodes <= kMaxCutWork) {
       cuts.between_coordinates();
+      if (profits_from_flows(common) && !cuts.of_flows()) known.limited = kFlowsEnded;
+      const bool straight = facts.direct && common.collective == Collective::kAllToAll;
+      if (straight && !facts.neighbours && common.ranks <= kMaxRoutedRanks) cuts.of_routes();
     }
     found = cuts.take();
   }
-  for (LowerBound& lower_bound : greatest(found, 1)) all.push_back(std::move(lower_bound));
+  if (facts.neighbours) add_distances(topology, common, known.limited, found);
+  for (LowerBound& lower_bound : greatest(found, 1)) known.all.push_back(std::move(lower_bound));
 }
 
 }  // namespace espalier::verify

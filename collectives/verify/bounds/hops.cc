@@ -12,16 +12,21 @@
 //   then serves its neighbours in turn, the slowest first (Slater, Cockayne and Hedetniemi 1981).
 // * With one send per step, the links out of u share it. With one receive per step, the links into
 //   v share it.
-// * Cuts of a tree: each of its links. Cuts of other topologies: around one node, and between any
-//   two coordinates of the nodes.
+// * Cuts of a tree: each of its links. Cuts of other topologies: around one node, between any two
+//   coordinates of the nodes, and those that flows find (flow_cuts.cc).
+// * If a topology falls apart without a node u, and u sends once per step, the blocks that enter
+//   each of the parts share its port. In a tree the parts are the branches at u. The same holds for
+//   receives.
 
 #include "collectives/verify/bounds/hops.h"
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 
+#include "collectives/verify/bounds/flow_cuts.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 
 namespace espalier::verify {
@@ -51,26 +56,40 @@ class HopBounds {
         const Tree::Edge& link = tree.edges()[edge];
         const std::string name = topology_.node_name(node) + " -> " + topology_.node_name(link.to);
         const std::int64_t lanes = multiport_ ? link.capacity : 1;
+        const Witness cut{.kind = Witness::Kind::kTreeLink, .from = node, .to = link.to};
         const std::vector<HopLoad> after = loads_of(edge, true);
-        add("hops and links: " + name, after, lanes);
-        add("hops and links: " + name, loads_of(edge, false), lanes);
+        add("hops and links: " + name, after, lanes, cut, true);
+        add("hops and links: " + name, loads_of(edge, false), lanes, cut, false);
         out.insert(out.end(), after.begin(), after.end());
         const std::vector<HopLoad> before = loads_of(edge ^ 1, false);
         in.insert(in.end(), before.begin(), before.end());
       }
-      if (multiport_) continue;
-      add("hops and port: all that " + topology_.node_name(node) + " sends", out, 1);
-      if (!one_receive()) continue;
-      add("hops and port: all that " + topology_.node_name(node) + " receives", in, 1);
+      if (!multiport_) add_branches(node, std::move(out), std::move(in));
     }
   }
 
-  void in_graph();
+  void in_graph(std::string& limited);
   [[nodiscard]] std::vector<LowerBound> take() { return std::move(found_); }
 
  private:
+  struct Neighbour {
+    std::uint32_t node = 0, capacity = 1;
+  };
+
   // Adds the bounds of the cut that separates the nodes `inside` from the others.
-  void add_cut(const std::string& name, const std::vector<bool>& inside);
+  void add_cut(const std::string& name, const std::vector<bool>& inside, Witness cut);
+  // Adds the bounds of the node's port: of the blocks that it sends into the parts into which the
+  // topology falls without it, and that it receives from them.
+  void add_branches(std::uint32_t node, std::vector<HopLoad> out, std::vector<HopLoad> in) {
+    Witness port{.kind = Witness::Kind::kBranches, .from = node};
+    add("hops and port: all that " + topology_.node_name(node) + " sends", std::move(out), 1, port,
+        true);
+    if (!one_receive()) return;
+    port.inwards = true;
+    add("hops and port: all that " + topology_.node_name(node) + " receives", std::move(in), 1,
+        port, false);
+  }
+  void at_cut_nodes();
   [[nodiscard]] bool branch_of(const std::vector<bool>& inside, bool inner,
                                const std::set<std::uint32_t>& ends, Branch& branch) const;
   void between_coordinates();
@@ -139,8 +158,10 @@ class HopBounds {
     return all;
   }
 
-  // Adds a bound for the slowest blocks, for these and the next slowest, and so on.
-  void add(const std::string& reason, std::vector<HopLoad> loads, std::int64_t lanes) {
+  // Adds a bound for the slowest blocks, for these and the next slowest, and so on. `after`: they
+  // are slow after they cross.
+  void add(const std::string& reason, std::vector<HopLoad> loads, std::int64_t lanes,
+           const Witness& cut, bool after) {
     std::sort(loads.begin(), loads.end(),
               [](const HopLoad& a, const HopLoad& b) { return a.steps > b.steps; });
     std::int64_t blocks = 0, opposite = 0;
@@ -149,7 +170,9 @@ class HopBounds {
       blocks += load.blocks;
       if (load.blocks == 0) continue;
       found_.push_back({reason, (opposite + load.steps) * lanes * segment_count_, blocks,
-                        lanes * segment_count_});
+                        lanes * segment_count_, cut});
+      found_.back().witness.before = after ? opposite : load.steps;
+      found_.back().witness.after = after ? load.steps : opposite;
     }
   }
 
@@ -157,8 +180,7 @@ class HopBounds {
   const Program& common_;
   std::int64_t segment_count_;
   bool multiport_;
-  std::vector<topology::Link> links_;                            // of a graph
-  std::vector<std::vector<std::uint32_t>> leads_to_, led_from_;  // by node
+  std::vector<std::vector<Neighbour>> leads_to_, led_from_;  // of a graph, by node
   std::vector<LowerBound> found_;
 };
 
@@ -171,10 +193,10 @@ bool HopBounds::branch_of(const std::vector<bool>& inside, bool inner,
   std::vector<std::uint32_t> order(ends.begin(), ends.end());
   for (const std::uint32_t node : ends) away[node] = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    for (const std::uint32_t on : next[order[i]]) {
-      if (away[on] >= 0) continue;
-      away[on] = away[order[i]] + 1;
-      order.push_back(on);
+    for (const Neighbour& on : next[order[i]]) {
+      if (away[on.node] >= 0) continue;
+      away[on.node] = away[order[i]] + 1;
+      order.push_back(on.node);
     }
   }
   for (std::uint32_t node = 0; node < common_.ranks; ++node) {
@@ -193,21 +215,73 @@ bool HopBounds::branch_of(const std::vector<bool>& inside, bool inner,
   return branch.side.ranks > 0;
 }
 
-void HopBounds::add_cut(const std::string& name, const std::vector<bool>& inside) {
+void HopBounds::add_cut(const std::string& name, const std::vector<bool>& inside, Witness cut) {
   std::set<std::uint32_t> tails, heads;
   std::int64_t lanes = 0;
-  for (const topology::Link& link : links_) {
-    if (!inside[link.from] || inside[link.to]) continue;
-    tails.insert(link.from);
-    heads.insert(link.to);
-    lanes += link.capacity;
+  for (const std::uint32_t node : *cut.nodes) {
+    for (const Neighbour& on : cut.others ? led_from_[node] : leads_to_[node]) {
+      if (inside[on.node] == inside[node]) continue;
+      (cut.others ? heads : tails).insert(node);
+      (cut.others ? tails : heads).insert(on.node);
+      lanes += on.capacity;
+    }
   }
   Branch from, to;
   if (!branch_of(inside, true, tails, from) || !branch_of(inside, false, heads, to)) return;
-  if (!multiport_) lanes = std::min(lanes, static_cast<std::int64_t>(tails.size()));
-  if (one_receive()) lanes = std::min(lanes, static_cast<std::int64_t>(heads.size()));
-  add(name, loads(from, to, true), lanes);
-  add(name, loads(from, to, false), lanes);
+  const auto limit = [&](Witness::Limit by, std::size_t ends) {
+    if (static_cast<std::int64_t>(ends) >= lanes) return;
+    lanes = static_cast<std::int64_t>(ends);
+    cut.limit = by;
+  };
+  if (!multiport_) limit(Witness::Limit::kSenders, tails.size());
+  if (one_receive()) limit(Witness::Limit::kReceivers, heads.size());
+  add(name, loads(from, to, true), lanes, cut, true);
+  add(name, loads(from, to, false), lanes, cut, false);
+}
+
+// Each node without which the topology falls apart.
+void HopBounds::at_cut_nodes() {
+  const std::size_t nodes = leads_to_.size();
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    std::vector<std::uint32_t> part(nodes, 0);  // number of each node's part; 0: not yet known
+    std::uint32_t parts = 0;
+    for (std::uint32_t first = 0; first < nodes; ++first) {
+      if (first == node || part[first] != 0) continue;
+      std::vector<std::uint32_t> queue(1, first);
+      part[first] = ++parts;
+      for (std::size_t i = 0; i < queue.size(); ++i) {
+        for (const auto* next : {&leads_to_[queue[i]], &led_from_[queue[i]]}) {
+          for (const Neighbour& on : *next) {
+            if (on.node == node || part[on.node] != 0) continue;
+            part[on.node] = parts;
+            queue.push_back(on.node);
+          }
+        }
+      }
+    }
+    if (parts < 2) continue;
+    std::vector<HopLoad> out, in;
+    for (std::uint32_t number = 1; number <= parts; ++number) {
+      std::vector<bool> inside(nodes);
+      for (std::size_t k = 0; k < nodes; ++k) inside[k] = part[k] == number;
+      for (const bool enters : {true, false}) {
+        std::set<std::uint32_t> ends;
+        for (const Neighbour& on : enters ? leads_to_[node] : led_from_[node]) {
+          if (inside[on.node]) ends.insert(on.node);
+        }
+        Branch there, rest;
+        if (enters) inside.flip();
+        const bool known = branch_of(inside, !enters, ends, there) &&
+                           branch_of(inside, enters, {node}, rest);
+        if (enters) inside.flip();
+        if (!known) continue;
+        const std::vector<HopLoad> more =
+            enters ? loads(rest, there, true) : loads(there, rest, false);
+        (enters ? out : in).insert((enters ? out : in).end(), more.begin(), more.end());
+      }
+    }
+    add_branches(node, std::move(out), std::move(in));
+  }
 }
 
 void HopBounds::between_coordinates() {
@@ -227,47 +301,66 @@ void HopBounds::between_coordinates() {
       const std::string name = "hops and links: between the " + std::to_string(ranks) +
                                " ranks of the first " + (across ? "columns and " : "rows and ") +
                                std::to_string(common_.ranks - ranks) + " others";
-      add_cut(name, inside);
-      inside.flip();
-      add_cut(name, inside);
+      for (int way = 0; way < 2; ++way) {
+        add_cut(name, inside, cut_of(inside));
+        inside.flip();
+      }
     }
   }
 }
 
-void HopBounds::in_graph() {
+void HopBounds::in_graph(std::string& limited) {
   const std::uint32_t nodes = topology_.nodes();
-  if (topology_.link_count() > kMaxCutWork / 64) return;
-  links_ = topology_.links();
+  const std::uint64_t links = topology_.link_count();
+  if (links > kMaxCutWork / 64) return;
   leads_to_.resize(nodes);
   led_from_.resize(nodes);
-  for (const topology::Link& link : links_) {
-    leads_to_[link.from].push_back(link.to);
-    led_from_[link.to].push_back(link.from);
+  for (const topology::Link& link : topology_.links()) {
+    leads_to_[link.from].push_back({link.to, link.capacity});
+    led_from_[link.to].push_back({link.from, link.capacity});
   }
   std::set<std::uint32_t> alone = {0, common_.root, common_.ranks - 1};
-  if (links_.size() * nodes <= kMaxCutWork) {
+  if (links * nodes <= kMaxCutWork) {
     for (std::uint32_t node = 0; node < common_.ranks; ++node) alone.insert(node);
   }
   for (const std::uint32_t node : alone) {
+    Witness cut{.kind = Witness::Kind::kCut,
+                .nodes = std::make_shared<std::vector<std::uint32_t>>(1, node)};
     std::vector<bool> inside(nodes, false);
     inside[node] = true;
-    add_cut("hops and links: out of " + topology_.node_name(node), inside);
+    add_cut("hops and links: out of " + topology_.node_name(node), inside, cut);
     inside.flip();
-    add_cut("hops and links: into " + topology_.node_name(node), inside);
+    cut.others = true;
+    add_cut("hops and links: into " + topology_.node_name(node), inside, cut);
   }
-  const bool complete = links_.size() >= std::uint64_t{nodes} * (nodes - 1);
-  if (!complete) between_coordinates();
+  const bool complete = links >= std::uint64_t{nodes} * (nodes - 1);
+  if (complete) return;
+  between_coordinates();
+  if (!multiport_ && links * nodes <= kMaxCutWork / 16) at_cut_nodes();
+  if (!profits_from_flows(common_)) return;
+  const FlowCuts flows = flow_cuts(topology_, common_, !multiport_);
+  for (std::vector<bool> inside : flows.insides) {
+    for (int way = 0; way < 2; ++way) {
+      const auto within = std::count(inside.begin(), inside.end(), true);
+      const std::string name =
+          "hops and links: from " + std::to_string(within) + " nodes to the others";
+      add_cut(name, inside, cut_of(inside));
+      inside.flip();
+    }
+  }
+  if (!flows.complete) limited = kFlowsEnded;
 }
 
 }  // namespace
 
 std::vector<LowerBound> hop_bounds(const topology::Topology& topology, const Program& common,
-                                   std::int64_t segment_count, const std::optional<Tree>& tree) {
+                                   std::int64_t segment_count, const std::optional<Tree>& tree,
+                                   std::string& limited) {
   HopBounds hops(topology, common, segment_count);
   if (tree) {
     hops.in_tree(*tree);
   } else {
-    hops.in_graph();
+    hops.in_graph(limited);
   }
   return hops.take();
 }

@@ -3,6 +3,7 @@
 // and all together. Internal to collectives/verify.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "espalier/collectives/schedule/program.h"
@@ -11,16 +12,15 @@
 
 namespace espalier::verify {
 
-// Facts about a schedule that rank 0's program does not contain.
-struct Facts {
-  bool links = false;       // no link carries more than its capacity in a step
-  bool neighbours = false;  // every message goes from a node to a neighbour
+// Lower bounds, and why greater ones may exist that were not searched (empty: the search was
+// complete).
+struct KnownBounds {
+  std::vector<LowerBound> all;
+  std::string limited;
 };
-// Returns all lower bounds that apply, at least one. `segment_count`: the largest segment count of
-// a message.
-[[nodiscard]] std::vector<LowerBound> all_bounds(const topology::Topology& topology,
-                                                 const Program& common, std::int64_t segment_count,
-                                                 Facts facts);
+// Returns all lower bounds that apply, at least one.
+[[nodiscard]] KnownBounds all_bounds(const topology::Topology& topology, const Program& common,
+                                     const BoundFacts& facts);
 // Returns the bounds for a verdict: of several with the same formula only the first.
 [[nodiscard]] std::vector<LowerBound> describe(const std::vector<LowerBound>& all);
 

@@ -24,8 +24,8 @@ std::int64_t best(const std::string& spec, Collective collective, PortModel mode
   common.segments = counts_per_rank(collective) ? common.ranks : 1;
   common.port_model = model;
   std::int64_t steps = 0;
-  for (const LowerBound& lower_bound :
-       all_bounds(*topology, common, segment_count, {.links = true, .neighbours = neighbours})) {
+  const BoundFacts facts{true, neighbours, false, segment_count};
+  for (const LowerBound& lower_bound : all_bounds(*topology, common, facts).all) {
     steps = std::max(steps, lower_bound.steps(blocks));
   }
   return steps;

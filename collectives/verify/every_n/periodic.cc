@@ -95,8 +95,7 @@ class Periodic {
     coarser_ = 0;
     match_ = LinkMatch();
     flow_ = {};
-    neighbours_ = true;
-    segment_count_ = 1;
+    verdict_.bound_facts = {.links = options_.links};
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       ProofResult result = node == 0 ? begin(program) : ProofResult();
@@ -176,8 +175,7 @@ class Periodic {
   }
 
   ProofResult add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
-    neighbours_ = neighbours_ && only_neighbours(topology_, program);
-    segment_count_ = std::max(segment_count_, max_segment_count(program));
+    add_facts(topology_, program, verdict_.bound_facts);
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
     for (const Stage& stage : progressions_.stages) {
@@ -276,8 +274,9 @@ class Periodic {
       if (!result.passed()) return result;
       sum.first.push_back(whole);
     }
-    schedule_.bounds =
-        all_bounds(topology_, common_, segment_count_, {options_.links, neighbours_});
+    KnownBounds known = all_bounds(topology_, common_, verdict_.bound_facts);
+    schedule_.bounds = std::move(known.all);
+    verdict_.bounds_limited = std::move(known.limited);
     if (single_) {
       set_blocks(schedule_, last);
       return check_bound(schedule_, sum.first.back());
@@ -350,7 +349,7 @@ class Periodic {
   // skew.
   ProofResult check_links() {
     if (!options_.links) return {};
-    if (neighbours_) {  // the port check has counted the messages of each link, and found no excess
+    if (verdict_.bound_facts.neighbours) {  // the port check has counted the messages of each link, and found no excess
       verdict_.busiest = ranks_->busiest();
       return {};
     }
@@ -398,8 +397,6 @@ class Periodic {
   StageSteps stages_{1};           // of all nodes
   LinkMatch match_;
   FlowGraph flow_;
-  bool neighbours_ = true;          // whether all peers are neighbours
-  std::int64_t segment_count_ = 1;  // largest segment count of a message
 };
 
 }  // namespace

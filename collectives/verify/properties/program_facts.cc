@@ -41,14 +41,15 @@ bool only_neighbours(const topology::Topology& topology, const Program& program)
   return true;
 }
 
-std::int64_t max_segment_count(const Program& program) {
-  std::int64_t segment_count = 1;
+void add_facts(const topology::Topology& topology, const Program& program, BoundFacts& facts) {
+  facts.neighbours = facts.neighbours && only_neighbours(topology, program);
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {
     const Action& action = program.actions[k];
-    segment_count = std::max({segment_count, std::int64_t{action.into.segment_count},
-                              std::int64_t{action.a.segment_count}});
+    facts.segment_count = std::max({facts.segment_count, std::int64_t{action.into.segment_count},
+                                    std::int64_t{action.a.segment_count}});
+    const bool passes = action.kind == ActionKind::kSend && action.a.buffer != Buffer::kInput;
+    facts.direct = facts.direct && !passes;
   }
-  return segment_count;
 }
 
 }  // namespace espalier::verify

@@ -6,6 +6,7 @@
 
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::verify {
@@ -20,8 +21,8 @@ namespace espalier::verify {
 [[nodiscard]] bool has_operator(Collective collective);
 // Whether all peers of the program's node are its neighbours, in both directions.
 [[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
-// Returns the largest segment count of a message of `program`.
-[[nodiscard]] std::int64_t max_segment_count(const Program& program);
+// Adds what one node's program says to the facts of its schedule. `facts.links` stays as it is.
+void add_facts(const topology::Topology& topology, const Program& program, BoundFacts& facts);
 
 // The postal model's S and L, in steps; 1 and 1 elsewhere.
 [[nodiscard]] inline std::int64_t send_ticks(const Program& program) {

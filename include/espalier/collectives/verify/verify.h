@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -55,15 +56,59 @@ struct LinkLoad {
   std::uint32_t load = 0, capacity = 1;
 };
 
+// What proves a lower bound. A reader who has the topology can recompute the bound from it.
+// docs/verifier.md (Bounds and their witnesses) says how.
+struct Witness {
+  enum class Kind : std::uint8_t {
+    kArrival = 0,   // some message must arrive; with one rank, nothing
+    kReach = 1,     // one block must reach all ranks, or come from all
+    kPort = 2,      // the blocks that the port of rank `from` must carry
+    kMessages = 3,  // all messages of the schedule, divided by all ports
+    kCut = 4,       // the blocks that cross from some nodes to the others
+    kTreeLink = 5,  // a cut of a tree: the blocks that cross the link from -> to
+    kBranches = 6,  // the blocks that `from` sends into (receives from) the parts into which the
+                    // topology falls without it
+    kHops = 7,      // the distance of two ranks, one of which needs data of the other
+    kRoutes = 8,    // the pairs of ranks whose route crosses the link from -> to
+  };
+  // What limits the blocks that cross per step.
+  enum class Limit : std::uint8_t {
+    kLinks = 0,      // the lanes of the links that cross
+    kSenders = 1,    // the ports of the nodes that such links leave
+    kReceivers = 2,  // the ports of the nodes that such links enter
+    kPairs = 3,      // one message per pair of ranks
+  };
+  Kind kind = Kind::kArrival;
+  Limit limit = Limit::kLinks;
+  bool inwards = false;  // of the port of `from`: whether it receives
+  bool others = false;   // kCut: whether blocks cross from all nodes except those of `nodes`
+  std::uint32_t from = 0, to = 0;
+  // kReach, kPort: the messages that a holder can send (receive) per step.
+  std::int64_t fan = 1;
+  // Steps that each counted block takes before it crosses, and after.
+  std::int64_t before = 0, after = 0;
+  // kCut: the nodes of one side, ascending.
+  std::shared_ptr<const std::vector<std::uint32_t>> nodes = {};
+};
+
 // A lower bound on the steps of any schedule of a collective: ceil((a + b*N) / d).
 struct LowerBound {
   std::string reason;
   std::int64_t a = 0, b = 0, d = 1;
+  Witness witness = {};
 
   // Returns the bound for N = `blocks`.
   [[nodiscard]] std::int64_t steps(std::int64_t blocks) const {
     return (a + b * blocks + d - 1) / d;
   }
+};
+
+// Facts about a schedule, besides those that all its programs share, on which its lower bounds rest.
+struct BoundFacts {
+  bool links = false;              // no link carries more than its capacity in a step
+  bool neighbours = true;          // every message goes from a node to a neighbour
+  bool direct = true;              // ranks send from INPUT only: no node passes data on
+  std::int64_t segment_count = 1;  // largest segment count of a message
 };
 
 // The result of verify().
@@ -81,6 +126,9 @@ struct Verdict {
   std::uint64_t checks = 0;       // accesses to places that were checked, all N together
   // All lower bounds on the steps that apply. The greatest of them is the bound.
   std::vector<LowerBound> lower_bounds;
+  BoundFacts bound_facts;
+  // Why greater bounds may exist that were not searched; empty if the search was complete.
+  std::string bounds_limited;
   // Progressions read from the programs of all nodes; those of a program that is read twice count
   // twice. 0 if each N was expanded.
   std::uint64_t progressions = 0;
