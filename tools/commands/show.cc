@@ -184,6 +184,7 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"segments", program.segments},
                {"steps", count_text(program.counts[program.steps_ref])},
                {"bound", bound_text(bounds_of(loaded), program)},
+               {"certificate", certificate_of(loaded)},
                {"claimed_bound", count_text(program.counts[program.bound_ref])},
                {"schedule_digest", hex(program.schedule_digest)},
                {"topology_digest", hex(program.topology_digest)},

@@ -5,6 +5,7 @@
 
 #include "espalier/base/arithmetic.h"
 #include "tools/report/show_text.h"
+#include "tools/report/witness.h"
 #include "tools/select/blocks.h"
 
 namespace espalier::tools {
@@ -26,6 +27,18 @@ std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded) {
   return bounds_of(*loaded.topology, [&loaded](std::uint32_t node) -> const Program& {
     return loaded.programs.at(node);
   });
+}
+
+Json certificate_of(const LoadedSchedule& loaded) {
+  const auto program = [&loaded](std::uint32_t node) -> const Program& {
+    return loaded.programs.at(node);
+  };
+  std::string limited;
+  const std::vector<verify::LowerBound> bounds =
+      verify::lower_bounds(*loaded.topology, program, false, &limited);
+  if (bounds.empty()) return nullptr;
+  return certificate_json(*loaded.topology, loaded.programs.front(),
+                          verify::bound_facts(*loaded.topology, program, false), bounds, limited);
 }
 
 std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,

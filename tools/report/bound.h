@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "espalier/collectives/verify/verify.h"
+#include "tools/common/json.h"
 #include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
@@ -15,6 +16,8 @@ namespace espalier::tools {
 // Returns none if its programs do not agree; the functions below then give the bound that `program`
 // claims.
 [[nodiscard]] std::vector<verify::LowerBound> bounds_of(const LoadedSchedule& loaded);
+// The same as JSON, with the witnesses (witness.h); null if there are none.
+[[nodiscard]] Json certificate_of(const LoadedSchedule& loaded);
 // The same of programs that are kept elsewhere.
 [[nodiscard]] std::vector<verify::LowerBound> bounds_of(const topology::Topology& topology,
                                                         const verify::Programs& programs);

@@ -5,6 +5,7 @@
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
+#include "tools/report/witness.h"
 #include "tools/select/blocks.h"
 
 namespace espalier::tools {
@@ -188,8 +189,11 @@ std::string explanation(Source& source, const Proof& proof) {
                              " for N = " + std::to_string(verdict.proven_blocks));
   text += topic("bound", "no schedule takes fewer than " +
                              bound_text(verdict.lower_bounds, program) + " steps");
-  for (const verify::LowerBound& bound : verdict.lower_bounds)
-    text += topic("", lower_bound_text(bound));
+  for (const verify::LowerBound& bound : verdict.lower_bounds) {
+    const std::string cut = cut_text(source.topology(), bound);
+    text += topic("", lower_bound_text(bound) + (cut.empty() ? "" : ": " + cut));
+  }
+  if (!verdict.bounds_limited.empty()) text += topic("", "not all: " + verdict.bounds_limited);
   text += topic("not proven", "that the bound is the best one; that the machine keeps the rules");
   return text;
 }
@@ -222,6 +226,9 @@ Json to_json(Source& source, const Proof& proof) {
   for (const verify::LowerBound& bound : verdict.lower_bounds) {
     json["lower_bounds"].push_back(lower_bound_text(bound));
   }
+  json["certificate"] =
+      certificate_json(source.topology(), program, verdict.bound_facts, verdict.lower_bounds,
+                       verdict.bounds_limited);
   json["port_model"] = port_model_name(program.port_model);
   json["window"] = program.window;
   json["least_scratch_blocks"] = proof.least_scratch;

@@ -213,7 +213,7 @@ std::vector<LowerBound> describe(const std::vector<LowerBound>& all) {
 }
 
 std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const Programs& programs,
-                                     bool links) {
+                                     bool links, std::string* limited) {
   OwnedProgram common;
   BoundFacts facts{.links = links};
   for (std::uint32_t node = 0; node == 0 || node < program_nodes(common); ++node) {
@@ -222,7 +222,16 @@ std::vector<LowerBound> lower_bounds(const topology::Topology& topology, const P
     if (check_agreement(topology, common, node, program)) return {};
     add_facts(topology, program, facts);
   }
-  return describe(all_bounds(topology, common, facts).all);
+  KnownBounds known = all_bounds(topology, common, facts);
+  if (limited != nullptr) *limited = std::move(known.limited);
+  return describe(known.all);
+}
+
+BoundFacts bound_facts(const topology::Topology& topology, const Programs& programs, bool links) {
+  BoundFacts facts{.links = links};
+  const std::uint32_t nodes = program_nodes(programs(0));
+  for (std::uint32_t node = 0; node < nodes; ++node) add_facts(topology, programs(node), facts);
+  return facts;
 }
 
 }  // namespace espalier::verify

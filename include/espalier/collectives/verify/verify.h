@@ -181,9 +181,14 @@ inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
 // Returns all lower bounds that verify() would find, without proving the schedule. `links`: whether
 // the caller knows from verify() that no link exceeds its capacity in a step; false is always
-// correct. Empty if the programs do not agree (kForm).
+// correct. Empty if the programs do not agree (kForm). `limited`, if given, is set as
+// Verdict::bounds_limited.
 [[nodiscard]] std::vector<LowerBound> lower_bounds(const topology::Topology& topology,
-                                                   const Programs& programs, bool links);
+                                                   const Programs& programs, bool links,
+                                                   std::string* limited = nullptr);
+// Returns the facts on which these bounds rest, of programs that agree.
+[[nodiscard]] BoundFacts bound_facts(const topology::Topology& topology, const Programs& programs,
+                                     bool links);
 // Returns the fewest bounds of `all` that have the same maximum as `all` for every N >= first.
 // Ordered by the N at which each becomes the greatest; the last is the greatest for large N.
 [[nodiscard]] std::vector<LowerBound> greatest(const std::vector<LowerBound>& all,
