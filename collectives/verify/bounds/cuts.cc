@@ -57,14 +57,15 @@ class Cuts {
   Cuts(const topology::Topology& topology, const Program& common, std::int64_t segment_count)
       : topology_(topology), common_(common), segment_count_(segment_count) {}
 
-  // The cut around one rank. Without `links`: one message per pair of ranks.
+  // The cut around one rank. Without `links`: one message per pair of ranks, or as many as the
+  // lanes of their link.
   void around(std::uint32_t node, bool links) {
     std::int64_t out = 0, in = 0;
-    for (std::uint32_t other = 0; links && other < topology_.nodes(); ++other) {
-      out += topology_.capacity(node, other);
-      in += topology_.capacity(other, node);
+    for (std::uint32_t other = 0; other < (links ? topology_.nodes() : common_.ranks); ++other) {
+      if (other == node) continue;
+      out += links ? topology_.capacity(node, other) : lanes_of(topology_, node, other);
+      in += links ? topology_.capacity(other, node) : lanes_of(topology_, other, node);
     }
-    if (!links) out = in = common_.ranks - std::int64_t{1};
     Side own, rest;
     own.add(common_, node);
     rest = {common_.ranks - std::int64_t{1}, node == 0 ? 1u : 0u,
