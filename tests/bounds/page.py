@@ -33,7 +33,7 @@ COLLECTIVES = """## All collectives
 
 These bounds hold for every schedule with root 0 whose segments are one, or one per rank, and whose links suffice. *routed*: only ranks
 run programs. All-to-all, routed: no rank passes data on, so the loads of the routes count. N is 1 for a barrier."""
-MODELS = ("one-port duplex", "simplex", "single-send", "multiport")
+MODELS = ("one-port duplex", "simplex", "single send", "multiport")
 COLUMNS = ("topology", "collective", "links", "ports", "schedules", "nearest", "bound", "N", "steps / bound", "reached by")
 NUMBERS = ("schedules", "N", "steps / bound")
 

@@ -311,7 +311,7 @@ TEST(Search, NoScheduleBeatsABound) {
 // Where links are not counted, a pair of neighbours still has the lanes of its link.
 TEST(Search, NoScheduleBeatsABoundWithoutLinks) {
   Reached reached;
-  for (const char* spec : {"mesh:1x3", "mesh:2x2", kSquare,
+  for (const char* spec : {"mesh:1x3",
                            "custom: name: \"wide\" ranks: 3 link { from: 0 to: 1 capacity: 3 } "
                            "link { from: 1 to: 2 capacity: 2 }"}) {
     for (const PortModel model : kModels) {
