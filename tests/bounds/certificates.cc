@@ -39,25 +39,24 @@ constexpr char kClusters[] =
     "link { from: 1 to: 2 capacity: 2 } link { from: 2 to: 0 capacity: 2 } "
     "link { from: 3 to: 4 capacity: 2 } link { from: 4 to: 5 capacity: 2 } "
     "link { from: 5 to: 3 capacity: 2 } link { from: 0 to: 3 } link { from: 1 to: 4 }";
-constexpr const char* kTopologies[] = {
-    "complete:1",
-    "complete:2",
-    "complete:6",
-    "complete:9",
-    "mesh:1x5",
-    "mesh:2x4",
-    "mesh:3x3",
-    "crossbar:2x4",
-    "fattree:k=3,h=2,c=1",
-    "fattree:k=3,h=2,c=k",
-    "fattree:k=2,h=3,c=1",
-    "fattree:k=2,h=3,c=k",
-    kTriangles,
-    kSquare,
-    kClusters};
+constexpr const char* kTopologies[] = {"complete:1",
+                                       "complete:2",
+                                       "complete:6",
+                                       "complete:9",
+                                       "mesh:1x5",
+                                       "mesh:2x4",
+                                       "mesh:3x3",
+                                       "crossbar:2x4",
+                                       "fattree:k=3,h=2,c=1",
+                                       "fattree:k=3,h=2,c=k",
+                                       "fattree:k=2,h=3,c=1",
+                                       "fattree:k=2,h=3,c=k",
+                                       kTriangles,
+                                       kSquare,
+                                       kClusters};
 
 constexpr const char* kMoreTopologies[] = {
-    "complete:16",  "mesh:4x4",     "mesh:5x7", "crossbar:4x4", "fattree:k=4,h=2,c=1",
+    "complete:16",         "mesh:4x4", "mesh:5x7", "crossbar:4x4", "fattree:k=4,h=2,c=1",
     "fattree:k=3,h=3,c=1", kTriangles, kSquare,    kClusters};
 
 // Values of --links and --ports; empty: option not given.
@@ -103,7 +102,7 @@ void print_schedule(const Selection& selection) {
       {"algorithm", source.name()},
       {"links", selection.links == "hop-by-hop" || verdict.bound_facts.neighbours ? "hop by hop"
                 : options.links                                                   ? "routed"
-                                                                                  : "routed, any links"},
+                                : "routed, any links"},
       {"blocks", blocks},
       {"steps", count_value(first.counts[first.steps_ref], blocks)},
       {"bound", bound_steps(verdict.lower_bounds, first, blocks)},

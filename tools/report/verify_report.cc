@@ -226,9 +226,8 @@ Json to_json(Source& source, const Proof& proof) {
   for (const verify::LowerBound& bound : verdict.lower_bounds) {
     json["lower_bounds"].push_back(lower_bound_text(bound));
   }
-  json["certificate"] =
-      certificate_json(source.topology(), program, verdict.bound_facts, verdict.lower_bounds,
-                       verdict.bounds_limited);
+  json["certificate"] = certificate_json(source.topology(), program, verdict.bound_facts,
+                                         verdict.lower_bounds, verdict.bounds_limited);
   json["port_model"] = port_model_name(program.port_model);
   json["window"] = program.window;
   json["least_scratch_blocks"] = proof.least_scratch;

@@ -116,9 +116,8 @@ Json witness_json(const topology::Topology& topology, const Witness& witness) {
               {"fan", witness.fan},
               {"after", witness.after}};
     case Witness::Kind::kReach:
-      return {{"kind", kind_name(witness.kind)},
-              {"receives", witness.inwards},
-              {"fan", witness.fan}};
+      return {
+          {"kind", kind_name(witness.kind)}, {"receives", witness.inwards}, {"fan", witness.fan}};
     default: return {{"kind", kind_name(witness.kind)}};
   }
 }

@@ -20,9 +20,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "collectives/verify/bounds/flow_cuts.h"
@@ -122,17 +122,21 @@ class Cuts {
   // All pairs of ranks send along their routes.
   void of_routes() {
     read_links();
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
+    const auto key = [](std::uint32_t from, std::uint32_t to) {
+      return (std::uint64_t{from} << 32) | to;
+    };
+    std::unordered_map<std::uint64_t, std::int64_t> loads(links_.size());
     for (std::uint32_t from = 0; from < common_.ranks; ++from) {
       for (std::uint32_t to = 0; to < common_.ranks; ++to) {
         const std::vector<std::uint32_t> route = topology_.route(from, to);
-        for (std::size_t hop = 1; hop < route.size(); ++hop) ++loads[{route[hop - 1], route[hop]}];
+        for (std::size_t hop = 1; hop < route.size(); ++hop)
+          ++loads[key(route[hop - 1], route[hop])];
       }
     }
     const std::int64_t s = send_ticks(common_), l = latency_ticks(common_);
     for (const topology::Link& link : links_) {
       // A message brings its receiver one segment, however many it carries.
-      const std::int64_t load = loads[{link.from, link.to}], lanes = link.capacity;
+      const std::int64_t load = loads[key(link.from, link.to)], lanes = link.capacity;
       found_.push_back({"links: all routes over " + topology_.node_name(link.from) + " -> " +
                             topology_.node_name(link.to) + ", if no rank passes data on",
                         (l - s) * lanes, load * s, lanes,

@@ -74,8 +74,9 @@ void add_distances(const topology::Topology& topology, const Program& common, st
       // The cuts around each node contain the other distances if S = L = 1 (hops.cc).
       if (!ordered && send_ticks(common) == 1 && latency_ticks(common) == 1) break;
       if (links * ranks > kMaxDistanceWork) {
-        limited = "distances are taken only from the first rank and to the last: all of them need "
-                  "more operations than a proof may take";
+        limited =
+            "distances are taken only from the first rank and to the last: all of them need "
+            "more operations than a proof may take";
         break;
       }
       for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -83,10 +84,10 @@ void add_distances(const topology::Topology& topology, const Program& common, st
       }
     }
   }
-  found.push_back({"hops: " + topology.node_name(search.from) + " to " +
-                       topology.node_name(search.to),
-                   latency_ticks(common) * search.hops, 0, 1,
-                   Witness{.kind = Witness::Kind::kHops, .from = search.from, .to = search.to}});
+  found.push_back(
+      {"hops: " + topology.node_name(search.from) + " to " + topology.node_name(search.to),
+       latency_ticks(common) * search.hops, 0, 1,
+       Witness{.kind = Witness::Kind::kHops, .from = search.from, .to = search.to}});
 }
 
 }  // namespace espalier::verify

@@ -271,8 +271,8 @@ void HopBounds::at_cut_nodes() {
         }
         Branch there, rest;
         if (enters) inside.flip();
-        const bool known = branch_of(inside, !enters, ends, there) &&
-                           branch_of(inside, enters, {node}, rest);
+        const bool known =
+            branch_of(inside, !enters, ends, there) && branch_of(inside, enters, {node}, rest);
         if (enters) inside.flip();
         if (!known) continue;
         const std::vector<HopLoad> more =

@@ -148,8 +148,8 @@ void add_ports(const Program& common, std::int64_t segment_count, std::vector<Lo
 
 // Adds the bounds by log p of ranks with several links, if the fabric routes: a rank sends
 // (receives) per step at most as many messages as its links have lanes.
-void add_fans(const topology::Topology& topology, const Program& common,
-              std::int64_t segment_count, std::vector<LowerBound>& all) {
+void add_fans(const topology::Topology& topology, const Program& common, std::int64_t segment_count,
+              std::vector<LowerBound>& all) {
   const bool inwards = is_inwards(common);
   std::vector<std::int64_t> fans(common.ranks, 0);
   for (const topology::Link& link : topology.links()) {
@@ -158,10 +158,9 @@ void add_fans(const topology::Topology& topology, const Program& common,
   }
   const std::int64_t fan = *std::max_element(fans.begin(), fans.end());
   const std::int64_t reach = steps_to_reach(common.ranks, fan, 1, 1);
-  all.push_back({"log p: one block reaches (comes from) all over " + std::to_string(fan) +
-                     " links per rank",
-                 reach, 0, 1,
-                 Witness{.kind = Witness::Kind::kReach, .inwards = inwards, .fan = fan}});
+  all.push_back(
+      {"log p: one block reaches (comes from) all over " + std::to_string(fan) + " links per rank",
+       reach, 0, 1, Witness{.kind = Witness::Kind::kReach, .inwards = inwards, .fan = fan}});
   std::uint32_t rank = 0;
   switch (common.collective) {
     case Collective::kBroadcast:

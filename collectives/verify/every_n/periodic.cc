@@ -349,7 +349,8 @@ class Periodic {
   // skew.
   ProofResult check_links() {
     if (!options_.links) return {};
-    if (verdict_.bound_facts.neighbours) {  // the port check has counted the messages of each link, and found no excess
+    if (verdict_.bound_facts
+            .neighbours) {  // the port check has counted the messages of each link, and found no excess
       verdict_.busiest = ranks_->busiest();
       return {};
     }

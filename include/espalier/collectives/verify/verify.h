@@ -59,6 +59,7 @@ struct LinkLoad {
 // What proves a lower bound. A reader who has the topology can recompute the bound from it.
 // docs/verifier.md (Bounds and their witnesses) says how.
 struct Witness {
+  // What the witness names, and what it counts.
   enum class Kind : std::uint8_t {
     kArrival = 0,   // some message must arrive; with one rank, nothing
     kReach = 1,     // one block must reach all ranks, or come from all
