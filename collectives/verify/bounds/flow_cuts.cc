@@ -8,11 +8,11 @@
 //   them a rank in U directly precedes one in V.
 // * Allgather: the blocks of the ranks in U cross, so the steps per block are at least the maximum
 //   of |U| / B(U), counted in ranks, over all U without some rank (ForestColl, arXiv 2402.06787).
-//   A vertex S has an arc of capacity x to every rank. The flow from S to a rank v is p x for every v if and only if
-//   no cut has |U| / B(U) > 1 / x. Otherwise the minimum cut has a greater ratio, which replaces
-//   1 / x (Newton). With 1 / x = num / den all arcs are scaled by num, so everything is an integer.
-//   A rank that was satisfied stays satisfied when the ratio grows. Reduce-scatter is the same in
-//   the reversed graph.
+//   A vertex S has an arc of capacity x to every rank. The flow from S to a rank v is p x for every
+//   v if and only if no cut has |U| / B(U) > 1 / x. Otherwise the minimum cut has a greater ratio,
+//   which replaces 1 / x (Newton). With 1 / x = num / den all arcs are scaled by num, so everything
+//   is an integer. A rank that was satisfied stays satisfied when the ratio grows. Reduce-scatter
+//   is the same in the reversed graph.
 // * Scatter: the blocks of the ranks in V cross. The root is the source, and every other rank has
 //   an arc of capacity x to a vertex T: one flow instead of one per rank. Gather: reversed.
 // * All-to-all: |U| |V| / B(U) is hard to maximize. The cuts of an allgather are taken.

@@ -104,7 +104,7 @@ struct LowerBound {
   }
 };
 
-// Facts about a schedule, besides those that all its programs share, on which its lower bounds rest.
+// Facts about a schedule on which its lower bounds rest, besides those that its programs share.
 struct BoundFacts {
   bool links = false;              // no link carries more than its capacity in a step
   bool neighbours = true;          // every message goes from a node to a neighbour
