@@ -232,6 +232,8 @@ class StageRun {
   [[nodiscard]] bool is_received(const FormProgression& one, const StageUses& uses,
                                  const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_received(uses, before);
+    // An operation on the same block wrote last: it exists for the same N and waited for the receive.
+    if (uses.operation >= 0 && block_of(uses.write) == block_) return true;
     // All earlier receives into the operand retired before the latest was issued.
     return uses.receive_step == StageUses::kNever || awaits(one, uses.receive_step);
   }
@@ -255,10 +257,11 @@ class StageRun {
     }
     if (!is_written(form_.all[k], uses, before)) return wrong();
     if (uses.write == kEarlierEvent) return set_source(k, source, kFromEarlier);
-    const auto size = static_cast<std::int64_t>(form_.all.size());
-    const auto writer = static_cast<std::size_t>(uses.write % size);
-    const std::int64_t block = form_.all[writer].block + uses.write / size * form_.stride;
-    if (block != block_ || form_.all[writer].segment != form_.all[k].segment) return wrong();
+    const auto writer =
+        static_cast<std::size_t>(uses.write % static_cast<std::int64_t>(form_.all.size()));
+    if (block_of(uses.write) != block_ || form_.all[writer].segment != form_.all[k].segment) {
+      return wrong();
+    }
     if (scratch) longest_ = std::max(longest_, step_ - uses.write_step);
     set_source(k, source, static_cast<std::int32_t>(writer));
   }
@@ -274,6 +277,10 @@ class StageRun {
 
   [[nodiscard]] std::int64_t event(std::size_t k) const {
     return turn_ * static_cast<std::int64_t>(form_.all.size()) + static_cast<std::int64_t>(k);
+  }
+  [[nodiscard]] std::int64_t block_of(std::int64_t event) const {
+    const auto size = static_cast<std::int64_t>(form_.all.size());
+    return form_.all[static_cast<std::size_t>(event % size)].block + event / size * form_.stride;
   }
   StageUses& of(const FormOperand& operand, std::int32_t slot) {
     ++proof_.checks;
