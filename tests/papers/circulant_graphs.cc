@@ -66,12 +66,12 @@ void circulant_costs(Chapter& chapter) {
        "1.891 with N = 24; the schedule has N = 1 (mod 10)"},
   };
   for (const auto& row : rows) {
-    chapter.items.push_back(
-        {"cost", "P = 1024, k/t = " + fixed(row.ratio, 0) + ": T/k, " + row.title, kNothing,
-         row.formula, row.corrected,
-         least_cost(question_of(row.algorithm, row.run_length), row.segments, row.residue_mod,
-                    row.ratio),
-         kProven, row.note});
+    chapter.items.push_back({"cost",
+                             "P = 1024, k/t = " + fixed(row.ratio, 0) + ": T/k, " + row.title,
+                             kNothing, row.formula, row.corrected,
+                             least_cost(question_of(row.algorithm, row.run_length), row.segments,
+                                        row.residue_mod, row.ratio),
+                             kProven, row.note});
   }
 }
 
@@ -98,10 +98,11 @@ void circulant_steps(Chapter& chapter) {
 }  // namespace
 
 Chapter circulant_graphs() {
-  Chapter chapter{"[Traff24]",
-                  "Optimal broadcast schedules in logarithmic time (Traff), beside the other algorithms",
-                  {},
-                  {}};
+  Chapter chapter{
+      "[Traff24]",
+      "Optimal broadcast schedules in logarithmic time (Traff), beside the other algorithms",
+      {},
+      {}};
   circulant_steps(chapter);
   circulant_costs(chapter);
   return chapter;

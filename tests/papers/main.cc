@@ -1,4 +1,4 @@
-// Every table, figure, theorem and worked example of the five papers: printed, and with --write DIR
+// Every table, figure, theorem and worked example of the papers: printed, and with --write DIR
 // written as DIR/papers.md with the plots beside it. Exit status 1 if any of ours is wrong.
 
 #include <cstdio>

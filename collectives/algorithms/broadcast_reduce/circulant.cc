@@ -143,8 +143,8 @@ void CirculantRank::add_broadcast() {
     repeat(builder_.send(round.step, rank_after(k), repeated(data, round.block),
                          is_source() ? 0 : round.step - arrival[round.block]));
     if (!round.last) continue;
-    in_last_window(
-        builder_.send(0, rank_after(k), only(data), is_source() ? 0 : k - arrival[0]), k);
+    in_last_window(builder_.send(0, rank_after(k), only(data), is_source() ? 0 : k - arrival[0]),
+                   k);
   }
   builder_.phase(q_, static_cast<std::int32_t>(q_) - 1, 1);
 }
@@ -218,8 +218,7 @@ void CirculantRank::add_reduce(std::uint32_t window) {
     add_child(sums[round.block], round.step, rank_after(k), false, landing);
     if (!round.last) continue;
     const bool to_sum = !is_source() && step_of_last(k) == sums[0].first;
-    const Operand slot =
-        to_sum ? Operand{} : builder_.slot(0, {first_slot + child++ % window, 1});
+    const Operand slot = to_sum ? Operand{} : builder_.slot(0, {first_slot + child++ % window, 1});
     add_child(sums[0], step_of_last(k), rank_after(k), true, slot);
   }
   for (std::uint32_t k = 0; k < q_ && !is_source(); ++k) {
@@ -255,8 +254,8 @@ Status begin_circulant(Builder& builder, const CollectiveParameters& parameters,
 
 Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
-  const Status status = begin_circulant(builder, parameters, me, Collective::kBroadcast,
-                                        kMaxBroadcastRounds, out);
+  const Status status =
+      begin_circulant(builder, parameters, me, Collective::kBroadcast, kMaxBroadcastRounds, out);
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   CirculantRank(builder, parameters, me).add_broadcast();

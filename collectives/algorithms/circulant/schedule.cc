@@ -79,8 +79,7 @@ void CirculantSchedule::sends(std::uint32_t rank, Blocks& blocks) const {
   for (std::uint32_t round = 0; round < rounds_; ++round) {
     blocks[round] = static_cast<std::int32_t>(round);
     if (rank == 0) continue;
-    const auto receiver =
-        static_cast<std::uint32_t>((rank + skips_[round]) % std::int64_t{ranks_});
+    const auto receiver = static_cast<std::uint32_t>((rank + skips_[round]) % std::int64_t{ranks_});
     Blocks received;
     if (receiver != 0) receives(receiver, received);
     blocks[round] = receiver == 0 ? -static_cast<std::int32_t>(rounds_) : received[round];

@@ -168,8 +168,7 @@ void PortResidues::count_loads(const Program& program, const RankProgressions& r
   };
   for (const Progression* one : group) {
     if (!is_send(*one)) continue;
-    const std::uint32_t load =
-        ranks.head > 0 ? load_at_first(*one) : ++loads_[channel_of(*one)];
+    const std::uint32_t load = ranks.head > 0 ? load_at_first(*one) : ++loads_[channel_of(*one)];
     const std::uint32_t lanes = lanes_at(program, *one);
     if (std::uint64_t{load} * busiest_.capacity <= std::uint64_t{busiest_.load} * lanes) continue;
     busiest_ = {program.node, peer_of(program, static_cast<std::uint32_t>(one->link)), load, lanes};
@@ -273,9 +272,9 @@ std::optional<Undecided> PortResidues::stages_meet(const Program& program,
         }
         const auto uses = [&](const Progression& each) {
           return is_message(each) &&
-                 (channel < channels ? channel_of(each) == channel
-                                     : channel == channels + 2 ||
-                                           (channel == channels) == is_send(each));
+                 (channel < channels
+                      ? channel_of(each) == channel
+                      : channel == channels + 2 || (channel == channels) == is_send(each));
         };
         if (steps == 1 && pairs_are_apart(program, ranks, one, other, uses)) continue;
         return Undecided{"actions that go on at different paces may share a port or link"};

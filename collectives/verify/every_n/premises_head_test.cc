@@ -12,9 +12,9 @@ class Head : public Premises {
  protected:
   // The instances move the blocks first, first + 1, ...
   Action& from_block(std::uint32_t node, Action& action, std::int32_t first) {
-    for (const auto& [present, operand] :
-         {std::pair{action.has_into, &action.into}, {action.has_a, &action.a},
-          {action.has_b, &action.b}}) {
+    for (const auto& [present, operand] : {std::pair{action.has_into, &action.into},
+                                           {action.has_a, &action.a},
+                                           {action.has_b, &action.b}}) {
       if (present) operand->block_ref = nodes[node].index(first, 1);
     }
     return action;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxKept = std::size_t{1} << 25;  // maximum bytes of proofs that are kept
 constexpr std::size_t kMaxResults = 1 << 20;            // maximum of segments times the stride
-constexpr std::ptrdiff_t kMaxUsesCompared = 4096;  // of one segment, in pairs
+constexpr std::ptrdiff_t kMaxUsesCompared = 4096;       // of one segment, in pairs
 constexpr std::int64_t kMaxPhrased = 4096;  // maximum N of a counterexample that is expanded
 
 bool writes_output(const Action& action) {
@@ -118,8 +118,7 @@ std::vector<SegmentUse> uses_of_segments(const Program& program, const RankProgr
     };
     const Action& action = program.actions[one.action];
     use(action.has_into, action.into, one.segment);
-    use(action.has_a, action.a,
-        one.kind == ActionKind::kSend ? one.segment : one.from_segment);
+    use(action.has_a, action.a, one.kind == ActionKind::kSend ? one.segment : one.from_segment);
     use(action.has_b, action.b, one.segment);
   }
   std::stable_sort(uses.begin(), uses.end(), [](const SegmentUse& a, const SegmentUse& b) {
@@ -132,8 +131,8 @@ std::vector<SegmentUse> uses_of_segments(const Program& program, const RankProgr
 // INPUT is only read, so several stages may use it.
 bool blocks_are_apart(const RankProgressions& ranks, const SegmentUse* begin,
                       const SegmentUse* end) {
-  const bool one_stage = std::all_of(
-      begin, end, [begin](const SegmentUse& use) { return use.stage == begin->stage; });
+  const bool one_stage =
+      std::all_of(begin, end, [begin](const SegmentUse& use) { return use.stage == begin->stage; });
   const bool reads = std::none_of(begin, end, [](const SegmentUse& use) { return use.is_output; });
   if (one_stage || reads) return true;
   if (end - begin > kMaxUsesCompared) return false;

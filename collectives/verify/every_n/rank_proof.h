@@ -72,7 +72,7 @@ class RankProofs {
  private:
   // The state of a block of the node's output.
   struct Result {
-    std::int32_t by = -1;  // the progression that wrote it last; -1: none
+    std::int32_t by = -1;     // the progression that wrote it last; -1: none
     std::int64_t step = 0;    // of its stage, in which it was written last
     std::int32_t stage = -1;  // the stage in which it was written last
     bool changed = false;     // by anything except a copy of the same block of INPUT
