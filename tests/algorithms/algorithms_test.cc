@@ -209,9 +209,11 @@ std::size_t descriptor_bytes(const Algorithm& algorithm, const CollectiveParamet
 
 // Broadcasts that send to a few ranks fit 256 bytes at any size; algorithms that combine or have
 // two phases fit 540. With at least one peer per doubling of the ranks it is some 40 bytes per
-// peer. A fractional tree has at least one action per block of a run.
+// peer. A fractional tree has at least one action per block of a run, a circulant graph up to five
+// per doubling of the ranks.
 std::size_t max_bytes(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
+  if (name == "circulant") return 1800;
   if (name == "dissemination" || name == "combine") return 1100;
   if (name == "binomial" || name == "lambda-tree") return 700;
   if (name.starts_with("fractional")) {
