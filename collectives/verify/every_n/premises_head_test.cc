@@ -101,29 +101,36 @@ TEST_F(Head, DataOfASingleInstance) {
   expect_refused(Property::kDataFlow, 3);
 }
 
-// The ends of a link: all blocks from 1 onward are sent, only block 1 is awaited.
+// The ends of a link: all blocks from 1 onward are awaited, only block 1 is sent.
 TEST_F(Head, BothEndsGoOn) {
   begin_headed(1, 1);
-  nodes[1].program.actions[1].instances_ref = nodes[1].count({1, 0, 0, 0, 0});
+  nodes[0].program.actions[1].instances_ref = nodes[0].count({1, 0, 0, 0, 0});
   finish({0, 1, 0, 0, 0});
   EXPECT_FALSE(proof().valid);
   expect_wrong_from(3);
 }
 
-// N* counts the head: block 18 is the first that is received into a slot in use.
+// N* counts the head: block 18 is the first that is received into a slot in use. All events of the
+// first blocks are in two steps: ranks 2, 3 and 4 pass on one block each.
 TEST_F(Head, HazardsAfterTheHead) {
   const auto make = [this](std::uint32_t slots) {
-    begin("complete:2", Collective::kBroadcast, false, 16);
+    begin("complete:5", Collective::kBroadcast, false, 16);
     for (NodeWriter& node : nodes) node.program.scratch_blocks = slots;
-    for (std::int32_t block = 0; block < 3; ++block) {
-      once(0, nodes[0].send(block, 1, nodes[0].input()), block);
-      once(1, nodes[1].receive(block, 0, nodes[1].output()), block);
+    for (const std::uint32_t rank : {2u, 3u, 4u}) {
+      const auto block = static_cast<std::int32_t>(rank - 2);
+      const Operand slot = nodes[rank].slot(0, 1);
+      once(0, nodes[0].send(0, rank, nodes[0].input()), block);
+      once(rank, nodes[rank].receive(0, 0, slot), block);
+      once(rank, nodes[rank].send(1, 1, slot, 1), block);
+      once(1, nodes[1].receive(1, rank, nodes[1].output()), block);
+      nodes[0].send(1, rank, nodes[0].input());
+      nodes[rank].receive(1, 0, nodes[rank].output());
     }
-    from_block(0, nodes[0].send(3, 1, nodes[0].input()), 3);
     const Operand slot = nodes[1].slot(0, slots);
-    from_block(1, nodes[1].receive(3, 0, slot), 3);
-    from_block(1, nodes[1].copy(3, nodes[1].output(), slot), 3);
-    finish({0, 1, 0, 0, 0});
+    from_block(0, nodes[0].send(0, 1, nodes[0].input()), 3);
+    from_block(1, nodes[1].receive(0, 0, slot), 3);
+    from_block(1, nodes[1].copy(0, nodes[1].output(), slot), 3);
+    finish({1, 1, 0, 0, 0});
   };
   make(15);
   expect_refused(Property::kHazards, 19);
@@ -203,13 +210,16 @@ TEST_F(Head, ResiduesKeepStagesApart) {
   expect_unproven("actions that go on at different paces may share a port or link", 4);
 }
 
-// Stages of one segment use separate blocks: block 1 is in both.
+// Stages of one segment use separate blocks. Here block 1 is in both: it is sent again in step N - 1.
 TEST_F(Head, BlocksOfTwoStages) {
-  begin_tailed(0, 0);
-  for (const std::uint32_t node : {0u, 1u}) from_block(node, action(node, 1), 1);
-  finish({0, 1, 0, 0, 0});
-  EXPECT_FALSE(proof().valid);
-  EXPECT_FALSE(brute_force(2).valid);
+  begin_tailed(1, 0);
+  finish({1, 1, 0, 0, 0});
+  expect_proven();
+  begin_tailed(1, 0);
+  begin_in(0, once(0, nodes[0].send(0, 1, nodes[0].input()), 1), -1, 1);
+  begin_in(1, once(1, nodes[1].receive(0, 0, nodes[1].output()), 1), -1, 1);
+  finish({1, 1, 0, 0, 0});
+  expect_unproven("actions that go on at different paces share a place", 2);
 }
 
 // An operation may overwrite a slot without waiting for the receive into it if another operation on
