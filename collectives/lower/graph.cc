@@ -194,13 +194,15 @@ bool repeats(const Graph& graph) {
                     outlines.begin() + static_cast<std::ptrdiff_t>(half));
 }
 
-// Keeps the first `blocks` blocks. Each task reads only from its own block.
-void keep_first(Graph& graph, std::int32_t blocks) {
+// Keeps `blocks` blocks from `first` onward, and numbers them from 0. Each task reads only from its
+// own block.
+void keep_blocks(Graph& graph, std::int32_t first, std::int32_t blocks) {
   std::vector<std::int32_t> moved(graph.tasks.size(), -1);
   std::vector<Task> kept;
   for (std::size_t k = 0; k < graph.tasks.size(); ++k) {
     Task task = graph.tasks[k];
-    if (task.block >= blocks) continue;
+    task.block -= first;
+    if (task.block < 0 || task.block >= blocks) continue;
     for (TaskInput* operand : {&task.a, &task.b}) {
       if (operand->task >= 0) operand->task = moved[static_cast<std::size_t>(operand->task)];
     }
@@ -275,13 +277,17 @@ Result<Graph> find_graph(const Programs& routed) {
   }
   const std::uint32_t mod = routed[0].residue_mod;
   for (std::int32_t blocks = 1; blocks <= kMaxBlocks; ++blocks) {
-    if (mod > 1 && static_cast<std::uint32_t>(2 * blocks) % mod != routed[0].residue) continue;
-    auto graph = Reader(routed, 2 * std::int64_t{blocks}).read();
-    if (!graph) return graph;
-    if (!repeats(*graph)) continue;
-    keep_first(*graph, blocks);
-    find_in_place(*graph);
-    return graph;
+    for (const std::int32_t first : {0, 1}) {
+      const std::int32_t all = first + 2 * blocks;
+      if (mod > 1 && static_cast<std::uint32_t>(all) % mod != routed[0].residue) continue;
+      auto graph = Reader(routed, all).read();
+      if (!graph) return graph;
+      keep_blocks(*graph, first, 2 * blocks);
+      if (!repeats(*graph)) continue;
+      keep_blocks(*graph, 0, blocks);
+      find_in_place(*graph);
+      return graph;
+    }
   }
   return fail("what it does with a block does not repeat after any number of blocks up to " +
               std::to_string(kMaxBlocks) + ", so there is no period to lower");

@@ -91,6 +91,7 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     const bool twice = algorithm.collective == Collective::kAllreduce;
     return exactly((twice ? 2 : 1) * (p - 2 + blocks));
   }
+  if (name == "circulant") return exactly(log_of(p) + blocks - 1);
   if (name == "chain-ends") return chain_ends(p, parameters.root, blocks);
   if (name == "binary") return binary(p, blocks);
   if (name.starts_with("fractional")) return fractional(name, parameters.ranks, blocks);
@@ -109,10 +110,18 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
+  if (name == "circulant") {
+    return ranks <= (algorithm.collective == Collective::kBroadcast ? 1u << 20 : 1u << 12);
+  }
   if (algorithm.collective == Collective::kScatter || algorithm.collective == Collective::kGather) {
     return ranks <= 2 * 65535;
   }
   return !in_rounds(algorithm) || ranks <= (1u << 20) + 1;
+}
+
+std::int64_t allowed_blocks(const Program& program, std::int64_t blocks) {
+  while (program.residue_mod != 0 && blocks % program.residue_mod != program.residue) ++blocks;
+  return blocks;
 }
 
 bool one_block(const Algorithm& algorithm) {
@@ -131,6 +140,7 @@ bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& p
   const std::uint32_t p = parameters.ranks, root = parameters.root;
   if (algorithm.collective == Collective::kReduceScatter) return p > 1;
   if (name == "combine") return p > 1;
+  if (name == "circulant") return algorithm.collective == Collective::kReduce && p > 1;
   if (algorithm.collective != Collective::kReduce) return false;
   if (name == "chain-ends") return false;
   return root != 0 && root + 1 != p;

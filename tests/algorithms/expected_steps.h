@@ -17,6 +17,8 @@ struct Steps {
 
 // Whether the algorithm supports this number of ranks.
 [[nodiscard]] bool supports(const Algorithm& algorithm, std::uint32_t ranks);
+// Returns the smallest N >= blocks that the program's residue allows.
+[[nodiscard]] std::int64_t allowed_blocks(const Program& program, std::int64_t blocks);
 // Whether the algorithm has N = 1 for every message.
 [[nodiscard]] bool one_block(const Algorithm& algorithm);
 // Whether its steps grow with the ranks: a round of p-1 steps per block.

@@ -71,7 +71,9 @@ std::int64_t least_period(const topology::Topology& topology, const Programs& ro
   for (const Program& program : routed) {
     for (const std::int64_t many : {std::int64_t{1}, std::int64_t{2}}) {
       if (!pipelined && many == 2) continue;
-      for (const Instance& one : expand(program, pipelined ? many * blocks : 1)) {
+      // N must be one that the residue allows.
+      const std::int64_t first = program.residue_mod > 0 ? program.residue : 0;
+      for (const Instance& one : expand(program, pipelined ? first + many * blocks : 1)) {
         if (one.kind != ActionKind::kSend) continue;
         const auto route = topology.route(program.node, static_cast<std::uint32_t>(one.peer));
         const std::int64_t segment_count = one.a.segment_count;

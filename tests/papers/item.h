@@ -53,6 +53,7 @@ struct Chapter {
 [[nodiscard]] Chapter two_trees();            // [SST09] and [SST07]
 [[nodiscard]] Chapter leaf_communications();  // [DD96]
 [[nodiscard]] Chapter postal_model();         // [Bruck96]
+[[nodiscard]] Chapter circulant_graphs();     // [Traff24]
 
 // "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);

@@ -151,6 +151,8 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
   program_.port_model = outline.port_model;
   program_.contention = outline.contention;
   program_.segments = counts_per_rank(outline.collective) ? parameters.ranks : outline.segments;
+  program_.residue_mod = outline.residue_mod;
+  program_.residue = outline.residue;
   if (outline.latency_ticks > 1) {
     program_.send_ticks = outline.send_ticks;
     program_.latency_ticks = outline.latency_ticks;

@@ -27,6 +27,7 @@ struct Outline {
   PortModel port_model = PortModel::kOnePortDuplex;
   ContentionGuarantee contention = ContentionGuarantee::kAsync;
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: the window is raised to L
+  std::uint32_t residue_mod = 0, residue = 0;       // N = residue (mod residue_mod); 0: any N
 };
 
 // `slots` scratch slots from `first`; block i is in slot first + i mod slots.

@@ -20,7 +20,8 @@ std::uint32_t FlowGraph::add_node(std::uint32_t node, const RankProgressions& ra
                                   const RankFlow& flow) {
   const auto base = static_cast<std::uint32_t>(cells_.size());
   node_begin_.push_back(base);
-  stride_ = ranks.stride;
+  const std::int64_t blocks = ranks.blocks_that_differ();
+  node_blocks_.push_back(blocks);
   const auto cell_of = [&](std::int32_t source) {
     if (source >= 0) return static_cast<std::int32_t>(base) + source;
     return source == kFromInput ? -1 - static_cast<std::int32_t>(node) : kNoSource;
@@ -32,7 +33,7 @@ std::uint32_t FlowGraph::add_node(std::uint32_t node, const RankProgressions& ra
   }
   ExpectedResults expected(common_);
   const auto [first, end] = expected.segments(node);
-  for (std::int64_t i = first * stride_; i < end * stride_; ++i) {
+  for (std::int64_t i = first * blocks; i < end * blocks; ++i) {
     const std::int32_t last = flow.results[static_cast<std::size_t>(i)];
     results_.push_back(last < 0 ? -1 : cell_of(last));
   }
@@ -104,7 +105,7 @@ std::optional<FlowGraph::BadResult> FlowGraph::check_results() {
     const auto [first, end] = expected.segments(node);
     for (std::int64_t segment = first; segment < end; ++segment) {
       const RankSet ranks = expected.ranks(node, segment);
-      for (std::int64_t block = 0; block < stride_; ++block) {
+      for (std::int64_t block = 0; block < node_blocks_[node]; ++block) {
         const std::int32_t cell = results_[next++];
         Value value{RankSets::kNone, -1, block};
         if (cell >= 0) {

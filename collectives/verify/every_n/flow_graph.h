@@ -103,9 +103,10 @@ class FlowGraph {
   Cells cells_;
   std::vector<ActionKind> kinds_;          // by cell, only if operations combine
   std::vector<std::uint32_t> node_begin_;  // first cell of each node
-  std::vector<std::int32_t> results_;  // cells by node, output segment and first block; -1: none
+  // Cells by node, output segment and block below node_blocks_; -1: none.
+  std::vector<std::int32_t> results_;
+  std::vector<std::int64_t> node_blocks_;  // RankProgressions::blocks_that_differ() of each node
   std::vector<std::uint32_t> stack_;
-  std::int64_t stride_ = 1;
   RankSets sets_;
 };
 

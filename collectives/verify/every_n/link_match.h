@@ -18,6 +18,7 @@ struct LinkEnd {
   std::int32_t segment = 0, block = 0;  // segment: 0 in an all-to-all, where each end names its own
   std::uint32_t cell = 0;  // of the progression; ascending in the order of the messages of a step
   std::uint16_t part = 0, segment_count = 1;
+  bool once = false;  // as Progression::once
 
   // Progressions that share a step for some N have the same slot. Their messages match in the order
   // of cells.
@@ -26,7 +27,7 @@ struct LinkEnd {
   }
   [[nodiscard]] bool meets(const LinkEnd& other) const {
     return first == other.first && segment == other.segment && block == other.block &&
-           part == other.part && segment_count == other.segment_count;
+           part == other.part && segment_count == other.segment_count && once == other.once;
   }
 };
 

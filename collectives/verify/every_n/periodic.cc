@@ -96,6 +96,7 @@ class Periodic {
     match_ = LinkMatch();
     flow_ = {};
     verdict_.bound_facts = {.links = options_.links};
+    head_ = 0;
     for (std::uint32_t node = 0; node == 0 || node < program_nodes(common_); ++node) {
       const Program& program = programs_(node);
       ProofResult result = node == 0 ? begin(program) : ProofResult();
@@ -176,6 +177,7 @@ class Periodic {
 
   ProofResult add_node(std::uint32_t node, const Program& program, const RankFlow& inside) {
     add_facts(topology_, program, verdict_.bound_facts);
+    head_ = std::max(head_, progressions_.head);
     const std::uint32_t base = flow_.add_node(node, progressions_, inside);
     std::vector<std::size_t> numbers;
     for (const Stage& stage : progressions_.stages) {
@@ -202,6 +204,7 @@ class Periodic {
       end.cell = base + static_cast<std::uint32_t>(k);
       end.part = one.part;
       end.segment_count = one.segment_count;
+      end.once = one.once;
       match_.add(static_cast<std::size_t>(one.link), end, send);
     }
     return {};
@@ -249,13 +252,13 @@ class Periodic {
     return std::nullopt;
   }
 
-  // Property steps. From N = stride onward, the steps of each stage and the claims grow by
-  // constants from N to N + stride. Claims that are exact up to N = 3 stride are exact for every N,
-  // if no stage grows faster than its phase.
+  // Property steps. From N = stride * (head + 1) onward, the steps of each stage and the claims grow
+  // by constants from N to N + stride. Claims that are exact up to three times this N are exact for
+  // every N, if no stage grows faster than its phase.
   ProofResult check_steps() {
     Steps sum;
-    sum.stride = stride_;
-    const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * stride_;
+    sum.stride = stride_ * (head_ + 1);
+    const std::int64_t last = single_ ? next_blocks(common_, 1) : 3 * sum.stride;
     stages_.finish();
     for (std::int64_t blocks = single_ ? last : 1; blocks <= last; ++blocks) {
       std::int64_t whole = 0;
@@ -281,7 +284,7 @@ class Periodic {
       set_blocks(schedule_, last);
       return check_bound(schedule_, sum.first.back());
     }
-    for (std::int64_t blocks = 2 * stride_ + 1; blocks <= 3 * stride_; ++blocks) {
+    for (std::int64_t blocks = 2 * sum.stride + 1; blocks <= last; ++blocks) {
       if (next_blocks(common_, blocks) != blocks || !stages_.overtakes(blocks)) continue;
       return Undecided{"a phase takes longer than it claims for large N"};
     }
@@ -322,7 +325,7 @@ class Periodic {
 
   Finding wrong_operands(const FlowGraph::BadCombine& bad) {
     const auto [node, position] = flow_.place_of(bad.cell);
-    if (Finding finding = expand_at(stride_, {node})) return finding;
+    if (Finding finding = expand_at(stride_ * (head_ + 1), {node})) return finding;
     if (single_) {
       read_single(programs_(node), schedule_.instances[node], stride_, progressions_);
     } else if (!read_progressions(common_, programs_(node), progressions_).passed()) {
@@ -393,6 +396,7 @@ class Periodic {
   std::optional<RankProofs> ranks_;
   bool single_ = false;       // only one N occurs
   std::int64_t stride_ = 1;   // of all progressions; the only N, if single_
+  std::int64_t head_ = 0;     // the largest RankProgressions::head of all nodes
   std::int64_t coarser_ = 0;  // the stride that is needed, if stride_ is not enough; otherwise 0
   RankProgressions progressions_;  // of the current node
   StageSteps stages_{1};           // of all nodes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
@@ -10,7 +11,7 @@
 namespace espalier::verify {
 namespace {
 
-constexpr std::size_t kMaxTogether = 4096;  // transfers that are compared in pairs
+constexpr std::size_t kMaxTogether = 4096;  // transfers, or pairs of them, that are compared
 
 bool is_send(const Progression& one) { return one.kind == ActionKind::kSend; }
 // The segments of one operand travel in one message: the one of part 0.
@@ -29,29 +30,27 @@ std::int64_t blocks_to_collide(const Program& program, const RankProgressions& r
   const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
   if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
   const std::int64_t held = send_ticks(program), period = ranks.stages[one.stage].period;
-  // The smallest N for which `other` has a block `rounds` rounds ahead of a block of `one`.
+  // The smallest N for which `other` has a block `rounds` rounds ahead of a block of `one`; 0: none.
   const auto both = [&](std::int64_t rounds) {
+    if ((one.once && rounds < 0) || (other.once && rounds > 0)) return std::int64_t{0};
     const std::int64_t here = one.block + (rounds < 0 ? -rounds * ranks.stride : 0);
     const std::int64_t there = other.block + (rounds > 0 ? rounds * ranks.stride : 0);
     return std::max(here, there) + 1;
   };
+  if (&one == &other && one.once) return 0;
   // A progression whose period is shorter than the time of a send collides with itself.
   if (&one == &other) return period < held ? both(1) : 0;
   const std::int64_t apart =
       port_begin(program, send, one.first) - port_begin(program, other_send, other.first);
   const std::int64_t rest = floor_mod(apart, period), rounds = (apart - rest) / period;
-  std::int64_t least = 0;
-  if (rest < held) least = both(rounds);
-  if (period - rest < held) {
-    const std::int64_t later = both(rounds + 1);
-    least = least == 0 ? later : std::min(least, later);
-  }
-  return least;
+  const std::int64_t here = rest < held ? both(rounds) : 0;
+  const std::int64_t later = period - rest < held ? both(rounds + 1) : 0;
+  return here == 0 || later == 0 ? here + later : std::min(here, later);
 }
 
 // Returns the smallest N for which more progressions of `together` than the link has lanes use it
 // in the step of the first block of `one`; 0: none. All are in the same step of the period, and S =
-// 1.
+// 1. (Progressions that are once are only in their first step, so no later step has more.)
 std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& one,
                             const std::vector<const Progression*>& together, std::uint32_t lanes) {
   const std::int64_t period = ranks.stages[one.stage].period;
@@ -59,7 +58,7 @@ std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& on
   for (const Progression* other : together) {
     const bool same = other->kind == one.kind && other->link == one.link;
     const std::int64_t apart = one.first - other->first;
-    if (same && other != &one && apart >= 0) {
+    if (same && other != &one && (apart == 0 || (apart > 0 && !other->once))) {
       blocks.push_back(other->block + apart / period * ranks.stride);
     }
   }
@@ -68,13 +67,13 @@ std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& on
   return std::max<std::int64_t>(one.block, blocks[lanes - 1]) + 1;
 }
 
-// The steps in which the progressions of a stage may use a port or link, for every N: from
-// slope * N + first to slope * N + (last + period * (N - 1)) / stride.
+// The steps in which progressions of a stage may use a port or link, for every N: from
+// slope * (N - 1) + first to slope * (N - 1) + (last + period * (N - 1)) / stride.
 struct Times {
   std::int64_t slope = 0, period = 1, first = INT64_MAX, last = INT64_MIN;
   void add(const RankProgressions& ranks, const Progression& one) {
     first = std::min(first, one.first);
-    last = std::max(last, one.first * ranks.stride - period * one.block);
+    last = std::max(last, one.first * ranks.stride - (one.once ? 0 : period * one.block));
   }
 };
 
@@ -82,9 +81,29 @@ struct Times {
 // at least a line in N; that line must be >= 0 for N = 1 and must not decrease.
 bool is_before(const Times& earlier, const Times& later, std::int64_t stride, std::int64_t steps) {
   const std::int64_t growth = stride * (later.slope - earlier.slope) - earlier.period;
-  const std::int64_t at_one =
-      stride * (later.slope - earlier.slope + later.first - steps) - earlier.last;
+  const std::int64_t at_one = stride * (later.first - steps) - earlier.last;
   return growth >= 0 && at_one >= 0;
+}
+
+// The times of one progression.
+Times times_of(const RankProgressions& ranks, const Progression& one) {
+  const Stage& stage = ranks.stages[one.stage];
+  Times times{stage.slope, one.once ? 0 : stage.period};
+  times.add(ranks, one);
+  return times;
+}
+
+// Whether two progressions of different stages of a phase share no step for any N that the residue
+// allows, modulo a number that both periods and their distance repeat with: N = residue +
+// residue_mod * k.
+bool in_other_residues(const Program& program, const RankProgressions& ranks,
+                       const Progression& one, const Progression& other) {
+  const Times a = times_of(ranks, one), b = times_of(ranks, other);
+  const std::int64_t mod = std::max<std::int64_t>(1, program.residue_mod);
+  const std::int64_t common = std::gcd(std::gcd(a.period, b.period), (b.slope - a.slope) * mod);
+  const std::int64_t apart =
+      b.first - a.first + (b.slope - a.slope) * (std::int64_t{program.residue} - 1);
+  return common != 0 && apart % common != 0;
 }
 
 }  // namespace
@@ -111,7 +130,7 @@ ReadResult PortResidues::check_stages(const Program& program, const RankProgress
   std::optional<Undecided> undecided;
   Group group;
   const auto flush = [&] {
-    count_loads(program, group);
+    count_loads(program, ranks, group);
     if (!ranks.single && (!unit || !suffice(program, group))) {
       const ReadResult result = check_group(program, ranks, group);
       if (result.undecided() != nullptr) undecided = *result.undecided();
@@ -136,10 +155,20 @@ ReadResult PortResidues::check_stages(const Program& program, const RankProgress
   return undecided ? ReadResult(*undecided) : ReadResult(first);
 }
 
-void PortResidues::count_loads(const Program& program, const Group& group) {
+void PortResidues::count_loads(const Program& program, const RankProgressions& ranks,
+                               const Group& group) {
+  // With a head, progressions of a group may have no step in common: the load of a step is the
+  // greatest where one of them begins (see blocks_to_fill).
+  const auto load_at_first = [&group](const Progression& one) {
+    return static_cast<std::uint32_t>(
+        std::count_if(group.begin(), group.end(), [&one](const Progression* other) {
+          return is_send(*other) && other->link == one.link &&
+                 (other->first == one.first || (other->first < one.first && !other->once));
+        }));
+  };
   for (const Progression* one : group) {
     if (!is_send(*one)) continue;
-    const std::uint32_t load = ++loads_[channel_of(*one)];
+    const std::uint32_t load = ranks.head > 0 ? load_at_first(*one) : ++loads_[channel_of(*one)];
     const std::uint32_t lanes = lanes_at(program, *one);
     if (std::uint64_t{load} * busiest_.capacity <= std::uint64_t{busiest_.load} * lanes) continue;
     busiest_ = {program.node, peer_of(program, static_cast<std::uint32_t>(one->link)), load, lanes};
@@ -180,6 +209,35 @@ ReadResult PortResidues::check_group(const Program& program, const RankProgressi
   return least > 0 ? ReadResult(WrongFrom{least}) : ReadResult();
 }
 
+namespace {
+
+// Whether no transfer of stage `first` that `uses` a port shares a step with one of stage `second`
+// that does, for any N. A port is held for one step.
+template <typename Uses>
+bool pairs_are_apart(const Program& program, const RankProgressions& ranks, std::size_t first,
+                     std::size_t second, const Uses& uses) {
+  std::vector<const Progression*> of_first, of_second;
+  for (const Progression& each : ranks.all) {
+    if (!uses(each)) continue;
+    if (each.stage == first) of_first.push_back(&each);
+    if (each.stage == second) of_second.push_back(&each);
+  }
+  if (of_first.size() * of_second.size() > kMaxTogether) return false;
+  for (const Progression* one : of_first) {
+    for (const Progression* other : of_second) {
+      const Times times = times_of(ranks, *one), other_times = times_of(ranks, *other);
+      if (!is_before(times, other_times, ranks.stride, 1) &&
+          !is_before(other_times, times, ranks.stride, 1) &&
+          !in_other_residues(program, ranks, *one, *other)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<Undecided> PortResidues::stages_meet(const Program& program,
                                                    const RankProgressions& ranks) {
   const std::size_t channels = 2 * std::size_t{links_count(program)};
@@ -212,6 +270,13 @@ std::optional<Undecided> PortResidues::stages_meet(const Program& program,
             is_before(all[other], all[one], ranks.stride, steps)) {
           continue;
         }
+        const auto uses = [&](const Progression& each) {
+          return is_message(each) &&
+                 (channel < channels
+                      ? channel_of(each) == channel
+                      : channel == channels + 2 || (channel == channels) == is_send(each));
+        };
+        if (steps == 1 && pairs_are_apart(program, ranks, one, other, uses)) continue;
         return Undecided{"actions that go on at different paces may share a port or link"};
       }
     }

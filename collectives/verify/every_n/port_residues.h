@@ -32,7 +32,7 @@ class PortResidues {
   [[nodiscard]] bool suffice(const Program& program, const Group& group);
   [[nodiscard]] ReadResult check_group(const Program& program, const RankProgressions& ranks,
                                        const Group& group);
-  void count_loads(const Program& program, const Group& group);
+  void count_loads(const Program& program, const RankProgressions& ranks, const Group& group);
   [[nodiscard]] std::uint32_t lanes_at(const Program& program, const Progression& one);
 
   const topology::Topology& topology_;

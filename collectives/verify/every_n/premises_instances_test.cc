@@ -70,7 +70,7 @@ TEST_F(Instances, BeginWithTheirFirstBlock) {
     moved.block_ref = nodes[node].index(1, 1);
   }
   finish({-1, 1, 0, 0, 0});
-  expect_unproven(kNotAll, 1);
+  expect_refused(Property::kDataFlow, 1);
 }
 
 TEST_F(Instances, BeginInThePhase) {

@@ -39,11 +39,12 @@ class StageKey : public ::testing::Test {
 };
 
 TEST_F(StageKey, HasEveryField) {
-  auto& [window, stride, period, residue_mod, residue, single, slots_before, outputs, links,
+  auto& [window, stride, period, head, residue_mod, residue, single, slots_before, outputs, links,
          next_slot, slots, written, all] = form;
   change(window, 2);
   change(stride, 2);
   change(period, 2);
+  change(head, 1);
   change(residue_mod, 1);
   change(residue, 1);
   change(single, true);
@@ -54,13 +55,14 @@ TEST_F(StageKey, HasEveryField) {
   change(slots, 1);
   change(written[1], 2);
   for (FormProgression& one : all) {
-    auto& [first, block, link, segment, after, kind, into, a, b] = one;
+    auto& [first, block, link, segment, after, kind, once, into, a, b] = one;
     change(first, 1);
     change(block, 1);
     change(link, 1);
     change(segment, 1);
     change(after, 1);
     change(kind, ActionKind::kCopy);
+    change(once, true);
     change_operand(into);
     change_operand(a);
     change_operand(b);

@@ -81,17 +81,21 @@ TEST(StageSteps, AreThoseOfTheLastInstance) {
         Progression one;
         one.first = dice(0, 30);
         one.block = static_cast<std::int32_t>(many == 1 ? stride - 1 : dice(0, stride - 1));
+        // Some begin later, or have one instance.
+        if (tried % 2 == 1 && dice(0, 2) == 0) one.block += static_cast<std::int32_t>(2 * stride);
+        one.once = tried % 3 == 1 && dice(0, 2) == 0;
         stages.add(number, one);
         parts[i].push_back(one);
       }
     }
     stages.finish();
-    for (std::int64_t blocks = 1; blocks <= 3 * stride; ++blocks) {
+    for (std::int64_t blocks = 1; blocks <= 6 * stride; ++blocks) {
       std::int64_t used[2] = {0, 0};
       for (std::size_t i = 0; i < all.size(); ++i) {
         for (const Progression& one : parts[i]) {
           for (std::int64_t block = one.block, k = 0; block < blocks; block += stride, ++k) {
-            const std::int64_t step = all[i].slope * blocks + one.first + all[i].period * k;
+            if (one.once && k > 0) break;
+            const std::int64_t step = all[i].slope * (blocks - 1) + one.first + all[i].period * k;
             used[all[i].phase] = std::max(used[all[i].phase], step + 1);
           }
         }

@@ -32,8 +32,14 @@ std::array<std::pair<bool, const Operand*>, 3> places(const Action& action) {
   return {{{action.has_into, &action.into}, {action.has_a, &action.a}, {action.has_b, &action.b}}};
 }
 
+// Whether the action has the same number of instances for every N.
+bool has_constant_instances(const Program& program, const Action& action) {
+  const Count& count = program.counts[action.instances_ref];
+  return count.b == 0 && count.c == 0;
+}
+
 // The round of an action: after `every` instances it is `blocks` blocks and `periods` periods
-// further; everything else repeats.
+// further; everything else repeats. every = 0: its instances are constant in number.
 struct Round {
   std::int64_t every = 1, blocks = 1, periods = 1;
 };
@@ -53,6 +59,7 @@ class ProgressionReader {
     ranks_.all.clear();
     ranks_.stages.clear();
     ranks_.single = false;
+    ranks_.head = 0;
     rounds_.resize(program_.actions_count);
     ReadResult result =
         each_action([this](std::uint32_t number, std::uint32_t) { return read_round(number); });
@@ -68,6 +75,10 @@ class ProgressionReader {
       if (one.passed()) one = add_progressions(number, phase);
       return one;
     });
+    if (result.passed()) {
+      result = each_action(
+          [this](std::uint32_t number, std::uint32_t phase) { return add_singles(number, phase); });
+    }
     if (!result.passed()) return result;
     if (slots_.rounds() > 1) {  // no permutation: with more blocks per round slots stay
       ranks_.stride *= slots_.rounds();
@@ -134,6 +145,10 @@ class ProgressionReader {
   ReadResult read_round(std::uint32_t number) {
     const Action& action = program_.actions[number];
     if (!has_exact_indices(action)) return Undecided{"its indices overflow for large N"};
+    if (has_constant_instances(program_, action)) {
+      rounds_[number].every = 0;
+      return {};
+    }
     const Repeat block = repeat(moved_by(action).block_ref);
     if (block.every == 0 || block.add <= 0)
       return Undecided{"its blocks do not ascend in equal rounds"};
@@ -170,6 +185,7 @@ class ProgressionReader {
   // Makes the round of the action one stride long.
   ReadResult scale_round(std::uint32_t number, std::uint32_t phase) {
     Round& round = rounds_[number];
+    if (round.every == 0) return {};
     const std::int64_t rounds = ranks_.stride / round.blocks;
     if (round.every > kMaxProgressions / rounds) return Undecided{"its rounds are too long"};
     round = {round.every * rounds, ranks_.stride, round.periods * rounds};
@@ -194,7 +210,7 @@ class ProgressionReader {
   // after a round, so one round and one stride of N are enough.
   ReadResult check_pace(std::uint32_t number, std::uint32_t phase) const {
     const Action& action = program_.actions[number];
-    if (action.pace_ref == 0) return {};
+    if (action.pace_ref == 0 || rounds_[number].every == 0) return {};
     Linear begin;
     if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0) {
       return Undecided{"its first step does not grow in proportion to N"};
@@ -257,6 +273,7 @@ class ProgressionReader {
   ReadResult add_progressions(std::uint32_t number, std::uint32_t phase) {
     const Action& action = program_.actions[number];
     const Round& round = rounds_[number];
+    if (round.every == 0) return {};
     const std::int64_t period = program_.phases[phase].period;
     Linear begin;
     if (!is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0) {
@@ -287,13 +304,63 @@ class ProgressionReader {
       const std::int64_t pace = action.pace_ref != 0 ? value(action.pace_ref, instance) : instance;
       if (std::abs(pace) > kMaxFirst / period) return Undecided{"it begins too late"};
       one.turn = instance;
-      one.first = begin.a + period * pace;
-      if (block >= round.blocks || one.first < 0 || one.first > kMaxFirst)
+      one.first = begin.a + begin.b + period * pace;
+      const bool late = block >= round.blocks;
+      if (block >= (kMaxHead + 1) * round.blocks || (late && program_.phases_count > 1) ||
+          one.first < 0 || one.first > kMaxFirst) {
         return Undecided{kNotAll};
+      }
+      ranks_.head = std::max(ranks_.head, block / round.blocks);
       one.block = static_cast<std::int32_t>(block);
       ReadResult result = cycle == 0 ? check_growth(action, round, cycle) : ReadResult();
       if (result.passed()) result = check_instances(action, round, cycle, block, instance);
       if (result.passed()) result = read_operands(action, instance, one);
+      if (!result.passed()) return result;
+      ranks_.all.push_back(one);
+    }
+    return {};
+  }
+
+  // The stage of single instances: one in which other actions of this slope advance. Without one the
+  // period is that of any other stage, so that it is the same on all nodes.
+  std::uint8_t stage_of_singles(std::uint32_t phase, std::int64_t slope) {
+    std::int64_t period = program_.phases[phase].period;
+    if (!ranks_.stages.empty()) period = ranks_.stages.front().period;
+    for (const Stage& stage : ranks_.stages) {
+      if (stage.slope == slope) period = stage.period;
+    }
+    return stage_of({phase, slope, period});
+  }
+
+  // Adds the instances of an action that has the same number of them for every N: each is a
+  // progression of its own.
+  ReadResult add_singles(std::uint32_t number, std::uint32_t phase) {
+    const Action& action = program_.actions[number];
+    if (rounds_[number].every != 0) return {};
+    const std::int64_t instances = count_value(program_.counts[action.instances_ref], 1);
+    if (instances <= 0) return {};
+    Linear begin;
+    if (program_.phases_count > 1 || action.clamp || action.pace_ref != 0 ||
+        !is_linear(program_.counts[action.t0_ref], begin) || begin.b < 0 ||
+        instances > kMaxStride) {
+      return Undecided{kNotAll};
+    }
+    Progression one;
+    one.kind = action.kind;
+    one.action = static_cast<std::uint8_t>(number);
+    one.once = true;
+    one.stage = stage_of_singles(phase, begin.b);
+    for (std::int64_t i = 0; i < instances; ++i) {
+      const std::int64_t block = value(moved_by(action).block_ref, i);
+      if (block < 0) continue;
+      one.turn = i;
+      one.first = begin.a + begin.b + program_.phases[phase].period * i;
+      if (block >= kMaxHead * ranks_.stride || one.first < 0 || one.first > kMaxFirst) {
+        return Undecided{kNotAll};
+      }
+      one.block = static_cast<std::int32_t>(block);
+      ranks_.head = std::max(ranks_.head, block / ranks_.stride + 1);
+      ReadResult result = read_operands(action, i, one);
       if (!result.passed()) return result;
       ranks_.all.push_back(one);
     }
@@ -343,6 +410,15 @@ class ProgressionReader {
     return extent == Extent::kWhole || (extent == Extent::kOwn && segment == program_.node);
   }
 
+  // Returns the slot of an operand of a single instance i, which need not move on. Sets `outside` to
+  // 0 if it does not exist.
+  [[nodiscard]] std::int32_t only_slot(const Operand& operand, std::int64_t i,
+                                       std::int64_t& outside) const {
+    const std::int64_t slot = value(operand.slot_ref, i);
+    if (slot < 0 || slot >= program_.scratch_blocks) outside = 0;
+    return static_cast<std::int32_t>(slot);
+  }
+
   ReadResult read_operands(const Action& action, std::int64_t i, Progression& one) {
     const Operand& moved = moved_by(action);
     const std::int64_t segment = value(moved.segment_ref, i);
@@ -363,7 +439,7 @@ class ProgressionReader {
       if (!exists(*operand, named)) return WrongFrom{one.block + 1};
       if (operand->buffer != Buffer::kScratch) continue;
       std::int64_t outside = -1;  // the first round in which the slot does not exist; -1: none
-      slot = slots_.add(number - 1, i, outside);
+      slot = one.once ? only_slot(*operand, i, outside) : slots_.add(number - 1, i, outside);
       if (outside >= 0) return WrongFrom{one.block + outside * ranks_.stride + 1};
       if (slots_.rounds() == 0) return Undecided{"its slots do not repeat"};
     }
@@ -409,6 +485,7 @@ void read_single(const Program& program, const std::vector<Instance>& instances,
   ranks.stages.clear();
   ranks.next_slot.clear();
   ranks.single = true;
+  ranks.head = 0;
   ranks.stride = blocks;
   std::vector<std::int64_t> phase_first(1, 0);
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {

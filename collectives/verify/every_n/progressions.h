@@ -25,8 +25,11 @@ struct Linear {
 // Whether `count` is linear in N. Sets `line` if so.
 [[nodiscard]] bool is_linear(const Count& count, Linear& line);
 
-// The actions of one phase that advance at the same rate. A stage begins slope * N steps after its
-// phase. Each of its progressions advances by the schedule's stride, in blocks, every `period`
+// Upper limit of RankProgressions::head.
+inline constexpr std::int64_t kMaxHead = 4;
+
+// The actions of one phase that advance at the same rate. A stage begins slope * (N - 1) steps after
+// its phase. Each of its progressions advances by the schedule's stride, in blocks, every `period`
 // steps.
 struct Stage {
   std::uint32_t phase = 0;
@@ -35,13 +38,13 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N. It
-// moves block number block + stride * k of one segment over one link, in step first + period * k of
-// its stage.
+// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N, and k = 0
+// if it is `once`. It moves block number block + stride * k of one segment over one link, in step
+// first + period * k of its stage.
 struct Progression {
   std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
   std::int64_t turn = 0;          // order among the instances of its action in one step
-  std::int32_t block = 0;         // its first block: 0 .. stride-1
+  std::int32_t block = 0;         // its first block, below stride * (head + 1)
   std::int32_t link = -1;         // position among the program's links; SEND, RECEIVE
   std::int32_t segment = 0;       // of the block that it moves
   std::int32_t from_segment = 0;  // of its first operand that is read, if any
@@ -50,6 +53,7 @@ struct Progression {
   std::uint8_t action = 0;                    // position in Program.actions
   std::uint8_t stage = 0;                     // position in RankProgressions::stages
   ActionKind kind = ActionKind::kNone;
+  bool once = false;  // it is a single instance, which exists for every N > block
 };
 
 // One node's program as progressions.
@@ -65,6 +69,12 @@ struct RankProgressions {
   // is a permutation of the slots in use. Empty if every operand keeps its slot.
   std::vector<std::int32_t> next_slot;
   bool single = false;  // only N = stride occurs: every progression is one instance
+  // The smallest number such that every progression begins below block stride * (head + 1), and
+  // every progression that is `once` below stride * head. So from there on each stride of blocks has
+  // the same progressions. 0 in most programs.
+  std::int64_t head = 0;
+  // The blocks that stand for all: from the head's end onward, one stride stands for every other.
+  [[nodiscard]] std::int64_t blocks_that_differ() const { return stride * (head + 1); }
 };
 
 // The program is wrong for the smallest N >= blocks that occurs.

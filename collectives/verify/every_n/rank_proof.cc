@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxKept = std::size_t{1} << 25;  // maximum bytes of proofs that are kept
 constexpr std::size_t kMaxResults = 1 << 20;            // maximum of segments times the stride
+constexpr std::ptrdiff_t kMaxUsesCompared = 4096;       // of one segment, in pairs
 constexpr std::int64_t kMaxPhrased = 4096;  // maximum N of a counterexample that is expanded
 
 bool writes_output(const Action& action) {
@@ -26,6 +27,32 @@ bool writes_output(const Action& action) {
 bool is_same_copy(const Action& action, const Progression& one) {
   return one.kind == ActionKind::kCopy && action.a.buffer == Buffer::kInput &&
          one.from_segment == one.segment;
+}
+
+// The position of a block below blocks_that_differ() in RankFlow::results.
+std::size_t result_index(const RankProgressions& ranks, std::int32_t segment, std::int64_t block) {
+  return static_cast<std::size_t>(segment * ranks.blocks_that_differ() + block);
+}
+
+// Calls `use` with each block below blocks_that_differ() that the progression moves, and its step in
+// the stage.
+template <typename Use>
+void for_blocks_that_differ(const RankProgressions& ranks, const Progression& one, const Use& use) {
+  std::int64_t step = one.first;
+  for (std::int64_t block = one.block; block < ranks.blocks_that_differ(); block += ranks.stride) {
+    use(block, step);
+    if (one.once) return;
+    step += ranks.stages[one.stage].period;
+  }
+}
+
+// Whether two progressions of one segment move no block in common.
+bool move_other_blocks(const RankProgressions& ranks, const Progression& one,
+                       const Progression& other) {
+  const std::int64_t apart = std::int64_t{other.block} - one.block;
+  if (apart % ranks.stride != 0) return true;
+  return (one.once && apart > 0) || (other.once && apart < 0) ||
+         (one.once && other.once && apart != 0);
 }
 
 // Whether some phase has several stages.
@@ -51,47 +78,83 @@ std::vector<std::int32_t> turns_of(const RankProgressions& ranks, std::uint32_t 
   return turn;
 }
 
-// Passes (nothing) if the stages of each phase use separate places. Several stages may read one
-// segment of INPUT.
-std::optional<Undecided> operands_meet(const Program& program, const RankProgressions& ranks) {
+// Whether two stages of one phase never use one slot.
+bool slots_are_apart(const Program& program, const RankProgressions& ranks) {
   const std::vector<std::int32_t> turn = turns_of(ranks, program.scratch_blocks);
-  struct Owner {
-    std::int32_t output = -1, input = -1;  // stages; input: -2 for several
-  };
-  std::vector<std::int32_t> slots(program.scratch_blocks, -1);
-  std::vector<Owner> segments(program.segments);
+  std::vector<std::int32_t> slots(program.scratch_blocks, -1);  // the stage that uses each cycle
   std::uint32_t phase = 0;
-  bool apart = true;
   for (const Progression& one : ranks.all) {
     if (ranks.stages[one.stage].phase != phase) {
       phase = ranks.stages[one.stage].phase;
       slots.assign(slots.size(), -1);
-      segments.assign(segments.size(), {});
     }
-    const std::int32_t stage = one.stage;
     for (const std::int32_t slot : {one.into_slot, one.a_slot, one.b_slot}) {
       if (slot < 0) continue;
       std::int32_t& owner = slots[static_cast<std::size_t>(turn[static_cast<std::size_t>(slot)])];
-      apart = apart && (owner < 0 || owner == stage);
-      owner = stage;
+      if (owner >= 0 && owner != one.stage) return false;
+      owner = one.stage;
     }
+  }
+  return true;
+}
+
+// A use of a segment of INPUT or OUTPUT.
+struct SegmentUse {
+  std::uint32_t phase = 0;
+  std::int32_t segment = 0;
+  std::uint8_t stage = 0;
+  bool is_output = false;
+  const Progression* by = nullptr;
+};
+
+// Returns the uses, by phase and segment.
+std::vector<SegmentUse> uses_of_segments(const Program& program, const RankProgressions& ranks) {
+  std::vector<SegmentUse> uses;
+  for (const Progression& one : ranks.all) {
     const auto use = [&](bool present, const Operand& operand, std::int32_t segment) {
       if (!present || operand.buffer == Buffer::kScratch) return;
-      Owner& owner = segments[static_cast<std::size_t>(segment)];
-      const bool reads = operand.buffer == Buffer::kInput;
-      apart = apart && (owner.output < 0 || owner.output == stage);
-      apart = apart && (reads || owner.input == -1 || owner.input == stage);
-      if (reads) {
-        owner.input = owner.input == -1 || owner.input == stage ? stage : -2;
-      } else {
-        owner.output = stage;
-      }
+      uses.push_back({ranks.stages[one.stage].phase, segment, one.stage,
+                      operand.buffer == Buffer::kOutput, &one});
     };
     const Action& action = program.actions[one.action];
-    const bool send = one.kind == ActionKind::kSend;
     use(action.has_into, action.into, one.segment);
-    use(action.has_a, action.a, send ? one.segment : one.from_segment);
+    use(action.has_a, action.a, one.kind == ActionKind::kSend ? one.segment : one.from_segment);
     use(action.has_b, action.b, one.segment);
+  }
+  std::stable_sort(uses.begin(), uses.end(), [](const SegmentUse& a, const SegmentUse& b) {
+    return a.phase != b.phase ? a.phase < b.phase : a.segment < b.segment;
+  });
+  return uses;
+}
+
+// Whether none of these uses of one segment in one phase shares a block with another stage's use.
+// INPUT is only read, so several stages may use it.
+bool blocks_are_apart(const RankProgressions& ranks, const SegmentUse* begin,
+                      const SegmentUse* end) {
+  const bool one_stage =
+      std::all_of(begin, end, [begin](const SegmentUse& use) { return use.stage == begin->stage; });
+  const bool reads = std::none_of(begin, end, [](const SegmentUse& use) { return use.is_output; });
+  if (one_stage || reads) return true;
+  if (end - begin > kMaxUsesCompared) return false;
+  for (const SegmentUse* one = begin; one != end; ++one) {
+    for (const SegmentUse* other = begin; other != one; ++other) {
+      if (one->stage == other->stage || !(one->is_output || other->is_output)) continue;
+      if (!move_other_blocks(ranks, *one->by, *other->by)) return false;
+    }
+  }
+  return true;
+}
+
+// Passes (nothing) if the stages of each phase use separate places.
+std::optional<Undecided> operands_meet(const Program& program, const RankProgressions& ranks) {
+  bool apart = slots_are_apart(program, ranks);
+  const std::vector<SegmentUse> uses = uses_of_segments(program, ranks);
+  for (std::size_t begin = 0, end = 0; begin < uses.size() && apart; begin = end) {
+    while (end < uses.size() && uses[end].phase == uses[begin].phase &&
+           uses[end].segment == uses[begin].segment) {
+      ++end;
+    }
+    apart = blocks_are_apart(ranks, uses.data() + begin, uses.data() + end);
   }
   if (apart) return std::nullopt;
   return Undecided{"actions that go on at different paces share a place"};
@@ -129,7 +192,7 @@ ProofResult RankProofs::prove(std::uint32_t node, const Program& program,
     if (meet) return *meet;
   }
   const std::size_t results =
-      std::size_t{program.segments} * static_cast<std::size_t>(ranks.stride);
+      std::size_t{program.segments} * static_cast<std::size_t>(ranks.blocks_that_differ());
   if (results > kMaxResults) return Undecided{"too many segments"};
   flow_.sources.assign(ranks.all.size(), {});
   results_.assign(results, {});
@@ -204,6 +267,7 @@ void RankProofs::make_form(const Program& program, const RankProgressions& ranks
   form_.window = program.window;
   form_.stride = ranks.stride;
   form_.period = ranks.stages[stage].period;
+  form_.head = ranks.head;
   form_.residue_mod = program.residue_mod;
   form_.residue = program.residue;
   form_.single = ranks.single;
@@ -219,7 +283,8 @@ void RankProofs::make_form(const Program& program, const RankProgressions& ranks
   make_places(program, ranks, begin, end);
   form_.outputs = static_cast<std::int32_t>(outputs_.named().size());
   form_.written.clear();
-  const auto stride = static_cast<std::size_t>(ranks.stride);
+  // A program with a head has one phase, so no earlier phase has written.
+  const auto stride = ranks.head > 0 ? 0 : static_cast<std::size_t>(ranks.stride);
   for (const std::int32_t segment : outputs_.named()) {
     for (std::size_t block = 0; block < stride; ++block) {
       const Result& result = results_[static_cast<std::size_t>(segment) * stride + block];
@@ -244,6 +309,7 @@ void RankProofs::make_places(const Program& program, const RankProgressions& ran
     in_form.block = one.block;
     in_form.after = action.after;
     in_form.kind = one.kind;
+    in_form.once = one.once;
     in_form.link = -1;
     in_form.into = form_operand(action.has_into, action.into, one.segment, one.into_slot);
     in_form.a =
@@ -262,9 +328,9 @@ void RankProofs::name_links(const RankProgressions& ranks, std::size_t begin) {
   links_.clear();
 }
 
-// All uses of one block of INPUT or OUTPUT are in the round of that block, so their first steps
-// decide for every block and N. Every read of INPUT must come before every change of OUTPUT. It
-// must come at least a window of steps before a receive that changes OUTPUT.
+// All uses of one block of INPUT or OUTPUT are in the round of that block, so their steps in the
+// blocks that differ decide for every block and N. Every read of INPUT must come before every change
+// of OUTPUT. It must come at least a window of steps before a receive that changes OUTPUT.
 bool RankProofs::is_in_place(const Program& program, const RankProgressions& ranks,
                              std::size_t stage) {
   times_.assign(results_.size(), {});
@@ -272,22 +338,22 @@ bool RankProofs::is_in_place(const Program& program, const RankProgressions& ran
   for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
     const Progression& one = ranks.all[k];
     const Action& action = program.actions[one.action];
-    const auto index = [&](std::int32_t segment) {
-      return static_cast<std::size_t>(segment * ranks.stride + one.block);
-    };
-    const auto read = [&](bool present, const Operand& operand, std::int32_t segment) {
-      if (!present || operand.buffer != Buffer::kInput) return;
-      in_place = in_place && !results_[index(segment)].changed;  // in an earlier phase
-      Time& last = times_[index(segment)].last_read;
-      last = std::max(last, Time{one.first, k});
-    };
-    read(action.has_a, action.a, one.kind == ActionKind::kSend ? one.segment : one.from_segment);
-    read(action.has_b, action.b, one.segment);
-    if (!writes_output(action) || is_same_copy(action, one)) continue;
-    BlockTimes& times = times_[index(one.segment)];
-    times.first_change = std::min(times.first_change, Time{one.first, k});
-    if (one.kind != ActionKind::kReceive) continue;
-    times.first_receive = std::min(times.first_receive, one.first);
+    for_blocks_that_differ(ranks, one, [&](std::int64_t block, std::int64_t step) {
+      const auto index = [&](std::int32_t segment) { return result_index(ranks, segment, block); };
+      const auto read = [&](bool present, const Operand& operand, std::int32_t segment) {
+        if (!present || operand.buffer != Buffer::kInput) return;
+        in_place = in_place && !results_[index(segment)].changed;  // in an earlier phase
+        Time& last = times_[index(segment)].last_read;
+        last = std::max(last, Time{step, k});
+      };
+      read(action.has_a, action.a, one.kind == ActionKind::kSend ? one.segment : one.from_segment);
+      read(action.has_b, action.b, one.segment);
+      if (!writes_output(action) || is_same_copy(action, one)) return;
+      BlockTimes& times = times_[index(one.segment)];
+      times.first_change = std::min(times.first_change, Time{step, k});
+      if (one.kind != ActionKind::kReceive) return;
+      times.first_receive = std::min(times.first_receive, step);
+    });
   }
   for (const BlockTimes& times : times_) {
     if (times.last_read.first < 0) continue;
@@ -304,7 +370,7 @@ void RankProofs::add_sources(const RankProgressions& ranks, std::size_t stage,
   const auto resolve = [&](std::int32_t source, const Progression& one, std::int32_t segment) {
     if (source >= 0) return source + static_cast<std::int32_t>(begin);
     if (source != kFromEarlier) return source;
-    return results_[static_cast<std::size_t>(segment * ranks.stride + one.block)].by;
+    return results_[result_index(ranks, segment, one.block)].by;
   };
   for (std::size_t k = 0; k < proof.sources.size(); ++k) {
     const Progression& one = ranks.all[begin + k];
@@ -316,20 +382,22 @@ void RankProofs::add_sources(const RankProgressions& ranks, std::size_t stage,
 }
 
 // The last writer of a block is the same for every N: all its writes are in the round of that
-// block, in the order of their first steps.
+// block, in the order of their steps.
 void RankProofs::add_results(const Program& program, const RankProgressions& ranks,
                              std::size_t stage) {
   for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
     const Progression& one = ranks.all[k];
     const Action& action = program.actions[one.action];
     if (!writes_output(action)) continue;
-    Result& result = results_[static_cast<std::size_t>(one.segment * ranks.stride + one.block)];
-    result.changed = result.changed || !is_same_copy(action, one);
-    const auto this_stage = static_cast<std::int32_t>(stage);
-    if (result.stage == this_stage && one.first < result.first) continue;
-    result.by = static_cast<std::int32_t>(k);
-    result.first = one.first;
-    result.stage = this_stage;
+    for_blocks_that_differ(ranks, one, [&](std::int64_t block, std::int64_t step) {
+      Result& result = results_[result_index(ranks, one.segment, block)];
+      result.changed = result.changed || !is_same_copy(action, one);
+      const auto this_stage = static_cast<std::int32_t>(stage);
+      if (result.stage == this_stage && step < result.step) return;
+      result.by = static_cast<std::int32_t>(k);
+      result.step = step;
+      result.stage = this_stage;
+    });
   }
 }
 

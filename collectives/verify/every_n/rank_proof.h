@@ -17,7 +17,8 @@ namespace espalier::verify {
 // The sources of a node's data, by progression. They are the same for all blocks and every N.
 struct RankFlow {
   std::vector<StageProof::Sources> sources;  // by progression
-  // By output segment, then first block: the last progression that writes there; -1: none.
+  // By output segment, then block below RankProgressions::blocks_that_differ(): the last progression
+  // that writes there; -1: none.
   std::vector<std::int32_t> results;
 };
 
@@ -71,8 +72,8 @@ class RankProofs {
  private:
   // The state of a block of the node's output.
   struct Result {
-    std::int32_t by = -1;  // the progression that wrote it last; -1: none
-    std::int64_t first = 0;
+    std::int32_t by = -1;     // the progression that wrote it last; -1: none
+    std::int64_t step = 0;    // of its stage, in which it was written last
     std::int32_t stage = -1;  // the stage in which it was written last
     bool changed = false;     // by anything except a copy of the same block of INPUT
   };

@@ -42,8 +42,8 @@ class KeyWriter {
     put(buffer, index);
   }
   void put_one(const FormProgression& one) {
-    const auto& [first, block, link, segment, after, kind, into, a, b] = one;
-    put(first, block, link, segment, after, kind, into, a, b);
+    const auto& [first, block, link, segment, after, kind, once, into, a, b] = one;
+    put(first, block, link, segment, after, kind, once, into, a, b);
   }
 
   std::string key_;
@@ -115,10 +115,11 @@ class StageRun {
     const std::int64_t mod = std::max<std::int64_t>(1, form_.residue_mod);
     return blocks + floor_mod(form_.residue - blocks, mod);
   }
-  // N* = R (c + 2), c = floor((span + D - 1) / T). D: the steps that a check looks back, at most.
+  // N* = R (c + 2 + head), c = floor((span + D - 1) / T). D: the steps that a check looks back, at
+  // most.
   [[nodiscard]] std::int64_t settled() const {
     const std::int64_t reach = std::max<std::int64_t>(form_.window, longest_ + 1);
-    return form_.stride * ((span_ + reach - 1) / form_.period + 2);
+    return form_.stride * ((span_ + reach - 1) / form_.period + 2 + form_.head);
   }
 
   void run(std::int64_t blocks) {
@@ -161,7 +162,8 @@ class StageRun {
       for (; end < all.size() && all[end].first - round_[end] * form_.period == late; ++end) {
         const std::int64_t turn = round - round_[end];
         const std::int64_t block = all[end].block + turn * form_.stride;
-        if (turn < 0 || block >= blocks_ || (form_.single && turn > 0)) continue;
+        const bool only = form_.single || all[end].once;
+        if (turn < 0 || block >= blocks_ || (only && turn > 0)) continue;
         if (!begun) {
           step_ = round * form_.period + late;
           retired_ = std::max<std::int64_t>(-1, step_ - form_.window);
@@ -230,6 +232,9 @@ class StageRun {
   [[nodiscard]] bool is_received(const FormProgression& one, const StageUses& uses,
                                  const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_received(uses, before);
+    // An operation on the same block wrote last: it exists for the same N and waited for the receive.
+    // Programs without a head need not rely on it: prove_each() proves them.
+    if (form_.head > 0 && uses.operation >= 0 && block_of(uses.write) == block_) return true;
     // All earlier receives into the operand retired before the latest was issued.
     return uses.receive_step == StageUses::kNever || awaits(one, uses.receive_step);
   }
@@ -253,10 +258,11 @@ class StageRun {
     }
     if (!is_written(form_.all[k], uses, before)) return wrong();
     if (uses.write == kEarlierEvent) return set_source(k, source, kFromEarlier);
-    const auto size = static_cast<std::int64_t>(form_.all.size());
-    const auto writer = static_cast<std::size_t>(uses.write % size);
-    const std::int64_t block = form_.all[writer].block + uses.write / size * form_.stride;
-    if (block != block_ || form_.all[writer].segment != form_.all[k].segment) return wrong();
+    const auto writer =
+        static_cast<std::size_t>(uses.write % static_cast<std::int64_t>(form_.all.size()));
+    if (block_of(uses.write) != block_ || form_.all[writer].segment != form_.all[k].segment) {
+      return wrong();
+    }
     if (scratch) longest_ = std::max(longest_, step_ - uses.write_step);
     set_source(k, source, static_cast<std::int32_t>(writer));
   }
@@ -272,6 +278,10 @@ class StageRun {
 
   [[nodiscard]] std::int64_t event(std::size_t k) const {
     return turn_ * static_cast<std::int64_t>(form_.all.size()) + static_cast<std::int64_t>(k);
+  }
+  [[nodiscard]] std::int64_t block_of(std::int64_t event) const {
+    const auto size = static_cast<std::int64_t>(form_.all.size());
+    return form_.all[static_cast<std::size_t>(event % size)].block + event / size * form_.stride;
   }
   StageUses& of(const FormOperand& operand, std::int32_t slot) {
     ++proof_.checks;
@@ -298,11 +308,11 @@ class StageRun {
 }  // namespace
 
 std::string stage_key(const StageForm& form) {
-  const auto& [window, stride, period, residue_mod, residue, single, slots_before, outputs, links,
-               next_slot, slots, written, all] = form;
+  const auto& [window, stride, period, head, residue_mod, residue, single, slots_before, outputs,
+               links, next_slot, slots, written, all] = form;
   KeyWriter writer;
-  writer.put(window, stride, period, residue_mod, residue, single, slots_before, outputs, links,
-             next_slot, slots, written, all);
+  writer.put(window, stride, period, head, residue_mod, residue, single, slots_before, outputs,
+             links, next_slot, slots, written, all);
   return writer.take();
 }
 
@@ -311,7 +321,12 @@ StageProof prove_stage(const StageForm& form, std::int64_t max_events) {
     StageProof proof = StageRun(form, Certain::kByItself, max_events).prove_last();
     if (proof.wrong_at == 0 && !proof.undecided && !proof.too_large) return proof;
   }
-  return StageRun(form, Certain::kByAll, max_events).prove_each();
+  StageProof proof = StageRun(form, Certain::kByAll, max_events).prove_each();
+  // An event of the head may make others certain, and later rounds have no such event.
+  if (form.head > 0 && proof.wrong_at == 0 && !proof.undecided && !proof.too_large) {
+    proof.undecided = Undecided{"it waits by others, and its first blocks are irregular"};
+  }
+  return proof;
 }
 
 }  // namespace espalier::verify

@@ -30,11 +30,12 @@ struct FormProgression {
   std::int32_t segment = 0;  // number of the segment, by first use; always 0 in an all-to-all
   std::uint16_t after = 0;
   ActionKind kind = ActionKind::kNone;
+  bool once = false;  // as Progression::once
   FormOperand into, a, b;
 };
 struct StageForm {
   std::uint32_t window = 1;
-  std::int64_t stride = 1, period = 1;
+  std::int64_t stride = 1, period = 1, head = 0;
   std::int64_t residue_mod = 0, residue = 0;  // of N
   bool single = false;                  // only N = stride occurs: every progression is one instance
   bool slots_before = false;            // whether an earlier phase used slots

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "collectives/verify/every_n/progressions.h"
@@ -39,8 +40,18 @@ class StageSteps {
 
   std::int64_t stride_;
   std::vector<Stage> stages_;
-  // By stage and block b < stride: the latest first step of the progressions whose first block is
-  // b, is <= b, is >= b. -1: there is none.
+  // Whether some progression of the stage goes on for every N.
+  [[nodiscard]] bool goes_on(std::size_t number) const;
+
+  // The progressions that are `once` or do not begin in the first stride of blocks.
+  struct Irregular {
+    std::int64_t first = 0, block = 0;
+    bool once = false;
+    friend auto operator<=>(const Irregular&, const Irregular&) = default;
+  };
+  std::vector<std::set<Irregular>> irregular_;  // by stage
+  // By stage and block b < stride: the latest first step of the other progressions whose first block
+  // is b, is <= b, is >= b. -1: there is none.
   std::vector<std::vector<std::int64_t>> latest_, latest_up_to_, latest_from_;
 };
 

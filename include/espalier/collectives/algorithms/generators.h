@@ -79,6 +79,12 @@ namespace espalier {
                                          Program& out);
 [[nodiscard]] Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
+// circulant.cc: circulant_broadcast() and circulant_reduce() in the fewest steps possible. kTooLarge
+// beyond 2^20 and 2^12 ranks.
+[[nodiscard]] Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
+[[nodiscard]] Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
 // fractional_simplex.cc: fractional_simplex_broadcast(), with one send or receive per step.
 // kTooLarge if the run length is above kMaxRunLength, kMaxReduceRunLength or
