@@ -17,7 +17,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"binomial", kBroadcast, binomial_broadcast, false,
      "one block down a binomial tree: ceil(log2 p) steps"},
     {"knomial", kBroadcast, knomial_broadcast, false,
-     "one block down a k-nomial tree, --radix k: at most (k-1)*ceil(log_k p) steps if lambda = 1",
+     "one block down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or (k-2)S+L "
+     "ticks",
      Where::kAnywhere, 0, true, false, false, true},
     {"scatter-allgather", kBroadcast, scatter_allgather_broadcast, false,
      "p segments scattered by a binomial tree, then round the ring: ceil(log2 p)+p-1 steps"},
@@ -43,7 +44,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"binomial", kReduce, binomial_reduce, false,
      "one block up a binomial tree, ordered: ceil(log2 p) steps"},
     {"knomial", kReduce, knomial_reduce, false,
-     "one block up a k-nomial tree, --radix k: at most (k-1)*ceil(log_k p) steps if lambda = 1",
+     "one block up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or (k-2)S+L "
+     "ticks",
      Where::kAnywhere, 0, true, false, false, true},
     {"chain", kReduce, chain_reduce, true, "one pipeline through all ranks: p-2+N steps",
      Where::kAnywhere, 0, false, false, true},
@@ -74,9 +76,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"binomial", Collective::kScatter, binomial_scatter, false,
      "one block a rank down a binomial tree: ceil(log2 p) steps"},
     {"knomial", Collective::kScatter, knomial_scatter, false,
-     "one block a rank down a k-nomial tree, --radix k: at most (k-1)*ceil(log_k p) steps if "
-     "lambda = "
-     "1",
+     "one block a rank down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+     "(k-2)S+L ticks",
      Where::kAnywhere, 0, true, false, false, true},
     {"linear", Collective::kScatter, linear_scatter, false,
      "straight between the root and each rank, up to 129 ranks: (p-1)N steps", Where::kAnywhere, 0,
@@ -87,9 +88,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"binomial", Collective::kGather, binomial_gather, false,
      "one block a rank up a binomial tree: ceil(log2 p) steps"},
     {"knomial", Collective::kGather, knomial_gather, false,
-     "one block a rank up a k-nomial tree, --radix k: at most (k-1)*ceil(log_k p) steps if lambda "
-     "= "
-     "1",
+     "one block a rank up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+     "(k-2)S+L ticks",
      Where::kAnywhere, 0, true, false, false, true},
     {"linear", Collective::kGather, linear_gather, false,
      "straight between the root and each rank, up to 129 ranks: (p-1)N steps", Where::kAnywhere, 0,

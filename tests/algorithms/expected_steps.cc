@@ -85,13 +85,13 @@ Steps combine(std::int64_t p, std::int64_t send, std::int64_t latency) {
   return exactly(std::min(receive, latency * postal(p, 1, low) / low));
 }
 
-// The k-nomial tree, round by round: the sizes of all intervals, and the last arrival.
+// The k-nomial tree, division by division: the sizes of all intervals, and the last arrival.
 std::int64_t knomial(std::int64_t p, const CollectiveParameters& parameters) {
   const std::int64_t k = parameters.radix == 0 ? 2 : parameters.radix;
   const std::int64_t send = parameters.send_ticks, latency = parameters.latency_ticks;
   std::set<std::int64_t> sizes{p};
   std::int64_t begin = 0, last = 0;
-  // If k > p, rounds are those of k = p.
+  // If k > p, divisions are those of k = p.
   for (; *sizes.rbegin() > 1; begin += (std::min(k, p) - 2) * send + latency) {
     std::set<std::int64_t> next;
     for (const std::int64_t size : sizes) {

@@ -114,9 +114,9 @@ TEST(Knomial, DefaultRadix) {
         if (radix == chosen) {
           EXPECT_TRUE(fits) << "p " << p << " radix " << radix;
         }
-        std::uint32_t rounds = 0;
-        for (std::uint64_t reach = 1; reach < p; reach *= radix) ++rounds;
-        if ((radix - 1) * rounds <= 20) {
+        std::uint32_t divisions = 0;
+        for (std::uint64_t reach = 1; reach < p; reach *= radix) ++divisions;
+        if ((radix - 1) * divisions <= 20) {
           EXPECT_LE(steps, IntervalTree(p, 0, radix, send, latency).steps())
               << "p " << p << " L/S " << latency << '/' << send << " radix " << radix;
         }

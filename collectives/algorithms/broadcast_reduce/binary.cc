@@ -87,7 +87,7 @@ struct BinaryReduce {
   [[nodiscard]] std::uint32_t rank(std::uint32_t v) const {
     return backwards ? root - v : (root + v) % ranks;
   }
-  // rank() is its own inverse up to the sign.
+  // The inverse of rank().
   [[nodiscard]] std::uint32_t number(std::uint32_t rank) const {
     return backwards ? root - rank : (rank + ranks - root) % ranks;
   }

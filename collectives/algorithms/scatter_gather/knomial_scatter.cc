@@ -4,8 +4,8 @@
 // Steps: with S = L = 1, (k-1) * floor(log_k(p-1)) plus 1 to k-1, N = 1; ceil(log2 p) for k = 2.
 // Cost: steps * alpha + about (p-1) * beta*m, where m is the bytes of one rank's part: the cost of
 // a step is its longest message. Folklore (recursive halving); for short parts, where start-up
-// dominates. A larger radix is faster in the postal model with L > S, where a round takes
-// (k-2)S + L ticks, and with several ports, where the k-1 sends of a round go out at once.
+// dominates. A larger radix is faster in the postal model with L > S, where a division takes
+// (k-2)S + L ticks, and with several ports, where the k-1 sends of a division go out at once.
 //
 // A rank other than the root keeps its interval's parts in scratch. The gather is the scatter
 // reversed in time. p is at most 2 * 65535, twice the maximum number of parts per message; kTooLarge

@@ -9,11 +9,11 @@ namespace {
 // as many: a scatter's takes three of its 64 indices for each.
 constexpr std::uint32_t kMaxDefaultParts = 20;
 
-// Returns ceil(log_k p), and sets `last` to ceil(p / k^(rounds - 1)).
-std::uint32_t rounds_of(std::uint32_t ranks, std::uint32_t radix, std::uint32_t& last) {
-  std::uint32_t rounds = 1;
-  for (last = ranks; last > radix; ++rounds) last = last / radix + (last % radix != 0 ? 1 : 0);
-  return rounds;
+// Returns ceil(log_k p), and sets `last` to ceil(p / k^(divisions - 1)).
+std::uint32_t divisions_of(std::uint32_t ranks, std::uint32_t radix, std::uint32_t& last) {
+  std::uint32_t divisions = 1;
+  for (last = ranks; last > radix; ++divisions) last = last / radix + (last % radix != 0 ? 1 : 0);
+  return divisions;
 }
 
 }  // namespace
@@ -60,21 +60,21 @@ IntervalTree::IntervalTree(std::uint32_t ranks, std::uint32_t root, std::uint32_
 
 std::uint32_t IntervalTree::steps() const {
   std::uint32_t last = 0;
-  const std::uint32_t rounds = rounds_of(ranks_, radix_, last);
-  return (rounds - 1) * round_ticks() + (last - 2) * send_ + latency_;
+  const std::uint32_t divisions = divisions_of(ranks_, radix_, last);
+  return (divisions - 1) * division_ticks() + (last - 2) * send_ + latency_;
 }
 
 Given IntervalTree::given_to(std::uint32_t rank) const {
   Interval interval{0, ranks_, root_};
   Given given{interval, root_, 0, 0, true};
-  for (std::uint32_t round = 0; interval.leader != rank; ++round) {
+  for (std::uint32_t number = 0; interval.leader != rank; ++number) {
     const Division division(interval, radix_);
     const std::uint32_t turn = division.turn_of(rank);
     if (turn == division.turns()) {
       interval = division.kept();
       continue;
     }
-    given = {division.given(turn), interval.leader, tick(round, turn), round + 1, false};
+    given = {division.given(turn), interval.leader, tick(number, turn), number + 1, false};
     interval = given.interval;
   }
   return given;
@@ -86,7 +86,7 @@ std::uint32_t tree_radix(std::uint32_t radix, std::uint32_t ranks, std::uint32_t
   std::uint32_t best = 2, best_steps = IntervalTree(ranks, 0, 2, send, latency).steps();
   for (std::uint32_t each = 3; each <= kMaxDefaultParts + 1 && each <= ranks; ++each) {
     std::uint32_t last = 0;
-    if ((each - 1) * rounds_of(ranks, each, last) > kMaxDefaultParts) continue;
+    if ((each - 1) * divisions_of(ranks, each, last) > kMaxDefaultParts) continue;
     const std::uint32_t steps = IntervalTree(ranks, 0, each, send, latency).steps();
     if (steps < best_steps) best = each, best_steps = steps;
   }
