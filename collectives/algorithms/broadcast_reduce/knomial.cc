@@ -3,8 +3,8 @@
 //
 // Steps: with S = L = 1, (k-1) * floor(log_k(p-1)) plus 1 to k-1; ceil(log2 p) for k = 2, which is
 // optimal. Cost: steps * (alpha + beta*m). Folklore. A larger radix is faster in the postal model
-// with L > S, where a division takes (k-2)S + L ticks (the optimum is lambda_tree.cc), and with several
-// ports, where the k-1 sends of a division go out at once.
+// with L > S, where a division takes (k-2)S + L ticks (the optimum is lambda_tree.cc), and with
+// several ports, where the k-1 sends of a division go out at once.
 //
 // A reduce is the broadcast reversed in time. A rank combines neighbouring intervals only, so the
 // operator need not commute, whatever the root is. kTooLarge if a program has no room for a rank's

@@ -1,9 +1,9 @@
 // Broadcast by a scatter and an allgather, for long messages: a binomial scatter of p segments
 // (knomial_scatter.cc), and then a ring (ring.cc).
 //
-// Steps: ceil(log2 p) + p-1, N = 1. Cost: (ceil(log2 p) + p-1) * alpha + 2 (p-1)/p * beta*m, because
-// the cost of a step is its longest message. Source: [Barnett94], long vectors. Pipelined trees and chains
-// are faster at long messages: beta*m. This needs no block size, and few messages.
+// Steps: ceil(log2 p) + p-1, N = 1. Cost: (ceil(log2 p) + p-1) * alpha + 2 (p-1)/p * beta*m,
+// because the cost of a step is its longest message. Source: [Barnett94], long vectors. Pipelined
+// trees and chains are faster at long messages: beta*m. This needs no block size, and few messages.
 //
 // Every rank but the root receives the segments of its interval straight into OUTPUT. In step j of
 // the ring a rank passes on the segment of the rank j before it. No rank sends to the root, which

@@ -7,9 +7,9 @@
 // above 2^20 + 1 ranks.
 //
 // A round (rounds.h) is for one block of every part, and begins p-1 steps after the last one. The
-// root sends the part of the furthest rank first. The rank at distance d from it passes on the parts
-// of the ranks behind it one step after it received them, in steps d .. p-2 of the round, and then
-// has its own part: all parts arrive in the same step. The gather is the scatter reversed in time:
+// root sends the part of the furthest rank first. The rank at distance d from it passes on the
+// parts of the ranks behind it one step after it received them, in steps d .. p-2 of the round, and
+// then gets its own part, as all ranks do in that step. The gather is the scatter reversed in time:
 // every rank sends its own part in the first step of the round, then those of the ranks behind it,
 // nearest first.
 

@@ -1,5 +1,5 @@
-// Scatter and gather by a tree over intervals of ranks (interval_tree.h), with any radix k: binomial
-// for k = 2. One message holds the parts of a whole interval.
+// Scatter and gather by a tree over intervals of ranks (interval_tree.h), with any radix k:
+// binomial for k = 2. One message holds the parts of a whole interval.
 //
 // Steps: with S = L = 1, (k-1) * floor(log_k(p-1)) plus 1 to k-1, N = 1; ceil(log2 p) for k = 2.
 // Cost: steps * alpha + about (p-1) * beta*m, where m is the bytes of one rank's part: the cost of
@@ -8,9 +8,9 @@
 // (k-2)S + L ticks, and with several ports, where the k-1 sends of a division go out at once.
 //
 // A rank other than the root keeps its interval's parts in scratch. The gather is the scatter
-// reversed in time. p is at most 2 * 65535, twice the maximum number of parts per message; kTooLarge
-// above, and if a program has no room for a rank's transfers: each takes up to three of its 64
-// indices, two at the root.
+// reversed in time. p is at most 2 * 65535, twice the maximum number of parts per message;
+// kTooLarge above, and if a program has no room for a rank's transfers: each takes up to three of
+// its 64 indices, two at the root.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/interval_tree.h"

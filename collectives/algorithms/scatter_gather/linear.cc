@@ -5,8 +5,8 @@
 // blocks. Cost: (p-1)N * (alpha + beta*m/N), where m is the bytes of one rank's part: N = 1 is
 // cheapest. Folklore.
 //
-// In step j of a round (rounds.h) the root sends to, or receives from, the rank j+1 after it. A node
-// has at most 128 links, so there are at most 129 ranks; kTooLarge above.
+// In step j of a round (rounds.h) the root sends to, or receives from, the rank j+1 after it. A
+// node has at most 128 links, so there are at most 129 ranks; kTooLarge above.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/build/rounds.h"

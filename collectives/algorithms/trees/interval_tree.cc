@@ -5,8 +5,8 @@
 namespace espalier {
 namespace {
 
-// The maximum number of parts that a rank gives away for a default radix. Every program has room for
-// as many: a scatter's takes three of its 64 indices for each.
+// The maximum number of parts that a rank gives away for a default radix. Every program has room
+// for as many: a scatter's takes three of its 64 indices for each.
 constexpr std::uint32_t kMaxDefaultParts = 20;
 
 // Returns ceil(log_k p), and sets `last` to ceil(p / k^(divisions - 1)).

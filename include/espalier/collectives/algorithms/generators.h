@@ -15,9 +15,10 @@ namespace espalier {
 // binomial.cc: one block down a binomial tree.
 [[nodiscard]] Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                         Program& out);
-// knomial.cc: one block along a tree over intervals of ranks, of radix `radix`; binomial_reduce()
-// has radix 2. The operator of a reduce need not commute. kTooLarge if a program has no room for a
-// rank's transfers. In the postal model; kBadArgument unless 1 <= S <= L <= kMaxTicks.
+// knomial.cc: one block along a tree over intervals of ranks. knomial_broadcast() and
+// knomial_reduce() have radix `radix`, in the postal model; binomial_reduce() has radix 2. The
+// operator of a reduce need not commute. kTooLarge if a program has no room for a rank's transfers.
+// kBadArgument unless 1 <= S <= L <= kMaxTicks.
 [[nodiscard]] Status knomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
 [[nodiscard]] Status knomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
