@@ -1,5 +1,6 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 
+#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 
@@ -15,6 +16,12 @@ constexpr Collective kExscan = Collective::kExscan;
 constexpr Algorithm kAlgorithms[] = {
     {"binomial", kBroadcast, binomial_broadcast, false,
      "one block down a binomial tree: ceil(log2 p) steps"},
+    {"knomial", kBroadcast, knomial_broadcast, false,
+     "one block down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or (k-2)S+L "
+     "ticks",
+     Where::kAnywhere, 0, true, false, false, true},
+    {"scatter-allgather", kBroadcast, scatter_allgather_broadcast, false,
+     "p segments scattered by a binomial tree, then round the ring: ceil(log2 p)+p-1 steps"},
     {"chain", kBroadcast, chain_broadcast, false, "one pipeline through all ranks: p-2+N steps",
      Where::kAnywhere, 0, false, false, true},
     {"binary", kBroadcast, binary_broadcast, false,
@@ -36,10 +43,18 @@ constexpr Algorithm kAlgorithms[] = {
      "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^20"},
     {"lambda-tree", kBroadcast, lambda_tree_broadcast, false,
      "one block in the postal model, --lambda L/S: T_lambda(p) ticks", Where::kAnywhere, 0, true},
+    {"binomial", kReduce, binomial_reduce, false,
+     "one block up a binomial tree, ordered: ceil(log2 p) steps"},
+    {"knomial", kReduce, knomial_reduce, false,
+     "one block up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or (k-2)S+L "
+     "ticks",
+     Where::kAnywhere, 0, true, false, false, true},
     {"chain", kReduce, chain_reduce, true, "one pipeline through all ranks: p-2+N steps",
      Where::kAnywhere, 0, false, false, true},
     {"chain-ends", kReduce, chain_ends_reduce, false,
      "pipelines from both ends to the root: at most max(root, p-1-root)+2N-1 steps"},
+    {"binary", kReduce, binary_reduce, true,
+     "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
     {"two-tree", kReduce, two_tree_reduce, true,
      "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
     {"fractional", kReduce, fractional_reduce, true,
@@ -64,8 +79,28 @@ constexpr Algorithm kAlgorithms[] = {
      "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"},
     {"binomial", Collective::kScatter, binomial_scatter, false,
      "one block a rank down a binomial tree: ceil(log2 p) steps"},
+    {"knomial", Collective::kScatter, knomial_scatter, false,
+     "one block a rank down a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+     "(k-2)S+L ticks",
+     Where::kAnywhere, 0, true, false, false, true},
+    {"linear", Collective::kScatter, linear_scatter, false,
+     "straight between the root and each rank, up to 129 ranks: (p-1)N steps", Where::kAnywhere, 0,
+     false, false, false, false, kMaxLinearRanks},
+    {"chain", Collective::kScatter, chain_scatter, false,
+     "one pipeline through all ranks, furthest first: (p-1)N steps", Where::kAnywhere, 0, false,
+     false, true},
     {"binomial", Collective::kGather, binomial_gather, false,
      "one block a rank up a binomial tree: ceil(log2 p) steps"},
+    {"knomial", Collective::kGather, knomial_gather, false,
+     "one block a rank up a k-nomial tree, --radix k: ceil(log_k p) divisions of k-1 steps, or "
+     "(k-2)S+L ticks",
+     Where::kAnywhere, 0, true, false, false, true},
+    {"linear", Collective::kGather, linear_gather, false,
+     "straight between the root and each rank, up to 129 ranks: (p-1)N steps", Where::kAnywhere, 0,
+     false, false, false, false, kMaxLinearRanks},
+    {"chain", Collective::kGather, chain_gather, false,
+     "one pipeline through all ranks, nearest first: (p-1)N steps", Where::kAnywhere, 0, false,
+     false, true},
     {"ring", Collective::kAllgather, ring_allgather, false,
      "every part round the ring: (p-1)N steps"},
     {"ring", Collective::kReduceScatter, ring_reduce_scatter, true,

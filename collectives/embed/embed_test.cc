@@ -248,6 +248,11 @@ TEST(Placing, KeepsASchedule) {
                                               {"reduce", "fractional"},
                                               {"broadcast", "binomial"},
                                               {"broadcast", "lambda-tree"},
+                                              {"broadcast", "knomial"},
+                                              {"broadcast", "scatter-allgather"},
+                                              {"reduce", "binomial"},
+                                              {"reduce", "knomial"},
+                                              {"reduce", "binary"},
                                               {"reduce", "double-fibonacci"}}) {
     for (const std::uint32_t ranks : {2u, 3u, 8u, 13u}) {
       const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));

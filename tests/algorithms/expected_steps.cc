@@ -1,6 +1,7 @@
 #include "tests/algorithms/expected_steps.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ std::int64_t log_of(std::int64_t ranks) {
   std::int64_t log = 0;
   while ((std::int64_t{1} << log) < ranks) ++log;
   return log;
+}
+
+bool is_scatter_or_gather(const Algorithm& algorithm) {
+  return algorithm.collective == Collective::kScatter ||
+         algorithm.collective == Collective::kGather;
 }
 
 // One rank copies its data, in one step per block.
@@ -79,6 +85,25 @@ Steps combine(std::int64_t p, std::int64_t send, std::int64_t latency) {
   return exactly(std::min(receive, latency * postal(p, 1, low) / low));
 }
 
+// The k-nomial tree, division by division: the sizes of all intervals, and the last arrival.
+std::int64_t knomial(std::int64_t p, const CollectiveParameters& parameters) {
+  const std::int64_t k = parameters.radix == 0 ? 2 : parameters.radix;
+  const std::int64_t send = parameters.send_ticks, latency = parameters.latency_ticks;
+  std::set<std::int64_t> sizes{p};
+  std::int64_t begin = 0, last = 0;
+  // If k > p, divisions are those of k = p.
+  for (; *sizes.rbegin() > 1; begin += (std::min(k, p) - 2) * send + latency) {
+    std::set<std::int64_t> next;
+    for (const std::int64_t size : sizes) {
+      const std::int64_t parts = std::min(size, k);
+      if (parts > 1) last = std::max(last, begin + (parts - 2) * send + latency);
+      for (std::int64_t i = 0; i < parts; ++i) next.insert((size + i) / parts);
+    }
+    sizes = next;
+  }
+  return last;
+}
+
 }  // namespace
 
 Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& parameters,
@@ -87,6 +112,9 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
   const std::int64_t p = parameters.ranks;
   if (p == 1) return alone(algorithm, blocks);
   if (name == "binomial" || name == "dissemination") return exactly(log_of(p));
+  if (name == "knomial") return exactly(knomial(p, parameters));
+  if (name == "scatter-allgather") return exactly(log_of(p) + p - 1);
+  if (in_rounds(algorithm)) return exactly((p - 1) * blocks);
   if (name == "chain") {
     const bool twice = algorithm.collective == Collective::kAllreduce;
     return exactly((twice ? 2 : 1) * (p - 2 + blocks));
@@ -98,7 +126,6 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
   if (name == "lambda-tree")
     return exactly(postal(p, parameters.send_ticks, parameters.latency_ticks));
   if (name == "combine") return combine(p, parameters.send_ticks, parameters.latency_ticks);
-  if (in_rounds(algorithm)) return exactly((p - 1) * blocks);
   if (name == "two-tree-simplex") {
     if (p == 2) return exactly(2 * blocks);
     const std::int64_t h = log_of((p - 1) / 2 + 2);
@@ -113,7 +140,9 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   if (name == "circulant") {
     return ranks <= (algorithm.collective == Collective::kBroadcast ? 1u << 20 : 1u << 12);
   }
-  if (algorithm.collective == Collective::kScatter || algorithm.collective == Collective::kGather) {
+  if (name == "linear") return ranks <= 129;
+  const bool intervals = name == "binomial" || name == "knomial";
+  if (name == "scatter-allgather" || (intervals && is_scatter_or_gather(algorithm))) {
     return ranks <= 2 * 65535;
   }
   return !in_rounds(algorithm) || ranks <= (1u << 20) + 1;
@@ -126,13 +155,14 @@ std::int64_t allowed_blocks(const Program& program, std::int64_t blocks) {
 
 bool one_block(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
-  return name == "binomial" || name == "dissemination" || name == "lambda-tree" ||
-         name == "combine";
+  return name == "binomial" || name == "knomial" || name == "scatter-allgather" ||
+         name == "dissemination" || name == "lambda-tree" || name == "combine";
 }
 
 bool in_rounds(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
-  return name == "ring" || name == "pairwise";
+  return name == "ring" || name == "pairwise" || name == "linear" ||
+         (name == "chain" && is_scatter_or_gather(algorithm));
 }
 
 bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& parameters) {
@@ -142,7 +172,7 @@ bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& p
   if (name == "combine") return p > 1;
   if (name == "circulant") return algorithm.collective == Collective::kReduce && p > 1;
   if (algorithm.collective != Collective::kReduce) return false;
-  if (name == "chain-ends") return false;
+  if (name == "chain-ends" || name == "binomial" || name == "knomial") return false;
   return root != 0 && root + 1 != p;
 }
 

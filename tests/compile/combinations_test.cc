@@ -58,6 +58,7 @@ std::string text_of(const Selection& selection) {
   std::string text = selection.topology + " " + selection.collective + " " + selection.algorithm;
   for (const auto& [option, value] : {std::pair{" --root ", selection.root},
                                       {" --run-length ", selection.run_length},
+                                      {" --radix ", selection.radix},
                                       {" --lambda ", selection.lambda},
                                       {" --links ", selection.links},
                                       {" --ports ", selection.ports}}) {
@@ -137,9 +138,12 @@ class Combinations : public DirectoryTest {
           selection.links = way.links;
           selection.ports = way.ports;
           one(selection, tally);
-          if (entry.parameter == "--run-length") selection.run_length = "2";
-          if (entry.parameter == "--lambda") selection.lambda = "3/2";
-          if (!entry.parameter.empty()) one(selection, tally);
+          for (const std::string& parameter : entry.parameters) {
+            if (parameter == "--run-length") selection.run_length = "2";
+            if (parameter == "--radix") selection.radix = "3";
+            if (parameter == "--lambda") selection.lambda = "3/2";
+            one(selection, tally);
+          }
         }
       }
     }

@@ -124,7 +124,10 @@ std::string name_of(Collective collective, const std::string& algorithm,
   std::string name = collective_name(collective) + (" " + algorithm);
   if (algorithm.starts_with("fractional") || algorithm.starts_with("crossbar")) {
     name += " r " + text(parameters.run_length);
-  } else if (algorithm == "lambda-tree" || algorithm == "combine") {
+  } else if (algorithm == "knomial") {
+    name += " k " + text(parameters.radix);
+  }
+  if (algorithm == "lambda-tree" || algorithm == "combine" || algorithm == "knomial") {
     name += " lambda " + text(parameters.latency_ticks) + "/" + text(parameters.send_ticks);
   }
   return name;
@@ -142,6 +145,7 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
     const std::uint32_t pick =
         dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
     parameters.run_length = dice.number(0, 3);
+    parameters.radix = parameters.run_length == 1 ? 0 : parameters.run_length;
     parameters.send_ticks = dice.number(1, 2);
     parameters.latency_ticks = parameters.send_ticks + dice.number(0, 2);
     contention_case.root = parameters.root;

@@ -1,6 +1,6 @@
-// The postal model's algorithms [Bruck96]: verified, and run in lock step, for many lambda. On
-// every mesh up to 8x8 the lambda-tree's messages of one step share no link, from every source. All
-// of this with ESPALIER_WHOLE=1, otherwise a sample.
+// The postal model's algorithms [Bruck96], and k-nomial trees with several radices: verified, and
+// run in lock step, for many lambda. On every mesh up to 8x8 the lambda-tree's messages of one step
+// share no link, from every source. All of this with ESPALIER_WHOLE=1, otherwise a sample.
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,14 @@ namespace {
 constexpr std::pair<std::uint32_t, std::uint32_t> kTicks[] = {{1, 1}, {7, 9}, {2, 3}, {5, 9},
                                                               {1, 2}, {2, 5}, {1, 3}, {2, 10}};
 
-void check_lambda(const Algorithm& algorithm, std::uint32_t ranks) {
+void check_lambda(const Algorithm& algorithm, std::uint32_t ranks, std::uint32_t radix = 0) {
   const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
   for (const auto& [send, latency] : kTicks) {
     for (const std::uint32_t window : {1u, 8u, 16u}) {
       CollectiveParameters parameters;
       parameters.ranks = ranks;
-      parameters.root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
+      parameters.root = has_root(algorithm.collective) ? ranks / 3 : 0;
+      parameters.radix = radix;
       parameters.topology_digest = topology->digest();
       parameters.window = window;
       parameters.send_ticks = send;
@@ -43,6 +44,12 @@ TEST(Grid, PostalModel) {
         check_lambda(*find_algorithm(Collective::kBroadcast, "lambda-tree"), ranks));
     ASSERT_NO_FATAL_FAILURE(
         check_lambda(*find_algorithm(Collective::kAllreduce, "combine"), ranks));
+    for (const Collective::Value collective :
+         {Collective::kBroadcast, Collective::kReduce, Collective::kScatter, Collective::kGather}) {
+      for (const std::uint32_t radix : {0u, 3u, 4u, 9u}) {
+        ASSERT_NO_FATAL_FAILURE(check_lambda(*find_algorithm(collective, "knomial"), ranks, radix));
+      }
+    }
   }
 }
 

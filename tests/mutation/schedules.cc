@@ -12,12 +12,16 @@ namespace {
 struct Choice {
   std::uint32_t run_length, send_ticks, latency_ticks;
   const char* name;
+  std::uint32_t radix = 0;
 };
 
 // The algorithm's parameters that are worth trying.
 std::vector<Choice> choices_of(const std::string& algorithm) {
   if (algorithm == "lambda-tree" || algorithm == "combine") {
     return {{0, 1, 1, ""}, {0, 1, 3, ", L = 3"}, {0, 2, 3, ", L = 3, S = 2"}};
+  }
+  if (algorithm == "knomial") {
+    return {{0, 1, 1, ""}, {0, 1, 1, ", k = 3", 3}, {0, 2, 3, ", k = 4, L = 3, S = 2", 4}};
   }
   if (algorithm.find("fractional") == 0) return {{0, 1, 1, ""}, {3, 1, 1, ", r = 3"}};
   return {{0, 1, 1, ""}};
@@ -71,6 +75,7 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
       for (const Choice& choice : choices_of(name)) {
         CollectiveParameters parameters = parameters_of(topology, root, window);
         parameters.run_length = choice.run_length;
+        parameters.radix = choice.radix;
         parameters.send_ticks = choice.send_ticks;
         parameters.latency_ticks = choice.latency_ticks;
         Made made;

@@ -14,10 +14,10 @@
 namespace espalier::papers {
 namespace {
 
-std::string broadcast(std::int64_t ranks, const char* algorithm, std::int64_t blocks,
-                      std::uint32_t run_length = 0) {
+std::string steps_of(std::int64_t ranks, const char* algorithm, std::int64_t blocks,
+                     std::uint32_t run_length = 0, Collective collective = Collective::kBroadcast) {
   return proven_steps({.topology = "complete:" + std::to_string(ranks),
-                       .collective = Collective::kBroadcast,
+                       .collective = collective,
                        .algorithm = algorithm,
                        .blocks = blocks,
                        .run_length = run_length});
@@ -55,12 +55,16 @@ void steps(Chapter& chapter) {
   for (const std::int64_t ranks : {16, 64}) {
     chapter.items.push_back({"section 2", "chain, P = " + std::to_string(ranks) + ", s = 20, steps",
                              kNothing, std::to_string(ranks - 2 + 20), "",
-                             broadcast(ranks, "chain", 20), kProven, "P - 2 + s"});
+                             steps_of(ranks, "chain", 20), kProven, "P - 2 + s"});
     const std::int64_t depth = cost::fractional_depth(ranks, 1);
     chapter.items.push_back(
         {"section 2", "binary tree, P = " + std::to_string(ranks) + ", s = 20, steps", kNothing,
-         std::to_string(depth + 40), std::to_string(depth + 39), broadcast(ranks, "binary", 20),
+         std::to_string(depth + 40), std::to_string(depth + 39), steps_of(ranks, "binary", 20),
          kProven, "d + 2s is a bound: the last packet saves the pause after it"});
+    chapter.items.push_back(
+        {"section 2", "reduction by it, P = " + std::to_string(ranks) + ", s = 20, steps", kNothing,
+         "", std::to_string(depth + 39), steps_of(ranks, "binary", 20, 0, Collective::kReduce),
+         kProven, "the broadcast reversed in time"});
     for (const std::uint32_t run_length : {1u, 2u, 4u, 8u}) {
       const std::int64_t d = cost::fractional_depth(ranks, run_length);
       const std::int64_t s = 16;
@@ -69,14 +73,14 @@ void steps(Chapter& chapter) {
                                    ", r = " + std::to_string(run_length) + ", s = 16, steps",
                                kNothing, std::to_string(d + s + s / run_length),
                                std::to_string(d + s + s / run_length - 1),
-                               broadcast(ranks, "fractional", s, run_length), kProven,
+                               steps_of(ranks, "fractional", s, run_length), kProven,
                                "d + s(1 + 1/r) is a bound; one less is exact"});
     }
   }
   chapter.items.push_back(
       {"section 3", "fractional tree, s no multiple of r: P = 64, r = 4, s = 7, steps", kNothing,
        "", std::to_string(cost::fractional_depth(64, 4) + 7 + 2 - 1),
-       broadcast(64, "fractional", 7, 4), kProven,
+       steps_of(64, "fractional", 7, 4), kProven,
        "the program of Fig. 2 wants r to divide s (its example r = 10, s = 503 does not keep "
        "to it); a modulo schedule works for any s"});
 }
@@ -202,9 +206,9 @@ void other_networks(Chapter& chapter) {
   }
   for (const std::uint32_t run_length : {1u, 2u, 3u}) {
     const std::int64_t few =
-        std::atoll(broadcast(64, "fractional-direct", 4 * run_length, run_length).c_str());
+        std::atoll(steps_of(64, "fractional-direct", 4 * run_length, run_length).c_str());
     const std::int64_t more =
-        std::atoll(broadcast(64, "fractional-direct", 9 * run_length, run_length).c_str());
+        std::atoll(steps_of(64, "fractional-direct", 9 * run_length, run_length).c_str());
     chapter.items.push_back({"section 3",
                              "direct simplex version, P = 64, steps of five runs more, r = " +
                                  std::to_string(run_length),

@@ -22,6 +22,7 @@ CollectiveParameters parameters_of(const topology::Topology& topology, const top
   parameters.rows = shape.rows;
   parameters.columns = shape.columns;
   parameters.run_length = question.run_length;
+  parameters.radix = question.radix;
   parameters.send_ticks = question.send_ticks;
   parameters.latency_ticks = question.latency_ticks;
   parameters.window = std::max<std::uint32_t>(8, question.latency_ticks);

@@ -18,6 +18,7 @@ struct Question {
   std::uint32_t root = 0;
   std::uint32_t run_length = 0;                     // fractional trees: r
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model
+  std::uint32_t radix = 0;                          // k-nomial trees: k
   std::string embedding = {};  // a known one that places the ranks; empty: as numbered
 };
 

@@ -133,6 +133,10 @@ class Collectives(unittest.TestCase):
         for value in ("2", "9/5"):
             self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
         self.check(by_name["allreduce", "combine"], "shm", "--lambda", "3", "--op", "max", bytes=[5000])
+        for words in (("--radix", 2), ("--radix", 5), ("--radix", 3, "--lambda", "9/5"), ("--lambda", 4)):
+            for collective in ("broadcast", "reduce", "scatter", "gather"):
+                operator = ("--op", "affine") if collective == "reduce" else ()
+                self.check(by_name[collective, "knomial"], "shm", *words, *operator, root=5, bytes=[5000])
 
     def test_routers_are_nodes_with_names(self):
         offer = next(offer for offer in offers() if offer["collective"] == "allgather" and has_routers(offer))

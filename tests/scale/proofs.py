@@ -9,7 +9,8 @@ import tempfile
 ANYWHERE, ROUTERS = "any topology", "fat trees, whose routers run programs too"
 # Collectives whose rank-local algorithms are proven for a million ranks.
 FOR_A_MILLION = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
-PARAMETERS = {"": ("",), "--run-length": ("--run-length 4",), "--lambda": ("--lambda 2", "--lambda 9/5")}
+PARAMETERS = {(): ("",), ("--run-length",): ("--run-length 4",), ("--lambda",): ("--lambda 2", "--lambda 9/5"),
+              ("--radix", "--lambda"): ("--radix 4", "--radix 3 --lambda 9/5")}
 # Topologies by what `espalier list` says an algorithm is for.
 ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k"),
@@ -81,7 +82,7 @@ def cases_of(algorithms, by_place, hop_by_hop):
                 topology = ODD[topology]
             topology = FEWER.get((row["collective"], row["algorithm"], topology), topology)
             cases += [Case(row["collective"], row["algorithm"], topology, parameters, hop_by_hop, row["searched"])
-                      for parameters in PARAMETERS[row["parameter"]]]
+                      for parameters in PARAMETERS[tuple(row["parameters"])]]
     return cases
 
 

@@ -282,10 +282,8 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
   for (std::uint32_t i = 0; i < count && !HasFailure(); ++i) {
     const Algorithm& one = table[i];
     if (one.where == Where::kFatTree && parameters_.arity == 0) continue;
-    const bool postal =
-        std::string(one.name) == "lambda-tree" || std::string(one.name) == "combine";
-    parameters_.send_ticks = postal ? 2 : 1;
-    parameters_.latency_ticks = postal ? 3 : 1;
+    parameters_.send_ticks = one.takes_lambda ? 2 : 1;
+    parameters_.latency_ticks = one.takes_lambda ? 3 : 1;
     parameters_.root = has_root(one.collective) ? parameters_.ranks - 1 : 0;
     Schedule schedule{name(one.collective, one.name), *topology_, Programs(), parameters_.root};
     schedule.programs.resize(algorithm_nodes(one, parameters_));

@@ -87,6 +87,15 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                    "'lambda-tree', which takes --lambda"},
            Refusal{"--collective broadcast --algorithm lambda-tree --lambda 1/2", "from 1 to 1"},
            Refusal{"--collective broadcast --algorithm lambda-tree --lambda 2/", "(L/S ticks"},
+           Refusal{"--collective broadcast --algorithm chain --radix 3",
+                   "--radix is no parameter of algorithm 'chain'; 'espalier list'"},
+           Refusal{"--collective broadcast --algorithm knomial --run-length 3",
+                   "'knomial', which takes --radix or --lambda"},
+           Refusal{"--collective broadcast --algorithm knomial --radix 1",
+                   "--radix '1' is not a whole number from 2 to 129"},
+           Refusal{"--collective broadcast --algorithm knomial --radix 130", "from 2 to 129"},
+           Refusal{"--collective broadcast --algorithm binomial --radix 2",
+                   "--radix is no parameter of algorithm 'binomial'"},
            Refusal{"--collective broadcast --algorithm fractional --run-length 0",
                    "--run-length '0' is not a whole"},
            Refusal{"--collective broadcast --algorithm chain --window 0",
@@ -104,6 +113,18 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
   expect_refused(
       "compile --topology fattree:k=9,h=2,c=1 --collective all-to-all --algorithm leaf-single -o x",
       "espalier: leaf-single on fattree:k=9,h=2,c=1: expected fattree:k=K,h=H,c=C of at most 64 ");
+  for (const char* collective : {"scatter", "gather"}) {
+    expect_refused(std::string("compile --topology complete:130 --algorithm linear -o x "
+                               "--collective ") +
+                       collective,
+                   "cannot do " + std::string(collective) +
+                       " on complete:130 with root 0: a rank has a link to every other, and a node "
+                       "has at most 128 links; expected at most 129 ranks, or algorithm 'chain'");
+  }
+  expect_refused(
+      "compile --topology complete:200 --collective reduce --algorithm knomial --radix 100 -o x",
+      "larger than nodes have room for (proto/schedule.options); expected fewer than 200 ranks, or "
+      "another --radix");
   expect_refused("compile --topology complete:4 --collective broadcast --algorithm chain -o no/x",
                  "cannot write 'no/x': No such file or directory");
   expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");
@@ -262,7 +283,10 @@ TEST_F(Command, ListsTheLongestRun) {
   for (const auto& offer : nlohmann::json::parse(run("list --format json").out)) {
     const std::string collective = offer["collective"], algorithm = offer["algorithm"];
     const std::uint32_t longest = offer["max_run_length"];
-    EXPECT_EQ(longest > 0, offer["parameter"] == "--run-length") << algorithm;
+    const auto parameters = offer["parameters"].get<std::vector<std::string>>();
+    const bool has_runs =
+        std::find(parameters.begin(), parameters.end(), "--run-length") != parameters.end();
+    EXPECT_EQ(longest > 0, has_runs) << algorithm;
     if (longest == 0) continue;
     ++limited;
     const bool mesh = algorithm == "fractional-mesh";  // runs as an embedding has them

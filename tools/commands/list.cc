@@ -43,7 +43,7 @@ void list(Format format) {
            {"topologies", entry.topologies},
            {"searched", entry.search != nullptr},
            {"routers", entry.generator != nullptr && entry.generator->where == Where::kFatTree},
-           {"parameter", entry.parameter},
+           {"parameters", entry.parameters},
            {"max_run_length", entry.max_run_length},
            {"needs_commutative", entry.needs_commutative},
            {"summary", entry.summary}});
@@ -59,7 +59,9 @@ void list(Format format) {
       text += has_root(entry.collective) ? "; for some roots the operator must commute"
                                          : "; the operator must commute";
     }
-    if (!entry.parameter.empty()) text += "; takes " + entry.parameter;
+    for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
+      text += (i == 0 ? "; takes " : " and ") + entry.parameters[i];
+    }
     if (entry.max_run_length > 0) text += " up to " + std::to_string(entry.max_run_length);
     if (entry.search != nullptr) text += "; searched";
     if (!entry.any_topology) text += "; for " + entry.topologies;

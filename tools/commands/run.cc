@@ -360,7 +360,7 @@ void add_run(Command app) {
       "run hop by hop); default: hop-by-hop if all messages go to neighbours, except on a complete "
       "graph");
   for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run-length",
-                           "--lambda", "--ports", "--embedding"}) {
+                           "--radix", "--lambda", "--ports", "--embedding"}) {
     command.option(name).excludes(file);
   }
   command.option("--topology").show_default(options->selection.topology);

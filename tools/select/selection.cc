@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/embed/place.h"
@@ -61,16 +62,22 @@ void choose_lambda(const std::string& text, CollectiveParameters& parameters) {
       static_cast<std::uint32_t>(whole_number(what, send, 1, parameters.latency_ticks));
 }
 
+bool takes(const AlgorithmEntry& entry, const std::string& option) {
+  return std::find(entry.parameters.begin(), entry.parameters.end(), option) !=
+         entry.parameters.end();
+}
+
 void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) {
   const AlgorithmEntry& entry = selected.algorithm;
-  const auto refuse = [&entry](const char* option) {
+  const auto check_taken = [&entry](const char* option) {
+    if (takes(entry, option)) return;
     bad_input(std::string(option) + " is no parameter of algorithm '" + entry.name + "'" +
-              (entry.parameter.empty() ? "" : ", which takes " + entry.parameter) +
+              (entry.parameters.empty() ? "" : ", which takes " + either(entry.parameters)) +
               "; 'espalier list' says which takes what");
   };
   CollectiveParameters& parameters = selected.parameters;
   if (!selection.run_length.empty()) {
-    if (entry.parameter != "--run-length") refuse("--run-length");
+    check_taken("--run-length");
     parameters.run_length = static_cast<std::uint32_t>(
         whole_number("--run-length", selection.run_length, 1, kMaxFieldWindow));
     if (parameters.run_length > entry.max_run_length) {
@@ -79,8 +86,13 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
                 entry.name + "' of " + collective_name(entry.collective));
     }
   }
+  if (!selection.radix.empty()) {
+    check_taken("--radix");
+    parameters.radix =
+        static_cast<std::uint32_t>(whole_number("--radix", selection.radix, 2, kMaxLinearRanks));
+  }
   if (!selection.lambda.empty()) {
-    if (entry.parameter != "--lambda") refuse("--lambda");
+    check_taken("--lambda");
     choose_lambda(selection.lambda, parameters);
   }
   if (!selection.window.empty()) {
@@ -154,15 +166,26 @@ void choose_nodes(SelectedAlgorithm& selected) {
   selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
+std::string reason_too_large(const SelectedAlgorithm& selected) {
+  const CollectiveParameters& parameters = selected.parameters;
+  const std::uint32_t max_ranks = selected.algorithm.generator->max_ranks;
+  if (max_ranks > 0 && parameters.ranks > max_ranks) {
+    return "a rank has a link to every other, and a node has at most " +
+           std::to_string(max_ranks - 1) + " links; expected at most " +
+           counted(max_ranks, "rank") + ", or algorithm 'chain'";
+  }
+  return "a node's program is larger than nodes have room for (proto/schedule.options); expected "
+         "fewer than " +
+         counted(parameters.ranks, "rank") + (parameters.radix > 2 ? ", or another --radix" : "") +
+         (parameters.latency_ticks > 1 ? ", or a smaller --lambda" : "");
+}
+
 // The reason why a rank-local algorithm makes no program for this selection, and its requirement.
 std::string reason(const SelectedAlgorithm& selected, Status status) {
   const CollectiveParameters& parameters = selected.parameters;
   const std::string ranks = counted(parameters.ranks, "rank");
   switch (status) {
-    case Status::kTooLarge:
-      return "a node's program is larger than nodes have room for (proto/schedule.options); "
-             "expected fewer than " +
-             ranks + (parameters.latency_ticks > 1 ? ", or a smaller --lambda" : "");
+    case Status::kTooLarge: return reason_too_large(selected);
     case Status::kMalformed:
       return "a program of it breaks the format's rules, which is a fault of this espalier; "
              "expected another algorithm";
@@ -174,7 +197,7 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
     return "its mirrored trees need an odd number of ranks, not " +
            std::to_string(parameters.ranks) + "; expected two-tree";
   }
-  if (selected.algorithm.parameter == "--run-length") {
+  if (takes(selected.algorithm, "--run-length")) {
     return "it has no runs of " + std::to_string(parameters.run_length) +
            " blocks; expected a smaller --run-length";
   }
@@ -246,6 +269,14 @@ void check_window(const Selection& selection, const SelectedAlgorithm& selected)
             " in flight; expected --window " + std::to_string(first->window));
 }
 
+std::vector<std::string> parameters_of(bool run_length, bool radix, bool lambda) {
+  std::vector<std::string> taken;
+  if (run_length) taken.emplace_back("--run-length");
+  if (radix) taken.emplace_back("--radix");
+  if (lambda) taken.emplace_back("--lambda");
+  return taken;
+}
+
 }  // namespace
 
 std::vector<AlgorithmEntry> algorithm_entries() {
@@ -258,15 +289,13 @@ std::vector<AlgorithmEntry> algorithm_entries() {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
                    tree ? "fat trees, whose routers run programs too" : "any topology", !tree,
                    one.is_chain, false,
-                   one.max_run_length > 0 ? "--run-length"
-                   : one.takes_lambda     ? "--lambda"
-                                          : "",
+                   parameters_of(one.max_run_length > 0, one.takes_radix, one.takes_lambda),
                    one.max_run_length, &one, nullptr});
   }
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
                    one.any_topology, false, one.has_groups,
-                   one.max_run_length > 0 ? "--run-length" : "", one.max_run_length, nullptr,
+                   parameters_of(one.max_run_length > 0, false, false), one.max_run_length, nullptr,
                    &one});
   }
   std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
@@ -289,6 +318,9 @@ void add_selection(Command command, Selection& selection, bool required) {
       .show_default(selection.root);
   command.text("--run-length", selection.run_length,
                "fractional trees: r, blocks per run; default: the algorithm's choice");
+  command.text(
+      "--radix", selection.radix,
+      "k-nomial trees: k, parts of an interval; default: the fewest ticks, 2 for lambda 1");
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
   command.text("--embedding", selection.embedding,

@@ -52,6 +52,8 @@ std::uint64_t digest_of(const CollectiveParameters& parameters, const Program& p
   digest = mix(digest, pair(program.window, program.collective));
   digest = mix(digest, pair(parameters.run_length, program.nodes));
   digest = mix(digest, pair(program.send_ticks, program.latency_ticks));
+  // Only if given: schedules without a radix keep the digests that they have always had.
+  if (parameters.radix != 0) digest = mix(digest, parameters.radix);
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     digest = mix(digest, program.blocks[rule].from_bytes);
     digest = mix(digest, program.blocks[rule].block_bytes);
@@ -129,8 +131,10 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
   const std::uint32_t nodes = outline.nodes == 0 ? parameters.ranks : outline.nodes;
   if (parameters.ranks == 0 || me >= nodes || root >= parameters.ranks) return Status::kBadArgument;
   if (parameters.window == 0 || parameters.window > kMaxFieldWindow) return Status::kBadArgument;
-  if (!good_ticks(outline)) return Status::kBadArgument;
-  if (parameters.ranks > kMaxRanks || nodes > kMaxRanks) return Status::kTooLarge;
+  if (!good_ticks(outline) || parameters.radix == 1) return Status::kBadArgument;
+  if (parameters.ranks > kMaxRanks || nodes > kMaxRanks || parameters.radix > kMaxLinearRanks) {
+    return Status::kTooLarge;
+  }
   const Status status = set_blocks(parameters, outline.one_block, program_);
   if (status != Status::kOk) {
     clear(program_);

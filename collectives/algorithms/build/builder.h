@@ -11,6 +11,8 @@ namespace espalier {
 
 // Counts add the steps of two phases, and the sum must stay below kMaxField.
 inline constexpr std::uint32_t kMaxRanks = 1u << 29;
+// The maximum number of ranks if one of them has a link to every other; also the maximum radix.
+inline constexpr std::uint32_t kMaxLinearRanks = 1 + sizeof(Program::peers) / sizeof(std::uint32_t);
 
 // ceil(log2(ranks)): the minimum number of steps in which one block reaches all ranks; ranks >= 1.
 [[nodiscard]] std::uint32_t log2_ceil(std::uint32_t ranks);
@@ -44,9 +46,10 @@ class Builder {
   // beyond them are kept. On error the program is clear.
   //  * kBadArgument: no ranks; `me`, or the root of a rooted collective, is not a rank.
   //  * kBadArgument: a window of 0 or above kMaxFieldWindow.
-  //  * kBadArgument: ticks other than 1 <= S <= L <= kMaxTicks.
+  //  * kBadArgument: ticks other than 1 <= S <= L <= kMaxTicks, or a radix of 1.
   //  * kBadArgument: a block table that does not ascend from 0.
-  //  * kTooLarge: more than kMaxRanks ranks, or more rules than a program holds.
+  //  * kTooLarge: more than kMaxRanks ranks, a radix above kMaxLinearRanks, or more rules than a
+  //    program holds.
   [[nodiscard]] Status begin(const CollectiveParameters& parameters, std::uint32_t me,
                              const Outline& outline);
 

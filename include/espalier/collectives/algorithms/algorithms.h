@@ -30,6 +30,7 @@ struct CollectiveParameters {
   // Parameters that some algorithms leave to the caller. 0 (for the ticks: 1, 1): the algorithm
   // chooses.
   std::uint32_t run_length = 0;                     // fractional trees: run length r
+  std::uint32_t radix = 0;                          // k-nomial trees: radix k, at least 2
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: S, L; lambda = L/S
 };
 
@@ -57,6 +58,8 @@ struct Algorithm {
   bool takes_lambda = false;         // the caller may set `send_ticks` and `latency_ticks`
   bool needs_odd_ranks = false;      // kUnsupported for an even number of ranks
   bool is_chain = false;             // messages pass only between consecutive ranks
+  bool takes_radix = false;          // the caller may set `radix`
+  std::uint32_t max_ranks = 0;       // a rank has a link to every other; 0: no such limit
 };
 // Number of nodes that have a program under `algorithm`: the ranks, and routers if any.
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm,

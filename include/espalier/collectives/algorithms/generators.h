@@ -15,6 +15,19 @@ namespace espalier {
 // binomial.cc: one block down a binomial tree.
 [[nodiscard]] Status binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                         Program& out);
+// knomial.cc: one block along a tree over intervals of ranks. knomial_broadcast() and
+// knomial_reduce() have radix `radix`, in the postal model; binomial_reduce() has radix 2. The
+// operator of a reduce need not commute. kTooLarge if a program has no room for a rank's transfers.
+// kBadArgument unless 1 <= S <= L <= kMaxTicks.
+[[nodiscard]] Status knomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                       Program& out);
+[[nodiscard]] Status knomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                    Program& out);
+[[nodiscard]] Status binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                     Program& out);
+// scatter_allgather.cc: a binomial scatter of p segments, then a ring.
+[[nodiscard]] Status scatter_allgather_broadcast(const CollectiveParameters& parameters,
+                                                 std::uint32_t me, Program& out);
 // chain.cc: one pipeline through all ranks. chain_broadcast() begins at the root and chain_reduce()
 // ends there; chain_allreduce() is a reduce and then a broadcast.
 [[nodiscard]] Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
@@ -31,9 +44,11 @@ namespace espalier {
                                   Program& out);
 [[nodiscard]] Status chain_ends_reduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
-// binary.cc: one pipelined binary tree.
+// binary.cc: binary_broadcast() and binary_reduce() along one pipelined binary tree.
 [[nodiscard]] Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
+[[nodiscard]] Status binary_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                   Program& out);
 // two_tree.cc: two pipelined trees, each of which carries half of the message.
 // two_tree_broadcast(), two_tree_reduce(), and two_tree_allreduce(), which is a reduce and then a
 // broadcast.
@@ -62,15 +77,30 @@ namespace espalier {
                                            Program& out);
 [[nodiscard]] Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
-// binomial_scatter.cc: binomial_scatter() and binomial_gather(), whose messages hold the parts of
-// an interval of ranks. ring.cc: ring_allgather() and ring_reduce_scatter(), in which every rank
-// sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank
-// in turn. dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in
-// each step.
+// knomial_scatter.cc: messages hold the parts of an interval of ranks; binomial_scatter() and
+// binomial_gather() have radix 2, knomial_scatter() and knomial_gather() radix `radix`, in the
+// postal model. linear.cc: linear_scatter() and linear_gather(), with a link between the root and
+// every other rank; kTooLarge above kMaxLinearRanks ranks (builder.h). chain_scatter.cc:
+// chain_scatter() and chain_gather(), along all ranks from the root onward.
 [[nodiscard]] Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
 [[nodiscard]] Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
+[[nodiscard]] Status knomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                     Program& out);
+[[nodiscard]] Status knomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
+                                    Program& out);
+[[nodiscard]] Status linear_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                    Program& out);
+[[nodiscard]] Status linear_gather(const CollectiveParameters& parameters, std::uint32_t me,
+                                   Program& out);
+[[nodiscard]] Status chain_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                   Program& out);
+[[nodiscard]] Status chain_gather(const CollectiveParameters& parameters, std::uint32_t me,
+                                  Program& out);
+// ring.cc: ring_allgather() and ring_reduce_scatter(), in which every rank sends only to the next
+// one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank in turn.
+// dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in each step.
 [[nodiscard]] Status ring_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                                     Program& out);
 [[nodiscard]] Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
