@@ -136,10 +136,10 @@ void ReplayState::progress(std::uint32_t number) {
   ReplayNode& node = nodes_[number];
   bool more = true;
   while (more) {
-    more = retire(node);
+    more = operate(number);
+    more = retire(node) || more;
     more = issue(node) || more;
     more = post_sends(number) || more;
-    more = operate(number) || more;
   }
 }
 
@@ -151,6 +151,13 @@ bool ReplayState::retire(ReplayNode& node) {
     ++node.retired;
   }
   return node.retired > before;
+}
+
+void ReplayState::add_out_channel(ReplayNode& node, std::uint32_t number) {
+  const auto place = std::lower_bound(
+      node.out_channels.begin(), node.out_channels.end(), number,
+      [this](std::uint32_t a, std::uint32_t b) { return channels_[a].to < channels_[b].to; });
+  node.out_channels.insert(place, number);
 }
 
 bool ReplayState::issue(ReplayNode& node) {
@@ -168,7 +175,7 @@ bool ReplayState::issue(ReplayNode& node) {
       const ReplayNode::Posting& posting = node.postings[node.next_posting];
       ReplayChannel& channel = channels_[posting.channel];
       if (posting.is_send) {
-        if (channel.allowed++ == channel.posting) node.out_channels.push_back(posting.channel);
+        if (channel.allowed++ == channel.posting) add_out_channel(node, posting.channel);
       } else {
         ++channel.receives_posted;
         match(channel);
@@ -186,35 +193,45 @@ bool ReplayState::is_ready(const ReplayNode& node, std::int64_t step) {
   return step < node.issued && found.receives + found.operations == 0;
 }
 
+// Posts the sends of earlier steps first, as a machine does.
 bool ReplayState::post_sends(std::uint32_t number) {
   ReplayNode& node = nodes_[number];
   bool any = false;
-  for (std::size_t i = 0; i < node.out_channels.size();) {
-    ReplayChannel& channel = channels_[node.out_channels[i]];
-    while (channel.posting < channel.allowed) {
-      const ReplaySend& send = channel.sends[channel.posting];
-      if (send.after > 0 && !is_ready(node, send.step - send.after)) break;
-      node.reading.emplace_back(node.out_channels[i], channel.posting);
-      --node.steps[static_cast<std::size_t>(send.step)].unposted;
-      ++channel.posting;
-      any = true;
-      if (overhead_ == 0) {
-        posted(channel);
-      } else {
-        schedule(spend(number, overhead_), EventKind::kPosted, node.out_channels[i]);
+  for (std::int64_t step = node.all_posted; step < node.issued && !node.out_channels.empty();
+       ++step) {
+    if (node.steps[static_cast<std::size_t>(step)].unposted == 0) continue;
+    for (const std::uint32_t out : node.out_channels) {
+      ReplayChannel& channel = channels_[out];
+      while (channel.posting < channel.allowed && channel.sends[channel.posting].step == step &&
+             post_send(number, channel)) {
+        any = true;
       }
     }
-    if (channel.posting == channel.allowed) {
-      node.out_channels.erase(node.out_channels.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      ++i;
-    }
   }
+  std::erase_if(node.out_channels, [this](std::uint32_t out) {
+    return channels_[out].posting == channels_[out].allowed;
+  });
   while (node.all_posted < node.issued &&
          node.steps[static_cast<std::size_t>(node.all_posted)].unposted == 0) {
     ++node.all_posted;
   }
   return any;
+}
+
+// Posts the channel's next send if rule 4 allows it.
+bool ReplayState::post_send(std::uint32_t number, ReplayChannel& channel) {
+  ReplayNode& node = nodes_[number];
+  const ReplaySend& send = channel.sends[channel.posting];
+  if (send.after > 0 && !is_ready(node, send.step - send.after)) return false;
+  node.reading.emplace_back(number_of(channel), channel.posting);
+  --node.steps[static_cast<std::size_t>(send.step)].unposted;
+  ++channel.posting;
+  if (overhead_ == 0) {
+    posted(channel);
+  } else {
+    schedule(spend(number, overhead_), EventKind::kPosted, number_of(channel));
+  }
+  return true;
 }
 
 bool ReplayState::is_read(const ReplayNode& node, const OperandAt& into) const {

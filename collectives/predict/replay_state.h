@@ -78,7 +78,7 @@ struct ReplayNode {
   std::vector<Posting> postings;  // by step
   std::vector<ReplayOperation> operations;
   std::vector<std::int64_t> phase_ends;     // ascending; the last is the number of steps
-  std::vector<std::uint32_t> out_channels;  // those with allowed sends that are not posted
+  std::vector<std::uint32_t> out_channels;  // by peer: those with allowed sends that are not posted
   std::vector<std::pair<std::uint32_t, std::size_t>> reading;  // posted, incomplete sends
   std::int64_t issued = 0, retired = 0, all_posted = 0;
   std::size_t next_posting = 0, next_operation = 0, phase = 0;
@@ -116,7 +116,9 @@ class ReplayState {
   void progress(std::uint32_t node);
   bool retire(ReplayNode& node);
   bool issue(ReplayNode& node);
+  void add_out_channel(ReplayNode& node, std::uint32_t number);
   bool post_sends(std::uint32_t number);
+  bool post_send(std::uint32_t number, ReplayChannel& channel);
   bool operate(std::uint32_t number);
   [[nodiscard]] static bool is_ready(const ReplayNode& node, std::int64_t step);
   [[nodiscard]] bool is_read(const ReplayNode& node, const OperandAt& into) const;
