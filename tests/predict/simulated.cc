@@ -56,6 +56,7 @@ predict::Picoseconds simulated(const topology::Topology& topology, const Program
   const sim::AddressRange addresses(room);
   sim::Cluster::Options options;
   options.config.no_data = true;
+  options.config.deadline_ns = 1'000'000'000'000;  // a message of seconds is no silence
   sim::Cluster cluster(sim::Network(network_model(topology, programs[0], layout, cost, switching),
                                     links.links(nodes)),
                        store, options);

@@ -55,11 +55,21 @@ std::string name_of(const Selection& selection) {
   return name;
 }
 
+// Port models by what they need, least first.
+std::uint32_t ports_needed(PortModel ports) {
+  switch (ports) {
+    case PortModel::kSimplex: return 0;
+    case PortModel::kOnePortDuplex: return 1;
+    case PortModel::kSingleSend: return 2;
+    default: return 3;
+  }
+}
+
 // The reason why the nodes cannot have the schedule; empty if they can.
 std::string refusal(const ChoiceRequest& request, const Candidate& candidate,
                     const Operator& op) {
   const Program& first = candidate.programs.front();
-  if (first.port_model > request.ports) {
+  if (ports_needed(first.port_model) > ports_needed(request.ports)) {
     return "it needs more ports than the nodes have (--node-ports)";
   }
   const bool in_order = op.op == Op::kCustom && !op.commutes;

@@ -44,8 +44,8 @@ std::string header(const Choice& choice) {
 std::string table(const Choice& choice, const Ranking& ranking, std::size_t width) {
   char line[512];
   std::string text = counted(ranking.bytes, "byte") + ":\n";
-  std::snprintf(line, sizeof line, "  %-*s %8s %8s %12s %8s  %s\n", static_cast<int>(width),
-                "candidate", "N", "steps", "predicted", "bound x", "");
+  std::snprintf(line, sizeof line, "  %-*s %8s %8s %12s %8s  verdict\n", static_cast<int>(width),
+                "candidate", "N", "steps", "predicted", "bound x");
   text += line;
   for (std::size_t place = 0; place < ranking.estimates.size(); ++place) {
     const Estimate& one = ranking.estimates[place];
