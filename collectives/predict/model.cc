@@ -34,9 +34,9 @@ Picoseconds times(Picoseconds time, std::uint64_t factor) {
 }
 
 Picoseconds per_byte(std::uint64_t fs_per_byte, std::uint64_t bytes) {
-  return std::min(times(fs_per_byte, bytes / kFsPerPs) +
-                      times(fs_per_byte, bytes % kFsPerPs) / kFsPerPs,
-                  kMaxPrediction);
+  return std::min(
+      times(fs_per_byte, bytes / kFsPerPs) + times(fs_per_byte, bytes % kFsPerPs) / kFsPerPs,
+      kMaxPrediction);
 }
 
 const CostLine& LinkCost::line(std::uint64_t bytes) const {
@@ -102,10 +102,10 @@ Model default_model() {
   const auto set = [&model](LinkClass link_class, std::uint64_t alpha_ps, std::uint64_t beta_fs) {
     model.links[static_cast<std::size_t>(link_class)] = one_line(alpha_ps, beta_fs);
   };
-  set(LinkClass::kFabric, 20 * kMicrosecond, 1'000'000);      // 1 GB/s over a kernel's TCP
-  set(LinkClass::kOnChip, kMicrosecond / 10, 250'000);        // 4 GB/s
-  set(LinkClass::kMemory, kMicrosecond, 200'000);             // 5 GB/s: copied in and out
-  set(LinkClass::kSerial, 100 * kMicrosecond, 86'805'556);    // 115200 baud, 10 bits per byte
+  set(LinkClass::kFabric, 20 * kMicrosecond, 1'000'000);    // 1 GB/s over a kernel's TCP
+  set(LinkClass::kOnChip, kMicrosecond / 10, 250'000);      // 4 GB/s
+  set(LinkClass::kMemory, kMicrosecond, 200'000);           // 5 GB/s: copied in and out
+  set(LinkClass::kSerial, 100 * kMicrosecond, 86'805'556);  // 115200 baud, 10 bits per byte
   model.found_by = "default constants";
   return model;
 }

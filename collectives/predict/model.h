@@ -44,8 +44,8 @@ struct CostLine {
 
 // The cost of a link of one class.
 struct LinkCost {
-  std::vector<CostLine> lines = {{}};     // ascending from_bytes, the first 0
-  std::uint32_t lambda_permille = 1000;   // latency in sends, in thousandths
+  std::vector<CostLine> lines = {{}};    // ascending from_bytes, the first 0
+  std::uint32_t lambda_permille = 1000;  // latency in sends, in thousandths
 
   // The line for a message of `bytes`.
   [[nodiscard]] const CostLine& line(std::uint64_t bytes) const;

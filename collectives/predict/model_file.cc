@@ -114,8 +114,7 @@ class ModelReader {
     }
     if (cost.lines.empty() ? line.from_bytes() != 0
                            : line.from_bytes() <= cost.lines.back().from_bytes) {
-      refuse(where, name + ": from_bytes is " + std::to_string(line.from_bytes()) +
-                        "; expected " +
+      refuse(where, name + ": from_bytes is " + std::to_string(line.from_bytes()) + "; expected " +
                         (cost.lines.empty()
                              ? "0 for the first line"
                              : "more than " + std::to_string(cost.lines.back().from_bytes)));
@@ -142,8 +141,9 @@ class ModelReader {
     Operator op;
     if (!parse_op(combine.op().c_str(), op.op) || !parse_type(combine.type().c_str(), op.type) ||
         !can_combine(op)) {
-      refuse(line, name + ": no such operator and type; expected a pair such as op: \"sum\" type: "
-                          "\"f32\"");
+      refuse(line, name +
+                       ": no such operator and type; expected a pair such as op: \"sum\" type: "
+                       "\"f32\"");
     }
     if (!combine.has_gamma_fs_per_byte()) {
       refuse(line, name + ": no gamma_fs_per_byte; expected the time per byte");

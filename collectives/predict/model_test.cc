@@ -103,7 +103,8 @@ TEST(Model, NonsenseIsRefusedWithItsLine) {
                    "gamma_fs_per_byte"},
        }) {
     std::string text = refusal.text;
-    for (std::size_t at = 0; (at = text.find('@')) != std::string::npos;) text.replace(at, 1, kLine);
+    for (std::size_t at = 0; (at = text.find('@')) != std::string::npos;)
+      text.replace(at, 1, kLine);
     const std::string message = message_of(parse_model(text, "m"));
     EXPECT_NE(message.find("model 'm', "), std::string::npos) << text << ": " << message;
     EXPECT_NE(message.find(refusal.where), std::string::npos) << text << ": " << message;

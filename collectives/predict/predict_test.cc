@@ -27,8 +27,7 @@ Schedule make(const char* spec, Collective collective, const char* name) {
   parameters.blocks_count = 1;
   schedule.programs.resize(parameters.ranks);
   for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
-    EXPECT_EQ(find_algorithm(collective, name)
-                  ->generate(parameters, rank, schedule.programs[rank]),
+    EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, rank, schedule.programs[rank]),
               Status::kOk);
   }
   return schedule;

@@ -15,7 +15,8 @@ bool overlaps(std::int64_t a, std::uint32_t a_count, std::int64_t b, std::uint32
 // Whether two operands of one node share memory.
 bool share_memory(const OperandAt& a, const OperandAt& b) {
   if (a.buffer != b.buffer) return false;
-  if (a.buffer == Buffer::kScratch) return overlaps(a.slot, a.segment_count, b.slot, b.segment_count);
+  if (a.buffer == Buffer::kScratch)
+    return overlaps(a.slot, a.segment_count, b.slot, b.segment_count);
   return a.block == b.block && overlaps(a.segment, a.segment_count, b.segment, b.segment_count);
 }
 
@@ -73,8 +74,8 @@ void ReplayState::add_node(std::uint32_t number, const Program& program, const L
     const auto peer = static_cast<std::uint32_t>(instance.peer);
     if (instance.kind == ActionKind::kSend) {
       const std::uint32_t out = channel(number, peer);
-      channels_[out].sends.push_back({instance.step, instance.after, bytes_of(layout, instance.a),
-                                      instance.a, false});
+      channels_[out].sends.push_back(
+          {instance.step, instance.after, bytes_of(layout, instance.a), instance.a, false});
       node.postings.push_back({instance.step, out, true});
       ++step.sends, ++step.unposted;
     } else if (instance.kind == ActionKind::kReceive) {

@@ -36,16 +36,14 @@ std::uint32_t ReplayState::add_link(std::uint32_t from, std::uint32_t to) {
 void ReplayState::happen(const Event& event) {
   switch (event.kind) {
     case EventKind::kLeft: return passed(event.where, event.message);
-    case EventKind::kArrived:
-      ++segments_[event.where].arrived;
-      return proceed(event.where);
-    case EventKind::kMoved:
-      ++channels_[event.where].moved;
-      return match(channels_[event.where]);
+    case EventKind::kArrived: ++segments_[event.where].arrived; return proceed(event.where);
+    case EventKind::kMoved: ++channels_[event.where].moved; return match(channels_[event.where]);
     case EventKind::kPosted: return posted(channels_[event.where]);
     case EventKind::kReceived: {
       ReplayChannel& channel = channels_[event.where];
-      --nodes_[channel.to].steps[static_cast<std::size_t>(channel.receives[event.message])].receives;
+      --nodes_[channel.to]
+            .steps[static_cast<std::size_t>(channel.receives[event.message])]
+            .receives;
       return touch(channel.to);
     }
     case EventKind::kOperated: {
@@ -107,9 +105,8 @@ bool ReplayState::take(ReplaySegment& segment, std::uint32_t number) {
 void ReplayState::wait_for(ReplayLink& link, std::uint32_t number) {
   segments_[number].waiting = true;
   const auto place = std::upper_bound(
-      link.waiters.begin(), link.waiters.end(), number, [this](std::uint32_t a, std::uint32_t b) {
-        return segments_[a].turn < segments_[b].turn;
-      });
+      link.waiters.begin(), link.waiters.end(), number,
+      [this](std::uint32_t a, std::uint32_t b) { return segments_[a].turn < segments_[b].turn; });
   link.waiters.insert(place, number);
 }
 
@@ -138,8 +135,8 @@ void ReplayState::depart(std::uint32_t number) {
   }
   const Picoseconds latency = links_[segment.links.back()].cost->latency(bytes);
   Picoseconds& free = one_port_ ? nodes_[channel.to].in_free : segment.end_of_last;
-  free = one_port_ ? std::max(free, now_ + latency) + takes
-                   : std::max(free, now_ + latency + takes);
+  free =
+      one_port_ ? std::max(free, now_ + latency) + takes : std::max(free, now_ + latency + takes);
   schedule(free, EventKind::kMoved, segment.channel);
 }
 

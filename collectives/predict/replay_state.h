@@ -26,12 +26,12 @@ struct ReplaySend {
 // reached that state.
 struct ReplayChannel {
   std::uint32_t from = 0, to = 0;
-  std::uint32_t lanes = 1;                          // without one_port: messages that leave at once
-  std::uint32_t first_segment = 0;                  // its path segments are consecutive
-  std::vector<ReplaySend> sends;                    // in order of posting
-  std::vector<std::int64_t> receives;               // by message: the step
-  std::size_t allowed = 0;                          // sends: the node has issued their step
-  std::size_t sends_posted = 0, posting = 0;        // posting: o is being spent on them
+  std::uint32_t lanes = 1;                    // without one_port: messages that leave at once
+  std::uint32_t first_segment = 0;            // its path segments are consecutive
+  std::vector<ReplaySend> sends;              // in order of posting
+  std::vector<std::int64_t> receives;         // by message: the step
+  std::size_t allowed = 0;                    // sends: the node has issued their step
+  std::size_t sends_posted = 0, posting = 0;  // posting: o is being spent on them
   std::size_t receives_posted = 0;
   std::size_t started = 0, moved = 0, completed = 0, sends_done = 0;
   std::uint32_t leaving = 0;

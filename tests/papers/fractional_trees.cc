@@ -8,8 +8,8 @@
 #include "collectives/algorithms/searched/simplex_family.h"
 #include "collectives/cost/fractional.h"
 #include "tests/papers/item.h"
-#include "tools/report/line_plot.h"
 #include "tests/papers/proven.h"
+#include "tools/report/line_plot.h"
 
 namespace espalier::papers {
 namespace {
@@ -126,7 +126,8 @@ Picture gains() {
     lines.push_back(std::move(line));
   }
   const std::string title = "Fractional tree over the better of chain and binary tree";
-  return {"sanders03-fig3.svg", title, tools::plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
+  return {"sanders03-fig3.svg", title,
+          tools::plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
 }
 
 // The largest gain is where chain and binary tree take the same time: the run there, the packets,

@@ -7,8 +7,8 @@
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/cost/alpha.h"
 #include "tests/papers/item.h"
-#include "tools/report/line_plot.h"
 #include "tests/papers/proven.h"
+#include "tools/report/line_plot.h"
 
 namespace espalier::papers {
 namespace {

@@ -8,6 +8,8 @@
 // the one that was taken. Candidates that are predicted to take 1.5 times the best are not
 // simulated: predictions are within 20 % of simulation (prediction_test.cc).
 
+#include "tools/choose/choice.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -17,18 +19,15 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
-#include "tools/choose/choice.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools {
 namespace {
 
-constexpr const char* kTopologies[] = {"complete:8",          "complete:16",
-                                       "complete:100",        "mesh:4x4",
-                                       "mesh:5x7",            "mesh:8x8",
-                                       "fattree:k=4,h=2,c=1", "fattree:k=3,h=3,c=1",
-                                       "crossbar:4x4"};
+constexpr const char* kTopologies[] = {
+    "complete:8", "complete:16",         "complete:100",        "mesh:4x4",    "mesh:5x7",
+    "mesh:8x8",   "fattree:k=4,h=2,c=1", "fattree:k=3,h=3,c=1", "crossbar:4x4"};
 constexpr std::uint64_t kSizesToChoose[] = {8, 4096, 65536, 1 << 20, 64 << 20};
 constexpr std::uint64_t kMaxLossPermille = 50;
 // A sampled check takes every so many-th pair of topology and collective, of few ranks.
@@ -59,7 +58,8 @@ ChoiceRow make_row(const Choice& choice, std::uint64_t bytes) {
   predict::Picoseconds best = taken;
   std::size_t best_candidate = ranking.best().candidate;
   for (const Estimate& one : ranking.estimates) {
-    if (one.candidate == ranking.best().candidate || one.time / 3 > ranking.best().time / 2) continue;
+    if (one.candidate == ranking.best().candidate || one.time / 3 > ranking.best().time / 2)
+      continue;
     const predict::Picoseconds time = simulated_time(choice, one, bytes);
     if (time >= best) continue;
     best = time;
@@ -68,17 +68,17 @@ ChoiceRow make_row(const Choice& choice, std::uint64_t bytes) {
   ChoiceRow row;
   row.loss_permille = best == 0 ? 0 : (taken - best) * 1000 / best;
   char line[512];
-  std::snprintf(line, sizeof line, "| %s | %llu | %s | %lld | %s | %s | %s%s | %.2f | %s |",
-                choice.request().selection.collective.c_str(),
-                static_cast<unsigned long long>(bytes),
-                choice.candidates()[ranking.best().candidate].name.c_str(),
-                static_cast<long long>(ranking.best().blocks), time_text(ranking.best().time).c_str(),
-                time_text(taken).c_str(), time_text(best).c_str(),
-                best_candidate == ranking.best().candidate
-                    ? ""
-                    : (" (" + choice.candidates()[best_candidate].name + ")").c_str(),
-                best == 0 ? 1.0 : static_cast<double>(taken) / static_cast<double>(best),
-                time_text(ranking.bound).c_str());
+  std::snprintf(
+      line, sizeof line, "| %s | %llu | %s | %lld | %s | %s | %s%s | %.2f | %s |",
+      choice.request().selection.collective.c_str(), static_cast<unsigned long long>(bytes),
+      choice.candidates()[ranking.best().candidate].name.c_str(),
+      static_cast<long long>(ranking.best().blocks), time_text(ranking.best().time).c_str(),
+      time_text(taken).c_str(), time_text(best).c_str(),
+      best_candidate == ranking.best().candidate
+          ? ""
+          : (" (" + choice.candidates()[best_candidate].name + ")").c_str(),
+      best == 0 ? 1.0 : static_cast<double>(taken) / static_cast<double>(best),
+      time_text(ranking.bound).c_str());
   row.text = line;
   return row;
 }
@@ -101,7 +101,8 @@ constexpr const char* kHead =
     "Printed by `build/tests/predict/choice`; a test compares a part of it, and `ESPALIER_WHOLE=1` "
     "all of it. The model is the default\none for a fabric: alpha 20 us, beta 1 ns/B, cut-through. "
     "[choosing.md](../choosing.md) explains the candidates.\n\n"
-    "* *bytes*: the whole message; one rank's part in scatter, gather, allgather, reduce-scatter and "
+    "* *bytes*: the whole message; one rank's part in scatter, gather, allgather, reduce-scatter "
+    "and "
     "all-to-all.\n"
     "* *predicted*, *simulated*: the time of the candidate that `auto` takes.\n"
     "* *best*: the least simulated time of all candidates, and which one has it if `auto` took "
@@ -122,11 +123,10 @@ int check(const char* path) {
   for (const char* topology : kTopologies) {
     const std::size_t begin = page.find(std::string("\n## ") + topology + "\n");
     const std::size_t end = page.find("\n## ", begin == std::string::npos ? begin : begin + 1);
-    const std::string section =
-        begin == std::string::npos ? "" : page.substr(begin, end - begin);
+    const std::string section = begin == std::string::npos ? "" : page.substr(begin, end - begin);
     for (int each = Collective::kBroadcast; each <= Collective::kBarrier; ++each, ++pair) {
-      const bool sampled = pair % kSampleStride == 0 &&
-                           topology::parse(topology).value()->ranks() <= kSampleRanks;
+      const bool sampled =
+          pair % kSampleStride == 0 && topology::parse(topology).value()->ranks() <= kSampleRanks;
       if (!whole() && !sampled) continue;
       for (const ChoiceRow& row : rows_of(topology, static_cast<Collective>(each))) {
         ++compared;

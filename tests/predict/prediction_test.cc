@@ -35,9 +35,9 @@ struct Errors {
   std::string worst_name;
 
   void add(const std::string& name, Picoseconds predicted, Picoseconds simulated) {
-    const std::int64_t error = (static_cast<std::int64_t>(predicted) -
-                                static_cast<std::int64_t>(simulated)) *
-                               1000 / static_cast<std::int64_t>(simulated);
+    const std::int64_t error =
+        (static_cast<std::int64_t>(predicted) - static_cast<std::int64_t>(simulated)) * 1000 /
+        static_cast<std::int64_t>(simulated);
     permille.push_back(error);
     if (std::abs(error) <= std::abs(worst)) return;
     worst = error;
@@ -79,8 +79,8 @@ void compare(const PredictionCase& one, Errors& errors) {
   const Operator op = operator_of(first.collective);
   for (const Switching switching : {Switching::kCutThrough, Switching::kStoreAndForward}) {
     for (const testing::LineCost& cost : {testing::LineCost{20e-6, 1e-9}, {1e-6, 1e-9}}) {
-      for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{20'000},
-                                        std::uint64_t{600'000}}) {
+      for (const std::uint64_t bytes :
+           {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{20'000}, std::uint64_t{600'000}}) {
         if ((first.collective == Collective::kBarrier) != (bytes == 0)) continue;
         Layout layout;
         ASSERT_EQ(make_layout(first, bytes, 1, layout), Status::kOk);
@@ -91,8 +91,7 @@ void compare(const PredictionCase& one, Errors& errors) {
         const Model model = model_for(first, cost);
         const Prediction found = predict(one.topology, one.programs, layout, model, conditions);
         EXPECT_FALSE(found.is_by_steps) << one.name;
-        errors.add(one.name + ", " + std::to_string(bytes) + " bytes",
-                   found.time,
+        errors.add(one.name + ", " + std::to_string(bytes) + " bytes", found.time,
                    testing::simulated(one.topology, one.programs, op, bytes, cost, switching));
       }
     }
@@ -122,8 +121,7 @@ void each_schedule(const topology::Topology& topology, const With& with) {
     const std::string title = std::string(collective_name(collective)) + " by " + name + " on " +
                               topology.title() + ", root " + std::to_string(parameters.root);
     lower::Report report;
-    auto lowered =
-        lower::lower(topology, parameters, PortModel::kMultiport, programs, report);
+    auto lowered = lower::lower(topology, parameters, PortModel::kMultiport, programs, report);
     with({title, topology, std::move(programs)});
     if (lowered && report.changed) with({title + ", hop by hop", topology, *std::move(lowered)});
   };
@@ -153,21 +151,20 @@ void each_schedule(const topology::Topology& topology, const With& with) {
 }
 
 TEST(Prediction, AgreesWithSimulation) {
-  std::vector<const char*> specs = {"complete:2", "complete:8", "mesh:3x4",
-                                    "fattree:k=2,h=3,c=1", "crossbar:3x4"};
+  std::vector<const char*> specs = {"complete:2", "complete:8", "mesh:3x4", "fattree:k=2,h=3,c=1",
+                                    "crossbar:3x4"};
   if (whole()) specs.insert(specs.end(), {"complete:13", "mesh:5x7", "fattree:k=4,h=2,c=k"});
   Errors all;
   for (const char* spec : specs) {
     const auto topology = or_throw(topology::parse(spec));
     Errors errors;
-    each_schedule(*topology, [&](const PredictionCase& one) {
-      compare(one, errors);
-    });
+    each_schedule(*topology, [&](const PredictionCase& one) { compare(one, errors); });
     all.merge(errors);
-    std::printf("%-22s %5zu cases: half within %.1f %%, 90 %% within %.1f %%, all within %.1f %% (%s)\n",
-                spec, errors.permille.size(), static_cast<double>(errors.at(50)) / 10,
-                static_cast<double>(errors.at(90)) / 10,
-                static_cast<double>(std::abs(errors.worst)) / 10, errors.worst_name.c_str());
+    std::printf(
+        "%-22s %5zu cases: half within %.1f %%, 90 %% within %.1f %%, all within %.1f %% (%s)\n",
+        spec, errors.permille.size(), static_cast<double>(errors.at(50)) / 10,
+        static_cast<double>(errors.at(90)) / 10, static_cast<double>(std::abs(errors.worst)) / 10,
+        errors.worst_name.c_str());
   }
   EXPECT_LE(all.at(50), kMaxMedian);
   EXPECT_LE(all.at(99), kMaxNinetyNinth);

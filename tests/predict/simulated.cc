@@ -61,8 +61,8 @@ predict::Picoseconds simulated(const topology::Topology& topology, const Program
                                     links.links(nodes)),
                        store, options);
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    const Status status = cluster.start(node, programs[node],
-                                        addresses.buffers(programs[node], layout), op, count);
+    const Status status =
+        cluster.start(node, programs[node], addresses.buffers(programs[node], layout), op, count);
     if (status != Status::kOk) throw std::runtime_error(status_name(status));
   }
   const sim::RunResult result = cluster.run();

@@ -29,8 +29,7 @@ std::vector<std::string> lambdas(const predict::Model& model, const topology::To
 }
 
 // The values of its own parameter that a candidate of this algorithm may have.
-std::vector<std::string> parameter_values(const AlgorithmEntry& entry,
-                                          const ChoiceRequest& request,
+std::vector<std::string> parameter_values(const AlgorithmEntry& entry, const ChoiceRequest& request,
                                           const topology::Topology& topology) {
   if (entry.parameter == "--lambda") return lambdas(request.model, topology);
   std::vector<std::string> all = {""};
@@ -66,8 +65,7 @@ std::uint32_t ports_needed(PortModel ports) {
 }
 
 // The reason why the nodes cannot have the schedule; empty if they can.
-std::string refusal(const ChoiceRequest& request, const Candidate& candidate,
-                    const Operator& op) {
+std::string refusal(const ChoiceRequest& request, const Candidate& candidate, const Operator& op) {
   const Program& first = candidate.programs.front();
   if (ports_needed(first.port_model) > ports_needed(request.ports)) {
     return "it needs more ports than the nodes have (--node-ports)";

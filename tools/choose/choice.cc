@@ -17,8 +17,7 @@ constexpr predict::Picoseconds kWorthReplaying = 2;
 
 }  // namespace
 
-Choice::Choice(ChoiceRequest request)
-    : request_(std::move(request)), op_(operator_of(request_)) {
+Choice::Choice(ChoiceRequest request) : request_(std::move(request)), op_(operator_of(request_)) {
   request_.conditions.op = op_;
   request_.conditions.max_instances = kMaxReplayed;
   candidates_ = make_candidates(request_);
@@ -50,8 +49,8 @@ Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
   const Candidate& candidate = candidates_[number];
   const Program& first = candidate.programs.front();
   const Layout layout = layout_for(candidate, bytes);
-  const predict::LinkCost& cost = predict::slowest(
-      request_.model, *candidate.selected->topology, slot_bytes(layout));
+  const predict::LinkCost& cost =
+      predict::slowest(request_.model, *candidate.selected->topology, slot_bytes(layout));
   return {number, layout.blocks, phase_steps(first, layout.blocks),
           candidate.lengths->time(first, layout, cost), true};
 }
@@ -86,9 +85,10 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
     const std::int64_t steps = bound_steps(candidate.bounds, program, layout.blocks);
     // The last block of a segment may be shorter.
     const std::uint64_t block = layout.segment_elements / layout.blocks * layout.element_bytes;
-    least = std::min(least, predict::times(cost.send_time(block), static_cast<std::uint64_t>(
-                                                                      std::max<std::int64_t>(0, steps))) /
-                                std::max(1u, program.send_ticks));
+    least = std::min(least,
+                     predict::times(cost.send_time(block),
+                                    static_cast<std::uint64_t>(std::max<std::int64_t>(0, steps))) /
+                         std::max(1u, program.send_ticks));
     if (!cuts || layout.blocks == 1) break;
   }
   return least;

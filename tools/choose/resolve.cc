@@ -66,13 +66,14 @@ Resolved resolve(const Selection& selection, const OperatorOptions& combining,
   request.model = model_of(options);
   request.limits = limits.get();
   if (selection.algorithm != kAuto) {
-    const char* useless = !options.bytes.empty()   ? "--bytes"
+    const char* useless = !options.bytes.empty()    ? "--bytes"
                           : !combining.op.empty()   ? "--op"
                           : !combining.type.empty() ? "--type"
                                                     : nullptr;
     if (useless != nullptr) {
-      bad_input(std::string(useless) + " is for --algorithm auto, and one schedule serves every "
-                                       "message; expected no " +
+      bad_input(std::string(useless) +
+                " is for --algorithm auto, and one schedule serves every "
+                "message; expected no " +
                 useless);
     }
     const bool fits = options.model.empty() && options.board.empty();

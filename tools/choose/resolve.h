@@ -11,8 +11,8 @@ namespace espalier::tools {
 
 // As typed; empty: not given.
 struct ModelOptions {
-  std::string model;  // file of a model
-  std::string board;  // description or folder of a board
+  std::string model;       // file of a model
+  std::string board;       // description or folder of a board
   std::string bytes = {};  // the message to choose for
 };
 // Adds --model and --board. With `bytes`, also --bytes and what --op and --type say of it.

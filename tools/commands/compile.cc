@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "espalier/collectives/schedule/file.h"
-#include "tools/commands/commands.h"
 #include "tools/choose/resolve.h"
+#include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/select/embedding.h"
@@ -53,8 +53,7 @@ Json to_json(const SelectedAlgorithm& selected) {
 
 void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
-  const Resolved resolved =
-      resolve(arguments.selection, arguments.combining, arguments.model);
+  const Resolved resolved = resolve(arguments.selection, arguments.combining, arguments.model);
   const SelectedAlgorithm& selected = resolved.selected;
   std::vector<std::uint8_t> bytes = compile(selected);
   const bool hop_by_hop = arguments.selection.links == "hop-by-hop";

@@ -96,8 +96,8 @@ void add_explain(Command app) {
   const auto arguments = std::make_shared<ExplainArguments>();
   Selection& selection = arguments->selection;
   add_selection(command, selection, true);
-  command.option("--algorithm").describe(
-      "auto: all of them; a name: that one, with every parameter that it may have");
+  command.option("--algorithm")
+      .describe("auto: all of them; a name: that one, with every parameter that it may have");
   add_schedule_window(command, selection);
   add_links(command, selection);
   command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")

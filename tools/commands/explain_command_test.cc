@@ -75,8 +75,7 @@ TEST_F(ExplainCommand, ModelDecides) {
   };
   const std::string slow_start =
       best("link { line { alpha_ps: 1000000000 beta_fs_per_byte: 1000000 } }");
-  const std::string slow_bytes =
-      best("link { line { alpha_ps: 1000 beta_fs_per_byte: 1000000 } }");
+  const std::string slow_bytes = best("link { line { alpha_ps: 1000 beta_fs_per_byte: 1000000 } }");
   EXPECT_EQ(slow_start, "binomial");
   EXPECT_NE(slow_bytes, "binomial");
 }
@@ -155,7 +154,8 @@ TEST_F(ExplainCommand, BlockTableFitsModelAndBoard) {
   const auto rows = [this](const std::string& file) {
     const std::string text = run("show " + file).out;
     std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find(" bytes blocks of ", at)) != std::string::npos; ++at) ++count;
+    for (std::size_t at = 0; (at = text.find(" bytes blocks of ", at)) != std::string::npos; ++at)
+      ++count;
     return std::pair(text, count);
   };
   EXPECT_NE(rows("own.esp").first, rows("model.esp").first);

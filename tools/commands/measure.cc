@@ -187,8 +187,7 @@ MeasuredTime measure_blocks(const MeasureArguments& arguments) {
 
 // Writes the model.
 void write_model(const MeasureArguments& arguments, Measured& measured) {
-  const predict::Model model =
-      measured_model(measured, time_operators(), arguments.link_class);
+  const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
   const std::string text = predict::model_text(model);
   write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
 }

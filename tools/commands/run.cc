@@ -12,8 +12,8 @@
 #include <string>
 
 #include "espalier/collectives/verify/verify.h"
-#include "tools/commands/commands.h"
 #include "tools/choose/resolve.h"
+#include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
@@ -24,8 +24,8 @@
 namespace espalier::tools {
 namespace {
 
-using run_command::RunOptions;
 using run_command::run_model;
+using run_command::RunOptions;
 using run_command::RunResult;
 
 constexpr std::uint64_t kMaxRunBytes = std::uint64_t{1} << 40;
@@ -206,8 +206,7 @@ struct ScheduleRun {
 };
 
 // The sizes to run; `input` is filled if a file is broadcast.
-std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier,
-                                      std::string& input) {
+std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, std::string& input) {
   if (!options.input.empty()) {
     input = read_file(options.input);
     return {input.size()};
@@ -253,11 +252,11 @@ std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string
     const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
     runs = choose_schedules(options, read_sizes(options, barrier, input));
     if (runs.size() == 1) return runs;
-    const char* single = !options.kill.empty()      ? "--kill"
-                         : !options.stop.empty()    ? "--stop"
-                         : !options.image.empty()   ? "--image"
-                         : !options.flash.empty()   ? "--flash"
-                                                    : nullptr;
+    const char* single = !options.kill.empty()    ? "--kill"
+                         : !options.stop.empty()  ? "--stop"
+                         : !options.image.empty() ? "--image"
+                         : !options.flash.empty() ? "--flash"
+                                                  : nullptr;
     if (single != nullptr) {
       bad_input(std::string(single) + " is for one schedule, and auto takes " +
                 std::to_string(runs.size()) + " for these sizes; expected --algorithm NAME");

@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "collectives/verify/report/picture.h"
+#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
-#include "tools/choose/resolve.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/report/verify_report.h"
@@ -152,8 +152,7 @@ void add_verify(Command app) {
   Command command =
       app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
   const auto arguments = std::make_shared<VerifyArguments>();
-  command.text("file", arguments->file,
-               "The schedule file; without, --topology and --collective");
+  command.text("file", arguments->file, "The schedule file; without, --topology and --collective");
   add_selection(command, arguments->selection, false);
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);

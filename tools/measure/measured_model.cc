@@ -19,8 +19,7 @@ std::uint64_t rounded(double value, double unit, std::uint64_t most) {
   return scaled >= static_cast<double>(most) ? most : static_cast<std::uint64_t>(scaled);
 }
 
-predict::Interval interval(double low, double value, double high, double unit,
-                           std::uint64_t most) {
+predict::Interval interval(double low, double value, double high, double unit, std::uint64_t most) {
   return {rounded(std::min(low, value), unit, most), rounded(std::max(high, value), unit, most)};
 }
 
@@ -75,7 +74,8 @@ MeasuredTime median_time(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   const auto n = static_cast<double>(seconds.size());
   // The numbers of values below the median are binomial: n/2 with a deviation of sqrt(n)/2.
-  const auto low = static_cast<std::size_t>(std::max(0.0, std::floor((n - 1.96 * std::sqrt(n)) / 2)));
+  const auto low =
+      static_cast<std::size_t>(std::max(0.0, std::floor((n - 1.96 * std::sqrt(n)) / 2)));
   return {median(seconds), seconds[low], seconds[seconds.size() - 1 - low]};
 }
 

@@ -151,7 +151,7 @@ TEST(MeasuredModel, LinesGoThroughTheMeasuredSizes) {
   near(8, 2);
   near(504, 2.5);
   near(1500, 4);
-  near(2500, 7.5);  // a line through 0 and the longer size, for its start would be below 0
+  near(2500, 7.5);   // a line through 0 and the longer size, for its start would be below 0
   near(100'000, 9);  // a longer block never takes less
   for (const predict::CostLine& line : cost.lines) {
     EXPECT_LE(line.alpha.low, line.alpha_ps);
@@ -184,8 +184,8 @@ TEST(MeasuredModel, SmallBlocksTellTheOverheadFromAlpha) {
     measured.sizes.push_back(size);
   }
   measured.block = {4e-6, 3.9e-6, 4.1e-6};
-  const predict::Model model = measured_model(
-      measured, {{Op::kSum, Type::kF32, 250'000, {}}}, topology::LinkClass::kMemory);
+  const predict::Model model =
+      measured_model(measured, {{Op::kSum, Type::kF32, 250'000, {}}}, topology::LinkClass::kMemory);
   const predict::LinkCost& cost = model.cost(topology::LinkClass::kMemory);
   EXPECT_NEAR(static_cast<double>(model.overhead_ps), 3.004e6, 10);
   EXPECT_NEAR(static_cast<double>(cost.send_time(8)), 4e6, 10);

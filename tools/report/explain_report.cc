@@ -158,9 +158,9 @@ std::string explain_svg(const Choice& choice, const std::vector<Ranking>& rankin
   for (const Crossover& one : crossovers(rankings)) {
     for (const Ranking& ranking : rankings) {
       if (ranking.bytes != one.bytes) continue;
-      marks.points.emplace_back(static_cast<double>(std::max<std::uint64_t>(1, one.bytes)),
-                                to_seconds(std::max<predict::Picoseconds>(1, ranking.best().time)) *
-                                    1e6);
+      marks.points.emplace_back(
+          static_cast<double>(std::max<std::uint64_t>(1, one.bytes)),
+          to_seconds(std::max<predict::Picoseconds>(1, ranking.best().time)) * 1e6);
     }
   }
   return plot_svg(choice.request().selection.collective + " on " +

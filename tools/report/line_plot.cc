@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kPlotLeft = 70, kPlotTop = 40, kPlotWidth = 520, kPlotHeight = 300;
 constexpr const char* kPlotColours[] = {"#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad",
-                                    "#d68910", "#34495e", "#16a085", "#7f8c8d"};
+                                        "#d68910", "#34495e", "#16a085", "#7f8c8d"};
 
 // One axis: from values to points of the picture.
 class PlotScale {
@@ -65,7 +65,7 @@ std::string axis_number(double value) {
 }
 
 PlotScale scale_of(const PlotAxis& axis, const std::vector<PlotLine>& lines,
-               double std::pair<double, double>::*value) {
+                   double std::pair<double, double>::*value) {
   double low = lines[0].points[0].*value, high = low;
   for (const PlotLine& line : lines) {
     for (const auto& point : line.points) {
@@ -103,7 +103,8 @@ std::string plot_svg(const std::string& title, const PlotAxis& x, const PlotAxis
     svg::print(out,
                "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
                "text-anchor=\"end\">%s</text>\n",
-               kPlotLeft, py(value), kPlotLeft + kPlotWidth, kPlotLeft - 6, py(value) + 4, axis_number(value).c_str());
+               kPlotLeft, py(value), kPlotLeft + kPlotWidth, kPlotLeft - 6, py(value) + 4,
+               axis_number(value).c_str());
   }
   svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
              kPlotLeft + kPlotWidth / 2, kPlotTop + kPlotHeight + 38, svg::escaped(x.name).c_str());
@@ -119,8 +120,8 @@ std::string plot_svg(const std::string& title, const PlotAxis& x, const PlotAxis
       svg::print(out, "%.1f,%.1f ", px(px_value), py(py_value));
     }
     out += "\"/>\n";
-    svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", kPlotLeft + kPlotWidth + 10,
-               kPlotTop + 14 + 18 * static_cast<double>(i), colour,
+    svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n",
+               kPlotLeft + kPlotWidth + 10, kPlotTop + 14 + 18 * static_cast<double>(i), colour,
                svg::escaped(lines[i].name).c_str());
   }
   for (const auto& [mark_x, mark_y] : marks) {
