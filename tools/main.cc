@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   add_list(program);
   add_compile(program);
   add_embed(program);
+  add_explain(program);
   add_verify(program);
   add_show(program);
   add_draw(program);

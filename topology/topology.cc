@@ -9,6 +9,16 @@
 
 namespace espalier::topology {
 
+const char* link_class_name(LinkClass link_class) {
+  switch (link_class) {
+    case LinkClass::kFabric: return "fabric";
+    case LinkClass::kOnChip: return "on-chip";
+    case LinkClass::kMemory: return "memory";
+    case LinkClass::kSerial: return "serial";
+  }
+  return "unknown";
+}
+
 std::uint64_t Topology::digest() const {
   const std::string text = spec();
   const std::uint64_t digest = digest_bytes(kDigestSeed, text.data(), text.size());

@@ -8,8 +8,8 @@
 #include "collectives/algorithms/searched/simplex_family.h"
 #include "collectives/cost/fractional.h"
 #include "tests/papers/item.h"
-#include "tests/papers/plot.h"
 #include "tests/papers/proven.h"
+#include "tools/report/line_plot.h"
 
 namespace espalier::papers {
 namespace {
@@ -120,9 +120,9 @@ void bounds(Chapter& chapter) {
 }
 
 Picture gains() {
-  std::vector<Line> lines;
+  std::vector<tools::PlotLine> lines;
   for (const std::int64_t ranks : {64, 1024, 16384}) {
-    Line line{"P = " + std::to_string(ranks), {}};
+    tools::PlotLine line{"P = " + std::to_string(ranks), {}};
     for (int eighth = 0; eighth <= 8 * 24; ++eighth) {
       const double ratio = std::exp2(eighth / 8.0);
       line.points.emplace_back(ratio, cost::gain(ranks, ratio));
@@ -130,7 +130,8 @@ Picture gains() {
     lines.push_back(std::move(line));
   }
   const std::string title = "Fractional tree over the better of chain and binary tree";
-  return {"sanders03-fig3.svg", title, plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
+  return {"sanders03-fig3.svg", title,
+          tools::plot_svg(title, {"k/t", true}, {"times faster"}, lines)};
 }
 
 // The largest gain is where chain and binary tree take the same time: the run there, the packets,

@@ -2,7 +2,6 @@
 
 #include "collectives/cost/leaf_queues.h"
 #include "tests/papers/item.h"
-#include "tests/papers/plot.h"
 #include "tests/papers/proven.h"
 
 namespace espalier::papers {

@@ -7,8 +7,8 @@
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/cost/alpha.h"
 #include "tests/papers/item.h"
-#include "tests/papers/plot.h"
 #include "tests/papers/proven.h"
+#include "tools/report/line_plot.h"
 
 namespace espalier::papers {
 namespace {
@@ -100,14 +100,14 @@ std::string range_text(const std::optional<cost::AlphaRange>& range) {
 // The lower and upper ends of the optimal alpha by n: the paper's "Christmas tree".
 Picture christmas_tree(const Lambda& lambda, std::int64_t last, const std::string& file) {
   const std::vector<std::int64_t> reach = cost::reach_table(lambda, last);
-  Line low{"least alpha", {}}, high{"largest alpha", {}};
+  tools::PlotLine low{"least alpha", {}}, high{"largest alpha", {}};
   for (std::int64_t n = 2; n <= last; ++n) {
     const cost::AlphaRange range = cost::optimal_alpha(reach, lambda, n);
     low.points.emplace_back(n, range.low);
     high.points.emplace_back(n, range.high);
   }
   const std::string title = "Optimal alpha by n, lambda = " + name_of(lambda);
-  return {file, title, plot_svg(title, {"n"}, {"alpha"}, {low, high})};
+  return {file, title, tools::plot_svg(title, {"n"}, {"alpha"}, {low, high})};
 }
 
 void ratios(Chapter& chapter) {
@@ -145,19 +145,19 @@ void ratios(Chapter& chapter) {
   }
   chapter.pictures.push_back(christmas_tree({1, 2}, 250, "bruck96-fig6.svg"));
   chapter.pictures.push_back(christmas_tree({20, 39}, 250, "bruck96-fig7.svg"));
-  Line sizes{"lambda = 1.293", {}};
+  tools::PlotLine sizes{"lambda = 1.293", {}};
   const std::vector<cost::AlphaEntry> table = cost::alpha_table({1000, 1293}, 10000);
   for (std::size_t i = 0; i < table.size(); ++i) {
     sizes.points.emplace_back(static_cast<double>(table[i].first), static_cast<double>(i + 1));
   }
   const std::string title = "Entries of the look-up table by n";
   chapter.pictures.push_back(
-      {"bruck96-fig9.svg", title, plot_svg(title, {"n", true}, {"entries"}, {sizes})});
+      {"bruck96-fig9.svg", title, tools::plot_svg(title, {"n", true}, {"entries"}, {sizes})});
 }
 
 void predicted_time(Chapter& chapter) {
   const Lambda lambda{5, 9};
-  Line line{"n = 64, lambda = 1.8", {}};
+  tools::PlotLine line{"n = 64, lambda = 1.8", {}};
   double least = 1e9;
   for (int alpha = 40; alpha <= 80; ++alpha) {
     const double steps =
@@ -181,7 +181,7 @@ void predicted_time(Chapter& chapter) {
                            "14.8 % more than the least; 21 % were measured on the Delta"});
   const std::string title = "Predicted broadcast time by alpha, n = 64, lambda = 1.8";
   chapter.pictures.push_back(
-      {"bruck96-fig12.svg", title, plot_svg(title, {"alpha"}, {"steps"}, {line})});
+      {"bruck96-fig12.svg", title, tools::plot_svg(title, {"alpha"}, {"steps"}, {line})});
 }
 
 // The growth of N_lambda: gamma^lambda = gamma^(lambda-1) + 1.

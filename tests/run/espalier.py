@@ -19,6 +19,11 @@ def run(*words):
     return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
+def runs(found):
+    """The sizes of a run's output, also if auto took several schedules for them."""
+    return [run for schedule in found.get("schedules", [found]) for run in schedule["runs"]]
+
+
 def kept(collective):
     """The kinds of files that a run of it may leave: a barrier has no results."""
     return ("events",) if collective == "barrier" else ("output", "events")

@@ -26,15 +26,16 @@ class Broadcast(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def check(self, provider, ranks, root, sizes, algorithm="two-tree", topology=None):
+    def check(self, provider, ranks, root, sizes, algorithm="auto", topology=None):
         """One start, all sizes; the command's own checks."""
         status, found, error = espalier.run(
             "--topology", topology or f"complete:{ranks}", "--collective", "broadcast", "--algorithm", algorithm, "--root", root,
             "--provider", provider, "--bytes", ",".join(map(str, sizes)))
         where = f"{algorithm}, p = {ranks}, root {root}, {provider}: {error}"
         self.assertEqual(status, 0, where)
-        self.assertEqual([run["bytes"] for run in found["runs"]], sizes, where)
-        for run in found["runs"]:
+        found_runs = espalier.runs(found)
+        self.assertEqual([run["bytes"] for run in found_runs], sizes, where)
+        for run in found_runs:
             self.assertEqual(len({rank["pid"] for rank in run["ranks"]}), ranks, where)
             self.assertEqual(len({rank["sha256"] for rank in run["ranks"]}), 1, where)
             self.assertEqual([rank["rank"] for rank in run["ranks"] if rank["checked"]],
@@ -49,10 +50,34 @@ class Broadcast(unittest.TestCase):
                 with self.subTest(provider=provider, ranks=ranks, root=root):
                     self.check(provider, ranks, root, EDGES + ([LARGE] if WHOLE else [1 << 20]))
 
-    def test_other_algorithms(self):
-        for algorithm in ("chain", "binary", "binomial"):
+    def test_named_algorithms(self):
+        for algorithm in ("two-tree", "chain", "binary", "binomial"):
             with self.subTest(algorithm=algorithm):
                 self.check("shm", 7, 3, [0, 4097, 300000], algorithm)
+
+    def test_auto_takes_a_schedule_for_each_size(self):
+        words = ["--topology", "complete:8", "--collective", "allreduce", "--provider", "shm", "--type", "u8", "--bytes"]
+        status, found, error = espalier.run(*words, "8,16,4MiB")
+        self.assertEqual(status, 0, error)
+        self.assertEqual(found["algorithm"], "auto")
+        self.assertTrue(found["right"])
+        self.assertEqual([len(schedule["runs"]) for schedule in found["schedules"]], [2, 1])
+        self.assertEqual([run["bytes"] for run in espalier.runs(found)], [8, 16, 4 << 20])
+        names = [schedule["algorithm"] for schedule in found["schedules"]]
+        self.assertNotEqual(*names)
+        for schedule, size in zip(found["schedules"], ("8 bytes", "4194304 bytes")):
+            self.assertIn(f"chosen for {size}", schedule["chosen"])
+            self.assertIn("default constants", schedule["chosen"])
+        done = espalier.call("run", *words, "8,4MiB", "--node-binary", espalier.NODE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in names:
+            self.assertRegex(done.stdout, f"auto: {name}.*, chosen for")
+        done = espalier.call("run", *words, "8,4MiB", "--kill", "1@5", "--node-binary", espalier.NODE)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--kill is for one schedule, and auto takes 2", done.stderr)
+        # Operators that do not commute keep the order of ranks.
+        status, found, error = espalier.run(*words[:6], "--op", "affine", "--bytes", "8")
+        self.assertEqual((status, found["right"]), (0, True), error)
 
     def test_topologies_from_files(self):
         examples = pathlib.Path(__file__).parents[2] / "examples/topologies"

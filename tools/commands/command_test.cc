@@ -32,7 +32,7 @@ TEST_F(Command, RefusesWrongUse) {
            Refusal{"compile --topology complete:4 --collective broadcast --algorithm chain",
                    "--output is required"},
            Refusal{"verify", "nothing to verify; expected a schedule file, or --topology"},
-           Refusal{"verify --topology complete:4 --collective reduce", "nothing to verify"},
+           Refusal{"verify --topology complete:4", "nothing to verify"},
            Refusal{"verify --topology complete:4 --collective reduce --algorithm rung", "unknown"},
            Refusal{"verify x --lambda 2", "'x' names its own collective"},
            Refusal{"simulate x", "cannot read 'x'"},

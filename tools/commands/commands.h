@@ -10,6 +10,7 @@ void add_topology(Command app);
 void add_list(Command app);
 void add_compile(Command app);
 void add_embed(Command app);
+void add_explain(Command app);
 void add_verify(Command app);
 void add_show(Command app);
 void add_draw(Command app);

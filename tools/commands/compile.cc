@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "espalier/collectives/schedule/file.h"
+#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
@@ -21,6 +22,8 @@ struct CompileArguments {
   Selection selection;
   std::string output;
   bool unverified = false;
+  OperatorOptions combining;
+  ModelOptions model;
   Format format = Format::kText;
 };
 
@@ -50,7 +53,8 @@ Json to_json(const SelectedAlgorithm& selected) {
 
 void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
-  const SelectedAlgorithm selected = select_algorithm(arguments.selection);
+  const Resolved resolved = resolve(arguments.selection, arguments.combining, arguments.model);
+  const SelectedAlgorithm& selected = resolved.selected;
   std::vector<std::uint8_t> bytes = compile(selected);
   const bool hop_by_hop = arguments.selection.links == "hop-by-hop";
   const std::string proven =
@@ -68,6 +72,7 @@ void run_compile(const CompileArguments& arguments) {
                  {"embedding", selected.embedding ? selected.embedding->name : "none"},
                  {"bytes", bytes.size()},
                  {"verified", !arguments.unverified}};
+    if (!resolved.reason.empty()) json["chosen"] = resolved.reason;
     if (has_root(selected.algorithm.collective)) json["root"] = selected.parameters.root;
     if (!arguments.unverified) json["proven_for"] = proven;
     if (selected.report.changed) json["lowered"] = to_json(selected);
@@ -80,6 +85,7 @@ void run_compile(const CompileArguments& arguments) {
               one_line(arguments.output).c_str(), collective_name(selected.algorithm.collective),
               selected.algorithm.name.c_str(), selected.topology->title().c_str(), root.c_str(),
               counted(selected.nodes, "program").c_str(), bytes.size(), a_node);
+  if (!resolved.reason.empty()) std::printf("auto: %s\n", resolved.reason.c_str());
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
   if (selected.embedding) {
     std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());
@@ -100,14 +106,15 @@ void add_compile(Command app) {
   add_selection(command, arguments->selection, true);
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
+  add_model_options(command, arguments->model);
+  add_choice_bytes(command, arguments->model, arguments->combining);
   command.text("-o,--output", arguments->output, "The schedule file to write").required();
   command.flag("--no-verify", arguments->unverified,
                "Write it without a proof: for schedules that are too large to verify");
   add_format(command, arguments->format);
   command.set_footer(
       "One file serves every message size. It is verified before it is written.\nExamples:\n"
-      "  espalier compile --topology complete:16 --collective broadcast --algorithm two-tree -o "
-      "b.esp\n"
+      "  espalier compile --topology complete:16 --collective broadcast -o b.esp\n"
       "  espalier compile --topology mesh:4x4 --collective reduce --algorithm chain --root 15 -o "
       "r.esp\n"
       "  espalier compile --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf "

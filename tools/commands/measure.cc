@@ -25,7 +25,8 @@ struct MeasureArguments {
   std::vector<std::string> receivers_text = {"2", "4", "8"};
   std::vector<std::uint32_t> receivers;
   std::uint32_t repeat = 31;
-  std::string plot;
+  std::string plot, output;
+  topology::LinkClass link_class = topology::LinkClass::kFabric;
   Format format = Format::kText;
   launch::LaunchOptions launch;
 };
@@ -154,12 +155,46 @@ MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes
     size.least.push_back(*least);
     size.most.push_back(*most);
   }
+  std::vector<double> one_way;  // both experiments, repetition by repetition
+  for (const Series& series : all) {
+    if (series.group->receivers != 1) continue;
+    for (const double seconds : series.seconds) one_way.push_back(seconds / 2);
+  }
+  size.one_way = median_time(std::move(one_way));
   add_spread(all, arguments.repeat, size);
   return size;
 }
 
+// Time per block of a message of very many small blocks between two nodes.
+MeasuredTime measure_blocks(const MeasureArguments& arguments) {
+  ExperimentNodes group;
+  group.schedules.push_back(many_blocks_file());
+  launch::LaunchOptions options = arguments.launch;
+  options.nodes = 2;
+  options.topology = "complete:2";
+  start_cluster(options, group.schedules, group.cluster);
+  constexpr std::uint64_t kBytes = kManyBlocks * kSmallBlockBytes;
+  or_negative(group.cluster.give_memory(0, kBytes, 0));
+  or_negative(group.cluster.give_memory(1, 0, kBytes));
+  or_negative(group.cluster.await_memory());
+  std::vector<double> seconds;
+  for (std::uint32_t i = 0; i <= arguments.repeat; ++i) {
+    const double once = run_once(group, Experiment::kEcho, kBytes, 1, i) / kManyBlocks;
+    if (i > 0) seconds.push_back(once);  // the first run warms up
+  }
+  return median_time(std::move(seconds));
+}
+
+// Writes the model.
+void write_model(const MeasureArguments& arguments, Measured& measured) {
+  const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
+  const std::string text = predict::model_text(model);
+  write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
 void run_measure(MeasureArguments arguments) {
   if (!arguments.plot.empty()) check_writable(arguments.plot);
+  if (!arguments.output.empty()) check_writable(arguments.output);
   find_node(arguments.launch);
   std::vector<std::uint64_t> sizes;
   for (const std::string& size : arguments.sizes) {
@@ -203,7 +238,9 @@ void run_measure(MeasureArguments arguments) {
       measured.sizes.push_back(measure_size(arguments, sizes[i], groups, part));
     }
   }
+  if (!arguments.output.empty()) measured.block = measure_blocks(arguments);
   evaluate(measured);
+  if (!arguments.output.empty()) write_model(arguments, measured);
   if (!arguments.plot.empty()) {
     const std::string svg = measured_svg(measured);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(svg.data());
@@ -219,13 +256,12 @@ constexpr const char* kMeasureExamples =
     "one after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k\n"
     "ranks, the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by\n"
     "message size: t_s (send), lambda t_s (one way), lambda, and the quartiles of what single\n"
-    "repetitions give for it; and alpha and beta of the one way time. 'run' and 'simulate' "
-    "predict\n"
-    "with the JSON by --model.\n"
+    "repetitions give for it; and alpha and beta of the one way time. With -o it also measures o\n"
+    "(a message of many small blocks) and gamma (the operators of this machine).\n"
     "Examples:\n"
     "  espalier measure --provider shm\n"
-    "  espalier measure --provider tcp --format json --plot tcp.svg > tcp.json\n"
-    "  espalier run --bytes 64KiB --model tcp.json";
+    "  espalier measure --provider tcp --plot tcp.svg -o tcp.textproto\n"
+    "  espalier run --bytes 64KiB --model tcp.textproto";
 
 }  // namespace
 
@@ -243,6 +279,18 @@ void add_measure(Command app) {
             "measured")
       .show_default("2,4,8");
   command.number("--repeat", arguments->repeat, 1, 100000, "Repetitions; the median is printed");
+  command.text("-o,--output", arguments->output,
+               "Also measure o and gamma, and write a model with confidence intervals into this "
+               "file, for --model");
+  const std::vector<std::string> classes = {"fabric", "on-chip", "memory", "serial"};
+  command
+      .word(
+          "--link-class", classes,
+          [arguments](std::size_t index) {
+            arguments->link_class = static_cast<topology::LinkClass>(index);
+          },
+          "With -o: the class of the links that were measured")
+      .show_default("fabric");
   command.text("--plot", arguments->plot, "Also draw it into this SVG file");
   command.text("--launch-prefix", launch.prefix,
                "Prefix for each process's command; %r is its node, %n is %r + 1");

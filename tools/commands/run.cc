@@ -12,18 +12,19 @@
 #include <string>
 
 #include "espalier/collectives/verify/verify.h"
+#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
-#include "tools/measure/cost_model.h"
 #include "tools/report/verify_report.h"
 #include "tools/workload/result_files.h"
 
 namespace espalier::tools {
 namespace {
 
+using run_command::run_model;
 using run_command::RunOptions;
 using run_command::RunResult;
 
@@ -71,7 +72,14 @@ void parse_disturbances(RunOptions& options) {
 
 LoadedSchedule obtain_schedule(const RunOptions& options) {
   if (!options.file.empty()) return load_schedule(options.file, "");
-  return load_schedule("compiled", compile(select_algorithm(options.selection)), "");
+  ChoiceRequest request;
+  request.selection = options.selection;
+  request.model = run_model(options);
+  const BoardLimits limits(options.board);
+  request.limits = limits.get();
+  const bool fits = options.model.empty() && options.board.empty();
+  return load_schedule(
+      "compiled", compile(fits ? select_algorithm(options.selection) : fit_named(request)), "");
 }
 
 // Proves the schedule for every N at once. One that is not periodic is proven for each N up to the
@@ -190,30 +198,83 @@ RunResult describe_run(const RunOptions& options, const LoadedSchedule& schedule
   return result;
 }
 
-}  // namespace
+// A schedule, and the sizes that it runs.
+struct ScheduleRun {
+  LoadedSchedule schedule;
+  std::vector<std::uint64_t> bytes;
+  std::string chosen;  // why; empty: it was named
+};
 
-void run_collective(RunOptions options) {
-  if (options.ranks && options.format == Format::kJson) {
-    bad_input("--ranks is for text, and JSON has every rank's row; expected one of them");
-  }
-  if (!options.trace.empty()) check_writable(options.trace);
-  find_node(options.launch);
-  add_boot_words(options);
-  const LoadedSchedule schedule = obtain_schedule(options);
-  const Program& program = schedule.programs.front();
-  std::string input;
+// The sizes to run; `input` is filled if a file is broadcast.
+std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, std::string& input) {
   if (!options.input.empty()) {
     input = read_file(options.input);
-    options.bytes = {input.size()};
-  } else {
-    const bool barrier = program.collective == Collective::kBarrier;
-    if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
-    for (const std::string& size : options.sizes) {
-      options.bytes.push_back(byte_count("--bytes", size, kMaxRunBytes));
-    }
+    return {input.size()};
   }
+  std::vector<std::string> sizes = options.sizes;
+  if (sizes.empty()) sizes = {barrier ? "0" : "1MiB"};
+  std::vector<std::uint64_t> bytes;
+  for (const std::string& size : sizes) {
+    bytes.push_back(byte_count("--bytes", size, kMaxRunBytes));
+  }
+  return bytes;
+}
+
+// Chooses for each size. Successive sizes with the same schedule run on the same nodes.
+std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
+                                          const std::vector<std::uint64_t>& bytes) {
+  const BoardLimits limits(options.board);
+  ChoiceRequest request;
+  request.selection = options.selection;
+  request.combining = options.combining;
+  request.model = run_model(options);
+  request.limits = limits.get();
+  const Choice choice(std::move(request));
+  std::vector<ScheduleRun> runs;
+  std::size_t last = SIZE_MAX;  // the candidate of the last run
+  for (const std::uint64_t size : bytes) {
+    const Ranking ranking = choice.rank(size);
+    if (ranking.best().candidate != last) {
+      last = ranking.best().candidate;
+      runs.push_back({load_schedule("compiled", compile(choice.selected(ranking.best())), ""),
+                      {},
+                      describe_choice(choice, ranking)});
+    }
+    runs.back().bytes.push_back(size);
+  }
+  return runs;
+}
+
+std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string& input) {
+  std::vector<ScheduleRun> runs;
+  if (options.file.empty() && options.selection.algorithm == kAuto) {
+    (void)check_selection(options.selection);
+    const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
+    runs = choose_schedules(options, read_sizes(options, barrier, input));
+    if (runs.size() == 1) return runs;
+    const char* single = !options.kill.empty()    ? "--kill"
+                         : !options.stop.empty()  ? "--stop"
+                         : !options.image.empty() ? "--image"
+                         : !options.flash.empty() ? "--flash"
+                                                  : nullptr;
+    if (single != nullptr) {
+      bad_input(std::string(single) + " is for one schedule, and auto takes " +
+                std::to_string(runs.size()) + " for these sizes; expected --algorithm NAME");
+    }
+    return runs;
+  }
+  runs.push_back({obtain_schedule(options), {}, ""});
+  const Program& program = runs.front().schedule.programs.front();
+  runs.front().bytes = read_sizes(options, program.collective == Collective::kBarrier, input);
+  return runs;
+}
+
+// Starts the nodes of one schedule, and runs its sizes.
+RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::string& input) {
+  const LoadedSchedule& schedule = run.schedule;
+  const Program& program = schedule.programs.front();
+  options.bytes = run.bytes;
   const reference::ReferenceInput what = describe_case(options, program);
-  if (!options.model.empty()) (void)CostModel::read(options.model);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
   const bool hop_by_hop = run_command::runs_hop_by_hop(options, schedule);
   std::vector<LinkTable> tables;
@@ -236,6 +297,7 @@ void run_collective(RunOptions options) {
     if (!directory.empty()) make_directory(directory);
   }
   RunResult result = describe_run(options, schedule, what);
+  result.chosen = run.chosen;
   const verify::Verdict verdict = prove(schedule, what, most, hop_by_hop);
   result.proven_blocks = verdict.proven_blocks;
   result.proven_for = proven_for(program, verdict);
@@ -251,9 +313,45 @@ void run_collective(RunOptions options) {
                        result);
   if (run_command::keeps_logs(options)) run_command::write_logs(options, schedule, what, cluster);
   if (result.right && !options.output.empty()) write_last_results(options, what, cluster);
-  std::cout << (options.format == Format::kJson ? to_json(result) : to_text(result, options.ranks))
+  return result;
+}
+
+// Refuses what no size of any schedule may have, before the first one runs.
+void check_runs(const RunOptions& options, const std::vector<ScheduleRun>& runs) {
+  for (const ScheduleRun& run : runs) {
+    RunOptions sizes = options;
+    sizes.bytes = run.bytes;
+    (void)describe_case(sizes, run.schedule.programs.front());
+  }
+}
+
+}  // namespace
+
+void run_collective(RunOptions options) {
+  if (options.ranks && options.format == Format::kJson) {
+    bad_input("--ranks is for text, and JSON has every rank's row; expected one of them");
+  }
+  if (!options.trace.empty()) check_writable(options.trace);
+  find_node(options.launch);
+  add_boot_words(options);
+  if (!options.board.empty() && !options.file.empty()) {
+    bad_input("--board is for a schedule that is compiled here; expected no --board with a file");
+  }
+  std::string input;
+  const std::vector<ScheduleRun> runs = obtain_schedules(options, input);
+  check_runs(options, runs);
+  (void)run_model(options);
+  std::vector<RunResult> results;
+  for (const ScheduleRun& run : runs) {
+    RunOptions one = options;
+    if (&run != &runs.back()) one.output = one.events = one.trace = "";  // of the last collective
+    results.push_back(run_schedule(std::move(one), run, input));
+    if (!results.back().right) break;
+  }
+  std::cout << (options.format == Format::kJson ? to_json(results)
+                                                : to_text(results, options.ranks))
             << std::flush;
-  if (!result.right) negative("a node failed or a result is wrong");
+  if (!results.back().right) negative("a node failed or a result is wrong");
 }
 
 namespace {
@@ -267,7 +365,7 @@ constexpr const char* kRunExamples =
     "Examples:\n"
     "  espalier run --topology complete:16 --collective broadcast --algorithm two-tree \\\n"
     "      --input firmware.bin --output received\n"
-    "  espalier run --topology complete:8 --collective allreduce --algorithm two-tree \\\n"
+    "  espalier run --topology complete:8 --collective allreduce \\\n"
     "      --bytes 1MiB --type f32 --op sum --provider shm\n"
     "  espalier run --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf \\\n"
     "      --bytes 64KiB --provider shm\n"
@@ -303,7 +401,8 @@ void add_message_options(Command command, RunOptions& options) {
       command.real("--beta", options.beta, 0, 1, "Time per byte, s/B, for the prediction");
   command
       .text("--model", options.model,
-            "A file of 'espalier measure --format json' that has alpha and beta")
+            "A model that 'espalier measure -o' wrote, instead of alpha and beta: for the "
+            "prediction, the choice and the block table")
       .excludes(alpha)
       .excludes(beta);
 }
@@ -367,6 +466,9 @@ void add_run(Command app) {
   command.option("--collective").show_default(options->selection.collective);
   command.option("--algorithm").show_default(options->selection.algorithm);
   add_message_options(command, *options);
+  command.text("--board", options->board,
+               "A board's description or its folder: the schedule must keep the limits of its "
+               "firmware");
   add_launch_options(command, *options);
   command.flag(
       "--ranks", options->ranks,

@@ -5,12 +5,12 @@
 
 #include <memory>
 
+#include "collectives/predict/predict.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
-#include "tools/measure/cost_model.h"
 #include "tools/report/bound.h"
 #include "tools/report/simulate_report.h"
 #include "tools/report/trace_json.h"
@@ -64,23 +64,27 @@ std::uint64_t seed_of(const SimulateOptions& arguments) {
   return whole_number("--seed", arguments.seed, 0, ~0ull);
 }
 
-CostModel cost_of(const SimulateOptions& arguments) {
-  return arguments.model.empty() ? CostModel(arguments.alpha, arguments.beta)
-                                 : CostModel::read(arguments.model);
+predict::Model cost_of(const SimulateOptions& arguments) {
+  return arguments.model.empty() ? predict::line_model(arguments.alpha, arguments.beta)
+                                 : or_bad_input(predict::read_model(arguments.model));
 }
 
 // Fills in the predictions.
-void predict_into(SimulateReport& report, const StoredSchedule& schedule, const CostModel& cost) {
+void predict_into(SimulateReport& report, const StoredSchedule& schedule,
+                  const predict::LinkCost& cost) {
   const Program& program = schedule.first();
   const auto program_of = [&schedule](std::uint32_t node) -> const Program& {
     return schedule.program(node);
   };
   const std::int64_t blocks = report.layout.blocks;
-  report.line = cost.line(static_cast<double>(slot_bytes(report.layout)));
+  const predict::CostLine& line = cost.line(slot_bytes(report.layout));
+  report.alpha = seconds_of(line.alpha_ps);
+  report.beta = seconds_per_byte(line.beta_fs);
   report.predicted_steps = count_value(program.counts[program.steps_ref], blocks);
   report.bound_steps =
       bound_steps(bounds_of(*schedule.loaded().topology, program_of), program, blocks);
-  report.predicted_seconds = predict(schedule.nodes(), program_of, report.layout, cost);
+  report.predicted_seconds =
+      seconds_of(predict::by_steps(schedule.nodes(), program_of, report.layout, cost));
 }
 
 SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& arguments) {
@@ -91,14 +95,16 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   report.layout = layout_of(schedule.first(), run);
   report.switching = arguments.switching;
   const std::uint64_t seed = seed_of(arguments);
-  const CostModel cost = cost_of(arguments);
+  const predict::Model costs = cost_of(arguments);
+  const predict::LinkCost& cost =
+      predict::slowest(costs, *schedule.loaded().topology, slot_bytes(report.layout));
   predict_into(report, schedule, cost);
   SimulatedMemory memory(schedule, run, report.layout, report.data);
   // From here on, no input is refused.
   for (const std::string& directory : {arguments.output, arguments.events}) {
     if (!directory.empty()) make_directory(directory);
   }
-  sim::Model model = model_of(schedule, report.layout, report.line);
+  sim::Model model = model_of(schedule, report.layout, cost);
   model.no_data = arguments.no_data;
   model.switching = report.switching;
   Progress progress("simulating");
@@ -107,7 +113,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
                                     [&progress](double done) { progress.show(0.5 * done); });
   model.jitter = arguments.jitter;
   model.link_jitter = arguments.link_jitter;
-  model.pace = arguments.node_jitter * cost.step(static_cast<double>(slot_bytes(report.layout)));
+  model.pace = arguments.node_jitter * seconds_of(cost.send_time(slot_bytes(report.layout)));
   model.seed = seed;
   const bool logged = !arguments.trace.empty() || !arguments.events.empty();
   if (logged) {
@@ -179,7 +185,7 @@ void add_simulate_options(Command command, SimulateOptions& options) {
   Option beta = command.real("--beta", options.beta, 0, 1, "Time per byte, s/B");
   command
       .text("--model", options.model,
-            "A file of 'espalier measure --format json' that has alpha and beta")
+            "A model that 'espalier measure -o' wrote, instead of alpha and beta")
       .excludes(alpha)
       .excludes(beta);
   command.real("--jitter", options.jitter, 0, kMaxJitter,

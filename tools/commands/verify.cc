@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "collectives/verify/report/picture.h"
+#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
@@ -23,7 +24,9 @@ constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, 
 
 struct VerifyArguments {
   std::string file, blocks, picture;
-  Selection selection;
+  Selection selection{"", "", ""};  // empty: kAuto
+  ModelOptions model;
+  OperatorOptions combining;
   bool root_given = false, loads = false, explain = false;
   Format format = Format::kText;
 };
@@ -31,10 +34,12 @@ struct VerifyArguments {
 Source source_of(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
-                       !selection.run_length.empty() || !selection.radix.empty() ||
-                       !selection.lambda.empty() || !selection.window.empty() ||
-                       !selection.links.empty() || !selection.ports.empty() ||
-                       !selection.embedding.empty();
+                       !selection.run_length.empty() || !selection.radix.empty() || !selection.lambda.empty() ||
+                       !selection.window.empty() || !selection.links.empty() ||
+                       !selection.ports.empty() || !selection.embedding.empty() ||
+                       !arguments.model.model.empty() || !arguments.model.board.empty() ||
+                       !arguments.model.bytes.empty() || !arguments.combining.op.empty() ||
+                       !arguments.combining.type.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
@@ -43,11 +48,12 @@ Source source_of(const VerifyArguments& arguments) {
     }
     return Source(arguments.file, selection.topology);
   }
-  if (selection.topology.empty() || selection.collective.empty() || selection.algorithm.empty()) {
-    bad_input(
-        "nothing to verify; expected a schedule file, or --topology, --collective and --algorithm");
+  if (selection.topology.empty() || selection.collective.empty()) {
+    bad_input("nothing to verify; expected a schedule file, or --topology and --collective");
   }
-  return Source(selection);
+  Selection wanted = selection;
+  if (wanted.algorithm.empty()) wanted.algorithm = kAuto;
+  return Source(resolve(wanted, arguments.combining, arguments.model).selected);
 }
 
 // Proves it; where only the topology's own links cannot carry it, and that was not asked for, also
@@ -146,11 +152,13 @@ void add_verify(Command app) {
   Command command =
       app.add_command("verify", "Proves a schedule, or says where and why it is wrong");
   const auto arguments = std::make_shared<VerifyArguments>();
-  command.text("file", arguments->file,
-               "The schedule file; without, --topology, --collective and --algorithm");
+  command.text("file", arguments->file, "The schedule file; without, --topology and --collective");
   add_selection(command, arguments->selection, false);
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
+  command.option("--algorithm").show_default(kAuto);
+  add_model_options(command, arguments->model);
+  add_choice_bytes(command, arguments->model, arguments->combining);
   command.text("--blocks", arguments->blocks,
                "Check only N up to this, one by one; default: every N");
   command.flag("--loads", arguments->loads,

@@ -118,8 +118,9 @@ BoardFile Reader::read(const std::string& text) {
   }
   if (file.has_flash()) check_flash(file.flash());
   const BoardFile::Timing& timing = file.timing();
-  if (timing.alpha() < 0 || timing.beta() < 0) {
-    complain("timing", "timing: alpha and beta are times, not below 0");
+  if (!(timing.alpha() >= 0 && timing.alpha() <= 1e6) ||
+      !(timing.beta() >= 0 && timing.beta() <= 1)) {
+    complain("timing", "timing: expected alpha from 0 to 1e6 s, and beta from 0 to 1 s per byte");
   }
   if (file.fabric().kind() == BoardFile::Fabric::NONE) {
     complain("fabric", "no fabric kind: expected OFI, SERIAL or MEMORY");

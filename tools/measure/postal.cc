@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/algorithms/generators.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
 #include "tools/common/failure.h"
@@ -123,6 +124,30 @@ std::vector<std::uint8_t> experiment_file(Experiment experiment, std::uint32_t r
   if (status != Status::kOk) {
     bad_input("cannot write the experiment with " + std::to_string(receivers) +
               " receivers: " + status_name(status));
+  }
+  return file;
+}
+
+std::vector<std::uint8_t> many_blocks_file() {
+  const auto topology = or_bad_input(topology::parse("complete:2"));
+  ScheduleFileWriter writer(topology->spec(), topology->digest(), 2, 2);
+  const auto program = std::make_unique<Program>();
+  constexpr BlockRule kSmall{0, kSmallBlockBytes};
+  CollectiveParameters parameters;
+  parameters.ranks = 2;
+  parameters.topology_digest = topology->digest();
+  parameters.blocks = &kSmall;
+  parameters.blocks_count = 1;
+  std::vector<std::uint8_t> file;
+  Status status = Status::kOk;
+  for (std::uint32_t rank = 0; rank < 2 && status == Status::kOk; ++rank) {
+    program->clear();
+    status = chain_broadcast(parameters, rank, *program);
+    if (status == Status::kOk) status = writer.add(*program);
+  }
+  if (status == Status::kOk) status = writer.finish(file);
+  if (status != Status::kOk) {
+    bad_input(std::string("cannot write the schedule of many blocks: ") + status_name(status));
   }
   return file;
 }

@@ -33,6 +33,11 @@ inline constexpr std::uint32_t kMaxReceivers = 8;
 [[nodiscard]] std::vector<std::uint8_t> experiment_file(Experiment experiment,
                                                         std::uint32_t receivers);
 
+// A broadcast from rank 0 to rank 1 in blocks of kSmallBlockBytes, of which kManyBlocks are timed:
+// the schedule file. Throws Failure where it cannot be written.
+inline constexpr std::uint32_t kSmallBlockBytes = 8, kManyBlocks = 4096;
+[[nodiscard]] std::vector<std::uint8_t> many_blocks_file();
+
 // Time of one experiment at rank 0, for one message size and number of receivers.
 struct Timing {
   Experiment experiment = Experiment::kEcho;

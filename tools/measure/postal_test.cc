@@ -7,7 +7,7 @@
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/verify/verify.h"
-#include "tools/measure/cost_model.h"
+#include "tools/measure/measured_model.h"
 #include "tools/report/measure_report.h"
 #include "tools/select/loaded_schedule.h"
 
@@ -137,14 +137,75 @@ TEST(Postal, ReportsTellTheParameters) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
-TEST(CostModel, LinesGoThroughTheMeasuredSizes) {
-  const CostModel model({{8, 2e-6}, {1000, 3e-6}, {2000, 8e-6}, {4000, 7e-6}});
-  EXPECT_NEAR(model.step(8), 2e-6, 1e-12);
-  EXPECT_NEAR(model.step(504), 2.5e-6, 1e-12);
-  EXPECT_NEAR(model.step(1500), 5.5e-6, 1e-12);
-  EXPECT_GE(model.step(1e6), model.step(4000)) << "a longer block never takes less";
-  EXPECT_GE(model.step(0), 0);
-  EXPECT_NEAR(CostModel(1e-6, 1e-9).step(1000), 2e-6, 1e-12);
+SizeTime size_time(std::uint64_t bytes, double seconds) {
+  return {bytes, {seconds, seconds * 0.9, seconds * 1.1}};
+}
+
+TEST(MeasuredModel, LinesGoThroughTheMeasuredSizes) {
+  predict::LinkCost cost;
+  cost.lines = lines_through({size_time(8, 2e-6), size_time(1000, 3e-6), size_time(2000, 5e-6),
+                              size_time(3000, 9e-6), size_time(4000, 7e-6)});
+  const auto near = [&cost](std::uint64_t bytes, double us) {
+    EXPECT_NEAR(static_cast<double>(cost.send_time(bytes)), us * 1e6, 10) << bytes;
+  };
+  near(8, 2);
+  near(504, 2.5);
+  near(1500, 4);
+  near(2500, 7.5);   // a line through 0 and the longer size, for its start would be below 0
+  near(100'000, 9);  // a longer block never takes less
+  for (const predict::CostLine& line : cost.lines) {
+    EXPECT_LE(line.alpha.low, line.alpha_ps);
+    EXPECT_GE(line.alpha.high, line.alpha_ps);
+    EXPECT_LE(line.beta.low, line.beta_fs);
+    EXPECT_GE(line.beta.high, line.beta_fs);
+  }
+  cost.lines = lines_through({size_time(100, 1e-6)});
+  near(100, 1);
+}
+
+TEST(MeasuredModel, MedianHasItsInterval) {
+  std::vector<double> values;
+  for (int i = 100; i >= 0; --i) values.push_back(i);
+  const MeasuredTime time = median_time(values);
+  EXPECT_EQ(time.seconds, 50);
+  EXPECT_EQ(time.low, 40);  // (101 - 1.96 sqrt 101) / 2 = 40.6
+  EXPECT_EQ(time.high, 60);
+  EXPECT_EQ(median_time({3}).low, 3);
+}
+
+TEST(MeasuredModel, SmallBlocksTellTheOverheadFromAlpha) {
+  Measured measured;
+  measured.provider = "shm";
+  measured.processors = 2;
+  for (const std::uint64_t bytes : {8u, 1000u}) {
+    MeasuredSize size;
+    size.bytes = bytes;
+    size.one_way = size_time(bytes, 10e-6 + 1e-9 * static_cast<double>(bytes)).one_way;
+    measured.sizes.push_back(size);
+  }
+  measured.block = {4e-6, 3.9e-6, 4.1e-6};
+  const predict::Model model =
+      measured_model(measured, {{Op::kSum, Type::kF32, 250'000, {}}}, topology::LinkClass::kMemory);
+  const predict::LinkCost& cost = model.cost(topology::LinkClass::kMemory);
+  EXPECT_NEAR(static_cast<double>(model.overhead_ps), 3.004e6, 10);
+  EXPECT_NEAR(static_cast<double>(cost.send_time(8)), 4e6, 10);
+  EXPECT_EQ(model.gamma_fs, 250'000u);
+  EXPECT_EQ(model.cores, 2u);
+  const std::string text = predict::model_text(model);
+  const auto read = predict::parse_model(text, "written");
+  ASSERT_TRUE(read) << text << read.error().message;
+  EXPECT_EQ(read->digest(), model.digest());
+}
+
+TEST(MeasuredModel, OperatorsAreTimed) {
+  const std::vector<predict::CombineCost> all = time_operators();
+  bool has_sum = false;
+  for (const predict::CombineCost& one : all) {
+    EXPECT_GT(one.gamma_fs, 0u) << op_name(one.op) << type_name(one.type);
+    has_sum = has_sum || (one.op == Op::kSum && one.type == Type::kF32);
+  }
+  EXPECT_TRUE(has_sum);
+  EXPECT_GE(all.size(), 60u);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "tools/report/measure_report.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "tools/common/json.h"
 #include "tools/common/output.h"
-#include "tools/measure/cost_model.h"
 
 namespace espalier::tools {
 namespace {
@@ -23,12 +24,13 @@ std::string lambda_text(double lambda) {
 void evaluate(Measured& measured) {
   std::vector<double> bytes;
   std::vector<double> seconds;
-  std::vector<CostModel::Sample> samples;
+  std::vector<SizeTime> samples;
   for (MeasuredSize& size : measured.sizes) {
     size.postal = fit_postal(size.timings);
     bytes.push_back(static_cast<double>(size.bytes));
     seconds.push_back(size.postal.one_way_s);
-    samples.push_back({bytes.back(), seconds.back()});
+    size.one_way.seconds = size.postal.one_way_s;
+    samples.push_back({size.bytes, size.one_way});
   }
   measured.line = fit_line(bytes, seconds);
   for (MeasuredSize& size : measured.sizes) {
@@ -36,9 +38,50 @@ void evaluate(Measured& measured) {
       size.line = measured.line;
       continue;
     }
-    const CostModel::Line line = CostModel(samples).line(static_cast<double>(size.bytes));
-    size.line = {line.alpha, line.beta};
+    predict::LinkCost cost;
+    cost.lines = lines_through(samples);
+    const predict::CostLine& line = cost.line(size.bytes);
+    size.line = {static_cast<double>(line.alpha_ps) * 1e-12,
+                 static_cast<double>(line.beta_fs) * 1e-15};
   }
+}
+
+predict::Model measured_model(const Measured& measured,
+                              const std::vector<predict::CombineCost>& combines,
+                              topology::LinkClass link_class) {
+  predict::Model model = predict::default_model();
+  std::vector<SizeTime> sizes;
+  for (const MeasuredSize& size : measured.sizes) sizes.push_back({size.bytes, size.one_way});
+  predict::LinkCost& cost = model.links[static_cast<std::size_t>(link_class)];
+  model.is_given[static_cast<std::size_t>(link_class)] = true;
+  cost.lines = lines_through(sizes);
+  // A message alone takes alpha + beta b + 2 o; among many, one takes alpha + beta b, or o if that
+  // is longer.
+  const MeasuredTime& alone = sizes.front().one_way;
+  const MeasuredTime& block = measured.block;
+  if (block.seconds > 0 && block.seconds < alone.seconds) {
+    const auto half = [](double a, double b) {
+      return static_cast<std::uint64_t>(std::max(0.0, std::round((a - b) / 2 * 1e12)));
+    };
+    model.overhead_ps = half(alone.seconds, block.seconds);
+    model.overhead = {std::min(model.overhead_ps, half(alone.low, block.high)),
+                      std::max(model.overhead_ps, half(alone.high, block.low))};
+    for (predict::CostLine& line : cost.lines) {
+      const std::uint64_t less = std::min(line.alpha_ps, 2 * model.overhead_ps);
+      line.alpha_ps -= less;
+      line.alpha.low -= std::min(line.alpha.low, less);
+      line.alpha.high -= std::min(line.alpha.high, less);
+      if (line.alpha_ps == 0 && line.beta_fs == 0) line.alpha_ps = line.alpha.high = 1;
+    }
+  }
+  model.combines = combines;
+  for (const predict::CombineCost& one : combines) {
+    model.gamma_fs = std::max(model.gamma_fs, one.op == Op::kSum ? one.gamma_fs : 0);
+  }
+  model.cores = measured.processors;
+  model.found_by = "espalier measure --provider " + measured.provider + ", " +
+                   std::to_string(measured.repetitions) + " repetitions";
+  return model;
 }
 
 std::string measured_json(const Measured& measured) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "collectives/predict/model.h"
+#include "tools/measure/measured_model.h"
 #include "tools/measure/postal.h"
 
 namespace espalier::tools {
@@ -17,6 +19,7 @@ struct MeasuredSize {
   Postal postal;
   // Quartiles of the lambdas that each repetition alone gives; 0, 0: fewer than half give one.
   double lambda_low = 0, lambda_high = 0;
+  MeasuredTime one_way;  // of one receiver, both experiments; its interval over repetitions
   Line line;  // through this size and the next (the last: the one before): one_way_s by bytes
 };
 
@@ -27,10 +30,17 @@ struct Measured {
   std::vector<std::uint32_t> receivers;
   std::vector<MeasuredSize> sizes;  // ascending
   Line line;                        // through all sizes
+  MeasuredTime block;               // of a small block among many; 0: not measured
 };
 
 // Fills what follows from the timings.
 void evaluate(Measured& measured);
+
+// The model that the measurements give: lines through the sizes, lambda and o, gamma of
+// `combines`. For links of class `link_class`.
+[[nodiscard]] predict::Model measured_model(const Measured& measured,
+                                            const std::vector<predict::CombineCost>& combines,
+                                            topology::LinkClass link_class);
 
 [[nodiscard]] std::string measured_json(const Measured& measured);
 [[nodiscard]] std::string measured_text(const Measured& measured);

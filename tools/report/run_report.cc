@@ -156,13 +156,12 @@ std::string legend(const RunResult& result) {
          "); 'espalier measure' measures them\n";
 }
 
-}  // namespace
-
-std::string to_json(const RunResult& result) {
+Json result_json(const RunResult& result) {
   Json out;
   out["topology"] = result.topology;
   out["collective"] = result.collective;
   out["algorithm"] = result.algorithm;
+  if (!result.chosen.empty()) out["chosen"] = result.chosen;
   if (result.rooted) out["root"] = result.root;
   out["ranks"] = result.ranks;
   out["routers"] = result.nodes - result.ranks;
@@ -206,8 +205,10 @@ std::string to_json(const RunResult& result) {
     out["runs"].push_back(run);
   }
   out["right"] = result.right;
-  return out.dump(2) + "\n";
+  return out;
 }
+
+}  // namespace
 
 Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, std::uint64_t bytes,
                        double seconds) {
@@ -226,7 +227,21 @@ Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, std::uint64_t
   }
 }
 
-std::string to_text(const RunResult& result, bool ranks) {
+std::string to_json(const std::vector<RunResult>& results) {
+  if (results.size() == 1) return result_json(results.front()).dump(2) + "\n";
+  Json schedules = Json::array();
+  bool right = true;
+  for (const RunResult& result : results) {
+    schedules.push_back(result_json(result));
+    right = right && result.right;
+  }
+  const Json out = {{"algorithm", "auto"}, {"schedules", schedules}, {"right", right}};
+  return out.dump(2) + "\n";
+}
+
+namespace {
+
+std::string result_text(const RunResult& result, bool ranks) {
   std::string text = format("%s by %s on %s", result.collective.c_str(), result.algorithm.c_str(),
                             result.topology_title.c_str());
   if (result.rooted) text += format(", root %u", result.root);
@@ -242,6 +257,7 @@ std::string to_text(const RunResult& result, bool ranks) {
     text += format("%zu endpoints, each joined to its peer's and to no other\n",
                    result.endpoints.size());
   }
+  if (!result.chosen.empty()) text += "auto: " + result.chosen + "\n";
   text += legend(result);
   add_table(result, text);
   std::size_t checked = 0;
@@ -256,6 +272,14 @@ std::string to_text(const RunResult& result, bool ranks) {
   }
   text +=
       format("%s: %zu of %zu results correct\n", result.right ? "ok" : "FAILED", correct, checked);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const std::vector<RunResult>& results, bool ranks) {
+  std::string text;
+  for (const RunResult& result : results) text += result_text(result, ranks);
   return text;
 }
 

@@ -67,6 +67,7 @@ struct RunResult {
   bool rooted = false, combines = false, bytes_per_rank = false;
   std::int64_t proven_blocks = 0;
   std::string proven_for;  // "every N", "every N up to 21"
+  std::string chosen;      // why it was chosen; empty: it was named
   std::vector<verify::LowerBound> bounds;
   bool default_alpha = false, default_beta = false;  // the prediction uses the defaults
   std::uint64_t descriptor_bytes = 0;                // of the longest descriptor
@@ -87,9 +88,10 @@ struct Bandwidth {
 [[nodiscard]] Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks,
                                      std::uint64_t bytes, double seconds);
 
-[[nodiscard]] std::string to_json(const RunResult& result);
-// A table with one row per size. `ranks`: also one row per rank, and per endpoint of a hop-by-hop
+// The results of one schedule, or of several that were chosen for different sizes.
+[[nodiscard]] std::string to_json(const std::vector<RunResult>& results);
+// A table per schedule, with one row per size. `ranks`: also one row per rank, and per endpoint of a hop-by-hop
 // run.
-[[nodiscard]] std::string to_text(const RunResult& result, bool ranks);
+[[nodiscard]] std::string to_text(const std::vector<RunResult>& results, bool ranks);
 
 }  // namespace espalier::run_command

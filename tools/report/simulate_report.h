@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "tools/common/output.h"
-#include "tools/measure/cost_model.h"
 #include "tools/simulate/simulation.h"
 
 namespace espalier::tools {
@@ -15,7 +14,7 @@ struct SimulateReport {
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;
   double predicted_seconds = 0;
-  CostModel::Line line;  // of the time that the simulated network takes for a block
+  double alpha = 0, beta = 0;  // s, s/B: of the time that the simulated network takes for a block
   Switching switching = Switching::kCutThrough;
   Outcome lock_step, free_running;
   std::vector<NodeLog> logs;  // of the free run, where wanted

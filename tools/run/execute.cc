@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collectives/predict/predict.h"
 #include "firmware/image/sha256.h"
 #include "tools/common/failure.h"
-#include "tools/measure/cost_model.h"
 #include "tools/report/bound.h"
 #include "tools/run/run.h"
 
@@ -71,17 +71,22 @@ class SizeRun {
   void predict(SizeResult& size) const {
     const Program& program = schedule_.programs[0];
     const Layout layout = tools::layout_of(program, what_);
-    const tools::CostModel cost = options_.model.empty()
-                                      ? tools::CostModel(options_.alpha, options_.beta)
-                                      : tools::CostModel::read(options_.model);
+    const predict::Model model = run_model(options_);
+    const predict::LinkCost& cost =
+        predict::slowest(model, *schedule_.topology, slot_bytes(layout));
     size.blocks = layout.blocks;
     size.block_bytes = slot_bytes(layout);
     size.steps = phase_steps(program, layout.blocks);
     size.bound_steps = tools::bound_steps(bounds_, program, layout.blocks);
-    const tools::CostModel::Line line = cost.line(static_cast<double>(size.block_bytes));
-    size.alpha = line.alpha;
-    size.beta = line.beta;
-    size.predicted = tools::predict(schedule_.programs, layout, cost);
+    const predict::CostLine& line = cost.line(size.block_bytes);
+    size.alpha = static_cast<double>(line.alpha_ps) * 1e-12;
+    size.beta = static_cast<double>(line.beta_fs) * 1e-15;
+    const auto node = [this](std::uint32_t number) -> const Program& {
+      return schedule_.programs[number];
+    };
+    const predict::Picoseconds time = predict::by_steps(
+        static_cast<std::uint32_t>(schedule_.programs.size()), node, layout, cost);
+    size.predicted = static_cast<double>(time) * 1e-12;
   }
 
   void prepare(std::uint32_t number) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/predict/model.h"
 #include "tools/common/output.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
@@ -18,7 +19,7 @@ namespace espalier::run_command {
 
 struct RunOptions {
   std::string file;  // a schedule file; empty: compile `selection`
-  tools::Selection selection{"complete:16", "broadcast", "two-tree"};
+  tools::Selection selection{"complete:16", "broadcast"};
   std::vector<std::string> sizes;    // as typed
   std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
   std::string input;                 // file to broadcast
@@ -32,7 +33,8 @@ struct RunOptions {
   double alpha = 20e-6;  // s
   double beta = 1e-9;    // s/B
   bool alpha_given = false, beta_given = false;
-  std::string model;   // file of `espalier measure` that has them instead
+  std::string model;   // file of a model that has them instead
+  std::string board;   // limits that the schedule keeps
   bool ranks = false;  // print a row per rank
   std::vector<std::string> kill, stop;
   // The image or flash that nodes boot instead of the schedule's file, as typed ([NODES=]FILE), and
@@ -43,6 +45,14 @@ struct RunOptions {
   tools::Format format = tools::Format::kText;
   launch::LaunchOptions launch;
 };
+
+// The model of --model, or of --alpha and --beta. Throws Failure (bad input).
+[[nodiscard]] inline predict::Model run_model(const RunOptions& options) {
+  if (!options.model.empty()) return tools::or_bad_input(predict::read_model(options.model));
+  predict::Model model = predict::line_model(options.alpha, options.beta);
+  if (!options.alpha_given && !options.beta_given) model.found_by = "default constants";
+  return model;
+}
 
 // Whether nodes have the topology's links and no others. Without --links: if all messages of the
 // schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked

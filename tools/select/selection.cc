@@ -4,6 +4,8 @@
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
+#include "collectives/predict/block_rules.h"
+#include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/file_writer.h"
@@ -22,6 +24,15 @@ std::string collective_names() {
     names.emplace_back(collective_name(static_cast<Collective>(i)));
   }
   return either(names);
+}
+
+Collective collective_of(const Selection& selection) {
+  Collective collective = Collective::kNone;
+  if (!parse_collective(selection.collective.c_str(), collective)) {
+    bad_input("unknown collective '" + one_line(selection.collective) + "'; expected " +
+              collective_names());
+  }
+  return collective;
 }
 
 AlgorithmEntry find_entry(Collective collective, const std::string& name) {
@@ -310,8 +321,11 @@ void add_selection(Command command, Selection& selection, bool required) {
             "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
       .required(required);
   command.text("--collective", selection.collective, collective_names()).required(required);
-  command.text("--algorithm", selection.algorithm, "one that 'espalier list' names")
-      .required(required);
+  command
+      .text("--algorithm", selection.algorithm,
+            "auto (the one that the model predicts to be fastest) or one that 'espalier list' "
+            "names")
+      .show_default(selection.algorithm);
   command
       .text("--root", selection.root,
             "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
@@ -346,14 +360,16 @@ std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
   return or_bad_input(topology::read(spec));
 }
 
+std::unique_ptr<topology::Topology> check_selection(const Selection& selection) {
+  auto topology = parse_topology(selection.topology);
+  (void)choose_root(selection.root, *topology, collective_of(selection));
+  return topology;
+}
+
 SelectedAlgorithm select_algorithm(const Selection& selection) {
   SelectedAlgorithm selected;
   selected.topology = parse_topology(selection.topology);
-  Collective collective = Collective::kNone;
-  if (!parse_collective(selection.collective.c_str(), collective)) {
-    bad_input("unknown collective '" + one_line(selection.collective) + "'; expected " +
-              collective_names());
-  }
+  const Collective collective = collective_of(selection);
   selected.algorithm = find_entry(collective, selection.algorithm);
   selected.parameters.ranks = selected.topology->ranks();
   selected.parameters.root = choose_root(selection.root, *selected.topology, collective);
@@ -373,6 +389,13 @@ void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgra
   } else {
     program = selected.found.at(node);
   }
+  if (selected.rules.empty()) return;
+  predict::set_block_rules(selected.rules, program);
+  std::uint64_t digest = program.schedule_digest;
+  for (const BlockRule& rule : selected.rules) {
+    digest = digest_u64(digest_u64(digest, rule.from_bytes), rule.block_bytes);
+  }
+  program.schedule_digest = digest;
 }
 
 std::vector<std::uint8_t> compile(const SelectedAlgorithm& selected) {

@@ -17,19 +17,21 @@
 
 namespace espalier::tools {
 
+// The --algorithm that leaves the choice to a model (tools/choose).
+inline constexpr const char* kAuto = "auto";
+
 // As typed; empty: not given.
 struct Selection {
-  std::string topology, collective, algorithm, root = "0";
+  std::string topology, collective, algorithm = kAuto, root = "0";
   std::string run_length = {}, radix = {}, lambda = {};  // parameters of some algorithms
-  std::string window = {};             // steps in flight that the schedule must allow
-  bool window_is_limit = false;        // a schedule that allows fewer will do
+  std::string window = {};                   // steps in flight that the schedule must allow
+  bool window_is_limit = false;              // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
   // placement of ranks: none, snake, a known embedding's name, a file
   std::string embedding = {};
 };
 
-// Adds all options except those below; `required`: topology, collective and algorithm must be
-// given.
+// Adds all options except those below; `required`: topology and collective must be given.
 void add_selection(Command command, Selection& selection, bool required);
 void add_schedule_window(Command command, Selection& selection);
 void add_links(Command command, Selection& selection);  // --links and --ports
@@ -62,10 +64,15 @@ struct SelectedAlgorithm {
   std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
   std::optional<topology::Embedding> embedding;  // the placement of ranks; nothing: as numbered
   std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
+  std::vector<BlockRule> rules;  // the block table, from a model; empty: the algorithm's own
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.
 [[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
+// Checks what does not depend on the algorithm: topology, collective and root. Returns the topology.
+// Throws Failure (bad input).
+[[nodiscard]] std::unique_ptr<topology::Topology> check_selection(const Selection& selection);
+// selection.algorithm must be a name: tools/choose replaces kAuto.
 [[nodiscard]] SelectedAlgorithm select_algorithm(const Selection& selection);
 
 // Writes node's program into `program`. Throws Failure if the algorithm cannot do it.

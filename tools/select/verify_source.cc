@@ -33,8 +33,8 @@ Source::Source(LoadedSchedule loaded)
   }
 }
 
-Source::Source(const Selection& selection)
-    : selected_(select_algorithm(selection)),
+Source::Source(SelectedAlgorithm selected)
+    : selected_(std::move(selected)),
       topology_(selected_.topology.get()),
       buffer_(std::make_unique<OwnedProgram>()) {
   name_ = selected_.algorithm.name + ", root " + std::to_string(selected_.parameters.root);

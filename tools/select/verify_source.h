@@ -20,9 +20,8 @@ class Source {
   Source(const std::string& path, const std::string& topology);
   // The same of the bytes of a file, called `name` in messages.
   Source(std::string name, std::vector<std::uint8_t> bytes);
-  // The programs that compiling the selection would write. Throws Failure (bad input), also from
-  // program().
-  explicit Source(const Selection& selection);
+  // The programs that compiling it would write. program() throws Failure (bad input).
+  explicit Source(SelectedAlgorithm selected);
 
   // The name of the file, or "two-tree, root 3".
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -105,11 +105,12 @@ std::string check_barrier(const StoredSchedule& schedule, SimulatedMemory& memor
 }
 
 sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
-                    const CostModel::Line& line) {
+                    const predict::LinkCost& cost) {
   const Program& program = schedule.first();
   sim::Model model;
-  model.alpha = line.alpha;
-  model.beta = line.beta;
+  const predict::CostLine& line = cost.line(slot_bytes(layout));
+  model.alpha = seconds_of(line.alpha_ps);
+  model.beta = seconds_per_byte(line.beta_fs);
   // Otherwise each link has its own port, or only sends have one.
   model.one_port =
       program.port_model == PortModel::kOnePortDuplex || program.port_model == PortModel::kSimplex;
@@ -123,8 +124,9 @@ sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
   model.send_ticks = program.send_ticks;
   // A block leaves its port after S ticks and is in after L.
   const std::uint32_t send = send_ticks(program);
-  model.latency =
-      block_seconds(layout, line.alpha, line.beta) * (latency_ticks(program) - send) / send;
+  const double claimed =
+      block_seconds(layout, model.alpha, model.beta) * (latency_ticks(program) - send) / send;
+  model.latency = std::max(claimed, seconds_of(cost.latency(slot_bytes(layout))));
   return model;
 }
 

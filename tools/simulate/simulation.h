@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "collectives/predict/model.h"
 #include "collectives/simulation/cluster.h"
 #include "espalier/collectives/machine/event_log.h"
 #include "espalier/hal/sim/network.h"
-#include "tools/measure/cost_model.h"
 #include "tools/select/stored_schedule.h"
 #include "tools/simulate/node_log.h"
 #include "tools/simulate/simulated_memory.h"
@@ -63,7 +63,17 @@ class Simulation {
 
 // The network that the schedule's ports ask for, over the real links of its topology, which must
 // outlive it.
+// In the postal model the latency is the one that the schedule claims, if it is longer than the
+// links'.
 [[nodiscard]] sim::Model model_of(const StoredSchedule& schedule, const Layout& layout,
-                                  const CostModel::Line& line);
+                                  const predict::LinkCost& cost);
+
+// ps and fs in s.
+[[nodiscard]] inline double seconds_of(predict::Picoseconds time) {
+  return static_cast<double>(time) * 1e-12;
+}
+[[nodiscard]] inline double seconds_per_byte(std::uint64_t fs_per_byte) {
+  return static_cast<double>(fs_per_byte) * 1e-15;
+}
 
 }  // namespace espalier::tools

@@ -11,6 +11,18 @@
 
 namespace espalier::topology {
 
+// What a link is made of: a model (collectives/predict) has a cost for each class.
+enum class LinkClass : std::uint8_t {
+  kFabric = 0,  // a network between hosts
+  kOnChip = 1,  // a network on a chip, or wires between neighbouring chips
+  kMemory = 2,  // memory that both ends map
+  kSerial = 3,  // framed messages over a serial line
+};
+// kLinkClasses: the number of classes. link_class_name() returns "fabric", "on-chip", "memory" or
+// "serial".
+inline constexpr std::uint32_t kLinkClasses = 4;
+[[nodiscard]] const char* link_class_name(LinkClass link_class);
+
 // A directed link from one node to another.
 struct Link {
   std::uint32_t from = 0;
@@ -45,6 +57,12 @@ class Topology {
   [[nodiscard]] virtual std::uint64_t link_count() const = 0;
   // Lanes of the link from -> to; 0 if there is none.
   [[nodiscard]] virtual std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const = 0;
+  // link_class() returns the class of the link from -> to, which must exist; link_classes() the
+  // classes that the topology's links have, each once.
+  [[nodiscard]] virtual LinkClass link_class(std::uint32_t /*from*/, std::uint32_t /*to*/) const {
+    return LinkClass::kFabric;
+  }
+  [[nodiscard]] virtual std::vector<LinkClass> link_classes() const { return {LinkClass::kFabric}; }
   // The nodes on the route from `from` to `to`, both included: the link on a complete graph, XY on
   // a mesh, up and down in a tree.
   [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,

@@ -1,21 +1,21 @@
-#include "tests/papers/plot.h"
+#include "tools/report/line_plot.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "topology/svg.h"
 
-namespace espalier::papers {
+namespace espalier::tools {
 namespace {
 
-constexpr double kLeft = 70, kTop = 40, kWidth = 520, kHeight = 300;
-constexpr const char* kColours[] = {"#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad",
-                                    "#d68910", "#34495e", "#16a085", "#7f8c8d"};
+constexpr double kPlotLeft = 70, kPlotTop = 40, kPlotWidth = 520, kPlotHeight = 300;
+constexpr const char* kPlotColours[] = {"#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad",
+                                        "#d68910", "#34495e", "#16a085", "#7f8c8d"};
 
 // One axis: from values to points of the picture.
-class Scale {
+class PlotScale {
  public:
-  Scale(const Axis& axis, double low, double high) : axis_(axis) {
+  PlotScale(const PlotAxis& axis, double low, double high) : axis_(axis) {
     low_ = place(low);
     high_ = place(high);
     if (axis.logarithmic) {
@@ -54,76 +54,82 @@ class Scale {
     return 10 * power;
   }
 
-  Axis axis_;
+  PlotAxis axis_;
   double low_ = 0, high_ = 1, unit_ = 1;
 };
 
-std::string number(double value) {
+std::string axis_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
 }
 
-Scale scale_of(const Axis& axis, const std::vector<Line>& lines,
-               double std::pair<double, double>::*value) {
+PlotScale scale_of(const PlotAxis& axis, const std::vector<PlotLine>& lines,
+                   double std::pair<double, double>::*value) {
   double low = lines[0].points[0].*value, high = low;
-  for (const Line& line : lines) {
+  for (const PlotLine& line : lines) {
     for (const auto& point : line.points) {
       low = std::min(low, point.*value);
       high = std::max(high, point.*value);
     }
   }
-  return Scale(axis, low, high);
+  return PlotScale(axis, low, high);
 }
 
 }  // namespace
 
-std::string plot_svg(const std::string& title, const Axis& x, const Axis& y,
-                     const std::vector<Line>& lines) {
-  const Scale across = scale_of(x, lines, &std::pair<double, double>::first);
-  const Scale up = scale_of(y, lines, &std::pair<double, double>::second);
-  const auto px = [&](double value) { return kLeft + kWidth * across.at(value); };
-  const auto py = [&](double value) { return kTop + kHeight * (1 - up.at(value)); };
+std::string plot_svg(const std::string& title, const PlotAxis& x, const PlotAxis& y,
+                     const std::vector<PlotLine>& lines,
+                     const std::vector<std::pair<double, double>>& marks) {
+  const PlotScale across = scale_of(x, lines, &std::pair<double, double>::first);
+  const PlotScale up = scale_of(y, lines, &std::pair<double, double>::second);
+  const auto px = [&](double value) { return kPlotLeft + kPlotWidth * across.at(value); };
+  const auto py = [&](double value) { return kPlotTop + kPlotHeight * (1 - up.at(value)); };
   std::string out;
   svg::print(out,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"780\" height=\"400\" "
              "font-family=\"sans-serif\" font-size=\"12\">\n"
              "<rect width=\"780\" height=\"400\" fill=\"white\"/>\n"
              "<text x=\"%.0f\" y=\"22\" font-size=\"14\">%s</text>\n",
-             kLeft, svg::escaped(title).c_str());
+             kPlotLeft, svg::escaped(title).c_str());
   for (const double value : across.ticks()) {
     svg::print(out,
                "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
                "text-anchor=\"middle\">%s</text>\n",
-               px(value), kTop, kTop + kHeight, px(value), kTop + kHeight + 16,
-               number(value).c_str());
+               px(value), kPlotTop, kPlotTop + kPlotHeight, px(value), kPlotTop + kPlotHeight + 16,
+               axis_number(value).c_str());
   }
   for (const double value : up.ticks()) {
     svg::print(out,
                "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
                "text-anchor=\"end\">%s</text>\n",
-               kLeft, py(value), kLeft + kWidth, kLeft - 6, py(value) + 4, number(value).c_str());
+               kPlotLeft, py(value), kPlotLeft + kPlotWidth, kPlotLeft - 6, py(value) + 4,
+               axis_number(value).c_str());
   }
   svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
-             kLeft + kWidth / 2, kTop + kHeight + 38, svg::escaped(x.name).c_str());
+             kPlotLeft + kPlotWidth / 2, kPlotTop + kPlotHeight + 38, svg::escaped(x.name).c_str());
   svg::print(out,
              "<text x=\"18\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 18 %.1f)\">"
              "%s</text>\n",
-             kTop + kHeight / 2, kTop + kHeight / 2, svg::escaped(y.name).c_str());
+             kPlotTop + kPlotHeight / 2, kPlotTop + kPlotHeight / 2, svg::escaped(y.name).c_str());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const char* colour = kColours[i % std::size(kColours)];
+    const char* colour = kPlotColours[i % std::size(kPlotColours)];
     out += "<polyline fill=\"none\" stroke=\"" + std::string(colour) +
            "\" stroke-width=\"1.8\" points=\"";
     for (const auto& [px_value, py_value] : lines[i].points) {
       svg::print(out, "%.1f,%.1f ", px(px_value), py(py_value));
     }
     out += "\"/>\n";
-    svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", kLeft + kWidth + 10,
-               kTop + 14 + 18 * static_cast<double>(i), colour,
+    svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n",
+               kPlotLeft + kPlotWidth + 10, kPlotTop + 14 + 18 * static_cast<double>(i), colour,
                svg::escaped(lines[i].name).c_str());
+  }
+  for (const auto& [mark_x, mark_y] : marks) {
+    svg::print(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"none\" stroke=\"#222\"/>\n",
+               px(mark_x), py(mark_y));
   }
   out += "</svg>\n";
   return out;
 }
 
-}  // namespace espalier::papers
+}  // namespace espalier::tools

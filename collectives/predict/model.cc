@@ -1,0 +1,131 @@
+#include "collectives/predict/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "espalier/base/assert.h"
+#include "espalier/base/digest.h"
+
+namespace espalier::predict {
+namespace {
+
+constexpr std::uint64_t kFsPerPs = 1000;
+constexpr std::uint64_t kMicrosecond = 1'000'000;  // ps
+
+// A value of `unit` per second in whole units, within 0 .. most.
+std::uint64_t whole(double value, double unit, std::uint64_t most) {
+  const double scaled = std::round(value * unit);
+  ESPALIER_ASSERT(scaled >= 0 && scaled <= static_cast<double>(most));
+  return static_cast<std::uint64_t>(scaled);
+}
+
+LinkCost one_line(std::uint64_t alpha_ps, std::uint64_t beta_fs) {
+  LinkCost cost;
+  cost.lines = {{0, alpha_ps, beta_fs, {}, {}}};
+  return cost;
+}
+
+}  // namespace
+
+Picoseconds times(Picoseconds time, std::uint64_t factor) {
+  std::uint64_t product = 0;
+  const bool overflows = __builtin_mul_overflow(time, factor, &product);
+  return overflows ? kMaxPrediction : std::min<Picoseconds>(product, kMaxPrediction);
+}
+
+Picoseconds per_byte(std::uint64_t fs_per_byte, std::uint64_t bytes) {
+  return std::min(
+      times(fs_per_byte, bytes / kFsPerPs) + times(fs_per_byte, bytes % kFsPerPs) / kFsPerPs,
+      kMaxPrediction);
+}
+
+const CostLine& LinkCost::line(std::uint64_t bytes) const {
+  ESPALIER_ASSERT(!lines.empty() && lines.front().from_bytes == 0);
+  std::size_t last = 0;
+  while (last + 1 < lines.size() && lines[last + 1].from_bytes <= bytes) ++last;
+  return lines[last];
+}
+
+Picoseconds LinkCost::send_time(std::uint64_t bytes) const {
+  const CostLine& cost = line(bytes);
+  return std::min(cost.alpha_ps + per_byte(cost.beta_fs, bytes), kMaxPrediction);
+}
+
+Picoseconds LinkCost::latency(std::uint64_t bytes) const {
+  if (lambda_permille == 1000) return 0;
+  const Picoseconds send = send_time(bytes);
+  const std::uint32_t more = lambda_permille - 1000;
+  return std::min(times(send / 1000, more) + send % 1000 * more / 1000, kMaxPrediction);
+}
+
+Picoseconds Model::combine_time(const Operator& op, std::uint64_t bytes) const {
+  for (const CombineCost& known : combines) {
+    if (known.op == op.op && known.type == op.type) return per_byte(known.gamma_fs, bytes);
+  }
+  return per_byte(gamma_fs, bytes);
+}
+
+std::uint32_t Model::ranks_per_core(std::uint32_t ranks) const {
+  if (cores == 0 || ranks <= cores) return 1;
+  return (ranks + cores - 1) / cores;
+}
+
+std::uint64_t Model::digest() const {
+  std::uint64_t digest = kDigestSeed;
+  for (const LinkCost& link : links) {
+    digest = digest_u64(digest, link.lines.size());
+    for (const CostLine& line : link.lines) {
+      digest = digest_u64(digest, line.from_bytes);
+      digest = digest_u64(digest, line.alpha_ps);
+      digest = digest_u64(digest, line.beta_fs);
+    }
+    digest = digest_u64(digest, link.lambda_permille);
+  }
+  std::vector<CombineCost> sorted = combines;  // their order decides nothing
+  std::sort(sorted.begin(), sorted.end(), [](const CombineCost& a, const CombineCost& b) {
+    return a.op != b.op ? a.op < b.op : a.type < b.type;
+  });
+  for (const CombineCost& combine : sorted) {
+    digest = digest_u64(digest, static_cast<std::uint64_t>(combine.op));
+    digest = digest_u64(digest, static_cast<std::uint64_t>(combine.type));
+    digest = digest_u64(digest, combine.gamma_fs);
+  }
+  digest = digest_u64(digest, gamma_fs);
+  digest = digest_u64(digest, overhead_ps);
+  digest = digest_u64(digest, cores);
+  return digest == 0 ? 1 : digest;
+}
+
+Model default_model() {
+  Model model;
+  using topology::LinkClass;
+  const auto set = [&model](LinkClass link_class, std::uint64_t alpha_ps, std::uint64_t beta_fs) {
+    model.links[static_cast<std::size_t>(link_class)] = one_line(alpha_ps, beta_fs);
+  };
+  set(LinkClass::kFabric, 20 * kMicrosecond, 1'000'000);    // 1 GB/s over a kernel's TCP
+  set(LinkClass::kOnChip, kMicrosecond / 10, 250'000);      // 4 GB/s
+  set(LinkClass::kMemory, kMicrosecond, 200'000);           // 5 GB/s: copied in and out
+  set(LinkClass::kSerial, 100 * kMicrosecond, 86'805'556);  // 115200 baud, 10 bits per byte
+  model.found_by = "default constants";
+  return model;
+}
+
+Model line_model(double alpha, double beta) {
+  Model model = default_model();
+  model.links.fill(one_line(whole(alpha, 1e12, kMaxTimePs), whole(beta, 1e15, kMaxFsPerByte)));
+  model.is_given.fill(true);
+  model.found_by = "alpha and beta as given";
+  return model;
+}
+
+const LinkCost& slowest(const Model& model, const topology::Topology& topology,
+                        std::uint64_t bytes) {
+  const LinkCost* most = nullptr;
+  for (const topology::LinkClass link_class : topology.link_classes()) {
+    const LinkCost& cost = model.cost(link_class);
+    if (most == nullptr || cost.send_time(bytes) > most->send_time(bytes)) most = &cost;
+  }
+  return most == nullptr ? model.cost(topology::LinkClass::kFabric) : *most;
+}
+
+}  // namespace espalier::predict

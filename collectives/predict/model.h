@@ -1,0 +1,108 @@
+#pragma once
+// The model by which schedules are predicted: the cost of links, by class, and of nodes. All values
+// are integers, and so is the arithmetic on them, so that every processor predicts and decides
+// alike. Host only.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "espalier/base/result.h"
+#include "espalier/collectives/machine/operators.h"
+#include "espalier/topology/topology.h"
+
+namespace espalier::predict {
+
+using Picoseconds = std::uint64_t;
+using topology::kLinkClasses;
+
+// Maximum of every time in a model, ps, of every time per byte, fs, and of lambda.
+inline constexpr std::uint64_t kMaxTimePs = 1'000'000'000'000'000'000;
+inline constexpr std::uint64_t kMaxFsPerByte = 1'000'000'000'000'000;
+inline constexpr std::uint32_t kMaxLambdaPermille = 64'000;
+// Every time that is computed from a model is at most this: longer times become this one.
+inline constexpr Picoseconds kMaxPrediction = Picoseconds{1} << 62;
+
+// An interval that holds a measured value with 95 % confidence; 0, 0: not measured.
+struct Interval {
+  std::uint64_t low = 0, high = 0;
+};
+
+// A message of at least from_bytes bytes keeps a link for alpha + beta * bytes.
+struct CostLine {
+  std::uint64_t from_bytes = 0;
+  std::uint64_t alpha_ps = 0;
+  std::uint64_t beta_fs = 0;  // per byte
+  Interval alpha, beta;       // of the two; outside the digest
+};
+
+// time * factor, at most kMaxPrediction.
+[[nodiscard]] Picoseconds times(Picoseconds time, std::uint64_t factor);
+// fs per byte times bytes, in ps, rounded down.
+[[nodiscard]] Picoseconds per_byte(std::uint64_t fs_per_byte, std::uint64_t bytes);
+
+// The cost of a link of one class.
+struct LinkCost {
+  std::vector<CostLine> lines = {{}};    // ascending from_bytes, the first 0
+  std::uint32_t lambda_permille = 1000;  // latency in sends, in thousandths
+
+  // The line for a message of `bytes`.
+  [[nodiscard]] const CostLine& line(std::uint64_t bytes) const;
+  // Time for which a message of `bytes` keeps its port and link, ps.
+  [[nodiscard]] Picoseconds send_time(std::uint64_t bytes) const;
+  // Time from the end of the send to the arrival of the message, ps: (lambda - 1) sends.
+  [[nodiscard]] Picoseconds latency(std::uint64_t bytes) const;
+};
+
+// gamma of one operator and element type.
+struct CombineCost {
+  Op op = Op::kSum;
+  Type type = Type::kF32;
+  std::uint64_t gamma_fs = 0;  // per byte
+  Interval gamma;              // outside the digest
+};
+
+// The costs of a fabric and its nodes.
+struct Model {
+  // By class. A class without measured values has default constants: is_given[class] is false.
+  std::array<LinkCost, kLinkClasses> links;
+  std::array<bool, kLinkClasses> is_given = {};
+  std::vector<CombineCost> combines;
+  std::uint64_t gamma_fs = 0;     // per byte, of all other combines
+  std::uint64_t overhead_ps = 0;  // o: a node's time for each block sent, and for each received
+  Interval overhead;              // of o; outside the digest
+  std::uint32_t cores = 0;        // processors of a host; 0: one for each rank
+  std::string found_by;           // how the values were found; outside the digest
+
+  [[nodiscard]] const LinkCost& cost(topology::LinkClass link_class) const {
+    return links[static_cast<std::size_t>(link_class)];
+  }
+  // Time of a combine of `bytes`, ps.
+  [[nodiscard]] Picoseconds combine_time(const Operator& op, std::uint64_t bytes) const;
+  // The number of ranks that share a processor if `ranks` of them run on one host.
+  [[nodiscard]] std::uint32_t ranks_per_core(std::uint32_t ranks) const;
+  // The digest of everything that decides; never 0.
+  [[nodiscard]] std::uint64_t digest() const;
+};
+
+// The default constants of every class: for fabrics of which nothing is known.
+[[nodiscard]] Model default_model();
+
+// A model of one line for the links of every class; alpha in s, beta in s/B, at most the maxima
+// above. Rounds to whole ps and fs.
+[[nodiscard]] Model line_model(double alpha, double beta);
+
+// The class of the topology's links that takes longest for a message of `bytes`.
+[[nodiscard]] const LinkCost& slowest(const Model& model, const topology::Topology& topology,
+                                      std::uint64_t bytes);
+
+// Reads the text of proto/model.proto. Errors name `name`, the line, the field and what is
+// expected.
+[[nodiscard]] Result<Model> parse_model(const std::string& text, const std::string& name);
+// Reads the file at `path`. Errors as above, or it cannot be read.
+[[nodiscard]] Result<Model> read_model(const std::string& path);
+// The text of the model: parse_model() gives the same model.
+[[nodiscard]] std::string model_text(const Model& model);
+
+}  // namespace espalier::predict

@@ -1,0 +1,132 @@
+// Models: their text, its refusals, their digest, their arithmetic.
+
+#include "collectives/predict/model.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/testing/results.h"
+
+namespace espalier::predict {
+namespace {
+
+constexpr const char* kText = R"(found_by: "by hand"
+link {
+  line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 alpha_low_ps: 19000000 alpha_high_ps: 21000000 }
+  line { from_bytes: 65536 alpha_ps: 30000000 beta_fs_per_byte: 900000 }
+  lambda_permille: 1500
+}
+combine { op: "sum" type: "f32" gamma_fs_per_byte: 250000 }
+gamma_fs_per_byte: 400000
+overhead_ps: 500000
+cores: 2
+)";
+
+TEST(Model, TextIsReadAndWrittenBack) {
+  const Model model = or_throw(parse_model(kText, "m"));
+  const LinkCost& fabric = model.cost(topology::LinkClass::kFabric);
+  EXPECT_EQ(fabric.send_time(8), 20'008'000u);
+  EXPECT_EQ(fabric.send_time(65536), 30'000'000u + 58'982'400u);
+  EXPECT_EQ(fabric.latency(8), 10'004'000u);
+  EXPECT_EQ(fabric.lines[0].alpha.high, 21'000'000u);
+  EXPECT_TRUE(model.is_given[0] && !model.is_given[1]);
+  EXPECT_EQ(model.combine_time({.op = Op::kSum, .type = Type::kF32}, 4000), 1'000'000u);
+  EXPECT_EQ(model.combine_time({.op = Op::kSum, .type = Type::kF64}, 4000), 1'600'000u);
+  EXPECT_EQ(model.ranks_per_core(2), 1u);
+  EXPECT_EQ(model.ranks_per_core(5), 3u);
+  const Model again = or_throw(parse_model(model_text(model), "again"));
+  EXPECT_EQ(model_text(again), model_text(model));
+  EXPECT_EQ(again.digest(), model.digest());
+}
+
+TEST(Model, DigestCoversWhatDecidesAndNothingElse) {
+  const Model model = or_throw(parse_model(kText, "m"));
+  std::set<std::uint64_t> digests = {model.digest(), default_model().digest()};
+  const auto change = [&](auto edit) {
+    Model changed = model;
+    edit(changed);
+    EXPECT_TRUE(digests.insert(changed.digest()).second);
+  };
+  change([](Model& m) { ++m.links[0].lines[1].alpha_ps; });
+  change([](Model& m) { ++m.links[0].lines[1].beta_fs; });
+  change([](Model& m) { ++m.links[0].lines[1].from_bytes; });
+  change([](Model& m) { ++m.links[0].lambda_permille; });
+  change([](Model& m) { m.links[0].lines.pop_back(); });
+  change([](Model& m) { ++m.links[3].lines[0].alpha_ps; });
+  change([](Model& m) { ++m.combines[0].gamma_fs; });
+  change([](Model& m) { m.combines[0].type = Type::kF64; });
+  change([](Model& m) { ++m.gamma_fs; });
+  change([](Model& m) { ++m.overhead_ps; });
+  change([](Model& m) { ++m.cores; });
+  Model same = model;
+  same.found_by = "measured";
+  same.links[0].lines[0].alpha = {1, 2};
+  EXPECT_EQ(same.digest(), model.digest());
+}
+
+TEST(Model, NonsenseIsRefusedWithItsLine) {
+  struct Refusal {
+    const char *text, *where, *what;
+  };
+  const char* kLine = "line { alpha_ps: 1 beta_fs_per_byte: 1 }";
+  for (const Refusal& refusal : {
+           Refusal{"", "line 1", "no link"},
+           Refusal{"link {", "line 1", "docs/choosing.md"},
+           Refusal{"link {\n speed: 3 }", "line 2", "speed"},
+           Refusal{"link { }", "line 1", "no line"},
+           Refusal{"link {\n line { alpha_ps: 1 } }", "line 2", "without beta_fs_per_byte"},
+           Refusal{"link {\n line { beta_fs_per_byte: 1 } }", "line 2", "without alpha_ps"},
+           Refusal{"link {\n line { alpha_ps: 0 beta_fs_per_byte: 0 } }", "line 2", "above 0"},
+           Refusal{"link {\n line { from_bytes: 1 alpha_ps: 1 beta_fs_per_byte: 1 } }", "line 2",
+                   "expected 0"},
+           Refusal{"link { @ \n @ }", "line 2", "expected more than 0"},
+           Refusal{"link { @ }\nlink { @ }", "line 2", "one per class"},
+           Refusal{"link { @ lambda_permille: 999 }", "line 1", "expected 1000 to 64000"},
+           Refusal{"link { @ lambda_permille: 64001 }", "line 1", "expected 1000 to 64000"},
+           Refusal{"link { line { alpha_ps: 1000000000000000001 beta_fs_per_byte: 1 } }", "line 1",
+                   "alpha_ps is 1000000000000000001; expected at most"},
+           Refusal{"link { line { alpha_ps: 1 beta_fs_per_byte: 1000000000000001 } }", "line 1",
+                   "beta_fs_per_byte is 1000000000000001; expected at most"},
+           Refusal{"link { line { alpha_ps: 9 beta_fs_per_byte: 1 alpha_low_ps: 1 alpha_high_ps: 8 "
+                   "} }",
+                   "line 1", "outside its interval from 1 to 8"},
+           Refusal{"link { @ }\ncombine { op: \"and\" type: \"f32\" gamma_fs_per_byte: 1 }",
+                   "line 2", "no such operator and type"},
+           Refusal{"link { @ }\ncombine { op: \"sum\" type: \"f32\" }", "line 2",
+                   "no gamma_fs_per_byte"},
+           Refusal{"link { @ }\ncombine { op: \"sum\" type: \"f32\" gamma_fs_per_byte: 1 }\n"
+                   "combine { op: \"sum\" type: \"f32\" gamma_fs_per_byte: 1 }",
+                   "line 3", "a second one"},
+           Refusal{"link { @ }\noverhead_ps: 1000000000000000001", "line 2", "overhead_ps"},
+           Refusal{"link { @ }\ngamma_fs_per_byte: 1000000000000001", "line 2",
+                   "gamma_fs_per_byte"},
+       }) {
+    std::string text = refusal.text;
+    for (std::size_t at = 0; (at = text.find('@')) != std::string::npos;)
+      text.replace(at, 1, kLine);
+    const std::string message = message_of(parse_model(text, "m"));
+    EXPECT_NE(message.find("model 'm', "), std::string::npos) << text << ": " << message;
+    EXPECT_NE(message.find(refusal.where), std::string::npos) << text << ": " << message;
+    EXPECT_NE(message.find(refusal.what), std::string::npos) << text << ": " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST(Model, ArithmeticSaturates) {
+  const Model slow = line_model(1e6, 1);
+  EXPECT_EQ(slow.cost(topology::LinkClass::kSerial).send_time(1), 1'000'001'000'000'000'000u);
+  EXPECT_EQ(slow.cost(topology::LinkClass::kSerial).send_time(std::uint64_t{1} << 40),
+            kMaxPrediction);
+  EXPECT_EQ(times(kMaxPrediction / 2, 3), kMaxPrediction);
+}
+
+TEST(Model, DefaultsAreTextToo) {
+  const Model model = default_model();
+  for (const LinkCost& cost : model.links) EXPECT_GT(cost.send_time(0), 0u);
+  const auto topology = or_throw(topology::parse("mesh:2x2"));
+  EXPECT_EQ(&slowest(model, *topology, 8), &model.cost(topology::LinkClass::kFabric));
+}
+
+}  // namespace
+}  // namespace espalier::predict

@@ -1,0 +1,113 @@
+// Predictions of small schedules against values computed by hand. tests/predict compares
+// predictions with simulation.
+
+#include "collectives/predict/predict.h"
+
+#include <gtest/gtest.h>
+
+#include "base/testing/results.h"
+#include "espalier/collectives/algorithms/algorithms.h"
+
+namespace espalier::predict {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 1000};
+
+struct Schedule {
+  std::unique_ptr<topology::Topology> topology;
+  Programs programs;
+};
+
+Schedule make(const char* spec, Collective collective, const char* name) {
+  Schedule schedule{or_throw(topology::parse(spec)), {}};
+  CollectiveParameters parameters;
+  parameters.ranks = schedule.topology->ranks();
+  parameters.topology_digest = schedule.topology->digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  schedule.programs.resize(parameters.ranks);
+  for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
+    EXPECT_EQ(find_algorithm(collective, name)->generate(parameters, rank, schedule.programs[rank]),
+              Status::kOk);
+  }
+  return schedule;
+}
+
+Picoseconds predicted(const Schedule& schedule, std::uint64_t bytes, const Model& model,
+                      Conditions conditions = {}) {
+  Layout layout;
+  EXPECT_EQ(make_layout(schedule.programs[0], bytes, 1, layout), Status::kOk);
+  return predict(*schedule.topology, schedule.programs, layout, model, conditions).time;
+}
+
+// alpha 1 us, beta 1 ns/B: a block of 1000 bytes takes 2 us.
+constexpr Picoseconds kBlockTime = 2'000'000;
+Model plain() { return line_model(1e-6, 1e-9); }
+
+TEST(Predict, ChainTakesItsSteps) {
+  const Schedule chain = make("complete:5", Collective::kBroadcast, "chain");
+  EXPECT_EQ(predicted(chain, 1000, plain()), 4 * kBlockTime);
+  EXPECT_EQ(predicted(chain, 10'000, plain()), 13 * kBlockTime);
+  // Extrapolated from a few blocks.
+  EXPECT_EQ(predicted(chain, 10'000'000, plain()), 10'003 * kBlockTime);
+}
+
+TEST(Predict, SharedLinksTakeLonger) {
+  // On a mesh of one row, rank 0 reaches rank 3 over the links of all others.
+  const Schedule complete = make("complete:4", Collective::kAllToAll, "pairwise");
+  const Schedule row = make("mesh:1x4", Collective::kAllToAll, "pairwise");
+  EXPECT_EQ(predicted(complete, 1000, plain()), 3 * kBlockTime);
+  EXPECT_GE(predicted(row, 1000, plain()), 4 * kBlockTime);
+  Conditions hops;
+  hops.switching = Switching::kStoreAndForward;
+  EXPECT_GT(predicted(row, 1000, plain(), hops), predicted(complete, 1000, plain(), hops));
+}
+
+TEST(Predict, LatencyOverheadAndGammaAddUp) {
+  const Schedule two = make("complete:2", Collective::kBroadcast, "chain");
+  Model model = plain();
+  model.links[0].lambda_permille = 2500;
+  EXPECT_EQ(predicted(two, 1000, model), kBlockTime * 5 / 2);
+  model = plain();
+  model.overhead_ps = 300'000;  // at the sender, and at the receiver
+  EXPECT_EQ(predicted(two, 1000, model), kBlockTime + 600'000);
+  model.cores = 1;
+  Conditions shared;
+  shared.ranks_on_host = 2;
+  EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 1'200'000);
+  const Schedule reduce = make("complete:2", Collective::kReduce, "chain");
+  model = plain();
+  model.gamma_fs = 500'000;
+  model.combines.push_back({Op::kSum, Type::kF32, 700'000, {}});
+  EXPECT_EQ(predicted(reduce, 1000, model), kBlockTime + 500'000);
+  Conditions sum;
+  sum.op = {.op = Op::kSum, .type = Type::kF32};
+  EXPECT_EQ(predicted(reduce, 1000, model, sum), kBlockTime + 700'000);
+}
+
+TEST(Predict, OverheadBoundsThePipeline) {
+  const Schedule chain = make("complete:3", Collective::kBroadcast, "chain");
+  Model model = plain();
+  model.overhead_ps = 3'000'000;  // longer than a block: the middle rank handles each block twice
+  EXPECT_NEAR(static_cast<double>(predicted(chain, 1'000'000, model)), 1000 * 6e6, 0.01 * 6e9);
+}
+
+TEST(Predict, LongReplaysGoByStepsAndSaySo) {
+  const Schedule chain = make("complete:5", Collective::kBroadcast, "chain");
+  Layout layout;
+  ASSERT_EQ(make_layout(chain.programs[0], 10'000, 1, layout), Status::kOk);
+  Conditions none;
+  none.max_instances = 1;
+  const Prediction found = predict(*chain.topology, chain.programs, layout, plain(), none);
+  EXPECT_TRUE(found.is_by_steps);
+  EXPECT_EQ(found.time, 13 * kBlockTime);
+}
+
+TEST(Predict, StepsWithLongMessagesTakeLonger) {
+  const Schedule scatter = make("complete:8", Collective::kScatter, "binomial");
+  // 4, 2 and 1 parts.
+  EXPECT_EQ(predicted(scatter, 1000, plain()), 3 * 1'000'000u + 7 * 1'000'000u);
+}
+
+}  // namespace
+}  // namespace espalier::predict

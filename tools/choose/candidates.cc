@@ -1,0 +1,212 @@
+#include "tools/choose/candidates.h"
+
+#include <algorithm>
+
+#include "collectives/predict/block_rules.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#include "tools/image/board_limits.h"
+#include "tools/report/bound.h"
+
+namespace espalier::tools {
+namespace {
+
+// Above this number of nodes, programs are not kept, and only some of them are read.
+constexpr std::uint32_t kMaxKept = 1024;
+constexpr std::uint32_t kSampled = 16;
+// Run lengths and ticks that are tried.
+constexpr std::uint32_t kRunLengths[] = {1, 2, 4, 8, 16};
+
+// The ticks L/S nearest above lambda, for S = 1 and S = 2.
+std::vector<std::string> lambdas(const predict::Model& model, const topology::Topology& topology) {
+  const std::uint32_t permille = predict::slowest(model, topology, 0).lambda_permille;
+  std::vector<std::string> all = {""};
+  if (permille <= 1000) return all;
+  all.push_back(std::to_string((permille + 999) / 1000));
+  const std::uint32_t halves = (permille + 499) / 500;
+  if (halves % 2 != 0) all.push_back(std::to_string(halves) + "/2");
+  return all;
+}
+
+// The values of its own parameter that a candidate of this algorithm may have.
+std::vector<std::string> parameter_values(const AlgorithmEntry& entry, const ChoiceRequest& request,
+                                          const topology::Topology& topology) {
+  if (entry.parameter == "--lambda") return lambdas(request.model, topology);
+  std::vector<std::string> all = {""};
+  if (entry.parameter != "--run-length") return all;
+  for (const std::uint32_t length : kRunLengths) {
+    if (length <= entry.max_run_length && length < topology.ranks()) {
+      all.push_back(std::to_string(length));
+    }
+  }
+  return all;
+}
+
+bool is_plain(const Selection& selection) {
+  return selection.run_length.empty() && selection.lambda.empty();
+}
+
+std::string name_of(const Selection& selection) {
+  std::string name = selection.algorithm;
+  if (!selection.run_length.empty()) name += ", run length " + selection.run_length;
+  if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
+  if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
+  return name;
+}
+
+// Port models by what they need, least first.
+std::uint32_t ports_needed(PortModel ports) {
+  switch (ports) {
+    case PortModel::kSimplex: return 0;
+    case PortModel::kOnePortDuplex: return 1;
+    case PortModel::kSingleSend: return 2;
+    default: return 3;
+  }
+}
+
+// The reason why the nodes cannot have the schedule; empty if they can.
+std::string refusal(const ChoiceRequest& request, const Candidate& candidate, const Operator& op) {
+  const Program& first = candidate.programs.front();
+  if (ports_needed(first.port_model) > ports_needed(request.ports)) {
+    return "it needs more ports than the nodes have (--node-ports)";
+  }
+  const bool in_order = op.op == Op::kCustom && !op.commutes;
+  for (const Program& program : candidate.programs) {
+    if (in_order && program.needs_commutative) {
+      return "it does not keep the order of ranks, and operator '" + request.combining.op +
+             "' does not commute";
+    }
+    if (request.limits == nullptr) continue;
+    const auto checked = check_limits(*request.limits, program);
+    if (!checked) return "on this board: " + checked.error().message;
+  }
+  return "";
+}
+
+void generate_programs(Candidate& candidate) {
+  const SelectedAlgorithm& selected = *candidate.selected;
+  candidate.has_all_programs = selected.nodes <= kMaxKept;
+  if (candidate.has_all_programs) {
+    candidate.programs.resize(selected.nodes);
+    for (std::uint32_t node = 0; node < selected.nodes; ++node) {
+      generate(selected, node, candidate.programs[node]);
+    }
+    return;
+  }
+  candidate.programs.resize(kSampled + 1);
+  for (std::uint32_t i = 0; i < kSampled; ++i) {
+    generate(selected, static_cast<std::uint32_t>(std::uint64_t{selected.nodes} * i / kSampled),
+             candidate.programs[i]);
+  }
+  generate(selected, selected.parameters.root, candidate.programs[kSampled]);
+}
+
+// The rows that a node's block table has room for.
+std::uint32_t max_rules(const ChoiceRequest& request) {
+  if (request.limits == nullptr) return predict::kMaxBlockRules;
+  return std::clamp(request.limits->blocks(), 1u, predict::kMaxBlockRules);
+}
+
+void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& candidate) {
+  candidate.selected = std::make_unique<SelectedAlgorithm>(select_algorithm(candidate.selection));
+  SelectedAlgorithm& selected = *candidate.selected;
+  generate_programs(candidate);
+  const auto program = [&candidate](std::uint32_t i) -> const Program& {
+    return candidate.programs.at(i);
+  };
+  candidate.lengths = std::make_unique<predict::StepLengths>(
+      static_cast<std::uint32_t>(candidate.programs.size()), program);
+  const predict::LinkCost& cost = predict::slowest(request.model, *selected.topology, 4096);
+  selected.rules = predict::block_rules(candidate.programs.front(), *candidate.lengths, cost,
+                                        max_rules(request));
+  for (OwnedProgram& one : candidate.programs) predict::set_block_rules(selected.rules, one);
+  candidate.dropped = refusal(request, candidate, op);
+  if (candidate.dropped.empty() && candidate.has_all_programs) {
+    candidate.bounds = bounds_of(*selected.topology, program);
+  }
+}
+
+// The placements to try for an algorithm: the best one known, and if that is one, none; a chain on
+// a mesh also as a snake.
+std::vector<std::string> placements(const ChoiceRequest& request, const Candidate& best) {
+  if (!request.selection.embedding.empty()) return {};
+  std::vector<std::string> more;
+  if (best.selected != nullptr && best.selected->embedding) more.emplace_back("none");
+  if (best.selected != nullptr && best.selected->algorithm.is_chain &&
+      best.selected->topology->shape().rows > 0 && !best.selected->embedding &&
+      best.selected->algorithm.collective == Collective::kBroadcast) {
+    more.emplace_back("snake");
+  }
+  return more;
+}
+
+Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selection selection) {
+  Candidate candidate;
+  candidate.name = name_of(selection);
+  candidate.selection = std::move(selection);
+  try {
+    add_schedule(request, op, candidate);
+  } catch (const Failure& failure) {
+    candidate.dropped = failure.line;
+  }
+  if (!candidate.dropped.empty()) {
+    candidate.programs.clear();
+    candidate.selected = nullptr;
+  }
+  return candidate;
+}
+
+}  // namespace
+
+SelectedAlgorithm fit_named(const ChoiceRequest& request) {
+  Candidate candidate;
+  candidate.name = name_of(request.selection);
+  candidate.selection = request.selection;
+  add_schedule(request, operator_of(request), candidate);
+  if (!candidate.dropped.empty()) {
+    bad_input("algorithm '" + candidate.name + "': " + candidate.dropped +
+              "; expected another algorithm, or auto");
+  }
+  return std::move(*candidate.selected);
+}
+
+Operator operator_of(const ChoiceRequest& request) {
+  Collective collective = Collective::kNone;
+  if (!parse_collective(request.selection.collective.c_str(), collective)) return {};
+  Program program;
+  program.clear();
+  program.collective = collective;
+  program.ranks = 1;
+  return case_of(program, request.combining).op;
+}
+
+std::vector<Candidate> make_candidates(const ChoiceRequest& request) {
+  const std::unique_ptr<topology::Topology> topology = check_selection(request.selection);
+  const Operator op = operator_of(request);
+  std::vector<Candidate> all;
+  for (const AlgorithmEntry& entry : algorithm_entries()) {
+    if (collective_name(entry.collective) != request.selection.collective) continue;
+    if (request.selection.algorithm != kAuto && request.selection.algorithm != entry.name) continue;
+    for (const std::string& value : parameter_values(entry, request, *topology)) {
+      Selection selection = request.selection;
+      selection.algorithm = entry.name;
+      const bool is_run_length = entry.parameter == "--run-length";
+      std::string& parameter = is_run_length ? selection.run_length : selection.lambda;
+      if (!value.empty() && !parameter.empty()) continue;  // the user gave it
+      if (!value.empty()) parameter = value;
+      Candidate candidate = make_candidate(request, op, selection);
+      const bool is_useless = !candidate.dropped.empty() && !value.empty();
+      std::vector<std::string> more;
+      if (is_plain(selection)) more = placements(request, candidate);
+      if (!is_useless) all.push_back(std::move(candidate));
+      for (const std::string& placement : more) {
+        selection.embedding = placement;
+        Candidate placed = make_candidate(request, op, selection);
+        if (placed.dropped.empty()) all.push_back(std::move(placed));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace espalier::tools

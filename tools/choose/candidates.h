@@ -1,0 +1,54 @@
+#pragma once
+// The candidates for a collective on a topology: every algorithm of the tables, with the parameters
+// and placements that it may have. Host only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "board.pb.h"
+#include "collectives/predict/predict.h"
+#include "espalier/collectives/verify/verify.h"
+#include "tools/select/selection.h"
+#include "tools/workload/workload.h"
+
+namespace espalier::tools {
+
+// What is to be chosen for.
+struct ChoiceRequest {
+  Selection selection;  // with algorithm kAuto; what else is given holds for every candidate
+  OperatorOptions combining;
+  predict::Model model = predict::default_model();
+  predict::Conditions conditions;
+  // Limits of the nodes' firmware, all fields given; null: those of hosts.
+  const board::BoardFile::Limits* limits = nullptr;
+  // The largest port model that the nodes have.
+  PortModel ports = PortModel::kMultiport;
+};
+
+struct Candidate {
+  Selection selection;  // by name: select_algorithm() makes the same schedule
+  std::string name;     // "fractional, run length 4"
+  std::string dropped;  // why it is not considered, one line; empty: it is
+  // Only of a candidate that is considered.
+  std::unique_ptr<SelectedAlgorithm> selected;  // with the block table of the model
+  Programs programs;                            // of all nodes, or of few if there are very many
+  bool has_all_programs = false;
+  std::unique_ptr<predict::StepLengths> lengths;
+  std::vector<verify::LowerBound> bounds;
+};
+
+// Returns all candidates, also those that are dropped, in the order of the tables. Throws Failure
+// (bad input) if the request itself is wrong: its topology, its root, its operator.
+[[nodiscard]] std::vector<Candidate> make_candidates(const ChoiceRequest& request);
+
+// Makes the schedule that request.selection names, with the block table of the model. Throws Failure
+// (bad input): there is none, or the nodes cannot have it.
+[[nodiscard]] SelectedAlgorithm fit_named(const ChoiceRequest& request);
+
+// Returns the operator of the request's collective; kNone of bytes if it combines nothing. Throws
+// Failure (bad input).
+[[nodiscard]] Operator operator_of(const ChoiceRequest& request);
+
+}  // namespace espalier::tools

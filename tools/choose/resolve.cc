@@ -1,0 +1,93 @@
+#include "tools/choose/resolve.h"
+
+#include "collectives/predict/block_rules.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/image/board.h"
+
+namespace espalier::tools {
+namespace {
+
+constexpr const char* kDefaultBytes = "1MiB";
+
+}  // namespace
+
+void add_model_options(Command command, ModelOptions& options) {
+  command.text("--model", options.model,
+               "A model that 'espalier measure -o' wrote: costs of links and nodes; default: "
+               "default constants of the links' classes");
+  command.text("--board", options.board,
+               "A board's description or its folder: the schedule must keep the limits of its "
+               "firmware");
+}
+
+void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining) {
+  command
+      .text("--bytes", options.bytes,
+            std::string("With --algorithm auto: the message to choose for (scatter, gather, "
+                        "allgather, reduce-scatter and all-to-all: one rank's part); ") +
+                kByteUnits)
+      .show_default(kDefaultBytes);
+  add_operator_options(command, combining);
+}
+
+predict::Model model_of(const ModelOptions& options) {
+  if (!options.model.empty()) return or_bad_input(predict::read_model(options.model));
+  if (options.board.empty()) return predict::default_model();
+  const board::BoardFile board = read_board(options.board);
+  if (!board.has_timing()) return predict::default_model();
+  predict::Model model = predict::line_model(board.timing().alpha(), board.timing().beta());
+  model.found_by = "the timing of board " + board.name();
+  return model;
+}
+
+BoardLimits::BoardLimits(const std::string& path) {
+  if (path.empty()) return;
+  limits_ = std::make_unique<board::BoardFile::Limits>(read_board(path).limits());
+}
+
+std::string describe_choice(const Choice& choice, const Ranking& ranking) {
+  const Estimate& best = ranking.best();
+  const std::string& found_by = choice.request().model.found_by;
+  return choice.candidates()[best.candidate].name + ", chosen for " +
+         counted(ranking.bytes, "byte") +
+         (counts_per_rank(choice.selected(best).algorithm.collective) ? " a rank: " : ": ") +
+         seconds_text(static_cast<double>(best.time) * 1e-12) + " predicted" +
+         (found_by.empty() ? "" : " from " + one_line(found_by));
+}
+
+Resolved resolve(const Selection& selection, const OperatorOptions& combining,
+                 const ModelOptions& options) {
+  const BoardLimits limits(options.board);
+  ChoiceRequest request;
+  request.selection = selection;
+  request.combining = combining;
+  request.model = model_of(options);
+  request.limits = limits.get();
+  if (selection.algorithm != kAuto) {
+    const char* useless = !options.bytes.empty()    ? "--bytes"
+                          : !combining.op.empty()   ? "--op"
+                          : !combining.type.empty() ? "--type"
+                                                    : nullptr;
+    if (useless != nullptr) {
+      bad_input(std::string(useless) +
+                " is for --algorithm auto, and one schedule serves every "
+                "message; expected no " +
+                useless);
+    }
+    const bool fits = options.model.empty() && options.board.empty();
+    return {fits ? select_algorithm(selection) : fit_named(request), ""};
+  }
+  const std::uint64_t bytes =
+      selection.collective == collective_name(Collective::kBarrier)
+          ? 0
+          : byte_count("--bytes", options.bytes.empty() ? kDefaultBytes : options.bytes,
+                       kMaxMessageBytes);
+  Choice choice(std::move(request));
+  const Ranking ranking = choice.rank(bytes);
+  std::string reason = describe_choice(choice, ranking);
+  return {choice.take(ranking.best()), std::move(reason)};
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,51 @@
+#pragma once
+// From a selection to a schedule: by name, or chosen by the model if the algorithm is kAuto. Host
+// only.
+
+#include <memory>
+#include <string>
+
+#include "tools/choose/choice.h"
+
+namespace espalier::tools {
+
+// As typed; empty: not given.
+struct ModelOptions {
+  std::string model;       // file of a model
+  std::string board;       // description or folder of a board
+  std::string bytes = {};  // the message to choose for
+};
+// Adds --model and --board. With `bytes`, also --bytes and what --op and --type say of it.
+void add_model_options(Command command, ModelOptions& options);
+void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining);
+
+// The model that --model names, otherwise the default one. Throws Failure (bad input).
+[[nodiscard]] predict::Model model_of(const ModelOptions& options);
+
+// A selection made into a schedule, and why.
+struct Resolved {
+  SelectedAlgorithm selected;
+  std::string reason;  // one line for the user; empty: the selection named the algorithm
+};
+// Chooses for a message of `bytes`, or makes the schedule that the selection names. With a model
+// (--model) or a board, a named schedule gets their block table too. `limits` are the board's.
+// Throws Failure (bad input).
+[[nodiscard]] Resolved resolve(const Selection& selection, const OperatorOptions& combining,
+                               const ModelOptions& options);
+
+// A board's limits, kept for as long as a request refers to them.
+class BoardLimits {
+ public:
+  // `path` may be empty: no limits. Throws Failure (bad input).
+  explicit BoardLimits(const std::string& path);
+  // Null without a board.
+  [[nodiscard]] const board::BoardFile::Limits* get() const { return limits_.get(); }
+
+ private:
+  std::unique_ptr<board::BoardFile::Limits> limits_;
+};
+
+// "two-tree, chosen for 1048576 bytes: 1.2 ms predicted from default constants"
+[[nodiscard]] std::string describe_choice(const Choice& choice, const Ranking& ranking);
+
+}  // namespace espalier::tools

@@ -1,0 +1,136 @@
+// espalier explain: the candidates for a collective, ranked by predictions, and why each lost.
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "tools/choose/resolve.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+#include "tools/report/explain_report.h"
+
+namespace espalier::tools {
+namespace {
+
+struct ExplainArguments {
+  Selection selection;
+  OperatorOptions combining;
+  ModelOptions model;
+  std::vector<std::string> sizes;
+  std::string node_ports, plot;
+  Switching switching = Switching::kCutThrough;
+  bool all = false;
+  Format format = Format::kText;
+};
+
+// Sizes of a picture: powers of two from the least to the greatest that was asked for, at most.
+constexpr std::uint32_t kPlotPowers = 30;
+
+PortModel ports_of(const std::string& name) {
+  if (name.empty() || name == "multiport") return PortModel::kMultiport;
+  if (name == "simplex") return PortModel::kSimplex;
+  if (name == "one-port") return PortModel::kOnePortDuplex;
+  if (name == "single-send") return PortModel::kSingleSend;
+  bad_input("unknown --node-ports '" + one_line(name) +
+            "'; expected simplex, one-port, single-send or multiport");
+}
+
+std::vector<std::uint64_t> sizes_of(const ExplainArguments& arguments) {
+  if (arguments.selection.collective == collective_name(Collective::kBarrier)) {
+    if (!arguments.sizes.empty()) bad_input("a barrier has no bytes; expected no --bytes");
+    return {0};
+  }
+  std::vector<std::string> texts = arguments.sizes;
+  if (texts.empty()) texts = {"8", "4KiB", "64KiB", "1MiB", "64MiB"};
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& text : texts) {
+    sizes.push_back(byte_count("--bytes", text, kMaxMessageBytes));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+std::string draw_plot(const Choice& choice, const std::vector<std::uint64_t>& sizes) {
+  std::vector<Ranking> rankings;
+  Progress progress("predicting");
+  std::uint64_t size = std::max<std::uint64_t>(8, sizes.front());
+  for (std::uint32_t power = 0; power <= kPlotPowers; ++power, size *= 2) {
+    if (size > sizes.back() && !rankings.empty()) break;
+    rankings.push_back(choice.rank(size, true));
+    progress.show(static_cast<double>(power) / kPlotPowers);
+  }
+  return explain_svg(choice, rankings);
+}
+
+void run_explain(const ExplainArguments& arguments) {
+  if (!arguments.plot.empty()) check_writable(arguments.plot);
+  const std::vector<std::uint64_t> sizes = sizes_of(arguments);
+  const BoardLimits limits(arguments.model.board);
+  ChoiceRequest request;
+  request.selection = arguments.selection;
+  request.combining = arguments.combining;
+  request.model = model_of(arguments.model);
+  request.conditions.switching = arguments.switching;
+  request.limits = limits.get();
+  request.ports = ports_of(arguments.node_ports);
+  const Choice choice(std::move(request));
+  std::vector<Ranking> rankings;
+  for (const std::uint64_t size : sizes) rankings.push_back(choice.rank(size, arguments.all));
+  if (!arguments.plot.empty()) {
+    const std::string svg = draw_plot(choice, sizes);
+    write_file(arguments.plot, {reinterpret_cast<const std::uint8_t*>(svg.data()), svg.size()});
+  }
+  std::cout << (arguments.format == Format::kJson ? explain_json(choice, rankings)
+                                                  : explain_text(choice, rankings))
+            << std::flush;
+}
+
+}  // namespace
+
+void add_explain(Command app) {
+  Command command = app.add_command(
+      "explain", "Ranks the algorithms for a collective, and says why each was taken or not");
+  const auto arguments = std::make_shared<ExplainArguments>();
+  Selection& selection = arguments->selection;
+  add_selection(command, selection, true);
+  command.option("--algorithm")
+      .describe("auto: all of them; a name: that one, with every parameter that it may have");
+  add_schedule_window(command, selection);
+  add_links(command, selection);
+  command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
+      .show_default("8,4KiB,64KiB,1MiB,64MiB");
+  add_operator_options(command, arguments->combining);
+  add_model_options(command, arguments->model);
+  command.text("--node-ports", arguments->node_ports,
+               "Ports of the nodes: simplex, one-port, single-send or multiport; schedules that "
+               "need more are dropped; default: multiport");
+  command
+      .word(
+          "--switching", {"cut-through", "store-and-forward"},
+          [arguments](std::size_t index) {
+            arguments->switching =
+                index == 0 ? Switching::kCutThrough : Switching::kStoreAndForward;
+          },
+          "as for 'espalier simulate'")
+      .show_default("cut-through");
+  command.flag("--all", arguments->all,
+               "Also replay the candidates whose steps alone take twice as long as the best");
+  command.text("--plot", arguments->plot,
+               "Draw the time of all candidates by size, and the crossovers, into this SVG file");
+  add_format(command, arguments->format);
+  command.set_footer(
+      "The bound is the least time that any schedule with blocks of equal length can take. A\n"
+      "candidate's time is that of nodes that run freely, over the topology's links.\n"
+      "Examples:\n"
+      "  espalier explain --topology complete:16 --collective broadcast\n"
+      "  espalier explain --topology mesh:4x4 --collective allreduce --bytes 8,1MiB --op affine\n"
+      "  espalier explain --topology complete:8 --collective broadcast --board boards/mps2-an385\n"
+      "  espalier explain --topology complete:8 --collective allgather --model tcp.textproto \\\n"
+      "      --plot allgather.svg");
+  command.set_action([arguments] { run_explain(*arguments); });
+}
+
+}  // namespace espalier::tools

@@ -1,0 +1,167 @@
+// `espalier explain`, and --algorithm auto of the other commands.
+
+#include <nlohmann/json.hpp>
+
+#include "tools/commands/testing/command_fixture.h"
+
+namespace espalier {
+namespace {
+
+class ExplainCommand : public Command {
+ protected:
+  nlohmann::json explained(const std::string& arguments) {
+    const CommandResult result = run("explain --format json " + arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  }
+};
+
+TEST_F(ExplainCommand, RanksByPredictedTime) {
+  const auto json = explained("--topology complete:8 --collective broadcast --bytes 8,64MiB");
+  ASSERT_EQ(json["sizes"].size(), 2u);
+  for (const auto& size : json["sizes"]) {
+    std::uint64_t before = 0;
+    ASSERT_GE(size["ranking"].size(), 10u);
+    for (const auto& one : size["ranking"]) {
+      EXPECT_GE(one["predicted_ps"], before);
+      before = one["predicted_ps"];
+      EXPECT_GE(one["times_bound"], 1.0) << one.dump();
+      EXPECT_GE(one["times_best"], 1.0);
+      EXPECT_GE(one["steps"], 1);
+    }
+  }
+  // ceil(log2 8) sends of 20.008 us.
+  EXPECT_EQ(json["sizes"][0]["ranking"][0]["predicted_ps"], 60'024'000u);
+  EXPECT_EQ(json["sizes"][0]["bound_ps"], 60'024'000u);
+  EXPECT_NE(json["sizes"][0]["ranking"][0]["candidate"],
+            json["sizes"][1]["ranking"][0]["candidate"]);
+  EXPECT_EQ(json["crossovers"].size(), 1u);
+}
+
+TEST_F(ExplainCommand, SaysWhyCandidatesAreDropped) {
+  const auto reasons = [this](const std::string& arguments) {
+    std::string all;
+    const auto json = explained(arguments);
+    for (const auto& one : json["dropped"]) {
+      all += one["candidate"].get<std::string>() + ": " + one["reason"].get<std::string>() + "\n";
+    }
+    return all;
+  };
+  std::string found = reasons("--topology complete:8 --collective broadcast");
+  EXPECT_NE(found.find("two-tree-mirror: "), std::string::npos) << found;
+  EXPECT_NE(found.find("odd number of ranks"), std::string::npos) << found;
+  EXPECT_NE(found.find("leaf: "), std::string::npos) << found;
+  found = reasons("--topology complete:8 --collective allreduce --op affine");
+  EXPECT_NE(found.find("operator 'affine' does not commute"), std::string::npos) << found;
+  found = reasons("--topology complete:8 --collective broadcast --node-ports simplex");
+  EXPECT_NE(found.find("chain: it needs more ports"), std::string::npos) << found;
+  found = reasons("--topology complete:8 --collective broadcast --run-length 3");
+  EXPECT_NE(found.find("--run-length is no parameter of algorithm 'chain'"), std::string::npos)
+      << found;
+  write(directory_ / "board.textproto",
+        "name: \"b\" limits { actions: 2 blocks: 3 } fabric { kind: MEMORY } signature: UNSIGNED\n"
+        "timing { alpha: 1e-6 beta: 1e-9 }\n");
+  found = reasons("--topology complete:8 --collective broadcast --board board.textproto");
+  EXPECT_NE(found.find("two-tree: on this board: "), std::string::npos) << found;
+  EXPECT_EQ(found.find("\nchain: "), std::string::npos) << found;
+}
+
+TEST_F(ExplainCommand, ModelDecides) {
+  const auto best = [&](const std::string& model) {
+    write(directory_ / "model", model);
+    const auto json =
+        explained("--topology complete:16 --collective broadcast --bytes 64KiB --model model");
+    return json["sizes"][0]["ranking"][0]["candidate"].get<std::string>();
+  };
+  const std::string slow_start =
+      best("link { line { alpha_ps: 1000000000 beta_fs_per_byte: 1000000 } }");
+  const std::string slow_bytes = best("link { line { alpha_ps: 1000 beta_fs_per_byte: 1000000 } }");
+  EXPECT_EQ(slow_start, "binomial");
+  EXPECT_NE(slow_bytes, "binomial");
+}
+
+TEST_F(ExplainCommand, DrawsThePlot) {
+  const CommandResult result =
+      run("explain --topology complete:8 --collective allreduce --bytes 8,64MiB --plot p.svg");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("is faster than"), std::string::npos) << result.out;
+  const std::string svg = read(directory_ / "p.svg");
+  EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
+  for (const char* text : {"two-tree", "chain", "combine", "<circle"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+}
+
+TEST_F(ExplainCommand, Refusals) {
+  for (const Refusal& refusal : {
+           Refusal{"explain --topology complete:4", "--collective"},
+           Refusal{"explain --topology complete:4 --collective shout", "unknown collective"},
+           Refusal{"explain --topology complete:4 --collective barrier --bytes 8", "no bytes"},
+           Refusal{"explain --topology complete:4 --collective broadcast --algorithm magic",
+                   "unknown algorithm 'magic'"},
+           Refusal{"explain --topology complete:4 --collective broadcast --node-ports two",
+                   "unknown --node-ports"},
+           Refusal{"explain --topology complete:4 --collective broadcast --op sum",
+                   "combines nothing"},
+           Refusal{"explain --topology complete:4 --collective broadcast --root 4", "--root"},
+           Refusal{"explain --topology complete:4 --collective allreduce --algorithm two-tree --op "
+                   "affine --run-length 2",
+                   "no algorithm can do"},
+           Refusal{"explain --topology complete:4 --collective broadcast --model none",
+                   "cannot read 'none'"},
+           Refusal{"explain --topology complete:4 --collective broadcast --plot no/p.svg",
+                   "no/p.svg"},
+           Refusal{"compile --topology complete:4 --collective broadcast --algorithm chain --bytes "
+                   "8 -o c.esp",
+                   "--bytes is for --algorithm auto"},
+           Refusal{"compile --topology complete:4 --collective allreduce --algorithm chain --op "
+                   "sum -o c.esp",
+                   "--op is for --algorithm auto"},
+       }) {
+    expect_refused(refusal.arguments, refusal.words);
+  }
+}
+
+TEST_F(ExplainCommand, AutoCompilesWhatExplainTakes) {
+  for (const char* collective :
+       {"broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather",
+        "reduce-scatter", "all-to-all", "barrier"}) {
+    const std::string what = std::string("--topology mesh:3x3 --collective ") + collective;
+    const bool barrier = std::string(collective) == "barrier";
+    const std::string bytes = barrier ? "" : " --bytes 64KiB";
+    const auto json = explained(what + bytes);
+    const CommandResult result =
+        run("compile " + what + (barrier ? "" : bytes) + " -o " + collective + ".esp");
+    ASSERT_EQ(result.status, 0) << collective << result.err;
+    const auto best = json["sizes"][0]["ranking"][0]["candidate"].get<std::string>();
+    EXPECT_NE(result.out.find("auto: " + best + ", chosen for"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("default constants"), std::string::npos) << result.out;
+    const std::string simulate = std::string("simulate ") + collective + ".esp" + bytes;
+    EXPECT_EQ(run(simulate).status, 0) << collective;
+  }
+  const CommandResult verified = run("verify --topology complete:8 --collective allreduce");
+  EXPECT_EQ(verified.status, 0) << verified.err;
+}
+
+TEST_F(ExplainCommand, BlockTableFitsModelAndBoard) {
+  const std::string what = "--topology complete:8 --collective broadcast --algorithm chain ";
+  write(directory_ / "model", "link { line { alpha_ps: 1000000000 beta_fs_per_byte: 1000000 } }");
+  write(directory_ / "board.textproto",
+        "name: \"b\" limits { blocks: 3 } fabric { kind: MEMORY } signature: UNSIGNED\n");
+  ASSERT_EQ(run("compile " + what + "-o own.esp").status, 0);
+  ASSERT_EQ(run("compile " + what + "--model model -o model.esp").status, 0);
+  ASSERT_EQ(run("compile " + what + "--board board.textproto -o board.esp").status, 0);
+  const auto rows = [this](const std::string& file) {
+    const std::string text = run("show " + file).out;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(" bytes blocks of ", at)) != std::string::npos; ++at)
+      ++count;
+    return std::pair(text, count);
+  };
+  EXPECT_NE(rows("own.esp").first, rows("model.esp").first);
+  EXPECT_GT(rows("model.esp").second, 4u);
+  EXPECT_LE(rows("board.esp").second, 3u);
+}
+
+}  // namespace
+}  // namespace espalier
