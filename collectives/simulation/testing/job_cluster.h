@@ -75,6 +75,7 @@ class JobCluster {
     bool running = false;
     Job job;      // the last started one
     Bytes input;  // its input
+    std::vector<std::uint64_t> offsets;  // of its unequal counts
     sim::NodeMemory memory;
   };
   [[nodiscard]] CollectiveParameters parameters_of(const Job& job, const BlockRule& blocks) const;
