@@ -23,7 +23,7 @@ std::uint64_t scratch_needed(const Program& program, const Layout& layout) {
 }
 
 Status Machine::start(const Program& program, const Buffers& buffers, const Operator& given,
-                      Counts counts) {
+                      ElementCounts counts) {
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
@@ -177,7 +177,7 @@ Status Machine::map_links(const Program& program) {
   return Status::kOk;
 }
 
-void Machine::start_tags(const Operator& op, [[maybe_unused]] Counts counts) {
+void Machine::start_tags(const Operator& op, [[maybe_unused]] ElementCounts counts) {
   std::uint64_t hash = digest_u64(kDigestSeed, program_->schedule_digest);
   hash = digest_u64(hash, layout_.count);
 #if ESPALIER_UNEQUAL_COUNTS

@@ -344,8 +344,7 @@ bool Machine::locate(std::uint32_t row, const Operand& operand, Block& block) co
     const std::int64_t slot = instance_scheduler_.value(row, operand.slot_ref);
     if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - segment_count) return false;
     if (span.bytes > 0) {
-      block.bytes =
-          scratch_at(static_cast<std::uint32_t>(segment), static_cast<std::size_t>(slot));
+      block.bytes = scratch_at(static_cast<std::uint32_t>(segment), static_cast<std::size_t>(slot));
     }
     return true;
   }

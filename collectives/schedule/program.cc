@@ -136,7 +136,7 @@ Status cut(const Program& program, std::uint64_t count, std::uint32_t element_by
 }  // namespace
 
 #if !ESPALIER_UNEQUAL_COUNTS
-Status make_layout(const Program& program, Counts counts, std::uint32_t element_bytes,
+Status make_layout(const Program& program, ElementCounts counts, std::uint32_t element_bytes,
                    Layout& layout) {
   return cut(program, counts, element_bytes, layout);
 }
@@ -144,7 +144,7 @@ Status make_layout(const Program& program, Counts counts, std::uint32_t element_
 namespace {
 
 // Whether there are as many counts as the collective takes, and memory for them.
-bool is_complete(const Program& program, const Counts& counts) {
+bool is_complete(const Program& program, const ElementCounts& counts) {
   return counts_per_rank(program.collective) && program.segments == program.ranks &&
          counts.entries == unequal_entries(program.collective, program.ranks) &&
          counts.elements != nullptr && counts.offsets != nullptr;
@@ -177,7 +177,7 @@ Span unequal_span(const Layout& layout, const std::uint64_t* offsets, std::uint3
 
 }  // namespace
 
-Status make_layout(const Program& program, Counts counts, std::uint32_t element_bytes,
+Status make_layout(const Program& program, ElementCounts counts, std::uint32_t element_bytes,
                    Layout& layout) {
   layout.input_offsets = layout.output_offsets = nullptr;
   layout.packed_slots = 0;

@@ -20,7 +20,7 @@ Cluster::Cluster(Network network, const ProgramStore& programs, const Options& o
       paged_(std::make_unique<PagedMachines>(network_.nodes(), programs, frames)) {}
 
 Status Cluster::start(std::uint32_t node, const Program& program, const Buffers& buffers,
-                      const Operator& op, Counts counts) {
+                      const Operator& op, ElementCounts counts) {
   if (paged_ != nullptr)
     return paged_->start(node, endpoint(node), config(node), buffers, op, counts);
   if (init_[node] != Status::kOk) return init_[node];

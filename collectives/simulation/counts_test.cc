@@ -130,36 +130,35 @@ bool takes_counts(const Programs& programs) {
 
 TEST(Counts, EveryAlgorithmDeliversEveryVector) {
   unsigned seed = 0;
-  for_each_case([&seed](const Algorithm& algorithm, const CollectiveParameters&,
-                        const Programs& programs) {
-    if (!takes_counts(programs)) return;
-    Job job = job_of(algorithm, ++seed);
-    job.root = programs[0].root;
-    run_vectors(programs, job, seed, false);
-  });
+  for_each_case(
+      [&seed](const Algorithm& algorithm, const CollectiveParameters&, const Programs& programs) {
+        if (!takes_counts(programs)) return;
+        Job job = job_of(algorithm, ++seed);
+        job.root = programs[0].root;
+        run_vectors(programs, job, seed, false);
+      });
 }
 
 // No algorithm falls out unnoticed: exactly the all-to-all through routers has no lengths.
 TEST(Counts, OnlyTheAllToAllThroughRoutersIsRefused) {
   for_each_case([](const Algorithm& algorithm, const CollectiveParameters& parameters,
                    const Programs& programs) {
-    const bool refused = algorithm.collective == Collective::kAllToAll &&
-                         algorithm.where == Where::kFatTree;
-    EXPECT_EQ(takes_counts(programs), !refused)
-        << collective_name(algorithm.collective) << " " << algorithm.name << " p "
-        << parameters.ranks;
+    const bool refused =
+        algorithm.collective == Collective::kAllToAll && algorithm.where == Where::kFatTree;
+    EXPECT_EQ(takes_counts(programs), !refused) << collective_name(algorithm.collective) << " "
+                                                << algorithm.name << " p " << parameters.ranks;
   });
 }
 
 TEST(Counts, InPlace) {
   unsigned seed = 100;
-  for_each_case([&seed](const Algorithm& algorithm, const CollectiveParameters&,
-                        const Programs& programs) {
-    if (algorithm.collective == Collective::kAllToAll) return;
-    Job job = job_of(algorithm, ++seed);
-    job.root = programs[0].root;
-    run_vectors(programs, job, seed, true);
-  });
+  for_each_case(
+      [&seed](const Algorithm& algorithm, const CollectiveParameters&, const Programs& programs) {
+        if (algorithm.collective == Collective::kAllToAll) return;
+        Job job = job_of(algorithm, ++seed);
+        job.root = programs[0].root;
+        run_vectors(programs, job, seed, true);
+      });
 }
 
 // In lock step every message of a step arrives in it, those of 0 bytes too.
@@ -185,7 +184,7 @@ TEST(Counts, StepsAreThoseOfEqualCounts) {
 class CountsStart : public ::testing::Test {
  protected:
   // Starts the machine of rank 0 of the programs.
-  Status start(const Programs& programs, Counts counts) {
+  Status start(const Programs& programs, ElementCounts counts) {
     sim::Network network(model_for(programs[0]), sim::complete_links(programs[0].ranks));
     Machine machine;
     EXPECT_EQ(machine.init(network.endpoint(0), MachineConfig()), Status::kOk);
@@ -303,8 +302,8 @@ TEST_F(CountsStart, AnAllToAllThatPassesPartsOnIsRefused) {
 TEST(Counts, TheListOfCollectivesIsComplete) {
   for (std::int64_t k = 0; k <= _espalier_Collective_MAX; ++k) {
     const auto collective = static_cast<Collective>(k);
-    const bool listed = std::find(std::begin(kPerRank), std::end(kPerRank), collective) !=
-                        std::end(kPerRank);
+    const bool listed =
+        std::find(std::begin(kPerRank), std::end(kPerRank), collective) != std::end(kPerRank);
     EXPECT_EQ(counts_per_rank(collective), listed) << k;
   }
 }

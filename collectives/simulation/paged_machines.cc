@@ -23,7 +23,7 @@ PagedMachines::PagedMachines(std::uint32_t nodes, const ProgramStore& programs,
 }
 
 Status PagedMachines::start(std::uint32_t node, Endpoint& endpoint, const MachineConfig& config,
-                            const Buffers& buffers, const Operator& op, Counts counts) {
+                            const Buffers& buffers, const Operator& op, ElementCounts counts) {
   Frame& frame = frame_of(node);
   if (frame.node != kNobody) put_away(frame);
   frame.state.clear(endpoint.links());

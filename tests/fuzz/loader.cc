@@ -67,7 +67,7 @@ void cut_unequal_messages(const Program& program) {
       sum += elements[k];
     }
     Layout layout;
-    const Counts counts(elements, entries, offsets);
+    const ElementCounts counts(elements, entries, offsets);
     if (make_layout(program, counts, 4, layout) != Status::kOk) continue;
     for (std::uint32_t segment = 0; segment < layout.segments; ++segment) {
       for (const Buffer::Value buffer : {espalier_Buffer_INPUT, espalier_Buffer_OUTPUT}) {

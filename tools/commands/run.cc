@@ -19,6 +19,7 @@
 #include "tools/launch/start_cluster.h"
 #include "tools/measure/cost_model.h"
 #include "tools/report/verify_report.h"
+#include "tools/workload/counts.h"
 #include "tools/workload/result_files.h"
 
 namespace espalier::tools {
@@ -100,9 +101,15 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Reference
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
 }
 
-// The case that the schedule and the options describe together. Throws Failure (bad input).
-reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
-  reference::ReferenceInput what = case_of(program, options.combining);
+// The case that the schedule and the options describe together. With --counts also sets
+// options.bytes. Throws Failure (bad input).
+reference::ReferenceInput describe_case(RunOptions& options, const LoadedSchedule& schedule) {
+  reference::ReferenceInput what = case_of(schedule.programs.front(), options.combining);
+  if (!options.counts.empty()) {
+    set_counts(options.counts, what);
+    for (const Program& program : schedule.programs) check_takes_counts(program, what);
+    options.bytes = {what.bytes};
+  }
   if (!options.input.empty() && what.collective != Collective::kBroadcast) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
@@ -179,6 +186,8 @@ RunResult describe_run(const RunOptions& options, const LoadedSchedule& schedule
   result.root = what.root;
   result.rooted = has_root(what.collective);
   result.bytes_per_rank = counts_per_rank(what.collective);
+  result.counts = what.counts;
+  result.counts_option = options.counts;
   result.nodes_per_process = options.launch.nodes_per_process;
   result.back_to_back = options.back_to_back;
   for (std::uint32_t node = 0; node < schedule.file.nodes(); ++node) {
@@ -205,14 +214,14 @@ void run_collective(RunOptions options) {
   if (!options.input.empty()) {
     input = read_file(options.input);
     options.bytes = {input.size()};
-  } else {
+  } else if (options.counts.empty()) {
     const bool barrier = program.collective == Collective::kBarrier;
     if (options.sizes.empty()) options.sizes = {barrier ? "0" : "1MiB"};
     for (const std::string& size : options.sizes) {
       options.bytes.push_back(byte_count("--bytes", size, kMaxRunBytes));
     }
   }
-  const reference::ReferenceInput what = describe_case(options, program);
+  const reference::ReferenceInput what = describe_case(options, schedule);
   if (!options.model.empty()) (void)CostModel::read(options.model);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
   const bool hop_by_hop = run_command::runs_hop_by_hop(options, schedule);
@@ -271,6 +280,8 @@ constexpr const char* kRunExamples =
     "      --bytes 1MiB --type f32 --op sum --provider shm\n"
     "  espalier run --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf \\\n"
     "      --bytes 64KiB --provider shm\n"
+    "  espalier run --topology complete:4 --collective gather --algorithm binomial \\\n"
+    "      --counts 100,0,25,3000\n"
     "  espalier run --topology complete:64 --collective scan --algorithm chain --op affine \\\n"
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
@@ -285,7 +296,10 @@ void add_message_options(Command command, RunOptions& options) {
       "--bytes", options.sizes,
       std::string("Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0); ") +
           kByteUnits);
-  command.text("--input", options.input, "Broadcast this file").excludes(bytes);
+  add_counts_option(command, options.counts);
+  command.text("--input", options.input, "Broadcast this file")
+      .excludes(bytes)
+      .excludes(command.option("--counts"));
   command.text("--trace", options.trace,
                "Write the events of the last collective into this file (see 'espalier trace')");
   command.text("--output", options.output, "Write each rank's result to DIR/rank-N.bin");

@@ -96,7 +96,7 @@ void JobCluster::start(std::uint32_t node) {
   state.job = state.jobs[state.done];
   const Job& job = state.job;
   const Program& own = program(job, node);
-  Counts counts = job.count;
+  ElementCounts counts = job.count;
   if (!job.counts.empty()) {
     state.offsets.resize(unequal_offsets(job.collective, ranks()));
     counts = {state.job.counts.data(), state.job.counts.size(), state.offsets.data()};

@@ -73,8 +73,8 @@ class JobCluster {
     Status status = Status::kOk;
     std::uint64_t ended_ns = 0;  // the time at which it had done its last job, or failed
     bool running = false;
-    Job job;      // the last started one
-    Bytes input;  // its input
+    Job job;                             // the last started one
+    Bytes input;                         // its input
     std::vector<std::uint64_t> offsets;  // of its unequal counts
     sim::NodeMemory memory;
   };

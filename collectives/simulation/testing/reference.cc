@@ -132,8 +132,7 @@ Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
       if (rank != job.root) return {};
       [[fallthrough]];
     case Collective::kReduceScatter:
-    case Collective::kAllToAll:
-      return values(job, rank, elements_before(job, ranks, rank, ranks));
+    case Collective::kAllToAll: return values(job, rank, elements_before(job, ranks, rank, ranks));
     case Collective::kGather:
     case Collective::kAllgather: return values(job, rank, part_elements(job, ranks, rank, 0));
     default: return values(job, rank, job.count);
@@ -151,8 +150,7 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
     case Collective::kExscan: return rank == 0 ? Bytes() : combined(job, ranks, rank);
     case Collective::kScatter:
       return part(job, ranks, input_of(job, ranks, job.root), job.root, rank);
-    case Collective::kReduceScatter:
-      return part(job, ranks, combined(job, ranks, ranks), 0, rank);
+    case Collective::kReduceScatter: return part(job, ranks, combined(job, ranks, ranks), 0, rank);
     case Collective::kGather:
       if (!root) return {};
       [[fallthrough]];

@@ -75,7 +75,7 @@ class Machine {
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
 
   // Starts a collective of `counts` elements of op.type: a number, which refers to the whole message
-  // or to one rank's part (counts_per_rank), or a number for each rank (counts.h). Preconditions:
+  // or to one rank's part (counts_per_rank), or a number for each rank (element_counts.h). Preconditions:
   //  * `program` has passed check_program.
   //  * All nodes start the same collectives in the same order.
   //  * A barrier has no elements; its operator is ignored.
@@ -98,7 +98,7 @@ class Machine {
   // The collective later ends with kTooLarge if a step of a MULTIPORT program has more messages on
   // a link than the endpoint's window or kRing.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
-                             Counts counts);
+                             ElementCounts counts);
 
   // Does a bounded amount of work. Call it while idle too: the machine replies to probes from here.
   //   kBusy      the collective is in progress
@@ -178,7 +178,7 @@ class Machine {
                                            std::uint32_t& count);
   [[nodiscard]] Status map_links(const Program& program);
   [[nodiscard]] std::uint8_t window_of(const Program& program) const;
-  void start_tags(const Operator& op, Counts counts);
+  void start_tags(const Operator& op, ElementCounts counts);
 
   // machine.cc
   bool take_completions();

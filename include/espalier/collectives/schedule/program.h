@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "espalier/base/status.h"
-#include "espalier/collectives/schedule/counts.h"
+#include "espalier/collectives/schedule/element_counts.h"
 #include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/proto/schedule.pb.h"
 
@@ -172,8 +172,8 @@ struct Layout {
 //                 without a count per rank, not as many as it takes, or without memory
 //   kMalformed    the program has no segments
 //   kUnsupported  the program cannot have unequal counts: takes_unequal_counts()
-[[nodiscard]] Status make_layout(const Program& program, Counts counts, std::uint32_t element_bytes,
-                                 Layout& layout);
+[[nodiscard]] Status make_layout(const Program& program, ElementCounts counts,
+                                 std::uint32_t element_bytes, Layout& layout);
 
 #if ESPALIER_UNEQUAL_COUNTS
 // Whether the program, which has passed check_program, can run with a count for each rank. Sets

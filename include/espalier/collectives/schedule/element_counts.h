@@ -12,13 +12,14 @@ namespace espalier {
 // Converts from a number of elements: of the whole message, or of each rank's part
 // (counts_per_rank). With the second constructor every rank's part has its own count, which may be
 // 0. All ranks must give equal counts.
-struct Counts {
+struct ElementCounts {
   // NOLINTNEXTLINE(google-explicit-constructor): a number is the usual case.
-  constexpr Counts(std::uint64_t each) : count(each) {}
+  constexpr ElementCounts(std::uint64_t each) : count(each) {}
   // `entries` counts, which must be unequal_entries(); offsets: room for unequal_offsets() numbers,
   // which make_layout() writes. Both belong to the caller and must last as long as the layout: in
   // Machine::start(), until the collective is complete.
-  constexpr Counts(const std::uint64_t* elements, std::uint64_t entries, std::uint64_t* offsets)
+  constexpr ElementCounts(const std::uint64_t* elements, std::uint64_t entries,
+                          std::uint64_t* offsets)
       : elements(elements), entries(entries), offsets(offsets) {}
 
   // Whether each rank's part has its own count. If all of them are equal, the collective is still
@@ -43,7 +44,7 @@ struct Counts {
   return (collective == Collective::kAllToAll ? 2 : 1) * (std::uint64_t{ranks} + 1);
 }
 #else
-using Counts = std::uint64_t;
+using ElementCounts = std::uint64_t;
 #endif
 
 }  // namespace espalier
