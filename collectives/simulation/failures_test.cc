@@ -233,6 +233,19 @@ TEST(Death, OfAnyNodeAtAnyTime) {
   }
 }
 
+TEST(Death, WithACountForEachRank) {
+  for (const Job& base : {kScatter, kGather, kAllgather, kReduceScatter, kAllToAll}) {
+    Job job = base;
+    job.counts.assign(job.collective == Collective::kAllToAll ? 25 : 5, 0);
+    for (std::size_t k = 0; k < job.counts.size(); k += 2) job.counts[k] = 100 * k + 1;
+    for (std::uint32_t victim = 0; victim < 5; ++victim) {
+      JobCluster cluster(5, options_of(100));
+      check_death(cluster, job, victim, 1000 + 7919 * victim);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST(Death, OfALeafOrARouter) {
   const BlockRule blocks = {0, 64};
   CollectiveParameters parameters;
