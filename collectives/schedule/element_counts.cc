@@ -8,7 +8,8 @@
 namespace espalier {
 namespace {
 
-// Whether the all-to-all's parts go from their origin's INPUT to their destination's OUTPUT at once.
+// Whether the all-to-all's parts go from their origin's INPUT to their destination's OUTPUT
+// directly.
 bool goes_directly(const Program& program) {
   for (std::uint32_t k = 0; k < program.actions_count; ++k) {
     const Action& action = program.actions[k];

@@ -2,12 +2,12 @@
 // The control channel over a byte stream, for a node on another host. It carries the packets and
 // the contents of the memory that both ends would share on one host. Host only.
 //
-// A frame is a FrameHeader and its bytes. First the node receives its command line: one kWord per
-// word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
-// (kPacket). kBytes before a RunRequest are the input and the counts; before a Report other than kBusy they are
-// the output and the log. The two hosts' clocks differ. Each frame states when it was sent, from
-// which each end estimates the difference (clock_difference.h) and converts the times of the
-// packets that it receives to its own clock.
+// A frame is a FrameHeader and its bytes. First the node receives its command line: one kWord
+// per word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
+// (kPacket). kBytes before a RunRequest are the input and the counts; before a Report other than
+// kBusy they are the output and the log. The two hosts' clocks differ. Each frame states when it
+// was sent, from which each end estimates the difference (clock_difference.h) and converts the
+// times of the packets that it receives to its own clock.
 
 #include <cstdint>
 #include <span>

@@ -14,7 +14,7 @@ namespace espalier::tools {
 // Adds --counts, which excludes --bytes.
 void add_counts_option(Command command, std::string& text);
 
-// Sets what.counts, and what.bytes to the bytes of the longest part, from --counts as typed: a list,
+// Sets what.counts, and what.bytes to the bytes of the longest part, from --counts as typed: LIST,
 // @FILE or random:SEED:MAX. Throws Failure (bad input): not such a text; a collective without a
 // count per rank; not as many numbers as it takes; a message that is too long.
 void set_counts(const std::string& text, reference::ReferenceInput& what);

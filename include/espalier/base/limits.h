@@ -32,8 +32,8 @@
 #define ESPALIER_WITHOUT_DATA __STDC_HOSTED__
 #endif
 #ifndef ESPALIER_UNEQUAL_COUNTS
-// 1: a collective may have another count for each rank (collectives/schedule/element_counts.h). All code of
-// an executable must have the same value.
+// 1: a collective may have another count for each rank (collectives/schedule/element_counts.h). All
+// code of an executable must have the same value.
 #define ESPALIER_UNEQUAL_COUNTS __STDC_HOSTED__
 #endif
 

@@ -74,8 +74,9 @@ class Machine {
   //   kTooLarge     the endpoint has more than kMaxLinks links
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
 
-  // Starts a collective of `counts` elements of op.type: a number, which refers to the whole message
-  // or to one rank's part (counts_per_rank), or a number for each rank (element_counts.h). Preconditions:
+  // Starts a collective of `counts` elements of op.type: a number, which refers to the whole
+  // message or to one rank's part (counts_per_rank), or a number for each rank (element_counts.h).
+  // Preconditions:
   //  * `program` has passed check_program.
   //  * All nodes start the same collectives in the same order.
   //  * A barrier has no elements; its operator is ignored.

@@ -11,7 +11,7 @@ namespace espalier {
 #if ESPALIER_UNEQUAL_COUNTS
 // Converts from a number of elements: of the whole message, or of each rank's part
 // (counts_per_rank). With the second constructor every rank's part has its own count, which may be
-// 0. All ranks must give equal counts.
+// 0. All ranks must give the same counts.
 struct ElementCounts {
   // NOLINTNEXTLINE(google-explicit-constructor): a number is the usual case.
   constexpr ElementCounts(std::uint64_t each) : count(each) {}

@@ -179,8 +179,8 @@ struct Layout {
 // Whether the program, which has passed check_program, can run with a count for each rank. Sets
 // `packed_slots` (Layout). False:
 //  * Counts of the collective are not per rank.
-//  * All-to-all: an action reads anything except INPUT, or writes anything except OUTPUT. Only there
-//    an operand names both origin and destination, and so a length: one is the node itself.
+//  * All-to-all: an action reads anything except INPUT, or writes anything except OUTPUT. Only
+//    there an operand names both origin and destination, and so a length: one is the node itself.
 //  * An operand in SCRATCH has several segments, and (segment - slot) mod segments is not the same
 //    for all operands in SCRATCH, or a slot is >= segments. Only otherwise can the parts of such an
 //    operand, which are one piece of memory, be read and written one by one as well.
