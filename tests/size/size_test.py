@@ -31,6 +31,7 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
+COUNTING = {"schedule", "machine"}  # modules whose code ESPALIER_UNEQUAL_COUNTS changes
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -238,7 +239,7 @@ def main():
 
     def link_with(flags):
         folder = args.work / "option"
-        sources = [(source, []) for name, *sources in args.module for source in sources]
+        sources = [(source, []) for name, *sources in args.module for source in sources if name in COUNTING]
         items = toolchain.compile_all(sources, options + flags, folder)
         items += [item for group in modules.values() for item in group if item.name not in {one.name for one in items}]
         items += toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options + flags, folder)
