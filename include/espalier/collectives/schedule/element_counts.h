@@ -44,6 +44,7 @@ struct ElementCounts {
   return (collective == Collective::kAllToAll ? 2 : 1) * (std::uint64_t{ranks} + 1);
 }
 #else
+// A number of elements: of the whole message, or of each rank's part (counts_per_rank).
 using ElementCounts = std::uint64_t;
 #endif
 
