@@ -140,30 +140,93 @@ TEST(UnequalCounts, OfAnAllToAllAreAMatrix) {
   }));
 }
 
-// Packed slots hold consecutive segments without gaps, each where every operand that contains it
-// expects it, and all of them inside the slots' memory.
-TEST(UnequalCounts, PackedSlotsHaveNoGaps) {
+// The slots of a group hold consecutive segments without gaps, each where every operand that
+// contains it expects it, and all of them inside the slots' memory. Other slots are as with equal
+// counts.
+TEST(UnequalCounts, SlotGroupsHaveNoGaps) {
   ASSERT_TRUE(rc::check([] {
     const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 8);
-    const auto first = *rc::gen::inRange<std::uint32_t>(0, ranks);
+    const auto segment_of_first = *rc::gen::inRange<std::uint32_t>(0, ranks);
+    const auto before = *rc::gen::inRange<std::uint32_t>(0, 3);  // slots
     const OwnedProgram program = program_of(Collective::kScatter, ranks, 0, 0);
     const Vector counts = random_counts(ranks);
     Vector offsets(unequal_offsets(Collective::kScatter, ranks));
     Layout layout;
     RC_ASSERT(make_layout(program, {counts.data(), counts.size(), offsets.data()}, 2, layout) ==
               Status::kOk);
-    for (std::uint32_t slot = 0; slot < ranks; ++slot) {
-      RC_ASSERT(slot_offset(layout, (first + slot) % ranks, slot) == slot * slot_bytes(layout));
+    layout.slot_groups.count = 2;
+    layout.slot_groups.groups[0] = {before, before + ranks, 1 + segment_of_first};
+    layout.slot_groups.groups[1] = {before + ranks, before + ranks + 2, 0};
+    std::uint64_t expected = before * slot_bytes(layout);
+    for (std::uint32_t slot = 0; slot < before; ++slot) {
+      RC_ASSERT(slot_offset(layout, slot % ranks, slot) == slot * slot_bytes(layout));
     }
-    layout.packed_slots = 1 + first;
-    std::uint64_t expected = 0;
-    for (std::uint32_t slot = 0; slot < ranks; ++slot) {
-      const std::uint32_t segment = (first + slot) % ranks;
-      RC_ASSERT(slot_offset(layout, segment, slot) == expected);
-      RC_ASSERT(expected <= slot * slot_bytes(layout));
+    for (std::uint32_t position = 0; position < ranks; ++position) {
+      const std::uint32_t segment = (segment_of_first + position) % ranks;
+      RC_ASSERT(slot_offset(layout, segment, before + position) == expected);
+      RC_ASSERT(expected <= (before + position) * slot_bytes(layout));
       expected += 2 * counts[segment];
+      RC_ASSERT(slot_offset(layout, segment, before + ranks) ==
+                (before + ranks) * slot_bytes(layout));
     }
   }));
+}
+
+// A scatter of 8 ranks whose actions copy from and into scratch: (segment, slot, segment count).
+struct ScratchCopy {
+  std::int32_t segment, slot;
+  std::uint32_t segment_count;
+};
+OwnedProgram copies(const std::vector<ScratchCopy>& all) {
+  OwnedProgram program = program_of(Collective::kScatter, 8, 0, 0);
+  program.scratch_blocks = 20;
+  program.counts_count = 1;
+  program.counts[0].a = 1;
+  program.indices_count = 1;
+  for (const ScratchCopy& one : all) {
+    Action& action = program.actions[program.actions_count++];
+    action.kind = ActionKind::kReceive;
+    action.has_into = true;
+    action.into.buffer = Buffer::kScratch;
+    action.into.segment_count = static_cast<std::uint16_t>(one.segment_count);
+    for (const std::int32_t value : {one.segment, one.slot}) {
+      program.indices[program.indices_count++].base = value;
+    }
+    action.into.segment_ref = static_cast<std::uint8_t>(program.indices_count - 2);
+    action.into.slot_ref = static_cast<std::uint8_t>(program.indices_count - 1);
+  }
+  return program;
+}
+
+TEST(UnequalCounts, GroupsAreTheSlotsOfOneOperandAndWhatOverlapsIt) {
+  SlotGroups groups;
+  // Singles of any segments, and two operands that share a slot, in order.
+  ASSERT_TRUE(takes_unequal_counts(copies({{3, 9, 1}, {5, 9, 1}, {2, 0, 3}, {4, 2, 2}}), groups));
+  ASSERT_EQ(groups.count, 1u);
+  EXPECT_EQ(groups.groups[0].first, 0u);
+  EXPECT_EQ(groups.groups[0].end, 4u);
+  EXPECT_EQ(groups.groups[0].first_segment, 3u);
+  // Neighbours that no operand joins.
+  ASSERT_TRUE(takes_unequal_counts(copies({{6, 4, 2}, {0, 6, 2}, {6, 4, 2}, {7, 5, 1}}), groups));
+  EXPECT_EQ(groups.count, 2u);
+  // Two groups with orders of their own.
+  ASSERT_TRUE(takes_unequal_counts(copies({{2, 0, 3}, {4, 10, 2}, {5, 11, 1}}), groups));
+  EXPECT_EQ(groups.count, 2u);
+  // Without an order, if all operands begin at the same slot.
+  ASSERT_TRUE(takes_unequal_counts(copies({{2, 5, 3}, {4, 5, 2}, {0, 5, 1}}), groups));
+  ASSERT_EQ(groups.count, 1u);
+  EXPECT_EQ(groups.groups[0].first_segment, 0u);
+}
+
+TEST(UnequalCounts, GroupsWithoutAnOrderAreRefused) {
+  SlotGroups groups;
+  EXPECT_FALSE(takes_unequal_counts(copies({{2, 0, 3}, {5, 2, 1}}), groups)) << "slot 2 has 4";
+  EXPECT_FALSE(takes_unequal_counts(copies({{2, 0, 3}, {3, 0, 2}, {4, 1, 1}}), groups));
+  EXPECT_FALSE(takes_unequal_counts(copies({{2, 0, 2}, {2, 1, 2}}), groups));
+  EXPECT_FALSE(takes_unequal_counts(copies({{2, 18, 3}}), groups)) << "there are 20 slots";
+  EXPECT_FALSE(
+      takes_unequal_counts(copies({{0, 0, 2}, {0, 2, 2}, {0, 4, 2}, {0, 6, 2}, {0, 8, 2}}), groups))
+      << "five groups";
 }
 
 }  // namespace

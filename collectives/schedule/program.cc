@@ -180,10 +180,10 @@ Span unequal_span(const Layout& layout, const std::uint64_t* offsets, std::uint3
 Status make_layout(const Program& program, ElementCounts counts, std::uint32_t element_bytes,
                    Layout& layout) {
   layout.input_offsets = layout.output_offsets = nullptr;
-  layout.packed_slots = 0;
+  layout.slot_groups = {};
   if (!counts.unequal()) return cut(program, counts.count, element_bytes, layout);
   if (!is_complete(program, counts)) return Status::kBadArgument;
-  if (!takes_unequal_counts(program, layout.packed_slots)) return Status::kUnsupported;
+  if (!takes_unequal_counts(program, layout.slot_groups)) return Status::kUnsupported;
   std::uint64_t largest = 0;
   for (std::uint64_t k = 0; k < counts.entries; ++k) {
     largest = std::max(largest, counts.elements[k]);
@@ -233,11 +233,15 @@ std::uint64_t slot_bytes(const Layout& layout) {
 std::uint64_t slot_offset(const Layout& layout, [[maybe_unused]] std::uint32_t segment,
                           std::uint32_t slot) {
 #if ESPALIER_UNEQUAL_COUNTS
-  if (layout.packed_slots != 0) {
+  for (std::uint32_t k = 0; k < layout.slot_groups.count; ++k) {
+    const SlotGroup& group = layout.slot_groups.groups[k];
+    if (slot < group.first || slot >= group.end) continue;
+    const std::uint64_t begin = group.first * slot_bytes(layout);
+    if (group.first_segment == 0) return begin;
     const std::uint64_t* offsets = layout.output_offsets;
-    const std::uint32_t first = layout.packed_slots - 1;
+    const std::uint32_t first = group.first_segment - 1;
     const std::uint64_t end = segment < first ? offsets[layout.segments] : 0;
-    return (end + offsets[segment] - offsets[first]) * layout.element_bytes;
+    return begin + (end + offsets[segment] - offsets[first]) * layout.element_bytes;
   }
 #endif
   return slot * slot_bytes(layout);

@@ -120,11 +120,9 @@ void for_each_case(Use use) {
 }
 
 bool takes_counts(const Programs& programs) {
-  std::uint32_t packed_slots = 0;
+  SlotGroups groups;
   bool all = true;
-  for (const Program& program : programs) {
-    all = all && takes_unequal_counts(program, packed_slots);
-  }
+  for (const Program& program : programs) all = all && takes_unequal_counts(program, groups);
   return all;
 }
 
@@ -254,27 +252,28 @@ TEST_F(CountsStart, AnAllToAllIsNotInPlace) {
             Status::kBadArgument);
 }
 
-// The premise of packed slots: without the check in takes_unequal_counts() this scatter, whose
-// rank 2 keeps one part in another slot than the order says, would give rank 3 a wrong part.
+// The premise of slot groups: this scatter's rank 2 receives two parts into slots 0 and 1, and
+// reads the first of them in slot 1. Without the check in takes_unequal_counts() it would run, and
+// read bytes of both.
 TEST_F(CountsStart, PartsWithoutACommonOrderAreRefused) {
   Programs scatter = make(Collective::kScatter, "binomial");
   Program& program = scatter[2];
-  std::uint32_t packed_slots = 0;
-  ASSERT_TRUE(takes_unequal_counts(program, packed_slots));
-  EXPECT_EQ(packed_slots, 3u) << "slot 0 has segment 2";
+  SlotGroups groups;
+  ASSERT_TRUE(takes_unequal_counts(program, groups));
+  ASSERT_EQ(groups.count, 1u);
+  EXPECT_EQ(groups.groups[0].first_segment, 3u) << "slot 0 has segment 2";
   const std::uint32_t one_more = program.indices_count;
-  program.indices[program.indices_count++].base = 2;
-  ++program.scratch_blocks;
+  program.indices[program.indices_count++].base = 1;
   bool changed = false;
   for (std::uint32_t k = 0; k < program.actions_count && !changed; ++k) {
     Action& action = program.actions[k];
-    if (action.kind != ActionKind::kSend || action.a.buffer != Buffer::kScratch) continue;
+    if (action.kind != ActionKind::kCopy || action.a.buffer != Buffer::kScratch) continue;
     action.a.slot_ref = one_more;
     changed = true;
   }
   ASSERT_TRUE(changed);
   ASSERT_EQ(check_program(program), Status::kOk);
-  EXPECT_FALSE(takes_unequal_counts(program, packed_slots));
+  EXPECT_FALSE(takes_unequal_counts(program, groups));
   const Vector counts = {1, 2, 3, 4};
   Layout layout;
   EXPECT_EQ(make_layout(program, {counts.data(), 4, room}, 1, layout), Status::kUnsupported);
@@ -285,17 +284,17 @@ TEST_F(CountsStart, PartsWithoutACommonOrderAreRefused) {
 // length.
 TEST_F(CountsStart, AnAllToAllThatPassesPartsOnIsRefused) {
   const Programs pairwise = make(Collective::kAllToAll, "pairwise");
-  std::uint32_t packed_slots = 0;
+  SlotGroups groups;
   for (const bool source : {false, true}) {
     OwnedProgram program(pairwise[1]);
-    ASSERT_TRUE(takes_unequal_counts(program, packed_slots));
+    ASSERT_TRUE(takes_unequal_counts(program, groups));
     program.scratch_blocks = 1;
     for (std::uint32_t k = 0; k < program.actions_count; ++k) {
       Action& action = program.actions[k];
       if (source && action.has_a) action.a.buffer = Buffer::kOutput;
       if (!source && action.has_into) action.into.buffer = Buffer::kScratch;
     }
-    EXPECT_FALSE(takes_unequal_counts(program, packed_slots));
+    EXPECT_FALSE(takes_unequal_counts(program, groups));
   }
 }
 

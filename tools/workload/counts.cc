@@ -85,8 +85,8 @@ void set_counts(const std::string& text, reference::ReferenceInput& what) {
 }
 
 void check_takes_counts(const Program& program, const reference::ReferenceInput& what) {
-  std::uint32_t packed_slots = 0;
-  if (what.counts.empty() || takes_unequal_counts(program, packed_slots)) return;
+  SlotGroups groups;
+  if (what.counts.empty() || takes_unequal_counts(program, groups)) return;
   const std::string by =
       std::string(collective_name(program.collective)) + " by " + one_line(program.algorithm);
   if (program.collective == Collective::kAllToAll) {

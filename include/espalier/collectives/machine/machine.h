@@ -219,7 +219,7 @@ class Machine {
   [[nodiscard]] std::uint8_t* scratch_at([[maybe_unused]] std::uint32_t segment,
                                          std::size_t slot) const {
 #if ESPALIER_UNEQUAL_COUNTS
-    if (layout_.packed_slots != 0) {
+    if (layout_.slot_groups.count != 0) {
       return scratch_ + slot_offset(layout_, segment, static_cast<std::uint32_t>(slot));
     }
 #endif

@@ -34,6 +34,21 @@ struct ElementCounts {
   std::uint64_t* offsets = nullptr;
 };
 
+// Scratch slots first .. end-1, which operands with several segments use. They are one piece of
+// memory, which begins at slot `first`.
+struct SlotGroup {
+  std::uint32_t first = 0, end = 0;
+  // 1 + the segment of slot `first`: the slots hold consecutive segments without gaps (after the
+  // last one, the first). 0: every operand begins with slot `first`, with any segment.
+  std::uint32_t first_segment = 0;
+};
+// The groups of a program; other slots hold one segment each.
+struct SlotGroups {
+  static constexpr std::uint32_t kMax = 4;
+  SlotGroup groups[kMax];
+  std::uint32_t count = 0;
+};
+
 // Returns the number of counts that a collective of `ranks` ranks takes.
 [[nodiscard]] constexpr std::uint64_t unequal_entries(Collective collective, std::uint32_t ranks) {
   return collective == Collective::kAllToAll ? std::uint64_t{ranks} * ranks : ranks;

@@ -156,9 +156,7 @@ struct Layout {
   // counts are equal. Input and output differ only in an all-to-all; scratch is as the output.
   const std::uint64_t* input_offsets = nullptr;
   const std::uint64_t* output_offsets = nullptr;
-  // 0: each scratch slot begins at a multiple of slot_bytes(). Otherwise slots hold consecutive
-  // segments without gaps (after the last one, the first), and slot 0 has segment packed_slots - 1.
-  std::uint32_t packed_slots = 0;
+  SlotGroups slot_groups = {};  // of unequal counts
 #endif
 };
 
@@ -177,14 +175,14 @@ struct Layout {
 
 #if ESPALIER_UNEQUAL_COUNTS
 // Whether the program, which has passed check_program, can run with a count for each rank. Sets
-// `packed_slots` (Layout). False:
+// `groups` (Layout). False:
 //  * Counts of the collective are not per rank.
 //  * All-to-all: an action reads anything except INPUT, or writes anything except OUTPUT. Only
 //    there an operand names both origin and destination, and so a length: one is the node itself.
-//  * An operand in SCRATCH has several segments, and (segment - slot) mod segments is not the same
-//    for all operands in SCRATCH, or a slot is >= segments. Only otherwise can the parts of such an
-//    operand, which are one piece of memory, be read and written one by one as well.
-[[nodiscard]] bool takes_unequal_counts(const Program& program, std::uint32_t& packed_slots);
+//  * The slots of operands with several segments form more than SlotGroups::kMax groups (slots of
+//    one operand are in one group), or a group is not as SlotGroup says. Otherwise parts of an
+//    operand, which is one piece of memory, have no known position in it.
+[[nodiscard]] bool takes_unequal_counts(const Program& program, SlotGroups& groups);
 #endif
 
 // A byte range of the whole message; 0 <= offset <= the end of the message.
