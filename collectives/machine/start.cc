@@ -23,7 +23,7 @@ std::uint64_t scratch_needed(const Program& program, const Layout& layout) {
 }
 
 Status Machine::start(const Program& program, const Buffers& buffers, const Operator& given,
-                      std::uint64_t count) {
+                      ElementCounts counts) {
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
@@ -33,7 +33,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;
   Layout layout;
-  status = make_layout(program, count, element_bytes(op), layout);
+  status = make_layout(program, counts, element_bytes(op), layout);
   if (status != Status::kOk) return status;
   // On 64-bit targets every program fits.
   if constexpr (sizeof(std::ptrdiff_t) < sizeof(std::int64_t)) {
@@ -50,6 +50,13 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
                            static_cast<std::size_t>(scratch_bytes), 0};
   Region regions[Endpoint::kMaxRegions];
   std::uint32_t regions_count = 0;
+#if ESPALIER_UNEQUAL_COUNTS
+  // Then a segment is at different positions in the input and in the output.
+  if (layout.input_offsets != layout.output_offsets &&
+      overlap(input.bytes, input.size, output.bytes, output.size)) {
+    return Status::kBadArgument;
+  }
+#endif
   status = find_regions(input, output, scratch, regions, regions_count);
   if (status == Status::kOk) status = map_links(program);
   // A receive is L-1 steps after its send, and the send waits for it: both must be in flight at
@@ -71,7 +78,7 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   running_ = true;
   has_moved_ = true;
   if (log_ != nullptr) log_->begin();
-  start_tags(op);
+  start_tags(op, counts);
   instance_scheduler_.start(program, layout.blocks);
   failure_detector_.start(tags_.probe_word());
   return Status::kOk;
@@ -108,7 +115,11 @@ Status Machine::check_operator(const Program& program, const BufferUses& uses, c
 Status Machine::find_part(const Program& program, const Layout& layout, Buffer::Value buffer,
                           const void* bytes, BufferPart& part) {
   const Span span = buffer_span(program, layout, buffer);
-  if (span.bytes == 0) return layout.count > 0 ? Status::kMalformed : Status::kOk;
+  if (span.bytes == 0) {
+    const bool missing =
+        ESPALIER_UNEQUAL_COUNTS == 0 || buffer_extent(program, buffer) == Extent::kNothing;
+    return missing && layout.count > 0 ? Status::kMalformed : Status::kOk;
+  }
   if (bytes == nullptr) return Status::kBadArgument;
   // Inputs are only read: no action may write there (check_program).
   part = {static_cast<std::uint8_t*>(const_cast<void*>(bytes)),
@@ -166,9 +177,12 @@ Status Machine::map_links(const Program& program) {
   return Status::kOk;
 }
 
-void Machine::start_tags(const Operator& op) {
+void Machine::start_tags(const Operator& op, [[maybe_unused]] ElementCounts counts) {
   std::uint64_t hash = digest_u64(kDigestSeed, program_->schedule_digest);
   hash = digest_u64(hash, layout_.count);
+#if ESPALIER_UNEQUAL_COUNTS
+  for (std::uint64_t k = 0; k < counts.entries; ++k) hash = digest_u64(hash, counts.elements[k]);
+#endif
   hash = digest_u64(hash, (std::uint64_t{layout_.element_bytes} << 32) | op.custom_id);
   hash = digest_u64(hash, (static_cast<std::uint64_t>(op.op) << 16) |
                               (static_cast<std::uint64_t>(op.type) << 8) |

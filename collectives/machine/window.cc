@@ -337,13 +337,15 @@ bool Machine::locate(std::uint32_t row, const Operand& operand, Block& block) co
     return false;
   }
   const Span span = block_span(layout_, static_cast<std::uint32_t>(segment),
-                               static_cast<std::uint32_t>(number), segment_count);
+                               static_cast<std::uint32_t>(number), segment_count, operand.buffer);
   // start() refused messages that exceed the address space, so nothing is lost here.
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   if (operand.buffer == Buffer::kScratch) {
     const std::int64_t slot = instance_scheduler_.value(row, operand.slot_ref);
     if (slot < 0 || slot > std::int64_t{program_->scratch_blocks} - segment_count) return false;
-    if (span.bytes > 0) block.bytes = scratch_ + static_cast<std::size_t>(slot) * slot_bytes_;
+    if (span.bytes > 0) {
+      block.bytes = scratch_at(static_cast<std::uint32_t>(segment), static_cast<std::size_t>(slot));
+    }
     return true;
   }
   if (span.bytes == 0) return true;

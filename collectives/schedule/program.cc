@@ -97,8 +97,11 @@ bool is_too_large(std::uint64_t count, std::uint32_t bytes) {
 
 }  // namespace
 
-Status make_layout(const Program& program, std::uint64_t count, std::uint32_t element_bytes,
-                   Layout& layout) {
+namespace {
+
+// Cuts `count` elements, or `count` elements per rank.
+Status cut(const Program& program, std::uint64_t count, std::uint32_t element_bytes,
+           Layout& layout) {
   if (program.segments == 0) return Status::kMalformed;
   if (element_bytes == 0) return Status::kBadArgument;
   if (count > 0 && program.collective == Collective::kBarrier) return Status::kBadArgument;
@@ -130,11 +133,87 @@ Status make_layout(const Program& program, std::uint64_t count, std::uint32_t el
   return Status::kOk;
 }
 
+}  // namespace
+
+#if !ESPALIER_UNEQUAL_COUNTS
+Status make_layout(const Program& program, ElementCounts counts, std::uint32_t element_bytes,
+                   Layout& layout) {
+  return cut(program, counts, element_bytes, layout);
+}
+#else
+namespace {
+
+// Whether there are as many counts as the collective takes, and memory for them.
+bool is_complete(const Program& program, const ElementCounts& counts) {
+  return counts_per_rank(program.collective) && program.segments == program.ranks &&
+         counts.entries == unequal_entries(program.collective, program.ranks) &&
+         counts.elements != nullptr && counts.offsets != nullptr;
+}
+
+// Writes the offsets of `ranks` segments, of which every `stride`-th count is one, and the end.
+const std::uint64_t* add_up(const std::uint64_t* elements, std::uint64_t stride,
+                            std::uint32_t ranks, std::uint64_t* offsets) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    offsets[rank] = sum;
+    sum += elements[rank * stride];
+  }
+  offsets[ranks] = sum;
+  return offsets;
+}
+
+// The range of `segment_count` segments, or of one block of a segment.
+Span unequal_span(const Layout& layout, const std::uint64_t* offsets, std::uint32_t segment,
+                  std::uint32_t block, std::uint32_t segment_count) {
+  const std::uint64_t length = offsets[segment + segment_count] - offsets[segment];
+  const std::uint64_t begin = std::min(block * layout.block_elements, length);
+  const std::uint64_t end = std::min(begin + segment_count * layout.block_elements, length);
+  Span span;
+  span.offset = (offsets[segment] + begin) * layout.element_bytes;
+  span.elements = end - begin;
+  span.bytes = span.elements * layout.element_bytes;
+  return span;
+}
+
+}  // namespace
+
+Status make_layout(const Program& program, ElementCounts counts, std::uint32_t element_bytes,
+                   Layout& layout) {
+  layout.input_offsets = layout.output_offsets = nullptr;
+  layout.slot_groups = {};
+  if (!counts.unequal()) return cut(program, counts.count, element_bytes, layout);
+  if (!is_complete(program, counts)) return Status::kBadArgument;
+  if (!takes_unequal_counts(program, layout.slot_groups)) return Status::kUnsupported;
+  std::uint64_t largest = 0;
+  for (std::uint64_t k = 0; k < counts.entries; ++k) {
+    largest = std::max(largest, counts.elements[k]);
+  }
+  const Status status = cut(program, largest, element_bytes, layout);
+  if (status != Status::kOk) return status;
+  const std::uint32_t ranks = program.ranks;
+  if (program.collective != Collective::kAllToAll) {
+    layout.input_offsets = layout.output_offsets =
+        add_up(counts.elements, 1, ranks, counts.offsets);
+    return Status::kOk;
+  }
+  layout.input_offsets =
+      add_up(counts.elements + std::uint64_t{program.node} * ranks, 1, ranks, counts.offsets);
+  layout.output_offsets =
+      add_up(counts.elements + program.node, ranks, ranks, counts.offsets + ranks + 1);
+  return Status::kOk;
+}
+#endif
+
 Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
-                std::uint32_t segment_count) {
+                std::uint32_t segment_count, [[maybe_unused]] Buffer::Value buffer) {
   if (segment >= layout.segments || block >= layout.blocks) return {};
   if (segment_count != 1 && (segment_count > layout.segments - segment || layout.blocks != 1))
     return {};
+#if ESPALIER_UNEQUAL_COUNTS
+  const std::uint64_t* offsets =
+      buffer == Buffer::kInput ? layout.input_offsets : layout.output_offsets;
+  if (offsets != nullptr) return unequal_span(layout, offsets, segment, block, segment_count);
+#endif
   const std::uint64_t first = segment * layout.segment_elements;
   const std::uint64_t segment_end =
       std::min(first + segment_count * layout.segment_elements, layout.count);
@@ -151,8 +230,39 @@ std::uint64_t slot_bytes(const Layout& layout) {
   return layout.block_elements * layout.element_bytes;
 }
 
+std::uint64_t slot_offset(const Layout& layout, [[maybe_unused]] std::uint32_t segment,
+                          std::uint32_t slot) {
+#if ESPALIER_UNEQUAL_COUNTS
+  for (std::uint32_t k = 0; k < layout.slot_groups.count; ++k) {
+    const SlotGroup& group = layout.slot_groups.groups[k];
+    if (slot < group.first || slot >= group.end) continue;
+    const std::uint64_t begin = group.first * slot_bytes(layout);
+    if (group.first_segment == 0) return begin;
+    const std::uint64_t* offsets = layout.output_offsets;
+    const std::uint32_t first = group.first_segment - 1;
+    const std::uint64_t end = segment < first ? offsets[layout.segments] : 0;
+    return begin + (end + offsets[segment] - offsets[first]) * layout.element_bytes;
+  }
+#endif
+  return slot * slot_bytes(layout);
+}
+
 Span buffer_span(const Program& program, const Layout& layout, Buffer::Value buffer) {
   Span span;
+#if ESPALIER_UNEQUAL_COUNTS
+  const std::uint64_t* offsets =
+      buffer == Buffer::kInput ? layout.input_offsets : layout.output_offsets;
+  if (offsets != nullptr) {
+    const Extent extent = buffer_extent(program, buffer);
+    if (extent == Extent::kNothing) return span;
+    const bool own = extent == Extent::kOwn;
+    const std::uint32_t first = own ? program.node : 0;
+    span.elements = offsets[own ? first + 1 : layout.segments] - offsets[first];
+    span.offset = offsets[first] * layout.element_bytes;
+    span.bytes = span.elements * layout.element_bytes;
+    return span;
+  }
+#endif
   switch (buffer_extent(program, buffer)) {
     case Extent::kNothing: return span;
     case Extent::kOwn:

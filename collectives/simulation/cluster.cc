@@ -20,11 +20,11 @@ Cluster::Cluster(Network network, const ProgramStore& programs, const Options& o
       paged_(std::make_unique<PagedMachines>(network_.nodes(), programs, frames)) {}
 
 Status Cluster::start(std::uint32_t node, const Program& program, const Buffers& buffers,
-                      const Operator& op, std::uint64_t count) {
+                      const Operator& op, ElementCounts counts) {
   if (paged_ != nullptr)
-    return paged_->start(node, endpoint(node), config(node), buffers, op, count);
+    return paged_->start(node, endpoint(node), config(node), buffers, op, counts);
   if (init_[node] != Status::kOk) return init_[node];
-  return own_->at(node).start(program, buffers, op, count);
+  return own_->at(node).start(program, buffers, op, counts);
 }
 
 RunResult Cluster::run(const Tick& tick) { return sim::run(network_, machines(), tick); }

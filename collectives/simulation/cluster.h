@@ -38,7 +38,7 @@ class Cluster {
   // Starts a collective on the node, as Machine::start(). Also returns the errors of
   // Machine::init(). If machines share objects, `program` must be program `node` of `programs`.
   [[nodiscard]] Status start(std::uint32_t node, const Program& program, const Buffers& buffers,
-                             const Operator& op, std::uint64_t count);
+                             const Operator& op, ElementCounts counts);
   // Run the started collectives: run.h.
   [[nodiscard]] RunResult run(const Tick& tick = nullptr);
   [[nodiscard]] RunResult run_lock_step(std::uint32_t latency_ticks, const Tick& tick = nullptr);

@@ -25,7 +25,9 @@ const Job kReduce = job_of(Collective::kReduce, "chain", 2000);
 const Job kAllreduce = job_of(Collective::kAllreduce, "two-tree", 2000);
 const Job kScan = job_of(Collective::kScan, "two-tree", 2000);
 const Job kScatter = job_of(Collective::kScatter, "binomial", 500);
+const Job kGather = job_of(Collective::kGather, "binomial", 500);
 const Job kAllgather = job_of(Collective::kAllgather, "ring", 500);
+const Job kReduceScatter = job_of(Collective::kReduceScatter, "ring", 500);
 const Job kAllToAll = job_of(Collective::kAllToAll, "pairwise", 500);
 const Job kBarrier = job_of(Collective::kBarrier, "dissemination", 0);
 
@@ -86,6 +88,33 @@ TEST(Mismatch, Count) {
     for (std::uint32_t v = 0; v < 6; v += small_sample() ? 4 : 1) {
       check_mismatch(6, v, {job, job}, {odd, job});
     }
+  }
+}
+
+// Every single entry of the vector that one rank has, one more or one fewer.
+TEST(Mismatch, CountOfOneRank) {
+  for (const Job& base : {kScatter, kGather, kAllgather, kReduceScatter, kAllToAll}) {
+    Job job = base;
+    job.counts = {300, 0, 40};
+    if (job.collective == Collective::kAllToAll) job.counts = {1, 0, 40, 300, 5, 6, 0, 8, 9};
+    for (std::size_t entry = 0; entry < job.counts.size(); ++entry) {
+      for (std::uint32_t v = 0; v < 3; ++v) {
+        Job odd = job;
+        odd.counts[entry] += 1;
+        check_mismatch(3, v, {job, job}, {odd, job});
+        check_mismatch(3, v, {odd, job}, {job, job});
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Equal counts, given as a vector, are another collective than one number.
+TEST(Mismatch, AVectorAndANumber) {
+  for (Job job : {kScatter, kGather, kAllgather, kReduceScatter, kAllToAll}) {
+    Job odd = job;
+    odd.counts.assign(job.collective == Collective::kAllToAll ? 9 : 3, job.count);
+    for (std::uint32_t v = 0; v < 3; ++v) check_mismatch(3, v, {job}, {odd});
   }
 }
 
@@ -200,6 +229,19 @@ TEST(Death, OfAnyNodeAtAnyTime) {
         check_death(cluster, job, victim, 1000 + 7919 * (seed % 70));
         if (HasFailure()) return;
       }
+    }
+  }
+}
+
+TEST(Death, WithACountForEachRank) {
+  for (const Job& base : {kScatter, kGather, kAllgather, kReduceScatter, kAllToAll}) {
+    Job job = base;
+    job.counts.assign(job.collective == Collective::kAllToAll ? 25 : 5, 0);
+    for (std::size_t k = 0; k < job.counts.size(); k += 2) job.counts[k] = 100 * k + 1;
+    for (std::uint32_t victim = 0; victim < 5; ++victim) {
+      JobCluster cluster(5, options_of(100));
+      check_death(cluster, job, victim, 1000 + 7919 * victim);
+      if (HasFailure()) return;
     }
   }
 }

@@ -23,7 +23,7 @@ PagedMachines::PagedMachines(std::uint32_t nodes, const ProgramStore& programs,
 }
 
 Status PagedMachines::start(std::uint32_t node, Endpoint& endpoint, const MachineConfig& config,
-                            const Buffers& buffers, const Operator& op, std::uint64_t count) {
+                            const Buffers& buffers, const Operator& op, ElementCounts counts) {
   Frame& frame = frame_of(node);
   if (frame.node != kNobody) put_away(frame);
   frame.state.clear(endpoint.links());
@@ -31,7 +31,7 @@ Status PagedMachines::start(std::uint32_t node, Endpoint& endpoint, const Machin
   frame.node = node;
   pages_[node].started = true;
   const Status status = frame.machine.init(endpoint, config);
-  return status == Status::kOk ? frame.machine.start(frame.program, buffers, op, count) : status;
+  return status == Status::kOk ? frame.machine.start(frame.program, buffers, op, counts) : status;
 }
 
 Machine& PagedMachines::at(std::uint32_t node) {

@@ -27,7 +27,7 @@ class PagedMachines final : public Machines {
 
   // Starts node's collective by Machine::init() and start(). Call once per node.
   [[nodiscard]] Status start(std::uint32_t node, Endpoint& endpoint, const MachineConfig& config,
-                             const Buffers& buffers, const Operator& op, std::uint64_t count);
+                             const Buffers& buffers, const Operator& op, ElementCounts counts);
 
   [[nodiscard]] std::uint32_t size() const override {
     return static_cast<std::uint32_t>(pages_.size());

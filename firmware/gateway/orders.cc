@@ -84,6 +84,10 @@ Result<void> Gateway::map_memory(const control::Memory& memory, int descriptor) 
   auto fits = check_fits("input", memory.input_bytes, hello_.input_room);
   if (fits) fits = check_fits("output", memory.output_bytes, hello_.output_room);
   if (!fits) return fits;
+  if (memory.counts != 0) {
+    return fail_board(
+        "its firmware takes one count for all ranks; expected a run without --counts");
+  }
   input_bytes_ = memory.input_bytes;
   output_bytes_ = memory.output_bytes;
   events_ = memory.events;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -92,10 +93,20 @@ class RemoteNode {
     bool passed = packet.packet != control::Packet::kMemory || map(packet.memory, descriptor);
     if (descriptor >= 0) close(descriptor);
     if (passed && packet.packet == control::Packet::kRun && memory_.bytes != nullptr) {
-      passed = stream_.send_memory(memory_.bytes, 0, memory_.layout.input_bytes);
+      passed = send_input(packet.run_request);
     }
     if (passed && stream_.send_packet(packet)) return {};
     return fail("its host accepts no data");
+  }
+
+  // Sends what the collective reads: the input, and the counts of all ranks.
+  bool send_input(const control::RunRequest& request) {
+    const control::Memory& layout = memory_.layout;
+    if (!stream_.send_memory(memory_.bytes, 0, layout.input_bytes)) return false;
+    const std::uint64_t from =
+        control::counts_offset(layout.input_bytes, layout.output_bytes, layout.events);
+    const std::uint64_t counts = std::min(request.counts, layout.counts);
+    return stream_.send_memory(memory_.bytes, from, from + counts * sizeof(std::uint64_t));
   }
 
   bool map(const control::Memory& layout, int descriptor) {

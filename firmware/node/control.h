@@ -8,7 +8,7 @@
 //   Hello (its lanes' addresses) ->
 //                                   <- Peers (the address at the other end of each of its lanes)
 //   Ready (every link can carry)  ->
-//                                   <- Memory, with a file descriptor: input, then output
+//                                   <- Memory, with a file descriptor: input, output, log, counts
 //   Mapped                        ->
 //                                   <- RunRequest
 //   Report                        ->   (these two repeat)
@@ -26,7 +26,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 5;
+inline constexpr std::uint32_t kControlVersion = 6;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -97,11 +97,12 @@ struct Peers {
   Address addresses[kMaxLanes];  // by lane, as in Hello
 };
 
-// Travels with a file descriptor. The file contains three parts, each at a multiple of
+// Travels with a file descriptor. The file contains four parts, each at a multiple of
 // kMemoryAlignment:
 //  * input_bytes of input;
 //  * output_bytes of output;
-//  * if the node keeps a log, its records: all EventTimes, then all Event.
+//  * if the node keeps a log, its records: all EventTimes, then all Event;
+//  * if collectives have a count for each rank, these counts (RunRequest::counts).
 // It replaces the previous memory.
 inline constexpr std::uint64_t kMemoryAlignment = 4096;
 struct Memory {
@@ -109,6 +110,7 @@ struct Memory {
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
   std::uint32_t events = 0;  // maximum number of records of the log
+  std::uint64_t counts = 0;  // maximum number of counts
 };
 [[nodiscard]] inline std::uint64_t output_offset(std::uint64_t input_bytes) {
   return (input_bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
@@ -121,11 +123,19 @@ struct Memory {
   return std::uint64_t{events} * (sizeof(EventTimes) + sizeof(Event));
 }
 
+[[nodiscard]] inline std::uint64_t counts_offset(std::uint64_t input_bytes,
+                                                 std::uint64_t output_bytes, std::uint32_t events) {
+  return output_offset(log_offset(input_bytes, output_bytes) + log_bytes(events));
+}
+
 // The size of the file, in bytes.
-[[nodiscard]] inline std::uint64_t memory_bytes(std::uint64_t input_bytes,
-                                                std::uint64_t output_bytes, std::uint32_t events) {
-  return events == 0 ? output_offset(input_bytes) + output_bytes
-                     : log_offset(input_bytes, output_bytes) + log_bytes(events);
+[[nodiscard]] inline std::uint64_t memory_bytes(const Memory& memory) {
+  const std::uint64_t input = memory.input_bytes, output = memory.output_bytes;
+  if (memory.counts != 0) {
+    return counts_offset(input, output, memory.events) + memory.counts * sizeof(std::uint64_t);
+  }
+  return memory.events == 0 ? output_offset(input) + output
+                            : log_offset(input, output) + log_bytes(memory.events);
 }
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
@@ -136,9 +146,10 @@ struct RunRequest {
   std::uint64_t schedule = 0;  // otherwise: the digest of the program's schedule
   Op op = Op::kNone;
   Type type = Type::kBytes;
-  std::uint64_t count = 0;  // elements of the whole message
+  std::uint64_t count = 0;  // elements, as Machine::start() takes them; used if `counts` is 0
   std::uint64_t repetitions = 1;
   std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC at which to start; in the past: at once
+  std::uint64_t counts = 0;    // otherwise: number of counts, which are in the memory's file
 };
 
 struct Ask {
@@ -154,8 +165,8 @@ static_assert(sizeof(Peers) == 8 + kMaxLanes * sizeof(Address));
 static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
 static_assert(sizeof(Report) == 120 && offsetof(Report, completed) == 16 &&
               offsetof(Report, cause) == 48 && offsetof(Report, stall) == 80);
-static_assert(sizeof(Memory) == 32 && offsetof(Memory, input_bytes) == 8);
-static_assert(sizeof(RunRequest) == 56 && offsetof(RunRequest, schedule) == 16 &&
+static_assert(sizeof(Memory) == 40 && offsetof(Memory, input_bytes) == 8);
+static_assert(sizeof(RunRequest) == 64 && offsetof(RunRequest, schedule) == 16 &&
               offsetof(RunRequest, count) == 32);
 static_assert(sizeof(Event) == 20 && sizeof(EventTimes) == 32);
 

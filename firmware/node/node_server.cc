@@ -52,7 +52,9 @@ void NodeServer::map_memory(const control::Memory& memory, int descriptor) {
       descriptor >= 0 && input_.map(input_bytes_, descriptor, 0, false) &&
       output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true) &&
       log_memory_.map(control::log_bytes(memory.events), descriptor,
-                      control::log_offset(input_bytes_, output_bytes_), true);
+                      control::log_offset(input_bytes_, output_bytes_), true) &&
+      counts_.map(memory.counts * sizeof(std::uint64_t), descriptor,
+                  control::counts_offset(input_bytes_, output_bytes_, memory.events), false);
   if (mapped) {
     auto* times = static_cast<EventTimes*>(log_memory_.bytes());
     log_ = EventLog(reinterpret_cast<Event*>(times + memory.events), times, memory.events);
@@ -98,8 +100,8 @@ void NodeServer::take_request(const control::RunRequest& request) {
   wake_ = 0;
 }
 
-// Looks up the program and the memory of the requested run. kBadArgument: no such program, or input
-// or output memory too small for the message.
+// Looks up the program and the memory of the requested run. kBadArgument: no such program; input or
+// output memory is too small for the message, or the counts' memory for the counts.
 Status NodeServer::prepare() {
   if (request_.schedule != 0) {
     request_.program = 0;
@@ -117,8 +119,12 @@ Status NodeServer::prepare() {
   }
   const std::uint32_t size = element_bytes(op_);
   if (size == 0) return Status::kBadOperator;
+  if (request_.counts > counts_.size() / sizeof(std::uint64_t)) return Status::kBadArgument;
+  if (request_.counts != 0) {
+    offsets_.resize(unequal_offsets(program.collective, program.ranks));
+  }
   Layout layout;
-  const Status status = make_layout(program, request_.count, size, layout);
+  const Status status = make_layout(program, counts(), size, layout);
   if (status != Status::kOk) return status;
   // The launcher provides whole pages; 0 bytes mean that there is no memory.
   if (input_bytes_ < buffer_bytes(program, layout, Buffer::kInput) ||
@@ -129,6 +135,12 @@ Status NodeServer::prepare() {
   if (needed > scratch_.size() && !scratch_.map(needed, -1, 0, true)) return Status::kTooLarge;
   buffers_ = {input_.bytes(), output_.bytes(), scratch_.bytes(), scratch_.size()};
   return Status::kOk;
+}
+
+// The requested run's counts.
+ElementCounts NodeServer::counts() {
+  if (request_.counts == 0) return request_.count;
+  return {static_cast<const std::uint64_t*>(counts_.bytes()), request_.counts, offsets_.data()};
 }
 
 void NodeServer::await_start() {
@@ -151,7 +163,7 @@ void NodeServer::await_start() {
 
 Status NodeServer::start_one() {
   wake_ = 0;
-  return machine_.start(programs_[request_.program], buffers_, op_, request_.count);
+  return machine_.start(programs_[request_.program], buffers_, op_, counts());
 }
 
 void NodeServer::continue_run() {

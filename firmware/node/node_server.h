@@ -55,6 +55,7 @@ class NodeServer {
   void map_memory(const control::Memory& memory, int descriptor);
   void take_request(const control::RunRequest& request);
   Status prepare();
+  [[nodiscard]] ElementCounts counts();
   void await_start();
   Status start_one();
   void continue_run();
@@ -70,6 +71,8 @@ class NodeServer {
   Mapping output_;
   Mapping scratch_;
   Mapping log_memory_;
+  Mapping counts_;
+  std::vector<std::uint64_t> offsets_;  // of a run with a count for each rank
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
   State state_ = State::kIdle;

@@ -2,12 +2,12 @@
 // The control channel over a byte stream, for a node on another host. It carries the packets and
 // the contents of the memory that both ends would share on one host. Host only.
 //
-// A frame is a FrameHeader and its bytes. First the node receives its command line: one kWord per
-// word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
-// (kPacket). kBytes before a RunRequest are the input; before a Report other than kBusy they are
-// the output and the log. The two hosts' clocks differ. Each frame states when it was sent, from
-// which each end estimates the difference (clock_difference.h) and converts the times of the
-// packets that it receives to its own clock.
+// A frame is a FrameHeader and its bytes. First the node receives its command line: one kWord
+// per word, or one kFile with a schedule's contents, then kBegin. Then both ends send packets
+// (kPacket). kBytes before a RunRequest are the input and the counts; before a Report other than
+// kBusy they are the output and the log. The two hosts' clocks differ. Each frame states when it
+// was sent, from which each end estimates the difference (clock_difference.h) and converts the
+// times of the packets that it receives to its own clock.
 
 #include <cstdint>
 #include <span>
@@ -32,14 +32,12 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32);
 
-// The whole memory of a collective: input, output and log.
+// The whole memory of a collective: input, output, log and counts.
 struct SharedMemory {
   std::uint8_t* bytes = nullptr;
   control::Memory layout;
 
-  [[nodiscard]] std::uint64_t size() const {
-    return control::memory_bytes(layout.input_bytes, layout.output_bytes, layout.events);
-  }
+  [[nodiscard]] std::uint64_t size() const { return control::memory_bytes(layout); }
   // Writes the bytes of a kBytes frame; false if they are not inside the memory.
   [[nodiscard]] bool write(const FrameHeader& header, std::span<const std::uint8_t> from) const;
 };

@@ -32,6 +32,7 @@ struct Trial {
   std::uint32_t culprit = 0;  // if >= ranks, all nodes have the faults
   std::uint32_t ranks = 6;
   std::uint64_t count = 300;
+  std::vector<std::uint64_t> counts = {};  // a count for each rank instead; empty: `count`
   bool check_blocks = true;
   double jitter = 0;
   std::uint64_t seed = 1;
@@ -100,6 +101,7 @@ class Attempt {
       testing::Job job = testing::sum_job(programs, parameters_.root,
                                           round % 2 == 0 ? trial_.count : trial_.count / 8);
       job.seed = static_cast<unsigned>(round);
+      job.counts = trial_.counts;
       cluster.start_all(job);
       const sim::RunResult result = cluster.run();
       outcome.message = result.message;
@@ -318,6 +320,42 @@ TEST(Matrix, ADeadNodeIsNamedByAll) {
     }
   }
   EXPECT_GT(kills, 200u) << "the matrix is not empty";
+}
+
+// A sample of all this, with blocks of unequal lengths and of none.
+TEST(Matrix, WithACountForEachRank) {
+  constexpr Subject kUnequal[] = {{Collective::kScatter, "binomial"},
+                                  {Collective::kGather, "binomial"},
+                                  {Collective::kAllgather, "ring"},
+                                  {Collective::kReduceScatter, "ring"},
+                                  {Collective::kAllToAll, "pairwise"}};
+  std::uint32_t struck = 0;
+  for (const Subject& subject : kUnequal) {
+    for (const char* faults :
+         {"drop link=1 message=1", "duplicate link=0 message=1", "reorder link=1 message=0",
+          "kill after=3", "random seed=5 drop=0.01 corrupt=0.01 delay=0.1 ns=50000"}) {
+      for (std::uint32_t culprit = 0; culprit < 6; ++culprit) {
+        Trial trial;
+        trial.subject = subject;
+        trial.culprit = culprit;
+        trial.jitter = 0.5;
+        trial.seed = culprit;
+        trial.faults = faults;
+        trial.counts.resize(subject.collective == Collective::kAllToAll ? 36 : 6);
+        for (std::size_t k = 0; k < trial.counts.size(); ++k) trial.counts[k] = k * 53 % 4 * 40;
+        const Outcome outcome = Attempt(trial).go();
+        check_common(trial, outcome);
+        struck += outcome.struck ? 1 : 0;
+        if (any_failed(outcome)) {
+          EXPECT_TRUE(outcome.struck) << trial.text();
+          check_same_cause(trial, outcome);
+        } else {
+          EXPECT_TRUE(outcome.all_right) << trial.text();
+        }
+      }
+    }
+  }
+  EXPECT_GT(struck, 50u) << "the sample is not empty";
 }
 
 TEST(Matrix, RandomFaultsEverywhereNeverPassUnseen) {

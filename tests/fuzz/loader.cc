@@ -54,12 +54,38 @@ void cut_messages(const Program& program) {
   }
 }
 
+// The same with another count for each rank: refused, or every block is inside its buffer.
+void cut_unequal_messages(const Program& program) {
+  constexpr std::uint32_t kMaxRanks = 64;
+  if (program.ranks == 0 || program.ranks > kMaxRanks) return;
+  static std::uint64_t elements[kMaxRanks * kMaxRanks], offsets[2 * (kMaxRanks + 1)];
+  const std::uint64_t entries = unequal_entries(program.collective, program.ranks);
+  for (const std::uint64_t largest : {0ull, 1ull, 1000ull, 1ull << 32}) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t k = 0; k < entries; ++k) {
+      elements[k] = k % 3 == 0 ? largest : largest / 7;
+      sum += elements[k];
+    }
+    Layout layout;
+    const ElementCounts counts(elements, entries, offsets);
+    if (make_layout(program, counts, 4, layout) != Status::kOk) continue;
+    for (std::uint32_t segment = 0; segment < layout.segments; ++segment) {
+      for (const Buffer::Value buffer : {espalier_Buffer_INPUT, espalier_Buffer_OUTPUT}) {
+        const Span last = block_span(layout, segment, layout.blocks - 1, 1, buffer);
+        expect(last.offset + last.bytes <= sum * 4, "a block lies inside its message");
+        expect(last.bytes <= slot_bytes(layout), "a slot holds a block");
+      }
+    }
+  }
+}
+
 // Uses a loaded program in every way that a node does, and checks that writing preserves it.
 void use(const Program& program) {
   expect(check_program(program) == Status::kOk, "what is loaded keeps the rules");
   for (const std::int64_t blocks : {1, 7, 0x7fffffff}) (void)phase_steps(program, blocks);
   step_indices(program);
   cut_messages(program);
+  cut_unequal_messages(program);
   static std::uint8_t bytes[kMaxDescriptorBytes], again[kMaxDescriptorBytes];
   std::size_t size = 0, size_again = 0;
   expect(encode_program(program, bytes, sizeof bytes, size) == Status::kOk,

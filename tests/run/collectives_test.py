@@ -126,6 +126,30 @@ class Collectives(unittest.TestCase):
                     self.check(offer, "shm", "--op", "affine", root=root, bytes=[8, 4096])
         self.assertGreater(refused, 0)
 
+    def test_every_rank_has_another_count(self):
+        """Every algorithm with a count per rank; of those that pass an all-to-all's parts on, the refusal."""
+        refused = 0
+        for offer in offers():
+            name = offer["collective"]
+            if name not in PER_RANK:
+                continue
+            for provider in PROVIDERS:
+                with self.subTest(collective=name, algorithm=offer["algorithm"], provider=provider):
+                    words = ["--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"],
+                             "--provider", provider, "--counts", "random:3:5000", "--repeat", 2]
+                    status, found, error = espalier.run(*words, "--deadline", 60000)
+                    if status == 2 and name == "all-to-all":
+                        self.assertIn("passes parts on", error)
+                        refused += 1
+                        continue
+                    self.assertEqual(status, 0, error)
+                    self.assertTrue(found["right"])
+                    self.assertEqual(found["bytes_are"], "longest part")
+                    self.assertEqual(len(found["counts"]), RANKS ** 2 if name == "all-to-all" else RANKS)
+                    self.assertEqual(found["runs"][0]["bytes"],
+                                     max(found["counts"]) * (4 if name in COMBINE else 1))
+        self.assertGreater(refused, 0)
+
     def test_parameters(self):
         by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
         for run in (1, 3):

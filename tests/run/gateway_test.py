@@ -225,6 +225,14 @@ class Boards(unittest.TestCase):
                 self.assertIn(says, done.stderr + done.stdout)
                 self.assertIn("rank 3", done.stderr + done.stdout)
 
+    def test_a_board_takes_one_count(self):
+        file = self.compile("allgather", "ring", ranks=4)
+        self.flash(3, file)
+        done = espalier.call("run", file, "--node-binary", espalier.NODE, "--counts", "8,8,8,9", *self.start("3"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("its firmware takes one count for all ranks", done.stderr + done.stdout)
+        self.assertIn("rank 3", done.stderr + done.stdout)
+
 
 class Refusals(unittest.TestCase):
     def test_bad_command_lines(self):
@@ -272,6 +280,15 @@ class Remote(unittest.TestCase):
                     self.assertEqual(status, 0, f"{error}{found}")
                     ends.append({path.name: path.read_bytes() for path in pathlib.Path(folder, str(len(ends))).glob("*/*")})
                 self.assertEqual(ends[0], ends[1])
+
+    def test_a_count_for_each_rank_over_a_byte_stream(self):
+        command = f"5,6={GATEWAY} --node-command 'sh -c \"cd /; exec {espalier.NODE} --stdio\"'"
+        for collective, algorithm in (("scatter", "binomial"), ("all-to-all", "pairwise")):
+            with self.subTest(collective=collective):
+                status, found, error = espalier.run("--topology", "complete:8", "--collective", collective, "--algorithm", algorithm,
+                                                    "--counts", "random:4:90000", "--repeat", 2, "--start", command)
+                self.assertEqual(status, 0, f"{error}{found}")
+                self.assertTrue(found["right"])
 
     def test_its_end_is_told(self):
         what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree", "--bytes", 8]

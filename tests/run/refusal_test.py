@@ -85,6 +85,26 @@ class Refusals(unittest.TestCase):
                 "a rank", "memory", "at most")
         refused(["/dev/null"], "/dev/null")
 
+    def test_counts(self):
+        def refused(collective, algorithm, counts, *texts, more=(), topology="complete:4"):
+            self.refused(espalier.call("run", "--node-binary", espalier.NODE, "--topology", topology, "--collective", collective,
+                                       "--algorithm", algorithm, "--counts", counts, *more), *texts)
+
+        refused("broadcast", "two-tree", "1,2,3,4", "--counts is for scatter", "a broadcast has one message")
+        refused("barrier", "dissemination", "0,0,0,0", "--counts is for scatter", "barrier")
+        refused("scatter", "binomial", "1,2,3", "--counts has 3 numbers, and scatter on 4 ranks takes 4")
+        refused("scatter", "binomial", "1,2,3,4,5", "--counts has 5 numbers")
+        refused("all-to-all", "pairwise", "1,2,3,4", "4 ranks takes 16, for each of 4 origins a row of 4")
+        refused("scatter", "binomial", "1,-2,3,4", "--counts '-2' is not a whole number")
+        refused("scatter", "binomial", "1,2x,3,4", "--counts '2x' is not a whole number")
+        refused("scatter", "binomial", "1,2,3,4", "--counts excludes --bytes", more=["--bytes", 4])
+        refused("scatter", "binomial", f"1,2,3,{1 << 40}", "expected at most")
+        refused("scatter", "binomial", f"1,2,3,{1 << 38}", "memory")
+        refused("scatter", "binomial", "random:5", "expected random:SEED:MAX")
+        refused("scatter", "binomial", "random:x:5", "'x' is not a whole number")
+        refused("scatter", "binomial", f"@{self.path}/nothing", "cannot read", "nothing")
+        refused("all-to-all", "leaf", "random:1:9", "all-to-all by leaf passes parts on", topology="fattree:k=2,h=2,c=1")
+
     def test_a_small_dev_shm(self):
         """In a mount namespace of its own."""
         small = "mount -t tmpfs -o size=64m tmpfs /dev/shm && exec \"$@\""

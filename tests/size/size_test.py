@@ -10,7 +10,8 @@ Fails on:
  * a byte of .data;
  * code before main;
  * a stack without bound;
- * a boot that needs more stack than BOOT_STACK, not counting the signature library.
+ * a boot that needs more stack than BOOT_STACK, not counting the signature library;
+ * a build with a count for each rank that takes more than budgets.toml allows (option.unequal_counts).
 Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
 """
 import argparse
@@ -18,6 +19,7 @@ import pathlib
 import re
 import shutil
 import sys
+import tomllib
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -29,6 +31,7 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
+COUNTING = {"schedule", "machine"}  # modules whose code ESPALIER_UNEQUAL_COUNTS changes
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -189,6 +192,16 @@ def check_rejections(objects, own, options, depth, work):
     return bad
 
 
+def check_unequal_counts(sizes, link_with):
+    """What a board takes more with a count for each rank (ESPALIER_UNEQUAL_COUNTS), against budgets.toml. `sizes`: without."""
+    with_counts = toolchain.sections(link_with(["-DESPALIER_UNEQUAL_COUNTS=1"]))
+    budget = tomllib.loads((HERE / "budgets.toml").read_text())["option"]["unequal_counts"]
+    more = {name: with_counts.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
+    print(f"a count for each rank: {more['text']} bytes more text, {more['bss']} more bss")
+    return [f"option: unequal_counts.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]] + \
+           [f"option: unequal_counts has no {name}: it is not compiled" for name in more if more[name] <= 0]
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("work", "generated", "proto", "root"):
@@ -223,6 +236,17 @@ def main():
     complaints, size, path, sizes = inspect(objects, own, elf, depth, "reset")
     report({**modules, "board": own}, elf, size, path, sizes)
     report_boot(boot_stack(objects + own, elf, depth, complaints), module_sizes(modules, elf))
+
+    def link_with(flags):
+        folder = args.work / "option"
+        sources = [(source, []) for name, *sources in args.module for source in sources if name in COUNTING]
+        items = toolchain.compile_all(sources, options + flags, folder)
+        items += [item for group in modules.values() for item in group if item.name not in {one.name for one in items}]
+        items += toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options + flags, folder)
+        toolchain.link(items, HERE / "cortex_m3.ld", folder / "board.elf")
+        return folder / "board.elf"
+
+    complaints += check_unequal_counts(sizes, link_with)
     complaints += check_rejections(objects, own, options, depth, args.work / "rejected")
     for line in complaints:
         print(line)

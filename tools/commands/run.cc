@@ -19,6 +19,7 @@
 #include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
 #include "tools/report/verify_report.h"
+#include "tools/workload/counts.h"
 #include "tools/workload/result_files.h"
 
 namespace espalier::tools {
@@ -108,9 +109,15 @@ verify::Verdict prove(const LoadedSchedule& schedule, const reference::Reference
   bad_input("the schedule does not verify and is not run: " + verdict.counterexample.message);
 }
 
-// The case that the schedule and the options describe together. Throws Failure (bad input).
-reference::ReferenceInput describe_case(const RunOptions& options, const Program& program) {
-  reference::ReferenceInput what = case_of(program, options.combining);
+// The case that the schedule and the options describe together. With --counts also sets
+// options.bytes. Throws Failure (bad input).
+reference::ReferenceInput describe_case(RunOptions& options, const LoadedSchedule& schedule) {
+  reference::ReferenceInput what = case_of(schedule.programs.front(), options.combining);
+  if (!options.counts.empty()) {
+    set_counts(options.counts, what);
+    for (const Program& program : schedule.programs) check_takes_counts(program, what);
+    options.bytes = {what.bytes};
+  }
   if (!options.input.empty() && what.collective != Collective::kBroadcast) {
     bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
   }
@@ -187,6 +194,8 @@ RunResult describe_run(const RunOptions& options, const LoadedSchedule& schedule
   result.root = what.root;
   result.rooted = has_root(what.collective);
   result.bytes_per_rank = counts_per_rank(what.collective);
+  result.counts = what.counts;
+  result.counts_option = options.counts;
   result.nodes_per_process = options.launch.nodes_per_process;
   result.back_to_back = options.back_to_back;
   for (std::uint32_t node = 0; node < schedule.file.nodes(); ++node) {
@@ -211,6 +220,7 @@ std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, s
     input = read_file(options.input);
     return {input.size()};
   }
+  if (!options.counts.empty()) return {};  // set_counts() says
   std::vector<std::string> sizes = options.sizes;
   if (sizes.empty()) sizes = {barrier ? "0" : "1MiB"};
   std::vector<std::uint64_t> bytes;
@@ -220,9 +230,33 @@ std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, s
   return bytes;
 }
 
+// Returns the bytes of the longest part of --counts.
+std::uint64_t longest_part(const RunOptions& options, const Choice& choice) {
+  const auto any = std::find_if(choice.candidates().begin(), choice.candidates().end(),
+                                [](const Candidate& one) { return !one.programs.empty(); });
+  reference::ReferenceInput what;
+  what.collective = any->programs.front().collective;
+  what.ranks = any->programs.front().ranks;
+  what.op = operator_of(choice.request());
+  set_counts(options.counts, what);
+  return what.bytes;
+}
+
+// Drops the candidates that cannot have unequal counts.
+void keep_unequal(const Choice& choice, Ranking& ranking) {
+  std::erase_if(ranking.estimates, [&choice](const Estimate& estimate) {
+    const Programs& programs = choice.candidates()[estimate.candidate].programs;
+    return !std::all_of(programs.begin(), programs.end(), [](const Program& program) {
+      SlotGroups groups;
+      return takes_unequal_counts(program, groups);
+    });
+  });
+  if (ranking.estimates.empty()) bad_input("no candidate takes unequal counts; expected --bytes");
+}
+
 // Chooses for each size. Successive sizes with the same schedule run on the same nodes.
 std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
-                                          const std::vector<std::uint64_t>& bytes) {
+                                          std::vector<std::uint64_t> bytes) {
   const BoardLimits limits(options.board);
   ChoiceRequest request;
   request.selection = options.selection;
@@ -230,13 +264,16 @@ std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
   request.model = run_model(options);
   request.limits = limits.get();
   const Choice choice(std::move(request));
+  if (!options.counts.empty()) bytes = {longest_part(options, choice)};
   std::vector<ScheduleRun> runs;
   std::size_t last = SIZE_MAX;  // the candidate of the last run
   for (const std::uint64_t size : bytes) {
-    const Ranking ranking = choice.rank(size);
-    if (ranking.best().candidate != last) {
-      last = ranking.best().candidate;
-      runs.push_back({load_schedule("compiled", compile(choice.selected(ranking.best())), ""),
+    Ranking ranking = choice.rank(size);
+    if (!options.counts.empty()) keep_unequal(choice, ranking);
+    const Estimate& best = ranking.best();
+    if (best.candidate != last) {
+      last = best.candidate;
+      runs.push_back({load_schedule("compiled", compile(choice.selected(best)), ""),
                       {},
                       describe_choice(choice, ranking)});
     }
@@ -274,7 +311,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   const LoadedSchedule& schedule = run.schedule;
   const Program& program = schedule.programs.front();
   options.bytes = run.bytes;
-  const reference::ReferenceInput what = describe_case(options, program);
+  const reference::ReferenceInput what = describe_case(options, schedule);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
   const bool hop_by_hop = run_command::runs_hop_by_hop(options, schedule);
   std::vector<LinkTable> tables;
@@ -321,7 +358,7 @@ void check_runs(const RunOptions& options, const std::vector<ScheduleRun>& runs)
   for (const ScheduleRun& run : runs) {
     RunOptions sizes = options;
     sizes.bytes = run.bytes;
-    (void)describe_case(sizes, run.schedule.programs.front());
+    (void)describe_case(sizes, run.schedule);
   }
 }
 
@@ -369,6 +406,8 @@ constexpr const char* kRunExamples =
     "      --bytes 1MiB --type f32 --op sum --provider shm\n"
     "  espalier run --topology fattree:k=4,h=2,c=1 --collective allgather --algorithm leaf \\\n"
     "      --bytes 64KiB --provider shm\n"
+    "  espalier run --topology complete:4 --collective gather --algorithm binomial \\\n"
+    "      --counts 100,0,25,3000\n"
     "  espalier run --topology complete:64 --collective scan --algorithm chain --op affine \\\n"
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
@@ -383,7 +422,10 @@ void add_message_options(Command command, RunOptions& options) {
       "--bytes", options.sizes,
       std::string("Message sizes, e.g. 8,64KiB; each is run; default: 1MiB (barrier: 0); ") +
           kByteUnits);
-  command.text("--input", options.input, "Broadcast this file").excludes(bytes);
+  add_counts_option(command, options.counts);
+  command.text("--input", options.input, "Broadcast this file")
+      .excludes(bytes)
+      .excludes(command.option("--counts"));
   command.text("--trace", options.trace,
                "Write the events of the last collective into this file (see 'espalier trace')");
   command.text("--output", options.output, "Write each rank's result to DIR/rank-N.bin");

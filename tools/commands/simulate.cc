@@ -17,6 +17,7 @@
 #include "tools/select/stored_schedule.h"
 #include "tools/simulate/simulated_memory.h"
 #include "tools/simulate/simulation.h"
+#include "tools/workload/counts.h"
 #include "tools/workload/reference.h"
 #include "tools/workload/result_files.h"
 
@@ -27,7 +28,9 @@ constexpr double kMaxJitter = 1000;
 
 reference::ReferenceInput make_case(const Program& program, const SimulateOptions& arguments) {
   reference::ReferenceInput run = case_of(program, arguments.combining);
-  if (!arguments.bytes.empty()) {
+  if (!arguments.counts.empty()) {
+    set_counts(arguments.counts, run);
+  } else if (!arguments.bytes.empty()) {
     run.bytes = byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   } else if (run.collective != Collective::kBarrier) {
     bad_input("no --bytes; expected the size of the message, e.g. 64KiB");
@@ -92,6 +95,11 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   SimulateReport report;
   report.data = !arguments.no_data;
   report.bytes = run.bytes;
+  report.counts = run.counts;
+  report.counts_option = arguments.counts;
+  for (std::uint32_t node = 0; node < schedule.nodes() && !run.counts.empty(); ++node) {
+    check_takes_counts(schedule.program(node), run);
+  }
   report.layout = layout_of(schedule.first(), run);
   report.switching = arguments.switching;
   const std::uint64_t seed = seed_of(arguments);
@@ -181,6 +189,7 @@ void add_simulate_options(Command command, SimulateOptions& options) {
   command.text("--bytes", options.bytes,
                "The message, e.g. 4096 or 64KiB; scatter, gather, allgather, reduce-scatter and "
                "all-to-all: one rank's part");
+  add_counts_option(command, options.counts);
   Option alpha = command.real("--alpha", options.alpha, 0, 1e6, "Start-up time of a block, s");
   Option beta = command.real("--beta", options.beta, 0, 1, "Time per byte, s/B");
   command
@@ -232,6 +241,7 @@ void add_simulate(Command app) {
       "  espalier simulate b.esp --bytes 64MiB --alpha 30e-6 --beta 0.8e-10\n"
       "  espalier simulate b.esp --bytes 1MiB --jitter 0.5 --node-jitter 2 --seed 7\n"
       "  espalier simulate b.esp --bytes 1MiB --switching store-and-forward --format json\n"
+      "  espalier simulate gather.esp --counts 100,0,25,3000\n"
       "  espalier simulate million.esp --bytes 512KiB --no-data");
   command.set_action([arguments] { run_simulate(*arguments); });
 }

@@ -10,7 +10,7 @@
 namespace espalier::tools {
 
 struct SimulateOptions {
-  std::string file, bytes, seed, topology, model;
+  std::string file, bytes, counts, seed, topology, model;
   OperatorOptions combining;
   std::string trace;   // file to write a trace of the free run into; empty: none
   std::string output;  // directory for the free run's results

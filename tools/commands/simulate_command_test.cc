@@ -51,6 +51,51 @@ TEST_F(Command, SimulateCountsWhatLinksCarry) {
   EXPECT_EQ(used, 6u);
 }
 
+// The same counts as a list, from a file, and at random; every result is checked.
+TEST_F(Command, SimulateWithACountForEachRank) {
+  compile("s", "fattree:k=2,h=2,c=1", "scatter", "leaf");
+  write(directory_ / "numbers", "30, 0\n5000\t7\n");
+  const json list = json::parse(run("simulate s --counts 30,0,5000,7 --format json").out);
+  EXPECT_EQ(list["right"], true);
+  EXPECT_EQ(list["bytes"], 5000);
+  EXPECT_EQ(list["bytes_are"], "longest part");
+  EXPECT_EQ(list["counts"], json::array({30, 0, 5000, 7}));
+  EXPECT_EQ(list, json::parse(run("simulate s --counts @numbers --format json").out));
+  const json equal = json::parse(run("simulate s --bytes 5000 --format json").out);
+  EXPECT_EQ(list["simulated_steps"], equal["simulated_steps"]);
+  EXPECT_EQ(list["blocks"], equal["blocks"]);
+  EXPECT_LT(list["simulated_seconds"], equal["simulated_seconds"]);
+  EXPECT_FALSE(equal.contains("counts"));
+
+  compile("a", "complete:3", "all-to-all", "pairwise");
+  const CommandResult random = run("simulate a --counts random:5:100");
+  EXPECT_EQ(random.status, 0) << random.err;
+  const std::size_t begin = random.out.find("counts     random:5:100 = ");
+  ASSERT_NE(begin, std::string::npos) << random.out;
+  const std::size_t first = begin + std::string("counts     random:5:100 = ").size();
+  std::string numbers = random.out.substr(first, random.out.find(" elements", first) - first);
+  std::erase(numbers, ' ');
+  const json again = json::parse(run("simulate a --counts " + numbers + " --format json").out);
+  EXPECT_EQ(again, json::parse(run("simulate a --counts random:5:100 --format json").out));
+  EXPECT_EQ(
+      json::parse(
+          run("simulate a --counts random:5:100 --no-data --format json").out)["simulated_seconds"],
+      again["simulated_seconds"]);
+}
+
+TEST_F(Command, SimulateRefusesCounts) {
+  compile("b", "complete:3", "broadcast", "chain");
+  compile("a", "fattree:k=2,h=1,c=1", "all-to-all", "leaf");
+  compile("r", "complete:3", "reduce-scatter", "ring");
+  expect_refused("simulate b --counts 1,2,3", "--counts is for scatter");
+  expect_refused("simulate a --counts 1,2,3,4", "passes parts on");
+  expect_refused("simulate a --counts 1,2,3", "has 3 numbers, and all-to-all on 2 ranks takes 4");
+  expect_refused("simulate r --counts 1,2,3 --bytes 4", "--counts excludes --bytes");
+  expect_refused("simulate r --counts 1,2,1.5", "'1.5' is not a whole number");
+  expect_refused("simulate r --counts random:1", "random:SEED:MAX");
+  expect_refused("simulate r --counts 1,2,1099511627776", "expected at most");
+}
+
 // In the postal model a step is a tick: a block holds its sender's port for S of them, and is in
 // after L.
 TEST_F(Command, SimulatedSecondsHaveLambda) {

@@ -18,6 +18,7 @@ void run_real(const Command& command, const SimulateOptions& given, const std::s
   run_command::RunOptions options;
   options.file = given.file;
   if (!given.bytes.empty()) options.sizes = {given.bytes};
+  options.counts = given.counts;
   options.combining = given.combining;
   options.alpha_given = command.option("--alpha").is_given();
   options.beta_given = command.option("--beta").is_given();

@@ -97,33 +97,27 @@ std::string expand_template(const std::string& text, std::uint32_t node) {
 
 void SharedMemory::swap(SharedMemory& other) {
   std::swap(bytes_, other.bytes_);
-  std::swap(input_bytes_, other.input_bytes_);
-  std::swap(output_bytes_, other.output_bytes_);
-  std::swap(events_, other.events_);
+  std::swap(layout_, other.layout_);
   std::swap(descriptor_, other.descriptor_);
 }
 
 SharedMemory::~SharedMemory() {
-  if (bytes_ != nullptr)
-    munmap(bytes_, control::memory_bytes(input_bytes_, output_bytes_, events_));
+  if (bytes_ != nullptr) munmap(bytes_, control::memory_bytes(layout_));
   if (descriptor_ >= 0) close(descriptor_);
 }
 
 EventLog SharedMemory::log(const EventLog::Counts& counts) const {
-  auto* times =
-      reinterpret_cast<EventTimes*>(bytes_ + control::log_offset(input_bytes_, output_bytes_));
-  return {reinterpret_cast<Event*>(times + events_), times, counts};
+  auto* times = reinterpret_cast<EventTimes*>(
+      bytes_ + control::log_offset(layout_.input_bytes, layout_.output_bytes));
+  return {reinterpret_cast<Event*>(times + layout_.events), times, counts};
 }
 
-Result<SharedMemory> SharedMemory::create(std::uint64_t input_bytes, std::uint64_t output_bytes,
-                                          std::uint32_t events) {
+Result<SharedMemory> SharedMemory::create(const control::Memory& layout) {
   SharedMemory memory;
-  memory.input_bytes_ = input_bytes;
-  memory.output_bytes_ = output_bytes;
-  memory.events_ = events;
+  memory.layout_ = layout;
   memory.descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
   if (memory.descriptor_ < 0) return fail(std::strerror(errno));
-  const std::uint64_t size = control::memory_bytes(input_bytes, output_bytes, events);
+  const std::uint64_t size = control::memory_bytes(layout);
   if (size == 0) return memory;
   // Allocated now: a full memory is an error here and not a bus error later.
   if (ftruncate(memory.descriptor_, static_cast<off_t>(size)) != 0) {
@@ -236,19 +230,22 @@ Result<void> NodeProcesses::wire_up() {
 }
 
 Result<void> NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_bytes,
-                                        std::uint64_t output_bytes, std::uint32_t events) {
+                                        std::uint64_t output_bytes, std::uint32_t events,
+                                        std::span<const std::uint64_t> counts) {
   Member& member = members_[node];
   member.memory = SharedMemory();
-  auto memory = SharedMemory::create(input_bytes, output_bytes, events);
+  control::Memory packet;
+  packet.input_bytes = input_bytes;
+  packet.output_bytes = output_bytes;
+  packet.events = events;
+  packet.counts = counts.size();
+  auto memory = SharedMemory::create(packet);
   if (!memory) {
     return fail("no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
                 " bytes): " + memory.error().message);
   }
   member.memory = *std::move(memory);
-  control::Memory packet;
-  packet.input_bytes = input_bytes;
-  packet.output_bytes = output_bytes;
-  packet.events = events;
+  if (!counts.empty()) std::copy(counts.begin(), counts.end(), member.memory.counts());
   member.state = Member::State::kReady;
   member.heard_ns = monotonic_ns();
   if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,27 +73,27 @@ class SharedMemory {
     return *this;
   }
   ~SharedMemory();
-  // events: records of a log that it has room for. Error: the system's reason.
-  [[nodiscard]] static Result<SharedMemory> create(std::uint64_t input_bytes,
-                                                   std::uint64_t output_bytes,
-                                                   std::uint32_t events);
+  // Error: the system's reason.
+  [[nodiscard]] static Result<SharedMemory> create(const control::Memory& layout);
   [[nodiscard]] std::uint8_t* input() const { return bytes_; }
   [[nodiscard]] std::uint8_t* output() const {
-    return bytes_ + control::output_offset(input_bytes_);
+    return bytes_ + control::output_offset(layout_.input_bytes);
   }
   // The log, whose counts a report tells.
   [[nodiscard]] EventLog log(const EventLog::Counts& counts) const;
+  // layout().counts numbers.
+  [[nodiscard]] std::uint64_t* counts() const {
+    return reinterpret_cast<std::uint64_t*>(
+        bytes_ + control::counts_offset(layout_.input_bytes, layout_.output_bytes, layout_.events));
+  }
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  [[nodiscard]] std::uint64_t input_bytes() const { return input_bytes_; }
-  [[nodiscard]] std::uint64_t output_bytes() const { return output_bytes_; }
+  [[nodiscard]] const control::Memory& layout() const { return layout_; }
 
  private:
   void swap(SharedMemory& other);
 
   std::uint8_t* bytes_ = nullptr;
-  std::uint64_t input_bytes_ = 0;
-  std::uint64_t output_bytes_ = 0;
-  std::uint32_t events_ = 0;
+  control::Memory layout_;
   int descriptor_ = -1;
 };
 
@@ -150,9 +151,10 @@ class NodeProcesses {
   // Starts and wires up all nodes.
   [[nodiscard]] Result<void> start(const LaunchOptions& options);
   // Gives node its memory; both sizes may be 0, then the node has no such buffer. events: records
-  // of a log that it may keep.
+  // of a log that it may keep. counts: of runs with RunRequest::counts.
   [[nodiscard]] Result<void> give_memory(std::uint32_t node, std::uint64_t input_bytes,
-                                         std::uint64_t output_bytes, std::uint32_t events = 0);
+                                         std::uint64_t output_bytes, std::uint32_t events = 0,
+                                         std::span<const std::uint64_t> counts = {});
   // Waits until all nodes have mapped their memory.
   [[nodiscard]] Result<void> await_memory();
   // Runs `order` (number and start are set here) on all live nodes, which start at one time.

@@ -6,6 +6,7 @@
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/workload/counts.h"
 
 namespace espalier::run_command {
 namespace {
@@ -116,13 +117,28 @@ std::string number_text(std::optional<double> number) {
   return number ? format("%.3g", *number) : "-";
 }
 
+// With unequal counts: of the mean part.
+Bandwidth bandwidth_for(const RunResult& result, const SizeResult& size, double seconds) {
+  auto bytes = static_cast<double>(size.bytes);
+  if (!result.counts.empty()) {
+    const double largest =
+        static_cast<double>(*std::max_element(result.counts.begin(), result.counts.end()));
+    double sum = 0;
+    for (const std::uint64_t count : result.counts) sum += static_cast<double>(count);
+    bytes = sum == 0 ? 0 : bytes / largest * sum / static_cast<double>(result.counts.size());
+  }
+  return bandwidth_of(result.kind, result.ranks, bytes, seconds);
+}
+
 void add_table(const RunResult& result, std::string& text) {
   text += format("%12s %8s %9s %8s %8s %11s %11s %9s %9s  %s\n",
-                 result.bytes_per_rank ? "bytes/rank" : "bytes", "N", "block B", "steps", "bound",
-                 "predicted", "time", "algbw", "busbw", "result");
+                 !result.counts.empty()  ? "longest part"
+                 : result.bytes_per_rank ? "bytes/rank"
+                                         : "bytes",
+                 "N", "block B", "steps", "bound", "predicted", "time", "algbw", "busbw", "result");
   for (const SizeResult& size : result.sizes) {
     const double seconds = median_of(size);
-    const Bandwidth bandwidth = bandwidth_of(result.kind, result.ranks, size.bytes, seconds);
+    const Bandwidth bandwidth = bandwidth_for(result, size, seconds);
     const bool failed = std::any_of(size.nodes.begin(), size.nodes.end(),
                                     [](const NodeResult& node) { return node.failed; });
     text += format("%12llu %8u %9llu %8lld %8lld %11s %11s %9s %9s  %s\n",
@@ -174,7 +190,10 @@ Json result_json(const RunResult& result) {
   out["proven_blocks"] = result.proven_blocks;
   out["proven_for"] = result.proven_for;
   out["descriptor_bytes"] = result.descriptor_bytes;
-  out["bytes_are"] = result.bytes_per_rank ? "per rank" : "whole message";
+  out["bytes_are"] = !result.counts.empty()  ? "longest part"
+                     : result.bytes_per_rank ? "per rank"
+                                             : "whole message";
+  if (!result.counts.empty()) out["counts"] = result.counts;
   out["back_to_back"] = result.back_to_back;
   out["runs"] = Json::array();
   for (const SizeResult& size : result.sizes) {
@@ -189,8 +208,7 @@ Json result_json(const RunResult& result) {
     run["predicted_s"] = size.predicted;
     run["alpha_is_default"] = result.default_alpha;
     run["beta_is_default"] = result.default_beta;
-    const Bandwidth bandwidth =
-        bandwidth_of(result.kind, result.ranks, size.bytes, median_of(size));
+    const Bandwidth bandwidth = bandwidth_for(result, size, median_of(size));
     run["algbw_gb_per_s"] = bandwidth.algorithm ? Json(*bandwidth.algorithm) : Json();
     run["busbw_gb_per_s"] = bandwidth.bus ? Json(*bandwidth.bus) : Json();
     run["median_s"] = size.times.empty() ? Json() : Json(tools::median(size.times));
@@ -210,10 +228,9 @@ Json result_json(const RunResult& result) {
 
 }  // namespace
 
-Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, std::uint64_t bytes,
-                       double seconds) {
+Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, double bytes, double seconds) {
   if (seconds <= 0 || collective == Collective::kBarrier) return {};
-  const double all = static_cast<double>(bytes) * (counts_per_rank(collective) ? ranks : 1);
+  const double all = bytes * (counts_per_rank(collective) ? ranks : 1);
   const double algorithm = all / seconds * 1e-9;
   // Each rank has its own part already.
   const double others = ranks > 1 ? (ranks - 1.0) / ranks : 1;
@@ -258,6 +275,9 @@ std::string result_text(const RunResult& result, bool ranks) {
                    result.endpoints.size());
   }
   if (!result.chosen.empty()) text += "auto: " + result.chosen + "\n";
+  if (!result.counts.empty()) {
+    text += "counts: " + tools::counts_text(result.counts_option, result.counts) + " elements\n";
+  }
   text += legend(result);
   add_table(result, text);
   std::size_t checked = 0;

@@ -65,6 +65,10 @@ struct RunResult {
   std::uint32_t ranks = 0, nodes = 0, root = 0, nodes_per_process = 1;
   Collective kind = Collective::kBroadcast;
   bool rooted = false, combines = false, bytes_per_rank = false;
+  // Elements by rank, of --counts; then `bytes` of a size are those of the longest part. Empty: all
+  // parts are equal.
+  std::vector<std::uint64_t> counts;
+  std::string counts_option;  // as typed
   std::int64_t proven_blocks = 0;
   std::string proven_for;  // "every N", "every N up to 21"
   std::string chosen;      // why it was chosen; empty: it was named
@@ -85,8 +89,8 @@ struct Bandwidth {
                                     // all ranks' parts
   std::optional<double> bus;        // of the bytes that any algorithm must move per rank
 };
-[[nodiscard]] Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks,
-                                     std::uint64_t bytes, double seconds);
+[[nodiscard]] Bandwidth bandwidth_of(Collective collective, std::uint32_t ranks, double bytes,
+                                     double seconds);
 
 // The results of one schedule, or of several that were chosen for different sizes.
 [[nodiscard]] std::string to_json(const std::vector<RunResult>& results);

@@ -6,6 +6,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/common/json.h"
+#include "tools/workload/counts.h"
 
 namespace espalier::tools {
 namespace {
@@ -99,37 +100,41 @@ Json links_json(const Links& links, const Outcome& outcome) {
 void print_as_json(const StoredSchedule& schedule, const SimulateReport& report) {
   const Program& program = schedule.first();
   const bool right = report.lock_step.wrong.empty() && report.free_running.wrong.empty();
-  print_json(
-      {{"file", schedule.loaded().name},
-       {"topology", schedule.loaded().topology->spec()},
-       {"collective", collective_name(program.collective)},
-       {"algorithm", program.algorithm},
-       {"nodes", schedule.nodes()},
-       {"bytes", report.bytes},
-       {"bytes_are", counts_per_rank(program.collective) ? "per rank" : "whole message"},
-       {"segments", report.layout.segments},
-       {"blocks", report.layout.blocks},
-       {"alpha", report.alpha},
-       {"beta", report.beta},
-       {"switching", switching_name(report.switching)},
-       {"predicted_steps", report.predicted_steps},
-       {"simulated_steps", report.lock_step.run.steps},
-       {"bound_steps", report.bound_steps},
-       {"predicted_seconds", report.predicted_seconds},
-       {"lock_step_seconds", report.lock_step.run.seconds},
-       {"simulated_seconds", report.free_running.run.seconds},
-       {"lock_step_status", status_name(report.lock_step.run.status)},
-       {"status", status_name(report.free_running.run.status)},
-       {"data", report.data},
-       {"right", report.data ? Json(right) : Json()},
-       {"messages", report.lock_step.blocks},
-       {"free_running_messages", report.free_running.blocks},
-       {"contention_free", report.lock_step.contention.conflicts == 0},
-       {"contention", contention_json(report.lock_step.contention)},
-       {"links", links_json(add_up(schedule, report.free_running, kListed), report.free_running)},
-       {"window", program.window},
-       {"residence_lock_step", report.lock_step.residence.blocks},
-       {"residence", report.free_running.residence.blocks}});
+  Json json = {
+      {"file", schedule.loaded().name},
+      {"topology", schedule.loaded().topology->spec()},
+      {"collective", collective_name(program.collective)},
+      {"algorithm", program.algorithm},
+      {"nodes", schedule.nodes()},
+      {"bytes", report.bytes},
+      {"bytes_are", !report.counts.empty()                ? "longest part"
+                    : counts_per_rank(program.collective) ? "per rank"
+                                                          : "whole message"},
+      {"segments", report.layout.segments},
+      {"blocks", report.layout.blocks},
+      {"alpha", report.alpha},
+      {"beta", report.beta},
+      {"switching", switching_name(report.switching)},
+      {"predicted_steps", report.predicted_steps},
+      {"simulated_steps", report.lock_step.run.steps},
+      {"bound_steps", report.bound_steps},
+      {"predicted_seconds", report.predicted_seconds},
+      {"lock_step_seconds", report.lock_step.run.seconds},
+      {"simulated_seconds", report.free_running.run.seconds},
+      {"lock_step_status", status_name(report.lock_step.run.status)},
+      {"status", status_name(report.free_running.run.status)},
+      {"data", report.data},
+      {"right", report.data ? Json(right) : Json()},
+      {"messages", report.lock_step.blocks},
+      {"free_running_messages", report.free_running.blocks},
+      {"contention_free", report.lock_step.contention.conflicts == 0},
+      {"contention", contention_json(report.lock_step.contention)},
+      {"links", links_json(add_up(schedule, report.free_running, kListed), report.free_running)},
+      {"window", program.window},
+      {"residence_lock_step", report.lock_step.residence.blocks},
+      {"residence", report.free_running.residence.blocks}};
+  if (!report.counts.empty()) json["counts"] = report.counts;
+  print_json(json);
 }
 
 std::string block_name(const StoredSchedule& schedule, const sim::Transfer& transfer) {
@@ -198,7 +203,13 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
               collective_name(program.collective), program.algorithm,
               schedule.loaded().topology->title().c_str(),
               static_cast<unsigned long long>(report.bytes),
-              counts_per_rank(program.collective) ? " a rank" : "");
+              !report.counts.empty()                ? " in the longest part"
+              : counts_per_rank(program.collective) ? " a rank"
+                                                    : "");
+  if (!report.counts.empty()) {
+    std::printf("  counts     %s elements\n",
+                counts_text(report.counts_option, report.counts).c_str());
+  }
   std::printf(
       "  blocks     %s of N = %u, %llu bytes a block\n",
       counted(report.layout.segments, "segment").c_str(), report.layout.blocks,

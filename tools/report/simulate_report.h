@@ -2,6 +2,8 @@
 // The output of `espalier simulate`.
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "tools/common/output.h"
 #include "tools/simulate/simulation.h"
@@ -11,6 +13,8 @@ namespace espalier::tools {
 struct SimulateReport {
   bool data = true;  // otherwise no result was checked
   std::uint64_t bytes = 0;
+  std::vector<std::uint64_t> counts;  // of --counts; empty: all parts are of `bytes`
+  std::string counts_option;          // as typed
   Layout layout;
   std::int64_t predicted_steps = 0, bound_steps = 0;
   double predicted_seconds = 0;

@@ -124,6 +124,7 @@ class SizeRun {
     order.op = what_.op.op;
     order.type = what_.op.type;
     order.count = reference::count(what_);
+    order.counts = what_.counts.size();
     return order;
   }
 
@@ -243,7 +244,7 @@ void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedul
       input = gives ? std::max<std::uint64_t>(1, reference::input_bytes(what, node)) : 0;
       output = gets ? std::max<std::uint64_t>(1, reference::result_bytes(what, node)) : 0;
     }
-    tools::or_negative(cluster.give_memory(node, input, output, rooms[node]));
+    tools::or_negative(cluster.give_memory(node, input, output, rooms[node], what.counts));
   }
   tools::or_negative(cluster.await_memory());
 }

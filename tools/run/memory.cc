@@ -52,6 +52,7 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
     }
     const std::uint64_t lanes =
         tables.empty() ? links_count(program) : tools::endpoints(tables[program.node]);
+    sum += what.counts.size() * sizeof(std::uint64_t);
     sum += scratch_needed(program, layout) + lanes * 2 * options.launch.window * kEagerBytes;
     if (is_router(program)) continue;
     sum += reference::input_bytes(what, program.node);
@@ -73,6 +74,10 @@ void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedu
   if (options.launch.provider == "shm") check_shared_memory(endpoint_count(schedule, tables));
   const std::uint64_t available = tools::available_memory();
   if (needed(options, schedule, tables, what, most) <= available) return;
+  if (!what.counts.empty()) {
+    tools::bad_input("--counts on " + tools::counted(schedule.programs.size(), "node") +
+                     " need more memory than there is; expected fewer elements");
+  }
   std::uint64_t fits = 0;
   for (std::uint64_t bit = kMaxMessageBytes; bit != 0; bit /= 2) {
     if (fits + bit < most && needed(options, schedule, tables, what, fits + bit) <= available)

@@ -22,6 +22,7 @@ struct RunOptions {
   tools::Selection selection{"complete:16", "broadcast"};
   std::vector<std::string> sizes;    // as typed
   std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
+  std::string counts;                // --counts as typed; empty: `bytes`
   std::string input;                 // file to broadcast
   std::string output;                // directory for the results
   std::string events;                // directory for what each node did in the last collective

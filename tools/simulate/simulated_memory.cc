@@ -25,12 +25,13 @@ std::uint64_t state_bytes(const StoredSchedule& schedule) {
 SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
                                  const reference::ReferenceInput& run, const Layout& layout,
                                  bool data)
-    : schedule_(schedule), run_(run), layout_(layout) {
+    : schedule_(schedule), run_(run), layout_(layout), counts_(run) {
   check_available(data);
   if (!data) {
     std::uint64_t most = 0;
     for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
-      most = std::max(most, sim::AddressRange::bytes_for(schedule.program(node), layout));
+      const Program& program = schedule.program(node);
+      most = std::max(most, sim::AddressRange::bytes_for(program, layout_at(program)));
     }
     try {
       addresses_ = std::make_unique<sim::AddressRange>(most);
@@ -43,7 +44,8 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
   }
   nodes_.resize(schedule.nodes());
   for (std::uint32_t node = 0; node < schedule.nodes(); ++node) {
-    nodes_[node].allocate(schedule.program(node), layout);
+    const Program& program = schedule.program(node);
+    nodes_[node].allocate(program, layout_at(program));
     const std::span<std::uint8_t> input = nodes_[node].input();
     const std::uint64_t expected = node < run.ranks ? reference::input_bytes(run, node) : 0;
     if (input.size() != expected) {
@@ -71,12 +73,22 @@ void SimulatedMemory::check_available(bool data) const {
             (data ? "bytes (blocks, not bytes, make steps), or --no-data" : "nodes"));
 }
 
+Layout SimulatedMemory::layout_at(const Program& program) {
+  if (run_.counts.empty()) return layout_;
+  Layout layout;
+  const Status status =
+      make_layout(program, counts_.of(program.node), element_bytes(run_.op), layout);
+  if (status == Status::kOk) return layout;
+  bad_input("node " + std::to_string(program.node) +
+            " takes no such counts: " + status_name(status));
+}
+
 void SimulatedMemory::poison_results() {
   for (sim::NodeMemory& node : nodes_) node.poison_output();
 }
 
 Buffers SimulatedMemory::of(const Program& program) {
-  if (!has_data()) return addresses_->buffers(program, layout_);
+  if (!has_data()) return addresses_->buffers(program, layout_at(program));
   return nodes_[program.node].buffers();
 }
 

@@ -10,6 +10,7 @@
 #include "collectives/simulation/address_range.h"
 #include "collectives/simulation/node_memory.h"
 #include "tools/select/stored_schedule.h"
+#include "tools/workload/counts.h"
 #include "tools/workload/reference.h"
 #include "tools/workload/result_files.h"
 
@@ -28,16 +29,20 @@ class SimulatedMemory {
   void poison_results();
   // For node's machine.
   [[nodiscard]] Buffers of(const Program& program);
+  [[nodiscard]] ElementCounts counts(std::uint32_t node) { return counts_.of(node); }
   [[nodiscard]] RankMemory rank(std::uint32_t rank) const;
   // The first error in the ranks' results, one line; empty: nothing, or there are no data.
   [[nodiscard]] std::string wrong();
 
  private:
   void check_available(bool data) const;
+  // The layout of the node's own parts.
+  [[nodiscard]] Layout layout_at(const Program& program);
 
   const StoredSchedule& schedule_;
   const reference::ReferenceInput& run_;
-  const Layout layout_;
+  const Layout layout_;  // of the longest parts
+  MachineCounts counts_;
   std::vector<sim::NodeMemory> nodes_;  // with data
   std::unique_ptr<sim::AddressRange> addresses_;
   std::unique_ptr<reference::Results> results_;  // kept if one result serves all ranks

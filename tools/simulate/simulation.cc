@@ -50,7 +50,7 @@ void Simulation::start(std::uint32_t node) {
   const Program& program = schedule_.program(node);
   const reference::ReferenceInput& run = memory_.run();
   const Status status =
-      cluster_.start(node, program, memory_.of(program), run.op, reference::count(run));
+      cluster_.start(node, program, memory_.of(program), run.op, memory_.counts(node));
   if (status == Status::kOk) return;
   negative(schedule_.loaded().topology->node_name(node) + " cannot start: " + status_name(status));
 }

@@ -195,9 +195,29 @@ bool per_rank(Collective collective) {
          collective == Collective::kAllToAll;
 }
 
-// Bytes of the message with all ranks' parts.
-std::uint64_t whole(const ReferenceInput& run) {
-  return per_rank(run.collective) ? run.bytes * run.ranks : run.bytes;
+// Bytes of the part that goes from rank `from` to rank `to`.
+std::uint64_t part_bytes(const ReferenceInput& run, std::uint32_t from, std::uint32_t to) {
+  if (run.counts.empty()) return run.bytes;
+  const bool by_origin =
+      run.collective == Collective::kGather || run.collective == Collective::kAllgather;
+  const std::uint64_t row = run.collective == Collective::kAllToAll ? from * run.ranks : 0;
+  return run.counts[row + (by_origin ? from : to)] * element_bytes(run.op);
+}
+
+// Bytes of the parts that rank `from` sends to ranks 0 .. end-1.
+std::uint64_t bytes_before(const ReferenceInput& run, std::uint32_t from, std::uint32_t end) {
+  if (run.counts.empty()) return run.bytes * end;
+  std::uint64_t sum = 0;
+  for (std::uint32_t to = 0; to < end; ++to) sum += part_bytes(run, from, to);
+  return sum;
+}
+
+// Bytes of the parts that all ranks send to rank `to`.
+std::uint64_t bytes_to(const ReferenceInput& run, std::uint32_t to) {
+  if (run.counts.empty()) return run.bytes * run.ranks;
+  std::uint64_t sum = 0;
+  for (std::uint32_t from = 0; from < run.ranks; ++from) sum += part_bytes(run, from, to);
+  return sum;
 }
 
 }  // namespace
@@ -275,13 +295,17 @@ bool has_result(const ReferenceInput& run, std::uint32_t rank) {
 std::uint64_t input_bytes(const ReferenceInput& run, std::uint32_t rank) {
   const bool own =
       run.collective == Collective::kGather || run.collective == Collective::kAllgather;
-  return !has_input(run, rank) ? 0 : own ? run.bytes : whole(run);
+  if (!has_input(run, rank)) return 0;
+  if (!per_rank(run.collective)) return run.bytes;
+  return own ? part_bytes(run, rank, rank) : bytes_before(run, rank, run.ranks);
 }
 
 std::uint64_t result_bytes(const ReferenceInput& run, std::uint32_t rank) {
   const bool own =
       run.collective == Collective::kScatter || run.collective == Collective::kReduceScatter;
-  return !has_result(run, rank) ? 0 : own ? run.bytes : whole(run);
+  if (!has_result(run, rank)) return 0;
+  if (!per_rank(run.collective)) return run.bytes;
+  return own ? part_bytes(run, rank, rank) : bytes_to(run, rank);
 }
 
 void fill_input(const ReferenceInput& run, std::uint32_t rank, std::uint32_t repetition,
@@ -312,9 +336,13 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
       Folded(run_, repetition_).write_all(0, count(run_), result_.data());
       made_ = true;
       break;
-    case Collective::kReduceScatter:
-      Folded(run_, repetition_).write_all(rank * count(run_), count(run_), result_.data());
+    case Collective::kReduceScatter: {
+      const std::uint32_t size = element_bytes(run_.op);
+      Folded(run_, repetition_)
+          .write_all(bytes_before(run_, rank, rank) / size, part_bytes(run_, rank, rank) / size,
+                     result_.data());
       break;
+    }
     case Collective::kScan:
     case Collective::kExscan: scan(rank); break;
     default: move(rank); break;
@@ -324,25 +352,30 @@ const std::vector<std::uint8_t>& Results::of(std::uint32_t rank) {
 
 // Makes a result of a collective that moves data unchanged.
 void Results::move(std::uint32_t rank) {
-  const std::uint64_t part = run_.bytes;
+  std::uint8_t* next = result_.data();
   switch (run_.collective) {
     case Collective::kBroadcast:
-      fill_bytes(0, part, run_.root, repetition_, result_.data());
+      fill_bytes(0, run_.bytes, run_.root, repetition_, next);
       made_ = true;
       break;
     case Collective::kScatter:
-      fill_bytes(rank * part, part, run_.root, repetition_, result_.data());
+      fill_bytes(bytes_before(run_, run_.root, rank), part_bytes(run_, run_.root, rank), run_.root,
+                 repetition_, next);
       break;
     case Collective::kGather:
     case Collective::kAllgather:
       for (std::uint32_t from = 0; from < run_.ranks; ++from) {
-        fill_bytes(0, part, from, repetition_, result_.data() + from * part);
+        const std::uint64_t bytes = part_bytes(run_, from, rank);
+        fill_bytes(0, bytes, from, repetition_, next);
+        next += bytes;
       }
       made_ = true;
       break;
     case Collective::kAllToAll:
       for (std::uint32_t from = 0; from < run_.ranks; ++from) {
-        fill_bytes(rank * part, part, from, repetition_, result_.data() + from * part);
+        const std::uint64_t bytes = part_bytes(run_, from, rank);
+        fill_bytes(bytes_before(run_, from, rank), bytes, from, repetition_, next);
+        next += bytes;
       }
       break;
     default: break;

@@ -19,6 +19,10 @@ struct ReferenceInput {
   std::uint32_t root = 0;
   Operator op;              // kNone of bytes where nothing is combined
   std::uint64_t bytes = 0;  // of one rank's part if counts are per rank, otherwise of the message
+  // Elements of each rank's part: scatter, gather, allgather, reduce-scatter. All-to-all: entry
+  // o * ranks + d goes from rank o to rank d. Empty: every part has `bytes`. Otherwise `bytes` are
+  // those of the longest part.
+  std::vector<std::uint64_t> counts = {};
 };
 
 // Returns the operator that a user calls `op` on `type` (of "affine", firmware/node/affine.h, the
@@ -34,7 +38,7 @@ struct ReferenceInput {
 // elements.
 [[nodiscard]] Result<void> check_whole_elements(const ReferenceInput& run);
 
-// Elements to start the collective with.
+// Elements to start the collective with, if there are no `counts`.
 [[nodiscard]] std::uint64_t count(const ReferenceInput& run);
 // Bytes that rank gives and gets; 0 where it gives or gets nothing.
 [[nodiscard]] std::uint64_t input_bytes(const ReferenceInput& run, std::uint32_t rank);

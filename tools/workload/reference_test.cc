@@ -261,5 +261,63 @@ TEST(Reference, KnowsWhoHasWhat) {
   }
 }
 
+// Results with a count for each rank, put together from the inputs.
+TEST(Reference, UnequalCountsCutTheInputs) {
+  const std::vector<std::uint64_t> vector = {3, 0, 5};
+  const std::vector<std::uint64_t> matrix = {1, 2, 3, 0, 4, 0, 7, 0, 5};
+  const auto case_of = [](Collective collective, const std::vector<std::uint64_t>& counts) {
+    ReferenceInput run{collective, 3, 1, {}, 0};
+    run.counts = counts;
+    return run;
+  };
+  const ReferenceInput scatter = case_of(Collective::kScatter, vector);
+  EXPECT_EQ(input_bytes(scatter, 0), 0u);
+  const auto whole = input_of<std::uint8_t>(scatter, 1, 0);
+  ASSERT_EQ(whole.size(), 8u);
+  std::vector<std::uint8_t> joined;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const auto part = result_of(scatter, rank, 0);
+    EXPECT_EQ(part.size(), vector[rank]);
+    joined.insert(joined.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(joined, whole);
+
+  joined.clear();
+  const ReferenceInput gather = case_of(Collective::kAllgather, vector);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const auto part = input_of<std::uint8_t>(gather, rank, 0);
+    EXPECT_EQ(part.size(), vector[rank]);
+    joined.insert(joined.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(result_of(gather, 2, 0), joined);
+
+  const ReferenceInput exchange = case_of(Collective::kAllToAll, matrix);
+  for (std::uint32_t to = 0; to < 3; ++to) {
+    joined.clear();
+    for (std::uint32_t from = 0; from < 3; ++from) {
+      const auto row = input_of<std::uint8_t>(exchange, from, 0);
+      std::size_t begin = 0;
+      for (std::uint32_t k = 0; k < to; ++k) begin += matrix[3 * from + k];
+      for (std::size_t k = 0; k < matrix[3 * from + to]; ++k) joined.push_back(row[begin + k]);
+    }
+    EXPECT_EQ(result_of(exchange, to, 0), joined) << to;
+  }
+}
+
+// A reduce-scatter cuts the allreduce of the same elements.
+TEST(Reference, UnequalCountsCutTheReduction) {
+  ReferenceInput run = reduction(Op::kSum, Type::kI32, 3, 8 * sizeof(std::int32_t));
+  const std::vector<std::uint8_t> all = result_of(run, 0, 0);
+  run.collective = Collective::kReduceScatter;
+  run.counts = {3, 0, 5};
+  std::vector<std::uint8_t> joined;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const auto part = result_of(run, rank, 0);
+    EXPECT_EQ(part.size(), run.counts[rank] * sizeof(std::int32_t));
+    joined.insert(joined.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(joined, all);
+}
+
 }  // namespace
 }  // namespace espalier::reference

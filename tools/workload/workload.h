@@ -26,7 +26,8 @@ void add_operator_options(Command command, OperatorOptions& options);
 [[nodiscard]] reference::ReferenceInput case_of(const Program& program,
                                                 const OperatorOptions& options);
 
-// Cuts the message into blocks. Throws Failure (bad input) if the program takes none of its size.
+// Cuts the message into blocks; with `counts`, cuts the longest part of all ranks. Throws Failure
+// (bad input) if the program takes none of its size.
 [[nodiscard]] Layout layout_of(const Program& program, const reference::ReferenceInput& what);
 
 }  // namespace espalier::tools

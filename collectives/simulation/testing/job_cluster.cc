@@ -96,13 +96,19 @@ void JobCluster::start(std::uint32_t node) {
   state.job = state.jobs[state.done];
   const Job& job = state.job;
   const Program& own = program(job, node);
+  ElementCounts counts = job.count;
+  if (!job.counts.empty()) {
+    state.offsets.resize(unequal_offsets(job.collective, ranks()));
+    counts = {state.job.counts.data(), state.job.counts.size(), state.offsets.data()};
+  }
   Layout layout;
-  EXPECT_EQ(make_layout(own, job.count, element_bytes(job.op), layout), Status::kOk);
+  EXPECT_EQ(make_layout(own, counts, element_bytes(job.op), layout), Status::kOk)
+      << describe(job, ranks());
   state.input = node < ranks() ? input_of(job, ranks(), node) : Bytes();
   state.memory.allocate(own, layout, job.in_place);
   EXPECT_EQ(state.memory.input().size(), state.input.size());
   std::copy(state.input.begin(), state.input.end(), state.memory.input().begin());
-  state.status = cluster_->start(node, own, state.memory.buffers(), job.op, job.count);
+  state.status = cluster_->start(node, own, state.memory.buffers(), job.op, counts);
   state.running = state.status == Status::kOk;
 }
 

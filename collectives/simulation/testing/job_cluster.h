@@ -73,8 +73,9 @@ class JobCluster {
     Status status = Status::kOk;
     std::uint64_t ended_ns = 0;  // the time at which it had done its last job, or failed
     bool running = false;
-    Job job;      // the last started one
-    Bytes input;  // its input
+    Job job;                             // the last started one
+    Bytes input;                         // its input
+    std::vector<std::uint64_t> offsets;  // of its unequal counts
     sim::NodeMemory memory;
   };
   [[nodiscard]] CollectiveParameters parameters_of(const Job& job, const BlockRule& blocks) const;

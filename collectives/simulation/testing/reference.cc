@@ -59,10 +59,29 @@ void put_element(const Operator& op, Bytes& bytes, std::size_t offset, std::uint
   put(bytes, offset + 8, index);
 }
 
-// Returns `parts` times `count` elements of the rank.
-Bytes values(const Job& job, std::uint32_t rank, std::uint32_t parts) {
+// Returns the elements of the part that goes from rank `from` to rank `to`.
+std::uint64_t part_elements(const Job& job, std::uint32_t ranks, std::uint32_t from,
+                            std::uint32_t to) {
+  if (job.counts.empty()) return job.count;
+  switch (job.collective) {
+    case Collective::kAllToAll: return job.counts[std::size_t{from} * ranks + to];
+    case Collective::kGather:
+    case Collective::kAllgather: return job.counts[from];
+    default: return job.counts[to];
+  }
+}
+
+// Returns the elements of the parts that rank `from` sends to ranks 0 .. end-1.
+std::uint64_t elements_before(const Job& job, std::uint32_t ranks, std::uint32_t from,
+                              std::uint32_t end) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t to = 0; to < end; ++to) sum += part_elements(job, ranks, from, to);
+  return sum;
+}
+
+// Returns this many elements of the rank.
+Bytes values(const Job& job, std::uint32_t rank, std::uint64_t elements) {
   const std::uint32_t size = element_bytes(job.op);
-  const std::uint64_t elements = job.count * parts;
   Bytes bytes(elements * size);
   for (std::uint64_t i = 0; i < elements; ++i) {
     put_element(job.op, bytes, i * size, splitmix64(splitmix64(job.seed + 1000ull * rank) + i));
@@ -70,9 +89,13 @@ Bytes values(const Job& job, std::uint32_t rank, std::uint32_t parts) {
   return bytes;
 }
 
-Bytes part(const Job& job, const Bytes& whole, std::uint32_t rank) {
-  const auto bytes = static_cast<std::ptrdiff_t>(job.count * element_bytes(job.op));
-  return {whole.begin() + rank * bytes, whole.begin() + (rank + 1) * bytes};
+// Returns the part that goes from rank `from` to rank `to`, of all parts from there.
+Bytes part(const Job& job, std::uint32_t ranks, const Bytes& whole, std::uint32_t from,
+           std::uint32_t to) {
+  const std::uint64_t size = element_bytes(job.op);
+  const auto begin = static_cast<std::ptrdiff_t>(size * elements_before(job, ranks, from, to));
+  const auto bytes = static_cast<std::ptrdiff_t>(size * part_elements(job, ranks, from, to));
+  return {whole.begin() + begin, whole.begin() + begin + bytes};
 }
 
 // Returns the inputs of ranks 0 .. end-1, combined in this order.
@@ -97,17 +120,22 @@ std::string describe(const Job& job, std::uint32_t ranks) {
   if (job.programs == nullptr) {
     text += " window " + std::to_string(job.window) + " block " + std::to_string(job.block_bytes);
   }
+  for (const std::uint64_t count : job.counts) text += " " + std::to_string(count);
   return text + (job.in_place ? " in place" : "");
 }
 
 Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   switch (job.collective) {
     case Collective::kBarrier: return {};
-    case Collective::kBroadcast: return rank == job.root ? values(job, rank, 1) : Bytes();
-    case Collective::kScatter: return rank == job.root ? values(job, rank, ranks) : Bytes();
+    case Collective::kBroadcast: return rank == job.root ? values(job, rank, job.count) : Bytes();
+    case Collective::kScatter:
+      if (rank != job.root) return {};
+      [[fallthrough]];
     case Collective::kReduceScatter:
-    case Collective::kAllToAll: return values(job, rank, ranks);
-    default: return values(job, rank, 1);
+    case Collective::kAllToAll: return values(job, rank, elements_before(job, ranks, rank, ranks));
+    case Collective::kGather:
+    case Collective::kAllgather: return values(job, rank, part_elements(job, ranks, rank, 0));
+    default: return values(job, rank, job.count);
   }
 }
 
@@ -120,8 +148,9 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
     case Collective::kAllreduce: return combined(job, ranks, ranks);
     case Collective::kScan: return combined(job, ranks, rank + 1);
     case Collective::kExscan: return rank == 0 ? Bytes() : combined(job, ranks, rank);
-    case Collective::kScatter: return part(job, input_of(job, ranks, job.root), rank);
-    case Collective::kReduceScatter: return part(job, combined(job, ranks, ranks), rank);
+    case Collective::kScatter:
+      return part(job, ranks, input_of(job, ranks, job.root), job.root, rank);
+    case Collective::kReduceScatter: return part(job, ranks, combined(job, ranks, ranks), 0, rank);
     case Collective::kGather:
       if (!root) return {};
       [[fallthrough]];
@@ -130,7 +159,7 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
       for (std::uint32_t from = 0; from < ranks; ++from) {
         const Bytes whole = input_of(job, ranks, from);
         const bool to_all = job.collective == Collective::kAllToAll;
-        const Bytes rank_part = to_all ? part(job, whole, rank) : whole;
+        const Bytes rank_part = to_all ? part(job, ranks, whole, from, rank) : whole;
         all.insert(all.end(), rank_part.begin(), rank_part.end());
       }
       return all;

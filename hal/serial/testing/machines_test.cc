@@ -61,10 +61,16 @@ class Machines {
     parameters.blocks = &blocks;
     parameters.blocks_count = 1;
     parameters.run_length = job.run_length;
+    std::vector<std::vector<std::uint64_t>> offsets(ranks_);
     for (std::uint32_t v = 0; v < ranks_; ++v) {
       ASSERT_EQ(algorithm->generate(parameters, v, programs[v]), Status::kOk);
+      ElementCounts counts = job.count;
+      if (!job.counts.empty()) {
+        offsets[v].resize(unequal_offsets(job.collective, ranks_));
+        counts = {job.counts.data(), job.counts.size(), offsets[v].data()};
+      }
       Layout layout;
-      ASSERT_EQ(make_layout(programs[v], job.count, element_bytes(job.op), layout), Status::kOk);
+      ASSERT_EQ(make_layout(programs[v], counts, element_bytes(job.op), layout), Status::kOk);
       in[v] = input_of(job, ranks_, v);
       out[v].resize(output_of(job, ranks_, v).size());
       scratch[v].resize((scratch_needed(programs[v], layout) + 15) / 8);
@@ -74,7 +80,7 @@ class Machines {
       buffers.output = out[v].empty() ? nullptr : out[v].data();
       buffers.scratch = reinterpret_cast<void*>((at + 15) / 16 * 16);
       buffers.scratch_bytes = scratch_needed(programs[v], layout);
-      ASSERT_EQ(machines_[v]->start(programs[v], buffers, job.op, job.count), Status::kOk)
+      ASSERT_EQ(machines_[v]->start(programs[v], buffers, job.op, counts), Status::kOk)
           << describe(job, ranks_);
     }
     drive(dead);
@@ -167,6 +173,13 @@ TEST_P(SerialMachines, RunEveryCollective) {
           machines.run(job);
           if (HasFatalFailure()) return;
         }
+        if (!counts_per_rank(job.collective)) continue;
+        job.counts.resize(unequal_entries(job.collective, ranks));
+        for (std::size_t k = 0; k < job.counts.size(); ++k)
+          job.counts[k] = (k * 257 + window) % 600;
+        job.counts.back() = 0;
+        machines.run(job);
+        if (HasFatalFailure()) return;
       }
       EXPECT_GE(collectives, 11u);
     }

@@ -31,6 +31,11 @@
 // 1: machines support MachineConfig::no_data, which only simulators use.
 #define ESPALIER_WITHOUT_DATA __STDC_HOSTED__
 #endif
+#ifndef ESPALIER_UNEQUAL_COUNTS
+// 1: a collective may have another count for each rank (collectives/schedule/element_counts.h). All
+// code of an executable must have the same value.
+#define ESPALIER_UNEQUAL_COUNTS __STDC_HOSTED__
+#endif
 
 namespace espalier {
 // The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms and kMaxCursors.

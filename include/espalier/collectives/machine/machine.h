@@ -74,30 +74,32 @@ class Machine {
   //   kTooLarge     the endpoint has more than kMaxLinks links
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
 
-  // Starts a collective of `count` elements of op.type. `count` refers to the whole message, or to
-  // one rank's part (counts_per_rank). Preconditions:
+  // Starts a collective of `counts` elements of op.type: a number, which refers to the whole
+  // message or to one rank's part (counts_per_rank), or a number for each rank (element_counts.h).
+  // Preconditions:
   //  * `program` has passed check_program.
   //  * All nodes start the same collectives in the same order.
   //  * A barrier has no elements; its operator is ignored.
   //
   // Errors, on which nothing was done:
   //   kBadArgument  no init(); a collective is running; a buffer that the program uses is null;
-  //                 scratch is too small or not aligned; buffers overlap other than in place; a
-  //                 barrier has elements
+  //                 scratch is too small or not aligned; buffers overlap other than in place, or at
+  //                 all in an all-to-all with unequal counts; make_layout()'s reasons
   //   kNoSuchPeer   the endpoint has no link to one of the program's peers
   //   kBadOperator  operator and type do not match; the type is unknown or has no size; the program
   //                 needs an operator that commutes. A program without combines accepts any op.
   //   kTooLarge     the message exceeds the limits of make_layout() or of memory; on 32-bit targets
   //                 also a schedule of more than 2^30 steps
   //   kMalformed    the program names a buffer that this node does not have
-  //   kUnsupported  the window here is less than the postal model's L
+  //   kUnsupported  the window here is less than the postal model's L; the program cannot have
+  //                 unequal counts
   //   and the errors of Endpoint::prepare()
   // After a failure (cause().status != kOk) every start() returns that status.
   //
   // The collective later ends with kTooLarge if a step of a MULTIPORT program has more messages on
   // a link than the endpoint's window or kRing.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
-                             std::uint64_t count);
+                             ElementCounts counts);
 
   // Does a bounded amount of work. Call it while idle too: the machine replies to probes from here.
   //   kBusy      the collective is in progress
@@ -177,7 +179,7 @@ class Machine {
                                            std::uint32_t& count);
   [[nodiscard]] Status map_links(const Program& program);
   [[nodiscard]] std::uint8_t window_of(const Program& program) const;
-  void start_tags(const Operator& op);
+  void start_tags(const Operator& op, ElementCounts counts);
 
   // machine.cc
   bool take_completions();
@@ -213,6 +215,16 @@ class Machine {
   [[nodiscard]] bool is_being_sent(const Block& block) const;
   [[nodiscard]] bool locate(std::uint32_t row, const Operand& operand, Block& block) const;
   [[nodiscard]] bool operate(std::uint32_t row);
+  // Returns the address of an operand in scratch, which begins with this segment in this slot.
+  [[nodiscard]] std::uint8_t* scratch_at([[maybe_unused]] std::uint32_t segment,
+                                         std::size_t slot) const {
+#if ESPALIER_UNEQUAL_COUNTS
+    if (layout_.slot_groups.count != 0) {
+      return scratch_ + slot_offset(layout_, segment, static_cast<std::uint32_t>(slot));
+    }
+#endif
+    return scratch_ + slot * slot_bytes_;
+  }
 
   Step& step(std::uint8_t counter) { return steps_[counter & kRingMask]; }
   [[nodiscard]] const Step& step(std::uint8_t counter) const { return steps_[counter & kRingMask]; }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "espalier/base/status.h"
+#include "espalier/collectives/schedule/element_counts.h"
 #include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/proto/schedule.pb.h"
 
@@ -142,22 +143,47 @@ enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
 // How one message is cut. Lengths are in elements. A segment or block past the end of the message
 // is empty.
 struct Layout {
-  std::uint64_t count = 0;  // of the whole message (all ranks' parts)
+  // Of the whole message (all ranks' parts). With unequal counts: ranks * the largest.
+  std::uint64_t count = 0;
   std::uint32_t element_bytes = 1;
   std::uint32_t segments = 1;
-  std::uint64_t segment_elements = 0;  // ceil(count / segments); the last segments may be shorter
-  std::uint64_t block_elements = 0;    // ceil(segment_elements / blocks)
-  std::uint32_t blocks = 1;            // N: blocks per segment, >= 1
+  // ceil(count / segments); the last segments may be shorter. With unequal counts: the largest.
+  std::uint64_t segment_elements = 0;
+  std::uint64_t block_elements = 0;  // ceil(segment_elements / blocks)
+  std::uint32_t blocks = 1;          // N: blocks per segment, >= 1
+#if ESPALIER_UNEQUAL_COUNTS
+  // Unequal counts: the first element of each segment in the whole message, and the end. Null: all
+  // counts are equal. Input and output differ only in an all-to-all; scratch is as the output.
+  const std::uint64_t* input_offsets = nullptr;
+  const std::uint64_t* output_offsets = nullptr;
+  SlotGroups slot_groups = {};  // of unequal counts
+#endif
 };
 
-// Cuts `count` elements of `element_bytes` by the program's block table (which is indexed by the
-// bytes of the whole message) and its residue rule. `count` refers to the whole message, or to one
-// rank's part (counts_per_rank). Errors:
-//   kTooLarge     N > kMaxBlocks, or the message is longer than kMaxMessageBytes
-//   kBadArgument  element_bytes is 0, or a barrier has elements
+// Cuts `counts` elements of `element_bytes` by the program's block table (which is indexed by the
+// bytes of the whole message) and its residue rule. Unequal counts are cut as if all were the
+// largest: N and the length of a block are the same, and shorter segments have empty blocks at
+// their end. Errors:
+//   kTooLarge     N > kMaxBlocks, or the message is longer than kMaxMessageBytes (if all counts
+//                 were the largest)
+//   kBadArgument  element_bytes is 0; a barrier has elements; unequal counts in a collective
+//                 without a count per rank, not as many as it takes, or without memory
 //   kMalformed    the program has no segments
-[[nodiscard]] Status make_layout(const Program& program, std::uint64_t count,
+//   kUnsupported  the program cannot have unequal counts: takes_unequal_counts()
+[[nodiscard]] Status make_layout(const Program& program, ElementCounts counts,
                                  std::uint32_t element_bytes, Layout& layout);
+
+#if ESPALIER_UNEQUAL_COUNTS
+// Whether the program, which has passed check_program, can run with a count for each rank. Sets
+// `groups` (Layout). False:
+//  * Counts of the collective are not per rank.
+//  * All-to-all: an action reads anything except INPUT, or writes anything except OUTPUT. Only
+//    there an operand names both origin and destination, and so a length: one is the node itself.
+//  * The slots of operands with several segments form more than SlotGroups::kMax groups (slots of
+//    one operand are in one group), or a group is not as SlotGroup says. Otherwise parts of an
+//    operand, which is one piece of memory, have no known position in it.
+[[nodiscard]] bool takes_unequal_counts(const Program& program, SlotGroups& groups);
+#endif
 
 // A byte range of the whole message; 0 <= offset <= the end of the message.
 struct Span {
@@ -167,12 +193,18 @@ struct Span {
 };
 // Returns the range of block `block` of segment `segment`, or, with segment_count > 1, of that many
 // consecutive segments of one block each. bytes is 0 for an empty block and for a block outside the
-// layout.
+// layout. `buffer` matters only in an all-to-all with unequal counts.
 [[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
-                              std::uint32_t segment_count = 1);
+                              std::uint32_t segment_count = 1,
+                              Buffer::Value buffer = Buffer::kOutput);
 
 // Returns the bytes of one scratch slot: the length of the longest block.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
+
+// Returns where an operand that begins with this segment in this slot is in scratch, in bytes from
+// its beginning. Operands of all slots of a program are inside scratch_blocks * slot_bytes().
+[[nodiscard]] std::uint64_t slot_offset(const Layout& layout, std::uint32_t segment,
+                                        std::uint32_t slot);
 
 // Returns the byte range of the whole message that the caller's buffer on program.node holds; empty
 // if the node has no such buffer.

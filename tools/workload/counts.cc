@@ -1,0 +1,121 @@
+#include "tools/workload/counts.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/splitmix64.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/common/output.h"
+
+namespace espalier::tools {
+namespace {
+
+constexpr std::string_view kRandom = "random:";
+
+// The numbers between commas and white space.
+std::vector<std::uint64_t> parse_list(const std::string& text) {
+  std::vector<std::uint64_t> counts;
+  constexpr const char* kBetween = ", \t\r\n";
+  for (std::size_t begin = text.find_first_not_of(kBetween); begin != std::string::npos;) {
+    const std::size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
+    counts.push_back(
+        whole_number("--counts", text.substr(begin, end - begin), 0, kMaxMessageBytes));
+    begin = text.find_first_not_of(kBetween, end);
+  }
+  return counts;
+}
+
+// random:SEED:MAX
+std::vector<std::uint64_t> make_random(const std::string& text, std::uint64_t entries) {
+  const std::size_t colon = text.find(':', kRandom.size());
+  if (colon == std::string::npos) {
+    bad_input("--counts '" + one_line(text) + "' has no maximum; expected random:SEED:MAX");
+  }
+  const std::uint64_t seed = whole_number(
+      "--counts random:SEED", text.substr(kRandom.size(), colon - kRandom.size()), 0, ~0ull);
+  const std::uint64_t max =
+      whole_number("--counts random:SEED:MAX", text.substr(colon + 1), 0, kMaxMessageBytes);
+  std::vector<std::uint64_t> counts(entries);
+  for (std::uint64_t k = 0; k < entries; ++k) {
+    counts[k] = splitmix64(splitmix64(seed) + k) % (max + 1);
+  }
+  return counts;
+}
+
+}  // namespace
+
+void add_counts_option(Command command, std::string& text) {
+  command
+      .text("--counts", text,
+            "Elements of each rank's part instead of --bytes, in order of ranks: 3,0,5,1, @FILE "
+            "with such numbers, or random:SEED:MAX. All-to-all: a row for each origin. Elements "
+            "are bytes, in a reduce-scatter of --type")
+      .excludes(command.option("--bytes"));
+}
+
+void set_counts(const std::string& text, reference::ReferenceInput& what) {
+  const std::string name = collective_name(what.collective);
+  if (!counts_per_rank(what.collective)) {
+    bad_input("--counts is for scatter, gather, allgather, reduce-scatter and all-to-all; a " +
+              name + " has one message: expected --bytes");
+  }
+  const std::uint64_t entries = unequal_entries(what.collective, what.ranks);
+  if (text.starts_with(kRandom)) {
+    what.counts = make_random(text, entries);
+  } else {
+    what.counts = parse_list(text.starts_with('@') ? read_file(text.substr(1)) : text);
+  }
+  if (what.counts.size() != entries) {
+    std::string expected = std::to_string(entries);
+    if (what.collective == Collective::kAllToAll) {
+      expected += ", for each of " + std::to_string(what.ranks) + " origins a row of " +
+                  std::to_string(what.ranks);
+    }
+    bad_input("--counts has " + counted(what.counts.size(), "number") + ", and " + name + " on " +
+              counted(what.ranks, "rank") + " takes " + expected);
+  }
+  const std::uint64_t largest = *std::max_element(what.counts.begin(), what.counts.end());
+  const std::uint64_t max = kMaxMessageBytes / what.ranks / element_bytes(what.op);
+  if (largest > max) {
+    bad_input("--counts has " + std::to_string(largest) + "; expected at most " +
+              std::to_string(max) + " elements per rank");
+  }
+  what.bytes = largest * element_bytes(what.op);
+}
+
+void check_takes_counts(const Program& program, const reference::ReferenceInput& what) {
+  SlotGroups groups;
+  if (what.counts.empty() || takes_unequal_counts(program, groups)) return;
+  const std::string by =
+      std::string(collective_name(program.collective)) + " by " + one_line(program.algorithm);
+  if (program.collective == Collective::kAllToAll) {
+    bad_input(by +
+              " passes parts on through other nodes, which do not know their lengths; expected "
+              "--bytes, or a schedule that sends each part directly (pairwise, routed)");
+  }
+  bad_input(by +
+            " keeps several parts in scratch without a common order; expected --bytes, or "
+            "another schedule");
+}
+
+std::string counts_text(const std::string& text, const std::vector<std::uint64_t>& counts) {
+  constexpr std::size_t kMaxPrinted = 16;
+  const bool list = !text.starts_with(kRandom) && !text.starts_with('@');
+  std::string printed = list ? "" : one_line(text) + " = ";
+  for (std::size_t k = 0; k < std::min(counts.size(), kMaxPrinted); ++k) {
+    printed += (k == 0 ? "" : ", ") + std::to_string(counts[k]);
+  }
+  if (counts.size() > kMaxPrinted) printed += ", ... (" + std::to_string(counts.size()) + ")";
+  return printed;
+}
+
+ElementCounts MachineCounts::of(std::uint32_t node) {
+  if (what_.counts.empty()) return reference::count(what_);
+  const std::size_t index = what_.collective == Collective::kAllToAll ? node : 0;
+  if (offsets_.size() <= index) offsets_.resize(index + 1);
+  offsets_[index].resize(unequal_offsets(what_.collective, what_.ranks));
+  return {what_.counts.data(), what_.counts.size(), offsets_[index].data()};
+}
+
+}  // namespace espalier::tools
