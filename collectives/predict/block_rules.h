@@ -1,9 +1,9 @@
 #pragma once
 // Block tables from a model: for each size of the message the block length with which a schedule
-// takes least time, if each of its steps(N) steps takes alpha + beta * block. For steps(N) = a + b*N
-// and a message of s segments of m/s bytes, the best N is sqrt(a * beta * m / (s * b * alpha)). All
-// schedules are served by trying lengths, so that steps with a quotient, models of several lines
-// and residues need no formula of their own. Host only.
+// takes least time, if each of its steps(N) steps takes alpha + beta * block. For steps(N) = a +
+// b*N and a message of s segments of m/s bytes, the best N is sqrt(a * beta * m / (s * b * alpha)).
+// All schedules are served by trying lengths, so that steps with a quotient, models of several
+// lines and residues need no formula of their own. Host only.
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// Predictions against simulation: every algorithm, on every family of topologies, with both kinds of
-// switching, from sizes of one block to hundreds. Prints the distribution of the errors.
+// Predictions against simulation: every algorithm, on every family of topologies, with both kinds
+// of switching, from sizes of one block to hundreds. Prints the distribution of the errors.
 // ESPALIER_WHOLE=1: more topologies.
 
 #include <gtest/gtest.h>

@@ -43,8 +43,8 @@ struct Candidate {
 // (bad input) if the request itself is wrong: its topology, its root, its operator.
 [[nodiscard]] std::vector<Candidate> make_candidates(const ChoiceRequest& request);
 
-// Makes the schedule that request.selection names, with the block table of the model. Throws Failure
-// (bad input): there is none, or the nodes cannot have it.
+// Makes the schedule that request.selection names, with the block table of the model. Throws
+// Failure (bad input): there is none, or the nodes cannot have it.
 [[nodiscard]] SelectedAlgorithm fit_named(const ChoiceRequest& request);
 
 // Returns the operator of the request's collective; kNone of bytes if it combines nothing. Throws

@@ -36,8 +36,8 @@ class Choice {
   [[nodiscard]] const ChoiceRequest& request() const { return request_; }
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
   // Ranks the candidates for a message of `bytes` (of one rank's part, where counts are per rank).
-  // Candidates that by their steps take more than twice as long as the best are not replayed, unless
-  // `all`. Throws Failure (bad input) if no schedule takes a message of this size.
+  // Candidates that by their steps take more than twice as long as the best are not replayed,
+  // unless `all`. Throws Failure (bad input) if no schedule takes a message of this size.
   [[nodiscard]] Ranking rank(std::uint64_t bytes, bool all = false) const;
   // The schedule of a candidate.
   [[nodiscard]] const SelectedAlgorithm& selected(const Estimate& estimate) const {

@@ -263,6 +263,10 @@ std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
   request.combining = options.combining;
   request.model = run_model(options);
   request.limits = limits.get();
+  // Behind a prefix, nodes may be on other hosts.
+  if (options.launch.prefix.empty()) {
+    request.conditions.ranks_on_host = check_selection(options.selection)->nodes();
+  }
   const Choice choice(std::move(request));
   if (!options.counts.empty()) bytes = {longest_part(options, choice)};
   std::vector<ScheduleRun> runs;

@@ -69,8 +69,8 @@ struct SelectedAlgorithm {
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.
 [[nodiscard]] std::unique_ptr<topology::Topology> parse_topology(const std::string& spec);
-// Checks what does not depend on the algorithm: topology, collective and root. Returns the topology.
-// Throws Failure (bad input).
+// Checks what does not depend on the algorithm: topology, collective and root. Returns the
+// topology. Throws Failure (bad input).
 [[nodiscard]] std::unique_ptr<topology::Topology> check_selection(const Selection& selection);
 // selection.algorithm must be a name: tools/choose replaces kAuto.
 [[nodiscard]] SelectedAlgorithm select_algorithm(const Selection& selection);

@@ -3,6 +3,10 @@
 // (alpha and overhead of a block about 50 us, beta 80 ns/B, h about 6) give 10 KiB for 1 MiB and 29
 // KiB for 8 MiB. Shared memory (5 us, 0.3 ns/B) gives 50 KiB for 1 MiB. The curve is flat near its
 // minimum: twice the best block size costs a quarter more overhead, so powers of two suffice.
+//
+// Nodes that plan for themselves have this table, and so do schedules that are asked for by name
+// without a model: its four rows fit the smallest boards. Hosts make a table for each schedule and
+// model: collectives/predict/block_rules.h.
 
 #include "collectives/algorithms/build/blocks.h"
 
