@@ -49,6 +49,34 @@ TEST_F(VerifyCommand, SimulateRefusesProgramsThatDisagreeAboutTheInput) {
                  "node 2's program has 0 bytes of input; expected 40, by the program of node 0");
 }
 
+// tests/bounds/check.py checks the witnesses themselves.
+TEST_F(VerifyCommand, PrintsTheWitnessOfEachBound) {
+  compile("snake", "mesh:2x4", "broadcast", "chain", "--links hop-by-hop");
+  for (const std::string command : {"verify", "show"}) {
+    const auto json = nlohmann::json::parse(run(command + " snake --format json").out);
+    const auto& certificate = json["certificate"];
+    EXPECT_EQ(certificate["neighbours_only"], true);
+    EXPECT_EQ(certificate["links_suffice"], command == "verify");
+    EXPECT_FALSE(certificate.contains("limited"));
+    bool cut = false;
+    for (const auto& bound : certificate["bounds"]) {
+      const auto& witness = bound["witness"];
+      cut = cut || (witness["kind"] == "cut" && (witness.contains("links") ||  //
+                                                 witness.contains("nodes")));
+    }
+    EXPECT_TRUE(cut) << certificate;
+  }
+}
+
+// A search that ends early is not kept from the reader.
+TEST_F(VerifyCommand, SaysThatGreaterBoundsMayExist) {
+  compile("large", "mesh:32x32", "scan", "chain", "--links hop-by-hop --no-verify");
+  EXPECT_NE(run("verify --explain large").out.find("not all: distances are taken only"),
+            std::string::npos);
+  const auto json = nlohmann::json::parse(run("verify large --format json").out);
+  EXPECT_TRUE(json["certificate"].contains("limited"));
+}
+
 // Prints the greatest of all lower bounds, regardless of the one that the schedule claims.
 TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/testing/results.h"
+#include "collectives/verify/properties/program_facts.h"
 #include "collectives/verify/testing/program_builder.h"
 
 namespace espalier::verify {
@@ -198,6 +199,46 @@ TEST(Bounds, ThoseToClaim) {
         EXPECT_GE(count_value(claim, 100'000) + 8, known - known / 50) << spec << ' ' << number;
       }
     }
+  }
+}
+
+// The loads of routes bind only schedules in which no rank passes data on: SHORTEST leads all pairs
+// of opposite corners over the same links, and a rank on the other side could help.
+TEST(Bounds, LoadsOfRoutes) {
+  const auto topology = or_throw(topology::parse(
+      "custom: name: \"square\" ranks: 4 link { from: 0 to: 1 } link { from: 1 to: 2 "
+      "} link { from: 2 to: 3 } link { from: 3 to: 0 }"));
+  Program common{};
+  common.collective = Collective::kAllToAll;
+  common.ranks = common.segments = 4;
+  common.port_model = PortModel::kMultiport;
+  for (const bool links : {false, true}) {
+    for (const bool neighbours : {false, true}) {
+      for (const bool direct : {false, true}) {
+        bool found = false;
+        for (const LowerBound& bound :
+             all_bounds(*topology, common, {links, neighbours, direct, 1}).all) {
+          found = found || bound.witness.kind == Witness::Kind::kRoutes;
+        }
+        EXPECT_EQ(found, links && direct && !neighbours);
+      }
+    }
+  }
+}
+
+// The facts are those of all actions: a send from anywhere except INPUT passes data on.
+TEST(Bounds, FactsOfPrograms) {
+  const auto topology = or_throw(topology::parse("complete:2"));
+  for (const Buffer buffer : {Buffer::kInput, Buffer::kOutput, Buffer::kScratch}) {
+    ProgramBuilder builder(*topology, Collective::kAllToAll, 0, 1);
+    builder.act(ActionKind::kSend, 0).a = builder.operand(Buffer::kInput);
+    Action& second = builder.act(ActionKind::kSend, 1);
+    second.a = builder.operand(buffer);
+    second.a.segment_count = 3;
+    BoundFacts facts;
+    add_facts(*topology, builder.program, facts);
+    EXPECT_EQ(facts.direct, buffer == Buffer::kInput);
+    EXPECT_EQ(facts.segment_count, 3);
   }
 }
 
