@@ -211,6 +211,9 @@ std::size_t max_bytes(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   if (name == "dissemination" || name == "combine") return 1100;
   if (name == "binomial" || name == "lambda-tree") return 700;
+  if (name == "recursive-doubling") return 1000;
+  if (name == "ring" && algorithm.collective == Collective::kAllreduce) return 640;
+  if (name == "rabenseifner" || name == "recursive-halving") return 1700;
   if (name.starts_with("fractional")) {
     return algorithm.collective == Collective::kReduce ? 1300 : 700;
   }

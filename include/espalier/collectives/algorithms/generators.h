@@ -63,8 +63,8 @@ namespace espalier {
 [[nodiscard]] Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
 // binomial_scatter.cc: binomial_scatter() and binomial_gather(), whose messages hold the parts of
-// an interval of ranks. ring.cc: ring_allgather() and ring_reduce_scatter(), in which every rank
-// sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank
+// an interval of ranks. ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(),
+// in which every rank sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank
 // in turn. dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in
 // each step.
 [[nodiscard]] Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
@@ -75,10 +75,34 @@ namespace espalier {
                                     Program& out);
 [[nodiscard]] Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
+[[nodiscard]] Status ring_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                    Program& out);
 [[nodiscard]] Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 [[nodiscard]] Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
+// For short messages. recursive_doubling.cc: recursive_doubling_allreduce(), and
+// recursive_doubling_allgather(), kTooLarge above 65536 ranks. doubling_scan.cc: scan and exscan,
+// the latter also with the distances 1, 2, 3, 6, 12, ...
+[[nodiscard]] Status recursive_doubling_allreduce(const CollectiveParameters& parameters,
+                                                  std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_allgather(const CollectiveParameters& parameters,
+                                                  std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_scan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_exscan(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
+[[nodiscard]] Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
+// halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above 4095
+// ranks. rabenseifner_allreduce() is followed by recursive doubling.
+[[nodiscard]] Status rabenseifner_allreduce(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
+                                                      std::uint32_t me, Program& out);
+// dual_root.cc: sums up and results down two binary trees at the same time.
+[[nodiscard]] Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
 // fractional_simplex.cc: fractional_simplex_broadcast(), with one send or receive per step.
 // kTooLarge if the run length is above kMaxRunLength, kMaxReduceRunLength or
