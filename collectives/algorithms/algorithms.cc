@@ -87,6 +87,8 @@ constexpr Algorithm kAlgorithms[] = {
      "halving, then one exchange: log2 p + 1 steps; floor(log2 p)+3 if p is not 2^k"},
     {"pairwise", Collective::kAllToAll, pairwise_all_to_all, false,
      "exchange with every other rank in turn: (p-1)N steps"},
+    {"bruck", Collective::kAllToAll, bruck_all_to_all, false,
+     "one block, parts travel together, at most 26 ranks: ceil(log2 p)+1 steps"},
     {"dissemination", Collective::kBarrier, dissemination_barrier, false,
      "each step tells a rank twice as far: ceil(log2 p) steps"},
     {"leaf", kBroadcast, leaf_broadcast, false,

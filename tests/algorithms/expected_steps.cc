@@ -143,6 +143,7 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     return exactly((twice ? 2 : 1) * (p - 1) * blocks);
   }
   if (is_butterfly(name)) return butterfly(algorithm, p);
+  if (name == "bruck") return exactly(log_of(p) + 1);
   if (name == "doubling-123") return exactly(doubling_123(p));
   if (name == "dual-root") {
     DualRoot trees;
@@ -161,6 +162,7 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
+  if (name == "bruck") return ranks <= 26;
   if (name == "rabenseifner" || name == "recursive-halving") return ranks < 4096;
   if (name == "recursive-doubling" && algorithm.collective == Collective::kAllgather) {
     return ranks <= 65536;
@@ -174,7 +176,7 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
 bool one_block(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   return name == "binomial" || name == "dissemination" || name == "lambda-tree" ||
-         name == "combine" || name == "doubling-123" || is_butterfly(name);
+         name == "combine" || name == "doubling-123" || name == "bruck" || is_butterfly(name);
 }
 
 bool in_rounds(const Algorithm& algorithm) {

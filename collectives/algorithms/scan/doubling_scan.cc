@@ -6,10 +6,9 @@
 // sum without its own input, so it combines twice per step. Source: [HS86].
 //
 // doubling-123, exscan only: the distances are 1, 2, 3, 6, 12, ... In the first step a rank sends
-// its input, in the second the sum of its input and of what it has received, afterwards only what
-// it has received: the 3, 6, 12, ... inputs before its own. So it combines once per step, except
-// in the first one. Steps: ceil(log2(p-1) + log2(4/3)), at most one more than ceil(log2 p). Source:
-// [Traff25].
+// its input, in the second the sum of what it has received and its input, afterwards only what it
+// has received: the 3, 6, 12, ... inputs before its own. So it combines once per step. Steps:
+// ceil(log2(p-1) + log2(4/3)), at most one more than ceil(log2 p). Source: [Traff25].
 //
 // Cost of all: steps * (alpha + beta*m).
 

@@ -65,7 +65,8 @@ namespace espalier {
 // binomial_scatter.cc: binomial_scatter() and binomial_gather(), whose messages hold the parts of
 // an interval of ranks. ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(),
 // in which every rank sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank
-// in turn. dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in
+// in turn. bruck.cc: bruck_all_to_all(), in which parts for several ranks travel together; kTooLarge
+// above 26 ranks. dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in
 // each step.
 [[nodiscard]] Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
@@ -79,6 +80,8 @@ namespace espalier {
                                     Program& out);
 [[nodiscard]] Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
+[[nodiscard]] Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
 [[nodiscard]] Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 // For short messages. recursive_doubling.cc: recursive_doubling_allreduce(), and
