@@ -15,13 +15,13 @@ std::uint8_t links_from(Builder& builder, std::uint32_t first) {
 }
 
 Operand slots_from(Builder& builder, const Ring& ring, std::uint32_t first) {
-  Operand operand = builder.slot(0, {ring.first + first % ring.slots, 1});
-  if (ring.slots == 1) return operand;
+  if (ring.slots == 1) return builder.slot(0, ring);
   Index row{};
   row.base = static_cast<std::int32_t>(ring.first);
   row.coef = 1;
   row.off = static_cast<std::int32_t>(first % ring.slots);
   row.mod = ring.slots;
+  Operand operand = Builder::operand(Buffer::kScratch, builder.constant(0));
   operand.slot_ref = builder.index(row);
   return operand;
 }

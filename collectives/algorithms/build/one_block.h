@@ -5,7 +5,7 @@
 
 namespace espalier {
 
-// Gives the action `times` instances, all of block 0. Without it, an action has one.
+// Gives the action `times` instances, all of block 0.
 void repeat_block(Builder& builder, Action& action, std::uint32_t times);
 
 // The index of link `first` + i in instance i.

@@ -138,23 +138,25 @@ void add_doubling_exscan(Builder& builder, std::uint32_t me, std::uint32_t windo
 }
 
 Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                              Collective collective, const char* algorithm, Program& out) {
+                              Collective collective, bool by_123, Program& out) {
   Builder builder(out);
-  const Status status = builder.begin(
-      parameters, me, {.collective = collective, .algorithm = algorithm, .one_block = true});
+  const Status status = builder.begin(parameters, me,
+                                      {.collective = collective,
+                                       .algorithm = by_123 ? "doubling-123" : "recursive-doubling",
+                                       .one_block = true});
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   std::uint32_t steps = log2_ceil(p);
   if (collective == Collective::kScan) {
     add_doubling_scan(builder, p, me, out.window);
-  } else if (algorithm[0] == 'r') {
-    const ScanMessages messages = add_scan_links(builder, p, me, kEveryStep, doubled);
-    add_doubling_exscan(builder, me, out.window, messages, false);
-  } else {
+  } else if (by_123) {
     const ScanMessages messages = add_scan_links(builder, p, me, 2, doubled_123);
     add_doubling_exscan(builder, me, out.window, messages, true);
     for (steps = 1; inputs_123(steps) < p - 1;) ++steps;
+  } else {
+    const ScanMessages messages = add_scan_links(builder, p, me, kEveryStep, doubled);
+    add_doubling_exscan(builder, me, out.window, messages, false);
   }
   builder.phase(1, static_cast<std::int32_t>(steps), 0);
   return builder.finish_one_port();
@@ -164,16 +166,16 @@ Status generate_doubling_scan(const CollectiveParameters& parameters, std::uint3
 
 Status recursive_doubling_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                Program& out) {
-  return generate_doubling_scan(parameters, me, Collective::kScan, "recursive-doubling", out);
+  return generate_doubling_scan(parameters, me, Collective::kScan, false, out);
 }
 
 Status recursive_doubling_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                  Program& out) {
-  return generate_doubling_scan(parameters, me, Collective::kExscan, "recursive-doubling", out);
+  return generate_doubling_scan(parameters, me, Collective::kExscan, false, out);
 }
 
 Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_doubling_scan(parameters, me, Collective::kExscan, "doubling-123", out);
+  return generate_doubling_scan(parameters, me, Collective::kExscan, true, out);
 }
 
 }  // namespace espalier

@@ -63,11 +63,11 @@ namespace espalier {
 [[nodiscard]] Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
 // binomial_scatter.cc: binomial_scatter() and binomial_gather(), whose messages hold the parts of
-// an interval of ranks. ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(),
-// in which every rank sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank
-// in turn. bruck.cc: bruck_all_to_all(), in which parts for several ranks travel together; kTooLarge
-// above 26 ranks. dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in
-// each step.
+// an interval of ranks. ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(), in
+// which every rank sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with
+// every other rank in turn. bruck.cc: bruck_all_to_all(), in which parts for several ranks travel
+// together; kTooLarge above 26 ranks. dissemination.cc: dissemination_barrier(), which notifies a
+// rank twice as far away in each step.
 [[nodiscard]] Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
 [[nodiscard]] Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
@@ -97,8 +97,8 @@ namespace espalier {
                                                std::uint32_t me, Program& out);
 [[nodiscard]] Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
-// halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above 4095
-// ranks. rabenseifner_allreduce() is followed by recursive doubling.
+// halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above
+// 4095 ranks. rabenseifner_allreduce() goes back by recursive doubling.
 [[nodiscard]] Status rabenseifner_allreduce(const CollectiveParameters& parameters,
                                             std::uint32_t me, Program& out);
 [[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
