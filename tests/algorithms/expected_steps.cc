@@ -170,7 +170,8 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   if (algorithm.collective == Collective::kScatter || algorithm.collective == Collective::kGather) {
     return ranks <= 2 * 65535;
   }
-  return !in_rounds(algorithm) || ranks <= (1u << 20) + 1;
+  const bool twice = algorithm.collective == Collective::kAllreduce;
+  return !in_rounds(algorithm) || ranks <= (1u << (twice ? 19 : 20)) + 1;
 }
 
 bool one_block(const Algorithm& algorithm) {

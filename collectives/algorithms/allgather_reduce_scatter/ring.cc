@@ -8,7 +8,8 @@
 //
 // The allreduce cuts the message into one segment per rank: a reduce-scatter of the segments, then an
 // allgather. Steps: 2(p-1)N. Cost: 2(p-1)N * alpha + 2(p-1)/p * beta*m, where m is the bytes of the
-// message: the least traffic that an allreduce can have. Source: [PY09].
+// message: the least traffic that an allreduce can have. Source: [PY09]. kTooLarge above 2^19 + 1
+// ranks.
 //
 // Step j of a round (rounds.h): in an allgather a rank sends the part of the rank j before it,
 // beginning with its own. In a reduce-scatter it sends the partial sum for the owner j+1 before it.
