@@ -128,6 +128,7 @@ TEST(Algorithms, Refusals) {
     EXPECT_EQ(status({.ranks = 5}, 5), Status::kBadArgument) << algorithm.name;
     EXPECT_EQ(status({.ranks = 5, .window = 0}, 1), Status::kBadArgument) << algorithm.name;
     EXPECT_EQ(status({.ranks = kMaxRanks + 1}, 1), Status::kTooLarge) << algorithm.name;
+    EXPECT_EQ(status({.ranks = ~0u}, 1), Status::kTooLarge) << algorithm.name;
     EXPECT_EQ(program.actions_count, 0) << algorithm.name;
     const bool rooted = has_root(algorithm.collective);
     EXPECT_EQ(status({.ranks = 5, .root = 5}, 1), rooted ? Status::kBadArgument : Status::kOk);

@@ -147,13 +147,13 @@ class Halving {
     return segments(sums, segment_of(parts.first), size_of(parts));
   }
   [[nodiscard]] Operand segments(const HeldSums& sums, std::uint32_t first, std::uint32_t count) {
-    Operand operand = builder_.slot(first, {sums.slot + (first - sums.segment), 1});
-    if (sums.buffer != Buffer::kScratch) {
-      operand = Builder::operand(sums.buffer, builder_.constant(first));
-    }
+    Operand operand = sums.buffer == Buffer::kScratch
+                          ? builder_.slot(first, {sums.slot + (first - sums.segment), 1})
+                          : Builder::operand(sums.buffer, builder_.constant(first));
     operand.segment_count = static_cast<std::uint16_t>(count == 1 ? 0 : count);
     return operand;
   }
+
   Builder& builder_;
   const Folding& folding_;
   bool scatters_;
@@ -184,14 +184,15 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
   Builder builder(out);
   const bool scatters = collective == Collective::kReduceScatter;
   const std::uint32_t p = parameters.ranks;
+  const bool fits = p > 0 && p <= kMaxHalvingRanks;
   const Status status = builder.begin(parameters, me,
                                       {.collective = collective,
                                        .algorithm = scatters ? "recursive-halving" : "rabenseifner",
-                                       .segments = p < 2 ? 1 : 1u << (log2_ceil(p + 1) - 1),
+                                       .segments = fits ? 1u << (log2_ceil(p + 1) - 1) : 1,
                                        .one_block = true});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  if (p > kMaxHalvingRanks) {
+  if (!fits) {
     out.clear();
     return Status::kTooLarge;
   }
