@@ -190,8 +190,8 @@ TEST(Algorithms, LimitsOfTables) {
 }
 
 // Every collective that combines has algorithms for operators that do not commute, for any number
-// of ranks and any root: a pipelined one, except the reduce-scatter, and one in logarithmically many
-// steps, except the reduce.
+// of ranks and any root: a pipelined one, except the reduce-scatter, and one in logarithmically
+// many steps, except the reduce.
 TEST(Algorithms, EveryReductionCanKeepTheOrder) {
   for (const Collective collective :
        {Collective::kReduce, Collective::kAllreduce, Collective::kScan, Collective::kExscan,

@@ -2,10 +2,10 @@
 // distances 2^k, as the binary digits of its whole distance say, together with others.
 //
 // Steps: ceil(log2 p) + 1, the first of which only copies; N = 1. Cost:
-// ceil(log2 p) * alpha + sum of |S_k| * beta*m, where m is the bytes of one rank's part for one other
-// and S_k are the distances d < p with digit k: p/2 for each k if p is a power of two. Scratch: the
-// sum of all |S_k| parts, and the greatest of them once more; 40 parts for p = 16. Source:
-// [Bruck97], radix 2, from the highest digit down.
+// ceil(log2 p) * alpha + sum of |S_k| * beta*m, where m is the bytes of one rank's part for one
+// other and S_k are the distances d < p with digit k: p/2 for each k if p is a power of two.
+// Scratch: the sum of all |S_k| parts, and the greatest of them once more; 40 parts for p = 16.
+// Source: [Bruck97], radix 2, from the highest digit down.
 //
 // A message must be one piece of memory. So in each step a rank copies the parts of the next S_k
 // side by side, in the order of d. From the highest digit down, many of them are neighbours

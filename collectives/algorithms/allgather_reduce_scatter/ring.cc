@@ -1,15 +1,15 @@
-// Allgather, reduce-scatter and allreduce around the ring of all ranks: every rank sends only to the
-// next one.
+// Allgather, reduce-scatter and allreduce around the ring of all ranks: every rank sends only to
+// the next one.
 //
-// Steps: (p-1)N for the first two, which is optimal for one port, because a rank must receive (send)
-// this many blocks. Cost: (p-1)N * (alpha + beta*m/N), where m is the bytes of one rank's part. N = 1
-// is cheapest; smaller blocks limit the scratch of a reduce-scatter. Folklore ("bucket"). kTooLarge
-// above 2^20 + 1 ranks.
+// Steps: (p-1)N for the first two, which is optimal for one port, because a rank must receive
+// (send) this many blocks. Cost: (p-1)N * (alpha + beta*m/N), where m is the bytes of one rank's
+// part. N = 1 is cheapest; smaller blocks limit the scratch of a reduce-scatter. Folklore
+// ("bucket"). kTooLarge above 2^20 + 1 ranks.
 //
-// The allreduce cuts the message into one segment per rank: a reduce-scatter of the segments, then an
-// allgather. Steps: 2(p-1)N. Cost: 2(p-1)N * alpha + 2(p-1)/p * beta*m, where m is the bytes of the
-// message: the least traffic that an allreduce can have. Source: [PY09]. kTooLarge above 2^19 + 1
-// ranks.
+// The allreduce cuts the message into one segment per rank: a reduce-scatter of the segments, then
+// an allgather. Steps: 2(p-1)N. Cost: 2(p-1)N * alpha + 2(p-1)/p * beta*m, where m is the bytes of
+// the message: the least traffic that an allreduce can have. Source: [PY09]. kTooLarge above
+// 2^19 + 1 ranks.
 //
 // Step j of a round (rounds.h): in an allgather a rank sends the part of the rank j before it,
 // beginning with its own. In a reduce-scatter it sends the partial sum for the owner j+1 before it.

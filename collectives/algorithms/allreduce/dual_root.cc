@@ -4,13 +4,14 @@
 // Let N be the blocks, n = ceil(p/2), U(1) = 0, U(2) = 1, U(n) = 2 + U(floor((n-1)/2)), and
 // D(1) = 0, D(n) = 2 + D(ceil((n-1)/2)). Steps: U(n) + D(n) + 1 + 3(N-1), at most
 // 4*floor(log2 n) + 3N - 2. Cost: steps * (alpha + beta*m/N). The minimum is about
-// 3*beta*m + 4*alpha*log2 p + sqrt(48*alpha*beta*m*log2 p). Simulated free running, it takes 3.5 to
-// 3.7 steps per block from 10 ranks on, because both directions of an edge drift apart. So two-tree
-// (4 blocks of half the length) is faster for long messages. Source: [Traff21].
+// 3*beta*m + 4*alpha*log2 p + sqrt(48*alpha*beta*m*log2 p). Source: [Traff21]. Simulated free
+// running, 10 ranks and more take 3.5 to 3.7 steps per block, not 3. two-tree takes 4 for blocks of
+// half the length: it is faster for long messages.
 //
 // The steps of an edge are the same modulo 3 in both directions: the sum of block i crosses it in
 // step up + 3i, and the result in step down + 3i. The edges to the left and to the right child of
-// a rank have up - 2, down + 1 and up - 1, down + 2. So a rank uses its ports once per step at most.
+// a rank have up - 2, down + 1 and up - 1, down + 2. So a rank sends and receives at most once per
+// step.
 //
 // [Traff21] numbers the trees in post-order. In order is better here: a rank adds its own block to
 // the left child's sum in the step in which that arrives, and the right child's sum one step later.

@@ -1,5 +1,6 @@
 #pragma once
-// Actions of schedules for one block that run in consecutive steps, always on block 0. Freestanding.
+// Actions of schedules for one block, which run in consecutive steps, always on block 0.
+// Freestanding.
 
 #include "collectives/algorithms/build/builder.h"
 

@@ -3,10 +3,10 @@
 //
 // Let g = 2^levels be the groups (folding.h), levels = floor(log2 p), and f = 0 if p is a power of
 // two, otherwise 1. Steps: allreduce 2*levels + 2f; reduce-scatter levels + 1 + 2f, one less for
-// p = 2 and 3. Cost: allreduce steps * alpha + (2(g-1)/g + 2f) * beta*m, where m is the bytes of the
-// message. Reduce-scatter, where m is the bytes of one rank's part: steps * alpha + p * beta*m if p
-// is a power of two, otherwise less than steps * alpha + 3p * beta*m. Source: [TRG05].
-// There partners are far apart first, so that operators must be commutative.
+// p = 2 and 3. Cost: allreduce steps * alpha + (2(g-1)/g + 2f) * beta*m, where m is the bytes of
+// the message. Reduce-scatter, where m is the bytes of one rank's part: steps * alpha + p * beta*m
+// if p is a power of two, otherwise less than steps * alpha + 3p * beta*m. Source: [TRG05]. There
+// partners are far apart first, so that operators must be commutative.
 //
 // Here partners are adjacent first: after step l a leader has the sum of 2^(l+1) consecutive
 // groups, so operators need not be commutative. Of its part of the message it keeps the lower half
@@ -161,8 +161,8 @@ class Halving {
   HeldParts held_{};
 };
 
-// Two phases: no rank receives results before it has sent its inputs, so INPUT and OUTPUT may be the
-// same memory.
+// Two phases: no rank receives results before it has sent its inputs, so INPUT and OUTPUT may be
+// the same memory.
 void add_halving(Builder& builder, std::uint32_t p, std::uint32_t me, bool scatters) {
   const Folding folding(p, me);
   const std::uint32_t levels = folding.levels();

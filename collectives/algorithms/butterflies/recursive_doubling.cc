@@ -2,9 +2,9 @@
 // group (folding.h) exchanges all that it has with another one, twice as far away in each step.
 //
 // Steps: log2 p if p is a power of two, otherwise floor(log2 p) + 2: the mates' data come in before
-// and the result goes out after. Cost: allreduce steps * (alpha + beta*m). Allgather, where m is the
-// bytes of one rank's part: log2 p * alpha + (p-1) * beta*m if p is a power of two, otherwise less
-// than steps * alpha + 3p * beta*m. Source: [TRG05], which also has the fold of an allreduce.
+// and the result goes out after. Cost: allreduce steps * (alpha + beta*m). Allgather, where m is
+// the bytes of one rank's part: log2 p * alpha + (p-1) * beta*m if p is a power of two, otherwise
+// less than steps * alpha + 3p * beta*m. Source: [TRG05], which also has the fold of an allreduce.
 //
 // Sums and parts belong to intervals of ranks. So operators need not be commutative, and a message
 // of an allgather is one piece of memory. A message has at most 65535 parts: the allgather is

@@ -85,8 +85,9 @@ namespace espalier {
 [[nodiscard]] Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 // For short messages. recursive_doubling.cc: recursive_doubling_allreduce(), and
-// recursive_doubling_allgather(), kTooLarge above 65536 ranks. doubling_scan.cc: scan and exscan,
-// the latter also with the distances 1, 2, 3, 6, 12, ...
+// recursive_doubling_allgather(), kTooLarge above 65536 ranks. doubling_scan.cc:
+// recursive_doubling_scan(), recursive_doubling_exscan(), and doubling_123_exscan() with the
+// distances 1, 2, 3, 6, 12, ...
 [[nodiscard]] Status recursive_doubling_allreduce(const CollectiveParameters& parameters,
                                                   std::uint32_t me, Program& out);
 [[nodiscard]] Status recursive_doubling_allgather(const CollectiveParameters& parameters,
@@ -98,7 +99,8 @@ namespace espalier {
 [[nodiscard]] Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 // halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above
-// 4095 ranks. rabenseifner_allreduce() goes back by recursive doubling.
+// 4095 ranks. recursive_halving_reduce_scatter(), and rabenseifner_allreduce(), which goes back by
+// recursive doubling.
 [[nodiscard]] Status rabenseifner_allreduce(const CollectiveParameters& parameters,
                                             std::uint32_t me, Program& out);
 [[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
