@@ -114,8 +114,12 @@ Result<Programs> write_programs(const CollectiveParameters& parameters,
     if (status != Status::kTooLarge) break;
   }
   if (status == Status::kOk) return programs;
+  const char* reason =
+      status == Status::kTooLarge
+          ? "its program is larger than nodes have room for (proto/schedule.options)"
+          : status_name(status);
   return fail(std::string(schedule.outline.algorithm) + ", node " + std::to_string(node - 1) +
-              ": " + status_name(status));
+              ": " + reason);
 }
 
 }  // namespace espalier::lower

@@ -159,7 +159,8 @@ TEST(Timed, SaysWhereTablesAreTooSmall) {
   }
   Programs programs;
   EXPECT_EQ(write_programs(parameters_for(*line, 0), schedule).error().message,
-            std::string("by hand, node 1: ") + status_name(Status::kTooLarge));
+            "by hand, node 1: its program is larger than nodes have room for "
+            "(proto/schedule.options)");
   EXPECT_TRUE(programs.empty());
 }
 

@@ -136,6 +136,7 @@ TEST(Algorithms, Refusals) {
     EXPECT_EQ(status({.ranks = 5}, 5), Status::kBadArgument) << algorithm.name;
     EXPECT_EQ(status({.ranks = 5, .window = 0}, 1), Status::kBadArgument) << algorithm.name;
     EXPECT_EQ(status({.ranks = kMaxRanks + 1}, 1), Status::kTooLarge) << algorithm.name;
+    EXPECT_EQ(status({.ranks = ~0u}, 1), Status::kTooLarge) << algorithm.name;
     EXPECT_EQ(program.actions_count, 0) << algorithm.name;
     const bool rooted = has_root(algorithm.collective);
     EXPECT_EQ(status({.ranks = 5, .root = 5}, 1), rooted ? Status::kBadArgument : Status::kOk);
@@ -158,6 +159,76 @@ TEST(Algorithms, Refusals) {
       Status::kUnsupported);
   EXPECT_EQ(find_algorithm(Collective::kScan, "binomial"), nullptr);
   EXPECT_EQ(find_algorithm(Collective::kBroadcast, "two-tre"), nullptr);
+}
+
+// Limits by the tables of a program: all ranks have a program up to the limit, and none beyond it.
+TEST(Algorithms, LimitsOfTables) {
+  struct Limit {
+    Collective collective;
+    const char* name;
+    std::vector<std::uint32_t> largest;  // the last one is the limit
+  };
+  const Limit limits[] = {
+      {Collective::kAllreduce, "rabenseifner", {2048, 4095}},
+      {Collective::kReduceScatter, "recursive-halving", {2048, 4095}},
+      {Collective::kAllgather, "recursive-doubling", {65535, 65536}},
+      {Collective::kAllToAll, "bruck", {26}},
+      {Collective::kAllreduce, "ring", {(1u << 19) + 1}},
+  };
+  for (const auto& [collective, name, largest] : limits) {
+    SCOPED_TRACE(name);
+    const Algorithm& algorithm = *find_algorithm(collective, name);
+    for (const std::uint32_t p : largest) {
+      const std::uint32_t stride = p > 100000 ? 997 : small_sample() && p > 1000 ? 37 : 1;
+      for (std::uint32_t me = 0; me < p; me += stride) {
+        Program program;
+        ASSERT_EQ(algorithm.generate({.ranks = p, .window = 16}, me, program), Status::kOk) << me;
+        ASSERT_EQ(check_program(program), Status::kOk) << me;
+      }
+      EXPECT_TRUE(supports(algorithm, p));
+    }
+    const std::uint32_t beyond = largest.back() + 1;
+    for (const std::uint32_t me : {0u, 1u, beyond / 2, beyond - 1}) {
+      Program program;
+      EXPECT_EQ(algorithm.generate({.ranks = beyond}, me, program), Status::kTooLarge);
+      EXPECT_EQ(program.actions_count, 0);
+    }
+    EXPECT_FALSE(supports(algorithm, beyond));
+  }
+}
+
+// Every collective that combines has algorithms for operators that do not commute, for any number
+// of ranks and any root: a pipelined one, except the reduce-scatter, and one in logarithmically
+// many steps, except the reduce.
+TEST(Algorithms, EveryReductionCanKeepTheOrder) {
+  for (const Collective collective :
+       {Collective::kReduce, Collective::kAllreduce, Collective::kScan, Collective::kExscan,
+        Collective::kReduceScatter}) {
+    std::set<std::string> short_ones, pipelined;
+    for (const Algorithm& algorithm : all_algorithms()) {
+      if (algorithm.collective != collective) continue;
+      bool keeps = true, is_short = true;
+      for (std::uint32_t p = 2; p <= 40; ++p) {
+        for (std::uint32_t root = 0; root < (has_root(collective) ? p : 1); ++root) {
+          const CollectiveParameters parameters{.ranks = p, .root = root};
+          Program program;
+          ASSERT_EQ(algorithm.generate(parameters, p / 2, program), Status::kOk);
+          keeps = keeps && !program.needs_commutative;
+          is_short = is_short && phase_steps(program, 1) <= 2 * log2_ceil(p) + 1;
+        }
+      }
+      if (!keeps) continue;
+      if (is_short) short_ones.insert(algorithm.name);
+      if (!one_block(algorithm)) pipelined.insert(algorithm.name);
+    }
+    std::printf("%s:", collective_name(collective));
+    for (const std::string& name : short_ones) std::printf(" %s", name.c_str());
+    std::printf("; pipelined:");
+    for (const std::string& name : pipelined) std::printf(" %s", name.c_str());
+    std::printf("\n");
+    EXPECT_EQ(short_ones.empty(), collective == Collective::kReduce);
+    EXPECT_EQ(pipelined.empty(), collective == Collective::kReduceScatter);
+  }
 }
 
 TEST(Algorithms, NamesOfCollectives) {
@@ -224,6 +295,9 @@ std::size_t max_bytes(const Algorithm& algorithm) {
   if (name == "dissemination" || combines) return 1100;
   if (name.ends_with("nomial") || name == "lambda-tree") return 700;
   if (name == "scatter-allgather") return 800;
+  if (name == "recursive-doubling") return 1000;
+  if (name == "ring" && algorithm.collective == Collective::kAllreduce) return 640;
+  if (name == "bruck" || name == "rabenseifner" || name == "recursive-halving") return 1700;
   if (name.starts_with("fractional")) {
     return algorithm.collective == Collective::kReduce ? 1300 : 700;
   }

@@ -104,6 +104,47 @@ std::int64_t knomial(std::int64_t p, const CollectiveParameters& parameters) {
   return last;
 }
 
+// The largest k with 2^k <= ranks.
+std::int64_t floor_log_of(std::int64_t ranks) { return log_of(ranks + 1) - 1; }
+
+// The shortest time in which the ranks 1, 2, 3, 6, 12, ... before a rank give it all inputs before
+// its own: by what it then has, 1, 3, 6, 12, ...
+std::int64_t doubling_123(std::int64_t p) {
+  std::int64_t steps = 1, has = 1;
+  for (; has < p - 1; ++steps) has = steps == 1 ? 3 : 2 * has;
+  return steps;
+}
+
+// The steps of both trees, measured edge by edge over all ranks lower .. upper-1.
+struct DualRoot {
+  std::int64_t up = 0, down = 0;
+
+  void visit(std::int64_t lower, std::int64_t upper, std::int64_t above, std::int64_t below) {
+    up = std::max(up, above);
+    down = std::max(down, below);
+    const std::int64_t root = (lower + upper - 1) / 2;
+    if (lower < root) visit(lower, root, above + 2, below + 1);
+    if (root + 1 < upper) visit(root + 1, upper, above + 1, below + 2);
+  }
+};
+
+bool is_butterfly(const std::string& name) {
+  return name == "recursive-doubling" || name == "rabenseifner" || name == "recursive-halving";
+}
+
+// Butterflies of 2^k groups of one or two ranks: two ranks of a group meet before and after.
+Steps butterfly(const Algorithm& algorithm, std::int64_t p) {
+  const std::int64_t levels = floor_log_of(p), folds = p == std::int64_t{1} << levels ? 0 : 2;
+  switch (algorithm.collective) {
+    case Collective::kScan:
+    case Collective::kExscan: return exactly(log_of(p));
+    case Collective::kReduceScatter: return exactly(levels + (levels > 1 ? 1 : 0) + folds);
+    default: break;
+  }
+  const bool there_and_back = std::string(algorithm.name) == "rabenseifner";
+  return exactly((there_and_back ? 2 : 1) * levels + folds);
+}
+
 }  // namespace
 
 Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& parameters,
@@ -126,6 +167,19 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
   if (name == "lambda-tree")
     return exactly(postal(p, parameters.send_ticks, parameters.latency_ticks));
   if (name == "combine") return combine(p, parameters.send_ticks, parameters.latency_ticks);
+  if (in_rounds(algorithm)) {
+    const bool twice = algorithm.collective == Collective::kAllreduce;
+    return exactly((twice ? 2 : 1) * (p - 1) * blocks);
+  }
+  if (is_butterfly(name)) return butterfly(algorithm, p);
+  if (name == "bruck") return exactly(log_of(p) + 1);
+  if (name == "doubling-123") return exactly(doubling_123(p));
+  if (name == "dual-root") {
+    DualRoot trees;
+    trees.visit(0, p / 2, 0, 0);
+    trees.visit(p / 2, p, 0, 0);
+    return exactly(trees.up + 1 + trees.down + 3 * (blocks - 1));
+  }
   if (name == "two-tree-simplex") {
     if (p == 2) return exactly(2 * blocks);
     const std::int64_t h = log_of((p - 1) / 2 + 2);
@@ -137,6 +191,11 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
+  if (name == "bruck") return ranks <= 26;
+  if (name == "rabenseifner" || name == "recursive-halving") return ranks < 4096;
+  if (name == "recursive-doubling" && algorithm.collective == Collective::kAllgather) {
+    return ranks <= 65536;
+  }
   if (name == "circulant") {
     return ranks <= (algorithm.collective == Collective::kBroadcast ? 1u << 20 : 1u << 12);
   }
@@ -145,7 +204,8 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   if (name == "scatter-allgather" || (intervals && is_scatter_or_gather(algorithm))) {
     return ranks <= 2 * 65535;
   }
-  return !in_rounds(algorithm) || ranks <= (1u << 20) + 1;
+  const bool twice = algorithm.collective == Collective::kAllreduce;
+  return !in_rounds(algorithm) || ranks <= (1u << (twice ? 19 : 20)) + 1;
 }
 
 std::int64_t allowed_blocks(const Program& program, std::int64_t blocks) {
@@ -156,7 +216,8 @@ std::int64_t allowed_blocks(const Program& program, std::int64_t blocks) {
 bool one_block(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   return name == "binomial" || name == "knomial" || name == "scatter-allgather" ||
-         name == "dissemination" || name == "lambda-tree" || name == "combine";
+         name == "dissemination" || name == "lambda-tree" || name == "combine" ||
+         name == "doubling-123" || name == "bruck" || is_butterfly(name);
 }
 
 bool in_rounds(const Algorithm& algorithm) {
@@ -168,8 +229,8 @@ bool in_rounds(const Algorithm& algorithm) {
 bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   const std::string name = algorithm.name;
   const std::uint32_t p = parameters.ranks, root = parameters.root;
-  if (algorithm.collective == Collective::kReduceScatter) return p > 1;
-  if (name == "combine") return p > 1;
+  if (algorithm.collective == Collective::kAllgather) return false;
+  if (name == "combine" || name == "ring") return p > 1;
   if (name == "circulant") return algorithm.collective == Collective::kReduce && p > 1;
   if (algorithm.collective != Collective::kReduce) return false;
   if (name == "chain-ends" || name == "binomial" || name == "knomial") return false;

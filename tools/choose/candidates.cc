@@ -14,8 +14,9 @@ namespace {
 // Above this number of nodes, programs are not kept, and only some of them are read.
 constexpr std::uint32_t kMaxKept = 1024;
 constexpr std::uint32_t kSampled = 16;
-// Run lengths and ticks that are tried.
+// Run lengths and radices that are tried.
 constexpr std::uint32_t kRunLengths[] = {1, 2, 4, 8, 16};
+constexpr std::uint32_t kRadices[] = {3, 4, 8};
 
 // The ticks L/S nearest above lambda, for S = 1 and S = 2.
 std::vector<std::string> lambdas(const predict::Model& model, const topology::Topology& topology) {
@@ -28,12 +29,24 @@ std::vector<std::string> lambdas(const predict::Model& model, const topology::To
   return all;
 }
 
-// The values of its own parameter that a candidate of this algorithm may have.
-std::vector<std::string> parameter_values(const AlgorithmEntry& entry, const ChoiceRequest& request,
-                                          const topology::Topology& topology) {
-  if (entry.parameter == "--lambda") return lambdas(request.model, topology);
+// Where a selection has the value of a parameter.
+std::string& value_of(Selection& selection, const std::string& parameter) {
+  if (parameter == "--lambda") return selection.lambda;
+  return parameter == "--radix" ? selection.radix : selection.run_length;
+}
+
+// The values that are tried of one parameter; empty: the algorithm's own choice.
+std::vector<std::string> values_of(const std::string& parameter, const AlgorithmEntry& entry,
+                                   const ChoiceRequest& request,
+                                   const topology::Topology& topology) {
+  if (parameter == "--lambda") return lambdas(request.model, topology);
   std::vector<std::string> all = {""};
-  if (entry.parameter != "--run-length") return all;
+  if (parameter == "--radix") {
+    for (const std::uint32_t radix : kRadices) {
+      if (radix < topology.ranks()) all.push_back(std::to_string(radix));
+    }
+    return all;
+  }
   for (const std::uint32_t length : kRunLengths) {
     if (length <= entry.max_run_length && length < topology.ranks()) {
       all.push_back(std::to_string(length));
@@ -42,13 +55,33 @@ std::vector<std::string> parameter_values(const AlgorithmEntry& entry, const Cho
   return all;
 }
 
+// The selections of one algorithm, with all values of its parameters that the user left open.
+std::vector<Selection> selections_of(const AlgorithmEntry& entry, const ChoiceRequest& request,
+                                     const topology::Topology& topology) {
+  std::vector<Selection> all = {request.selection};
+  all.front().algorithm = entry.name;
+  for (const std::string& parameter : entry.parameters) {
+    if (!value_of(all.front(), parameter).empty()) continue;
+    std::vector<Selection> more;
+    for (const Selection& selection : all) {
+      for (const std::string& value : values_of(parameter, entry, request, topology)) {
+        more.push_back(selection);
+        value_of(more.back(), parameter) = value;
+      }
+    }
+    all = std::move(more);
+  }
+  return all;
+}
+
 bool is_plain(const Selection& selection) {
-  return selection.run_length.empty() && selection.lambda.empty();
+  return selection.run_length.empty() && selection.radix.empty() && selection.lambda.empty();
 }
 
 std::string name_of(const Selection& selection) {
   std::string name = selection.algorithm;
   if (!selection.run_length.empty()) name += ", run length " + selection.run_length;
+  if (!selection.radix.empty()) name += ", radix " + selection.radix;
   if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
   if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
   return name;
@@ -187,15 +220,11 @@ std::vector<Candidate> make_candidates(const ChoiceRequest& request) {
   for (const AlgorithmEntry& entry : algorithm_entries()) {
     if (collective_name(entry.collective) != request.selection.collective) continue;
     if (request.selection.algorithm != kAuto && request.selection.algorithm != entry.name) continue;
-    for (const std::string& value : parameter_values(entry, request, *topology)) {
-      Selection selection = request.selection;
-      selection.algorithm = entry.name;
-      const bool is_run_length = entry.parameter == "--run-length";
-      std::string& parameter = is_run_length ? selection.run_length : selection.lambda;
-      if (!value.empty() && !parameter.empty()) continue;  // the user gave it
-      if (!value.empty()) parameter = value;
+    std::vector<Selection> selections = selections_of(entry, request, *topology);
+    for (Selection& selection : selections) {
       Candidate candidate = make_candidate(request, op, selection);
-      const bool is_useless = !candidate.dropped.empty() && !value.empty();
+      // Of an algorithm that can do nothing here, one candidate is enough.
+      const bool is_useless = !candidate.dropped.empty() && &selection != &selections.front();
       std::vector<std::string> more;
       if (is_plain(selection)) more = placements(request, candidate);
       if (!is_useless) all.push_back(std::move(candidate));

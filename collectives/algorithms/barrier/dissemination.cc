@@ -8,6 +8,7 @@
 // ensure this: they run in order, each after the receive of its step.
 
 #include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/one_block.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -24,10 +25,9 @@ Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32
   const std::uint32_t steps = log2_ceil(p);
   const Operand own = builder.input(0);
   const Operand known = builder.slot(0, {builder.scratch(1), 1});
-  const std::uint32_t slots = steps < parameters.window ? steps : parameters.window;
-  const std::uint32_t first_slot = builder.scratch(slots);
+  const Ring ring = ring_of_receives(builder, steps, parameters.window);
   const auto news = [&](std::uint32_t step) {
-    return builder.slot(0, {first_slot + step % slots, 1});
+    return builder.slot(0, {ring.first + step % ring.slots, 1});
   };
   for (std::uint32_t step = 0; step < steps; ++step) {
     builder.send(step, (me + (1u << step)) % p, step == 0 ? own : known, step == 0 ? 0 : 1);
@@ -35,19 +35,8 @@ Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32
   }
   builder.combine(0, known, news(0), own);
   if (steps > 1) {
-    // One action serves all later steps: instance i in step i + 1, always with block 0.
-    Index slot{};
-    slot.base = static_cast<std::int32_t>(first_slot);
-    slot.coef = 1;
-    slot.off = 1;
-    slot.mod = slots;
-    Operand all_news = news(1);
-    all_news.slot_ref = builder.index(slot);
-    const std::uint8_t block_ref = builder.constant(0);
-    const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(steps) - 1, 0);
-    Action& combine = builder.combine(1, known, all_news, known);
-    combine.instances_ref = instances_ref;
-    combine.into.block_ref = combine.a.block_ref = combine.b.block_ref = block_ref;
+    const Operand all_news = slots_from(builder, ring, 1);
+    repeat_block(builder, builder.combine(1, known, all_news, known), steps - 1);
   }
   builder.phase(1, static_cast<std::int32_t>(steps), 0);
   return builder.finish(static_cast<std::int32_t>(steps), 0);

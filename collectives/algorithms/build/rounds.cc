@@ -63,8 +63,10 @@ std::uint8_t RankRounds::counting(std::int32_t base, std::int32_t sign) {
   return builder_.index(row, {step(sign)});
 }
 
+void RankRounds::end_phase() { builder_.phase(1, 0, ranks_ - 1); }
+
 Status RankRounds::finish() {
-  builder_.phase(1, 0, ranks_ - 1);
+  end_phase();
   return builder_.finish(0, ranks_ - 1);
 }
 

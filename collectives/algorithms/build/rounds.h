@@ -51,6 +51,8 @@ class RankRounds : public Rounds {
   [[nodiscard]] std::uint8_t moving(std::int32_t places, std::int32_t sign);
   // base + sign * (step of the round).
   [[nodiscard]] std::uint8_t counting(std::int32_t base, std::int32_t sign);
+  // Ends a phase that consists of these rounds.
+  void end_phase();
   // Ends the program; these rounds are its only phase. With one port, every rank receives (or
   // sends) one block per other rank in each round.
   [[nodiscard]] Status finish();

@@ -82,6 +82,11 @@ namespace espalier {
 // postal model. linear.cc: linear_scatter() and linear_gather(), with a link between the root and
 // every other rank; kTooLarge above kMaxLinearRanks ranks (builder.h). chain_scatter.cc:
 // chain_scatter() and chain_gather(), along all ranks from the root onward.
+// ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(), in
+// which every rank sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with
+// every other rank in turn. bruck.cc: bruck_all_to_all(), in which parts for several ranks travel
+// together; kTooLarge above 26 ranks. dissemination.cc: dissemination_barrier(), which notifies a
+// rank twice as far away in each step.
 [[nodiscard]] Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
 [[nodiscard]] Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
@@ -105,8 +110,12 @@ namespace espalier {
                                     Program& out);
 [[nodiscard]] Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
+[[nodiscard]] Status ring_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                    Program& out);
 [[nodiscard]] Status pairwise_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
+[[nodiscard]] Status bruck_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
 [[nodiscard]] Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 // circulant.cc: circulant_broadcast() and circulant_reduce() in the fewest steps possible. kTooLarge
@@ -115,6 +124,30 @@ namespace espalier {
                                          Program& out);
 [[nodiscard]] Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
+// For short messages. recursive_doubling.cc: recursive_doubling_allreduce(), and
+// recursive_doubling_allgather(), kTooLarge above 65536 ranks. doubling_scan.cc:
+// recursive_doubling_scan(), recursive_doubling_exscan(), and doubling_123_exscan() with the
+// distances 1, 2, 3, 6, 12, ...
+[[nodiscard]] Status recursive_doubling_allreduce(const CollectiveParameters& parameters,
+                                                  std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_allgather(const CollectiveParameters& parameters,
+                                                  std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_scan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_exscan(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
+[[nodiscard]] Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
+// halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above
+// 4095 ranks. recursive_halving_reduce_scatter(), and rabenseifner_allreduce(), which goes back by
+// recursive doubling.
+[[nodiscard]] Status rabenseifner_allreduce(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
+                                                      std::uint32_t me, Program& out);
+// dual_root.cc: sums up and results down two binary trees at the same time.
+[[nodiscard]] Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
 // fractional_simplex.cc: fractional_simplex_broadcast(), with one send or receive per step.
 // kTooLarge if the run length is above kMaxRunLength, kMaxReduceRunLength or

@@ -1,0 +1,215 @@
+// Reduce-scatter by recursive halving, and allreduce by recursive halving and doubling
+// ("Rabenseifner"): for long messages in logarithmically many steps; one block.
+//
+// Let g = 2^levels be the groups (folding.h), levels = floor(log2 p), and f = 0 if p is a power of
+// two, otherwise 1. Steps: allreduce 2*levels + 2f; reduce-scatter levels + 1 + 2f, one less for
+// p = 2 and 3. Cost: allreduce steps * alpha + (2(g-1)/g + 2f) * beta*m, where m is the bytes of
+// the message. Reduce-scatter, where m is the bytes of one rank's part: steps * alpha + p * beta*m
+// if p is a power of two, otherwise less than steps * alpha + 3p * beta*m. Source: [TRG05]. There
+// partners are far apart first, so that operators must be commutative.
+//
+// Here partners are adjacent first: after step l a leader has the sum of 2^(l+1) consecutive
+// groups, so operators need not be commutative. Of its part of the message it keeps the lower half
+// if it is in the lower half of these groups. So group v ends with part number rev(v), where rev
+// reverses `levels` binary digits. The doubling takes the same way back. The reduce-scatter instead
+// exchanges part rev(v) for part v in one more step.
+//
+// In the allreduce the parts are g segments. In the reduce-scatter part v consists of the segments
+// of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are too small.
+
+#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/one_block.h"
+#include "collectives/algorithms/butterflies/folding.h"
+#include "espalier/collectives/algorithms/generators.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::uint32_t kMaxHalvingRanks = 4095;
+
+// Consecutive parts.
+struct HeldParts {
+  std::uint32_t first, count;
+};
+
+// Where a leader holds sums: in a buffer of the caller, or in scratch from `slot` onward, which
+// has the segment `segment`.
+struct HeldSums {
+  Buffer::Value buffer;
+  std::uint32_t slot, segment;
+};
+
+class Halving {
+ public:
+  Halving(Builder& builder, const Folding& folding, bool scatters)
+      : builder_(builder), folding_(folding), scatters_(scatters) {}
+
+  // Step 0: adds the mate's inputs.
+  void fold() {
+    const HeldSums news = scratch(all());
+    const HeldSums sums = scatters_ ? news : kOutput;
+    builder_.receive(0, folding_.mate(), operand(news, all()));
+    builder_.combine(0, operand(sums, all()), operand(kInput, all()), operand(news, all()));
+    sums_ = sums;
+  }
+
+  // The steps after that.
+  void halve() {
+    for (std::uint32_t level = 0; level < folding_.levels(); ++level) {
+      const HeldParts kept = half(level, folding_.is_upper(level));
+      const HeldParts given = half(level, !folding_.is_upper(level));
+      const std::uint32_t step = folding_.folds() + level, partner = folding_.partner(level);
+      builder_.send(step, partner, operand(sums_, given), sums_.buffer == Buffer::kInput ? 0 : 1);
+      const HeldSums news = scratch(kept);
+      const Operand received = operand(news, kept), before = operand(sums_, kept);
+      builder_.receive(step, partner, received);
+      const bool last = level + 1 == folding_.levels();
+      const bool to_output = !scatters_ || (last && ends_with_own() && !folding_.in_pair());
+      const HeldSums sums = to_output ? kOutput : news;
+      const bool upper = folding_.is_upper(level);
+      builder_.combine(step, operand(sums, kept), upper ? received : before,
+                       upper ? before : received);
+      sums_ = sums;
+      held_ = kept;
+    }
+  }
+
+  // The way back. A send waits for the receives of one step only. The copies of the own part onto
+  // itself ensure that all earlier receives are complete: there is one in each step of a receive,
+  // and copies run in order.
+  void double_back() {
+    const std::uint32_t levels = folding_.levels();
+    const std::uint32_t copies = levels - 1 + (folding_.in_pair() ? 1 : 0);
+    const Operand own = operand(kOutput, held_);
+    if (copies > 0) repeat_block(builder_, builder_.copy(0, own, own), copies);
+    for (std::uint32_t step = 0; step < levels; ++step) {
+      const std::uint32_t level = levels - 1 - step, partner = folding_.partner(level);
+      const bool upper = folding_.is_upper(level);
+      const std::uint32_t after = step == 0 ? 0 : 1;
+      builder_.send(step, partner, operand(kOutput, half(level, upper)), after);
+      builder_.receive(step, partner, operand(kOutput, half(level, !upper)));
+    }
+    if (folding_.in_pair()) builder_.send(levels, folding_.mate(), operand(kOutput, all()), 1);
+  }
+
+  // Part rev(v) goes to its group if that is another one. Then the mate gets its segment.
+  void exchange(std::uint32_t exchanges) {
+    const std::uint32_t v = folding_.group();
+    const bool paired = folding_.in_pair(), stays = ends_with_own();
+    if (!stays) {
+      const std::uint32_t partner = folding_.first(held_.first);
+      builder_.send(0, partner, operand(sums_, held_), 0);
+      held_ = {v, 1};
+      sums_ = paired ? scratch(held_) : kOutput;
+      builder_.receive(0, partner, operand(sums_, held_));
+    }
+    if (!paired) return;
+    const std::uint32_t me = folding_.first(v);
+    builder_.copy(0, builder_.output(me), segments(sums_, me, 1));
+    builder_.send(exchanges, folding_.mate(), segments(sums_, folding_.mate(), 1), stays ? 0 : 1);
+  }
+
+  // The program of the mate `me`. It gets all sums, or its own.
+  void send_to_leader() { builder_.send(0, folding_.mate(), operand(kInput, all()), 0); }
+  void receive_from_leader(std::uint32_t me, std::uint32_t step) {
+    const Operand result = scatters_ ? builder_.output(me) : operand(kOutput, all());
+    builder_.receive(step, folding_.mate(), result);
+  }
+
+ private:
+  static constexpr HeldSums kInput{Buffer::kInput, 0, 0};
+  static constexpr HeldSums kOutput{Buffer::kOutput, 0, 0};
+
+  [[nodiscard]] HeldParts all() const { return {0, folding_.groups()}; }
+  // The lower or upper half of the parts that this leader has before `level`.
+  [[nodiscard]] HeldParts half(std::uint32_t level, bool upper) const {
+    std::uint32_t first = 0, count = folding_.groups() / 2;
+    for (std::uint32_t l = 0; l < level; ++l, count /= 2) {
+      if (folding_.is_upper(l)) first += count;
+    }
+    return {upper ? first + count : first, count};
+  }
+  [[nodiscard]] bool ends_with_own() const {
+    const std::uint32_t levels = folding_.levels();
+    return half(levels - 1, folding_.is_upper(levels - 1)).first == folding_.group();
+  }
+
+  [[nodiscard]] std::uint32_t segment_of(std::uint32_t part) const {
+    return scatters_ ? folding_.first(part) : part;
+  }
+  [[nodiscard]] std::uint32_t size_of(const HeldParts& parts) const {
+    return segment_of(parts.first + parts.count) - segment_of(parts.first);
+  }
+  [[nodiscard]] HeldSums scratch(const HeldParts& parts) {
+    return {Buffer::kScratch, builder_.scratch(size_of(parts)), segment_of(parts.first)};
+  }
+  [[nodiscard]] Operand operand(const HeldSums& sums, const HeldParts& parts) {
+    return segments(sums, segment_of(parts.first), size_of(parts));
+  }
+  [[nodiscard]] Operand segments(const HeldSums& sums, std::uint32_t first, std::uint32_t count) {
+    Operand operand = sums.buffer == Buffer::kScratch
+                          ? builder_.slot(first, {sums.slot + (first - sums.segment), 1})
+                          : Builder::operand(sums.buffer, builder_.constant(first));
+    operand.segment_count = static_cast<std::uint16_t>(count == 1 ? 0 : count);
+    return operand;
+  }
+
+  Builder& builder_;
+  const Folding& folding_;
+  bool scatters_;
+  HeldSums sums_ = kInput;
+  HeldParts held_{};
+};
+
+// Two phases: no rank receives results before it has sent its inputs, so INPUT and OUTPUT may be
+// the same memory.
+void add_halving(Builder& builder, std::uint32_t p, std::uint32_t me, bool scatters) {
+  const Folding folding(p, me);
+  const std::uint32_t levels = folding.levels();
+  const std::uint32_t back = !scatters ? levels : levels > 1 ? 1 : 0;  // rev(v) = v for one digit
+  Halving halving(builder, folding, scatters);
+  const bool leads = folding.is_leader();
+  if (!leads) halving.send_to_leader();
+  if (leads && folding.in_pair()) halving.fold();
+  if (leads) halving.halve();
+  builder.phase(1, static_cast<std::int32_t>(folding.folds() + levels), 0);
+  if (back + folding.folds() == 0) return;
+  if (!leads) halving.receive_from_leader(me, back);
+  if (leads) scatters ? halving.exchange(back) : halving.double_back();
+  builder.phase(1, static_cast<std::int32_t>(back + folding.folds()), 0);
+}
+
+Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me,
+                        Collective collective, Program& out) {
+  Builder builder(out);
+  const bool scatters = collective == Collective::kReduceScatter;
+  const std::uint32_t p = parameters.ranks;
+  const bool fits = p > 0 && p <= kMaxHalvingRanks;
+  const Status status = builder.begin(parameters, me,
+                                      {.collective = collective,
+                                       .algorithm = scatters ? "recursive-halving" : "rabenseifner",
+                                       .segments = fits ? 1u << (log2_ceil(p + 1) - 1) : 1,
+                                       .one_block = true});
+  if (status != Status::kOk) return status;
+  if (p == 1) return builder.finish_alone();
+  if (!fits) {
+    out.clear();
+    return Status::kTooLarge;
+  }
+  add_halving(builder, p, me, scatters);
+  return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
+}
+
+}  // namespace
+
+Status rabenseifner_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                              Program& out) {
+  return generate_halving(parameters, me, Collective::kAllreduce, out);
+}
+
+Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                        Program& out) {
+  return generate_halving(parameters, me, Collective::kReduceScatter, out);
+}
+
+}  // namespace espalier
