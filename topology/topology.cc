@@ -5,9 +5,14 @@
 #include "topology/crossbar.h"
 #include "topology/custom.h"
 #include "topology/fat_tree.h"
+#include "topology/hosts.h"
 #include "topology/mesh.h"
 
 namespace espalier::topology {
+
+const char* link_class_name(LinkClass link_class) {
+  return link_class == LinkClass::kMemory ? "memory" : "fabric";
+}
 
 std::uint64_t Topology::digest() const {
   const std::string text = spec();
@@ -23,14 +28,15 @@ Result<std::unique_ptr<Topology>> parse(std::string_view spec) {
   constexpr Family kFamilies[] = {{"complete:", parse_complete},
                                   {"mesh:", parse_mesh},
                                   {"crossbar:", parse_crossbar},
+                                  {"hosts:", parse_hosts},
                                   {"fattree:", parse_fat_tree},
                                   {"custom:", parse_custom}};
   for (const Family& family : kFamilies) {
     if (spec.starts_with(family.prefix)) return family.parse(spec.substr(family.prefix.size()));
   }
   return fail("unknown topology '" + std::string(spec) +
-              "'; expected complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or "
-              "file:PATH");
+              "'; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
+              "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH");
 }
 
 Result<std::unique_ptr<Topology>> read(std::string_view spec) {

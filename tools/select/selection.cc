@@ -278,7 +278,8 @@ std::vector<AlgorithmEntry> algorithm_entries() {
 void add_selection(Command command, Selection& selection, bool required) {
   command
       .text("--topology", selection.topology,
-            "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
+            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH or "
+            "file:PATH")
       .required(required);
   command.text("--collective", selection.collective, collective_names()).required(required);
   command.text("--algorithm", selection.algorithm, "one that 'espalier list' names")
