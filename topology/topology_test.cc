@@ -279,7 +279,7 @@ std::map<std::string, std::string> errors() {
   all["hosts:0x4"] = "topology 'hosts:0x4': the number of hosts is 0 (at character 8)" + hosts;
   all["hosts:4x0"] =
       "topology 'hosts:4x0': the number of ranks per host is 0 (at character 10)" + hosts;
-  all["hosts:4x8,in=1"] = "topology 'hosts:4x8,in=1': unexpected ',' (at character 10)" + hosts;
+  all["hosts:4x8,in=1"] = "topology 'hosts:4x8,in=1': unexpected ',in=1' (at character 10)" + hosts;
   all["hosts:4096x4096"] =
       "topology 'hosts:4096x4096': 16781313 nodes are more than 16777216 (at character 16)" + hosts;
   return all;

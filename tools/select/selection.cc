@@ -97,6 +97,8 @@ void choose_shape(SelectedAlgorithm& selected) {
   parameters.columns = shape.columns;
   parameters.arity = shape.arity;
   parameters.height = shape.height;
+  parameters.hosts = shape.hosts;
+  parameters.host_ranks = shape.host_ranks;
   selected.capacities = std::move(shape.capacities);
   parameters.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
 }
@@ -130,9 +132,9 @@ void check_placed(const SelectedAlgorithm& selected, Status status) {
 // Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
 void choose_nodes(SelectedAlgorithm& selected) {
   const AlgorithmEntry& entry = selected.algorithm;
-  const bool applies = entry.search != nullptr ? entry.search->applies(*selected.topology)
-                                               : entry.generator->where == Where::kAnywhere ||
-                                                     selected.parameters.arity > 0;
+  const bool applies = entry.search != nullptr
+                           ? entry.search->applies(*selected.topology)
+                           : runs_on(*entry.generator, selected.parameters);
   if (!applies) {
     bad_input("algorithm '" + entry.name + "' of " + collective_name(entry.collective) +
               " is for " + entry.topologies + ", not for " + selected.topology->title() +
@@ -254,9 +256,12 @@ std::vector<AlgorithmEntry> algorithm_entries() {
   const Algorithm* generators = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const Algorithm& one = generators[i];
-    const bool tree = one.where == Where::kFatTree;
-    all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
-                   tree ? "fat trees, whose routers run programs too" : "any topology", !tree,
+    const char* topologies = one.where == Where::kFatTree
+                                 ? "fat trees, whose routers run programs too"
+                             : one.where == Where::kHosts ? "hosts:HxR"
+                                                          : "any topology";
+    all.push_back({one.name, one.collective, one.needs_commutative, one.summary, topologies,
+                   one.where == Where::kAnywhere,
                    one.is_chain, false,
                    one.max_run_length > 0 ? "--run-length"
                    : one.takes_lambda     ? "--lambda"

@@ -7,10 +7,47 @@
 // A rank may send only once all earlier messages have arrived, not only the last one. The combines
 // ensure this: they run in order, each after the receive of its step.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
+namespace {
+
+void add_member_steps(Builder& builder, const Member& member, const Operand& own,
+                      const Operand& known, const Ring& slots) {
+  const std::uint32_t p = member.ranks, me = member.me;
+  const std::uint32_t steps = log2_ceil(p);
+  const auto news = [&](std::uint32_t step) {
+    return builder.slot(0, {slots.first + step % slots.slots, 1});
+  };
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    builder.send(step, (me + (1u << step)) % p, step == 0 ? own : known, step == 0 ? 0 : 1);
+    builder.receive(step, (me + p - (1u << step)) % p, news(step));
+  }
+  builder.combine(0, known, news(0), own);
+  if (steps == 1) return;
+  // One action serves all later steps: instance i in step i + 1, always with block 0.
+  Index slot{};
+  slot.base = static_cast<std::int32_t>(slots.first);
+  slot.coef = 1;
+  slot.off = 1;
+  slot.mod = slots.slots;
+  Operand all_news = news(1);
+  all_news.slot_ref = builder.index(slot);
+  const std::uint8_t block_ref = builder.constant(0);
+  const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(steps) - 1, 0);
+  Action& combine = builder.combine(1, known, all_news, known);
+  combine.instances_ref = instances_ref;
+  combine.into.block_ref = combine.a.block_ref = combine.b.block_ref = block_ref;
+}
+
+}  // namespace
+
+void add_dissemination(Builder& builder, const Member& member, const Operand& own,
+                       const Operand& known, const Ring& news) {
+  if (member.exists()) add_member_steps(builder, member, own, known, news);
+  builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
+}
 
 Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                              Program& out) {
@@ -25,31 +62,7 @@ Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32
   const Operand own = builder.input(0);
   const Operand known = builder.slot(0, {builder.scratch(1), 1});
   const std::uint32_t slots = steps < parameters.window ? steps : parameters.window;
-  const std::uint32_t first_slot = builder.scratch(slots);
-  const auto news = [&](std::uint32_t step) {
-    return builder.slot(0, {first_slot + step % slots, 1});
-  };
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    builder.send(step, (me + (1u << step)) % p, step == 0 ? own : known, step == 0 ? 0 : 1);
-    builder.receive(step, (me + p - (1u << step)) % p, news(step));
-  }
-  builder.combine(0, known, news(0), own);
-  if (steps > 1) {
-    // One action serves all later steps: instance i in step i + 1, always with block 0.
-    Index slot{};
-    slot.base = static_cast<std::int32_t>(first_slot);
-    slot.coef = 1;
-    slot.off = 1;
-    slot.mod = slots;
-    Operand all_news = news(1);
-    all_news.slot_ref = builder.index(slot);
-    const std::uint8_t block_ref = builder.constant(0);
-    const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(steps) - 1, 0);
-    Action& combine = builder.combine(1, known, all_news, known);
-    combine.instances_ref = instances_ref;
-    combine.into.block_ref = combine.a.block_ref = combine.b.block_ref = block_ref;
-  }
-  builder.phase(1, static_cast<std::int32_t>(steps), 0);
+  add_dissemination(builder, {p, 0, me}, own, known, {builder.scratch(slots), slots});
   return builder.finish(static_cast<std::int32_t>(steps), 0);
 }
 

@@ -109,4 +109,29 @@ namespace espalier {
 [[nodiscard]] Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
 
+// Clusters of hosts: inside each host, across the hosts, inside again. kUnsupported if the ranks are
+// not hosts * host_ranks. hosts_trees.cc: broadcast and allreduce by one leader of each host.
+[[nodiscard]] Status hosts_binomial_broadcast(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status hosts_two_tree_broadcast(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_binomial_allreduce(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status hosts_two_tree_allreduce(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+// hosts_reduce_barrier.cc
+[[nodiscard]] Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status hosts_dissemination_barrier(const CollectiveParameters& parameters,
+                                                 std::uint32_t me, Program& out);
+// hosts_scatter.cc: one message per step holds the parts of several hosts or ranks.
+[[nodiscard]] Status hosts_binomial_scatter(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+
 }  // namespace espalier
