@@ -2,7 +2,7 @@
 // Phases that several algorithms consist of. Each is among the ranks of a group, which
 // Builder::among() has named before, and ends its phase. Freestanding.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/rounds.h"
 
 namespace espalier {
 
@@ -31,6 +31,25 @@ void add_chain_reduce(Builder& builder, const Member& member, Buffer own, const 
 // two_tree.cc: the same over two trees, for schedules of two segments.
 void add_two_tree_broadcast(Builder& builder, const Member& member, Buffer source);
 void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own);
+
+// chain_scan.cc: N + ranks - 2 steps, from INPUT into OUTPUT. An exclusive scan writes no OUTPUT on
+// member 0.
+void add_chain_scan(Builder& builder, const Member& member, bool inclusive);
+
+// ring.cc: N * turns * (ranks - 1) steps. Every member's own block is in its segment of `own`.
+void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own, const Turn& turn = {});
+// What a member adds to the sum of each member: the member's segment of a buffer, or in scratch the
+// slot first_slot + (the member's number).
+struct OwnSums {
+  Buffer buffer;
+  std::uint32_t first_slot = 0;
+
+  // That of the member `places` after this one, less the step of the round.
+  [[nodiscard]] Operand moving(RankRounds& rounds, std::int32_t places) const;
+  [[nodiscard]] Operand of_previous(Builder& builder, const RankRounds& rounds) const;
+};
+void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
+                             const Turn& turn = {});
 
 // halving.cc: one block over the tree of halves.h, in ceil(log2 ranks) steps. In a broadcast the
 // root sends from `source`, and the other members receive into and send from `into`. A reduce

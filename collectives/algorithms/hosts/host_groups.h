@@ -31,7 +31,8 @@ struct HostRank {
   }
 };
 
-// Calls builder.begin(). kUnsupported unless the ranks are hosts * host_ranks.
+// Calls builder.begin(). kUnsupported unless the ranks are hosts * host_ranks. kTooLarge above
+// 65535 ranks of a host: an action waits for a step at most so far back.
 [[nodiscard]] Status begin_on_hosts(Builder& builder, const CollectiveParameters& parameters,
                                     std::uint32_t me, const Outline& outline);
 

@@ -6,7 +6,8 @@
 //
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
-// same memory if both hold the whole message, except in exscan/two-tree and all-to-all/pairwise.
+// same memory if both hold the whole message, except in exscan/two-tree, exscan/hosts-chain,
+// all-to-all/pairwise and all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -123,6 +124,21 @@ namespace espalier {
                                            Program& out);
 [[nodiscard]] Status hosts_two_tree_allreduce(const CollectiveParameters& parameters,
                                               std::uint32_t me, Program& out);
+// hosts_scan.cc: along the ranks of each host, along the hosts, along the ranks again.
+[[nodiscard]] Status hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
+[[nodiscard]] Status hosts_chain_exscan(const CollectiveParameters& parameters, std::uint32_t me,
+                                        Program& out);
+// hosts_rings.cc: every rank exchanges with the ranks that have its number on other hosts.
+[[nodiscard]] Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+                                          Program& out);
+[[nodiscard]] Status hosts_ring_reduce_scatter(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_multi_leader_allreduce(const CollectiveParameters& parameters,
+                                                  std::uint32_t me, Program& out);
+// hosts_all_to_all.cc
+[[nodiscard]] Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
 // hosts_reduce_barrier.cc
 [[nodiscard]] Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
