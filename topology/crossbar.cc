@@ -82,7 +82,8 @@ Shape Crossbar::shape() const {
 
 std::string Crossbar::node_name(std::uint32_t node) const {
   if (node == hub()) return "router " + std::to_string(node) + " (switch)";
-  const std::string module = std::string(module_word()) + " " + std::to_string(port(node) - ranks());
+  const std::string module =
+      std::string(module_word()) + " " + std::to_string(port(node) - ranks());
   if (node >= ranks()) return "router " + std::to_string(node) + " (port of " + module + ")";
   return "rank " + std::to_string(node) + " (" + module + ")";
 }

@@ -25,12 +25,9 @@ Result<std::unique_ptr<Topology>> parse(std::string_view spec) {
     std::string_view prefix;
     Result<std::unique_ptr<Topology>> (*parse)(std::string_view);
   };
-  constexpr Family kFamilies[] = {{"complete:", parse_complete},
-                                  {"mesh:", parse_mesh},
-                                  {"crossbar:", parse_crossbar},
-                                  {"hosts:", parse_hosts},
-                                  {"fattree:", parse_fat_tree},
-                                  {"custom:", parse_custom}};
+  constexpr Family kFamilies[] = {{"complete:", parse_complete}, {"mesh:", parse_mesh},
+                                  {"crossbar:", parse_crossbar}, {"hosts:", parse_hosts},
+                                  {"fattree:", parse_fat_tree},  {"custom:", parse_custom}};
   for (const Family& family : kFamilies) {
     if (spec.starts_with(family.prefix)) return family.parse(spec.substr(family.prefix.size()));
   }

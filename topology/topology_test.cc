@@ -37,9 +37,9 @@ TEST(Topology, CountsNodesAndLinks) {
 // Every link appears once, with its reverse. Every route uses only links, visits no node twice, and
 // connects its ends.
 TEST(Topology, RoutesRunAlongLinks) {
-  for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1", "hosts:3x4",
-                           "hosts:1x3", "hosts:3x1", "mesh:3x4",
-                           "mesh:1x4", "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
+  for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1",
+                           "hosts:3x4", "hosts:1x3", "hosts:3x1", "mesh:3x4", "mesh:1x4",
+                           "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
     const auto topology = must_parse(spec);
     std::set<std::pair<std::uint32_t, std::uint32_t>> links;
     for (const Link& link : topology->links()) {
@@ -157,8 +157,8 @@ TEST(Topology, HostsShareOneLink) {
 
 // links() and capacity() agree.
 TEST(Topology, CapacitiesAreTheLinks) {
-  for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "hosts:2x3", "mesh:3x4",
-                           "fattree:k=3,h=2,c=k"}) {
+  for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "hosts:2x3",
+                           "mesh:3x4", "fattree:k=3,h=2,c=k"}) {
     const auto topology = must_parse(spec);
     std::uint64_t links = 0;
     for (const Link& link : topology->links()) {

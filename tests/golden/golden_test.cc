@@ -70,10 +70,7 @@ CollectiveParameters golden_parameters(Where where) {
   CollectiveParameters parameters;
   const bool tree = where == Where::kFatTree;
   const bool hosts = where == Where::kHosts;
-  const auto topology =
-      or_throw(topology::parse(tree    ? kFatTreeSpec
-                               : hosts ? kHostsSpec
-                                       : kSpec));
+  const auto topology = or_throw(topology::parse(tree ? kFatTreeSpec : hosts ? kHostsSpec : kSpec));
   parameters.ranks = topology->ranks();
   parameters.topology_digest = topology->digest();
   if (tree) parameters.arity = kArity, parameters.height = kHeight;

@@ -73,7 +73,8 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
       for (const std::uint32_t window : windows) {
         for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
           // Trees and hosts have only the schedules made for them: others overload their links.
-          const bool is_flat = made.programs.size() == ranks && !made.algorithm.starts_with("hosts-");
+          const bool is_flat =
+              made.programs.size() == ranks && !made.algorithm.starts_with("hosts-");
           if (topology->nodes() > ranks && is_flat) return;
           use(*topology, made.programs, made.name + ", window " + std::to_string(window));
         });

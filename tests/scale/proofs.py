@@ -19,7 +19,7 @@ ROUTED = {
     "1,024": {ANYWHERE: ("complete:1024",), ROUTERS: ("fattree:k=4,h=5,c=1", "fattree:k=32,h=2,c=1"),
               "mesh:RxC": ("mesh:16x16", "mesh:32x32"), "crossbar:AxB": ("crossbar:32x32",),
               "hosts:HxR": ("hosts:64x16",), "fattree:k=K,h=H,c=1": ("fattree:k=4,h=5,c=1",), "fattree:k=K,h=H": ("fattree:k=4,h=5,c=1",)},
-    "1,048,576": {ANYWHERE: ("complete:1048576",), "hosts:HxR": ("hosts:16384x64",), ROUTERS: ("fattree:k=4,h=10,c=1",)},
+    "1,048,576": {ANYWHERE: ("complete:1048576",), ROUTERS: ("fattree:k=4,h=10,c=1",)},
 }
 HOP_BY_HOP = {
     "64": {ANYWHERE: ("mesh:8x8", "fattree:k=4,h=3,c=1"), "mesh:RxC": ("mesh:8x8",), "crossbar:AxB": ("crossbar:8x8",),

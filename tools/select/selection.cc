@@ -132,9 +132,8 @@ void check_placed(const SelectedAlgorithm& selected, Status status) {
 // Checks that the algorithm is for this topology, and counts the nodes that it has programs for.
 void choose_nodes(SelectedAlgorithm& selected) {
   const AlgorithmEntry& entry = selected.algorithm;
-  const bool applies = entry.search != nullptr
-                           ? entry.search->applies(*selected.topology)
-                           : runs_on(*entry.generator, selected.parameters);
+  const bool applies = entry.search != nullptr ? entry.search->applies(*selected.topology)
+                                               : runs_on(*entry.generator, selected.parameters);
   if (!applies) {
     bad_input("algorithm '" + entry.name + "' of " + collective_name(entry.collective) +
               " is for " + entry.topologies + ", not for " + selected.topology->title() +
@@ -261,8 +260,7 @@ std::vector<AlgorithmEntry> algorithm_entries() {
                              : one.where == Where::kHosts ? "hosts:HxR"
                                                           : "any topology";
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, topologies,
-                   one.where == Where::kAnywhere,
-                   one.is_chain, false,
+                   one.where == Where::kAnywhere, one.is_chain, false,
                    one.max_run_length > 0 ? "--run-length"
                    : one.takes_lambda     ? "--lambda"
                                           : "",

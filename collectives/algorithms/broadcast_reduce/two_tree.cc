@@ -112,9 +112,8 @@ void add_trees(Builder& builder, const Member& member, Pairing pairing, const Ad
 }
 
 void add_pairs_broadcast(Builder& builder, const Member& member, Pairing pairing, Buffer source) {
-  add_trees(builder, member, pairing, [&](const TreesOfRank& rank_trees) {
-    add_broadcast(builder, rank_trees, source);
-  });
+  add_trees(builder, member, pairing,
+            [&](const TreesOfRank& rank_trees) { add_broadcast(builder, rank_trees, source); });
 }
 
 Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
@@ -152,9 +151,8 @@ void add_two_tree_broadcast(Builder& builder, const Member& member, Buffer sourc
 }
 
 void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own) {
-  add_trees(builder, member, Pairing::kShift, [&](const TreesOfRank& rank_trees) {
-    add_reduce(builder, rank_trees, own);
-  });
+  add_trees(builder, member, Pairing::kShift,
+            [&](const TreesOfRank& rank_trees) { add_reduce(builder, rank_trees, own); });
 }
 
 Status two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {

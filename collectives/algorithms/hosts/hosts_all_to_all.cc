@@ -66,7 +66,8 @@ class HostPairs {
     const std::int32_t exchanges = ranks_ * (hosts_ - 1);
     if (ranks_ == 1) add_own(exchanges);
     const std::uint8_t all = builder_.count(0, exchanges), block = block_of(exchanges);
-    const auto r = static_cast<std::uint32_t>(ranks_), others = static_cast<std::uint32_t>(hosts_ - 1);
+    const auto r = static_cast<std::uint32_t>(ranks_),
+               others = static_cast<std::uint32_t>(hosts_ - 1);
     const Term later = looked_up(ranks_, 1, 0, r, others);
     const Term earlier = looked_up(-ranks_, 1, 0, r, others);
     const Term to_number = looked_up(1, 1, number_, 0, r);
@@ -120,9 +121,9 @@ class HostPairs {
     Index row{};
     row.off = off;
     row.mod = mod;
-    return builder_.index(row, {looked_up(sign, 1, 0, 0, hops),
-                                looked_up(-sign * ranks_, 1, ahead, hops, 0),
-                                looked_up(sign * ranks_, 1, 0, hops, 0)});
+    return builder_.index(
+        row, {looked_up(sign, 1, 0, 0, hops), looked_up(-sign * ranks_, 1, ahead, hops, 0),
+              looked_up(sign * ranks_, 1, 0, hops, 0)});
   }
   [[nodiscard]] std::uint8_t places_after(std::int32_t sign) {
     // Link l leads to the rank l + 1 after this one.

@@ -26,8 +26,8 @@ Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me), root(parameters, parameters.root);
   const Operand own = builder.input(0);
-  const Operand sum = me == parameters.root ? builder.output(0)
-                                            : builder.slot(0, {builder.scratch(1), 1});
+  const Operand sum =
+      me == parameters.root ? builder.output(0) : builder.slot(0, {builder.scratch(1), 1});
   const Ring news = arriving_sums(builder, parameters);
   if (rank.ranks > 1) {
     add_halving_reduce(builder, rank.inside(builder, root.number), own, sum, news);

@@ -70,8 +70,7 @@ void add_next_host(Builder& builder, const HostScan& scan) {
     const Operand result = builder.output(0);
     // The first rank of a host has nothing of its own in an exscan.
     const bool direct = !scan.inclusive && rank.number == 0;
-    const Operand before =
-        direct ? result : builder.slot(0, builder.ring(sends ? 1 : 0, 1));
+    const Operand before = direct ? result : builder.slot(0, builder.ring(sends ? 1 : 0, 1));
     builder.receive(step, rank.me - 1, before);
     if (!direct) builder.combine(step, result, before, result);
     if (sends) builder.send(step + 1, rank.me + 1, before, 1);

@@ -62,8 +62,8 @@ void add_up(Builder& builder, HostTree tree, const Member& member, Buffer own, c
 Status generate_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                           const char* algorithm, HostTree tree, Program& out) {
   Builder builder(out);
-  const Status status = begin_on_hosts(builder, parameters, me,
-                                       outline_of(Collective::kBroadcast, algorithm, tree));
+  const Status status =
+      begin_on_hosts(builder, parameters, me, outline_of(Collective::kBroadcast, algorithm, tree));
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me), root(parameters, parameters.root);
@@ -78,8 +78,8 @@ Status generate_broadcast(const CollectiveParameters& parameters, std::uint32_t 
 Status generate_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                           const char* algorithm, HostTree tree, Program& out) {
   Builder builder(out);
-  const Status status = begin_on_hosts(builder, parameters, me,
-                                       outline_of(Collective::kAllreduce, algorithm, tree));
+  const Status status =
+      begin_on_hosts(builder, parameters, me, outline_of(Collective::kAllreduce, algorithm, tree));
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   const HostRank rank(parameters, me);

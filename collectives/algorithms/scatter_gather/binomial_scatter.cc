@@ -106,8 +106,7 @@ void add_member_gather(Builder& builder, const Member& member, const Share& shar
     const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(copies), 0);
     const std::uint8_t block_ref = builder.constant(0);
     const Operand own_part = kept.of(builder, own.rank, 1);
-    Action& copy =
-        builder.copy(tree.steps - tree.first_send() - receives, own_part, own.operand);
+    Action& copy = builder.copy(tree.steps - tree.first_send() - receives, own_part, own.operand);
     copy.instances_ref = instances_ref;
     copy.into.block_ref = copy.a.block_ref = block_ref;
   }
