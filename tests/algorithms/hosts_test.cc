@@ -1,5 +1,5 @@
-// The algorithms for hosts:HxR, replayed: the number of network steps and of memory steps, for every
-// root class and for H and R in 1..6; some larger ones. ESPALIER_WHOLE=1: every root.
+// The algorithms for hosts:HxR, replayed: the number of network steps and of memory steps, for
+// every root class and for H and R in 1..6; some larger ones. ESPALIER_WHOLE=1: every root.
 
 #include <gtest/gtest.h>
 

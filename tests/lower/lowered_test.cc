@@ -1,7 +1,7 @@
-// Every algorithm for any topology, lowered onto the links of meshes, trees, crossbars and hosts. Checks
-// that the period is the least that the links allow, as proven by the verifier, and that simulated
-// machines give correct results in lock step and asynchronously. More topologies and roots with
-// ESPALIER_WHOLE=1.
+// Every algorithm for any topology or for hosts, lowered onto the links of meshes, trees, crossbars
+// and hosts. Checks that the period is the least that the links allow, as proven by the verifier,
+// and that simulated machines give correct results in lock step and asynchronously. More topologies
+// and roots with ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
 //            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
 //
-// --family is complete, mesh, fattree or hosts; all four if not given. A schedule that the topology's own
-// links do not carry is judged as a routed run. --links hop-by-hop: all of these lowered onto the
-// topology's links instead, on meshes, fat trees and hosts. --sample K judges every K-th mutant. --seconds
-// S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2
-// on bad options.
+// --family is complete, mesh, fattree or hosts; all four if not given. A schedule that the
+// topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
+// lowered onto the topology's links instead, on meshes, fat trees and hosts. --sample K judges every
+// K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none
+// survives, 1 if one does, 2 on bad options.
 
 #include <unistd.h>
 
@@ -209,7 +209,7 @@ class Worker {
 };
 
 // The topologies with this number of ranks: complete, the squarest mesh, fat trees of the smallest
-// arity with thin and with full upper branches, and as few hosts as there are ranks on each, or more.
+// arity with thin and with full upper branches, and hosts, at least as many as each has ranks.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   if (family.empty() || family == "complete") specs.push_back("complete:" + std::to_string(ranks));
