@@ -6,8 +6,8 @@
 //
 // --family is complete, mesh, fattree or hosts; all four if not given. A schedule that the
 // topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
-// lowered onto the topology's links instead, on meshes, fat trees and hosts. --sample K judges every
-// K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none
+// lowered onto the topology's links instead, on meshes, fat trees and hosts. --sample K judges
+// every K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none
 // survives, 1 if one does, 2 on bad options.
 
 #include <unistd.h>

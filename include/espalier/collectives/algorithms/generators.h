@@ -127,8 +127,8 @@ namespace espalier {
                                            Program& out);
 [[nodiscard]] Status hosts_two_tree_allreduce(const CollectiveParameters& parameters,
                                               std::uint32_t me, Program& out);
-// hosts_scan.cc: hosts_chain_scan() and hosts_chain_exscan() along the ranks of each host, along the
-// hosts, along the ranks again.
+// hosts_scan.cc: hosts_chain_scan() and hosts_chain_exscan() along the ranks of each host, along
+// the hosts, along the ranks again.
 [[nodiscard]] Status hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
 [[nodiscard]] Status hosts_chain_exscan(const CollectiveParameters& parameters, std::uint32_t me,
