@@ -105,7 +105,8 @@ void add_reduce_inside(Builder& builder, const HostRank& rank, std::uint32_t fir
   const std::uint8_t sent = rings.part(rings.number(rank.ranks - 1));
   const Operand own = Builder::operand(Buffer::kInput, sum.segment_ref);
   const Operand first = Builder::operand(Buffer::kInput, sent);
-  repeat_once(builder.send(0, rings.number(1), first, 0), all, rounds.only_block(0, 1));
+  const std::uint8_t first_hop = rounds.only_block(0, 1);
+  repeat_once(builder.send(0, rings.number(1), first, 0), all, first_hop);
   if (hops > 1) {
     Operand last_sum = sum;  // of the previous step
     last_sum.segment_ref = sent;
