@@ -51,7 +51,7 @@ struct OwnSums {
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
                              const Turn& turn = {});
 
-// halving.cc: one block over the tree of halves.h, in ceil(log2 ranks) steps. In a broadcast the
+// hosts/halving_trees.cc: one block over the tree of host_halves.h, in ceil(log2 ranks) steps. In a broadcast the
 // root sends from `source`, and the other members receive into and send from `into`. A reduce
 // combines the members' blocks in `own` in their order. The sum is in `sum` on members that receive
 // any, at least on the root. `news`: slots for the sums that arrive, ceil(log2 ranks) or as many as
@@ -87,7 +87,7 @@ struct OwnPart {
   std::uint32_t rank;
 };
 
-// binomial_scatter.cc: scatter and gather over the same tree. If share.size is 1, the members'
+// hosts/halving_parts.cc: scatter and gather over the same tree. If share.size is 1, the members'
 // parts end in (come from) their own part; otherwise in scratch. The scatter's root has the parts
 // in `source`; returns where this rank has those that it was given. The gather's root puts them
 // into `target`; if share.size > 1, `target` holds each member's own ranks before, and all that

@@ -78,8 +78,8 @@ void add_next_host(Builder& builder, const HostScan& scan) {
   builder.phase(1, static_cast<std::int32_t>(scan.first + rank.ranks) - 2, 1);
 }
 
-Status generate_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                     Collective collective, Program& out) {
+Status generate_hosts_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                           Collective collective, Program& out) {
   Builder builder(out);
   const Status status = begin_on_hosts(builder, parameters, me,
                                        {.collective = collective,
@@ -102,11 +102,11 @@ Status generate_scan(const CollectiveParameters& parameters, std::uint32_t me,
 }  // namespace
 
 Status hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_scan(parameters, me, Collective::kScan, out);
+  return generate_hosts_scan(parameters, me, Collective::kScan, out);
 }
 
 Status hosts_chain_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_scan(parameters, me, Collective::kExscan, out);
+  return generate_hosts_scan(parameters, me, Collective::kExscan, out);
 }
 
 }  // namespace espalier

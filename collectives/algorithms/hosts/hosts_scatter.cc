@@ -2,11 +2,11 @@
 //
 // Scatter, hosts-binomial: across the leaders in log H network steps, with the parts of whole hosts
 // in one message, then inside each host in log R memory steps. N = 1. Cost: every part crosses the
-// network link of its host once. The gather is the scatter reversed in time. Limits: as binomial
-// (binomial_scatter.cc).
+// network link of its host once. The gather is the scatter reversed in time. kTooLarge above 65535
+// ranks, the maximum number of parts per message.
 
 #include "collectives/algorithms/hosts/host_groups.h"
-#include "collectives/algorithms/trees/halves.h"
+#include "collectives/algorithms/hosts/host_halves.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -58,7 +58,7 @@ Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32
   const OwnPart own{builder.input(me), me};
   Parts parts{builder.output(0)};
   if (rank.number == root.number && me != parameters.root && rank.ranks > 1) {
-    const Interval hosts = HalvingTree(rank.hosts, root.host, rank.host).interval;
+    const RankInterval hosts = HalvingTree(rank.hosts, root.host, rank.host).interval;
     parts = Parts::in_scratch(builder, hosts.first * rank.ranks, hosts.size * rank.ranks);
   }
   if (rank.ranks > 1) {

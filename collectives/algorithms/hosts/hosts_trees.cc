@@ -33,14 +33,14 @@ Outline outline_of(Collective collective, const char* algorithm, HostTree tree) 
   return outline;
 }
 
-Operand whole(Builder& builder, Buffer buffer) {
+Operand whole_buffer(Builder& builder, Buffer buffer) {
   return Builder::operand(buffer, builder.constant(0));
 }
 
 void add_down(Builder& builder, HostTree tree, const Member& member, Buffer source) {
   switch (tree) {
     case HostTree::kBinomial: {
-      const Operand from = whole(builder, source), into = builder.output(0);
+      const Operand from = whole_buffer(builder, source), into = builder.output(0);
       return add_halving_broadcast(builder, member, from, into);
     }
     case HostTree::kChain: return add_chain_broadcast(builder, member, source);
@@ -51,7 +51,7 @@ void add_down(Builder& builder, HostTree tree, const Member& member, Buffer sour
 void add_up(Builder& builder, HostTree tree, const Member& member, Buffer own, const Ring& news) {
   switch (tree) {
     case HostTree::kBinomial: {
-      const Operand from = whole(builder, own), sum = builder.output(0);
+      const Operand from = whole_buffer(builder, own), sum = builder.output(0);
       return add_halving_reduce(builder, member, from, sum, news);
     }
     case HostTree::kChain: return add_chain_reduce(builder, member, own);
@@ -59,8 +59,8 @@ void add_up(Builder& builder, HostTree tree, const Member& member, Buffer own, c
   }
 }
 
-Status generate_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
-                          const char* algorithm, HostTree tree, Program& out) {
+Status generate_hosts_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                const char* algorithm, HostTree tree, Program& out) {
   Builder builder(out);
   const Status status =
       begin_on_hosts(builder, parameters, me, outline_of(Collective::kBroadcast, algorithm, tree));
@@ -75,8 +75,8 @@ Status generate_broadcast(const CollectiveParameters& parameters, std::uint32_t 
   return builder.finish_one_port();
 }
 
-Status generate_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
-                          const char* algorithm, HostTree tree, Program& out) {
+Status generate_hosts_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                const char* algorithm, HostTree tree, Program& out) {
   Builder builder(out);
   const Status status =
       begin_on_hosts(builder, parameters, me, outline_of(Collective::kAllreduce, algorithm, tree));
@@ -99,32 +99,32 @@ Status generate_allreduce(const CollectiveParameters& parameters, std::uint32_t 
 
 Status hosts_binomial_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                 Program& out) {
-  return generate_broadcast(parameters, me, "hosts-binomial", HostTree::kBinomial, out);
+  return generate_hosts_broadcast(parameters, me, "hosts-binomial", HostTree::kBinomial, out);
 }
 
 Status hosts_chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                              Program& out) {
-  return generate_broadcast(parameters, me, "hosts-chain", HostTree::kChain, out);
+  return generate_hosts_broadcast(parameters, me, "hosts-chain", HostTree::kChain, out);
 }
 
 Status hosts_two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                 Program& out) {
-  return generate_broadcast(parameters, me, "hosts-two-tree", HostTree::kTwoTree, out);
+  return generate_hosts_broadcast(parameters, me, "hosts-two-tree", HostTree::kTwoTree, out);
 }
 
 Status hosts_binomial_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                 Program& out) {
-  return generate_allreduce(parameters, me, "hosts-binomial", HostTree::kBinomial, out);
+  return generate_hosts_allreduce(parameters, me, "hosts-binomial", HostTree::kBinomial, out);
 }
 
 Status hosts_chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                              Program& out) {
-  return generate_allreduce(parameters, me, "hosts-chain", HostTree::kChain, out);
+  return generate_hosts_allreduce(parameters, me, "hosts-chain", HostTree::kChain, out);
 }
 
 Status hosts_two_tree_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                 Program& out) {
-  return generate_allreduce(parameters, me, "hosts-two-tree", HostTree::kTwoTree, out);
+  return generate_hosts_allreduce(parameters, me, "hosts-two-tree", HostTree::kTwoTree, out);
 }
 
 }  // namespace espalier

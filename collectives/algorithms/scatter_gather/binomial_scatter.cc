@@ -5,15 +5,13 @@
 // bytes of one rank's part: the cost of a step is its longest message. Folklore (recursive
 // halving); for short parts, where start-up dominates.
 //
-// The tree halves the ranks repeatedly (trees/halves.h), so the parts of an interval are contiguous
-// in memory. A rank other than the root keeps its interval's parts in scratch. The gather is the
-// scatter reversed in time: a send waits for the receives of one step only, so the copies of the
-// own part ensure that all receives are complete. There is one in each step of a receive, and
-// copies run in order. p is at most 2 * 65535, twice the maximum
+// The ranks are halved repeatedly. The rank that has an interval's parts sends the parts of the
+// half that does not contain it to the first rank of that half. Intervals do not wrap around, so
+// their parts are contiguous in memory. A rank other than the root keeps its interval's parts in
+// scratch. The gather is the scatter reversed in time. p is at most 2 * 65535, twice the maximum
 // number of parts per message; kTooLarge above.
 
-#include "collectives/algorithms/build/phases.h"
-#include "collectives/algorithms/trees/halves.h"
+#include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -21,109 +19,119 @@ namespace {
 
 constexpr std::uint32_t kLongestRun = 65535;
 
-}  // namespace
+// The ranks first .. first + size - 1, whose parts are at `leader`.
+struct Interval {
+  std::uint32_t first, size, leader;
+};
 
-Operand Parts::of(Builder& builder, std::uint32_t rank, std::uint32_t count) const {
-  Operand operand = buffer;
-  if (buffer.buffer == Buffer::kScratch) {
-    operand = builder.slot(rank, {first_slot + rank - first_rank, 1});
-  } else {
-    operand.segment_ref = builder.constant(rank);
+struct Halves {
+  Interval kept, given;  // `kept` contains the leader; `given` is the other half
+};
+
+Halves halve(const Interval& whole) {
+  const std::uint32_t upper_size = whole.size / 2;
+  const std::uint32_t middle = whole.first + whole.size - upper_size;
+  const Interval lower{whole.first, whole.size - upper_size, whole.first};
+  const Interval upper{middle, upper_size, middle};
+  const bool in_upper = whole.leader >= middle;
+  Halves halves{in_upper ? upper : lower, in_upper ? lower : upper};
+  halves.kept.leader = whole.leader;
+  return halves;
+}
+
+// The interval that `me` receives, the step of the scatter in which it arrives, and its sender.
+struct Given {
+  Interval interval;
+  std::uint32_t step, from;
+  bool root;
+};
+
+Given given_to(std::uint32_t p, std::uint32_t root, std::uint32_t me) {
+  Interval interval{0, p, root};
+  Given result{interval, 0, root, true};
+  for (std::uint32_t step = 0; interval.leader != me; ++step) {
+    const Halves halves = halve(interval);
+    const bool given = me - halves.given.first < halves.given.size;
+    if (given) result = {halves.given, step, interval.leader, false};
+    interval = given ? halves.given : halves.kept;
   }
-  operand.segment_count = static_cast<std::uint16_t>(count == 1 ? 0 : count);
+  return result;
+}
+
+struct Tree {
+  std::uint32_t steps;  // of the whole tree
+  Given given;
+  std::uint32_t me;
+
+  // The step in which the first of the halves below is sent.
+  [[nodiscard]] std::uint32_t first_send() const { return given.root ? 0 : given.step + 1; }
+};
+
+// The parts of the ranks `of` in this rank's buffer: the root's own buffer, or scratch.
+Operand parts(Builder& builder, const Tree& tree, const Operand& root_buffer, const Interval& of) {
+  Operand operand = root_buffer;
+  if (!tree.given.root) {
+    operand = builder.slot(of.first, {of.first - tree.given.interval.first, 1});
+  } else {
+    operand.segment_ref = builder.constant(of.first);
+  }
+  operand.segment_count = static_cast<std::uint16_t>(of.size == 1 ? 0 : of.size);
   return operand;
 }
 
-Parts Parts::in_scratch(Builder& builder, std::uint32_t first_rank, std::uint32_t ranks) {
-  Operand buffer{};
-  buffer.buffer = Buffer::kScratch;
-  return {buffer, first_rank, builder.scratch(ranks)};
-}
-
-Parts add_halving_scatter(Builder& builder, const Member& member, const Share& share,
-                          const Parts& source, const OwnPart& own) {
-  Parts kept = source;
-  if (member.exists()) {
-    const HalvingTree tree(member.ranks, member.root, member.me);
-    const Interval& given = tree.interval;
-    if (!tree.root && given.size == 1 && share.size == 1) {
-      builder.receive(tree.step, tree.from, own.operand);
-    } else {
-      const std::uint32_t first = share.rank(given.first), ranks = share.size * given.size;
-      if (!tree.root) {
-        kept = Parts::in_scratch(builder, first, ranks);
-        builder.receive(tree.step, tree.from, kept.of(builder, first, ranks));
-      }
-      if (share.size == 1) builder.copy(tree.step, own.operand, kept.of(builder, own.rank, 1));
-      Interval interval = given;
-      for (std::uint32_t step = tree.first_send(); interval.size > 1; ++step) {
-        const Halves halves = halve(interval);
-        const Interval& half = halves.given;
-        builder.send(step, half.first,
-                     kept.of(builder, share.rank(half.first), share.size * half.size),
-                     tree.root ? 0 : step - tree.step);
-        interval = halves.kept;
-      }
-    }
-  }
-  builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
-  return kept;
-}
-
-namespace {
-
-// Adds the receives of a gather. Returns their number.
-std::uint32_t add_halves(Builder& builder, const HalvingTree& tree, const Share& share,
-                         const Parts& kept) {
-  const std::uint32_t last = tree.steps - 1;
-  std::uint32_t receives = 0;
-  for (Interval interval = tree.interval; interval.size > 1; ++receives) {
-    const Halves halves = halve(interval);
-    const Interval& half = halves.given;
-    builder.receive(last - tree.first_send() - receives, half.first,
-                    kept.of(builder, share.rank(half.first), share.size * half.size));
-    interval = halves.kept;
-  }
-  return receives;
-}
-
-void add_member_gather(Builder& builder, const Member& member, const Share& share,
-                       const Parts& target, const OwnPart& own) {
-  const HalvingTree tree(member.ranks, member.root, member.me);
-  const Interval& given = tree.interval;
-  const std::uint32_t send_step = tree.steps - 1 - tree.step;
-  const bool is_whole = share.size == 1;
-  if (!tree.root && given.size == 1 && is_whole) {
-    builder.send(send_step, tree.from, own.operand, 0);
+void add_scatter(Builder& builder, const Tree& tree) {
+  const Given& given = tree.given;
+  const Operand own = builder.output(tree.me);
+  if (!given.root && given.interval.size == 1) {
+    builder.receive(given.step, given.from, own);
     return;
   }
-  const std::uint32_t first = share.rank(given.first), ranks = share.size * given.size;
-  Parts kept = target;
-  if (!tree.root && is_whole) kept = Parts::in_scratch(builder, first, ranks);
-  const std::uint32_t receives = add_halves(builder, tree, share, kept);
-  const std::uint32_t copies = !tree.root ? receives : is_whole ? 1 : 0;
-  if (copies > 0) {
-    const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(copies), 0);
-    const std::uint8_t block_ref = builder.constant(0);
-    const Operand own_part = kept.of(builder, own.rank, 1);
-    Action& copy = builder.copy(tree.steps - tree.first_send() - receives, own_part, own.operand);
-    copy.instances_ref = instances_ref;
-    copy.into.block_ref = copy.a.block_ref = block_ref;
+  if (!given.root) (void)builder.scratch(given.interval.size);
+  const Operand source = builder.input(0);
+  std::uint32_t step = tree.first_send();
+  if (!given.root) {
+    builder.receive(given.step, given.from, parts(builder, tree, source, given.interval));
   }
-  if (!tree.root) {
-    builder.send(send_step, tree.from, kept.of(builder, first, ranks), receives > 0 ? 1 : 0);
+  builder.copy(given.step, own, parts(builder, tree, source, {tree.me, 1, tree.me}));
+  for (Interval interval = given.interval; interval.size > 1; ++step) {
+    const Halves halves = halve(interval);
+    builder.send(step, halves.given.first, parts(builder, tree, source, halves.given),
+                 given.root ? 0 : step - given.step);
+    interval = halves.kept;
   }
 }
 
-}  // namespace
-
-void add_halving_gather(Builder& builder, const Member& member, const Share& share,
-                        const Parts& target, const OwnPart& own) {
-  if (member.exists()) add_member_gather(builder, member, share, target, own);
-  builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
+// The receive of the last step reverses the first send. A send waits for the receives of one step
+// only. The copies of the own part ensure that all receives are complete: there is one in each step
+// of a receive, and copies run in order.
+void add_gather(Builder& builder, const Tree& tree) {
+  const Given& given = tree.given;
+  const Operand own = builder.input(tree.me);
+  const std::uint32_t last = tree.steps - 1;
+  if (!given.root && given.interval.size == 1) {
+    builder.send(last - given.step, given.from, own, 0);
+    return;
+  }
+  if (!given.root) (void)builder.scratch(given.interval.size);
+  const Operand target = builder.output(0);
+  std::uint32_t step = tree.first_send();
+  std::uint32_t receives = 0;
+  for (Interval interval = given.interval; interval.size > 1; ++step, ++receives) {
+    const Halves halves = halve(interval);
+    builder.receive(last - step, halves.given.first, parts(builder, tree, target, halves.given));
+    interval = halves.kept;
+  }
+  const std::uint32_t copies = given.root ? 1 : receives;
+  const std::uint8_t instances_ref = builder.count(static_cast<std::int32_t>(copies), 0);
+  const std::uint8_t block_ref = builder.constant(0);
+  const Operand own_part = parts(builder, tree, target, {tree.me, 1, tree.me});
+  Action& copy = builder.copy(last + 1 - step, own_part, own);
+  copy.instances_ref = instances_ref;
+  copy.into.block_ref = copy.a.block_ref = block_ref;
+  if (!given.root) {
+    builder.send(last - given.step, given.from, parts(builder, tree, target, given.interval), 1);
+  }
 }
-
-namespace {
 
 Status generate_binomial(const CollectiveParameters& parameters, std::uint32_t me,
                          Collective collective, Program& out) {
@@ -137,15 +145,10 @@ Status generate_binomial(const CollectiveParameters& parameters, std::uint32_t m
     out.clear();
     return Status::kTooLarge;
   }
-  const Member member{p, parameters.root, me};
-  if (collective == Collective::kScatter) {
-    const OwnPart own{builder.output(me), me};
-    (void)add_halving_scatter(builder, member, {}, {builder.input(0)}, own);
-  } else {
-    const OwnPart own{builder.input(me), me};
-    add_halving_gather(builder, member, {}, {builder.output(0)}, own);
-  }
-  return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
+  const Tree tree{log2_ceil(p), given_to(p, parameters.root, me), me};
+  collective == Collective::kScatter ? add_scatter(builder, tree) : add_gather(builder, tree);
+  builder.phase(1, static_cast<std::int32_t>(tree.steps), 0);
+  return builder.finish(static_cast<std::int32_t>(tree.steps), 0);
 }
 
 }  // namespace

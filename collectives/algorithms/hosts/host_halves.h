@@ -8,20 +8,20 @@
 namespace espalier {
 
 // The ranks first .. first + size - 1, with their leader.
-struct Interval {
+struct RankInterval {
   std::uint32_t first, size, leader;
 };
 
-struct Halves {
-  Interval kept, given;  // `kept` contains the leader; `given` is the other half
+struct RankHalves {
+  RankInterval kept, given;  // `kept` contains the leader; `given` is the other half
 };
-// Halves an interval of at least two ranks.
-[[nodiscard]] Halves halve(const Interval& whole);
+// RankHalves an interval of at least two ranks.
+[[nodiscard]] RankHalves halve_ranks(const RankInterval& whole);
 
 // A rank in the tree: the interval that it leads after its receive.
 struct HalvingTree {
   std::uint32_t steps;     // of the whole tree: ceil(log2 ranks)
-  Interval interval;       // the whole tree's at the root
+  RankInterval interval;   // the whole tree's at the root
   std::uint32_t step = 0;  // in which the interval is given to this rank; 0 at the root
   std::uint32_t from;      // the rank that gives it
   bool root;

@@ -1,4 +1,4 @@
-// Broadcast and reduce of one block over the binomial tree of trees/halves.h, as phases of other
+// Broadcast and reduce of one block over the binomial tree of hosts/host_halves.h, as phases of other
 // algorithms.
 //
 // Steps: ceil(log2 p). The reduce is the broadcast reversed in time. A rank adds the smallest half
@@ -6,7 +6,7 @@
 // wherever the root is.
 
 #include "collectives/algorithms/build/phases.h"
-#include "collectives/algorithms/trees/halves.h"
+#include "collectives/algorithms/hosts/host_halves.h"
 
 namespace espalier {
 namespace {
@@ -15,15 +15,15 @@ void add_member_reduce(Builder& builder, const Member& member, const Operand& ow
                        const Operand& sum, const Ring& news) {
   const HalvingTree tree(member.ranks, member.root, member.me);
   const std::uint32_t last = tree.steps - 1;
-  Interval halves[32];
+  RankInterval halves[32];
   std::uint32_t receives = 0;
-  for (Interval interval = tree.interval; interval.size > 1; ++receives) {
-    const Halves both = halve(interval);
+  for (RankInterval interval = tree.interval; interval.size > 1; ++receives) {
+    const RankHalves both = halve_ranks(interval);
     halves[receives] = both.given;
     interval = both.kept;
   }
   for (std::uint32_t at = 0; at < receives; ++at) {
-    const Interval& half = halves[receives - 1 - at];
+    const RankInterval& half = halves[receives - 1 - at];
     const std::uint32_t step = last + 1 - tree.first_send() - receives + at;
     const Operand slot = builder.slot(0, {news.first + at % news.slots, 1});
     const Operand before = at == 0 ? own : sum;
@@ -42,9 +42,9 @@ void add_halving_broadcast(Builder& builder, const Member& member, const Operand
   if (member.exists()) {
     const HalvingTree tree(member.ranks, member.root, member.me);
     if (!tree.root) builder.receive(tree.step, tree.from, into);
-    Interval interval = tree.interval;
+    RankInterval interval = tree.interval;
     for (std::uint32_t step = tree.first_send(); interval.size > 1; ++step) {
-      const Halves halves = halve(interval);
+      const RankHalves halves = halve_ranks(interval);
       builder.send(step, halves.given.first, tree.root ? source : into,
                    tree.root ? 0 : step - tree.step);
       interval = halves.kept;

@@ -1,25 +1,25 @@
-#include "collectives/algorithms/trees/halves.h"
+#include "collectives/algorithms/hosts/host_halves.h"
 
 #include "collectives/algorithms/build/builder.h"
 
 namespace espalier {
 
-Halves halve(const Interval& whole) {
+RankHalves halve_ranks(const RankInterval& whole) {
   const std::uint32_t upper_size = whole.size / 2;
   const std::uint32_t middle = whole.first + whole.size - upper_size;
-  const Interval lower{whole.first, whole.size - upper_size, whole.first};
-  const Interval upper{middle, upper_size, middle};
+  const RankInterval lower{whole.first, whole.size - upper_size, whole.first};
+  const RankInterval upper{middle, upper_size, middle};
   const bool in_upper = whole.leader >= middle;
-  Halves halves{in_upper ? upper : lower, in_upper ? lower : upper};
+  RankHalves halves{in_upper ? upper : lower, in_upper ? lower : upper};
   halves.kept.leader = whole.leader;
   return halves;
 }
 
 HalvingTree::HalvingTree(std::uint32_t ranks, std::uint32_t root_rank, std::uint32_t me)
     : steps(log2_ceil(ranks)), interval{0, ranks, root_rank}, from(root_rank), root(true) {
-  Interval rest = interval;
+  RankInterval rest = interval;
   for (std::uint32_t at = 0; rest.leader != me; ++at) {
-    const Halves halves = halve(rest);
+    const RankHalves halves = halve_ranks(rest);
     const bool given = me - halves.given.first < halves.given.size;
     if (given) {
       interval = halves.given;
