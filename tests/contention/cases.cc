@@ -43,7 +43,7 @@ std::string crossbar(Dice& dice) {
 }
 
 std::string hosts(Dice& dice) {
-  return "hosts:" + text(dice.number(1, 4)) + "x" + text(dice.number(1, 5));
+  return "hosts:" + text(dice.number(1, 4)) + "x" + text(dice.number(2, 5));
 }
 
 std::string link_text(std::uint32_t from, std::uint32_t to, std::uint32_t lanes) {
