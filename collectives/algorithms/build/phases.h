@@ -51,11 +51,11 @@ struct OwnSums {
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
                              const Turn& turn = {});
 
-// hosts/halving_trees.cc: one block over the tree of host_halves.h, in ceil(log2 ranks) steps. In a broadcast the
-// root sends from `source`, and the other members receive into and send from `into`. A reduce
-// combines the members' blocks in `own` in their order. The sum is in `sum` on members that receive
-// any, at least on the root. `news`: slots for the sums that arrive, ceil(log2 ranks) or as many as
-// the window has steps.
+// hosts/halving_trees.cc: one block over the tree of host_halves.h, in ceil(log2 ranks) steps. In a
+// broadcast the root sends from `source`, and the other members receive into and send from `into`.
+// A reduce combines the members' blocks in `own` in their order. The sum is in `sum` on members
+// that receive any, at least on the root. `news`: slots for the sums that arrive, ceil(log2 ranks)
+// or as many as the window has steps.
 void add_halving_broadcast(Builder& builder, const Member& member, const Operand& source,
                            const Operand& into);
 void add_halving_reduce(Builder& builder, const Member& member, const Operand& own,

@@ -1,4 +1,4 @@
-// Broadcast and reduce of one block over the binomial tree of hosts/host_halves.h, as phases of other
+// Broadcast and reduce of one block over the binomial tree of host_halves.h, as phases of other
 // algorithms.
 //
 // Steps: ceil(log2 p). The reduce is the broadcast reversed in time. A rank adds the smallest half
