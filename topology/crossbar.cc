@@ -12,105 +12,81 @@ constexpr std::string_view kCrossbarForm =
     "of a module (2 where not given), e.g. crossbar:4x8";
 constexpr std::uint32_t kChannels = 2;
 
-// Nodes: the ranks, module by module, then the modules' ports, then the switch.
-class Crossbar final : public Topology {
- public:
-  Crossbar(std::uint32_t modules, std::uint32_t size, std::uint32_t in, std::uint32_t out)
-      : modules_(modules), size_(size), in_(in), out_(out) {}
-
-  [[nodiscard]] std::string spec() const override {
-    std::string text = "crossbar:" + std::to_string(modules_) + "x" + std::to_string(size_);
-    if (in_ == kChannels && out_ == kChannels) return text;
-    return text + ",in=" + std::to_string(in_) + ",out=" + std::to_string(out_);
-  }
-  [[nodiscard]] std::uint32_t ranks() const override { return modules_ * size_; }
-  [[nodiscard]] std::uint32_t nodes() const override { return ranks() + modules_ + 1; }
-  // A rank has links to the others of its module and to the port; a port has links to the switch.
-  [[nodiscard]] std::uint64_t link_count() const override {
-    return std::uint64_t{ranks()} * (size_ - 1) + 2 * (std::uint64_t{ranks()} + modules_);
-  }
-
-  [[nodiscard]] std::vector<Link> links() const override {
-    std::vector<Link> links;
-    links.reserve(link_count());
-    for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-      const std::uint32_t first = rank - rank % size_;
-      for (std::uint32_t other = first; other < first + size_; ++other) {
-        if (other != rank) links.push_back({rank, other, 1});
-      }
-      links.push_back({rank, port(rank), 1});
-      links.push_back({port(rank), rank, 1});
-    }
-    for (std::uint32_t port = ranks(); port < hub(); ++port) {
-      links.push_back({port, hub(), out_});
-      links.push_back({hub(), port, in_});
-    }
-    return links;
-  }
-
-  [[nodiscard]] std::uint32_t capacity(std::uint32_t from, std::uint32_t to) const override {
-    if (from >= nodes() || to >= nodes() || from == to) return 0;
-    if (from == hub()) return to >= ranks() ? in_ : 0;
-    if (to == hub()) return from >= ranks() ? out_ : 0;
-    if (from >= ranks() && to >= ranks()) return 0;
-    return port(from) == port(to) ? 1 : 0;
-  }
-
-  // Direct within a module, otherwise through the two ports and the switch.
-  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from,
-                                                 std::uint32_t to) const override {
-    std::vector<std::uint32_t> nodes = {from};
-    if (from == to) return nodes;
-    if (from == hub() || to == hub() || port(from) != port(to)) {
-      for (const std::uint32_t node : {port(from), hub(), port(to)}) {
-        if (node != nodes.back()) nodes.push_back(node);
-      }
-    }
-    if (to != nodes.back()) nodes.push_back(to);
-    return nodes;
-  }
-
-  // Modules are in a row, each a square of ranks below its port; the switch is above the middle.
-  [[nodiscard]] Position position(std::uint32_t node) const override {
-    const double side = std::ceil(std::sqrt(size_));
-    const double width = side + 1;
-    const double middle = (side - 1) / 2;
-    if (node == hub()) return {(modules_ - 1) * width / 2 + middle, 0};
-    const double left = (port(node) - ranks()) * width;
-    if (node >= ranks()) return {left + middle, 1.5};
-    const std::uint32_t index = node % size_;
-    const auto columns = static_cast<std::uint32_t>(side);
-    const std::uint32_t row = index / columns;
-    return {left + index % columns, 3.0 + row};
-  }
-
-  [[nodiscard]] Shape shape() const override {
-    Shape shape;
-    shape.modules = modules_;
-    shape.module_ranks = size_;
-    shape.channels_in = in_;
-    shape.channels_out = out_;
-    return shape;
-  }
-
-  [[nodiscard]] std::string node_name(std::uint32_t node) const override {
-    if (node == hub()) return "router " + std::to_string(node) + " (switch)";
-    const std::string module = "module " + std::to_string(port(node) - ranks());
-    if (node >= ranks()) return "router " + std::to_string(node) + " (port of " + module + ")";
-    return "rank " + std::to_string(node) + " (" + module + ")";
-  }
-
- private:
-  [[nodiscard]] std::uint32_t hub() const { return ranks() + modules_; }
-  // The port of the node's module. A port or the hub maps to itself.
-  [[nodiscard]] std::uint32_t port(std::uint32_t node) const {
-    return node < ranks() ? ranks() + node / size_ : node;
-  }
-
-  std::uint32_t modules_, size_, in_, out_;
-};
-
 }  // namespace
+
+std::string Crossbar::spec() const {
+  std::string text = "crossbar:" + std::to_string(modules_) + "x" + std::to_string(size_);
+  if (in_ == kChannels && out_ == kChannels) return text;
+  return text + ",in=" + std::to_string(in_) + ",out=" + std::to_string(out_);
+}
+
+std::vector<Link> Crossbar::links() const {
+  std::vector<Link> links;
+  links.reserve(link_count());
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    const std::uint32_t first = rank - rank % size_;
+    for (std::uint32_t other = first; other < first + size_; ++other) {
+      if (other != rank) links.push_back({rank, other, 1});
+    }
+    links.push_back({rank, port(rank), 1});
+    links.push_back({port(rank), rank, 1});
+  }
+  for (std::uint32_t port = ranks(); port < hub(); ++port) {
+    links.push_back({port, hub(), out_});
+    links.push_back({hub(), port, in_});
+  }
+  return links;
+}
+
+std::uint32_t Crossbar::capacity(std::uint32_t from, std::uint32_t to) const {
+  if (from >= nodes() || to >= nodes() || from == to) return 0;
+  if (from == hub()) return to >= ranks() ? in_ : 0;
+  if (to == hub()) return from >= ranks() ? out_ : 0;
+  if (from >= ranks() && to >= ranks()) return 0;
+  return port(from) == port(to) ? 1 : 0;
+}
+
+std::vector<std::uint32_t> Crossbar::route(std::uint32_t from, std::uint32_t to) const {
+  std::vector<std::uint32_t> nodes = {from};
+  if (from == to) return nodes;
+  if (from == hub() || to == hub() || port(from) != port(to)) {
+    for (const std::uint32_t node : {port(from), hub(), port(to)}) {
+      if (node != nodes.back()) nodes.push_back(node);
+    }
+  }
+  if (to != nodes.back()) nodes.push_back(to);
+  return nodes;
+}
+
+Topology::Position Crossbar::position(std::uint32_t node) const {
+  const double side = std::ceil(std::sqrt(size_));
+  const double width = side + 1;
+  const double middle = (side - 1) / 2;
+  if (node == hub()) return {(modules_ - 1) * width / 2 + middle, 0};
+  const double left = (port(node) - ranks()) * width;
+  if (node >= ranks()) return {left + middle, 1.5};
+  const std::uint32_t index = node % size_;
+  const auto columns = static_cast<std::uint32_t>(side);
+  const std::uint32_t row = index / columns;
+  return {left + index % columns, 3.0 + row};
+}
+
+Shape Crossbar::shape() const {
+  Shape shape;
+  shape.modules = modules_;
+  shape.module_ranks = size_;
+  shape.channels_in = in_;
+  shape.channels_out = out_;
+  return shape;
+}
+
+std::string Crossbar::node_name(std::uint32_t node) const {
+  if (node == hub()) return "router " + std::to_string(node) + " (switch)";
+  const std::string module =
+      std::string(module_word()) + " " + std::to_string(port(node) - ranks());
+  if (node >= ranks()) return "router " + std::to_string(node) + " (port of " + module + ")";
+  return "rank " + std::to_string(node) + " (" + module + ")";
+}
 
 Result<std::unique_ptr<Topology>> parse_crossbar(std::string_view text) {
   SpecReader reader("crossbar:", text, kCrossbarForm);

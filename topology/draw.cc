@@ -69,10 +69,11 @@ void draw_links(Canvas& canvas) {
     const Topology::Position a = place(canvas, link.from);
     const Topology::Position b = place(canvas, link.to);
     const double stroke = thin * (1 + 0.9 * std::log2(std::max(link.capacity, back)));
+    const bool memory = canvas.topology.link_class(link.from, link.to) == LinkClass::kMemory;
     print(canvas.svg,
-          "<line class=\"link\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
+          "<line class=\"link\"%s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
           "stroke-width=\"%.2f\"/>\n",
-          a.x, a.y, b.x, b.y, stroke);
+          memory ? " style=\"stroke:#bccabf\"" : "", a.x, a.y, b.x, b.y, stroke);
     if (back == 0) draw_way(canvas, a, b);
     if (std::max(link.capacity, back) > 1 && canvas.radius >= 7) {
       canvas.lanes = true;

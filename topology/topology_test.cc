@@ -22,6 +22,7 @@ TEST(Topology, CountsNodesAndLinks) {
        {Row{"complete:1", 1, 1, 0}, Row{"complete:16", 16, 16, 240}, Row{"mesh:1x1", 1, 1, 0},
         Row{"mesh:4x4", 16, 16, 48}, Row{"mesh:1x5", 5, 5, 8},
         Row{"fattree:k=4,h=2,c=1", 16, 21, 40}, Row{"crossbar:3x4", 12, 16, 66},
+        Row{"hosts:3x4", 12, 16, 66}, Row{"hosts:1x1", 1, 3, 4},
         Row{"crossbar:2x1,in=1,out=2", 2, 5, 8}, Row{"crossbar:1x3", 3, 5, 14},
         Row{"fattree:k=2,h=3,c=1,2,2", 8, 15, 28}}) {
     const auto topology = must_parse(row.spec);
@@ -36,8 +37,9 @@ TEST(Topology, CountsNodesAndLinks) {
 // Every link appears once, with its reverse. Every route uses only links, visits no node twice, and
 // connects its ends.
 TEST(Topology, RoutesRunAlongLinks) {
-  for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1", "mesh:3x4",
-                           "mesh:1x4", "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
+  for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1",
+                           "hosts:3x4", "hosts:1x3", "hosts:3x1", "mesh:3x4", "mesh:1x4",
+                           "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
     const auto topology = must_parse(spec);
     std::set<std::pair<std::uint32_t, std::uint32_t>> links;
     for (const Link& link : topology->links()) {
@@ -106,8 +108,12 @@ TEST(Topology, ShapesSayTheNumbersOfAFamily) {
   EXPECT_EQ(mesh.rows, 3u);
   EXPECT_EQ(mesh.columns, 4u);
   EXPECT_EQ(mesh.arity, 0u);
+  const Shape hosts = must_parse("hosts:3x4")->shape();
+  EXPECT_EQ(hosts.hosts, 3u);
+  EXPECT_EQ(hosts.host_ranks, 4u);
+  EXPECT_EQ(hosts.modules + hosts.module_ranks, 0u) << "algorithms for crossbars are not for it";
   const Shape complete = must_parse("complete:4")->shape();
-  EXPECT_EQ(complete.arity + complete.rows, 0u);
+  EXPECT_EQ(complete.arity + complete.rows + complete.hosts, 0u);
 }
 
 TEST(Topology, CrossbarRoutesShareTheModulesChannels) {
@@ -125,10 +131,34 @@ TEST(Topology, CrossbarRoutesShareTheModulesChannels) {
   EXPECT_EQ(crossbar->node_name(15), "router 15 (switch)");
 }
 
+// The ranks of a host share one link into the network and one out of it; all other links are inside
+// the host.
+TEST(Topology, HostsShareOneLink) {
+  const auto hosts = must_parse("hosts:3x4");
+  EXPECT_EQ(hosts->route(4, 6), (std::vector<std::uint32_t>{4, 6}));
+  EXPECT_EQ(hosts->route(1, 10), (std::vector<std::uint32_t>{1, 12, 15, 14, 10}));
+  std::uint32_t fabric = 0, memory = 0;
+  for (const Link& link : hosts->links()) {
+    EXPECT_EQ(link.capacity, 1u);
+    const bool crosses = link.from == 15 || link.to == 15;
+    EXPECT_EQ(hosts->link_class(link.from, link.to),
+              crosses ? LinkClass::kFabric : LinkClass::kMemory);
+    ++(crosses ? fabric : memory);
+  }
+  EXPECT_EQ(fabric, 6u);
+  EXPECT_EQ(memory, 60u);
+  EXPECT_EQ(hosts->node_name(7), "rank 7 (host 1)");
+  EXPECT_EQ(hosts->node_name(13), "router 13 (port of host 1)");
+  EXPECT_EQ(hosts->node_name(15), "router 15 (switch)");
+  EXPECT_EQ(must_parse("crossbar:3x4")->link_class(0, 1), LinkClass::kFabric);
+  EXPECT_STREQ(link_class_name(LinkClass::kMemory), "memory");
+  EXPECT_STREQ(link_class_name(LinkClass::kFabric), "fabric");
+}
+
 // links() and capacity() agree.
 TEST(Topology, CapacitiesAreTheLinks) {
-  for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "mesh:3x4",
-                           "fattree:k=3,h=2,c=k"}) {
+  for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "hosts:2x3",
+                           "mesh:3x4", "fattree:k=3,h=2,c=k"}) {
     const auto topology = must_parse(spec);
     std::uint64_t links = 0;
     for (const Link& link : topology->links()) {
@@ -156,7 +186,7 @@ TEST(Topology, DigestsDifferAndStay) {
   std::set<std::uint64_t> digests;
   for (const char* spec :
        {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2", "fattree:k=4,h=2,c=1",
-        "fattree:k=4,h=2,c=k", "crossbar:4x4", "crossbar:4x4,in=1,out=2"}) {
+        "fattree:k=4,h=2,c=k", "crossbar:4x4", "crossbar:4x4,in=1,out=2", "hosts:4x4"}) {
     EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
   }
   EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull)
@@ -197,10 +227,10 @@ std::map<std::string, std::string> errors() {
       "e.g. fattree:k=4,h=2,c=1";
   std::map<std::string, std::string> all = {
       {"ring:4",
-       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, "
+       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
        "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH"},
       {"",
-       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB, "
+       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
        "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH"},
       {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
       {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},
@@ -243,6 +273,15 @@ std::map<std::string, std::string> errors() {
            tree},
   };
   all.insert(crossbar_errors().begin(), crossbar_errors().end());
+  const std::string hosts =
+      "; expected hosts:HxR with H hosts of R ranks, each at least 1, e.g. hosts:4x8";
+  all["hosts:4"] = "topology 'hosts:4': 'x' is missing (at character 8)" + hosts;
+  all["hosts:0x4"] = "topology 'hosts:0x4': the number of hosts is 0 (at character 8)" + hosts;
+  all["hosts:4x0"] =
+      "topology 'hosts:4x0': the number of ranks per host is 0 (at character 10)" + hosts;
+  all["hosts:4x8,in=1"] = "topology 'hosts:4x8,in=1': unexpected ',in=1' (at character 10)" + hosts;
+  all["hosts:4096x4096"] =
+      "topology 'hosts:4096x4096': 16781313 nodes are more than 16777216 (at character 16)" + hosts;
   return all;
 }
 
@@ -261,6 +300,10 @@ TEST(Draw, NamesEveryNodeAndCountsOmissions) {
   EXPECT_NE(tree.find("class=\"lanes\""), std::string::npos);
   EXPECT_NE(draw_svg(*must_parse("crossbar:2x3,in=1,out=2")).find(">2/1</text>"),
             std::string::npos);
+  const std::string hosts = draw_svg(*must_parse("hosts:2x3"));
+  EXPECT_NE(hosts.find("<line class=\"link\" style="), std::string::npos);
+  EXPECT_NE(hosts.find("<line class=\"link\" x1"), std::string::npos);
+  EXPECT_EQ(tree.find("<line class=\"link\" style="), std::string::npos);
   const std::string large = draw_svg(*must_parse("complete:200"));
   EXPECT_EQ(large.find("<line"), std::string::npos);
   EXPECT_NE(large.find("39800 links (too many to draw)"), std::string::npos);

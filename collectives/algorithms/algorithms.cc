@@ -144,6 +144,50 @@ constexpr Algorithm kAlgorithms[] = {
      "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k c_(i-1) "
      "lanes used",
      Where::kFatTree},
+    {"hosts-binomial", kBroadcast, hosts_binomial_broadcast, false,
+     "one block across H hosts, then inside R ranks: ceil(log2 H) network + ceil(log2 R) steps",
+     Where::kHosts},
+    {"hosts-chain", kBroadcast, hosts_chain_broadcast, false,
+     "a chain of the H hosts, then one in each: H-2+N network + R-2+N steps", Where::kHosts},
+    {"hosts-two-tree", kBroadcast, hosts_two_tree_broadcast, false,
+     "two-tree across the H hosts, then in each: at most 2*ceil(log2(H+1))+2N-2 network steps",
+     Where::kHosts},
+    {"hosts-binomial", kReduce, hosts_binomial_reduce, false,
+     "one block inside each host, then across: ceil(log2 R) + ceil(log2 H) network steps",
+     Where::kHosts},
+    {"hosts-binomial", kAllreduce, hosts_binomial_allreduce, false,
+     "one block inside, across and back: 2*ceil(log2 R) + 2*ceil(log2 H) network steps",
+     Where::kHosts},
+    {"hosts-chain", kAllreduce, hosts_chain_allreduce, false,
+     "chains inside, across and back: 2(R-2+N) + 2(H-2+N) network steps", Where::kHosts},
+    {"hosts-two-tree", kAllreduce, hosts_two_tree_allreduce, false,
+     "two-tree inside, across and back: at most 4*ceil(log2(H+1))+4N-4 network steps",
+     Where::kHosts},
+    {"hosts-multi-leader", kAllreduce, hosts_multi_leader_allreduce, true,
+     "every rank leads for one of R segments: 2(R-1)N + 2(RN+H-2) network steps", Where::kHosts},
+    {"hosts-chain", kScan, hosts_chain_scan, false,
+     "chains in each host, of the hosts, into the next host: 2(R-2)+N + H-2+2N network steps",
+     Where::kHosts},
+    {"hosts-chain", kExscan, hosts_chain_exscan, false,
+     "chains in each host, of the hosts, into the next host: 2R-2+N + H-2+2N network steps",
+     Where::kHosts},
+    {"hosts-ring", Collective::kAllgather, hosts_ring_allgather, false,
+     "rings across the hosts, then in each: R(H-1)N network + H(R-1)N steps", Where::kHosts},
+    {"hosts-ring", Collective::kReduceScatter, hosts_ring_reduce_scatter, true,
+     "one block a rank, rings in each host, then across: H(R-1) + R(H-1) network steps",
+     Where::kHosts},
+    {"hosts-pairwise", Collective::kAllToAll, hosts_pairwise_all_to_all, false,
+     "with every rank of the host, then of the others in turn: (R-1)N + R^2(H-1)N network steps",
+     Where::kHosts},
+    {"hosts-binomial", Collective::kScatter, hosts_binomial_scatter, false,
+     "one block a rank, to hosts, then to ranks: ceil(log2 H) network + ceil(log2 R) steps",
+     Where::kHosts},
+    {"hosts-binomial", Collective::kGather, hosts_binomial_gather, false,
+     "one block a rank, from ranks, then from hosts: ceil(log2 R) + ceil(log2 H) network steps",
+     Where::kHosts},
+    {"hosts-dissemination", Collective::kBarrier, hosts_dissemination_barrier, false,
+     "inside, across by dissemination, inside: ceil(log2 H) network + 2*ceil(log2 R) steps",
+     Where::kHosts},
 };
 
 bool same(const char* a, const char* b) {
@@ -163,6 +207,14 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
     if (algorithm.collective == collective && same(algorithm.name, name)) return &algorithm;
   }
   return nullptr;
+}
+
+bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters) {
+  switch (algorithm.where) {
+    case Where::kFatTree: return parameters.arity > 0;
+    case Where::kHosts: return parameters.hosts > 0;
+    default: return true;
+  }
 }
 
 std::uint32_t algorithm_nodes(const Algorithm& algorithm, const CollectiveParameters& parameters) {

@@ -88,6 +88,10 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
         parameters.arity = ranks == 2 ? 2 : 3;
         parameters.height = ranks == 2 ? 1 : 2;
       }
+      if (table[i].where == Where::kHosts) {
+        parameters.hosts = ranks == 2 ? 2 : 3;
+        parameters.host_ranks = ranks == 2 ? 1 : 3;
+      }
       const Programs programs = programs_of(table[i], parameters);
       if (programs.empty()) continue;
       const Job job = job_of(programs, parameters);

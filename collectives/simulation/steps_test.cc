@@ -165,5 +165,29 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
   }
 }
 
+TEST(Steps, AreAsClaimedOnHosts) {
+  std::uint32_t count = 0;
+  const Algorithm* table = algorithms(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (table[i].where != Where::kHosts) continue;
+    constexpr std::pair<std::uint32_t, std::uint32_t> kHosts[] = {{1, 1}, {1, 4}, {3, 1}, {2, 2},
+                                                                  {3, 4}, {4, 3}, {5, 5}};
+    for (const auto& [hosts, host_ranks] : kHosts) {
+      CollectiveParameters parameters;
+      parameters.ranks = hosts * host_ranks;
+      parameters.hosts = hosts;
+      parameters.host_ranks = host_ranks;
+      parameters.blocks = &kBlocks;
+      parameters.blocks_count = 1;
+      for (const std::uint32_t root : {0u, parameters.ranks / 2, parameters.ranks - 1}) {
+        if (small_sample() && root > 1) continue;
+        parameters.root = root;
+        check_steps(table[i], parameters);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace espalier::testing

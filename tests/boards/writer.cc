@@ -47,6 +47,10 @@ int main(int argc, char** argv) {
         while (1u << parameters.height < ranks) ++parameters.height;
         if (1u << parameters.height != ranks) continue;
       }
+      if (table[i].where == Where::kHosts) {
+        parameters.host_ranks = ranks % 4 == 0 ? 4 : 1;
+        parameters.hosts = ranks / parameters.host_ranks;
+      }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
         if (node < ranks) write(board.limits(), table[i], parameters, node);
       }

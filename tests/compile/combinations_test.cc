@@ -171,7 +171,8 @@ class Combinations : public DirectoryTest {
 TEST_F(Combinations, AreTheSameTwiceAndVerify) {
   std::vector<std::string> topologies = {
       "complete:6",          "mesh:2x4",
-      "crossbar:2x4",        "fattree:k=3,h=2,c=1",
+      "crossbar:2x4",        "hosts:3x2",
+      "hosts:2x3",           "fattree:k=3,h=2,c=1",
       "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1",
       "fattree:k=2,h=3,c=k", "file:" + (directory_ / "triangles.textproto").string()};
 #ifndef __SANITIZE_ADDRESS__  // searches take fifteen times as long with it

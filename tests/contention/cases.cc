@@ -42,6 +42,10 @@ std::string crossbar(Dice& dice) {
   return spec + ",in=" + text(dice.number(1, 3)) + ",out=" + text(dice.number(1, 3));
 }
 
+std::string hosts(Dice& dice) {
+  return "hosts:" + text(dice.number(1, 4)) + "x" + text(dice.number(2, 5));
+}
+
 std::string link_text(std::uint32_t from, std::uint32_t to, std::uint32_t lanes) {
   return "link { from: " + text(from) + " to: " + text(to) + " capacity: " + text(lanes) + " } ";
 }
@@ -85,7 +89,7 @@ std::string broken_mesh(Dice& dice) {
 
 std::string choose_topology(Dice& dice, ContentionCase& contention_case,
                             const std::string& examples) {
-  switch (dice.number(0, 9)) {
+  switch (dice.number(0, 10)) {
     case 0:
       contention_case.family = "complete graph";
       return "complete:" + text(dice.number(2, 12));
@@ -97,6 +101,7 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
     case 6: contention_case.family = "crossbar"; return crossbar(dice);
     case 7: contention_case.family = "irregular"; return irregular(dice);
     case 8: contention_case.family = "broken mesh"; return broken_mesh(dice);
+    case 9: contention_case.family = "hosts"; return hosts(dice);
     default:
       contention_case.family = "example file";
       return "file:" + examples + (dice.one_in(2) ? "/broken-mesh" : "/uneven-tree") + ".textproto";
@@ -115,6 +120,8 @@ CollectiveParameters parameters_on(const topology::Topology& topology, const top
   parameters.columns = shape.columns;
   parameters.arity = shape.arity;
   parameters.height = shape.height;
+  parameters.hosts = shape.hosts;
+  parameters.host_ranks = shape.host_ranks;
   parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   return parameters;
 }
@@ -158,8 +165,8 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
       return name_of(one.collective, one.name, parameters);
     }
     const Algorithm& one = table[pick];
-    // Routers' programs are for the tree with its own numbering.
-    if (one.where == Where::kFatTree && (parameters.arity == 0 || placed)) continue;
+    // Programs for one family are for its own numbering.
+    if (one.where != Where::kAnywhere && (!runs_on(one, parameters) || placed)) continue;
     contention_case.programs = Programs();
     contention_case.programs.resize(algorithm_nodes(one, parameters));
     Status status = Status::kOk;

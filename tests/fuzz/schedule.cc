@@ -36,7 +36,9 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "mesh:1x1",
                                   "fattree:k=2,h=2,c=1",
                                   "fattree:k=3,h=1,c=1",
-                                  "fattree:k=2,h=2,c=k"};
+                                  "fattree:k=2,h=2,c=k",
+                                  "hosts:2x2",
+                                  "hosts:1x3"};
 
 // The table that terms may look up: small numbers, and one very low number.
 constexpr auto kEntries = [] {
@@ -53,7 +55,7 @@ OwnedProgram generated(Input& input, const CollectiveParameters& parameters, std
   const Algorithm* table = algorithms(count);
   OwnedProgram program;
   const Algorithm& algorithm = table[input.below(count)];
-  const bool fits = algorithm.where == Where::kAnywhere || parameters.arity > 0;
+  const bool fits = runs_on(algorithm, parameters);
   if (!fits || me >= algorithm_nodes(algorithm, parameters) ||
       algorithm.generate(parameters, me, program) != Status::kOk) {
     program.clear();
@@ -231,6 +233,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   parameters.topology_digest = topology->digest();
   parameters.arity = shape.arity;
   parameters.height = shape.height;
+  parameters.hosts = shape.hosts;
+  parameters.host_ranks = shape.host_ranks;
   parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   const unsigned options = input.below(4);
   Programs programs;

@@ -31,7 +31,9 @@ constexpr std::uint32_t kRank = 5;
 constexpr std::uint32_t kArity = 3, kHeight = 2, kRouter = 10;  // a fat tree of 9 ranks
 constexpr BlockRule kBlocks[] = {{0, 4096}, {1048576, 16384}};
 constexpr const char* kSpec = "complete:13";
+constexpr std::uint32_t kHosts = 3, kHostRanks = 4;
 constexpr const char* kFatTreeSpec = "fattree:k=3,h=2,c=1";
+constexpr const char* kHostsSpec = "hosts:3x4";
 
 bool updating() { return std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr; }
 
@@ -67,10 +69,12 @@ std::string descriptor_of(const Program& program) {
 CollectiveParameters golden_parameters(Where where) {
   CollectiveParameters parameters;
   const bool tree = where == Where::kFatTree;
-  const auto topology = or_throw(topology::parse(tree ? kFatTreeSpec : kSpec));
+  const bool hosts = where == Where::kHosts;
+  const auto topology = or_throw(topology::parse(tree ? kFatTreeSpec : hosts ? kHostsSpec : kSpec));
   parameters.ranks = topology->ranks();
   parameters.topology_digest = topology->digest();
   if (tree) parameters.arity = kArity, parameters.height = kHeight;
+  if (hosts) parameters.hosts = kHosts, parameters.host_ranks = kHostRanks;
   parameters.window = 8;
   parameters.blocks = kBlocks;
   parameters.blocks_count = std::size(kBlocks);

@@ -1,7 +1,7 @@
-// Every algorithm for any topology, lowered onto the links of meshes, trees and crossbars. Checks
-// that the period is the least that the links allow, as proven by the verifier, and that simulated
-// machines give correct results in lock step and asynchronously. More topologies and roots with
-// ESPALIER_WHOLE=1.
+// Every algorithm for any topology or for hosts, lowered onto the links of meshes, trees, crossbars
+// and hosts. Checks that the period is the least that the links allow, as proven by the verifier,
+// and that simulated machines give correct results in lock step and asynchronously. More topologies
+// and roots with ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
 
@@ -31,6 +31,8 @@ CollectiveParameters parameters_for(const topology::Topology& topology, std::uin
   parameters.ranks = topology.ranks();
   parameters.root = root;
   parameters.topology_digest = topology.digest();
+  parameters.hosts = topology.shape().hosts;
+  parameters.host_ranks = topology.shape().host_ranks;
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
   return parameters;
@@ -43,7 +45,7 @@ std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kAnywhere) continue;
+    if (table[i].where == Where::kFatTree || !runs_on(table[i], parameters)) continue;
     RoutedSchedule routed{name_of(table[i], topology, parameters),
                           Programs(programs_of(table[i], parameters))};
     if (!routed.programs.empty()) all.push_back(std::move(routed));
@@ -191,6 +193,7 @@ constexpr Operand kPlaces[] = {{"mesh:4x4", 5},
                                {"fattree:k=2,h=4,c=1", 7},
                                {"fattree:k=3,h=2,c=2,3", 1},
                                {"crossbar:4x4", 6},
+                               {"hosts:3x4", 6},
                                {"file:" ESPALIER_EXAMPLES "/broken-mesh.textproto", 5},
                                {"file:" ESPALIER_EXAMPLES "/uneven-tree.textproto", 1}};
 INSTANTIATE_TEST_SUITE_P(Sample, Lowered, ::testing::ValuesIn(kPlaces));

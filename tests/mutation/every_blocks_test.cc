@@ -64,13 +64,18 @@ void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32
                 const Use& use) {
   for (const std::uint32_t ranks : sizes) {
     std::vector<std::string> specs = {"complete:" + std::to_string(ranks)};
-    if (ranks == 4) specs.insert(specs.end(), {"fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k"});
+    if (ranks == 4) {
+      specs.insert(specs.end(), {"fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k", "hosts:2x2"});
+    }
+    if (ranks == 8) specs.emplace_back("hosts:2x4");
     for (const std::string& spec : specs) {
       const auto topology = or_throw(topology::parse(spec));
       for (const std::uint32_t window : windows) {
         for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
-          // On a tree, only schedules made for it: the others overload its links.
-          if (topology->nodes() > ranks && made.programs.size() == ranks) return;
+          // Trees and hosts have only the schedules made for them: others overload their links.
+          const bool is_flat =
+              made.programs.size() == ranks && !made.algorithm.starts_with("hosts-");
+          if (topology->nodes() > ranks && is_flat) return;
           use(*topology, made.programs, made.name + ", window " + std::to_string(window));
         });
       }

@@ -4,11 +4,11 @@
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
 //            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
 //
-// --family is complete, mesh or fattree; all three if not given. A schedule that the topology's own
-// links do not carry is judged as a routed run. --links hop-by-hop: all of these lowered onto the
-// topology's links instead, on meshes and fat trees. --sample K judges every K-th mutant. --seconds
-// S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one does, 2
-// on bad options.
+// --family is complete, mesh, fattree or hosts; all four if not given. A schedule that the
+// topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
+// lowered onto the topology's links instead, on meshes, fat trees and hosts. --sample K judges
+// every K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none
+// survives, 1 if one does, 2 on bad options.
 
 #include <unistd.h>
 
@@ -75,8 +75,8 @@ Options parse(int argc, char** argv) {
       options.collective = value;
     } else if (name == "--family") {
       options.family = value;
-      if (value != "complete" && value != "mesh" && value != "fattree") {
-        bad_option("--family is '" + value + "'; it must be complete, mesh or fattree");
+      if (value != "complete" && value != "mesh" && value != "fattree" && value != "hosts") {
+        bad_option("--family is '" + value + "'; it must be complete, mesh, fattree or hosts");
       }
     } else if (name == "--links") {
       if (value != "routed" && value != "hop-by-hop") {
@@ -209,14 +209,17 @@ class Worker {
 };
 
 // The topologies with this number of ranks: complete, the squarest mesh, fat trees of the smallest
-// arity with thin and with full upper branches.
+// arity with thin and with full upper branches, and hosts, at least as many as each has ranks.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   if (family.empty() || family == "complete") specs.push_back("complete:" + std::to_string(ranks));
+  std::uint32_t rows = 1;
+  for (std::uint32_t r = 2; r * r <= ranks; ++r) rows = ranks % r == 0 ? r : rows;
   if (family.empty() || family == "mesh") {
-    std::uint32_t rows = 1;
-    for (std::uint32_t r = 2; r * r <= ranks; ++r) rows = ranks % r == 0 ? r : rows;
     specs.push_back("mesh:" + std::to_string(rows) + "x" + std::to_string(ranks / rows));
+  }
+  if (family.empty() || family == "hosts") {
+    specs.push_back("hosts:" + std::to_string(ranks / rows) + "x" + std::to_string(rows));
   }
   if (family.empty() || family == "fattree") {
     std::uint32_t arity = ranks, height = 1;

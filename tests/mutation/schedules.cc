@@ -50,11 +50,13 @@ CollectiveParameters parameters_of(const topology::Topology& topology, std::uint
   parameters.capacities = capacities.empty() ? nullptr : capacities.data();
   parameters.rows = shape.rows;
   parameters.columns = shape.columns;
+  parameters.hosts = shape.hosts;
+  parameters.host_ranks = shape.host_ranks;
   return parameters;
 }
 
 Programs programs_of(const Algorithm& algorithm, const CollectiveParameters& parameters) {
-  if (algorithm.where == Where::kFatTree && parameters.arity == 0) return {};
+  if (!runs_on(algorithm, parameters)) return {};
   Programs programs(algorithm_nodes(algorithm, parameters));
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Status status = algorithm.generate(parameters, node, programs[node]);

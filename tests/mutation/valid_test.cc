@@ -28,6 +28,7 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 // Whether input and output may be the same memory: not if data to be sent are kept until the end.
 bool is_in_place(const mutation::Made& made) {
   return made.collective != Collective::kAllToAll &&
+         !(made.algorithm == "hosts-chain" && made.collective == Collective::kExscan) &&
          !(made.algorithm == "two-tree" &&
            (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }
@@ -73,6 +74,22 @@ TEST(Valid, OnMeshesAndFatTrees) {
                             });
   }
   EXPECT_GT(routers, 30u);
+}
+
+TEST(Valid, OnHosts) {
+  std::uint32_t schedules = 0;
+  for (const char* spec : {"hosts:1x5", "hosts:5x1", "hosts:2x2", "hosts:3x4", "hosts:4x3"}) {
+    const auto topology = or_throw(topology::parse(spec));
+    for (const std::uint32_t window : {1u, 8u}) {
+      mutation::for_schedules(*topology, {0, 1, topology->ranks() - 1}, window,
+                              [&](const mutation::Made& made) {
+                                if (!made.algorithm.starts_with("hosts-")) return;
+                                ++schedules;
+                                expect_valid(*topology, made);
+                              });
+    }
+  }
+  EXPECT_GT(schedules, 150u);
 }
 
 TEST(Valid, LargerGroups) {

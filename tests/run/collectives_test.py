@@ -69,6 +69,8 @@ def topology(offer):
         return "complete:15"  # odd numbers only
     if offer["algorithm"] == "fractional-mesh":
         return "mesh:2x4"  # there is a known embedding, with root 0
+    if offer["topologies"] == "hosts:HxR":
+        return "hosts:4x4"
     return "crossbar:4x4" if "crossbar" in offer["topologies"] else f"complete:{RANKS}"
 
 

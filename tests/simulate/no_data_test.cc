@@ -217,8 +217,8 @@ void compare(const Schedule& schedule) {
 }
 
 constexpr const char* kTopologies[] = {
-    "complete:2", "complete:7",          "complete:8",          "mesh:2x4",
-    "mesh:3x3",   "fattree:k=2,h=2,c=1", "fattree:k=3,h=2,c=k", "crossbar:2x4"};
+    "complete:2",          "complete:7",          "complete:8",   "mesh:2x4",  "mesh:3x3",
+    "fattree:k=2,h=2,c=1", "fattree:k=3,h=2,c=k", "crossbar:2x4", "hosts:2x3", "hosts:3x3"};
 
 class NoData : public ::testing::TestWithParam<const char*> {
  protected:
@@ -247,6 +247,8 @@ class NoData : public ::testing::TestWithParam<const char*> {
     parameters_.columns = shape_.columns;
     parameters_.arity = shape_.arity;
     parameters_.height = shape_.height;
+    parameters_.hosts = shape_.hosts;
+    parameters_.host_ranks = shape_.host_ranks;
     parameters_.capacities = shape_.capacities.empty() ? nullptr : shape_.capacities.data();
     ++topologies;
   }
@@ -281,7 +283,7 @@ TEST_P(NoData, GivesTheSameTimesStepsLoadsAndEvents) {
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count && !HasFailure(); ++i) {
     const Algorithm& one = table[i];
-    if (one.where == Where::kFatTree && parameters_.arity == 0) continue;
+    if (!runs_on(one, parameters_)) continue;
     parameters_.send_ticks = one.takes_lambda ? 2 : 1;
     parameters_.latency_ticks = one.takes_lambda ? 3 : 1;
     parameters_.root = has_root(one.collective) ? parameters_.ranks - 1 : 0;

@@ -35,7 +35,12 @@ void print_text(const topology::Topology& topology) {
   for (const topology::Link& link : topology.links()) {
     std::printf("  %s -> %s", topology.node_name(link.from).c_str(),
                 topology.node_name(link.to).c_str());
-    std::printf(link.capacity == 1 ? "\n" : ", %u lanes\n", link.capacity);
+    if (link.capacity != 1) std::printf(", %u lanes", link.capacity);
+    const topology::LinkClass link_class = topology.link_class(link.from, link.to);
+    if (link_class != topology::LinkClass::kFabric) {
+      std::printf(", %s", topology::link_class_name(link_class));
+    }
+    std::printf("\n");
   }
 }
 
@@ -52,7 +57,11 @@ void print_as_json(const topology::Topology& topology) {
   }
   auto links = Json::array();
   for (const topology::Link& link : topology.links()) {
-    links.push_back({{"from", link.from}, {"to", link.to}, {"capacity", link.capacity}});
+    links.push_back(
+        {{"from", link.from},
+         {"to", link.to},
+         {"capacity", link.capacity},
+         {"class", topology::link_class_name(topology.link_class(link.from, link.to))}});
   }
   print_json({{"topology", topology.spec()},
               {"digest", hex(topology.digest())},
@@ -83,7 +92,8 @@ void add_topology(Command app) {
   const auto arguments = std::make_shared<TopologyArguments>();
   command
       .text("topology", arguments->spec,
-            "complete:N, mesh:RxC, crossbar:AxB, fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH")
+            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH or "
+            "file:PATH")
       .required();
   command.text("--svg", arguments->svg, "Also draw it into this file");
   add_format(command, arguments->format);
@@ -91,6 +101,7 @@ void add_topology(Command app) {
       "Examples:\n"
       "  espalier topology mesh:4x4\n"
       "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg\n"
+      "  espalier topology hosts:4x8 --svg hosts.svg\n"
       "  espalier topology file:examples/topologies/broken-mesh.textproto --svg mesh.svg");
   command.set_action([arguments] { run_topology(*arguments); });
 }

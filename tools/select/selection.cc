@@ -120,6 +120,8 @@ void choose_shape(SelectedAlgorithm& selected) {
   parameters.columns = shape.columns;
   parameters.arity = shape.arity;
   parameters.height = shape.height;
+  parameters.hosts = shape.hosts;
+  parameters.host_ranks = shape.host_ranks;
   selected.capacities = std::move(shape.capacities);
   parameters.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
 }
@@ -154,8 +156,7 @@ void check_placed(const SelectedAlgorithm& selected, Status status) {
 void choose_nodes(SelectedAlgorithm& selected) {
   const AlgorithmEntry& entry = selected.algorithm;
   const bool applies = entry.search != nullptr ? entry.search->applies(*selected.topology)
-                                               : entry.generator->where == Where::kAnywhere ||
-                                                     selected.parameters.arity > 0;
+                                               : runs_on(*entry.generator, selected.parameters);
   if (!applies) {
     bad_input("algorithm '" + entry.name + "' of " + collective_name(entry.collective) +
               " is for " + entry.topologies + ", not for " + selected.topology->title() +
@@ -296,10 +297,12 @@ std::vector<AlgorithmEntry> algorithm_entries() {
   const Algorithm* generators = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const Algorithm& one = generators[i];
-    const bool tree = one.where == Where::kFatTree;
-    all.push_back({one.name, one.collective, one.needs_commutative, one.summary,
-                   tree ? "fat trees, whose routers run programs too" : "any topology", !tree,
-                   one.is_chain, false,
+    const char* topologies = one.where == Where::kFatTree
+                                 ? "fat trees, whose routers run programs too"
+                             : one.where == Where::kHosts ? "hosts:HxR"
+                                                          : "any topology";
+    all.push_back({one.name, one.collective, one.needs_commutative, one.summary, topologies,
+                   one.where == Where::kAnywhere, one.is_chain, false,
                    parameters_of(one.max_run_length > 0, one.takes_radix, one.takes_lambda),
                    one.max_run_length, &one, nullptr});
   }
@@ -318,7 +321,8 @@ std::vector<AlgorithmEntry> algorithm_entries() {
 void add_selection(Command command, Selection& selection, bool required) {
   command
       .text("--topology", selection.topology,
-            "complete:N, mesh:RxC, fattree:k=K,h=H,c=1|k|c1,..,cH, crossbar:AxB or file:PATH")
+            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH or "
+            "file:PATH")
       .required(required);
   command.text("--collective", selection.collective, collective_names()).required(required);
   command

@@ -16,8 +16,7 @@
 // The sum of a part begins at the rank after its owner and travels around to the owner, so
 // operators must be commutative.
 
-#include "collectives/algorithms/build/builder.h"
-#include "collectives/algorithms/build/rounds.h"
+#include "collectives/algorithms/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -28,34 +27,53 @@ void repeat(Action& action, std::uint8_t instances_ref, std::uint8_t block_ref) 
   action.into.block_ref = action.a.block_ref = action.b.block_ref = block_ref;
 }
 
-// `copies`: this rank's part is in INPUT; otherwise it is in OUTPUT already.
-void add_allgather(Builder& builder, RankRounds rounds, std::uint32_t p, std::uint32_t me,
-                   bool copies) {
+}  // namespace
+
+void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, const Turn& turn) {
+  const std::uint32_t p = rounds.ranks(), t0 = turn.number;
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block(p - 1);
   const std::uint8_t first = rounds.block(1);
-  const Operand own = copies ? builder.input(me) : builder.output(me);
+  const Operand own = Builder::operand(own_buffer, builder.constant(rounds.own_segment()));
   const Operand from_before = Builder::operand(Buffer::kOutput, rounds.moving(-1, -1));
-  // At the rounds' pace, so that one proof covers every N.
-  if (copies) repeat(builder.copy(0, builder.output(me), own), all, first);
-  repeat(builder.send(0, rounds.rank(1), own, 0), all, first);
+  if (own_buffer != Buffer::kOutput) {
+    // At the rounds' pace, so that one proof covers every N.
+    repeat(builder.copy(t0, builder.output(rounds.own_segment()), own), all, first);
+  }
+  repeat(builder.send(t0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
     const std::uint8_t later = rounds.block(1, p - 1);
     const Operand passed_on = Builder::operand(Buffer::kOutput, rounds.moving(0, -1));
-    repeat(builder.send(0, rounds.rank(1), passed_on, 1), all, later);
+    repeat(builder.send(t0, rounds.rank(1), passed_on, turn.turns), all, later);
   }
-  repeat(builder.receive(0, rounds.rank(-1), from_before), all, block);
+  repeat(builder.receive(t0, rounds.rank(-1), from_before), all, block);
+  rounds.end_phase(turn.turns);
 }
 
-void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, std::uint32_t me) {
+Operand OwnSums::moving(RankRounds& rounds, std::int32_t places) const {
+  Operand operand = Builder::operand(buffer, rounds.moving(places, -1));
+  if (buffer == Buffer::kScratch) operand.slot_ref = rounds.moving(places, -1, {first_slot, 1});
+  return operand;
+}
+
+Operand OwnSums::of_previous(Builder& builder, const RankRounds& rounds) const {
+  const std::uint32_t rank = rounds.rank(-1);
+  Operand operand = Builder::operand(buffer, builder.constant(rounds.segments().rank(rank)));
+  if (buffer == Buffer::kScratch) operand.slot_ref = builder.constant(first_slot + rank);
+  return operand;
+}
+
+void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
+                             const Turn& turn) {
+  const std::uint32_t p = rounds.ranks(), t0 = turn.number;
   const std::uint8_t all = rounds.instances();
-  const Ring ring = builder.ring(p > 2 ? 1 : 0, 1);
+  const Ring ring = builder.ring(p > 2 ? turn.turns : 0, turn.turns);
   const std::uint8_t received = rounds.moving(-2, -1);
   Operand sum = builder.slot(0, ring);
   sum.segment_ref = received;
-  const Operand own = Builder::operand(Buffer::kInput, received);
+  const Operand own = sums.moving(rounds, -2);
   const std::uint8_t first = rounds.block(1);
-  repeat(builder.send(0, rounds.rank(1), builder.input(rounds.rank(-1)), 0), all, first);
+  repeat(builder.send(t0, rounds.rank(1), sums.of_previous(builder, rounds), 0), all, first);
   if (p > 2) {
     Operand last_sum = sum;  // of the previous step
     last_sum.segment_ref = rounds.moving(-1, -1);
@@ -66,18 +84,21 @@ void add_reduce_scatter(Builder& builder, RankRounds rounds, std::uint32_t p, st
     slot.mod = ring.slots;
     last_sum.slot_ref = builder.index(slot);
     const std::uint8_t later = rounds.block(1, p - 1);
-    repeat(builder.send(0, rounds.rank(1), last_sum, 1), all, later);
+    repeat(builder.send(t0, rounds.rank(1), last_sum, turn.turns), all, later);
   }
   // Each table row is added in a statement of its own: the compiler must not choose their order.
   const std::uint8_t block = rounds.block(p - 1);
-  repeat(builder.receive(0, rounds.rank(-1), sum), all, block);
+  repeat(builder.receive(t0, rounds.rank(-1), sum), all, block);
   if (p > 2) {
     const std::uint8_t inner = rounds.block(p - 2);
-    repeat(builder.combine(0, sum, sum, own), all, inner);
+    repeat(builder.combine(t0, sum, sum, own), all, inner);
   }
   const std::uint8_t last = rounds.block(p - 2, p - 1);
-  repeat(builder.combine(0, builder.output(me), sum, own), all, last);
+  repeat(builder.combine(t0, builder.output(rounds.own_segment()), sum, own), all, last);
+  rounds.end_phase(turn.turns);
 }
+
+namespace {
 
 Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
                      Collective collective, Program& out) {
@@ -91,16 +112,16 @@ Status generate_ring(const CollectiveParameters& parameters, std::uint32_t me,
                                        .needs_commutative = reduces && p > 1});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  RankRounds rounds(builder, p, me);
-  if (collective == Collective::kAllgather) {
-    add_allgather(builder, rounds, p, me, true);
-    return rounds.finish();
+  const RankRounds rounds(builder, p, me);
+  if (reduces) {
+    add_ring_reduce_scatter(builder, rounds, {Buffer::kInput});
+  } else {
+    add_ring_allgather(builder, rounds, Buffer::kInput);
   }
-  add_reduce_scatter(builder, rounds, p, me);
-  if (collective == Collective::kReduceScatter) return rounds.finish();
-  rounds.end_phase();
-  add_allgather(builder, rounds, p, me, false);
-  rounds.end_phase();
+  if (collective != Collective::kAllreduce) {
+    return builder.finish(0, static_cast<std::int32_t>(p - 1));
+  }
+  add_ring_allgather(builder, rounds, Buffer::kOutput);
   return builder.finish_one_port();
 }
 

@@ -7,11 +7,37 @@
 // A rank may send only once all earlier messages have arrived, not only the last one. The combines
 // ensure this: they run in order, each after the receive of its step.
 
-#include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/build/one_block.h"
+#include "collectives/algorithms/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
+namespace {
+
+void add_member_steps(Builder& builder, const Member& member, const Operand& own,
+                      const Operand& known, const Ring& slots) {
+  const std::uint32_t p = member.ranks, me = member.me;
+  const std::uint32_t steps = log2_ceil(p);
+  const auto news = [&](std::uint32_t step) {
+    return builder.slot(0, {slots.first + step % slots.slots, 1});
+  };
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    builder.send(step, (me + (1u << step)) % p, step == 0 ? own : known, step == 0 ? 0 : 1);
+    builder.receive(step, (me + p - (1u << step)) % p, news(step));
+  }
+  builder.combine(0, known, news(0), own);
+  if (steps == 1) return;
+  const Operand all_news = slots_from(builder, slots, 1);
+  repeat_block(builder, builder.combine(1, known, all_news, known), steps - 1);
+}
+
+}  // namespace
+
+void add_dissemination(Builder& builder, const Member& member, const Operand& own,
+                       const Operand& known, const Ring& news) {
+  if (member.exists()) add_member_steps(builder, member, own, known, news);
+  builder.phase(1, static_cast<std::int32_t>(log2_ceil(member.ranks)), 0);
+}
 
 Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                              Program& out) {
@@ -25,20 +51,8 @@ Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32
   const std::uint32_t steps = log2_ceil(p);
   const Operand own = builder.input(0);
   const Operand known = builder.slot(0, {builder.scratch(1), 1});
-  const Ring ring = ring_of_receives(builder, steps, parameters.window);
-  const auto news = [&](std::uint32_t step) {
-    return builder.slot(0, {ring.first + step % ring.slots, 1});
-  };
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    builder.send(step, (me + (1u << step)) % p, step == 0 ? own : known, step == 0 ? 0 : 1);
-    builder.receive(step, (me + p - (1u << step)) % p, news(step));
-  }
-  builder.combine(0, known, news(0), own);
-  if (steps > 1) {
-    const Operand all_news = slots_from(builder, ring, 1);
-    repeat_block(builder, builder.combine(1, known, all_news, known), steps - 1);
-  }
-  builder.phase(1, static_cast<std::int32_t>(steps), 0);
+  const Ring news = ring_of_receives(builder, steps, parameters.window);
+  add_dissemination(builder, {p, 0, me}, own, known, news);
   return builder.finish(static_cast<std::int32_t>(steps), 0);
 }
 

@@ -8,7 +8,7 @@
 // operators need not be commutative. For other roots the chain takes the ranks from the root
 // onward, cyclically.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -20,39 +20,60 @@ struct Position {
   std::uint32_t ranks, distance, nearer, farther;
 };
 
-Position from_root(std::uint32_t p, std::uint32_t root, std::uint32_t me) {
-  return {p, (me + p - root) % p, (me + p - 1) % p, (me + 1) % p};
+Position from_root(const Member& member) {
+  const std::uint32_t p = member.ranks, me = member.me;
+  return {p, (me + p - member.root) % p, (me + p - 1) % p, (me + 1) % p};
 }
 
-void add_broadcast(Builder& builder, const Position& position, bool from_output) {
-  const bool source = position.distance == 0;
-  if (!source) builder.receive(position.distance - 1, position.nearer, builder.output(0));
-  if (position.distance + 1 < position.ranks) {
-    const Operand from = source && !from_output ? builder.input(0) : builder.output(0);
-    builder.send(position.distance, position.farther, from, source ? 0 : 1);
-  }
-  builder.phase(1, static_cast<std::int32_t>(position.ranks) - 2, 1);
+void end_phase(Builder& builder, std::uint32_t ranks, const Turn& turn) {
+  builder.phase(turn.turns, static_cast<std::int32_t>(ranks) - 2,
+                static_cast<std::int32_t>(turn.turns));
 }
 
 // own_left: this rank's own data is the left operand, and data from farther away the right one.
-void add_reduce(Builder& builder, const Position& position, bool own_left) {
+void add_sums(Builder& builder, const Position& position, bool own_left, Buffer own_buffer,
+              const Turn& turn) {
   const bool sink = position.distance == 0;
   const bool far_end = position.distance + 1 == position.ranks;
-  Operand sum = builder.input(0);
+  Operand sum = Builder::operand(own_buffer, builder.constant(turn.segment));
   if (!far_end) {
-    const std::uint32_t step = position.ranks - 2 - position.distance;
+    const std::uint32_t step = turn.number + position.ranks - 2 - position.distance;
     const Operand own = sum;
-    const Operand slot = builder.slot(0, builder.ring(sink ? 0 : 1, 1));
-    sum = sink ? builder.output(0) : slot;
+    const Operand slot = builder.slot(turn.segment, builder.ring(sink ? 0 : 1, turn.turns));
+    sum = sink ? builder.output(turn.segment) : slot;
     builder.receive(step, position.farther, slot);
     builder.combine(step, sum, own_left ? own : slot, own_left ? slot : own);
   }
-  if (!sink)
-    builder.send(position.ranks - 1 - position.distance, position.nearer, sum, far_end ? 0 : 1);
-  builder.phase(1, static_cast<std::int32_t>(position.ranks) - 2, 1);
+  if (!sink) {
+    builder.send(turn.number + position.ranks - 1 - position.distance, position.nearer, sum,
+                 far_end ? 0 : 1);
+  }
 }
 
 }  // namespace
+
+void add_chain_broadcast(Builder& builder, const Member& member, Buffer source_buffer,
+                         const Turn& turn) {
+  if (member.exists()) {
+    const Position position = from_root(member);
+    const bool source = position.distance == 0;
+    if (!source) {
+      builder.receive(turn.number + position.distance - 1, position.nearer,
+                      builder.output(turn.segment));
+    }
+    if (position.distance + 1 < position.ranks) {
+      const Buffer from = source ? source_buffer : Buffer::kOutput;
+      builder.send(turn.number + position.distance, position.farther,
+                   Builder::operand(from, builder.constant(turn.segment)), source ? 0 : 1);
+    }
+  }
+  end_phase(builder, member.ranks, turn);
+}
+
+void add_chain_reduce(Builder& builder, const Member& member, Buffer own, const Turn& turn) {
+  if (member.exists()) add_sums(builder, from_root(member), true, own, turn);
+  end_phase(builder, member.ranks, turn);
+}
 
 Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   Builder builder(out);
@@ -60,7 +81,7 @@ Status chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
       builder.begin(parameters, me, {.collective = Collective::kBroadcast, .algorithm = "chain"});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
-  add_broadcast(builder, from_root(parameters.ranks, parameters.root, me), false);
+  add_chain_broadcast(builder, {parameters.ranks, parameters.root, me}, Buffer::kInput);
   return builder.finish_one_port();
 }
 
@@ -74,9 +95,10 @@ Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Pr
                                        .needs_commutative = parameters.root != 0 && !to_last});
   if (status != Status::kOk) return status;
   if (p == 1) return builder.finish_alone();
-  Position position = from_root(p, parameters.root, me);
+  Position position = from_root({p, parameters.root, me});
   if (to_last) position = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
-  add_reduce(builder, position, !to_last);
+  add_sums(builder, position, !to_last, Buffer::kInput, {});
+  end_phase(builder, p, {});
   return builder.finish_one_port();
 }
 
@@ -86,9 +108,9 @@ Status chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
       builder.begin(parameters, me, {.collective = Collective::kAllreduce, .algorithm = "chain"});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
-  const Position position = from_root(parameters.ranks, 0, me);
-  add_reduce(builder, position, true);
-  add_broadcast(builder, position, true);
+  const Member member{parameters.ranks, 0, me};
+  add_chain_reduce(builder, member, Buffer::kInput);
+  add_chain_broadcast(builder, member, Buffer::kOutput);
   return builder.finish_one_port();
 }
 

@@ -12,7 +12,7 @@
 // over T2. A reduce is the broadcast reversed in time. The trees are in order, so to root 0 or p-1
 // operators need not be commutative.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/phases.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "espalier/collectives/algorithms/generators.h"
 
@@ -34,12 +34,12 @@ void end_phase(Builder& builder, const TwoTrees& trees) {
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival()) - 1, 2);
 }
 
-void add_broadcast(Builder& builder, const TreesOfRank& rank_trees, bool from_output) {
+void add_broadcast(Builder& builder, const TreesOfRank& rank_trees, Buffer source) {
   const TwoTrees& trees = rank_trees.trees;
   for (unsigned tree = 0; tree < 2; ++tree) {
     const Edge& edge = rank_trees.edges.of[tree];
     if (rank_trees.pe == 0) {
-      const Operand from = from_output ? builder.output(tree) : builder.input(tree);
+      const Operand from = Builder::operand(source, builder.constant(tree));
       builder.send(edge.arrival, rank_trees.rank(edge.pe), from, 0);
       continue;
     }
@@ -51,20 +51,18 @@ void add_broadcast(Builder& builder, const TreesOfRank& rank_trees, bool from_ou
       builder.send(child.arrival, rank_trees.rank(child.pe), block, child.arrival - edge.arrival);
     }
   }
-  end_phase(builder, trees);
 }
 
 // Adds the actions of an inner rank for its children's sums in a reduce. Returns where the whole
 // sum is, and sets `ready` to the step of its instance 0. The child that a broadcast reaches last
 // sends first.
 Operand add_inner_sum(Builder& builder, const TreesOfRank& rank_trees, unsigned tree,
-                      const Edge& edge, std::uint32_t& ready) {
+                      const Operand& own, const Edge& edge, std::uint32_t& ready) {
   const TwoTrees::Both children = rank_trees.trees.children(tree, edge);
   const std::uint32_t last = rank_trees.trees.last_arrival();
   const bool left_first = children.of[0].arrival > children.of[1].arrival;
   const Edge& early = children.of[left_first ? 0 : 1];
   const Edge& late = children.of[left_first ? 1 : 0];
-  const Operand own = builder.input(tree);
   if (early.pe == 0) return own;
 
   const Operand sum = builder.slot(tree, builder.ring(early.arrival - edge.arrival, 2));
@@ -80,25 +78,42 @@ Operand add_inner_sum(Builder& builder, const TreesOfRank& rank_trees, unsigned 
   return sum;
 }
 
-void add_reduce(Builder& builder, const TreesOfRank& rank_trees) {
+void add_reduce(Builder& builder, const TreesOfRank& rank_trees, Buffer own_buffer) {
   const TwoTrees& trees = rank_trees.trees;
   const std::uint32_t last = trees.last_arrival();
   for (unsigned tree = 0; tree < 2; ++tree) {
     const Edge& edge = rank_trees.edges.of[tree];
     const std::uint32_t step = last - edge.arrival;
+    const Operand own = Builder::operand(own_buffer, builder.constant(tree));
     if (rank_trees.pe == 0) {
       const Operand slot = builder.slot(tree, builder.ring(0, 2));
-      const Operand own = builder.input(tree);
       builder.receive(step, rank_trees.rank(edge.pe), slot);
       const bool own_left = rank_trees.root == 0;
       builder.combine(step, builder.output(tree), own_left ? own : slot, own_left ? slot : own);
       continue;
     }
     std::uint32_t ready = step;
-    const Operand sum = add_inner_sum(builder, rank_trees, tree, edge, ready);
+    const Operand sum = add_inner_sum(builder, rank_trees, tree, own, edge, ready);
     builder.send(step, rank_trees.rank(trees.parent(tree, rank_trees.pe)), sum, step - ready);
   }
+}
+
+// Calls `add` for the trees of the member, if there is one, and ends the phase.
+template <typename Add>
+void add_trees(Builder& builder, const Member& member, Pairing pairing, const Add& add) {
+  const std::uint32_t p = member.ranks;
+  const TwoTrees trees(p - 1, pairing);
+  if (member.exists()) {
+    const std::uint32_t pe = (member.me + p - member.root) % p;
+    const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
+    add(TreesOfRank{trees, p, member.root, pe, pe == 0 ? fed : trees.edges(pe)});
+  }
   end_phase(builder, trees);
+}
+
+void add_pairs_broadcast(Builder& builder, const Member& member, Pairing pairing, Buffer source) {
+  add_trees(builder, member, pairing,
+            [&](const TreesOfRank& rank_trees) { add_broadcast(builder, rank_trees, source); });
 }
 
 Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
@@ -119,18 +134,26 @@ Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t m
     out.clear();
     return Status::kUnsupported;
   }
-  const TwoTrees trees(p - 1, pairing);
-  const std::uint32_t pe = (me + p - root) % p;
-  const TwoTrees::Both fed{{trees.edge(0, trees.root(0)), trees.edge(1, trees.root(1))}};
-  const TreesOfRank rank_trees{trees, p, root, pe, pe == 0 ? fed : trees.edges(pe)};
-  if (collective != Collective::kBroadcast) add_reduce(builder, rank_trees);
-  if (collective != Collective::kReduce) {
-    add_broadcast(builder, rank_trees, collective == Collective::kAllreduce);
+  const Member member{p, root, me};
+  if (collective != Collective::kBroadcast) add_two_tree_reduce(builder, member, Buffer::kInput);
+  if (collective == Collective::kBroadcast) {
+    add_pairs_broadcast(builder, member, pairing, Buffer::kInput);
+  } else if (collective == Collective::kAllreduce) {
+    add_two_tree_broadcast(builder, member, Buffer::kOutput);
   }
   return builder.finish_one_port();
 }
 
 }  // namespace
+
+void add_two_tree_broadcast(Builder& builder, const Member& member, Buffer source) {
+  add_pairs_broadcast(builder, member, Pairing::kShift, source);
+}
+
+void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own) {
+  add_trees(builder, member, Pairing::kShift,
+            [&](const TreesOfRank& rank_trees) { add_reduce(builder, rank_trees, own); });
+}
 
 Status two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
   return generate_two_tree(parameters, me, "two-tree", Collective::kBroadcast, Pairing::kShift,

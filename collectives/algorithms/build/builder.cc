@@ -126,7 +126,7 @@ std::uint32_t log2_ceil(std::uint32_t ranks) {
 
 Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
                       const Outline& outline) {
-  clear(program_);
+  clear();
   const std::uint32_t root = has_root(outline.collective) ? parameters.root : 0;
   const std::uint32_t nodes = outline.nodes == 0 ? parameters.ranks : outline.nodes;
   if (parameters.ranks == 0 || me >= nodes || root >= parameters.ranks) return Status::kBadArgument;
@@ -137,7 +137,7 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
   }
   const Status status = set_blocks(parameters, outline.one_block, program_);
   if (status != Status::kOk) {
-    clear(program_);
+    clear();
     return status;
   }
   program_.format_version = kFormatVersion;
@@ -167,6 +167,8 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
   (void)index(0, 1, 0);
   return Status::kOk;
 }
+
+void Builder::clear() { espalier::clear(program_); }
 
 Ring Builder::ring(std::uint32_t lifetime, std::uint32_t period) {
   const Ring ring{program_.scratch_blocks, (lifetime + program_.window + period - 1) / period};
@@ -241,7 +243,8 @@ void Builder::send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint
   added.a.block_ref = block_ref;
 }
 
-std::uint32_t Builder::link(std::uint32_t peer) {
+std::uint32_t Builder::link(std::uint32_t member) {
+  const std::uint32_t peer = group_.rank(member);
   for (std::uint32_t i = 0; i < program_.peers_count; ++i) {
     if (program_.peers[i] == peer) return i;
   }
@@ -302,7 +305,7 @@ Status Builder::finish(const Count& bound) {
   program_.bound_ref = count(bound);
   overflow_ |= program_.scratch_blocks > kMaxScratchBlocks;
   if (!overflow_) return Status::kOk;
-  clear(program_);
+  clear();
   return Status::kTooLarge;
 }
 

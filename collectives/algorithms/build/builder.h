@@ -32,6 +32,15 @@ struct Outline {
   std::uint32_t residue_mod = 0, residue = 0;       // N = residue (mod residue_mod); 0: any N
 };
 
+// Some of the ranks, `stride` apart: member v is rank first + stride * v.
+struct Group {
+  std::uint32_t first = 0, stride = 1;
+
+  [[nodiscard]] constexpr std::uint32_t rank(std::uint32_t member) const {
+    return first + stride * member;
+  }
+};
+
 // `slots` scratch slots from `first`; block i is in slot first + i mod slots.
 struct Ring {
   std::uint32_t first = 0;
@@ -52,6 +61,9 @@ class Builder {
   //    program holds.
   [[nodiscard]] Status begin(const CollectiveParameters& parameters, std::uint32_t me,
                              const Outline& outline);
+
+  // Clears the program: for a generator that fails after begin().
+  void clear();
 
   // Allocates scratch for blocks that are received in one step and last used `lifetime` steps
   // later, in a phase of the given period: the fewest slots that the window allows. A receive may
@@ -100,8 +112,10 @@ class Builder {
   void send_to_each(std::uint32_t t0, std::uint32_t first_link, std::uint32_t sends,
                     const Operand& from);
 
-  // Returns the position of `peer` among the program's links; adds it if it is new.
-  std::uint32_t link(std::uint32_t peer);
+  // From now on peers are named by their number in the group. At first: the group of all ranks.
+  void among(const Group& group) { group_ = group; }
+  // Returns the position of this peer among the program's links; adds it if it is new.
+  std::uint32_t link(std::uint32_t member);
 
   // Replaces link(): link i goes to the rank i + 1 after this one, i < links (at least 1).
   void ring_links(std::uint32_t links) { program_.ring_peers = links; }
@@ -134,6 +148,7 @@ class Builder {
   Program& program_;
   bool overflow_ = false;
   std::uint32_t phase_begin_ = 0;
+  Group group_;
   Count steps_{};
 };
 

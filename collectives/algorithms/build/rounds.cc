@@ -45,16 +45,26 @@ std::uint8_t Rounds::block(std::uint32_t first, std::uint32_t end) {
   return round_last_ ? builder_.index(row, {ended, begun}) : builder_.index(row, {begun, ended});
 }
 
+std::uint8_t Rounds::only_block(std::uint32_t first, std::uint32_t end) {
+  if (end - first == period_) return builder_.constant(0);
+  // 0 in those steps, otherwise -kBeyondBlocks.
+  const Term begun = round(kBeyondBlocks, -static_cast<std::int32_t>(first));
+  const Term ended = round(-kBeyondBlocks, static_cast<std::int32_t>(period_ - end));
+  return builder_.index(Index{}, {begun, ended});
+}
+
 std::uint8_t Rounds::instances(std::uint32_t length) {
   const auto period = static_cast<std::int32_t>(period_);
   return builder_.count(static_cast<std::int32_t>(length) - period, period);
 }
 
-std::uint8_t RankRounds::moving(std::int32_t places, std::int32_t sign) {
+std::uint8_t RankRounds::moving(std::int32_t places, std::int32_t sign, const Group& numbers) {
+  const auto stride = static_cast<std::int32_t>(numbers.stride);
   Index row{};
-  row.off = me_ + places;
-  row.mod = static_cast<std::uint32_t>(ranks_);
-  return builder_.index(row, {step(sign)});
+  row.base = static_cast<std::int32_t>(numbers.first);
+  row.off = stride * (me_ + places);
+  row.mod = static_cast<std::uint32_t>(stride * ranks_);
+  return builder_.index(row, {step(stride * sign)});
 }
 
 std::uint8_t RankRounds::counting(std::int32_t base, std::int32_t sign) {
@@ -63,7 +73,9 @@ std::uint8_t RankRounds::counting(std::int32_t base, std::int32_t sign) {
   return builder_.index(row, {step(sign)});
 }
 
-void RankRounds::end_phase() { builder_.phase(1, 0, ranks_ - 1); }
+void RankRounds::end_phase(std::uint32_t turns) {
+  builder_.phase(turns, 0, static_cast<std::int32_t>(turns) * (ranks_ - 1));
+}
 
 Status RankRounds::finish() {
   end_phase();

@@ -8,7 +8,7 @@
 // The exscan keeps the received sum in scratch until the own block is added, so INPUT and OUTPUT
 // may be the same memory. Its last rank needs no further sum and receives into OUTPUT.
 
-#include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -35,6 +35,15 @@ void add_rank(Builder& builder, std::uint32_t p, std::uint32_t me, bool inclusiv
   if (!last) builder.send(me, me + 1, sum, 1);
 }
 
+}  // namespace
+
+void add_chain_scan(Builder& builder, const Member& member, bool inclusive) {
+  if (member.exists()) add_rank(builder, member.ranks, member.me, inclusive);
+  builder.phase(1, static_cast<std::int32_t>(member.ranks) - 2, 1);
+}
+
+namespace {
+
 Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
                            Collective collective, Program& out) {
   Builder builder(out);
@@ -43,8 +52,7 @@ Status generate_chain_scan(const CollectiveParameters& parameters, std::uint32_t
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  add_rank(builder, p, me, collective == Collective::kScan);
-  builder.phase(1, static_cast<std::int32_t>(p) - 2, 1);
+  add_chain_scan(builder, {p, 0, me}, collective == Collective::kScan);
   return builder.finish_one_port();
 }
 

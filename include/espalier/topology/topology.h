@@ -38,6 +38,7 @@ struct Shape {
   std::uint32_t rows = 0, columns = 0;    // mesh
   // hierarchical crossbar: modules, ranks of each, channels into and out of each
   std::uint32_t modules = 0, module_ranks = 0, channels_in = 0, channels_out = 0;
+  std::uint32_t hosts = 0, host_ranks = 0;  // hosts, and the ranks of each
 };
 
 // Nodes 0 .. ranks-1 are ranks, ranks .. nodes-1 are routers.
@@ -75,15 +76,15 @@ class Topology {
   [[nodiscard]] virtual Position position(std::uint32_t node) const = 0;
   // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
-  // Returns the parameters of a mesh, fat tree or crossbar; all 0 for other topologies.
+  // Returns the parameters of a mesh, fat tree, crossbar or hosts; all 0 for other topologies.
   [[nodiscard]] virtual Shape shape() const { return {}; }
   // 64-bit digest of the canonical specification; never 0.
   [[nodiscard]] std::uint64_t digest() const;
 };
 
-// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "fattree:k=K,h=H,c=1|k|c1,c2,..",
-// or "custom:" and a topology file's text in one line. The error has its position and the correct
-// form.
+// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "hosts:HxR",
+// "fattree:k=K,h=H,c=1|k|c1,c2,..", or "custom:" and a topology file's text in one line. The error
+// has its position and the correct form.
 [[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.

@@ -26,6 +26,8 @@ struct CollectiveParameters {
   std::uint32_t arity = 0, height = 0;
   const std::uint32_t* capacities = nullptr;
   std::uint32_t rows = 0, columns = 0;  // a mesh: rank = row * columns + column
+  // Hosts, with the ranks of each: rank = host * host_ranks + number on the host.
+  std::uint32_t hosts = 0, host_ranks = 0;
 
   // Parameters that some algorithms leave to the caller. 0 (for the ticks: 1, 1): the algorithm
   // chooses.
@@ -38,6 +40,7 @@ struct CollectiveParameters {
 enum class Where : std::uint8_t {
   kAnywhere,  // any rank may send to any other: all nodes are ranks, and the fabric routes
   kFatTree,   // ranks and routers of a fat tree have programs, with links only to their neighbours
+  kHosts,     // hosts:HxR: hosts of several ranks, which share a link to the network
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.
@@ -61,6 +64,8 @@ struct Algorithm {
   bool takes_radix = false;          // the caller may set `radix`
   std::uint32_t max_ranks = 0;       // a rank has a link to every other; 0: no such limit
 };
+// Whether `parameters` name a topology of the family that the algorithm is for.
+[[nodiscard]] bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters);
 // Number of nodes that have a program under `algorithm`: the ranks, and routers if any.
 [[nodiscard]] std::uint32_t algorithm_nodes(const Algorithm& algorithm,
                                             const CollectiveParameters& parameters);

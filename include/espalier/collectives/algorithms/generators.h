@@ -6,7 +6,8 @@
 //
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
-// same memory if both hold the whole message, except in exscan/two-tree and all-to-all/pairwise.
+// same memory if both hold the whole message, except in exscan/two-tree, exscan/hosts-chain,
+// all-to-all/pairwise and all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -177,5 +178,53 @@ namespace espalier {
 // leaf_all_to_all.cc: any capacities
 [[nodiscard]] Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
+
+// Clusters of hosts: phases inside each host and phases across the hosts. kUnsupported if the ranks
+// are not hosts * host_ranks.
+// hosts_trees.cc: one leader of each host sends to other hosts. hosts_binomial_broadcast() has one
+// block; hosts_chain_broadcast() and hosts_two_tree_broadcast() are pipelined. So are the
+// allreduces: hosts_binomial_allreduce(), hosts_chain_allreduce(), hosts_two_tree_allreduce().
+[[nodiscard]] Status hosts_binomial_broadcast(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_chain_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status hosts_two_tree_broadcast(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_binomial_allreduce(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_chain_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status hosts_two_tree_allreduce(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+// hosts_scan.cc: hosts_chain_scan() and hosts_chain_exscan() along the ranks of each host, along
+// the hosts, along the ranks again.
+[[nodiscard]] Status hosts_chain_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
+[[nodiscard]] Status hosts_chain_exscan(const CollectiveParameters& parameters, std::uint32_t me,
+                                        Program& out);
+// hosts_rings.cc: every rank exchanges with the ranks that have its number on other hosts.
+// hosts_ring_allgather(), hosts_ring_reduce_scatter(), which has one block, and
+// hosts_multi_leader_allreduce(), which has a segment for each number.
+[[nodiscard]] Status hosts_ring_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+                                          Program& out);
+[[nodiscard]] Status hosts_ring_reduce_scatter(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_multi_leader_allreduce(const CollectiveParameters& parameters,
+                                                  std::uint32_t me, Program& out);
+// hosts_all_to_all.cc: an exchange with every other rank in turn. kTooLarge if
+// host_ranks^2 * (hosts - 1) is above 2^20.
+[[nodiscard]] Status hosts_pairwise_all_to_all(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
+// hosts_reduce_barrier.cc: hosts_binomial_reduce() of one block, and hosts_dissemination_barrier().
+[[nodiscard]] Status hosts_binomial_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status hosts_dissemination_barrier(const CollectiveParameters& parameters,
+                                                 std::uint32_t me, Program& out);
+// hosts_scatter.cc: hosts_binomial_scatter() and hosts_binomial_gather(), whose messages hold the
+// parts of several hosts or ranks. kTooLarge above 65535 ranks.
+[[nodiscard]] Status hosts_binomial_scatter(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
+[[nodiscard]] Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
 
 }  // namespace espalier
