@@ -10,8 +10,8 @@
 namespace espalier::tools {
 
 // The embedding that the selection asks for, by default the best one known; nothing: each rank is
-// on the node of its number. `selected` has its topology, algorithm and parameters. Throws Failure (bad
-// input) if it is for something else.
+// on the node of its number. `selected` has its topology, algorithm and parameters. Throws Failure
+// (bad input) if it is for something else.
 [[nodiscard]] std::optional<topology::Embedding> choose_embedding(
     const Selection& selection, const SelectedAlgorithm& selected);
 

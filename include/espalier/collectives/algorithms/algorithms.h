@@ -40,8 +40,8 @@ enum class Where : std::uint8_t {
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.
-// kUnsupported: the algorithm cannot serve these parameters (reasons: documentation of each algorithm);
-// kBadArgument: root or me is not a rank.
+// kUnsupported: the algorithm cannot serve these parameters (reasons: documentation of each
+// algorithm); kBadArgument: root or me is not a rank.
 using Generator = Status (*)(const CollectiveParameters& parameters, std::uint32_t me,
                              Program& out);
 

@@ -95,8 +95,8 @@ namespace espalier {
                                        Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const CollectiveParameters& parameters,
                                                   std::uint32_t me, Program& out);
-// Fat trees, ranks and routers (leaf_tree.h): kUnsupported if the ranks are not those of a fat tree.
-// leaf_broadcast.cc: in leaf_broadcast() every node sends to one neighbour per step, in
+// Fat trees, ranks and routers (leaf_tree.h): kUnsupported if the ranks are not those of a fat
+// tree. leaf_broadcast.cc: in leaf_broadcast() every node sends to one neighbour per step, in
 // leaf_multiport_broadcast() to all neighbours at once.
 [[nodiscard]] Status leaf_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                     Program& out);

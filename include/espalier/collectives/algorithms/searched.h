@@ -14,8 +14,8 @@
 namespace espalier::searched {
 
 // Returns the programs of all nodes (ranks, and routers if they run programs), by node. Errors:
-// `parameters.ranks` differs from the topology, the root is not a rank, or the search does not support
-// this topology or run length. The same arguments give the same programs.
+// `parameters.ranks` differs from the topology, the root is not a rank, or the search does not
+// support this topology or run length. The same arguments give the same programs.
 using Search = Result<Programs> (*)(const topology::Topology& topology,
                                     const CollectiveParameters& parameters);
 

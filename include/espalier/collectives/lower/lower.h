@@ -36,10 +36,10 @@ struct Report {
 [[nodiscard]] bool is_hop_by_hop(const topology::Topology& topology, const Programs& programs);
 
 // Returns programs of all nodes of the topology that do the same as `routed`, for any number of
-// blocks. If `routed` already uses only the topology's links, they are the same. `parameters`: those
-// for which `routed` was generated; the new programs take its block table and window. `ports`:
-// MULTIPORT or SINGLE_SEND. Errors: no repeating round of blocks, tables too small, too many nodes,
-// an invalid route, or a hop-by-hop schedule for other ports.
+// blocks. If `routed` already uses only the topology's links, they are the same. `parameters`:
+// those for which `routed` was generated; the new programs take its block table and window.
+// `ports`: MULTIPORT or SINGLE_SEND. Errors: no repeating round of blocks, tables too small, too
+// many nodes, an invalid route, or a hop-by-hop schedule for other ports.
 [[nodiscard]] Result<Programs> lower(const topology::Topology& topology,
                                      const CollectiveParameters& parameters, PortModel ports,
                                      const Programs& routed, Report& report);
