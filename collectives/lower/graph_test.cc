@@ -105,7 +105,7 @@ TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
   EXPECT_TRUE(graph_of(routed(Collective::kAllToAll, "pairwise", 4)).in_place.empty());
 }
 
-// Blocks 0 and 1 go to rank 1 alone, all others to rank 2.
+// Block 1 goes to rank 1 alone, all others to rank 2.
 TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   Programs programs(3);
   CollectiveParameters parameters;
@@ -116,19 +116,21 @@ TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
     ASSERT_EQ(
         builder.begin(parameters, rank, {.collective = Collective::kBroadcast, .algorithm = "odd"}),
         Status::kOk);
-    const std::uint8_t twice = builder.count(2, 0);
-    Index later{};
-    later.base = 2;
-    later.coef = 1;
-    const std::uint8_t block = builder.index(later);
-    if (rank == 0) {
-      builder.send(0, 1, builder.input(0), 0).instances_ref = twice;
-      builder.send(2, 2, builder.input(0), 0).a.block_ref = block;
-    } else if (rank == 1) {
-      builder.receive(0, 0, builder.output(0)).instances_ref = twice;
-    } else {
-      builder.receive(2, 0, builder.output(0)).into.block_ref = block;
+    const std::uint8_t once = builder.count(1, 0);
+    // Moves block `first` in step `first`, and the following blocks in the steps after it.
+    const auto move = [&](std::uint32_t to, std::uint32_t first) -> Action& {
+      Index row{};
+      row.base = static_cast<std::int32_t>(first);
+      row.coef = 1;
+      Operand data = rank == 0 ? builder.input(0) : builder.output(0);
+      data.block_ref = builder.index(row);
+      return rank == 0 ? builder.send(first, to, data, 0) : builder.receive(first, 0, data);
+    };
+    if (rank != 1) {
+      move(2, 0).instances_ref = once;
+      move(2, 2);
     }
+    if (rank != 2) move(1, 1).instances_ref = once;
     builder.phase(1, 0, 1);
     ASSERT_EQ(builder.finish(1, 0), Status::kOk);
   }
