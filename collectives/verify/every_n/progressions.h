@@ -39,8 +39,8 @@ struct Stage {
 };
 
 // A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N. A
-// progression that is `once` has instance 0 only. It moves block number block + stride * k of one segment over one link, in step
-// first + period * k of its stage.
+// progression that is `once` has instance 0 only. It moves block number block + stride * k of one
+// segment over one link, in step first + period * k of its stage.
 struct Progression {
   std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
   std::int64_t turn = 0;          // order among the instances of its action in one step
