@@ -46,11 +46,10 @@ struct Graph {
 
 // Finds the graph for the smallest number u <= 64 of blocks after which the programs repeat. In an
 // expansion of 2u blocks, blocks u .. 2u-1 then do the same as blocks 0 .. u-1, in any steps. Where
-// block 0 is an exception (as in circulant schedules), the blocks are counted from block 1: any block
-// may take the way of any other.
-// If the programs have one block for every message, u = 1. Operands of several segments are split
-// into single segments. `routed`: the valid programs of all ranks (nothing is proven here). Errors:
-// there is no such u, or the programs are not one schedule.
+// block 0 is an exception (as in circulant schedules), the blocks are counted from block 1: any
+// block may take the way of any other. If the programs have one block for every message, u = 1.
+// Operands of several segments are split into single segments. `routed`: the valid programs of all
+// ranks (nothing is proven here). Errors: there is no such u, or the programs are not one schedule.
 [[nodiscard]] Result<Graph> find_graph(const Programs& routed);
 
 inline constexpr std::int32_t kMaxBlocks = 64;

@@ -50,6 +50,19 @@ TEST(Graph, HasAsManyBlocksAsTheScheduleRepeatsAfter) {
   }
 }
 
+// The rounds of a circulant graph begin with block 1, because block 0 takes a way of its own.
+TEST(Graph, BeginsAfterAnExceptionalBlock) {
+  for (const std::uint32_t ranks : {5u, 8u, 13u}) {
+    const std::uint32_t rounds = log2_ceil(ranks);
+    const Graph graph = graph_of(routed(Collective::kBroadcast, "circulant", ranks));
+    EXPECT_EQ(graph.blocks, static_cast<std::int32_t>(rounds));
+    EXPECT_EQ(graph.tasks.size(), (ranks - 1) * rounds);
+    for (const Task& task : graph.tasks) {
+      EXPECT_TRUE(task.block >= 0 && task.block < graph.blocks);
+    }
+  }
+}
+
 TEST(Graph, SplitsRunsOfSegments) {
   // The root sends parts 2 and 3 as one message to rank 2, which forwards part 3.
   const Graph graph = graph_of(routed(Collective::kScatter, "binomial", 4));
@@ -92,7 +105,7 @@ TEST(Graph, KeepsTheOrderThatInPlaceNeeds) {
   EXPECT_TRUE(graph_of(routed(Collective::kAllToAll, "pairwise", 4)).in_place.empty());
 }
 
-// Block 0 goes to rank 1 alone, all others to rank 2.
+// Block 1 goes to rank 1 alone, all others to rank 2.
 TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
   Programs programs(3);
   CollectiveParameters parameters;
@@ -104,17 +117,20 @@ TEST(Graph, RefusesSchedulesThatDoNotRepeat) {
         builder.begin(parameters, rank, {.collective = Collective::kBroadcast, .algorithm = "odd"}),
         Status::kOk);
     const std::uint8_t once = builder.count(1, 0);
-    Index later{};
-    later.base = later.coef = 1;
-    const std::uint8_t block = builder.index(later);
-    if (rank == 0) {
-      builder.send(0, 1, builder.input(0), 0).instances_ref = once;
-      builder.send(1, 2, builder.input(0), 0).a.block_ref = block;
-    } else if (rank == 1) {
-      builder.receive(0, 0, builder.output(0)).instances_ref = once;
-    } else {
-      builder.receive(1, 0, builder.output(0)).into.block_ref = block;
+    // Moves block `first` in step `first`, and the following blocks in the steps after it.
+    const auto move = [&](std::uint32_t to, std::uint32_t first) -> Action& {
+      Index row{};
+      row.base = static_cast<std::int32_t>(first);
+      row.coef = 1;
+      Operand data = rank == 0 ? builder.input(0) : builder.output(0);
+      data.block_ref = builder.index(row);
+      return rank == 0 ? builder.send(first, to, data, 0) : builder.receive(first, 0, data);
+    };
+    if (rank != 1) {
+      move(2, 0).instances_ref = once;
+      move(2, 2);
     }
+    if (rank != 2) move(1, 1).instances_ref = once;
     builder.phase(1, 0, 1);
     ASSERT_EQ(builder.finish(1, 0), Status::kOk);
   }

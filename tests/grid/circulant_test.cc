@@ -1,6 +1,6 @@
-// Circulant broadcast and reduce: proven for every N, in exactly N - 1 + ceil(log2 p) steps, which is
-// the bound; and run on simulated machines for every N up to 40 that the residue allows. p in 2 ..
-// 300 with ESPALIER_WHOLE=1 (half an hour), otherwise a sample.
+// Circulant broadcast and reduce: proven for every N, in exactly N - 1 + ceil(log2 p) steps, which
+// is the bound; and run on simulated machines for every N up to 40 that the residue allows. p up
+// to 300 with ESPALIER_WHOLE=1 (half an hour), otherwise a sample.
 
 #include <gtest/gtest.h>
 

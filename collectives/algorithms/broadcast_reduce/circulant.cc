@@ -10,13 +10,13 @@
 // (mod q), only the last window has blocks above N-1, and there a rank receives block N-1 once. So
 // this block is the exception: its messages are single instances, and all others repeat every q
 // steps.
-//   * Broadcast: block N-1 is stored as block 0, every other block s as block s + 1. Block 0 travels
-//     in the last q steps, from step N - 1 onward.
+//   * Broadcast: block N-1 is stored as block 0, every other block s as block s + 1. Block 0
+//     travels in the last q steps, from step N - 1 onward.
 //   * Reduce: the broadcast reversed in time (step t becomes N - 2 + q - t), and block s is stored
 //     as block N-1-s. Block 0 travels in the first q steps. The operator must commute.
 //
-// kTooLarge, on every rank: a broadcast beyond kMaxBroadcastRounds, a reduce beyond kMaxReduceRounds,
-// whose actions do not fit a program.
+// kTooLarge, on every rank: a broadcast beyond kMaxBroadcastRounds, a reduce beyond
+// kMaxReduceRounds, whose actions do not fit a program.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/circulant/schedule.h"
@@ -28,8 +28,8 @@ namespace {
 constexpr std::uint32_t kMaxBroadcastRounds = 20, kMaxReduceRounds = 12;
 
 // The blocks that a rank sends (or receives) in one round of the window: block + q*i in step
-// step + q*i, i = 0, 1, ..., with 1 <= block <= q; and block 0 once, if `last` (it is the last block
-// of the broadcast that [Traff24] describes).
+// step + q*i, i = 0, 1, ..., with 1 <= block <= q; and block 0 once, if `last` (it is the last
+// block of the broadcast that [Traff24] describes).
 struct RoundBlocks {
   std::uint32_t block, step;
   bool last;

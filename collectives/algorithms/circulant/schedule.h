@@ -2,15 +2,16 @@
 // The schedules of broadcast on circulant graphs for any number of ranks ([Traff22], [Traff24]).
 // Freestanding; fixed arrays.
 //
-// q = ceil(log2 p). In round i, k = i mod q, rank r sends to rank r + skip(k) and receives from rank
-// r - skip(k), modulo p; the data starts at rank 0. In the first q rounds (a window) rank r sends
-// block send[k] and receives block receive[k]; in every later window all blocks are q further. A
-// negative block is not sent. Rank r receives one block in the first window, base(r). Every other
-// receive[k] is a block of the window before:
+// q = ceil(log2 p). In round i, k = i mod q, rank r sends to rank r + skip(k) and receives from
+// rank r - skip(k), modulo p; the data starts at rank 0. In the first q rounds (a window) rank r
+// sends block send[k] and receives block receive[k]; in every later window all blocks are q
+// further. A negative block is not sent. Rank r receives one block in the first window, base(r).
+// Every other receive[k] is a block of the window before:
 //
 //   receive[k] of rank r == send[k] of rank r - skip(k)
 //   {receive[k]} == {-q, ..., -1} without base(r) - q, and base(r), if r > 0
-//   send[k] is base(r) - q or one of receive[0], ..., receive[k-1], if r > 0; send[k] == k, if r == 0
+//   send[k] is base(r) - q or one of receive[0], ..., receive[k-1], if r > 0
+//   send[k] == k, if r == 0
 
 #include <cstdint>
 

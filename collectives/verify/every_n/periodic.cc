@@ -252,9 +252,9 @@ class Periodic {
     return std::nullopt;
   }
 
-  // Property steps. From N = stride * (head + 1) onward, the steps of each stage and the claims grow
-  // by constants from N to N + stride. Claims that are exact up to three times this N are exact for
-  // every N, if no stage grows faster than its phase.
+  // Property steps. From N = stride * (head + 1) onward, the steps of each stage and the claims
+  // grow by constants from N to N + stride. Claims that are exact up to three times this N are
+  // exact for every N, if no stage grows faster than its phase.
   ProofResult check_steps() {
     Steps sum;
     sum.stride = stride_ * (head_ + 1);

@@ -30,7 +30,8 @@ std::int64_t blocks_to_collide(const Program& program, const RankProgressions& r
   const bool same_lane = send == other_send && one.link == other.link && lanes == 1;
   if (!same_lane && !share_port(program.port_model, send, other_send)) return 0;
   const std::int64_t held = send_ticks(program), period = ranks.stages[one.stage].period;
-  // The smallest N for which `other` has a block `rounds` rounds ahead of a block of `one`; 0: none.
+  // The smallest N for which `other` has a block `rounds` rounds ahead of a block of `one`.
+  // 0: there is none.
   const auto both = [&](std::int64_t rounds) {
     if ((one.once && rounds < 0) || (other.once && rounds > 0)) return std::int64_t{0};
     const std::int64_t here = one.block + (rounds < 0 ? -rounds * ranks.stride : 0);

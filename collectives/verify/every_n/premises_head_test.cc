@@ -1,5 +1,5 @@
-// Premises of the proof for every N (docs/verifier.md) in programs with a head: instances that exist
-// once, and progressions that do not begin in the first stride of blocks.
+// Premises of the proof for every N (docs/verifier.md) in programs with a head: instances that
+// exist once, and progressions that do not begin in the first stride of blocks.
 
 #include <utility>
 
@@ -210,7 +210,7 @@ TEST_F(Head, ResiduesKeepStagesApart) {
   expect_unproven("actions that go on at different paces may share a port or link", 4);
 }
 
-// Stages of one segment use separate blocks. Here block 1 is in both: it is sent again in step N - 1.
+// Stages of one segment use separate blocks. Block 1 is in both: step N - 1 sends it again.
 TEST_F(Head, BlocksOfTwoStages) {
   begin_tailed(1, 0);
   finish({1, 1, 0, 0, 0});

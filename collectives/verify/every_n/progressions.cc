@@ -321,8 +321,8 @@ class ProgressionReader {
     return {};
   }
 
-  // The stage of single instances: one in which other actions of this slope advance. Without one the
-  // period is that of any other stage, so that it is the same on all nodes.
+  // The stage of single instances: one in which other actions of this slope advance. Without one
+  // the period is that of any other stage, so that it is the same on all nodes.
   std::uint8_t stage_of_singles(std::uint32_t phase, std::int64_t slope) {
     std::int64_t period = program_.phases[phase].period;
     if (!ranks_.stages.empty()) period = ranks_.stages.front().period;
@@ -410,8 +410,8 @@ class ProgressionReader {
     return extent == Extent::kWhole || (extent == Extent::kOwn && segment == program_.node);
   }
 
-  // Returns the slot of an operand of a single instance i, which need not move on. Sets `outside` to
-  // 0 if it does not exist.
+  // Returns the slot of an operand of a single instance i, which need not move on. Sets `outside`
+  // to 0 if it does not exist.
   [[nodiscard]] std::int32_t only_slot(const Operand& operand, std::int64_t i,
                                        std::int64_t& outside) const {
     const std::int64_t slot = value(operand.slot_ref, i);

@@ -28,9 +28,9 @@ struct Linear {
 // Upper limit of RankProgressions::head.
 inline constexpr std::int64_t kMaxHead = 4;
 
-// The actions of one phase that advance at the same rate. A stage begins slope * (N - 1) steps after
-// its phase. Each of its progressions advances by the schedule's stride, in blocks, every `period`
-// steps.
+// The actions of one phase that advance at the same rate. A stage begins slope * (N - 1) steps
+// after its phase. Each of its progressions advances by the schedule's stride, in blocks, every
+// `period` steps.
 struct Stage {
   std::uint32_t phase = 0;
   std::int64_t slope = 0;
@@ -38,9 +38,9 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N, and k = 0
-// if it is `once`. It moves block number block + stride * k of one segment over one link, in step
-// first + period * k of its stage.
+// A part of an action. Instance k = 0, 1, ... exists if and only if block + stride * k < N. A
+// progression that is `once` has instance 0 only. It moves block number block + stride * k of one
+// segment over one link, in step first + period * k of its stage.
 struct Progression {
   std::int64_t first = 0;         // step of its first block, counted from the stage's start; >= 0
   std::int64_t turn = 0;          // order among the instances of its action in one step
@@ -70,8 +70,8 @@ struct RankProgressions {
   std::vector<std::int32_t> next_slot;
   bool single = false;  // only N = stride occurs: every progression is one instance
   // The smallest number such that every progression begins below block stride * (head + 1), and
-  // every progression that is `once` below stride * head. So from there on each stride of blocks has
-  // the same progressions. 0 in most programs.
+  // every progression that is `once` below stride * head. So from there on each stride of blocks
+  // has the same progressions. 0 in most programs.
   std::int64_t head = 0;
   // The blocks that stand for all: from the head's end onward, one stride stands for every other.
   [[nodiscard]] std::int64_t blocks_that_differ() const { return stride * (head + 1); }

@@ -34,8 +34,8 @@ std::size_t result_index(const RankProgressions& ranks, std::int32_t segment, st
   return static_cast<std::size_t>(segment * ranks.blocks_that_differ() + block);
 }
 
-// Calls `use` with each block below blocks_that_differ() that the progression moves, and its step in
-// the stage.
+// Calls `use` with each block below blocks_that_differ() that the progression moves, and its step
+// in the stage.
 template <typename Use>
 void for_blocks_that_differ(const RankProgressions& ranks, const Progression& one, const Use& use) {
   std::int64_t step = one.first;
@@ -329,8 +329,8 @@ void RankProofs::name_links(const RankProgressions& ranks, std::size_t begin) {
 }
 
 // All uses of one block of INPUT or OUTPUT are in the round of that block, so their steps in the
-// blocks that differ decide for every block and N. Every read of INPUT must come before every change
-// of OUTPUT. It must come at least a window of steps before a receive that changes OUTPUT.
+// blocks that differ decide for every block and N. Every read of INPUT must come before every
+// change of OUTPUT. It must come at least a window of steps before a receive that changes OUTPUT.
 bool RankProofs::is_in_place(const Program& program, const RankProgressions& ranks,
                              std::size_t stage) {
   times_.assign(results_.size(), {});

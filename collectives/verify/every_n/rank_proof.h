@@ -17,8 +17,8 @@ namespace espalier::verify {
 // The sources of a node's data, by progression. They are the same for all blocks and every N.
 struct RankFlow {
   std::vector<StageProof::Sources> sources;  // by progression
-  // By output segment, then block below RankProgressions::blocks_that_differ(): the last progression
-  // that writes there; -1: none.
+  // By output segment, then block below RankProgressions::blocks_that_differ(): the last
+  // progression that writes there; -1: none.
   std::vector<std::int32_t> results;
 };
 

@@ -232,8 +232,8 @@ class StageRun {
   [[nodiscard]] bool is_received(const FormProgression& one, const StageUses& uses,
                                  const Known& before) const {
     if (certain_ == Certain::kByAll) return HazardRules::is_received(uses, before);
-    // An operation on the same block wrote last: it exists for the same N and waited for the receive.
-    // Programs without a head need not rely on it: prove_each() proves them.
+    // An operation on the same block wrote last: it exists for the same N and waited for the
+    // receive. Programs without a head need not rely on it: prove_each() proves them.
     if (form_.head > 0 && uses.operation >= 0 && block_of(uses.write) == block_) return true;
     // All earlier receives into the operand retired before the latest was issued.
     return uses.receive_step == StageUses::kNever || awaits(one, uses.receive_step);

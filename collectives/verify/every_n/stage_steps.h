@@ -50,8 +50,8 @@ class StageSteps {
     friend auto operator<=>(const Irregular&, const Irregular&) = default;
   };
   std::vector<std::set<Irregular>> irregular_;  // by stage
-  // By stage and block b < stride: the latest first step of the other progressions whose first block
-  // is b, is <= b, is >= b. -1: there is none.
+  // By stage and block b < stride: the latest first step of the other progressions whose first
+  // block is b, is <= b, is >= b. -1: there is none.
   std::vector<std::vector<std::int64_t>> latest_, latest_up_to_, latest_from_;
 };
 

@@ -119,8 +119,8 @@ namespace espalier {
                                       Program& out);
 [[nodiscard]] Status dissemination_barrier(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
-// circulant.cc: circulant_broadcast() and circulant_reduce() in the fewest steps possible. kTooLarge
-// beyond 2^20 and 2^12 ranks.
+// circulant.cc: circulant_broadcast() and circulant_reduce() in the fewest steps possible.
+// kTooLarge beyond 2^20 and 2^12 ranks.
 [[nodiscard]] Status circulant_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 [[nodiscard]] Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me,
