@@ -94,8 +94,8 @@ struct Bandwidth {
 
 // The results of one schedule, or of several that were chosen for different sizes.
 [[nodiscard]] std::string to_json(const std::vector<RunResult>& results);
-// A table per schedule, with one row per size. `ranks`: also one row per rank, and per endpoint of a
-// hop-by-hop run.
+// A table per schedule, with one row per size. `ranks`: also one row per rank, and per endpoint of
+// a hop-by-hop run.
 [[nodiscard]] std::string to_text(const std::vector<RunResult>& results, bool ranks);
 
 }  // namespace espalier::run_command
