@@ -44,7 +44,7 @@ struct SlotGroup {
 };
 // The groups of a program; other slots hold one segment each.
 struct SlotGroups {
-  static constexpr std::uint32_t kMax = 4;
+  static constexpr std::uint32_t kMax = 4;  // groups of a program
   SlotGroup groups[kMax];
   std::uint32_t count = 0;
 };
