@@ -47,6 +47,7 @@ constexpr const char* kTopologies[] = {"complete:1",
                                        "mesh:2x4",
                                        "mesh:3x3",
                                        "crossbar:2x4",
+                                       "hosts:3x2",
                                        "fattree:k=3,h=2,c=1",
                                        "fattree:k=3,h=2,c=k",
                                        "fattree:k=2,h=3,c=1",
@@ -85,7 +86,7 @@ void print_topology(const topology::Topology& topology) {
 }
 
 void print_schedule(const Selection& selection) {
-  Source source(selection);
+  Source source(select_algorithm(selection));
   const auto program = [&source](std::uint32_t node) -> const Program& {
     return source.program(node);
   };
@@ -135,8 +136,11 @@ void print_all(const std::string& spec) {
                             .root = std::to_string(root)};
         selection.links = way.links;
         selection.ports = way.ports;
-        if (entry.parameter == "--run-length") selection.run_length = "2";
-        if (entry.parameter == "--lambda") selection.lambda = "3/2";
+        for (const std::string& parameter : entry.parameters) {
+          if (parameter == "--run-length") selection.run_length = "2";
+          if (parameter == "--radix") selection.radix = "3";
+          if (parameter == "--lambda") selection.lambda = "3/2";
+        }
         print_if_any(selection);
       }
     }

@@ -24,8 +24,8 @@ inline constexpr const char* kAuto = "auto";
 struct Selection {
   std::string topology, collective, algorithm = kAuto, root = "0";
   std::string run_length = {}, radix = {}, lambda = {};  // parameters of some algorithms
-  std::string window = {};                   // steps in flight that the schedule must allow
-  bool window_is_limit = false;              // a schedule that allows fewer will do
+  std::string window = {};             // steps in flight that the schedule must allow
+  bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
   // placement of ranks: none, snake, a known embedding's name, a file
   std::string embedding = {};
