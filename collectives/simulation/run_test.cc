@@ -112,7 +112,7 @@ TEST(Run, EqualBlocksMakeFreeRunningNearlyAsFastAsLockStep) {
     // From 10 ranks on, dual-root takes 3.5 to 3.7 steps per block instead of 3: its ports, which
     // are always busy in lock step, sometimes wait for each other.
     const bool dual_root = std::string(algorithm.name) == "dual-root";
-    EXPECT_LT(seconds[0], (dual_root ? 1.25 : 1.1) * seconds[1]) << what;
+    EXPECT_LT(seconds[0], (dual_root ? 1.25 : 1.15) * seconds[1]) << what;
   });
 }
 

@@ -226,7 +226,7 @@ TEST(Algorithms, EveryReductionCanKeepTheOrder) {
     std::printf("; pipelined:");
     for (const std::string& name : pipelined) std::printf(" %s", name.c_str());
     std::printf("\n");
-    EXPECT_EQ(short_ones.empty(), collective == Collective::kReduce);
+    EXPECT_FALSE(short_ones.empty());
     EXPECT_EQ(pipelined.empty(), collective == Collective::kReduceScatter);
   }
 }
@@ -293,7 +293,7 @@ std::size_t max_bytes(const Algorithm& algorithm) {
   const bool combines = name == "combine" ||
                         (algorithm.collective == Collective::kReduce && name.ends_with("nomial"));
   if (name == "dissemination" || combines) return 1100;
-  if (name.ends_with("nomial") || name == "lambda-tree") return 700;
+  if (name.ends_with("nomial") || name == "lambda-tree" || name == "doubling-123") return 700;
   if (name == "scatter-allgather") return 800;
   if (name == "recursive-doubling") return 1000;
   if (name == "ring" && algorithm.collective == Collective::kAllreduce) return 640;

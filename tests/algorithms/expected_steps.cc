@@ -155,7 +155,10 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
   if (name == "binomial" || name == "dissemination") return exactly(log_of(p));
   if (name == "knomial") return exactly(knomial(p, parameters));
   if (name == "scatter-allgather") return exactly(log_of(p) + p - 1);
-  if (in_rounds(algorithm)) return exactly((p - 1) * blocks);
+  if (in_rounds(algorithm)) {
+    const bool twice = algorithm.collective == Collective::kAllreduce;
+    return exactly((twice ? 2 : 1) * (p - 1) * blocks);
+  }
   if (name == "chain") {
     const bool twice = algorithm.collective == Collective::kAllreduce;
     return exactly((twice ? 2 : 1) * (p - 2 + blocks));
@@ -167,10 +170,6 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
   if (name == "lambda-tree")
     return exactly(postal(p, parameters.send_ticks, parameters.latency_ticks));
   if (name == "combine") return combine(p, parameters.send_ticks, parameters.latency_ticks);
-  if (in_rounds(algorithm)) {
-    const bool twice = algorithm.collective == Collective::kAllreduce;
-    return exactly((twice ? 2 : 1) * (p - 1) * blocks);
-  }
   if (is_butterfly(name)) return butterfly(algorithm, p);
   if (name == "bruck") return exactly(log_of(p) + 1);
   if (name == "doubling-123") return exactly(doubling_123(p));

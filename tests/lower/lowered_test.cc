@@ -140,8 +140,18 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
   const std::string name = routed.name + (single ? ", single send" : "");
   const CollectiveParameters parameters = parameters_for(topology, routed.programs[0].root);
   lower::Report report;
-  const Programs lowered =
-      or_throw(lower::lower(topology, parameters, ports, routed.programs, report));
+  auto made = lower::lower(topology, parameters, ports, routed.programs, report);
+  if (!made && made.error().message.find("larger than nodes have room for") != std::string::npos) {
+    // Programs with an action per segment and hop.
+    const auto has = [&routed](const char* word) {
+      return routed.name.find(word) != std::string::npos;
+    };
+    EXPECT_TRUE(has("rabenseifner") || has("recursive-halving") || has("ring") || has("bruck"))
+        << routed.name;
+    std::printf("refused: %s\n", made.error().message.c_str());
+    return;
+  }
+  const Programs lowered = or_throw(std::move(made));
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_hop_by_hop(topology, lowered)) << name;
   verify::VerifyOptions options;

@@ -74,7 +74,7 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
            Refusal{"--collective broadcast --algorithm rung",
                    "unknown algorithm 'rung' for broadcast; expected binomial, "},
            Refusal{"--collective allreduce --algorithm binomial",
-                   "algorithm 'binomial' cannot do allreduce; expected chain, two-tree or combine"},
+                   "algorithm 'binomial' cannot do allreduce; expected chain, two-tree, combine, "},
            Refusal{
                "--collective allgather --algorithm leaf",
                "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
@@ -348,8 +348,8 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
   constexpr const char* kAlone = "complete:1";
   const auto offers = nlohmann::json::parse(run("list --format json").out);
   EXPECT_GE(offers.size(), 31u);
-  std::vector<std::string> topologies = {kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1",
-                                         "crossbar:2x4"};
+  std::vector<std::string> topologies = {
+      kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4", "hosts:3x2"};
   for (const auto& offer : offers) {
     const std::string collective = offer["collective"];
     const std::string algorithm = offer["algorithm"];

@@ -73,7 +73,7 @@ BinaryPosition find_position(std::uint32_t p, std::uint32_t v, std::uint32_t& de
   return position;
 }
 
-void end_phase(Builder& builder, std::uint32_t p, std::uint32_t depth) {
+void end_binary_phase(Builder& builder, std::uint32_t p, std::uint32_t depth) {
   const std::int32_t period = p == 2 ? 1 : 2;
   builder.phase(static_cast<std::uint32_t>(period), static_cast<std::int32_t>(depth) - period,
                 period);
@@ -157,7 +157,7 @@ Status binary_broadcast(const CollectiveParameters& parameters, std::uint32_t me
   };
   forward(down_of(tree));
   forward(right_of(tree));
-  end_phase(builder, p, depth);
+  end_binary_phase(builder, p, depth);
   return builder.finish_one_port();
 }
 
@@ -174,7 +174,7 @@ Status binary_reduce(const CollectiveParameters& parameters, std::uint32_t me, P
   BinaryReduce{p, root, to_last}.add(builder, me);
   std::uint32_t depth = 0;
   (void)whole(p, depth);
-  end_phase(builder, p, depth);
+  end_binary_phase(builder, p, depth);
   return builder.finish_one_port();
 }
 

@@ -98,7 +98,7 @@ Status chain_reduce(const CollectiveParameters& parameters, std::uint32_t me, Pr
   Position position = from_root({p, parameters.root, me});
   if (to_last) position = {p, p - 1 - me, (me + 1) % p, (me + p - 1) % p};
   add_sums(builder, position, !to_last, Buffer::kInput, {});
-  end_phase(builder, p, {});
+  end_phase(builder, p, Turn());
   return builder.finish_one_port();
 }
 

@@ -83,11 +83,6 @@ namespace espalier {
 // postal model. linear.cc: linear_scatter() and linear_gather(), with a link between the root and
 // every other rank; kTooLarge above kMaxLinearRanks ranks (builder.h). chain_scatter.cc:
 // chain_scatter() and chain_gather(), along all ranks from the root onward.
-// ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(), in
-// which every rank sends only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with
-// every other rank in turn. bruck.cc: bruck_all_to_all(), in which parts for several ranks travel
-// together; kTooLarge above 26 ranks. dissemination.cc: dissemination_barrier(), which notifies a
-// rank twice as far away in each step.
 [[nodiscard]] Status binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
 [[nodiscard]] Status binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
@@ -104,9 +99,11 @@ namespace espalier {
                                    Program& out);
 [[nodiscard]] Status chain_gather(const CollectiveParameters& parameters, std::uint32_t me,
                                   Program& out);
-// ring.cc: ring_allgather() and ring_reduce_scatter(), in which every rank sends only to the next
-// one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank in turn.
-// dissemination.cc: dissemination_barrier(), which notifies a rank twice as far away in each step.
+// ring.cc: ring_allgather(), ring_reduce_scatter() and ring_allreduce(), in which every rank sends
+// only to the next one. pairwise.cc: pairwise_all_to_all(), an exchange with every other rank in
+// turn. bruck.cc: bruck_all_to_all(), in which parts for several ranks travel together; kTooLarge
+// above 26 ranks. dissemination.cc: dissemination_barrier(), which notifies a rank twice as far
+// away in each step.
 [[nodiscard]] Status ring_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                                     Program& out);
 [[nodiscard]] Status ring_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
