@@ -296,7 +296,7 @@ TEST(Searched, Refusals) {
             "fractional-direct: runs of 11; expected r at most 10 (fractional-simplex has longer "
             "ones)");
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 9}),
-            "a group of 9 ranks on complete:8; it has 8");
+            "parameters for 9 ranks on complete:8; it has 8");
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
   EXPECT_EQ(find_searched(Collective::kScan, "double-fibonacci"), nullptr);

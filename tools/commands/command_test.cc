@@ -366,7 +366,15 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
         continue;
       }
       ++compiled;
-      EXPECT_EQ(run("show s").status, 0);
+      const CommandResult shown = run("show s");
+      EXPECT_EQ(shown.status, 0);
+      const bool rooted = collective == "broadcast" || collective == "reduce" ||
+                          collective == "scatter" || collective == "gather";
+      for (const std::string& text : {made.out, shown.out}) {
+        EXPECT_EQ(text.find(", root 0") != std::string::npos, rooted) << text;
+      }
+      const auto shown_json = nlohmann::json::parse(run("show s --format json").out);
+      EXPECT_EQ(shown_json.contains("root"), rooted);
       const CommandResult verified = run("verify s --blocks 7 --format json");
       EXPECT_EQ(verified.status, 0) << verified.err;
       EXPECT_EQ(nlohmann::json::parse(verified.out)["valid"], true);

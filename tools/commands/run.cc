@@ -45,6 +45,25 @@ bool parse_disturbance(const std::string& text, int signal, launch::LaunchOption
   return true;
 }
 
+// Refuses what happens to a node after its process was killed, and a second --stop. Throws Failure
+// (bad input).
+void check_effects(std::vector<launch::Disturbance> disturbances) {
+  const auto name = [](const launch::Disturbance& one) {
+    return (one.signal == SIGKILL ? "--kill " : "--stop ") + std::to_string(one.node) + "@" +
+           std::to_string(one.after_ms);
+  };
+  std::map<std::uint32_t, launch::Disturbance> last;  // by node
+  std::stable_sort(disturbances.begin(), disturbances.end(),
+                   [](const auto& a, const auto& b) { return a.after_ms < b.after_ms; });
+  for (const launch::Disturbance& one : disturbances) {
+    const auto [before, is_first] = last.emplace(one.node, one);
+    if (!is_first && (before->second.signal == SIGKILL || one.signal == SIGSTOP)) {
+      bad_input(name(one) + " has no effect after " + name(before->second));
+    }
+    before->second = one;
+  }
+}
+
 void parse_disturbances(RunOptions& options) {
   for (const bool kill : {true, false}) {
     for (const std::string& text : kill ? options.kill : options.stop) {
@@ -54,21 +73,7 @@ void parse_disturbances(RunOptions& options) {
                 std::to_string(options.launch.nodes - 1));
     }
   }
-  const auto name = [](const launch::Disturbance& one) {
-    return (one.signal == SIGKILL ? "--kill " : "--stop ") + std::to_string(one.node) + "@" +
-           std::to_string(one.after_ms);
-  };
-  std::map<std::uint32_t, launch::Disturbance> last;  // by node
-  std::vector<launch::Disturbance> in_order = options.launch.disturbances;
-  std::stable_sort(in_order.begin(), in_order.end(),
-                   [](const auto& a, const auto& b) { return a.after_ms < b.after_ms; });
-  for (const launch::Disturbance& one : in_order) {
-    const auto [before, is_first] = last.emplace(one.node, one);
-    if (!is_first && (before->second.signal == SIGKILL || one.signal == SIGSTOP)) {
-      bad_input(name(one) + " has no effect after " + name(before->second));
-    }
-    before->second = one;
-  }
+  check_effects(options.launch.disturbances);
 }
 
 LoadedSchedule obtain_schedule(const RunOptions& options) {

@@ -107,7 +107,7 @@ Result<void> check_parameters(const topology::Topology& topology,
                               const CollectiveParameters& parameters) {
   const std::string name = topology.title();
   if (parameters.ranks != topology.ranks()) {
-    return fail("a group of " + std::to_string(parameters.ranks) + " ranks on " + name +
+    return fail("parameters for " + std::to_string(parameters.ranks) + " ranks on " + name +
                 "; it has " + std::to_string(topology.ranks()));
   }
   if (parameters.root >= parameters.ranks) {
