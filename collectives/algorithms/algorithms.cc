@@ -75,6 +75,10 @@ constexpr Algorithm kAlgorithms[] = {
      "halving, then doubling: 2*log2 p steps; 2*floor(log2 p)+2 if p is not 2^k"},
     {"ring", kAllreduce, ring_allreduce, true,
      "reduce-scatter, then allgather by ring: 2(p-1)N steps"},
+    {"circulant", kAllreduce, circulant_allreduce, true,
+     "circulant graph, reduce-scatter, then allgather: 2*ceil(log2 p)+1 steps (p <= 3: one less), "
+     "p "
+     "<= 2^11"},
     {"dual-root", kAllreduce, dual_root_allreduce, false,
      "up and down two binary trees at once: at most 4*floor(log2((p+1)/2))+3N-2 steps"},
     {"chain", kScan, chain_scan, false, "one pipeline through all ranks: p-2+N steps",
@@ -120,10 +124,16 @@ constexpr Algorithm kAlgorithms[] = {
     {"recursive-doubling", Collective::kAllgather, recursive_doubling_allgather, false,
      "exchange of all parts, twice as far each step: log2 p steps; floor(log2 p)+2 if p is not "
      "2^k"},
+    {"circulant", Collective::kAllgather, circulant_allgather, false,
+     "circulant graph, parts travel together: ceil(log2 p) steps, p <= 2^16"},
+    {"bruck", Collective::kAllgather, bruck_allgather, false,
+     "parts travel together, twice as far each step: ceil(log2 p) steps, p <= 2^16"},
     {"ring", Collective::kReduceScatter, ring_reduce_scatter, true,
      "every part's sum round the ring to its owner: (p-1)N steps"},
     {"recursive-halving", Collective::kReduceScatter, recursive_halving_reduce_scatter, false,
      "halving, then one exchange: at most log2 p + 1 steps; floor(log2 p)+3 if p is not 2^k"},
+    {"circulant", Collective::kReduceScatter, circulant_reduce_scatter, true,
+     "circulant graph, sums travel together: ceil(log2 p)+1 steps (p <= 3: one less), p <= 2^16"},
     {"pairwise", Collective::kAllToAll, pairwise_all_to_all, false,
      "exchange with every other rank in turn: (p-1)N steps"},
     {"bruck", Collective::kAllToAll, bruck_all_to_all, false,

@@ -88,7 +88,7 @@ class Reader {
   Values read_operand(std::uint32_t node, const Instance& one, const OperandAt& operand) {
     Values values;
     for (std::int64_t part = 0; part < operand.segment_count; ++part) {
-      TaskInput input{-1, static_cast<std::int32_t>(operand.segment + part)};
+      TaskInput input{-1, static_cast<std::int32_t>(operand.segment_at(part))};
       if (operand.buffer != Buffer::kInput) {
         input.task = holds(node, operand, part);
         if (input.task < 0 || tasks_[as_index(input.task)].block != operand.block) {
@@ -115,7 +115,7 @@ class Reader {
   void write(std::uint32_t node, const OperandAt& operand, std::int64_t part, Task task) {
     task.to = node;
     task.block = static_cast<std::int32_t>(operand.block);
-    task.segment = static_cast<std::int32_t>(operand.segment + part);
+    task.segment = static_cast<std::int32_t>(operand.segment_at(part));
     const auto number = static_cast<std::int32_t>(tasks_.size());
     if (operand.buffer == Buffer::kScratch) {
       memory_[node].scratch[operand.slot + part] = number;

@@ -22,7 +22,8 @@ bool share_memory(const OperandAt& a, const OperandAt& b) {
 
 std::uint64_t bytes_of(const Layout& layout, const OperandAt& operand) {
   return block_span(layout, static_cast<std::uint32_t>(operand.segment),
-                    static_cast<std::uint32_t>(operand.block), operand.segment_count)
+                    static_cast<std::uint32_t>(operand.block), operand.segment_count,
+                    operand.buffer)
       .bytes;
 }
 

@@ -71,7 +71,8 @@ bool is_valid_group(const Program& program) {
   }
   return program.node < program_nodes(program) && program.segments >= 1 &&
          program.segments <= kMaxField &&
-         (!counts_per_rank(program.collective) || program.segments == program.ranks);
+         (program.segments == program.ranks ||
+          (!counts_per_rank(program.collective) && !has_rotated_scratch(program)));
 }
 
 bool is_valid_header(const Program& program) {
@@ -87,12 +88,21 @@ bool is_valid_header(const Program& program) {
          program.steps_ref < program.counts_count && program.bound_ref < program.counts_count;
 }
 
+// Whether a message of any length has one block per segment.
+bool has_always_one_block(const Program& program) {
+  return program.blocks_count == 1 && program.blocks[0].block_bytes == 0 &&
+         program.residue_mod == 0;
+}
+
 bool has_valid_blocks(const Program& program) {
   if (program.residue_mod > kMaxField) return false;
   if (program.residue_mod == 0 ? program.residue != 0 : program.residue >= program.residue_mod) {
     return false;
   }
   if (program.blocks_count == 0 || program.blocks[0].from_bytes != 0) return false;
+  if (has_rotated_scratch(program) && (is_router(program) || !has_always_one_block(program))) {
+    return false;
+  }
   for (std::uint32_t rule = 1; rule < program.blocks_count; ++rule) {
     if (program.blocks[rule].from_bytes <= program.blocks[rule - 1].from_bytes) return false;
   }
@@ -159,25 +169,23 @@ bool is_valid_ref(const Program& program, std::uint32_t ref, std::int64_t limit,
   return value >= 0 && value <= limit - segment_count;
 }
 
-// Whether a message of any length has one block per segment.
-bool has_always_one_block(const Program& program) {
-  return program.blocks_count == 1 && program.blocks[0].block_bytes == 0 &&
-         program.residue_mod == 0;
-}
-
 bool is_valid_operand(const Program& program, bool present, bool required, const Operand& operand) {
   if (!required) return !present;
   const std::uint32_t buffer = raw(operand.buffer);
   if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX) return false;
   const std::uint32_t segment_count = operand_segment_count(operand);
   if (segment_count > 1 && !has_always_one_block(program)) return false;
+  std::uint32_t before_last = segment_count;
   if (buffer != Buffer::kScratch) {
     if (is_router(program)) return false;
-  } else if (!is_valid_ref(program, operand.slot_ref, program.scratch_blocks, segment_count)) {
-    return false;
+  } else {
+    if (!is_valid_ref(program, operand.slot_ref, program.scratch_blocks, segment_count)) {
+      return false;
+    }
+    if (has_rotated_scratch(program)) before_last = 1;
   }
   return operand.block_ref < program.indices_count &&
-         is_valid_ref(program, operand.segment_ref, program.segments, segment_count);
+         is_valid_ref(program, operand.segment_ref, program.segments, before_last);
 }
 
 bool has_equal_runs(const Action& action) {

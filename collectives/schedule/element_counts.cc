@@ -141,6 +141,7 @@ bool takes_unequal_counts(const Program& program, SlotGroups& groups) {
   if (program.collective == Collective::kAllToAll) {
     return !is_router(program) && goes_directly(program);
   }
+  if (has_rotated_scratch(program)) return true;
   return !has_several_segments(program) || GroupFinder(program, groups).find();
 }
 

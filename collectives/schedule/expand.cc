@@ -20,8 +20,10 @@ OperandAt operand_at(const Walk& walk, const Action& action, bool present, const
   expanded.segment = index_value(walk.program, operand.segment_ref, i);
   expanded.block = index_value(walk.program, operand.block_ref, i);
   if (action.clamp) expanded.block = std::min(expanded.block, walk.blocks - 1);
-  if (operand.buffer == Buffer::kScratch)
+  if (operand.buffer == Buffer::kScratch) {
     expanded.slot = index_value(walk.program, operand.slot_ref, i);
+    if (has_rotated_scratch(walk.program)) expanded.rotation = walk.program.segments;
+  }
   expanded.segment_count = operand_segment_count(operand);
   return expanded;
 }

@@ -130,6 +130,7 @@ Status cut(const Program& program, std::uint64_t count, std::uint32_t element_by
   layout.segment_elements = segment_elements;
   layout.blocks = static_cast<std::uint32_t>(blocks);
   layout.block_elements = ceil_divide(segment_elements, layout.blocks);
+  layout.rotation = has_rotated_scratch(program) ? program.node + 1 : 0;
   return Status::kOk;
 }
 
@@ -205,10 +206,18 @@ Status make_layout(const Program& program, ElementCounts counts, std::uint32_t e
 #endif
 
 Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
-                std::uint32_t segment_count, [[maybe_unused]] Buffer::Value buffer) {
+                std::uint32_t segment_count, Buffer::Value buffer) {
   if (segment >= layout.segments || block >= layout.blocks) return {};
-  if (segment_count != 1 && (segment_count > layout.segments - segment || layout.blocks != 1))
-    return {};
+  if (segment_count != 1 && layout.blocks != 1) return {};
+  const std::uint32_t until_last = layout.segments - segment;
+  if (segment_count > until_last) {
+    if (buffer != Buffer::kScratch || layout.rotation == 0) return {};
+    Span span = block_span(layout, segment, block, until_last, buffer);
+    const Span rest = block_span(layout, 0, block, segment_count - until_last, buffer);
+    span.bytes += rest.bytes;
+    span.elements += rest.elements;
+    return span;
+  }
 #if ESPALIER_UNEQUAL_COUNTS
   const std::uint64_t* offsets =
       buffer == Buffer::kInput ? layout.input_offsets : layout.output_offsets;
@@ -230,8 +239,18 @@ std::uint64_t slot_bytes(const Layout& layout) {
   return layout.block_elements * layout.element_bytes;
 }
 
-std::uint64_t slot_offset(const Layout& layout, [[maybe_unused]] std::uint32_t segment,
-                          std::uint32_t slot) {
+std::uint32_t rotated_position(const Layout& layout, std::uint32_t segment) {
+  if (layout.rotation == 0) return segment;
+  const std::uint32_t first = layout.rotation - 1;
+  return segment < first ? segment + layout.segments - first : segment - first;
+}
+
+std::uint64_t slot_offset(const Layout& layout, std::uint32_t segment, std::uint32_t slot) {
+  if (layout.rotation != 0) {
+    const std::uint32_t position = rotated_position(layout, segment);
+    return (slot - position) * slot_bytes(layout) +
+           block_span(layout, layout.rotation - 1, 0, position, Buffer::kScratch).bytes;
+  }
 #if ESPALIER_UNEQUAL_COUNTS
   for (std::uint32_t k = 0; k < layout.slot_groups.count; ++k) {
     const SlotGroup& group = layout.slot_groups.groups[k];

@@ -132,6 +132,23 @@ bool is_butterfly(const std::string& name) {
   return name == "recursive-doubling" || name == "rabenseifner" || name == "recursive-halving";
 }
 
+bool is_broadcast_or_reduce(const Algorithm& algorithm) {
+  return algorithm.collective == Collective::kBroadcast ||
+         algorithm.collective == Collective::kReduce;
+}
+
+// Some ranks copy their inputs before they can send segments p/2 .. p-1 after their own as one
+// piece; a single segment is one.
+Steps circulant(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  if (is_broadcast_or_reduce(algorithm)) return exactly(log_of(p) + blocks - 1);
+  const std::int64_t copies = p / 2 > 1 ? 1 : 0;
+  switch (algorithm.collective) {
+    case Collective::kAllgather: return exactly(log_of(p));
+    case Collective::kReduceScatter: return exactly(log_of(p) + copies);
+    default: return exactly(2 * log_of(p) + copies);
+  }
+}
+
 // Butterflies of 2^k groups of one or two ranks: two ranks of a group meet before and after.
 Steps butterfly(const Algorithm& algorithm, std::int64_t p) {
   const std::int64_t levels = floor_log_of(p), folds = p == std::int64_t{1} << levels ? 0 : 2;
@@ -163,7 +180,7 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     const bool twice = algorithm.collective == Collective::kAllreduce;
     return exactly((twice ? 2 : 1) * (p - 2 + blocks));
   }
-  if (name == "circulant") return exactly(log_of(p) + blocks - 1);
+  if (name == "circulant") return circulant(algorithm, p, blocks);
   if (name == "chain-ends") return chain_ends(p, parameters.root, blocks);
   if (name == "binary") return binary(p, blocks);
   if (name.starts_with("fractional")) return fractional(name, parameters.ranks, blocks);
@@ -171,7 +188,9 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     return exactly(postal(p, parameters.send_ticks, parameters.latency_ticks));
   if (name == "combine") return combine(p, parameters.send_ticks, parameters.latency_ticks);
   if (is_butterfly(name)) return butterfly(algorithm, p);
-  if (name == "bruck") return exactly(log_of(p) + 1);
+  if (name == "bruck") {
+    return exactly(log_of(p) + (algorithm.collective == Collective::kAllToAll ? 1 : 0));
+  }
   if (name == "doubling-123") return exactly(doubling_123(p));
   if (name == "dual-root") {
     DualRoot trees;
@@ -190,13 +209,20 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
-  if (name == "bruck") return ranks <= 26;
+  if (name == "bruck") {
+    return ranks <= (algorithm.collective == Collective::kAllToAll ? 26 : 1u << 16);
+  }
   if (name == "rabenseifner" || name == "recursive-halving") return ranks < 4096;
   if (name == "recursive-doubling" && algorithm.collective == Collective::kAllgather) {
     return ranks <= 65536;
   }
   if (name == "circulant") {
-    return ranks <= (algorithm.collective == Collective::kBroadcast ? 1u << 20 : 1u << 12);
+    switch (algorithm.collective) {
+      case Collective::kBroadcast: return ranks <= 1u << 20;
+      case Collective::kReduce: return ranks <= 1u << 12;
+      case Collective::kAllreduce: return ranks <= 1u << 11;
+      default: return ranks <= 1u << 16;
+    }
   }
   if (name == "linear") return ranks <= 129;
   const bool intervals = name == "binomial" || name == "knomial";
@@ -216,7 +242,8 @@ bool one_block(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   return name == "binomial" || name == "knomial" || name == "scatter-allgather" ||
          name == "dissemination" || name == "lambda-tree" || name == "combine" ||
-         name == "doubling-123" || name == "bruck" || is_butterfly(name);
+         name == "doubling-123" || name == "bruck" || is_butterfly(name) ||
+         (name == "circulant" && !is_broadcast_or_reduce(algorithm));
 }
 
 bool in_rounds(const Algorithm& algorithm) {
@@ -230,7 +257,7 @@ bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& p
   const std::uint32_t p = parameters.ranks, root = parameters.root;
   if (algorithm.collective == Collective::kAllgather) return false;
   if (name == "combine" || name == "ring") return p > 1;
-  if (name == "circulant") return algorithm.collective == Collective::kReduce && p > 1;
+  if (name == "circulant") return algorithm.collective != Collective::kBroadcast && p > 1;
   if (algorithm.collective != Collective::kReduce) return false;
   if (name == "chain-ends" || name == "binomial" || name == "knomial") return false;
   return root != 0 && root + 1 != p;

@@ -41,14 +41,6 @@ Key key_of(const OperandAt& operand) {
   return {operand.buffer, operand.segment, operand.block};
 }
 
-// Part number `part` of an operand of several segments.
-OperandAt part_of(OperandAt operand, std::uint32_t part) {
-  operand.segment += part;
-  operand.slot += part;
-  operand.segment_count = 1;
-  return operand;
-}
-
 struct Message {
   std::int64_t arrival;  // step
   OperandAt from;

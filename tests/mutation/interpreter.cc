@@ -12,7 +12,12 @@ namespace {
 bool is_transfer(const Move& move) { return move.kind == kSend || move.kind == kReceive; }
 
 bool inside(const Play& play, const Part& part, const Spot& spot) {
-  if (spot.segment < 0 || spot.segment + spot.segment_count > play.segments) return false;
+  const bool rotated = spot.after_own >= 0;
+  const std::int64_t ahead = rotated ? spot.after_own : spot.segment;
+  if (spot.segment < 0 || spot.segment >= play.segments ||
+      ahead + spot.segment_count > play.segments || (rotated && spot.slot < ahead)) {
+    return false;
+  }
   if (spot.block < 0 || spot.block >= play.blocks) return false;
   if (spot.segment_count > 1 && play.blocks > 1) return false;
   return spot.buffer != Buffer::kScratch ||
@@ -28,6 +33,29 @@ std::string check_spot(const Play& play, std::size_t me, const Spot& spot) {
   const auto [first, end] = segments_given(play, static_cast<std::int64_t>(me), spot.buffer);
   if (spot.segment < first || spot.segment + spot.segment_count > end) {
     return who + " uses a buffer that its caller does not give";
+  }
+  return {};
+}
+
+// Rotated scratch is packed: the segments of an area, which begins with the node's own, follow each
+// other without gaps. So different slots are different memory only if each area has its own slots,
+// one after the other.
+std::string check_packing(const Part& part, std::size_t me) {
+  std::map<std::int64_t, std::int64_t> area_of;  // by slot
+  const auto wrong = [me] { return "node " + std::to_string(me) + " mixes areas of its scratch"; };
+  for (const Move& move : part.moves) {
+    for (const Spot* spot : {&move.into, &move.a, &move.b}) {
+      if (spot->after_own < 0) continue;
+      for (std::int64_t k = 0; k < spot->segment_count; ++k) {
+        const std::int64_t area = spot->slot - spot->after_own;
+        if (area_of.try_emplace(spot->slot + k, area).first->second != area) return wrong();
+      }
+    }
+  }
+  for (auto next = area_of.begin(), slot = next; next != area_of.end(); slot = next) {
+    if (++next != area_of.end() && next->second != slot->second && next->second <= slot->first) {
+      return wrong();
+    }
   }
   return {};
 }
@@ -90,6 +118,8 @@ std::string check_statically(const Play& play) {
       if (wrong.empty() && is_transfer(move)) wrong = check_transfer(play, me, k);
       if (!wrong.empty()) return wrong;
     }
+    const std::string wrong = check_packing(part, me);
+    if (!wrong.empty()) return wrong;
   }
   return {};
 }

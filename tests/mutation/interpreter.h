@@ -19,6 +19,8 @@ struct Spot {
   std::uint8_t buffer = 0;  // espalier_Buffer
   std::int64_t segment = 0, block = 0, slot = 0;
   std::int64_t segment_count = 1;  // number of consecutive segments, or slots, from this one onward
+  // Rotated scratch: the run is so many segments after the node's own. -1: not rotated.
+  std::int64_t after_own = -1;
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 

@@ -20,7 +20,12 @@ Spot spot_at(const espalier_Program& program, const espalier_Action& action, boo
   spot.block = index_at(program, place.block_ref, i);
   if (action.clamp && spot.block >= blocks) spot.block = blocks - 1;
   spot.segment_count = std::max<std::int64_t>(1, place.segment_count);
-  if (place.buffer == Buffer::kScratch) spot.slot = index_at(program, place.slot_ref, i);
+  if (place.buffer == Buffer::kScratch) {
+    spot.slot = index_at(program, place.slot_ref, i);
+    const std::int64_t after = spot.segment - program.node;
+    if (program.required_features & 1)
+      spot.after_own = after < 0 ? after + program.segments : after;
+  }
   return spot;
 }
 

@@ -141,6 +141,7 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
     return status;
   }
   program_.format_version = kFormatVersion;
+  program_.required_features = outline.rotated_scratch ? kRotatedScratch : 0;
   program_.topology_digest = parameters.topology_digest;
   set_text(program_.producer, kProducer);
   set_text(program_.algorithm, outline.algorithm);

@@ -30,6 +30,7 @@ struct Outline {
   ContentionGuarantee contention = ContentionGuarantee::kAsync;
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: the window is raised to L
   std::uint32_t residue_mod = 0, residue = 0;       // N = residue (mod residue_mod); 0: any N
+  bool rotated_scratch = false;  // requires one_block, and as many segments as ranks
 };
 
 // Some of the ranks, `stride` apart: member v is rank first + stride * v.

@@ -511,8 +511,8 @@ void read_single(const Program& program, const std::vector<Instance>& instances,
     };
     for (std::uint32_t part = 0; part < operand.segment_count; ++part) {
       one.part = static_cast<std::uint16_t>(part);
-      one.segment = static_cast<std::int32_t>(operand.segment + part);
-      one.from_segment = static_cast<std::int32_t>(instance.a.segment + part);
+      one.segment = static_cast<std::int32_t>(operand.segment_at(part));
+      one.from_segment = static_cast<std::int32_t>(instance.a.segment_at(part));
       one.into_slot = slot_of(instance.into, part);
       one.a_slot = slot_of(instance.a, part);
       one.b_slot = slot_of(instance.b, part);

@@ -62,6 +62,9 @@ std::string same_header(const Program& a, const Program& b) {
   if (program_nodes(a) != program_nodes(b)) {
     return differ("nodes", program_nodes(b), program_nodes(a));
   }
+  if (a.required_features != b.required_features) {
+    return differ("required_features", b.required_features, a.required_features);
+  }
   if (a.root != b.root) return differ("root", b.root, a.root);
   if (a.needs_commutative != b.needs_commutative) {
     return differ("needs_commutative", b.needs_commutative, a.needs_commutative);

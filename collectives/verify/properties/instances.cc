@@ -1,7 +1,9 @@
 #include "collectives/verify/properties/instances.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
@@ -14,8 +16,11 @@ namespace {
 Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
                       const Instance& instance, const OperandAt& operand) {
   const std::int64_t last = operand.segment_count - std::int64_t{1};
-  if (operand.segment < 0 || operand.segment + last >= program.segments) {
-    const std::int64_t wrong = operand.segment < 0 ? operand.segment : operand.segment + last;
+  const std::int64_t last_segment = operand.segment_at(last);
+  if (operand.segment < 0 || operand.segment >= program.segments ||
+      last_segment >= program.segments) {
+    const std::int64_t wrong =
+        operand.segment < 0 ? operand.segment : std::max(operand.segment, last_segment);
     return found(Property::kForm, schedule, node, &instance,
                  "segment " + std::to_string(wrong) + " does not exist; there are " +
                      std::to_string(program.segments));
@@ -31,6 +36,75 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node, cons
     return found(Property::kClaims, schedule, node, &instance,
                  "scratch slot " + std::to_string(wrong) + " is used, but only " +
                      std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
+  }
+  return std::nullopt;
+}
+
+// Rotated scratch: returns the position of the operand's first segment in its area.
+std::int64_t position_of(const Program& program, const OperandAt& operand) {
+  const std::int64_t after = operand.segment - std::int64_t{program.node};
+  return after < 0 ? after + program.segments : after;
+}
+
+// Checks that an operand in rotated scratch is inside an area.
+Finding check_rotated(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program,
+                      const Instance& instance, const OperandAt& operand) {
+  if (operand.rotation == 0) return std::nullopt;
+  const std::int64_t position = position_of(program, operand);
+  if (position + operand.segment_count > program.segments) {
+    return found(Property::kForm, schedule, node, &instance,
+                 block_name(operand) + " pass the node's own segment, " + std::to_string(node) +
+                     ", with which each area of rotated scratch begins");
+  }
+  if (operand.slot < position) {
+    return found(Property::kForm, schedule, node, &instance,
+                 operand_name(operand) + " is too low for " + block_name(operand) +
+                     ": slots of rotated scratch follow that of the node's own segment, " +
+                     std::to_string(node) + ", without gaps");
+  }
+  return std::nullopt;
+}
+
+// Checks the areas of rotated scratch: each slot is in one of them, and the slots of one area are
+// not among another's. Otherwise operands without a common slot may share memory, because segments
+// that are shorter than a slot leave no gaps.
+Finding check_areas(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
+  if (!has_rotated_scratch(program)) return std::nullopt;
+  struct Area {
+    std::int64_t begin = -1;  // a slot; -1: no operand uses this one
+    const Instance* instance = nullptr;
+  };
+  std::vector<Area> areas(used_slots(schedule.instances[node]));  // by slot
+  const auto slot_in = [](std::int64_t slot, std::int64_t begin) {
+    return "scratch slot " + std::to_string(slot) + " is in the area from slot " +
+           std::to_string(begin);
+  };
+  for (const Instance& instance : schedule.instances[node]) {
+    for (const OperandAt* operand : {&instance.into, &instance.a, &instance.b}) {
+      if (operand->buffer != Buffer::kScratch) continue;
+      const std::int64_t begin = operand->slot - position_of(program, *operand);
+      for (std::uint32_t part = 0; part < operand->segment_count; ++part) {
+        const std::int64_t slot = operand->slot + part;
+        Area& area = areas[static_cast<std::size_t>(slot)];
+        if (area.begin >= 0 && area.begin != begin) {
+          return found(Property::kForm, schedule, node, &instance,
+                       slot_in(slot, begin) + ", but in the one from slot " +
+                           std::to_string(area.begin) + " elsewhere");
+        }
+        area = {begin, &instance};
+      }
+    }
+  }
+  std::int64_t begin = 0, last = -1;
+  for (std::size_t slot = 0; slot < areas.size(); ++slot) {
+    if (areas[slot].begin < 0) continue;
+    if (areas[slot].begin != begin && areas[slot].begin <= last) {
+      return found(Property::kForm, schedule, node, areas[slot].instance,
+                   slot_in(static_cast<std::int64_t>(slot), areas[slot].begin) + ", and " +
+                       slot_in(last, begin) + ": areas may not overlap");
+    }
+    begin = areas[slot].begin;
+    last = static_cast<std::int64_t>(slot);
   }
   return std::nullopt;
 }
@@ -131,6 +205,8 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
       if (operand->buffer == Buffer::kNone) continue;
       if (Finding finding = check_operand(schedule, node, program, instance, *operand))
         return finding;
+      if (Finding finding = check_rotated(schedule, node, program, instance, *operand))
+        return finding;
       if (Finding finding = check_buffer(schedule, node, program, instance, *operand))
         return finding;
       if (Finding finding = check_operand(schedule, node, instance, *operand)) return finding;
@@ -140,7 +216,7 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
                    "it combines, but this collective takes no operator");
     }
   }
-  return std::nullopt;
+  return check_areas(schedule, node, program);
 }
 
 }  // namespace espalier::verify

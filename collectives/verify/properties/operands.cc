@@ -14,8 +14,14 @@ std::string numbered(const std::string& what, std::int64_t first, std::uint32_t 
 }  // namespace
 
 std::string block_name(const OperandAt& operand) {
-  return "block " + std::to_string(operand.block) + " of " +
-         numbered("segment", operand.segment, operand.segment_count);
+  const std::string block = "block " + std::to_string(operand.block) + " of ";
+  const std::int64_t last = operand.segment_at(operand.segment_count - std::int64_t{1});
+  if (last >= operand.segment) {
+    return block + numbered("segment", operand.segment, operand.segment_count);
+  }
+  const auto rest = static_cast<std::uint32_t>(last + 1);
+  return block + numbered("segment", operand.segment, operand.segment_count - rest) + " and " +
+         numbered("segment", 0, rest);
 }
 
 std::size_t used_slots(const std::vector<Instance>& all) {

@@ -26,14 +26,6 @@ namespace espalier::verify {
   return kind == ActionKind::kSend ? 0 : kind == ActionKind::kReceive ? 1 : 2;
 }
 
-// Returns the operand of one block: the one of segment `position` of `operand`.
-[[nodiscard]] inline OperandAt part_of(OperandAt operand, std::uint32_t position) {
-  operand.segment += position;
-  if (operand.buffer == Buffer::kScratch) operand.slot += position;
-  operand.segment_count = 1;
-  return operand;
-}
-
 // Whether two operands hold the same blocks. In an all-to-all each end of a link names the other
 // rank in its segments, so there the same block number and the same number of segments suffice.
 [[nodiscard]] inline bool same_blocks(const Program& common, const OperandAt& a,

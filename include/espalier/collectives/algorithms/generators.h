@@ -122,6 +122,17 @@ namespace espalier {
                                          Program& out);
 [[nodiscard]] Status circulant_reduce(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
+// allgather_reduce_scatter/circulant.cc: circulant_allgather(), circulant_reduce_scatter(),
+// circulant_allreduce() and bruck_allgather() in the fewest messages, with the fewest bytes, for
+// any number of ranks. kTooLarge beyond 2^16 ranks, circulant_allreduce() beyond 2^11.
+[[nodiscard]] Status circulant_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
+[[nodiscard]] Status bruck_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+                                     Program& out);
+[[nodiscard]] Status circulant_reduce_scatter(const CollectiveParameters& parameters,
+                                              std::uint32_t me, Program& out);
+[[nodiscard]] Status circulant_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
 // For short messages. recursive_doubling.cc: recursive_doubling_allreduce(), and
 // recursive_doubling_allgather(), kTooLarge above 65536 ranks. doubling_scan.cc:
 // recursive_doubling_scan(), recursive_doubling_exscan(), and doubling_123_exscan() with the

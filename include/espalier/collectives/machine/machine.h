@@ -216,14 +216,13 @@ class Machine {
   [[nodiscard]] bool locate(std::uint32_t row, const Operand& operand, Block& block) const;
   [[nodiscard]] bool operate(std::uint32_t row);
   // Returns the address of an operand in scratch, which begins with this segment in this slot.
-  [[nodiscard]] std::uint8_t* scratch_at([[maybe_unused]] std::uint32_t segment,
-                                         std::size_t slot) const {
+  [[nodiscard]] std::uint8_t* scratch_at(std::uint32_t segment, std::uint32_t slot) const {
+    bool in_order = layout_.rotation == 0;
 #if ESPALIER_UNEQUAL_COUNTS
-    if (layout_.slot_groups.count != 0) {
-      return scratch_ + slot_offset(layout_, segment, static_cast<std::uint32_t>(slot));
-    }
+    in_order = in_order && layout_.slot_groups.count == 0;
 #endif
-    return scratch_ + slot * slot_bytes_;
+    if (in_order) return scratch_ + slot * slot_bytes_;
+    return scratch_ + static_cast<std::size_t>(slot_offset(layout_, segment, slot));
   }
 
   Step& step(std::uint8_t counter) { return steps_[counter & kRingMask]; }

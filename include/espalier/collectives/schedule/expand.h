@@ -17,7 +17,22 @@ struct OperandAt {
   std::int64_t block = 0;           // after clamping
   std::int64_t slot = 0;            // SCRATCH only
   std::uint32_t segment_count = 1;  // consecutive segments (and slots), from `segment` onward
+  std::uint32_t rotation = 0;       // rotated scratch: segments of the message; otherwise 0
+
+  // Returns the segment `position` segments after the first.
+  [[nodiscard]] std::int64_t segment_at(std::int64_t position) const {
+    const std::int64_t after = segment + position;
+    return rotation != 0 && after >= rotation ? after - rotation : after;
+  }
 };
+
+// Returns the operand of one block: of the segment `position` segments after the first.
+[[nodiscard]] inline OperandAt part_of(OperandAt operand, std::uint32_t position) {
+  operand.segment = operand.segment_at(position);
+  if (operand.buffer == Buffer::kScratch) operand.slot += position;
+  operand.segment_count = 1;
+  return operand;
+}
 
 // One instance of an action, with its counts and indices evaluated.
 struct Instance {

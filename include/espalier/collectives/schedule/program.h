@@ -42,9 +42,10 @@ struct Program : espalier_Program {
 struct DecodedProgram : Program {};
 
 // kFormatVersion: the only format_version that is accepted. kKnownFeatures: the bits that
-// required_features may have; none are defined yet.
+// required_features may have. kRotatedScratch: the program's scratch is rotated (Layout::rotation).
 inline constexpr std::uint32_t kFormatVersion = 1;
-inline constexpr std::uint32_t kKnownFeatures = 0;
+inline constexpr std::uint32_t kRotatedScratch = 1;
+inline constexpr std::uint32_t kKnownFeatures = kRotatedScratch;
 
 // Bounds that check_program and make_layout enforce, so that no sum in this file overflows 64 bits.
 inline constexpr std::int32_t kMaxField = 1 << 30;             // any number in a count or an index
@@ -103,6 +104,11 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
   return operand.segment_count == 0 ? 1 : operand.segment_count;
 }
 
+// Whether runs of segments in SCRATCH continue after the last segment with segment 0.
+[[nodiscard]] constexpr bool has_rotated_scratch(const Program& program) {
+  return (program.required_features & kRotatedScratch) != 0;
+}
+
 // Whether an element count refers to one rank's part: scatter, gather, allgather, reduce-scatter,
 // all-to-all. The message then has `ranks` segments of that count. Otherwise a count refers to the
 // whole message.
@@ -151,6 +157,10 @@ struct Layout {
   std::uint64_t segment_elements = 0;
   std::uint64_t block_elements = 0;  // ceil(segment_elements / blocks)
   std::uint32_t blocks = 1;          // N: blocks per segment, >= 1
+  // 1 + the node, if the program's scratch is rotated; otherwise 0. Rotated scratch consists of
+  // areas. An area has the segments from the node's own onward, without gaps, one per slot; after
+  // the last segment comes segment 0.
+  std::uint32_t rotation = 0;
 #if ESPALIER_UNEQUAL_COUNTS
   // Unequal counts: the first element of each segment in the whole message, and the end. Null: all
   // counts are equal. Input and output differ only in an all-to-all; scratch is as the output.
@@ -193,7 +203,9 @@ struct Span {
 };
 // Returns the range of block `block` of segment `segment`, or, with segment_count > 1, of that many
 // consecutive segments of one block each. bytes is 0 for an empty block and for a block outside the
-// layout. `buffer` matters only in an all-to-all with unequal counts.
+// layout, and for segments past the last one, except in rotated scratch: there they continue with
+// segment 0, and the offset is of no use. `buffer` matters only there, and in an all-to-all with
+// unequal counts.
 [[nodiscard]] Span block_span(const Layout& layout, std::uint32_t segment, std::uint32_t block,
                               std::uint32_t segment_count = 1,
                               Buffer::Value buffer = Buffer::kOutput);
@@ -201,8 +213,13 @@ struct Span {
 // Returns the bytes of one scratch slot: the length of the longest block.
 [[nodiscard]] std::uint64_t slot_bytes(const Layout& layout);
 
+// Returns the position of a segment in the areas of rotated scratch; without rotation, the segment.
+// Requires segment < layout.segments.
+[[nodiscard]] std::uint32_t rotated_position(const Layout& layout, std::uint32_t segment);
+
 // Returns where an operand that begins with this segment in this slot is in scratch, in bytes from
 // its beginning. Operands of all slots of a program are inside scratch_blocks * slot_bytes().
+// Requires, in rotated scratch, slot >= rotated_position(segment).
 [[nodiscard]] std::uint64_t slot_offset(const Layout& layout, std::uint32_t segment,
                                         std::uint32_t slot);
 
@@ -225,6 +242,7 @@ struct Span {
 //  * An operand has more than one segment only if N is always 1; all operands of an action have the
 //    same number of segments.
 //  * Routers' programs name SCRATCH only.
+//  * Rotated scratch: N is always 1, segments = ranks, and the node is a rank.
 //  * S <= L <= kMaxTicks. Window, segments and periods are at least 1.
 //  * Where counts are per rank, segments = ranks.
 //  * The schedule has the node.
