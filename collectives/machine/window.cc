@@ -332,12 +332,11 @@ bool Machine::locate(std::uint32_t row, const Operand& operand, Block& block) co
   const std::int64_t segment = instance_scheduler_.value(row, operand.segment_ref);
   const std::int64_t number = instance_scheduler_.block(row, operand.block_ref);
   const std::uint32_t segment_count = operand_segment_count(operand);
-  if (segment < 0 || segment >= layout_.segments || number < 0 || number >= layout_.blocks) {
-    return false;
-  }
+  if (segment < 0 || number < 0 || number >= layout_.blocks) return false;
   const bool rotated = operand.buffer == Buffer::kScratch && layout_.rotation != 0;
+  if (rotated && segment >= layout_.segments) return false;
   const auto first = static_cast<std::uint32_t>(segment);
-  const std::uint32_t position = rotated ? rotated_position(layout_, first) : first;
+  const std::int64_t position = rotated ? rotated_position(layout_, first) : segment;
   if (position > std::int64_t{layout_.segments} - segment_count) return false;
   const Span span =
       block_span(layout_, first, static_cast<std::uint32_t>(number), segment_count, operand.buffer);
@@ -345,7 +344,7 @@ bool Machine::locate(std::uint32_t row, const Operand& operand, Block& block) co
   block = {nullptr, static_cast<std::size_t>(span.bytes), static_cast<std::size_t>(span.elements)};
   if (operand.buffer == Buffer::kScratch) {
     const std::int64_t slot = instance_scheduler_.value(row, operand.slot_ref);
-    if (slot < (rotated ? std::int64_t{position} : 0) ||
+    if (slot < (rotated ? position : 0) ||
         slot > std::int64_t{program_->scratch_blocks} - segment_count) {
       return false;
     }

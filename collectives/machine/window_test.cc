@@ -26,6 +26,8 @@ class Judge {
       : layout_(layout),
         buffers_(buffers),
         window_(window),
+        node_(program.node),
+        rotated_(has_rotated_scratch(program)),
         input_(buffer_span(program, layout, Buffer::kInput)),
         output_(buffer_span(program, layout, Buffer::kOutput)) {
     instances_ = expand(program, layout.blocks);
@@ -135,7 +137,8 @@ class Judge {
   }
   [[nodiscard]] Span span(const OperandAt& operand) const {
     return block_span(layout_, static_cast<std::uint32_t>(operand.segment),
-                      static_cast<std::uint32_t>(operand.block), operand.segment_count);
+                      static_cast<std::uint32_t>(operand.block), operand.segment_count,
+                      operand.buffer);
   }
   [[nodiscard]] std::uint64_t size(const OperandAt& operand) const { return span(operand).bytes; }
   [[nodiscard]] const void* bytes(const OperandAt& operand) const {
@@ -146,10 +149,19 @@ class Judge {
     switch (operand.buffer) {
       case Buffer::kInput: return offset(buffers_.input, span(operand).offset - input_.offset);
       case Buffer::kOutput: return offset(buffers_.output, span(operand).offset - output_.offset);
-      default:
-        return offset(buffers_.scratch,
-                      static_cast<std::uint64_t>(operand.slot) * slot_bytes(layout_));
+      default: return offset(buffers_.scratch, scratch_offset(operand));
     }
+  }
+  // Rotated scratch: an area begins with the node's own segment, and has no gaps.
+  [[nodiscard]] std::uint64_t scratch_offset(const OperandAt& operand) const {
+    auto slot = static_cast<std::uint64_t>(operand.slot);
+    std::uint64_t bytes = 0;
+    const auto segment = static_cast<std::uint32_t>(operand.segment);
+    for (std::uint32_t at = node_; rotated_ && at != segment; at = (at + 1) % layout_.segments) {
+      bytes += block_span(layout_, at, 0).bytes;
+      --slot;
+    }
+    return slot * slot_bytes(layout_) + bytes;
   }
   [[nodiscard]] std::size_t next(ActionKind kind, std::uint32_t link) const {
     std::size_t index = 0;
@@ -183,7 +195,8 @@ class Judge {
 
   Layout layout_;
   Buffers buffers_;
-  std::uint32_t window_;
+  std::uint32_t window_, node_;
+  bool rotated_;
   Span input_, output_;
   std::vector<Instance> instances_;
   std::vector<bool> posted_, done_;

@@ -196,6 +196,46 @@ TEST(CheckProgram, TakesRunsWhereAMessageIsOneBlock) {
   }
 }
 
+// A run may pass the last segment, in scratch. Without a block each per segment and rank there is
+// no order that begins with the node's own segment.
+TEST(CheckProgram, RotatedScratchIsForOneBlockPerSegmentAndRank) {
+  OwnedProgram valid = program_with_runs();
+  valid.segments = 3;
+  valid.actions[0].into.segment_ref = 3;
+  valid.indices[3] = {2, 0, 0, 0, 0, 0, 0};
+  ASSERT_EQ(check_program(valid), Status::kMalformed);
+  valid.required_features = kRotatedScratch;
+  ASSERT_EQ(check_program(valid), Status::kOk);
+  const Break breaks[] = {
+      {"past the segments of the input", [](Program& p) { p.actions[3].a.segment_ref = 3; }},
+      {"a segment that does not exist", [](Program& p) { p.indices[3].base = 3; }},
+      {"a segment below 0", [](Program& p) { p.indices[3].base = -1; }},
+      {"fewer segments than ranks", [](Program& p) { p.ranks = 4; }},
+      {"more segments than ranks", [](Program& p) { p.segments = 4; }},
+      {"a block rule", [](Program& p) { p.blocks[0].block_bytes = 1 << 30; }},
+      {"a residue", [](Program& p) { p.residue_mod = 1; }},
+      {"a router",
+       [](Program& p) {
+         p.nodes = 5;
+         p.node = 4;
+         p.actions_count = 1;
+         p.phases_count = 1;
+         p.phases[0].actions = 1;
+       }},
+  };
+  for (const Break& broken : breaks) {
+    OwnedProgram program = valid;
+    broken.apply(program);
+    EXPECT_EQ(check_program(program), broken.expected) << broken.what;
+  }
+  // The router's one action uses scratch only.
+  OwnedProgram router = valid;
+  breaks[7].apply(router);
+  router.required_features = 0;
+  router.actions[0].into.segment_ref = 0;
+  EXPECT_EQ(check_program(router), Status::kOk);
+}
+
 TEST(CheckProgram, ARoutersProgramNamesScratchOnly) {
   OwnedProgram program = sample_program();
   program.nodes = 5;

@@ -175,7 +175,7 @@ TEST(Descriptor, LaterVersionsAndFeaturesAreNamed) {
   broken.resize(broken.size() / 2);
   EXPECT_EQ(decode(broken, program), Status::kBadVersion);
   Bytes feature = whole;
-  const Bytes required = field(espalier_Program_required_features_tag, 0, 1);
+  const Bytes required = field(espalier_Program_required_features_tag, 0, 2);
   feature.insert(feature.end(), required.begin(), required.end());
   EXPECT_EQ(decode(feature, program), Status::kUnknownFeature);
 }

@@ -172,6 +172,34 @@ TEST(UnequalCounts, SlotGroupsHaveNoGaps) {
   }));
 }
 
+// Rotated scratch has no gaps either. It needs no groups, whatever its operands are.
+TEST(UnequalCounts, RotatedScratchHasNoGaps) {
+  ASSERT_TRUE(rc::check([] {
+    const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 8);
+    const auto node = *rc::gen::inRange<std::uint32_t>(0, ranks);
+    const auto area = *rc::gen::inRange<std::uint32_t>(0, 3);
+    OwnedProgram program = program_of(Collective::kAllgather, ranks, node, 0);
+    program.required_features = kRotatedScratch;
+    const Vector counts = random_counts(ranks);
+    Vector offsets(unequal_offsets(Collective::kAllgather, ranks));
+    Layout layout;
+    RC_ASSERT(make_layout(program, {counts.data(), counts.size(), offsets.data()}, 2, layout) ==
+              Status::kOk);
+    std::uint64_t expected = area * slot_bytes(layout);
+    for (std::uint32_t position = 0; position < ranks; ++position) {
+      const std::uint32_t segment = (node + position) % ranks;
+      RC_ASSERT(slot_offset(layout, segment, area + position) == expected);
+      std::uint64_t elements = 0;
+      for (std::uint32_t run = 1; run <= ranks; ++run) {
+        elements += counts[(segment + run - 1) % ranks];
+        RC_ASSERT(block_span(layout, segment, 0, run, Buffer::kScratch).elements == elements);
+      }
+      expected += 2 * counts[segment];
+      RC_ASSERT(expected <= (area + position + 1) * slot_bytes(layout));
+    }
+  }));
+}
+
 // A scatter of 8 ranks whose actions copy from and into scratch: (segment, slot, segment count).
 struct ScratchCopy {
   std::int32_t segment, slot;
@@ -227,6 +255,10 @@ TEST(UnequalCounts, GroupsWithoutAnOrderAreRefused) {
   EXPECT_FALSE(
       takes_unequal_counts(copies({{0, 0, 2}, {0, 2, 2}, {0, 4, 2}, {0, 6, 2}, {0, 8, 2}}), groups))
       << "five groups";
+  OwnedProgram rotated = copies({{0, 0, 2}, {0, 2, 2}, {0, 4, 2}, {0, 6, 2}, {0, 8, 2}});
+  rotated.required_features = kRotatedScratch;
+  EXPECT_TRUE(takes_unequal_counts(rotated, groups));
+  EXPECT_EQ(groups.count, 0u);
 }
 
 }  // namespace

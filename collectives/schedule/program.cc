@@ -130,7 +130,9 @@ Status cut(const Program& program, std::uint64_t count, std::uint32_t element_by
   layout.segment_elements = segment_elements;
   layout.blocks = static_cast<std::uint32_t>(blocks);
   layout.block_elements = ceil_divide(segment_elements, layout.blocks);
+#if ESPALIER_ROTATED_SCRATCH
   layout.rotation = has_rotated_scratch(program) ? program.node + 1 : 0;
+#endif
   return Status::kOk;
 }
 

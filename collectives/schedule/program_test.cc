@@ -185,6 +185,40 @@ TEST(Layout, ARunIsAllItsSegments) {
   EXPECT_EQ(block_span(layout, 0, 0, 2).bytes, 0u) << "several blocks a segment";
 }
 
+// Areas begin with the node's own segment and have no gaps, wherever the short segments are.
+TEST(Layout, AreasOfRotatedScratchArePacked) {
+  ASSERT_TRUE(rc::check([] {
+    OwnedProgram program;
+    program.required_features = kRotatedScratch;
+    program.collective = Collective::kAllreduce;
+    program.ranks = program.segments = *rc::gen::inRange<std::uint32_t>(1, 9);
+    program.node = *rc::gen::inRange<std::uint32_t>(0, program.ranks);
+    program.blocks_count = 1;
+    const auto count = *rc::gen::inRange<std::uint64_t>(0, 30);
+    const auto area = *rc::gen::inRange<std::uint32_t>(0, 20);
+    Layout layout;
+    RC_ASSERT(layout_of(program, count, 3, layout) == Status::kOk);
+    std::uint64_t next = area * slot_bytes(layout);
+    for (std::uint32_t position = 0; position < program.ranks; ++position) {
+      const std::uint32_t segment = (program.node + position) % program.ranks;
+      RC_ASSERT(rotated_position(layout, segment) == position);
+      RC_ASSERT(slot_offset(layout, segment, area + position) == next);
+      std::uint64_t bytes = 0;
+      for (std::uint32_t run = 1; run <= program.ranks; ++run) {
+        bytes += block_span(layout, (segment + run - 1) % program.ranks, 0).bytes;
+        const Span span = block_span(layout, segment, 0, run, Buffer::kScratch);
+        RC_ASSERT(span.bytes == bytes);
+        RC_ASSERT(span.elements * 3 == bytes);
+        const bool passes = segment + run > program.ranks;
+        RC_ASSERT(block_span(layout, segment, 0, run, Buffer::kOutput).bytes ==
+                  (passes ? 0 : bytes));
+      }
+      next += block_span(layout, segment, 0).bytes;
+      RC_ASSERT(next <= (area + position + 1) * slot_bytes(layout));
+    }
+  }));
+}
+
 TEST(Layout, CountsOfOneRankAreMultiplied) {
   OwnedProgram program = sample_program();
   program.residue_mod = program.residue = 0;

@@ -15,6 +15,7 @@
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/build/builder.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"
@@ -173,6 +174,10 @@ TEST(Algorithms, LimitsOfTables) {
       {Collective::kReduceScatter, "recursive-halving", {2048, 4095}},
       {Collective::kAllgather, "recursive-doubling", {65535, 65536}},
       {Collective::kAllToAll, "bruck", {26}},
+      {Collective::kAllgather, "circulant", {65535, 65536}},
+      {Collective::kAllgather, "bruck", {65535, 65536}},
+      {Collective::kReduceScatter, "circulant", {65535, 65536}},
+      {Collective::kAllreduce, "circulant", {2047, 2048}},
       {Collective::kAllreduce, "ring", {(1u << 19) + 1}},
   };
   for (const auto& [collective, name, largest] : limits) {
@@ -194,6 +199,42 @@ TEST(Algorithms, LimitsOfTables) {
       EXPECT_EQ(program.actions_count, 0);
     }
     EXPECT_FALSE(supports(algorithm, beyond));
+  }
+}
+
+// In each round of messages every rank sends one, to another rank than in all other rounds, and all
+// of them together have a segment for each other rank.
+TEST(Algorithms, CirculantGraphsTakeTheFewestMessagesAndBytes) {
+  struct Case {
+    Collective collective;
+    const char* name;
+    std::int64_t times;
+  };
+  for (const auto& [collective, name, times] :
+       {Case{Collective::kAllgather, "circulant", 1}, Case{Collective::kAllgather, "bruck", 1},
+        Case{Collective::kReduceScatter, "circulant", 1},
+        Case{Collective::kAllreduce, "circulant", 2}}) {
+    for (std::uint32_t p = 2; p <= 300; ++p) {
+      for (std::uint32_t me = 0; me < p; ++me) {
+        Program program;
+        ASSERT_EQ(find_algorithm(collective, name)->generate({.ranks = p}, me, program),
+                  Status::kOk);
+        std::int64_t segments = 0;
+        std::set<std::int64_t> sends, receives;  // steps
+        for (const Instance& one : expand(program, 1)) {
+          if (one.kind == ActionKind::kReceive) receives.insert(one.step);
+          if (one.kind != ActionKind::kSend) continue;
+          EXPECT_TRUE(sends.insert(one.step).second) << name << " p " << p << " rank " << me;
+          segments += one.a.segment_count;
+        }
+        const auto rounds = static_cast<std::size_t>(times) * log2_ceil(p);
+        ASSERT_EQ(sends.size(), rounds) << name << " p " << p << " rank " << me;
+        ASSERT_EQ(sends, receives) << name << " p " << p << " rank " << me;
+        ASSERT_EQ(segments, times * (p - 1)) << name << " p " << p << " rank " << me;
+        const std::size_t idle = static_cast<std::size_t>(phase_steps(program, 1)) - rounds;
+        ASSERT_EQ(idle, collective != Collective::kAllgather && p > 3 ? 1u : 0u);
+      }
+    }
   }
 }
 

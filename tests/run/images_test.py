@@ -192,6 +192,9 @@ class Images(unittest.TestCase):
                             ('position { topology: "complete:5" }', ["complete:5"])):
             board.write_text(good + text)
             refused(["build", self.allreduce, "--board", board, "--node", 2, *what[6:]], *words)
+        board.write_text(good + "limits { rotated_scratch: false }")
+        rotated = espalier.compile(self.path / "r.esp", "complete:4", "allgather", "bruck")
+        refused(["build", rotated, "--board", board, *what[4:]], "has rotated scratch", "rotated_scratch: true", "r.esp")
 
     def test_a_cluster_boots_from_images(self):
         self.build("node-%r.img", node=None)

@@ -11,7 +11,7 @@ Fails on:
  * code before main;
  * a stack without bound;
  * a boot that needs more stack than BOOT_STACK, not counting the signature library;
- * a build with a count for each rank that takes more than budgets.toml allows (option.unequal_counts).
+ * a build with an option, such as a count for each rank, that takes more than budgets.toml allows (option.NAME).
 Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
 """
 import argparse
@@ -31,7 +31,7 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
-COUNTING = {"schedule", "machine"}  # modules whose code ESPALIER_UNEQUAL_COUNTS changes
+OPTIONAL = {"schedule", "machine"}  # modules whose code the options of budgets.toml change
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -192,14 +192,17 @@ def check_rejections(objects, own, options, depth, work):
     return bad
 
 
-def check_unequal_counts(sizes, link_with):
-    """What a board takes more with a count for each rank (ESPALIER_UNEQUAL_COUNTS), against budgets.toml. `sizes`: without."""
-    with_counts = toolchain.sections(link_with(["-DESPALIER_UNEQUAL_COUNTS=1"]))
-    budget = tomllib.loads((HERE / "budgets.toml").read_text())["option"]["unequal_counts"]
-    more = {name: with_counts.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
-    print(f"a count for each rank: {more['text']} bytes more text, {more['bss']} more bss")
-    return [f"option: unequal_counts.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]] + \
-           [f"option: unequal_counts has no {name}: it is not compiled" for name in more if more[name] <= 0]
+def check_options(sizes, link_with):
+    """What a board takes more with each option of budgets.toml. `sizes`: without any."""
+    complaints = []
+    for option, budget in tomllib.loads((HERE / "budgets.toml").read_text())["option"].items():
+        with_option = toolchain.sections(link_with([f"-D{budget['macro']}=1"]))
+        more = {name: with_option.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
+        print(f"{option}: {more['text']} bytes more text, {more['bss']} more bss")
+        complaints += [f"option: {option}.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]]
+        if more["text"] <= 0:
+            complaints.append(f"option: {option} has no text: it is not compiled")
+    return complaints
 
 
 def main():
@@ -239,14 +242,14 @@ def main():
 
     def link_with(flags):
         folder = args.work / "option"
-        sources = [(source, []) for name, *sources in args.module for source in sources if name in COUNTING]
+        sources = [(source, []) for name, *sources in args.module for source in sources if name in OPTIONAL]
         items = toolchain.compile_all(sources, options + flags, folder)
         items += [item for group in modules.values() for item in group if item.name not in {one.name for one in items}]
         items += toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options + flags, folder)
         toolchain.link(items, HERE / "cortex_m3.ld", folder / "board.elf")
         return folder / "board.elf"
 
-    complaints += check_unequal_counts(sizes, link_with)
+    complaints += check_options(sizes, link_with)
     complaints += check_rejections(objects, own, options, depth, args.work / "rejected")
     for line in complaints:
         print(line)

@@ -64,6 +64,15 @@ TEST_F(ExplainCommand, SaysWhyCandidatesAreDropped) {
   found = reasons("--topology complete:8 --collective broadcast --board board.textproto");
   EXPECT_NE(found.find("two-tree: on this board: "), std::string::npos) << found;
   EXPECT_EQ(found.find("\nchain: "), std::string::npos) << found;
+  write(
+      directory_ / "board.textproto",
+      "name: \"b\" limits { rotated_scratch: false } fabric { kind: MEMORY } signature: UNSIGNED\n"
+      "timing { alpha: 1e-6 beta: 1e-9 }\n");
+  found = reasons("--topology complete:8 --collective allgather --board board.textproto");
+  EXPECT_NE(found.find("bruck: on this board: "), std::string::npos) << found;
+  EXPECT_NE(found.find("has rotated scratch, which needs rotated_scratch: true"), std::string::npos)
+      << found;
+  EXPECT_EQ(found.find("ring: "), std::string::npos) << found;
 }
 
 TEST_F(ExplainCommand, ModelDecides) {

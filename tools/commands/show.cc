@@ -43,9 +43,11 @@ void print_header(const LoadedSchedule& loaded) {
               loaded.topology->title().c_str());
   const std::string root =
       has_root(program.collective) ? ", root " + std::to_string(program.root) : "";
-  std::printf("  ranks %u%s, window %u, scratch %s, %s, contention guarantee %s%s\n", program.ranks,
-              root.c_str(), program.window, counted(program.scratch_blocks, "block").c_str(),
-              port_model_name(program.port_model), contention_name(program.contention),
+  std::printf("  ranks %u%s, window %u, scratch %s%s, %s, contention guarantee %s%s\n",
+              program.ranks, root.c_str(), program.window,
+              counted(program.scratch_blocks, "block").c_str(),
+              has_rotated_scratch(program) ? ", rotated" : "", port_model_name(program.port_model),
+              contention_name(program.contention),
               program.needs_commutative ? ", the operator must commute" : "");
   std::printf("  steps %s, at least %s; %s of N blocks\n",
               count_text(program.counts[program.steps_ref]).c_str(),

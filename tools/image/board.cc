@@ -81,6 +81,7 @@ void Reader::check_links(const BoardFile& file) const {
 
 // Fills in the defaults.
 void Reader::check_limits(BoardFile::Limits& limits) const {
+  if (!limits.has_rotated_scratch()) limits.set_rotated_scratch(true);
   for (const Limit& limit : limits_of_boards()) {
     const auto* field = BoardFile::Limits::descriptor()->FindFieldByName(limit.name);
     const auto* fields = limits.GetReflection();

@@ -137,6 +137,9 @@ Result<void> check_limits(const board::BoardFile::Limits& limits, const Program&
     return fail("has " + std::to_string(table.has) + " " + table.what + ", of at most " +
                 std::to_string(table.most));
   }
+  if (!limits.rotated_scratch() && has_rotated_scratch(program)) {
+    return fail("has rotated scratch, which needs rotated_scratch: true");
+  }
   Narrow narrow;
   if (limits.narrow()) {
     narrow.header(program);

@@ -135,6 +135,9 @@ Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
   if (parameters.ranks > kMaxRanks || nodes > kMaxRanks || parameters.radix > kMaxLinearRanks) {
     return Status::kTooLarge;
   }
+  if (outline.rotated_scratch && (kKnownFeatures & kRotatedScratch) == 0) {
+    return Status::kUnsupported;
+  }
   const Status status = set_blocks(parameters, outline.one_block, program_);
   if (status != Status::kOk) {
     clear();

@@ -58,6 +58,7 @@ class Builder {
   //  * kBadArgument: a window of 0 or above kMaxFieldWindow.
   //  * kBadArgument: ticks other than 1 <= S <= L <= kMaxTicks, or a radix of 1.
   //  * kBadArgument: a block table that does not ascend from 0.
+  //  * kUnsupported: rotated scratch, which this build's machine does not know.
   //  * kTooLarge: more than kMaxRanks ranks, a radix above kMaxLinearRanks, or more rules than a
   //    program holds.
   [[nodiscard]] Status begin(const CollectiveParameters& parameters, std::uint32_t me,

@@ -38,6 +38,11 @@ class RandomProgram {
     // Operands of several segments need one block per segment.
     one_block_ = pick(random, 0, 3) == 0;
     program.blocks[0].block_bytes = one_block_ ? 0 : 4;
+    if (one_block_ && pick(random, 0, 2) == 0) {
+      program.required_features = kRotatedScratch;
+      program.segments = program.ranks;
+      program.scratch_blocks = 70;
+    }
     program.counts_count = 1;  // steps_ref and bound_ref, which the machine ignores
     program.terms_count = 5;
     program.terms[0] = {1, 3, pick(random, 0, 5), 2, 5, 0, 0, 0};
@@ -91,7 +96,8 @@ class RandomProgram {
   struct Blocks {
     std::uint8_t segment, block;
     std::uint16_t segment_count;
-    bool own;  // the segment is this rank's
+    bool own;     // the segment is this rank's
+    bool around;  // rotated scratch: it is the first one, and the last of the message
   };
   Blocks blocks() {
     Blocks blocks{};
@@ -105,7 +111,10 @@ class RandomProgram {
     Index own = espalier_Index_init_zero;
     own.base = kNode;
     const std::int32_t segment_count = std::max<std::int32_t>(1, blocks.segment_count);
-    blocks.segment = blocks.own ? index(own) : bounded(segments - segment_count + 1);
+    const bool rotated = has_rotated_scratch(program);
+    blocks.around = rotated && blocks.segment_count > 1 && pick(random_, 0, 1) == 0;
+    const std::int32_t limit = segments - segment_count + (rotated ? 0 : 1);
+    blocks.segment = blocks.own || blocks.around ? index(own) : bounded(limit);
     return blocks;
   }
   Operand operand(const Blocks& blocks, bool writable) {
@@ -117,7 +126,14 @@ class RandomProgram {
     if (buffer_extent(program, operand.buffer) == Extent::kOwn && !blocks.own) {
       operand.buffer = Buffer::kScratch;
     }
-    if (operand.buffer == Buffer::kScratch) {
+    if (blocks.around) operand.buffer = Buffer::kScratch;
+    if (operand.buffer == Buffer::kScratch && has_rotated_scratch(program)) {
+      // kNode's segment is the last one, so segment s is at position s + 1 of an area.
+      Index slot = program.indices[operand.segment_ref];
+      slot.base = blocks.own || blocks.around ? 0 : slot.base + 1;
+      slot.base += pick(random_, 0, 6);
+      operand.slot_ref = index(slot);
+    } else if (operand.buffer == Buffer::kScratch) {
       operand.slot_ref = bounded(7 - static_cast<std::int32_t>(operand_segment_count(operand)) + 1);
     }
     return operand;

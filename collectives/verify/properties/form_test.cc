@@ -71,6 +71,11 @@ TEST_F(Form, HeadersThatDiffer) {
   };
   differs("digest is 1, but 0", [](Program& p) { p.schedule_digest = 1; });
   differs("collective", [](Program& p) { p.collective = Collective::kReduce; });
+  differs("required_features is 1, but 0", [](Program& p) {
+    p.blocks[0].block_bytes = 0;
+    p.segments = 4;
+    p.required_features = kRotatedScratch;
+  });
   differs("root is 1", [](Program& p) { p.root = 1; });
   differs("needs_commutative", [](Program& p) { p.needs_commutative = true; });
   differs("window is 5", [](Program& p) { p.window = 5; });
@@ -208,6 +213,107 @@ TEST_F(Form, ProvenAtOnceOrNotAtAll) {
   EXPECT_FALSE(none.valid);
   EXPECT_NE(none.counterexample.message.find("too many segments"), std::string::npos)
       << none.counterexample.message;
+}
+
+// Bruck's allgather among 4 ranks, written by hand: rank r has segments r, r + 1, ... in its area.
+// Actions: 0 the copy of the own segment, 1 and 2 the first exchange, 3 and 4 that of two segments.
+class RotatedForm : public Form {
+ protected:
+  static Operand run_of(ProgramBuilder& builder, Buffer buffer, std::uint32_t segment,
+                        std::uint32_t segment_count, std::uint32_t slot = 0) {
+    Operand operand = builder.operand(buffer, static_cast<std::int32_t>(segment % 4));
+    operand.slot_ref = builder.index(static_cast<std::int32_t>(slot), 0);
+    operand.segment_count = static_cast<std::uint16_t>(segment_count);
+    return operand;
+  }
+
+  void SetUp() override {
+    programs.clear();
+    for (std::uint32_t me = 0; me < 4; ++me) {
+      ProgramBuilder builder(*topology, Collective::kAllgather, me, 4);
+      builder.program.blocks[0] = {0, 0};
+      builder.program.segments = 4;
+      builder.program.required_features = kRotatedScratch;
+      builder.program.scratch_blocks = 8;
+      builder.copy(0, run_of(builder, kScratch, me, 1), run_of(builder, kInput, me, 1));
+      builder.send(0, (me + 3) % 4, run_of(builder, kInput, me, 1));
+      builder.receive(0, (me + 1) % 4, run_of(builder, kScratch, me + 1, 1, 1));
+      builder.send(1, (me + 2) % 4, run_of(builder, kScratch, me, 2), 1);
+      builder.receive(1, (me + 2) % 4, run_of(builder, kScratch, me + 2, 2, 2));
+      for (std::uint32_t position = 0; position < 4; ++position) {
+        builder.copy(1, run_of(builder, kOutput, me + position, 1),
+                     run_of(builder, kScratch, me + position, 1, position));
+      }
+      programs.push_back(builder.finish(1, 1, 1, 1));
+    }
+  }
+  // Sets the segment (or slot) of an operand.
+  void set_segment(std::uint32_t node, Operand Action::*operand, std::uint32_t action,
+                   std::int32_t segment) {
+    Program& program = programs[node];
+    program.indices[(program.actions[action].*operand).segment_ref].base = segment;
+  }
+  void set_slot(std::uint32_t node, Operand Action::*operand, std::uint32_t action,
+                std::int32_t slot) {
+    Program& program = programs[node];
+    program.indices[(program.actions[action].*operand).slot_ref].base = slot;
+  }
+};
+
+TEST_F(RotatedForm, ARunGoesOnAfterTheLastSegment) {
+  const Verdict verdict = verdict_of(*topology, programs);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
+  for (Program& program : programs) program.required_features = 0;
+  expect_refused(Property::kForm, "not one a node would load");
+}
+
+TEST_F(RotatedForm, ASegmentThatDoesNotExist) {
+  programs[3].indices[programs[3].actions[4].into.segment_ref].mod = 9;
+  programs[3].indices[programs[3].actions[4].into.segment_ref].coef = 1;
+  set_segment(3, &Action::into, 4, 4);
+  expect_refused(Property::kForm, "segment 4 does not exist; there are 4");
+}
+
+// The area begins with the own segment, so a run ends before it.
+TEST_F(RotatedForm, ARunPastTheOwnSegment) {
+  set_segment(1, &Action::into, 4, 0);
+  expect_refused(Property::kForm,
+                 "block 0 of segments 0-1 pass the node's own segment, 1, with which each area");
+  SetUp();
+  programs[2].actions[4].into.segment_count = 3;
+  set_segment(2, &Action::into, 4, 1);
+  expect_refused(Property::kForm, "block 0 of segments 1-3 pass the node's own segment, 2");
+  SetUp();
+  programs[0].actions[3].a.segment_count = 4;
+  set_segment(0, &Action::a, 3, 2);
+  expect_refused(Property::kForm, "block 0 of segments 2-3 and segments 0-1 pass the node's own");
+}
+
+TEST_F(RotatedForm, AnAreaThatBeginsBeforeScratch) {
+  set_slot(2, &Action::into, 4, 1);
+  expect_refused(Property::kForm, "scratch slots 1-2 is too low for block 0 of segments 0-1");
+}
+
+// The slots of both would be the same memory only if all segments had the same length.
+TEST_F(RotatedForm, ASlotInTwoAreas) {
+  set_slot(1, &Action::into, 2, 2);
+  expect_refused(Property::kForm,
+                 "scratch slot 2 is in the area from slot 0, but in the one from slot 1 elsewhere");
+}
+
+// No slot is in two areas, but slot 6 of the area from slot 3 is above slot 4 of another one: if
+// the segments before it are short, they share memory.
+TEST_F(RotatedForm, AreasAmongEachOther) {
+  set_slot(0, &Action::into, 0, 4);
+  set_slot(0, &Action::into, 4, 5);
+  set_slot(0, &Action::a, 3, 4);
+  programs[0].actions[3].a.segment_count = 1;
+  set_slot(0, &Action::a, 5, 4);
+  set_slot(0, &Action::a, 7, 5);
+  set_slot(0, &Action::a, 8, 6);
+  expect_refused(Property::kForm,
+                 "scratch slot 5 is in the area from slot 3, and scratch slot 4 is in the area "
+                 "from slot 4: areas may not overlap");
 }
 
 }  // namespace

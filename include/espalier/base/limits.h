@@ -36,6 +36,11 @@
 // code of an executable must have the same value.
 #define ESPALIER_UNEQUAL_COUNTS __STDC_HOSTED__
 #endif
+#ifndef ESPALIER_ROTATED_SCRATCH
+// 1: nodes run programs with rotated scratch (collectives/schedule/program.h). 0: they refuse them.
+// All code of an executable must have the same value.
+#define ESPALIER_ROTATED_SCRATCH __STDC_HOSTED__
+#endif
 
 namespace espalier {
 // The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms and kMaxCursors.

@@ -157,7 +157,7 @@ function labelPlaces() {
 }
 
 const nowStep = () => schedule.perStep[state.step - 1] || {transfers: [], receives: [], operations: []};
-const shows = (its) => state.segment === 'all' || (its.segment <= state.segment && state.segment < its.segment + its.segmentCount);
+const shows = (its) => state.segment === 'all' || (state.segment - its.segment + data.segments) % data.segments < its.segmentCount;
 
 function drawStep(layer) {
   const {transfers} = nowStep();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "espalier/base/limits.h"
 #include "espalier/base/status.h"
 #include "espalier/collectives/schedule/element_counts.h"
 #include "espalier/collectives/schedule/enumerations.h"
@@ -42,10 +43,11 @@ struct Program : espalier_Program {
 struct DecodedProgram : Program {};
 
 // kFormatVersion: the only format_version that is accepted. kKnownFeatures: the bits that
-// required_features may have. kRotatedScratch: the program's scratch is rotated (Layout::rotation).
+// required_features may have in this build. kRotatedScratch: the program's scratch is rotated
+// (Layout::rotation).
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kRotatedScratch = 1;
-inline constexpr std::uint32_t kKnownFeatures = kRotatedScratch;
+inline constexpr std::uint32_t kKnownFeatures = ESPALIER_ROTATED_SCRATCH != 0 ? kRotatedScratch : 0;
 
 // Bounds that check_program and make_layout enforce, so that no sum in this file overflows 64 bits.
 inline constexpr std::int32_t kMaxField = 1 << 30;             // any number in a count or an index
@@ -106,7 +108,7 @@ inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N 
 
 // Whether runs of segments in SCRATCH continue after the last segment with segment 0.
 [[nodiscard]] constexpr bool has_rotated_scratch(const Program& program) {
-  return (program.required_features & kRotatedScratch) != 0;
+  return (program.required_features & kKnownFeatures & kRotatedScratch) != 0;
 }
 
 // Whether an element count refers to one rank's part: scatter, gather, allgather, reduce-scatter,
@@ -160,7 +162,11 @@ struct Layout {
   // 1 + the node, if the program's scratch is rotated; otherwise 0. Rotated scratch consists of
   // areas. An area has the segments from the node's own onward, without gaps, one per slot; after
   // the last segment comes segment 0.
+#if ESPALIER_ROTATED_SCRATCH
   std::uint32_t rotation = 0;
+#else
+  static constexpr std::uint32_t rotation = 0;
+#endif
 #if ESPALIER_UNEQUAL_COUNTS
   // Unequal counts: the first element of each segment in the whole message, and the end. Null: all
   // counts are equal. Input and output differ only in an all-to-all; scratch is as the output.
@@ -191,7 +197,8 @@ struct Layout {
 //    there an operand names both origin and destination, and so a length: one is the node itself.
 //  * The slots of operands with several segments form more than SlotGroups::kMax groups (slots of
 //    one operand are in one group), or a group is not as SlotGroup says. Otherwise parts of an
-//    operand, which is one piece of memory, have no known position in it.
+//    operand, which is one piece of memory, have no known position in it. Rotated scratch needs no
+//    groups, and sets none.
 [[nodiscard]] bool takes_unequal_counts(const Program& program, SlotGroups& groups);
 #endif
 
