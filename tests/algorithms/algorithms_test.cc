@@ -174,9 +174,9 @@ TEST(Algorithms, LimitsOfTables) {
       {Collective::kReduceScatter, "recursive-halving", {2048, 4095}},
       {Collective::kAllgather, "recursive-doubling", {65535, 65536}},
       {Collective::kAllToAll, "bruck", {26}},
-      {Collective::kAllgather, "circulant", {65535, 65536}},
-      {Collective::kAllgather, "bruck", {65535, 65536}},
-      {Collective::kReduceScatter, "circulant", {65535, 65536}},
+      {Collective::kAllgather, "circulant", {32767, 32768}},
+      {Collective::kAllgather, "bruck", {32767, 32768}},
+      {Collective::kReduceScatter, "circulant", {2050, 4095, 4096}},
       {Collective::kAllreduce, "circulant", {2047, 2048}},
       {Collective::kAllreduce, "ring", {(1u << 19) + 1}},
   };

@@ -210,7 +210,7 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
   if (name == "two-tree-mirror") return ranks % 2 == 1;
   if (name == "bruck") {
-    return ranks <= (algorithm.collective == Collective::kAllToAll ? 26 : 1u << 16);
+    return ranks <= (algorithm.collective == Collective::kAllToAll ? 26 : 1u << 15);
   }
   if (name == "rabenseifner" || name == "recursive-halving") return ranks < 4096;
   if (name == "recursive-doubling" && algorithm.collective == Collective::kAllgather) {
@@ -220,8 +220,9 @@ bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
     switch (algorithm.collective) {
       case Collective::kBroadcast: return ranks <= 1u << 20;
       case Collective::kReduce: return ranks <= 1u << 12;
+      case Collective::kReduceScatter: return ranks <= 1u << 12;
       case Collective::kAllreduce: return ranks <= 1u << 11;
-      default: return ranks <= 1u << 16;
+      default: return ranks <= 1u << 15;
     }
   }
   if (name == "linear") return ranks <= 129;

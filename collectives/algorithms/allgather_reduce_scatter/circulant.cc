@@ -30,7 +30,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kMaxGatheringRounds = 16, kMaxScatteringRounds = 16,
+constexpr std::uint32_t kMaxGatheringRounds = 15, kMaxScatteringRounds = 12,
                         kMaxAllreduceRounds = 11;
 
 // Positions first .. end-1, counted from the own segment.

@@ -124,7 +124,8 @@ namespace espalier {
                                       Program& out);
 // allgather_reduce_scatter/circulant.cc: circulant_allgather(), circulant_reduce_scatter(),
 // circulant_allreduce() and bruck_allgather() in the fewest messages, with the fewest bytes, for
-// any number of ranks. kTooLarge beyond 2^16 ranks, circulant_allreduce() beyond 2^11.
+// any number of ranks. kTooLarge beyond 2^15 ranks, circulant_reduce_scatter() beyond 2^12,
+// circulant_allreduce() beyond 2^11.
 [[nodiscard]] Status circulant_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 [[nodiscard]] Status bruck_allgather(const CollectiveParameters& parameters, std::uint32_t me,
