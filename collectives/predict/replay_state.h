@@ -20,7 +20,7 @@ struct ReplaySend {
   std::uint64_t bytes = 0;
   OperandAt from;
   std::uint64_t turn = 0;  // order of the node's posts
-  bool left = false;  // its sender's port is free again
+  bool left = false;       // its sender's port is free again
 };
 
 // One direction between two peers. Each counter is the number of the first message that has not
