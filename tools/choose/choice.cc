@@ -89,7 +89,7 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
   if (make_layout(program, bytes / size, static_cast<std::uint32_t>(size), layout) != Status::kOk) {
     return 0;
   }
-  const std::uint64_t segment = slot_bytes(layout);
+  const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
   predict::Picoseconds least = predict::kMaxPrediction;
   for (std::uint64_t blocks = 1;;) {
     const std::uint64_t next = cuts ? blocks + std::max<std::uint64_t>(1, blocks / 64) : blocks + 1;
