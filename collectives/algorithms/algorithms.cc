@@ -188,6 +188,15 @@ constexpr Algorithm kAlgorithms[] = {
     {"hosts-dissemination", Collective::kBarrier, hosts_dissemination_barrier, false,
      "inside, across by dissemination, inside: ceil(log2 H) network + 2*ceil(log2 R) steps",
      Where::kHosts},
+    {"mesh-binomial", Collective::kScatter, mesh_binomial_scatter, false,
+     "one block a rank, along a column, then along rows: ceil(log2 R) + ceil(log2 C) steps",
+     Where::kMesh},
+    {"bucket", Collective::kAllgather, bucket_allgather, false,
+     "one block a rank, rings along rows, then columns: R+C-2 steps", Where::kMesh},
+    {"bucket", Collective::kReduceScatter, bucket_reduce_scatter, true,
+     "one block a rank, rings along columns, then rows: R+C-2 steps", Where::kMesh},
+    {"bucket", kAllreduce, bucket_allreduce, true,
+     "one block a rank, reduce-scatter, then allgather by bucket: 2(R+C-2) steps", Where::kMesh},
 };
 
 bool same(const char* a, const char* b) {
@@ -213,6 +222,7 @@ bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters)
   switch (algorithm.where) {
     case Where::kFatTree: return parameters.arity > 0;
     case Where::kHosts: return parameters.hosts > 0;
+    case Where::kMesh: return parameters.rows > 0;
     default: return true;
   }
 }

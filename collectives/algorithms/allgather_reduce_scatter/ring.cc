@@ -34,16 +34,17 @@ void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, 
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block(p - 1);
   const std::uint8_t first = rounds.block(1);
-  const Operand own = Builder::operand(own_buffer, builder.constant(rounds.own_segment()));
-  const Operand from_before = Builder::operand(Buffer::kOutput, rounds.moving(-1, -1));
+  const std::uint8_t own_segment = builder.constant(rounds.own_segment());
+  const Operand own = rounds.operand(own_buffer, own_segment);
+  const Operand from_before = rounds.operand(Buffer::kOutput, rounds.moving(-1, -1));
   if (own_buffer != Buffer::kOutput) {
     // At the rounds' pace, so that one proof covers every N.
-    repeat(builder.copy(t0, builder.output(rounds.own_segment()), own), all, first);
+    repeat(builder.copy(t0, rounds.operand(Buffer::kOutput, own_segment), own), all, first);
   }
   repeat(builder.send(t0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
     const std::uint8_t later = rounds.block(1, p - 1);
-    const Operand passed_on = Builder::operand(Buffer::kOutput, rounds.moving(0, -1));
+    const Operand passed_on = rounds.operand(Buffer::kOutput, rounds.moving(0, -1));
     repeat(builder.send(t0, rounds.rank(1), passed_on, turn.turns), all, later);
   }
   repeat(builder.receive(t0, rounds.rank(-1), from_before), all, block);
@@ -51,38 +52,69 @@ void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, 
 }
 
 Operand OwnSums::moving(RankRounds& rounds, std::int32_t places) const {
-  Operand operand = Builder::operand(buffer, rounds.moving(places, -1));
+  Operand operand = rounds.operand(buffer, rounds.moving(places, -1));
   if (buffer == Buffer::kScratch) operand.slot_ref = rounds.moving(places, -1, {first_slot, 1});
   return operand;
 }
 
 Operand OwnSums::of_previous(Builder& builder, const RankRounds& rounds) const {
   const std::uint32_t rank = rounds.rank(-1);
-  Operand operand = Builder::operand(buffer, builder.constant(rounds.segments().rank(rank)));
+  Operand operand = rounds.operand(buffer, builder.constant(rounds.segments().rank(rank)));
   if (buffer == Buffer::kScratch) operand.slot_ref = builder.constant(first_slot + rank);
   return operand;
 }
 
+namespace {
+
+// A ring whose places hold a part each: as many slots as the part has segments.
+Ring ring_of_parts(Builder& builder, const RankRounds& rounds, const Turn& turn) {
+  const Ring ring = builder.ring(rounds.ranks() > 2 ? turn.turns : 0, turn.turns);
+  if (rounds.part() > 1) (void)builder.scratch((rounds.part() - 1) * ring.slots);
+  return ring;
+}
+
+// The index of the slots of the sum of this step (back = 0), or of the one before.
+std::uint8_t sum_slots(Builder& builder, const RankRounds& rounds, const Ring& ring,
+                       std::int32_t back) {
+  const auto part = static_cast<std::int32_t>(rounds.part());
+  Index slot{};
+  slot.base = static_cast<std::int32_t>(ring.first);
+  slot.coef = part;
+  slot.off = -part * back;
+  slot.mod = rounds.part() * ring.slots;
+  return builder.index(slot);
+}
+
+Operand sum_operand(Builder& builder, const RankRounds& rounds, const Ring& ring,
+                    std::uint8_t segment_ref) {
+  Operand sum = rounds.operand(Buffer::kScratch, segment_ref);
+  sum.slot_ref = rounds.part() == 1 ? builder.slot(0, ring).slot_ref
+                                    : sum_slots(builder, rounds, ring, 0);
+  return sum;
+}
+
+Operand target_operand(Builder& builder, const RankRounds& rounds, const SumTarget& target) {
+  Operand operand = rounds.operand(target.buffer, builder.constant(rounds.own_segment()));
+  if (target.buffer == Buffer::kScratch) operand.slot_ref = builder.constant(target.first_slot);
+  return operand;
+}
+
+}  // namespace
+
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
-                             const Turn& turn) {
+                             const Turn& turn, const SumTarget& target) {
   const std::uint32_t p = rounds.ranks(), t0 = turn.number;
   const std::uint8_t all = rounds.instances();
-  const Ring ring = builder.ring(p > 2 ? turn.turns : 0, turn.turns);
+  const Ring ring = ring_of_parts(builder, rounds, turn);
   const std::uint8_t received = rounds.moving(-2, -1);
-  Operand sum = builder.slot(0, ring);
-  sum.segment_ref = received;
+  const Operand sum = sum_operand(builder, rounds, ring, received);
   const Operand own = sums.moving(rounds, -2);
   const std::uint8_t first = rounds.block(1);
   repeat(builder.send(t0, rounds.rank(1), sums.of_previous(builder, rounds), 0), all, first);
   if (p > 2) {
     Operand last_sum = sum;  // of the previous step
     last_sum.segment_ref = rounds.moving(-1, -1);
-    Index slot{};
-    slot.base = static_cast<std::int32_t>(ring.first);
-    slot.coef = 1;
-    slot.off = -1;
-    slot.mod = ring.slots;
-    last_sum.slot_ref = builder.index(slot);
+    last_sum.slot_ref = sum_slots(builder, rounds, ring, 1);
     const std::uint8_t later = rounds.block(1, p - 1);
     repeat(builder.send(t0, rounds.rank(1), last_sum, turn.turns), all, later);
   }
@@ -94,7 +126,7 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
     repeat(builder.combine(t0, sum, sum, own), all, inner);
   }
   const std::uint8_t last = rounds.block(p - 2, p - 1);
-  repeat(builder.combine(t0, builder.output(rounds.own_segment()), sum, own), all, last);
+  repeat(builder.combine(t0, target_operand(builder, rounds, target), sum, own), all, last);
   rounds.end_phase(turn.turns);
 }
 
