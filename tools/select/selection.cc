@@ -300,6 +300,7 @@ std::vector<AlgorithmEntry> algorithm_entries() {
     const char* topologies = one.where == Where::kFatTree
                                  ? "fat trees, whose routers run programs too"
                              : one.where == Where::kHosts ? "hosts:HxR"
+                             : one.where == Where::kMesh  ? "mesh:RxC"
                                                           : "any topology";
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, topologies,
                    one.where == Where::kAnywhere, one.is_chain, false,

@@ -16,8 +16,10 @@
 // longest way of two hops instead of C-1 saves nothing: a part passes all ranks of the ring in
 // either order, and travels over 2(C-1) links.
 //
-// Rings add in cyclic order: operators must commute. kTooLarge above 65535 columns, the maximum
-// number of parts per message.
+// The sums of whole rows arrive in scratch, each part in its own slot: p slots. Rings add in cyclic
+// order: operators must commute. kTooLarge above 65535 columns, the maximum number of parts per
+// message, and for a reduce-scatter or allreduce above 2^20 - 9 ranks, the slots of a program. A
+// reduce-scatter of more than 4 rows takes no unequal counts (SlotGroups::kMax).
 
 #include "collectives/algorithms/build/phases.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -51,10 +53,8 @@ class Bucket {
     if (rows_ > 1) {
       SumTarget target;
       if (columns_ > 1) {
-        target.buffer = sums.buffer = row_sums;
-        if (row_sums == Buffer::kScratch) {
-          target.first_slot = sums.first_slot = builder_.scratch(columns_);
-        }
+        target = {row_sums, builder_.scratch(rows_ * columns_)};
+        sums = {row_sums, target.first_slot + row_ * columns_};
       }
       add_ring_reduce_scatter(builder_, along_column(), {Buffer::kInput}, {}, target);
     }

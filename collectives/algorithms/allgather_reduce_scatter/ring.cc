@@ -66,36 +66,54 @@ Operand OwnSums::of_previous(Builder& builder, const RankRounds& rounds) const {
 
 namespace {
 
-// A ring whose places hold a part each: as many slots as the part has segments.
-Ring ring_of_parts(Builder& builder, const RankRounds& rounds, const Turn& turn) {
-  const Ring ring = builder.ring(rounds.ranks() > 2 ? turn.turns : 0, turn.turns);
-  if (rounds.part() > 1) (void)builder.scratch((rounds.part() - 1) * ring.slots);
-  return ring;
-}
+// The sums that arrive: in a ring of slots, or with several segments per part in the segments' own
+// slots.
+class ArrivingSums {
+ public:
+  ArrivingSums(Builder& builder, RankRounds& rounds, const Turn& turn, const SumTarget& target)
+      : builder_(builder),
+        rounds_(rounds),
+        slots_{target.first_slot + rounds.segments().first, rounds.segments().stride} {
+    if (rounds.part() == 1) ring_ = builder.ring(rounds.ranks() > 2 ? turn.turns : 0, turn.turns);
+  }
 
-// The index of the slots of the sum of this step (back = 0), or of the one before.
-std::uint8_t sum_slots(Builder& builder, const RankRounds& rounds, const Ring& ring,
-                       std::int32_t back) {
-  const auto part = static_cast<std::int32_t>(rounds.part());
-  Index slot{};
-  slot.base = static_cast<std::int32_t>(ring.first);
-  slot.coef = part;
-  slot.off = -part * back;
-  slot.mod = rounds.part() * ring.slots;
-  return builder.index(slot);
-}
+  // The sum that this step receives.
+  [[nodiscard]] Operand received() {
+    const std::uint8_t segment_ref = rounds_.moving(-2, -1);
+    const bool in_ring = rounds_.part() == 1;
+    return slot(segment_ref,
+                in_ring ? builder_.slot(0, ring_).slot_ref : rounds_.moving(-2, -1, slots_));
+  }
+  // The sum that the previous step received.
+  [[nodiscard]] Operand sent() {
+    const std::uint8_t segment_ref = rounds_.moving(-1, -1);
+    if (rounds_.part() > 1) return slot(segment_ref, rounds_.moving(-1, -1, slots_));
+    Index row{};
+    row.base = static_cast<std::int32_t>(ring_.first);
+    row.coef = 1;
+    row.off = -1;
+    row.mod = ring_.slots;
+    return slot(segment_ref, builder_.index(row));
+  }
 
-Operand sum_operand(Builder& builder, const RankRounds& rounds, const Ring& ring,
-                    std::uint8_t segment_ref) {
-  Operand sum = rounds.operand(Buffer::kScratch, segment_ref);
-  sum.slot_ref = rounds.part() == 1 ? builder.slot(0, ring).slot_ref
-                                    : sum_slots(builder, rounds, ring, 0);
-  return sum;
-}
+ private:
+  [[nodiscard]] Operand slot(std::uint8_t segment_ref, std::uint8_t slot_ref) const {
+    Operand operand = rounds_.operand(Buffer::kScratch, segment_ref);
+    operand.slot_ref = slot_ref;
+    return operand;
+  }
+
+  Builder& builder_;
+  RankRounds& rounds_;
+  Group slots_;
+  Ring ring_;
+};
 
 Operand target_operand(Builder& builder, const RankRounds& rounds, const SumTarget& target) {
   Operand operand = rounds.operand(target.buffer, builder.constant(rounds.own_segment()));
-  if (target.buffer == Buffer::kScratch) operand.slot_ref = builder.constant(target.first_slot);
+  if (target.buffer == Buffer::kScratch) {
+    operand.slot_ref = builder.constant(target.first_slot + rounds.own_segment());
+  }
   return operand;
 }
 
@@ -105,16 +123,13 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
                              const Turn& turn, const SumTarget& target) {
   const std::uint32_t p = rounds.ranks(), t0 = turn.number;
   const std::uint8_t all = rounds.instances();
-  const Ring ring = ring_of_parts(builder, rounds, turn);
-  const std::uint8_t received = rounds.moving(-2, -1);
-  const Operand sum = sum_operand(builder, rounds, ring, received);
+  ArrivingSums arriving(builder, rounds, turn, target);
+  const Operand sum = arriving.received();
   const Operand own = sums.moving(rounds, -2);
   const std::uint8_t first = rounds.block(1);
   repeat(builder.send(t0, rounds.rank(1), sums.of_previous(builder, rounds), 0), all, first);
   if (p > 2) {
-    Operand last_sum = sum;  // of the previous step
-    last_sum.segment_ref = rounds.moving(-1, -1);
-    last_sum.slot_ref = sum_slots(builder, rounds, ring, 1);
+    const Operand last_sum = arriving.sent();
     const std::uint8_t later = rounds.block(1, p - 1);
     repeat(builder.send(t0, rounds.rank(1), last_sum, turn.turns), all, later);
   }

@@ -48,7 +48,8 @@ struct OwnSums {
   [[nodiscard]] Operand moving(RankRounds& rounds, std::int32_t places) const;
   [[nodiscard]] Operand of_previous(Builder& builder, const RankRounds& rounds) const;
 };
-// Where a member's own sum ends: its segments of OUTPUT, or the scratch slots from first_slot on.
+// Where the sums arrive if a part has several segments: segment s in scratch slot first_slot + s.
+// `buffer`: where a member's own sum is at the end, its segments of OUTPUT or these slots.
 struct SumTarget {
   Buffer buffer = Buffer::kOutput;
   std::uint32_t first_slot = 0;
