@@ -61,7 +61,8 @@ struct Algorithm {
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool takes_lambda = false;         // the caller may set `send_ticks` and `latency_ticks`
   bool needs_odd_ranks = false;      // kUnsupported for an even number of ranks
-  bool is_chain = false;             // messages pass only between consecutive ranks
+  // Messages pass only between consecutive ranks, or between the last and the first.
+  bool is_chain = false;
   bool takes_radix = false;          // the caller may set `radix`
   std::uint32_t max_ranks = 0;       // a rank has a link to every other; 0: no such limit
 };
