@@ -1,5 +1,5 @@
 // Algorithms on meshes with XY routing, replayed: steps as stated, and for those that promise it no
-// link with two messages in a step. The routes and loads are computed here, independently of
+// link with two messages in a step. docs/algorithms.md, "Meshes", has the numbers. The routes and loads are computed here, independently of
 // topology/ and of the verifier. By default a sample of meshes and roots; all with ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/schedule/expand.h"
+#include "espalier/topology/embedding.h"
 #include "espalier/topology/topology.h"
 #include "tests/algorithms/replay.h"
 #include "tests/whole.h"
@@ -206,6 +207,60 @@ TEST(TreesOnMeshes, NoTwoMessagesOfAStepShareALink) {
 TEST(TreesOnMeshes, OthersShareLinks) {
   EXPECT_GT(worst_load_of({Collective::kBroadcast, "binomial"}, {4, 4}, 0, 0), 1);
   EXPECT_GT(worst_load_of({Collective::kScatter, "binomial"}, {3, 5}, 1, 0), 1);
+}
+
+// The sum over the steps of a reduce-scatter of the greatest load of a link, in parts of the
+// message; virtual rank v is on node node_of[v]. `steps`: those that are counted.
+double reduce_scatter_loads(const Mesh& mesh, const char* name,
+                            const std::vector<std::uint32_t>& node_of, std::int64_t steps) {
+  const Algorithm& algorithm = *find_algorithm(Collective::kAllreduce, name);
+  const Programs programs = or_throw(replay::generate(algorithm, parameters_on(mesh, 0)));
+  std::map<std::int64_t, std::map<DirectedLink, std::uint32_t>> loads;
+  for (const Program& program : programs) {
+    for (const Instance& one : expand(program, 1)) {
+      if (one.kind != ActionKind::kSend || one.step >= steps) continue;
+      for (const DirectedLink& link :
+           route(mesh, node_of[program.node], node_of[static_cast<std::uint32_t>(one.peer)])) {
+        loads[one.step][link] += operand_segment_count(program.actions[one.action].a);
+      }
+    }
+  }
+  std::uint32_t sum = 0;
+  for (const auto& [step, links] : loads) {
+    std::uint32_t greatest = 0;
+    for (const auto& [link, load] : links) greatest = std::max(greatest, load);
+    sum += greatest;
+  }
+  return static_cast<double>(sum) / programs[0].segments;
+}
+
+// The table "Halving" of docs/algorithms.md.
+TEST(HalvingOnMeshes, NearestFirstLoadsLinksLess) {
+  struct Row {
+    Mesh mesh;
+    std::int64_t levels;
+    double bucket, z_order, rows_first, farthest;
+  };
+  for (const Row& row : {Row{{4, 4}, 4, 0.938, 1.125, 1.25, 1.563},
+                         Row{{8, 8}, 6, 0.984, 1.313, 1.688, 2.953}}) {
+    const std::uint32_t p = row.mesh.ranks();
+    std::vector<std::uint32_t> natural(p), reversed(p);
+    for (std::uint32_t v = 0; v < p; ++v) {
+      natural[v] = v;
+      for (std::int64_t digit = 0; digit < row.levels; ++digit) {
+        reversed[v] = 2 * reversed[v] + (v >> digit & 1);
+      }
+    }
+    const auto topology = or_throw(topology::parse(row.mesh.spec()));
+    const auto loads = [&](const std::vector<std::uint32_t>& node_of) {
+      return reduce_scatter_loads(row.mesh, "rabenseifner", node_of, row.levels);
+    };
+    const std::int64_t rings = std::int64_t{row.mesh.rows} + row.mesh.columns - 2;
+    EXPECT_NEAR(reduce_scatter_loads(row.mesh, "bucket", natural, rings), row.bucket, 0.0006);
+    EXPECT_NEAR(loads(topology::z_order(*topology)->node_of), row.z_order, 0.0006);
+    EXPECT_NEAR(loads(natural), row.rows_first, 0.0006);
+    EXPECT_NEAR(loads(reversed), row.farthest, 0.0006);
+  }
 }
 
 // The loads of the permutations of a line, as balanced_square.h states them.

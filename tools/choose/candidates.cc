@@ -161,7 +161,8 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
 }
 
 // The placements to try for an algorithm: the best one known, and if that is one, none; a chain or
-// ring on a mesh also as a snake, which is dropped if the operator does not commute.
+// ring on a mesh also as a snake, halving also in Z-order. The last two are dropped if the operator
+// of a reduction does not commute.
 std::vector<std::string> placements(const ChoiceRequest& request, const Candidate& best) {
   if (!request.selection.embedding.empty()) return {};
   std::vector<std::string> more;
@@ -170,6 +171,11 @@ std::vector<std::string> placements(const ChoiceRequest& request, const Candidat
       best.selected->topology->shape().rows > 0 && !best.selected->embedding &&
       embed::check_placeable(best.selected->algorithm.collective)) {
     more.emplace_back("snake");
+  }
+  if (best.selected != nullptr && best.selected->algorithm.name == "rabenseifner" &&
+      best.selected->topology->shape().rows > 1 && best.selected->topology->shape().columns > 1 &&
+      topology::z_order(*best.selected->topology)) {
+    more.emplace_back("z-order");
   }
   return more;
 }

@@ -343,7 +343,7 @@ void add_selection(Command command, Selection& selection, bool required) {
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
   command.text("--embedding", selection.embedding,
-               "placement of the ranks: none (as numbered), snake, a name that 'espalier list "
+               "placement of the ranks: none (as numbered), snake, z-order, a name that 'espalier list "
                "--embeddings' prints, or a file; default: the best one known");
 }
 

@@ -8,7 +8,7 @@
 //
 // Steps: R+C-2; the allreduce 2(R+C-2). Cost: (R+C-2) * alpha + (p-1) * beta*m, where m is the
 // bytes of one rank's part; the allreduce, with m the bytes of the message, 2(R+C-2) * alpha +
-// 2(p-1)/p * beta*m. Both beta terms are the least possible with one port. Source: [BSWG91].
+// 2(p-1)/p * beta*m. Both beta terms are the least possible with one port. Source: [BLPG93].
 //
 // Links: a ring goes along its row (column) in order and returns from the last node to the first,
 // against all others. So every link of the line carries one message per step, in both directions.
