@@ -50,9 +50,10 @@ topology::Embedding named(const std::string& name, const SelectedAlgorithm& sele
   if (name.find('/') != std::string::npos || name.ends_with(".textproto")) {
     return or_bad_input(topology::read_embedding(name));
   }
-  bad_input("unknown embedding '" + one_line(name) +
-            "'; expected none, snake, z-order, one that 'espalier list --embeddings' names, or a file "
-            "(NAME.textproto)");
+  bad_input(
+      "unknown embedding '" + one_line(name) +
+      "'; expected none, snake, z-order, one that 'espalier list --embeddings' names, or a file "
+      "(NAME.textproto)");
 }
 
 void check(const topology::Embedding& embedding, const SelectedAlgorithm& selected) {

@@ -342,9 +342,10 @@ void add_selection(Command command, Selection& selection, bool required) {
       "k-nomial trees: k, parts of an interval; default: the fewest ticks, 2 for lambda 1");
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
-  command.text("--embedding", selection.embedding,
-               "placement of the ranks: none (as numbered), snake, z-order, a name that 'espalier list "
-               "--embeddings' prints, or a file; default: the best one known");
+  command.text(
+      "--embedding", selection.embedding,
+      "placement of the ranks: none (as numbered), snake, z-order, a name that 'espalier list "
+      "--embeddings' prints, or a file; default: the best one known");
 }
 
 void add_schedule_window(Command command, Selection& selection) {

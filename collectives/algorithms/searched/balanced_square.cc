@@ -154,7 +154,9 @@ void set_groups(LinePermutation& one, bool to_the_right) {
   std::vector<bool> busy(one.groups);
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint32_t c = to_the_right ? i : n - 1 - i;
-    const auto goes = [&](std::uint32_t a, std::uint32_t b) { return to_the_right ? a < b : a > b; };
+    const auto goes = [&](std::uint32_t a, std::uint32_t b) {
+      return to_the_right ? a < b : a > b;
+    };
     if (goes(from[c], c)) busy[one.group[from[c]]] = false;
     if (!goes(c, one.to[c])) continue;
     std::uint32_t group = 0;

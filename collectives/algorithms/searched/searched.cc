@@ -42,8 +42,8 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "steps",
      "crossbar:AxB", on_crossbar, kMaxRunLength},
     {"mesh-balanced", Collective::kAllToAll, mesh_balanced_all_to_all, false,
-     "permutations that load every row and column evenly, up to 129 ranks: N about "
-     "max(p-1, R floor(C^2/4), C floor(R^2/4)) steps",
+     "permutations that load every row and column evenly, p <= 129: about "
+     "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",
      "mesh:RxC", on_mesh},
     {"leaf-overlapped", Collective::kAllToAll, leaf_overlapped_all_to_all, false,
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",

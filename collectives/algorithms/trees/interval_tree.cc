@@ -57,12 +57,7 @@ std::uint32_t Division::turn_of(std::uint32_t rank) const {
 
 IntervalTree::IntervalTree(std::uint32_t ranks, std::uint32_t root, std::uint32_t radix,
                            std::uint32_t send, std::uint32_t latency, Leaders leaders)
-    : ranks_(ranks),
-      root_(root),
-      radix_(radix),
-      send_(send),
-      latency_(latency),
-      leaders_(leaders) {
+    : ranks_(ranks), root_(root), radix_(radix), send_(send), latency_(latency), leaders_(leaders) {
   ESPALIER_ASSERT(ranks >= 2 && radix >= 2 && send >= 1 && send <= latency);
 }
 

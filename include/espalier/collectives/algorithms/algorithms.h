@@ -63,8 +63,8 @@ struct Algorithm {
   bool needs_odd_ranks = false;      // kUnsupported for an even number of ranks
   // Messages pass only between consecutive ranks, or between the last and the first.
   bool is_chain = false;
-  bool takes_radix = false;          // the caller may set `radix`
-  std::uint32_t max_ranks = 0;       // a rank has a link to every other; 0: no such limit
+  bool takes_radix = false;     // the caller may set `radix`
+  std::uint32_t max_ranks = 0;  // a rank has a link to every other; 0: no such limit
 };
 // Whether `parameters` name a topology of the family that the algorithm is for.
 [[nodiscard]] bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters);
