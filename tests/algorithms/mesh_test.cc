@@ -1,6 +1,7 @@
 // Algorithms on meshes with XY routing, replayed: steps as stated, and for those that promise it no
-// link with two messages in a step. docs/algorithms.md, "Meshes", has the numbers. The routes and loads are computed here, independently of
-// topology/ and of the verifier. By default a sample of meshes and roots; all with ESPALIER_WHOLE=1.
+// link with two messages in a step. docs/algorithms.md, "Meshes", has the numbers. The routes and
+// loads are computed here, independently of topology/ and of the verifier. By default a sample of
+// meshes and roots; all with ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
 

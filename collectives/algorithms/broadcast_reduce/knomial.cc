@@ -6,8 +6,8 @@
 // with L > S, where a division takes (k-2)S + L ticks (the optimum is lambda_tree.cc), and with
 // several ports, where the k-1 sends of a division go out at once.
 //
-// A broadcast counts the ranks from the root onward, cyclically. A reduce is a broadcast reversed in
-// time, over the ranks as they are numbered: a rank combines neighbouring intervals only, so the
+// A broadcast counts the ranks from the root onward, cyclically. A reduce is a broadcast reversed
+// in time, over the ranks as they are numbered: a rank combines neighbouring intervals only, so the
 // operator need not commute, whatever the root is. On a mesh, no two messages of a step of either
 // share a link (interval_tree.h). kTooLarge if a program has no room for a rank's
 // transfers: more than 62 sends of a broadcast, or 32 receives of a reduce.
