@@ -1,6 +1,8 @@
 // Chooses an embedding for a topology, collective and algorithm.
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "espalier/topology/embedding.h"
 
@@ -90,6 +92,26 @@ std::optional<Embedding> snake(const Topology& topology, std::uint32_t root) {
     for (std::uint32_t& node : order) node = node % columns * mesh.columns + node / columns;
   }
   std::rotate(order.begin(), std::find(order.begin(), order.end(), root), order.end());
+  return embedding;
+}
+
+std::optional<Embedding> z_order(const Topology& topology) {
+  const Shape mesh = topology.shape();
+  if (!std::has_single_bit(mesh.rows) || !std::has_single_bit(mesh.columns)) return std::nullopt;
+  Embedding embedding;
+  embedding.name = "z-order";
+  embedding.topology = topology.spec();
+  for (std::uint32_t rank = 0; rank < topology.ranks(); ++rank) {
+    std::uint32_t row = 0, column = 0, digits = rank;
+    for (std::uint32_t weight = 1; weight < mesh.columns || weight < mesh.rows; weight *= 2) {
+      for (const auto& [into, limit] : {std::pair{&column, mesh.columns}, {&row, mesh.rows}}) {
+        if (weight >= limit) continue;
+        *into += digits % 2 * weight;
+        digits /= 2;
+      }
+    }
+    embedding.node_of.push_back(row * mesh.columns + column);
+  }
   return embedding;
 }
 

@@ -74,7 +74,8 @@ constexpr Algorithm kAlgorithms[] = {
     {"rabenseifner", kAllreduce, rabenseifner_allreduce, false,
      "halving, then doubling: 2*log2 p steps; 2*floor(log2 p)+2 if p is not 2^k"},
     {"ring", kAllreduce, ring_allreduce, true,
-     "reduce-scatter, then allgather by ring: 2(p-1)N steps"},
+     "reduce-scatter, then allgather by ring: 2(p-1)N steps", Where::kAnywhere, 0, false, false,
+     true},
     {"circulant", kAllreduce, circulant_allreduce, true,
      "circulant graph, reduce-scatter, then allgather: 2*ceil(log2 p)+1 steps (p <= 3: one less), "
      "p "
@@ -198,6 +199,15 @@ constexpr Algorithm kAlgorithms[] = {
     {"hosts-dissemination", Collective::kBarrier, hosts_dissemination_barrier, false,
      "inside, across by dissemination, inside: ceil(log2 H) network + 2*ceil(log2 R) steps",
      Where::kHosts},
+    {"mesh-binomial", Collective::kScatter, mesh_binomial_scatter, false,
+     "one block a rank, along a column, then along rows: ceil(log2 R) + ceil(log2 C) steps",
+     Where::kMesh},
+    {"bucket", Collective::kAllgather, bucket_allgather, false,
+     "one block a rank, rings along rows, then columns: R+C-2 steps", Where::kMesh},
+    {"bucket", Collective::kReduceScatter, bucket_reduce_scatter, true,
+     "one block a rank, rings along columns, then rows: R+C-2 steps", Where::kMesh},
+    {"bucket", kAllreduce, bucket_allreduce, true,
+     "one block a rank, reduce-scatter, then allgather by bucket: 2(R+C-2) steps", Where::kMesh},
 };
 
 bool same(const char* a, const char* b) {
@@ -223,6 +233,7 @@ bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters)
   switch (algorithm.where) {
     case Where::kFatTree: return parameters.arity > 0;
     case Where::kHosts: return parameters.hosts > 0;
+    case Where::kMesh: return parameters.rows > 0;
     default: return true;
   }
 }

@@ -309,5 +309,18 @@ TEST(Snake, StepsToNeighbours) {
   EXPECT_FALSE(topology::snake(*or_throw(topology::parse("complete:4")), 0));
 }
 
+TEST(ZOrder, TakesTheDigitsOfColumnAndRowInTurn) {
+  const auto order = [](const char* spec) {
+    const auto found = topology::z_order(*or_throw(topology::parse(spec)));
+    return found ? found->node_of : std::vector<std::uint32_t>();
+  };
+  using Nodes = std::vector<std::uint32_t>;
+  EXPECT_EQ(order("mesh:4x4"), (Nodes{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
+  EXPECT_EQ(order("mesh:2x4"), (Nodes{0, 1, 4, 5, 2, 3, 6, 7}));
+  EXPECT_EQ(order("mesh:4x1"), (Nodes{0, 1, 2, 3}));
+  EXPECT_EQ(order("mesh:4x3"), Nodes());
+  EXPECT_EQ(order("complete:4"), Nodes());
+}
+
 }  // namespace
 }  // namespace espalier::embed

@@ -79,33 +79,46 @@ void run_vectors(const Programs& programs, Job job, unsigned seed, bool in_place
   }
 }
 
+// Several numbers of ranks, fat trees, clusters of hosts or meshes.
+std::vector<CollectiveParameters> networks_of(Where where) {
+  constexpr std::uint32_t kTrees[][2] = {{2, 1}, {2, 3}, {3, 2}};  // arity, height
+  constexpr std::uint32_t kShapes[][2] = {{1, 1}, {1, 3}, {3, 1}, {2, 2}, {2, 3}, {3, 2}};
+  std::vector<CollectiveParameters> all;
+  CollectiveParameters parameters;
+  if (where == Where::kAnywhere) {
+    for (const std::uint32_t ranks : {1u, 2u, 3u, 5u, 8u}) {
+      parameters.ranks = ranks;
+      all.push_back(parameters);
+    }
+  } else if (where == Where::kFatTree) {
+    for (const auto& [arity, height] : kTrees) {
+      parameters.arity = arity;
+      parameters.height = height;
+      parameters.ranks = 1;
+      for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
+      all.push_back(parameters);
+    }
+  } else {
+    for (const auto& [many, each] : kShapes) {
+      (where == Where::kMesh ? parameters.rows : parameters.hosts) = many;
+      (where == Where::kMesh ? parameters.columns : parameters.host_ranks) = each;
+      parameters.ranks = many * each;
+      all.push_back(parameters);
+    }
+  }
+  return all;
+}
+
 // Calls use(algorithm, parameters, programs) for every algorithm of the collectives, for several
-// numbers of ranks and for fat trees, roots and blocks. False: stop.
+// networks, roots and blocks. False: stop.
 template <typename Use>
 void for_each_case(Use use) {
   std::uint32_t algorithms_count = 0;
   const Algorithm* table = algorithms(algorithms_count);
-  constexpr std::uint32_t kTrees[][2] = {{2, 1}, {2, 3}, {3, 2}};  // arity, height
   for (std::uint32_t k = 0; k < algorithms_count; ++k) {
     const Algorithm& algorithm = table[k];
     if (!counts_per_rank(algorithm.collective)) continue;
-    std::vector<CollectiveParameters> all;
-    CollectiveParameters parameters;
-    if (algorithm.where == Where::kAnywhere) {
-      for (const std::uint32_t ranks : {1u, 2u, 3u, 5u, 8u}) {
-        parameters.ranks = ranks;
-        all.push_back(parameters);
-      }
-    } else {
-      for (const auto& [arity, height] : kTrees) {
-        parameters.arity = arity;
-        parameters.height = height;
-        parameters.ranks = 1;
-        for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
-        all.push_back(parameters);
-      }
-    }
-    for (CollectiveParameters each : all) {
+    for (CollectiveParameters each : networks_of(algorithm.where)) {
       for (const std::uint32_t block_bytes : {0u, 16u}) {
         const BlockRule blocks = {0, block_bytes};
         each.blocks = &blocks;

@@ -92,6 +92,10 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
         parameters.hosts = ranks == 2 ? 2 : 3;
         parameters.host_ranks = ranks == 2 ? 1 : 3;
       }
+      if (table[i].where == Where::kMesh) {
+        parameters.rows = ranks == 2 ? 2 : 3;
+        parameters.columns = ranks == 2 ? 1 : 3;
+      }
       const Programs programs = programs_of(table[i], parameters);
       if (programs.empty()) continue;
       const Job job = job_of(programs, parameters);

@@ -165,18 +165,19 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
   }
 }
 
-TEST(Steps, AreAsClaimedOnHosts) {
+TEST(Steps, AreAsClaimedOnHostsAndMeshes) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kHosts) continue;
-    constexpr std::pair<std::uint32_t, std::uint32_t> kHosts[] = {{1, 1}, {1, 4}, {3, 1}, {2, 2},
-                                                                  {3, 4}, {4, 3}, {5, 5}};
-    for (const auto& [hosts, host_ranks] : kHosts) {
+    if (table[i].where != Where::kHosts && table[i].where != Where::kMesh) continue;
+    constexpr std::pair<std::uint32_t, std::uint32_t> kShapes[] = {{1, 1}, {1, 4}, {3, 1}, {2, 2},
+                                                                   {3, 4}, {4, 3}, {5, 5}};
+    for (const auto& [many, each] : kShapes) {
       CollectiveParameters parameters;
-      parameters.ranks = hosts * host_ranks;
-      parameters.hosts = hosts;
-      parameters.host_ranks = host_ranks;
+      parameters.ranks = many * each;
+      const bool mesh = table[i].where == Where::kMesh;
+      (mesh ? parameters.rows : parameters.hosts) = many;
+      (mesh ? parameters.columns : parameters.host_ranks) = each;
       parameters.blocks = &kBlocks;
       parameters.blocks_count = 1;
       for (const std::uint32_t root : {0u, parameters.ranks / 2, parameters.ranks - 1}) {

@@ -51,6 +51,10 @@ int main(int argc, char** argv) {
         parameters.host_ranks = ranks % 4 == 0 ? 4 : 1;
         parameters.hosts = ranks / parameters.host_ranks;
       }
+      if (table[i].where == Where::kMesh) {
+        parameters.columns = ranks % 4 == 0 ? 4 : 1;
+        parameters.rows = ranks / parameters.columns;
+      }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {
         if (node < ranks) write(board.limits(), table[i], parameters, node);
       }

@@ -16,6 +16,7 @@
 #include "base/testing/results.h"
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/topology/topology.h"
@@ -34,6 +35,8 @@ constexpr const char* kSpec = "complete:13";
 constexpr std::uint32_t kHosts = 3, kHostRanks = 4;
 constexpr const char* kFatTreeSpec = "fattree:k=3,h=2,c=1";
 constexpr const char* kHostsSpec = "hosts:3x4";
+constexpr std::uint32_t kRows = 3, kColumns = 4;
+constexpr const char* kMeshSpec = "mesh:3x4";
 
 bool updating() { return std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr; }
 
@@ -69,23 +72,31 @@ std::string descriptor_of(const Program& program) {
 CollectiveParameters golden_parameters(Where where) {
   CollectiveParameters parameters;
   const bool tree = where == Where::kFatTree;
-  const bool hosts = where == Where::kHosts;
-  const auto topology = or_throw(topology::parse(tree ? kFatTreeSpec : hosts ? kHostsSpec : kSpec));
+  const bool hosts = where == Where::kHosts, mesh = where == Where::kMesh;
+  const auto topology = or_throw(topology::parse(tree    ? kFatTreeSpec
+                                                 : hosts ? kHostsSpec
+                                                 : mesh  ? kMeshSpec
+                                                         : kSpec));
   parameters.ranks = topology->ranks();
   parameters.topology_digest = topology->digest();
   if (tree) parameters.arity = kArity, parameters.height = kHeight;
   if (hosts) parameters.hosts = kHosts, parameters.host_ranks = kHostRanks;
+  if (mesh) parameters.rows = kRows, parameters.columns = kColumns;
   parameters.window = 8;
   parameters.blocks = kBlocks;
   parameters.blocks_count = std::size(kBlocks);
   return parameters;
 }
 
-// Sets a fixed producer, so that a new version of the library does not change the bytes.
+// A fixed producer, so that a new version of the library does not change the bytes.
+void set_producer(Program& program) {
+  std::snprintf(program.producer, sizeof program.producer, "golden");
+}
+
 Status generate(const Algorithm& algorithm, std::uint32_t node, Program& program) {
   program.clear();
   const Status status = algorithm.generate(golden_parameters(algorithm.where), node, program);
-  std::snprintf(program.producer, sizeof program.producer, "golden");
+  set_producer(program);
   return status;
 }
 
@@ -101,10 +112,16 @@ Programs lower_onto_tree(Collective collective, const char* name) {
   lower::Report report;
   Programs lowered =
       or_throw(lower::lower(*topology, parameters, PortModel::kMultiport, routed, report));
-  for (Program& program : lowered) {
-    std::snprintf(program.producer, sizeof program.producer, "golden");
-  }
+  for (Program& program : lowered) set_producer(program);
   return lowered;
+}
+
+Programs search_on_mesh(Collective collective, const char* name) {
+  const auto topology = or_throw(topology::parse(kMeshSpec));
+  const auto* algorithm = searched::find_searched(collective, name);
+  Programs found = or_throw(algorithm->search(*topology, golden_parameters(Where::kMesh)));
+  for (Program& program : found) set_producer(program);
+  return found;
 }
 
 // Every golden program by the name of its files.
@@ -120,6 +137,7 @@ std::map<std::string, OwnedProgram> programs() {
     if (table[i].where != Where::kFatTree) continue;
     EXPECT_EQ(generate(table[i], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
+  all["all-to-all-mesh-balanced"] = search_on_mesh(Collective::kAllToAll, "mesh-balanced")[kRank];
   const Programs exchange = lower_onto_tree(Collective::kAllToAll, "pairwise");
   const Programs trees = lower_onto_tree(Collective::kAllreduce, "two-tree");
   all["lowered-all-to-all-pairwise"] = exchange[kRank];

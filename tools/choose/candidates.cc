@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/predict/block_rules.h"
+#include "espalier/collectives/embed/place.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/image/board_limits.h"
@@ -172,16 +173,22 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
   }
 }
 
-// The placements to try for an algorithm: the best one known, and if that is one, none; a chain on
-// a mesh also as a snake.
+// The placements to try for an algorithm: the best one known, and if that is one, none; a chain or
+// ring on a mesh also as a snake, halving also in Z-order. The last two are dropped if the operator
+// of a reduction does not commute.
 std::vector<std::string> placements(const ChoiceRequest& request, const Candidate& best) {
   if (!request.selection.embedding.empty()) return {};
   std::vector<std::string> more;
   if (best.selected != nullptr && best.selected->embedding) more.emplace_back("none");
   if (best.selected != nullptr && best.selected->algorithm.is_chain &&
       best.selected->topology->shape().rows > 0 && !best.selected->embedding &&
-      best.selected->algorithm.collective == Collective::kBroadcast) {
+      embed::check_placeable(best.selected->algorithm.collective)) {
     more.emplace_back("snake");
+  }
+  if (best.selected != nullptr && best.selected->algorithm.name == "rabenseifner" &&
+      best.selected->topology->shape().rows > 1 && best.selected->topology->shape().columns > 1 &&
+      topology::z_order(*best.selected->topology)) {
+    more.emplace_back("z-order");
   }
   return more;
 }

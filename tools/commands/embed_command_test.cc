@@ -105,6 +105,8 @@ TEST_F(EmbedCommand, RefusesWrongEmbeddings) {
         {"--topology mesh:2x3 --algorithm two-tree --embedding no.textproto", "cannot read"},
         {"--topology mesh:2x3 --algorithm two-tree --embedding oak", "unknown embedding 'oak'"},
         {"--topology complete:6 --algorithm chain --embedding snake", "no snake on complete:6"},
+        {"--topology mesh:2x3 --algorithm chain --embedding z-order",
+         "no z-order on mesh:2x3; expected a mesh whose numbers of rows and of columns are powers"},
         {"--topology mesh:2x3 --algorithm fractional-mesh", "no embedding is known for root 0"}}) {
     expect_refused(compile + arguments, words);
   }

@@ -1,6 +1,8 @@
 // `espalier explain`, and --algorithm auto of the other commands.
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "tools/commands/testing/command_fixture.h"
 
@@ -97,6 +99,30 @@ TEST_F(ExplainCommand, ModelDecides) {
   const std::string slow_bytes = best("link { line { alpha_ps: 1000 beta_fs_per_byte: 1000000 } }");
   EXPECT_EQ(slow_start, "binomial");
   EXPECT_NE(slow_bytes, "binomial");
+}
+
+// On a mesh: the algorithms for it, snakes and Z-order; without the last two for an operator that
+// does not commute.
+TEST_F(ExplainCommand, TriesTheOrdersOfAMesh) {
+  const auto candidates = [this](const std::string& arguments) {
+    std::set<std::string> names;
+    const auto json = explained("--topology mesh:4x4 --bytes 1MiB " + arguments);
+    for (const auto& one : json["sizes"][0]["ranking"]) names.insert(one["candidate"]);
+    return names;
+  };
+  std::set<std::string> names = candidates("--collective allreduce");
+  for (const char* name : {"bucket", "rabenseifner, embedding z-order", "ring, embedding snake",
+                           "chain, embedding snake"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+  names = candidates("--collective allreduce --op affine");
+  EXPECT_TRUE(names.contains("chain") && names.contains("rabenseifner"));
+  for (const std::string& name : names) {
+    EXPECT_EQ(name.find("snake"), std::string::npos) << name;
+    EXPECT_EQ(name.find("z-order"), std::string::npos) << name;
+  }
+  EXPECT_TRUE(candidates("--collective reduce").contains("chain, embedding snake"));
+  EXPECT_TRUE(candidates("--collective all-to-all").contains("mesh-balanced"));
 }
 
 TEST_F(ExplainCommand, DrawsThePlot) {

@@ -51,6 +51,21 @@ TEST_F(Command, SimulateCountsWhatLinksCarry) {
   EXPECT_EQ(used, 6u);
 }
 
+// Hop by hop, the programs contain the order of the messages on each link. So free nodes need the
+// time of the link with the most blocks: max(R*floor(C^2/4), C*floor(R^2/4)) per block.
+TEST_F(Command, SimulateAllToAllOnMeshesIsWithinFivePercentOfTheLoadBound) {
+  const std::pair<const char*, double> bounds[] = {
+      {"mesh:4x4", 16}, {"mesh:5x7", 60}, {"mesh:8x8", 128}};
+  for (const auto& [mesh, bound] : bounds) {
+    compile("a", mesh, "all-to-all", "mesh-balanced", "--links hop-by-hop");
+    const json out = json::parse(
+        run("simulate a --bytes 1MiB --alpha 0 --beta 1e-9 --no-data --format json").out);
+    const double least = bound * 1048576 * 1e-9, seconds = out["simulated_seconds"].get<double>();
+    EXPECT_GE(seconds, least) << mesh;
+    EXPECT_LE(seconds, 1.05 * least) << mesh;
+  }
+}
+
 // The same counts as a list, from a file, and at random; every result is checked.
 TEST_F(Command, SimulateWithACountForEachRank) {
   compile("s", "fattree:k=2,h=2,c=1", "scatter", "leaf");

@@ -41,13 +41,19 @@ topology::Embedding named(const std::string& name, const SelectedAlgorithm& sele
               std::to_string(selected.parameters.root) +
               "; expected a mesh with an even number of rows or columns, or a corner of it");
   }
+  if (name == "z-order") {
+    if (auto found = topology::z_order(*selected.topology)) return *std::move(found);
+    bad_input("no z-order on " + selected.topology->title() +
+              "; expected a mesh whose numbers of rows and of columns are powers of two");
+  }
   if (auto known = topology::known_embedding(name)) return *std::move(known);
   if (name.find('/') != std::string::npos || name.ends_with(".textproto")) {
     return or_bad_input(topology::read_embedding(name));
   }
-  bad_input("unknown embedding '" + one_line(name) +
-            "'; expected none, snake, one that 'espalier list --embeddings' names, or a file "
-            "(NAME.textproto)");
+  bad_input(
+      "unknown embedding '" + one_line(name) +
+      "'; expected none, snake, z-order, one that 'espalier list --embeddings' names, or a file "
+      "(NAME.textproto)");
 }
 
 void check(const topology::Embedding& embedding, const SelectedAlgorithm& selected) {

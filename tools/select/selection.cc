@@ -300,6 +300,7 @@ std::vector<AlgorithmEntry> algorithm_entries() {
     const char* topologies = one.where == Where::kFatTree
                                  ? "fat trees, whose routers run programs too"
                              : one.where == Where::kHosts ? "hosts:HxR"
+                             : one.where == Where::kMesh  ? "mesh:RxC"
                                                           : "any topology";
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, topologies,
                    one.where == Where::kAnywhere, one.is_chain, false,
@@ -341,9 +342,10 @@ void add_selection(Command command, Selection& selection, bool required) {
       "k-nomial trees: k, parts of an interval; default: the fewest ticks, 2 for lambda 1");
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
-  command.text("--embedding", selection.embedding,
-               "placement of the ranks: none (as numbered), snake, a name that 'espalier list "
-               "--embeddings' prints, or a file; default: the best one known");
+  command.text(
+      "--embedding", selection.embedding,
+      "placement of the ranks: none (as numbered), snake, z-order, a name that 'espalier list "
+      "--embeddings' prints, or a file; default: the best one known");
 }
 
 void add_schedule_window(Command command, Selection& selection) {

@@ -27,7 +27,7 @@ struct Selection {
   std::string window = {};             // steps in flight that the schedule must allow
   bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
-  // placement of ranks: none, snake, a known embedding's name, a file
+  // placement of ranks: none, snake, z-order, a known embedding's name, a file
   std::string embedding = {};
 };
 

@@ -34,16 +34,17 @@ void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, 
   const std::uint8_t all = rounds.instances();
   const std::uint8_t block = rounds.block(p - 1);
   const std::uint8_t first = rounds.block(1);
-  const Operand own = Builder::operand(own_buffer, builder.constant(rounds.own_segment()));
-  const Operand from_before = Builder::operand(Buffer::kOutput, rounds.moving(-1, -1));
+  const std::uint8_t own_segment = builder.constant(rounds.own_segment());
+  const Operand own = rounds.operand(own_buffer, own_segment);
+  const Operand from_before = rounds.operand(Buffer::kOutput, rounds.moving(-1, -1));
   if (own_buffer != Buffer::kOutput) {
     // At the rounds' pace, so that one proof covers every N.
-    repeat(builder.copy(t0, builder.output(rounds.own_segment()), own), all, first);
+    repeat(builder.copy(t0, rounds.operand(Buffer::kOutput, own_segment), own), all, first);
   }
   repeat(builder.send(t0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
     const std::uint8_t later = rounds.block(1, p - 1);
-    const Operand passed_on = Builder::operand(Buffer::kOutput, rounds.moving(0, -1));
+    const Operand passed_on = rounds.operand(Buffer::kOutput, rounds.moving(0, -1));
     repeat(builder.send(t0, rounds.rank(1), passed_on, turn.turns), all, later);
   }
   repeat(builder.receive(t0, rounds.rank(-1), from_before), all, block);
@@ -51,38 +52,84 @@ void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, 
 }
 
 Operand OwnSums::moving(RankRounds& rounds, std::int32_t places) const {
-  Operand operand = Builder::operand(buffer, rounds.moving(places, -1));
+  Operand operand = rounds.operand(buffer, rounds.moving(places, -1));
   if (buffer == Buffer::kScratch) operand.slot_ref = rounds.moving(places, -1, {first_slot, 1});
   return operand;
 }
 
 Operand OwnSums::of_previous(Builder& builder, const RankRounds& rounds) const {
   const std::uint32_t rank = rounds.rank(-1);
-  Operand operand = Builder::operand(buffer, builder.constant(rounds.segments().rank(rank)));
+  Operand operand = rounds.operand(buffer, builder.constant(rounds.segments().rank(rank)));
   if (buffer == Buffer::kScratch) operand.slot_ref = builder.constant(first_slot + rank);
   return operand;
 }
 
+namespace {
+
+// The sums that arrive: in a ring of slots, or with several segments per part in the segments' own
+// slots.
+class ArrivingSums {
+ public:
+  ArrivingSums(Builder& builder, RankRounds& rounds, const Turn& turn, const SumTarget& target)
+      : builder_(builder),
+        rounds_(rounds),
+        slots_{target.first_slot + rounds.segments().first, rounds.segments().stride} {
+    if (rounds.part() == 1) ring_ = builder.ring(rounds.ranks() > 2 ? turn.turns : 0, turn.turns);
+  }
+
+  // The sum that this step receives.
+  [[nodiscard]] Operand received() {
+    const std::uint8_t segment_ref = rounds_.moving(-2, -1);
+    const bool in_ring = rounds_.part() == 1;
+    return slot(segment_ref,
+                in_ring ? builder_.slot(0, ring_).slot_ref : rounds_.moving(-2, -1, slots_));
+  }
+  // The sum that the previous step received.
+  [[nodiscard]] Operand sent() {
+    const std::uint8_t segment_ref = rounds_.moving(-1, -1);
+    if (rounds_.part() > 1) return slot(segment_ref, rounds_.moving(-1, -1, slots_));
+    Index row{};
+    row.base = static_cast<std::int32_t>(ring_.first);
+    row.coef = 1;
+    row.off = -1;
+    row.mod = ring_.slots;
+    return slot(segment_ref, builder_.index(row));
+  }
+
+ private:
+  [[nodiscard]] Operand slot(std::uint8_t segment_ref, std::uint8_t slot_ref) const {
+    Operand operand = rounds_.operand(Buffer::kScratch, segment_ref);
+    operand.slot_ref = slot_ref;
+    return operand;
+  }
+
+  Builder& builder_;
+  RankRounds& rounds_;
+  Group slots_;
+  Ring ring_;
+};
+
+Operand target_operand(Builder& builder, const RankRounds& rounds, const SumTarget& target) {
+  Operand operand = rounds.operand(target.buffer, builder.constant(rounds.own_segment()));
+  if (target.buffer == Buffer::kScratch) {
+    operand.slot_ref = builder.constant(target.first_slot + rounds.own_segment());
+  }
+  return operand;
+}
+
+}  // namespace
+
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
-                             const Turn& turn) {
+                             const Turn& turn, const SumTarget& target) {
   const std::uint32_t p = rounds.ranks(), t0 = turn.number;
   const std::uint8_t all = rounds.instances();
-  const Ring ring = builder.ring(p > 2 ? turn.turns : 0, turn.turns);
-  const std::uint8_t received = rounds.moving(-2, -1);
-  Operand sum = builder.slot(0, ring);
-  sum.segment_ref = received;
+  ArrivingSums arriving(builder, rounds, turn, target);
+  const Operand sum = arriving.received();
   const Operand own = sums.moving(rounds, -2);
   const std::uint8_t first = rounds.block(1);
   repeat(builder.send(t0, rounds.rank(1), sums.of_previous(builder, rounds), 0), all, first);
   if (p > 2) {
-    Operand last_sum = sum;  // of the previous step
-    last_sum.segment_ref = rounds.moving(-1, -1);
-    Index slot{};
-    slot.base = static_cast<std::int32_t>(ring.first);
-    slot.coef = 1;
-    slot.off = -1;
-    slot.mod = ring.slots;
-    last_sum.slot_ref = builder.index(slot);
+    const Operand last_sum = arriving.sent();
     const std::uint8_t later = rounds.block(1, p - 1);
     repeat(builder.send(t0, rounds.rank(1), last_sum, turn.turns), all, later);
   }
@@ -94,7 +141,7 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
     repeat(builder.combine(t0, sum, sum, own), all, inner);
   }
   const std::uint8_t last = rounds.block(p - 2, p - 1);
-  repeat(builder.combine(t0, builder.output(rounds.own_segment()), sum, own), all, last);
+  repeat(builder.combine(t0, target_operand(builder, rounds, target), sum, own), all, last);
   rounds.end_phase(turn.turns);
 }
 

@@ -6,8 +6,10 @@
 // with L > S, where a division takes (k-2)S + L ticks (the optimum is lambda_tree.cc), and with
 // several ports, where the k-1 sends of a division go out at once.
 //
-// A reduce is the broadcast reversed in time. A rank combines neighbouring intervals only, so the
-// operator need not commute, whatever the root is. kTooLarge if a program has no room for a rank's
+// A broadcast counts the ranks from the root onward, cyclically. A reduce is a broadcast reversed
+// in time, over the ranks as they are numbered: a rank combines neighbouring intervals only, so the
+// operator need not commute, whatever the root is. On a mesh, no two messages of a step of either
+// share a link (interval_tree.h). kTooLarge if a program has no room for a rank's
 // transfers: more than 62 sends of a broadcast, or 32 receives of a reduce.
 
 #include "collectives/algorithms/build/builder.h"
@@ -18,13 +20,17 @@
 namespace espalier {
 namespace {
 
+// In the tree, a rank has the number of ranks that it comes after the root.
 void add_tree_broadcast(Builder& builder, const CollectiveParameters& parameters,
                         const IntervalTree& tree, const Given& given) {
+  const auto rank = [&](std::uint32_t number) {
+    return (parameters.root + number) % parameters.ranks;
+  };
   const std::uint32_t arrival = given.root ? 0 : given.tick + parameters.latency_ticks - 1;
   const Operand from = given.root ? builder.input(0) : builder.output(0);
-  if (!given.root) builder.receive(arrival, given.from, from);
+  if (!given.root) builder.receive(arrival, rank(given.from), from);
   tree.for_each_part(given, [&](const Interval& part, std::uint32_t tick) {
-    builder.send(tick, part.leader, from, given.root ? 0 : tick - arrival);
+    builder.send(tick, rank(part.leader), from, given.root ? 0 : tick - arrival);
   });
 }
 
@@ -99,13 +105,14 @@ Status tree_of_radix(const CollectiveParameters& parameters, std::uint32_t me,
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  const IntervalTree tree(p, parameters.root, tree_radix(parameters.radix, p, send, latency), send,
-                          latency);
-  const Given given = tree.given_to(me);
-  if (collective == Collective::kReduce) {
-    TreeReduce(builder, parameters, tree, given).add();
+  const std::uint32_t radix = tree_radix(parameters.radix, p, send, latency);
+  const bool reduces = collective == Collective::kReduce;
+  const IntervalTree tree(p, reduces ? parameters.root : 0, radix, send, latency,
+                          Leaders::kNearest);
+  if (reduces) {
+    TreeReduce(builder, parameters, tree, tree.given_to(me)).add();
   } else {
-    add_tree_broadcast(builder, parameters, tree, given);
+    add_tree_broadcast(builder, parameters, tree, tree.given_to((me + p - parameters.root) % p));
   }
   builder.phase(send, static_cast<std::int32_t>(tree.steps()), 0);
   return builder.finish(static_cast<std::int32_t>(postal_ticks(p, send, latency)), 0);

@@ -36,7 +36,7 @@ void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own);
 // member 0.
 void add_chain_scan(Builder& builder, const Member& member, bool inclusive);
 
-// ring.cc: N * turns * (ranks - 1) steps. Every member's own block is in its segment of `own`.
+// ring.cc: N * turns * (ranks - 1) steps. Every member's own part is in its segments of `own`.
 void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own, const Turn& turn = {});
 // What a member adds to the sum of each member: the member's segment of a buffer, or in scratch the
 // slot first_slot + (the member's number).
@@ -48,8 +48,15 @@ struct OwnSums {
   [[nodiscard]] Operand moving(RankRounds& rounds, std::int32_t places) const;
   [[nodiscard]] Operand of_previous(Builder& builder, const RankRounds& rounds) const;
 };
+// Where the sums arrive if a part has several segments: segment s in scratch slot first_slot + s.
+// `buffer`: where a member's own sum is at the end, its segments of OUTPUT or these slots.
+struct SumTarget {
+  Buffer buffer = Buffer::kOutput;
+  std::uint32_t first_slot = 0;
+};
+// If sums.buffer is SCRATCH, a part is one segment.
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
-                             const Turn& turn = {});
+                             const Turn& turn = {}, const SumTarget& target = {});
 
 // hosts/halving_trees.cc: one block over the tree of host_halves.h, in ceil(log2 ranks) steps. In a
 // broadcast the root sends from `source`, and the other members receive into and send from `into`.

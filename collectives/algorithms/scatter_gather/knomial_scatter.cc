@@ -8,7 +8,8 @@
 // (k-2)S + L ticks, and with several ports, where the k-1 sends of a division go out at once.
 //
 // A rank other than the root keeps its interval's parts in scratch. The gather is the scatter
-// reversed in time. p is at most 2 * 65535, twice the maximum number of parts per message;
+// reversed in time, and on a mesh no two messages of one of its steps share a link
+// (interval_tree.h). p is at most 2 * 65535, twice the maximum number of parts per message;
 // kTooLarge above, and if a program has no room for a rank's transfers: each takes up to three of
 // its 64 indices, two at the root.
 
@@ -139,9 +140,10 @@ Status exchange_parts(const CollectiveParameters& parameters, std::uint32_t me,
   }
   const std::uint32_t radix = tree_radix(parameters.radix, parameters.ranks, parameters.send_ticks,
                                          parameters.latency_ticks);
-  return add_exchange(
-      builder, parameters, me, collective,
-      {parameters.ranks, parameters.root, radix, parameters.send_ticks, parameters.latency_ticks});
+  const Leaders leaders = collective == Collective::kGather ? Leaders::kNearest : Leaders::kFirst;
+  return add_exchange(builder, parameters, me, collective,
+                      {parameters.ranks, parameters.root, radix, parameters.send_ticks,
+                       parameters.latency_ticks, leaders});
 }
 
 }  // namespace

@@ -41,6 +41,10 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "a fractional tree, --run-length r, one channel in and two out of a module: d+N+ceil(N/r)-1 "
      "steps",
      "crossbar:AxB", on_crossbar, kMaxRunLength},
+    {"mesh-balanced", Collective::kAllToAll, mesh_balanced_all_to_all, false,
+     "permutations that load every row and column evenly, p <= 129: about "
+     "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",
+     "mesh:RxC", on_mesh},
     {"leaf-overlapped", Collective::kAllToAll, leaf_overlapped_all_to_all, false,
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
      "fattree:k=K,h=H,c=1", on_thin_tree},

@@ -18,8 +18,8 @@ std::uint32_t divisions_of(std::uint32_t ranks, std::uint32_t radix, std::uint32
 
 }  // namespace
 
-Division::Division(const Interval& whole, std::uint32_t radix)
-    : whole_(whole), parts_(whole.size < radix ? whole.size : radix), kept_(0) {
+Division::Division(const Interval& whole, std::uint32_t radix, Leaders leaders)
+    : whole_(whole), leaders_(leaders), parts_(whole.size < radix ? whole.size : radix), kept_(0) {
   kept_ = part_of(whole.leader);
 }
 
@@ -37,7 +37,10 @@ std::uint32_t Division::part_of(std::uint32_t rank) const {
 }
 
 Interval Division::given(std::uint32_t turn) const {
-  return part(turn < kept_ ? turn : parts_ - 1 + kept_ - turn);
+  if (turn >= kept_) return part(parts_ - 1 + kept_ - turn);
+  Interval before = part(turn);
+  if (leaders_ == Leaders::kNearest) before.leader = before.first + before.size - 1;
+  return before;
 }
 
 Interval Division::kept() const {
@@ -53,8 +56,8 @@ std::uint32_t Division::turn_of(std::uint32_t rank) const {
 }
 
 IntervalTree::IntervalTree(std::uint32_t ranks, std::uint32_t root, std::uint32_t radix,
-                           std::uint32_t send, std::uint32_t latency)
-    : ranks_(ranks), root_(root), radix_(radix), send_(send), latency_(latency) {
+                           std::uint32_t send, std::uint32_t latency, Leaders leaders)
+    : ranks_(ranks), root_(root), radix_(radix), send_(send), latency_(latency), leaders_(leaders) {
   ESPALIER_ASSERT(ranks >= 2 && radix >= 2 && send >= 1 && send <= latency);
 }
 
@@ -68,7 +71,7 @@ Given IntervalTree::given_to(std::uint32_t rank) const {
   Interval interval{0, ranks_, root_};
   Given given{interval, root_, 0, 0, true};
   for (std::uint32_t number = 0; interval.leader != rank; ++number) {
-    const Division division(interval, radix_);
+    const Division division(interval, radix_, leaders_);
     const std::uint32_t turn = division.turn_of(rank);
     if (turn == division.turns()) {
       interval = division.kept();

@@ -68,4 +68,10 @@ struct Wanted {
 // are left empty, because the snake serves any chain or ring.
 [[nodiscard]] std::optional<Embedding> snake(const Topology& topology, std::uint32_t root);
 
+// Returns the Z-order (Morton order) of a mesh whose rows and columns are powers of two: the binary
+// digits of a rank are those of its column and its row in turn, lowest first. Partners of a
+// butterfly are then adjacent in the first two steps, two apart in the next two, and so on. Nothing
+// for other topologies. collective and algorithm are left empty.
+[[nodiscard]] std::optional<Embedding> z_order(const Topology& topology);
+
 }  // namespace espalier::topology

@@ -41,6 +41,7 @@ enum class Where : std::uint8_t {
   kAnywhere,  // any rank may send to any other: all nodes are ranks, and the fabric routes
   kFatTree,   // ranks and routers of a fat tree have programs, with links only to their neighbours
   kHosts,     // hosts:HxR: hosts of several ranks, which share a link to the network
+  kMesh,      // mesh:RxC with XY routing: all nodes are ranks
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.
@@ -60,9 +61,10 @@ struct Algorithm {
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool takes_lambda = false;         // the caller may set `send_ticks` and `latency_ticks`
   bool needs_odd_ranks = false;      // kUnsupported for an even number of ranks
-  bool is_chain = false;             // messages pass only between consecutive ranks
-  bool takes_radix = false;          // the caller may set `radix`
-  std::uint32_t max_ranks = 0;       // a rank has a link to every other; 0: no such limit
+  // Messages pass only between consecutive ranks, or between the last and the first.
+  bool is_chain = false;
+  bool takes_radix = false;     // the caller may set `radix`
+  std::uint32_t max_ranks = 0;  // a rank has a link to every other; 0: no such limit
 };
 // Whether `parameters` name a topology of the family that the algorithm is for.
 [[nodiscard]] bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters);

@@ -236,4 +236,17 @@ namespace espalier {
 [[nodiscard]] Status hosts_binomial_gather(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 
+// Meshes with XY routing. kUnsupported if the ranks are not rows * columns.
+// hosts_scatter.cc: mesh_binomial_scatter(), as hosts_binomial_scatter() with rows as hosts.
+// bucket.cc: bucket_allgather(), bucket_reduce_scatter() and bucket_allreduce() by rings along rows
+// and along columns, one block per rank; kTooLarge above 65535 columns.
+[[nodiscard]] Status mesh_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status bucket_allgather(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
+[[nodiscard]] Status bucket_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status bucket_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                      Program& out);
+
 }  // namespace espalier

@@ -1,0 +1,90 @@
+// Every algorithm for meshes, rank-local and searched, verified with its claim about the links, and
+// run on simulated machines in the steps that it claims, with the reference's results: squares,
+// other shapes, odd and prime sizes and lines, every root class. By default a sample; the whole
+// with ESPALIER_WHOLE=1.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/testing/results.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+
+std::vector<std::string> specs() {
+  std::vector<std::string> all{"mesh:1x1", "mesh:1x6", "mesh:7x1", "mesh:2x2",
+                               "mesh:3x3", "mesh:2x5", "mesh:4x4", "mesh:5x7"};
+  if (!whole()) return all;
+  all.insert(all.end(), {"mesh:8x8", "mesh:2x16", "mesh:11x3", "mesh:7x9", "mesh:1x23"});
+  for (int rows = 1; rows <= 6; ++rows) {
+    for (int columns = 1; columns <= 6; ++columns) {
+      all.push_back("mesh:" + std::to_string(rows) + "x" + std::to_string(columns));
+    }
+  }
+  return all;
+}
+
+CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root) {
+  const topology::Shape shape = topology.shape();
+  CollectiveParameters parameters{.ranks = topology.ranks(), .root = root};
+  parameters.rows = shape.rows;
+  parameters.columns = shape.columns;
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  return parameters;
+}
+
+void prove_and_run(const topology::Topology& topology, const CollectiveParameters& parameters,
+                   const Programs& programs) {
+  ASSERT_FALSE(programs.empty());
+  const std::string name = std::string(collective_name(programs[0].collective)) + " " +
+                           programs[0].algorithm + " on " + topology.spec() + ", root " +
+                           std::to_string(parameters.root);
+  const verify::Verdict verdict = verified(topology, programs, 0, name);
+  EXPECT_TRUE(verdict.slot) << name << ": one message per step and link";
+  const bool pipelined = programs[0].blocks[0].block_bytes != 0;
+  EXPECT_EQ(verdict.for_all || !pipelined, true) << name << ": " << verdict.limited;
+  for (const std::int64_t blocks : {1, 2, 3, 7}) {
+    if (::testing::Test::HasFailure()) return;
+    if (blocks == 1 || pipelined) run(programs, parameters, blocks, name);
+  }
+}
+
+TEST(Grid, Mesh) {
+  std::uint32_t count = 0, schedules = 0;
+  const Algorithm* table = algorithms(count);
+  for (const std::string& spec : specs()) {
+    const auto topology = or_throw(topology::parse(spec));
+    const std::uint32_t p = topology->ranks(), columns = topology->shape().columns;
+    if (small_sample() && p > 16) continue;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (table[i].where != Where::kMesh) continue;
+      const bool rooted = has_root(table[i].collective);
+      for (const std::uint32_t root :
+           rooted ? std::set{0u, columns - 1, p / 2, p - 1} : std::set{0u}) {
+        const CollectiveParameters parameters = parameters_on(*topology, root);
+        prove_and_run(*topology, parameters, programs_of(table[i], parameters));
+        if (HasFailure()) return;
+        ++schedules;
+      }
+    }
+    for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
+      if (algorithm.collective != Collective::kAllToAll || !algorithm.applies(*topology)) continue;
+      const CollectiveParameters parameters = parameters_on(*topology, 0);
+      prove_and_run(*topology, parameters, or_throw(algorithm.search(*topology, parameters)));
+      if (HasFailure()) return;
+      ++schedules;
+    }
+  }
+  std::printf("%u schedules verified and run\n", schedules);
+  EXPECT_GE(schedules, 40u);
+}
+
+}  // namespace
+}  // namespace espalier::grid
