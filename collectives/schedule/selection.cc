@@ -78,17 +78,14 @@ Status check_selected(const Selected& selected, std::uint32_t index, const Progr
   return Status::kOk;
 }
 
-Status choose_schedule(const SelectionTable& table, std::uint64_t bytes, bool commutes,
-                       std::uint32_t& index) {
+const SelectionRow* find_row(const SelectionTable& table, std::uint64_t bytes, bool commutes) {
   const bool of_commuting = commutes && has_commuting_rows(table);
-  Status status = Status::kBadOperator;
+  const SelectionRow* found = nullptr;
   for (std::uint32_t i = 0; i < table.rows_count; ++i) {
     const SelectionRow& row = table.rows[i];
-    if (row.needs_commutative != of_commuting || row.from_bytes > bytes) continue;
-    index = row.program;
-    status = Status::kOk;
+    if (row.needs_commutative == of_commuting && row.from_bytes <= bytes) found = &row;
   }
-  return status;
+  return found;
 }
 
 std::uint64_t started_bytes(ElementCounts counts, std::uint32_t element_bytes) {

@@ -74,6 +74,11 @@ const std::uint8_t* SelectionFile::bytes(std::uint32_t index, std::size_t& size)
   return bytes_ + load_u64(row);
 }
 
+const std::uint8_t* SelectionFile::selection(std::size_t& size) const {
+  size = load_u32(bytes_ + 20);
+  return bytes_ + kSelectionHeaderBytes;
+}
+
 Status SelectionFile::program(std::uint32_t index, std::uint32_t node, DecodedProgram& out) const {
   Status status = files_[index].program(node, out);
   if (status == Status::kOk) status = check_selected(selected_, index, out);

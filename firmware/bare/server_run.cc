@@ -29,12 +29,10 @@ void Server::choose_program() {
   const std::uint64_t bytes = started_bytes(run_.count, element_bytes(op));
   for (std::uint32_t i = 0; i < booted_.image.selections; ++i) {
     const NodeSelection& selection = booted_.selections[i];
-    std::uint32_t index = 0;
-    // Operators of boards commute.
-    if (selection.digest == run_.schedule &&
-        choose_schedule(selection.table, bytes, true, index) == Status::kOk) {
-      program_ = &booted_.programs[selection.first_program + index];
-    }
+    if (selection.digest != run_.schedule) continue;
+    // Operators of boards commute, and so have a row.
+    const SelectionRow* row = find_row(selection.table, bytes, true);
+    program_ = &booted_.programs[selection.first_program + row->program];
   }
 }
 #endif

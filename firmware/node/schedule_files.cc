@@ -189,9 +189,10 @@ Status find_program(const Programs& programs, std::uint64_t digest, ElementCount
     if (selection.digest != digest) continue;
     const bool commutes = op.op != Op::kCustom || op.commutes;
     const std::uint64_t bytes = started_bytes(counts, element_bytes(op));
-    const Status status = choose_schedule(selection.table, bytes, commutes, index);
-    index += selection.first_program;
-    return status;
+    const SelectionRow* row = find_row(selection.table, bytes, commutes);
+    if (row == nullptr) return Status::kBadOperator;
+    index = selection.first_program + row->program;
+    return Status::kOk;
   }
   return Status::kBadArgument;
 }

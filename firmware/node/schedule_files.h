@@ -28,7 +28,7 @@ struct Programs {
 
 // Finds the program for a collective of `counts` elements: of the schedule with this digest, or, if
 // it is the digest of a selection, of the schedule that the selection chooses. `index` is the
-// program's. kBadArgument: there is none; choose_schedule()'s errors.
+// program's. kBadArgument: there is none. kBadOperator: the selection has no row for the operator.
 [[nodiscard]] Status find_program(const Programs& programs, std::uint64_t digest,
                                   ElementCounts counts, const Operator& op, std::uint32_t& index);
 

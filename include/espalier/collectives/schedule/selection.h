@@ -64,13 +64,13 @@ struct Selected {
 [[nodiscard]] Status check_selected(const Selected& selected, std::uint32_t index,
                                     const Program& program);
 
-// Finds the schedule for a message of `bytes`: of the whole message, or of one rank's part where
-// counts are per rank (if these differ, of the largest). kBadOperator: no row is for an operator
-// that does not commute.
-[[nodiscard]] Status choose_schedule(const SelectionTable& table, std::uint64_t bytes,
-                                     bool commutes, std::uint32_t& index);
+// Returns the row for a message of `bytes`: of the whole message, or of one rank's part where counts
+// are per rank (if these differ, of the largest). Null: no row is for an operator that does not
+// commute, and this one does not.
+[[nodiscard]] const SelectionRow* find_row(const SelectionTable& table, std::uint64_t bytes,
+                                           bool commutes);
 
-// Returns the bytes of a collective started with `counts`, for choose_schedule(). At most
+// Returns the bytes of a collective started with `counts`, for find_row(). At most
 // kMaxMessageBytes: longer messages are not possible.
 [[nodiscard]] std::uint64_t started_bytes(ElementCounts counts, std::uint32_t element_bytes);
 

@@ -38,6 +38,8 @@ class SelectionFile {
   // Schedule `index` < schedules(), and its bytes.
   [[nodiscard]] const ScheduleFile& schedule(std::uint32_t index) const { return files_[index]; }
   [[nodiscard]] const std::uint8_t* bytes(std::uint32_t index, std::size_t& size) const;
+  // The bytes of the selection, whose digest is selected().digest.
+  [[nodiscard]] const std::uint8_t* selection(std::size_t& size) const;
   // Decodes and checks the node's program of a schedule, as ScheduleFile::program(). Also the
   // errors of check_selected().
   [[nodiscard]] Status program(std::uint32_t index, std::uint32_t node, DecodedProgram& out) const;
