@@ -59,7 +59,7 @@ Status decode_table(const std::uint8_t* bytes, std::size_t size, std::uint64_t t
     const bool other = table.format_version != 0 && table.format_version != kSelectionVersion;
     return other ? Status::kBadVersion : decode_error(stream);
   }
-  const Status status = check_selection(table);
+  const Status status = check_selection_table(table);
   if (status != Status::kOk) return status;
   const bool fits = topology_digest == kAnyTopology || topology_digest == table.topology_digest;
   return fits ? Status::kOk : Status::kWrongTopology;
@@ -106,7 +106,7 @@ Status decode_selection(const std::uint8_t* bytes, std::size_t size, std::uint64
 Status encode_selection(const SelectionTable& table, std::uint8_t* bytes, std::size_t capacity,
                         std::size_t& written) {
   written = 0;
-  const Status status = check_selection(table);
+  const Status status = check_selection_table(table);
   if (status != Status::kOk) return status;
   pb_ostream_t stream = pb_ostream_from_buffer(bytes, capacity);
   if (!pb_encode(&stream, espalier_Selection_fields, &table)) return Status::kTooLarge;

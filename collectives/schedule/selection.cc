@@ -44,7 +44,7 @@ bool has_commuting_rows(const SelectionTable& table) {
 
 }  // namespace
 
-Status check_selection(const SelectionTable& table) {
+Status check_selection_table(const SelectionTable& table) {
   if (table.format_version != kSelectionVersion) return Status::kBadVersion;
   if (table.required_features != 0) return Status::kUnknownFeature;
   const Collective collective(table.collective);

@@ -26,7 +26,7 @@ int chosen(const SelectionTable& table, std::uint64_t bytes, bool commutes) {
 
 TEST(Selection, ChoosesByBytesAndOperator) {
   const SelectionTable table = sample_table();
-  ASSERT_EQ(check_selection(table), Status::kOk);
+  ASSERT_EQ(check_selection_table(table), Status::kOk);
   EXPECT_EQ(chosen(table, 0, false), 0);
   EXPECT_EQ(chosen(table, 4095, false), 0);
   EXPECT_EQ(chosen(table, 4096, false), 1);
@@ -40,7 +40,7 @@ TEST(Selection, RowsForAllOperatorsServeThoseThatCommute) {
   SelectionTable table = sample_table();
   table.rows_count = 2;
   table.schedules_count = 2;
-  ASSERT_EQ(check_selection(table), Status::kOk);
+  ASSERT_EQ(check_selection_table(table), Status::kOk);
   for (const bool commutes : {false, true}) {
     EXPECT_EQ(chosen(table, 10, commutes), 0);
     EXPECT_EQ(chosen(table, 5000, commutes), 1);
@@ -53,7 +53,7 @@ TEST(Selection, OperatorsThatDoNotCommuteMayHaveNoRow) {
   table.rows[1] = {10, true, 1};
   table.rows[2] = {20, true, 2};
   table.rows_count = 3;
-  ASSERT_EQ(check_selection(table), Status::kOk);
+  ASSERT_EQ(check_selection_table(table), Status::kOk);
   EXPECT_EQ(chosen(table, 15, true), 1);
   EXPECT_EQ(chosen(table, 15, false), -1);
 }
@@ -68,14 +68,14 @@ TEST(Selection, BytesAreThoseThatACollectiveIsStartedWith) {
   EXPECT_EQ(started_bytes(ElementCounts(elements, 3, offsets), 4), 280u);
 }
 
-// Every rule of check_selection(), broken alone.
+// Every rule of check_selection_table(), broken alone.
 TEST(Selection, EachRuleIsChecked) {
   const auto status = [](const Change& change) {
     SelectionTable table = sample_table();
     change(table);
     std::uint8_t room[kMaxSelectionBytes];
     std::size_t written = 1;
-    const Status found = check_selection(table);
+    const Status found = check_selection_table(table);
     EXPECT_EQ(encode_selection(table, room, sizeof room, written), found);
     EXPECT_EQ(written == 0, found != Status::kOk);
     return found;
@@ -204,7 +204,7 @@ TEST(Selection, NoMutantPasses) {
   std::size_t refused = 0, kept = 0;
   for (const SelectionTable& mutant : mutants(original.table)) {
     if (is_same(mutant, original.table)) continue;
-    if (check_selection(mutant) != Status::kOk) {
+    if (check_selection_table(mutant) != Status::kOk) {
       ++refused;
       continue;
     }

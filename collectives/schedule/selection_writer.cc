@@ -25,7 +25,7 @@ std::vector<std::uint8_t> selection_bytes(const SelectionTable& table) {
 Status write_selection_file(const SelectionTable& table,
                             const std::vector<std::vector<std::uint8_t>>& schedules,
                             std::vector<std::uint8_t>& file) {
-  if (const Status status = check_selection(table); status != Status::kOk) return status;
+  if (const Status status = check_selection_table(table); status != Status::kOk) return status;
   if (schedules.size() != table.schedules_count) return Status::kBadArgument;
   const std::vector<std::uint8_t> selection = selection_bytes(table);
   const std::size_t rows = (32 + selection.size() + 7) / 8 * 8;

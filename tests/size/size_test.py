@@ -11,7 +11,7 @@ Fails on:
  * code before main;
  * a stack without bound;
  * a boot that needs more stack than BOOT_STACK, not counting the signature library;
- * a build with a count for each rank that takes more than budgets.toml allows (option.unequal_counts).
+ * a build with an option of OPTIONS that takes more than budgets.toml allows (option.NAME).
 Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
 """
 import argparse
@@ -31,7 +31,9 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
-COUNTING = {"schedule", "machine"}  # modules whose code ESPALIER_UNEQUAL_COUNTS changes
+# What a board may have more: the macro, its value, and the modules whose code it changes.
+OPTIONS = {"unequal_counts": ("ESPALIER_UNEQUAL_COUNTS", 1, {"schedule", "machine"}),
+           "selections": ("ESPALIER_MAX_SELECTIONS", 1, {"schedule", "image", "boot"})}
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -192,14 +194,15 @@ def check_rejections(objects, own, options, depth, work):
     return bad
 
 
-def check_unequal_counts(sizes, link_with):
-    """What a board takes more with a count for each rank (ESPALIER_UNEQUAL_COUNTS), against budgets.toml. `sizes`: without."""
-    with_counts = toolchain.sections(link_with(["-DESPALIER_UNEQUAL_COUNTS=1"]))
-    budget = tomllib.loads((HERE / "budgets.toml").read_text())["option"]["unequal_counts"]
-    more = {name: with_counts.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
-    print(f"a count for each rank: {more['text']} bytes more text, {more['bss']} more bss")
-    return [f"option: unequal_counts.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]] + \
-           [f"option: unequal_counts has no {name}: it is not compiled" for name in more if more[name] <= 0]
+def check_option(option, sizes, link_with):
+    """What a board takes more with one of OPTIONS, against budgets.toml. `sizes`: without."""
+    macro, value, modules = OPTIONS[option]
+    with_it = toolchain.sections(link_with(option, [f"-D{macro}={value}"], modules))
+    budget = tomllib.loads((HERE / "budgets.toml").read_text())["option"][option]
+    more = {name: with_it.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
+    print(f"{macro}={value}: {more['text']} bytes more text, {more['bss']} more bss")
+    return [f"option: {option}.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]] + \
+           [f"option: {option} has no {name}: it is not compiled" for name in more if more[name] <= 0]
 
 
 def main():
@@ -237,16 +240,17 @@ def main():
     report({**modules, "board": own}, elf, size, path, sizes)
     report_boot(boot_stack(objects + own, elf, depth, complaints), module_sizes(modules, elf))
 
-    def link_with(flags):
-        folder = args.work / "option"
-        sources = [(source, []) for name, *sources in args.module for source in sources if name in COUNTING]
+    def link_with(option, flags, changed):
+        folder = args.work / option
+        sources = [(source, []) for name, *sources in args.module for source in sources if name in changed]
         items = toolchain.compile_all(sources, options + flags, folder)
         items += [item for group in modules.values() for item in group if item.name not in {one.name for one in items}]
         items += toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options + flags, folder)
         toolchain.link(items, HERE / "cortex_m3.ld", folder / "board.elf")
         return folder / "board.elf"
 
-    complaints += check_unequal_counts(sizes, link_with)
+    for option in OPTIONS:
+        complaints += check_option(option, sizes, link_with)
     complaints += check_rejections(objects, own, options, depth, args.work / "rejected")
     for line in complaints:
         print(line)

@@ -39,14 +39,14 @@ struct Selected {
 //  * There are schedules, whose digests differ, and each is in a row.
 //  * Rows with needs_commutative come last, and occur only if operands are combined. In each class
 //    from_bytes ascends from 0 to at most kMaxMessageBytes, and neighbours name different schedules.
-[[nodiscard]] Status check_selection(const SelectionTable& table);
+[[nodiscard]] Status check_selection_table(const SelectionTable& table);
 
 // Decodes and checks a selection. Accepts any bytes. Errors, on which `out` is zeros: kTruncated,
-// kTooLarge and kWrongTopology as decode_program(), and those of check_selection().
+// kTooLarge and kWrongTopology as decode_program(), and those of check_selection_table().
 [[nodiscard]] Status decode_selection(const std::uint8_t* bytes, std::size_t size,
                                       std::uint64_t topology_digest, Selected& out);
 // Encodes `table`; `written` is its size, 0 on error. kTooLarge: `capacity` is too small;
-// kMaxSelectionBytes never are. check_selection's errors.
+// kMaxSelectionBytes never are. check_selection_table's errors.
 [[nodiscard]] Status encode_selection(const SelectionTable& table, std::uint8_t* bytes,
                                       std::size_t capacity, std::size_t& written);
 

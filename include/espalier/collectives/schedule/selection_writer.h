@@ -15,7 +15,7 @@ namespace espalier {
                                           const std::vector<std::vector<std::uint8_t>>& schedules,
                                           std::vector<std::uint8_t>& file);
 
-// The bytes of a selection; none if check_selection() refuses it.
+// The bytes of a selection; none if check_selection_table() refuses it.
 [[nodiscard]] std::vector<std::uint8_t> selection_bytes(const SelectionTable& table);
 
 }  // namespace espalier
