@@ -248,8 +248,8 @@ Status Image::read_selection(std::uint32_t index, NodeSelection& out) const {
   Status status =
       decode_selection(bytes + load_u32(row), load_u32(row + kLengthAt), topology_digest, out);
   out.first_program = load_u32(row + kFirstProgramAt);
-  if (status == Status::kOk && (out.first_program > programs ||
-                                out.table.schedules_count > programs - out.first_program)) {
+  if (status == Status::kOk &&
+      (out.first_program > programs || out.table.schedules_count > programs - out.first_program)) {
     status = Status::kMalformed;
   }
   return status;

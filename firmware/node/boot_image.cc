@@ -57,8 +57,7 @@ Status load_all(void* context, const Image& image) {
   programs.count = image.programs;
   programs.selections.assign(image.selections, {});
   for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const Status status =
-        image.load_selection(i, programs.programs.data(), programs.selections[i]);
+    const Status status = image.load_selection(i, programs.programs.data(), programs.selections[i]);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;

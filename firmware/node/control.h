@@ -142,7 +142,7 @@ struct Memory {
 struct RunRequest {
   Packet packet = Packet::kRun;
   std::uint32_t number = 0;
-  std::uint32_t program = 0;   // index among the node's programs; used if `schedule` is 0
+  std::uint32_t program = 0;  // index among the node's programs; used if `schedule` is 0
   // Otherwise: the digest of the program's schedule, or of a selection, by which the node chooses.
   std::uint64_t schedule = 0;
   Op op = Op::kNone;

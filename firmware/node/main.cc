@@ -152,8 +152,8 @@ int run(const espalier::node::BootOptions& options, Nodes& nodes) {
   config.check_blocks = options.check_blocks;
   std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
-    servers.push_back(std::make_unique<espalier::node::NodeServer>(
-        node->fabric->endpoint(), node->programs, node->channel));
+    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->fabric->endpoint(),
+                                                                   node->programs, node->channel));
     if (espalier::Slots* slots = node->booted.slots.get(); slots != nullptr) {
       servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }

@@ -14,7 +14,8 @@ namespace {
 
 using namespace bare_nodes;
 
-constexpr std::uint32_t kSizes[] = {8444, 8448};  // bytes: the last ones of a row, the first of the next
+constexpr std::uint32_t kSizes[] = {8444,
+                                    8448};  // bytes: the last ones of a row, the first of the next
 constexpr ImageBytes kImages[kNodes] = {{golden::node_0, sizeof golden::node_0},
                                         {golden::node_1, sizeof golden::node_1},
                                         {golden::node_2, sizeof golden::node_2},

@@ -54,8 +54,8 @@ std::string protoc(const std::string& direction, const fs::path& input,
                    const std::string& message = "Program") {
   const std::string root = ESPALIER_SOURCE_ROOT;
   const std::string command = std::string(ESPALIER_PROTOC) + " --proto_path='" + root + "/proto' " +
-                              direction + "=espalier." + message + " schedule.proto < '" + input.string() +
-                              "'";
+                              direction + "=espalier." + message + " schedule.proto < '" +
+                              input.string() + "'";
   FILE* pipe = popen(command.c_str(), "r");
   EXPECT_NE(pipe, nullptr);
   std::string out;

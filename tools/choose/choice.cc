@@ -59,8 +59,8 @@ void Choice::replay(const Layout& layout, Estimate& estimate) const {
   const Candidate& candidate = candidates_[estimate.candidate];
   if (!candidate.has_all_programs) return;
   const predict::Prediction found =
-      espalier::predict::predict(*candidate.selected->topology, candidate.programs, layout, request_.model,
-                       request_.conditions);
+      espalier::predict::predict(*candidate.selected->topology, candidate.programs, layout,
+                                 request_.model, request_.conditions);
   estimate.time = found.time;
   estimate.is_by_steps = found.is_by_steps;
 }

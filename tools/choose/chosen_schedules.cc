@@ -11,7 +11,7 @@
 namespace espalier::tools {
 namespace {
 
-constexpr std::uint64_t kTolerance = 5;  // %
+constexpr std::uint64_t kTolerance = 5;     // %
 constexpr const char* kInOrder = "affine";  // an operator that does not commute
 
 // A candidate that is not dropped.
@@ -129,8 +129,9 @@ void make_table(const NamedRows& rows, std::uint64_t model_digest, ChosenSchedul
   }
   const std::vector<std::uint8_t> bytes = selection_bytes(table);
   if (bytes.empty()) {
-    bad_input("the table of the selection breaks the format's rules, which is a fault of this "
-              "espalier; expected --bytes, the message to choose for");
+    bad_input(
+        "the table of the selection breaks the format's rules, which is a fault of this "
+        "espalier; expected --bytes, the message to choose for");
   }
   const std::uint64_t digest = selection_digest(bytes.data(), bytes.size());
   for (SelectedAlgorithm& schedule : chosen.schedules) schedule.selection_digest = digest;

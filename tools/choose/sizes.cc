@@ -51,8 +51,7 @@ std::uint64_t Sizes::crossover(std::size_t from, std::size_t to, std::uint64_t l
                                std::uint64_t high) const {
   while (high - low > std::max(element_, high / kCrossoverPart)) {
     const std::uint64_t middle = (low + high) / 2 / element_ * element_;
-    const bool crossed =
-        choice_.predict(to, middle).time <= choice_.predict(from, middle).time;
+    const bool crossed = choice_.predict(to, middle).time <= choice_.predict(from, middle).time;
     (crossed ? high : low) = middle;
   }
   return high;
@@ -86,9 +85,9 @@ std::vector<SizeRow> Sizes::rows(std::uint64_t percent) const {
         least = sum;
       }
     }
-    const std::uint64_t at = rows.empty() ? 0
-                                          : crossover(rows.back().candidate, longest, before,
-                                                      bytes_of(first->first));
+    const std::uint64_t at =
+        rows.empty() ? 0
+                     : crossover(rows.back().candidate, longest, before, bytes_of(first->first));
     rows.push_back({at, longest});
     before = bytes_of(std::prev(end_of_longest)->first);
     first = end_of_longest;

@@ -123,8 +123,7 @@ TEST(ChosenSchedules, OfCollectivesThatCombineNothing) {
     OwnedProgram program;
     generate(chosen.schedules[i], 0, program);
     EXPECT_EQ(program.schedule_digest,
-              digest_in_selection(chosen.schedules[i].selection_digest,
-                                  chosen.table.schedules[i]));
+              digest_in_selection(chosen.schedules[i].selection_digest, chosen.table.schedules[i]));
   }
 }
 

@@ -169,15 +169,13 @@ void compile_several(const CompileArguments& arguments, const ChosenSchedules& c
 void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
   const Selection& selection = arguments.selection;
-  const bool is_for_all =
-      selection.algorithm == kAuto && arguments.model.bytes.empty() &&
-      selection.collective != collective_name(Collective::kBarrier);
+  const bool is_for_all = selection.algorithm == kAuto && arguments.model.bytes.empty() &&
+                          selection.collective != collective_name(Collective::kBarrier);
   if (!is_for_all) {
     compile_one(arguments, resolve(selection, arguments.combining, arguments.model));
     return;
   }
-  ChosenSchedules chosen =
-      choose_for_all_sizes(selection, arguments.combining, arguments.model);
+  ChosenSchedules chosen = choose_for_all_sizes(selection, arguments.combining, arguments.model);
   if (chosen.schedules.size() > 1) {
     compile_several(arguments, chosen);
     return;

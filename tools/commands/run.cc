@@ -297,8 +297,7 @@ std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
 // Chooses for each size as nodes do. Successive sizes with the same schedule run on the same nodes.
 std::vector<ScheduleRun> runs_of_selection(const RunOptions& options, const ScheduleSet& set,
                                            std::string& input) {
-  const LoadedSchedule first =
-      load_schedule(first_member(set).name, first_member(set).bytes, "");
+  const LoadedSchedule first = load_schedule(first_member(set).name, first_member(set).bytes, "");
   const Program& program = first.programs.front();
   reference::ReferenceInput what = case_of(program, options.combining);
   std::vector<std::uint64_t> sizes =
@@ -316,7 +315,10 @@ std::vector<ScheduleRun> runs_of_selection(const RunOptions& options, const Sche
       runs.back().chosen += "; " + chosen.reason;
     } else {
       const ScheduleSet::Member& member = set.members[chosen.index];
-      runs.push_back({load_schedule(member.name, member.bytes, ""), {}, chosen.reason, set.bytes,
+      runs.push_back({load_schedule(member.name, member.bytes, ""),
+                      {},
+                      chosen.reason,
+                      set.bytes,
                       set.selected->digest});
       last = chosen.index;
     }

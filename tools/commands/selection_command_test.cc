@@ -42,13 +42,14 @@ TEST_F(SelectionCommand, CompileWritesSeveralSchedules) {
   EXPECT_EQ(verified["schedules"].size(), compiled["schedules"].size());
   const CommandResult text = run("verify s.esp --topology complete:8");
   EXPECT_EQ(text.status, 0);
-  EXPECT_NE(text.out.find("has one for every size and operator"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("has a schedule for every size and operator"), std::string::npos)
+      << text.out;
   expect_refused("verify s.esp --topology complete:9", "made for topology complete:8");
 }
 
 TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {
-  const auto named = json_of(
-      "compile --topology complete:8 --collective allreduce --bytes 64MiB -o one.esp");
+  const auto named =
+      json_of("compile --topology complete:8 --collective allreduce --bytes 64MiB -o one.esp");
   EXPECT_FALSE(named.contains("selection"));
   const auto barrier = json_of("compile --topology complete:8 --collective barrier -o b.esp");
   EXPECT_FALSE(barrier.contains("selection"));
@@ -81,8 +82,8 @@ TEST_F(SelectionCommand, SimulateObeysTheTable) {
     EXPECT_EQ(found["right"], true);
     algorithms.insert(found["algorithm"]);
     if (from == 0) continue;
-    const auto below =
-        json_of("simulate s.esp --no-data --type f64 --bytes " + std::to_string((from - 1) / 8 * 8));
+    const auto below = json_of("simulate s.esp --no-data --type f64 --bytes " +
+                               std::to_string((from - 1) / 8 * 8));
     if (!commutes) continue;
     EXPECT_NE(below["algorithm"], row["algorithm"]) << from;
   }
@@ -93,8 +94,9 @@ TEST_F(SelectionCommand, SimulateObeysTheTable) {
 
 TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
   compile();
-  expect_refused("draw s.esp -o s.html", "a drawing is of one schedule, and 's.esp' has 3; expected "
-                                         "--schedule 0 to 2");
+  expect_refused("draw s.esp -o s.html",
+                 "a drawing is of one schedule, and 's.esp' has 3; expected "
+                 "--schedule 0 to 2");
   expect_refused("show s.esp --rank 1", "--rank is of one schedule");
   expect_refused("verify s.esp --picture s.svg", "--picture is of one schedule");
   expect_refused("show s.esp --schedule 3", "--schedule");
@@ -106,9 +108,9 @@ TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
   EXPECT_EQ(shown.status, 0);
   EXPECT_EQ(shown.out.find("schedule 1 of s.esp"), 0u) << shown.out;
   // A file of one schedule has schedule 0.
-  ASSERT_EQ(run("compile --topology complete:4 --collective broadcast --algorithm chain -o c.esp")
-                .status,
-            0);
+  ASSERT_EQ(
+      run("compile --topology complete:4 --collective broadcast --algorithm chain -o c.esp").status,
+      0);
   EXPECT_EQ(run("show c.esp --schedule 0").out, run("show c.esp").out);
 }
 
@@ -141,8 +143,8 @@ TEST_F(SelectionCommand, AnotherTableIsRefused) {
 TEST_F(SelectionCommand, BoardsHaveRoomIfTheirLimitsSaySo) {
   compile();
   const auto board = [this](const char* name, const char* limits) {
-    std::ofstream(directory_ / name) << "name: \"b\" fabric { kind: OFI } signature: UNSIGNED "
-                                     << limits;
+    std::ofstream(directory_ / name)
+        << "name: \"b\" fabric { kind: OFI } signature: UNSIGNED " << limits;
   };
   board("none.textproto", "");
   board("few.textproto", "limits { selections: 1 programs: 2 }");

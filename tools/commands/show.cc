@@ -205,7 +205,8 @@ void show_selection(const ShowArguments& arguments, const ScheduleSet& set) {
        {std::pair{"--rank", arguments.rank}, std::pair{"--blocks", arguments.blocks}}) {
     if (!value.empty()) (void)need_member(set, "", option);
   }
-  Json json = {{"file", set.name}, {"selection", selection_json(set)}, {"schedules", Json::array()}};
+  Json json = {
+      {"file", set.name}, {"selection", selection_json(set)}, {"schedules", Json::array()}};
   if (arguments.format == Format::kText) {
     std::printf("%s: %s\n%s", one_line(set.name).c_str(), selection_text(set).c_str(),
                 rows_text(set).c_str());

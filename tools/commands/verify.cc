@@ -167,10 +167,11 @@ void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
   if (arguments.format == Format::kJson) {
     print_json(json);
   } else if (wrong.empty()) {
-    std::printf("%s: valid: %s; the table is that of every node's program, has one for every size%s\n%s",
-                one_line(set.name).c_str(), selection_text(set).c_str(),
-                serves_all(set) ? " and operator" : ", for operators that commute",
-                rows_text(set).c_str());
+    std::printf(
+        "%s: valid: %s; every node's programs are of this table, which has a schedule for "
+        "every size and %s\n%s",
+        one_line(set.name).c_str(), selection_text(set).c_str(),
+        serves_all(set) ? "operator" : "operator that commutes", rows_text(set).c_str());
   }
   if (!wrong.empty()) negative(wrong);
 }

@@ -85,16 +85,15 @@ void read_file_of(const std::string& path, Sources& sources) {
     const std::uint32_t most = sources.board.limits().selections();
     if (sources.selections.size() == most) {
       bad_input("'" + one_line(path) + "' is a selection; board '" + sources.board.name() +
-                "' has room for " + counted(most, "selection") +
-                " (limits); expected " +
+                "' has room for " + counted(most, "selection") + " (limits); expected " +
                 (most == 0 ? "'espalier compile --board' or --bytes, which write one schedule"
                            : "fewer selections"));
     }
     sources.selections.push_back({static_cast<std::uint32_t>(first), set.encoded});
   }
   for (ScheduleSet::Member& member : set.members) {
-    sources.schedules.push_back(load_schedule(member.name, std::move(member.bytes),
-                                              sources.board.position().topology()));
+    sources.schedules.push_back(
+        load_schedule(member.name, std::move(member.bytes), sources.board.position().topology()));
     check_alone(sources, set.selected ? first : sources.schedules.size() - 1);
     prove(sources.schedules.back());
   }
@@ -260,9 +259,10 @@ void add_build(Command image) {
       image.add_command("build", "Makes a node's image from schedule files and a board");
   const auto arguments = std::make_shared<BuildArguments>();
   command
-      .arguments("schedules", arguments->schedules,
-                 "Schedule files; the image has one program of each, and of a selection one of each of "
-                 "its schedules")
+      .arguments(
+          "schedules", arguments->schedules,
+          "Schedule files; the image has one program of each, and of a selection one of each of "
+          "its schedules")
       .required();
   command.text("--board", arguments->board, "The board's folder or its board.textproto").required();
   command.text("--node", arguments->node,

@@ -82,8 +82,8 @@ void print_text(const std::string& path, const Image& image) {
       continue;
     }
     const SelectionTable& table = selection.table;
-    std::printf("  selection %u: %s, %s\n", i,
-                collective_name(Collective(table.collective)), hex(selection.digest).c_str());
+    std::printf("  selection %u: %s, %s\n", i, collective_name(Collective(table.collective)),
+                hex(selection.digest).c_str());
     for (std::uint32_t k = 0; k < table.rows_count; ++k) {
       const SelectionRow& row = table.rows[k];
       const std::uint32_t number = selection.first_program + row.program;

@@ -122,7 +122,7 @@ class SizeRun {
     control::RunRequest order;
     // With a selection every node chooses by itself; it must be the same schedule that is here.
     order.schedule = options_.selection_digest != 0 ? options_.selection_digest
-                                             : schedule_.programs.front().schedule_digest;
+                                                    : schedule_.programs.front().schedule_digest;
     order.op = what_.op.op;
     order.type = what_.op.type;
     order.count = reference::count(what_);

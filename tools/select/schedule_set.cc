@@ -100,8 +100,7 @@ void add_schedule_option(Command command, std::string& number) {
 
 std::optional<std::size_t> given_member(const ScheduleSet& set, const std::string& number) {
   if (!number.empty()) {
-    return static_cast<std::size_t>(
-        whole_number("--schedule", number, 0, set.members.size() - 1));
+    return static_cast<std::size_t>(whole_number("--schedule", number, 0, set.members.size() - 1));
   }
   if (set.selected) return std::nullopt;
   return 0;

@@ -21,11 +21,11 @@ struct ScheduleSet {
     std::string algorithm;
     std::vector<std::uint8_t> bytes;
   };
-  std::string name;                    // of the file
-  std::vector<std::uint8_t> bytes;     // of the file of a selection
-  std::vector<std::uint8_t> encoded;   // the selection, as nodes decode it
-  std::optional<Selected> selected;    // nothing: the file of one schedule
-  std::vector<Member> members;         // one, or the selection's, in its order
+  std::string name;                   // of the file
+  std::vector<std::uint8_t> bytes;    // of the file of a selection
+  std::vector<std::uint8_t> encoded;  // the selection, as nodes decode it
+  std::optional<Selected> selected;   // nothing: the file of one schedule
+  std::vector<Member> members;        // one, or the selection's, in its order
 };
 
 // Reads the file at `path`, or bytes in memory, called `name` in messages. Of a selection, decodes

@@ -8,7 +8,8 @@ namespace espalier::tools {
 
 StoredSchedule::StoredSchedule(std::string name, std::vector<std::uint8_t> bytes,
                                const std::string& topology)
-    : loaded_(open_schedule(std::move(name), std::move(bytes), topology)), buffer_(std::make_unique<StoredProgram>()) {
+    : loaded_(open_schedule(std::move(name), std::move(bytes), topology)),
+      buffer_(std::make_unique<StoredProgram>()) {
   const std::uint32_t nodes = loaded_.file.nodes();
   sim::LinkCollector links;
   const auto program = std::make_unique<DecodedProgram>();

@@ -92,9 +92,8 @@ inline void add_selection(ImageContent& content, std::uint64_t from_bytes) {
   }
   const std::vector<std::uint8_t> bytes = selection_bytes(selected.table);
   for (std::uint32_t i = 0; i < 2; ++i) {
-    programs[i].schedule_digest =
-        digest_in_selection(selection_digest(bytes.data(), bytes.size()),
-                            selected.table.schedules[i]);
+    programs[i].schedule_digest = digest_in_selection(selection_digest(bytes.data(), bytes.size()),
+                                                      selected.table.schedules[i]);
     members[i].bytes.resize(kMaxDescriptorBytes);
     std::size_t written = 0;
     (void)encode_program(programs[i], members[i].bytes.data(), members[i].bytes.size(), written);
