@@ -179,7 +179,8 @@ struct Configure {
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
 // Answers:
-//   kBadArgument   the board has no such schedule or selection, or the numbers of bytes are too small for it
+//   kBadArgument   the board has no such schedule or selection, or the numbers of bytes are too
+//                  small for it
 //   kTooLarge      the board has no room
 //   kBadOperator   unknown operator or type, and make_layout()'s errors
 //   the cause of an earlier failed run

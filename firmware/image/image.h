@@ -18,8 +18,8 @@
 //    24 algorithm's name, padded with zeros, at least one.
 //  * Format 2: the table of selections, one row per selection: 4 offset, 4 length, 4 first program.
 //    The selection's schedules are the first program and those after it, in order.
-//  * The descriptors in the index's order, then the selections (message Selection), each padded with
-//    zeros to a multiple of 4, without gaps.
+//  * The descriptors in the index's order, then the selections (message Selection), each padded
+//    with zeros to a multiple of 4, without gaps.
 //
 // An image without selections has format 1. Nodes that are built without selections
 // (ESPALIER_MAX_SELECTIONS) accept no other.

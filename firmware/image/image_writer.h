@@ -32,9 +32,9 @@ struct ImageContent {
   std::vector<SelectionBytes> selections;
 };
 
-// Writes the image, unsigned. Does not check the descriptors and selections. After an error `image` is unchanged:
-// kBadArgument if the content breaks the layout's rules; kTooLarge if it exceeds kMaxLinks,
-// kMaxPrograms, kMaxSelections or 4 GiB.
+// Writes the image, unsigned. Does not check the descriptors and selections. After an error `image`
+// is unchanged: kBadArgument if the content breaks the layout's rules; kTooLarge if it exceeds
+// kMaxLinks, kMaxPrograms, kMaxSelections or 4 GiB.
 [[nodiscard]] Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image);
 
 // Returns the signature of `bytes`.

@@ -1,5 +1,5 @@
-// Four bare-metal nodes run every collective from the images in golden/. Their results and logs must
-// have the same bytes as those that simulation left.
+// Four bare-metal nodes run every collective from the images in golden/. Their results and logs
+// must have the same bytes as those that simulation left.
 
 #include <cstring>
 

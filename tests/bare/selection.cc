@@ -1,6 +1,6 @@
-// Four bare-metal nodes boot a selection of allreduces from the images in golden/selection and choose
-// by themselves, on either side of a crossover. Their results and logs must have the same bytes as
-// those that simulation left.
+// Four bare-metal nodes boot a selection of allreduces from the images in golden/selection and
+// choose by themselves, on either side of a crossover. Their results and logs must have the same
+// bytes as those that simulation left.
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
-// Fuzz target: for any bytes that should be a selection, or the file of one, the loader refuses them
-// or returns a table that has a schedule for every size, and programs that fit it. The first byte
-// tells the form of the rest: a selection, a file, or a file whose checksum, lengths and offsets are
-// corrected first, so that the code behind these checks is reached too.
+// Fuzz target: for any bytes that should be a selection, or the file of one, the loader refuses
+// them or returns a table that has a schedule for every size, and programs that fit it. The first
+// byte tells the form of the rest: a selection, a file, or a file whose checksum, lengths and
+// offsets are corrected first, so that the code behind these checks is reached too.
 
 #include <algorithm>
 #include <cstring>

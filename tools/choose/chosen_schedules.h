@@ -22,11 +22,11 @@ struct ChosenSchedules {
   std::string found_by;       // how the model was found
 };
 
-// Chooses for messages of 1 byte to kMaxChosenBytes (of one rank's part, where counts are per rank):
-// as few schedules as leave every size within 5 % of the best prediction, or, where a board or a
-// selection has no room for them, within the least of 10, 20, 40, ... % that fits. Where operands
-// are combined, operators that do not commute have rows of their own unless the schedules for those
-// that commute serve them, too. Throws Failure (bad input).
+// Chooses for messages of 1 byte to kMaxChosenBytes (of one rank's part, where counts are per
+// rank): as few rows as leave every size that is ranked within 5 % of the best prediction (Sizes),
+// or, where a board or a selection has no room for them, within the least of 10, 20, 40, ... % that
+// fits. Where operands are combined, operators that do not commute have rows of their own unless
+// the schedules for those that commute serve them, too. Throws Failure (bad input).
 [[nodiscard]] ChosenSchedules choose_for_all_sizes(const Selection& selection,
                                                    const OperatorOptions& combining,
                                                    const ModelOptions& options);

@@ -15,8 +15,8 @@ namespace espalier::tools {
 
 class Source {
  public:
-  // The bytes of a schedule file, called `name` in messages, which must be for `topology` if that is
-  // not empty. Every descriptor is decoded once, and kept if there are few. Throws Failure (bad
+  // The bytes of a schedule file, called `name` in messages, which must be for `topology` if that
+  // is not empty. Every descriptor is decoded once, and kept if there are few. Throws Failure (bad
   // input).
   Source(std::string name, std::vector<std::uint8_t> bytes, const std::string& topology = "");
   // The programs that compiling it would write. program() throws Failure (bad input).

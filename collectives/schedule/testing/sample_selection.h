@@ -36,8 +36,8 @@ inline Selected selected_of(const SelectionTable& table) {
   return {table, selection_digest(bytes.data(), bytes.size())};
 }
 
-// Returns a node's program of schedule `index`, as it is in this selection. Only schedule 2 needs an
-// operator that commutes.
+// Returns a node's program of schedule `index`, as it is in this selection. Only schedule 2 needs
+// an operator that commutes.
 inline OwnedProgram selected_program(const Selected& selected, std::uint32_t index,
                                      std::uint32_t node) {
   OwnedProgram program = sample_program();

@@ -9,13 +9,16 @@
 
 namespace espalier {
 
-// The messages of proto/schedule.proto, which explains their fields.
+// A row of a selection (message SelectionRow of proto/schedule.proto, which explains its fields).
 using SelectionRow = espalier_SelectionRow;
+// A selection as the schema has it (message Selection).
 using SelectionTable = espalier_Selection;
 
 inline constexpr std::uint32_t kSelectionVersion = 1;  // the only format_version that is accepted
+// The largest number of schedules of a selection.
 inline constexpr std::uint32_t kMaxSelected =
     sizeof(SelectionTable::schedules) / sizeof(SelectionTable::schedules[0]);
+// The largest number of rows of a selection.
 inline constexpr std::uint32_t kMaxSelectionRows =
     sizeof(SelectionTable::rows) / sizeof(SelectionTable::rows[0]);
 // No selection encodes to more bytes than this.
@@ -38,7 +41,8 @@ struct Selected {
 //  * The collective is known; the root is 0 if it has none.
 //  * There are schedules, whose digests differ, and each is in a row.
 //  * Rows with needs_commutative come last, and occur only if operands are combined. In each class
-//    from_bytes ascends from 0 to at most kMaxMessageBytes, and neighbours name different schedules.
+//    from_bytes ascends from 0 to at most kMaxMessageBytes, and neighbours name different
+//    schedules.
 [[nodiscard]] Status check_selection_table(const SelectionTable& table);
 
 // Decodes and checks a selection. Accepts any bytes. Errors, on which `out` is zeros: kTruncated,
@@ -64,9 +68,9 @@ struct Selected {
 [[nodiscard]] Status check_selected(const Selected& selected, std::uint32_t index,
                                     const Program& program);
 
-// Returns the row for a message of `bytes`: of the whole message, or of one rank's part where counts
-// are per rank (if these differ, of the largest). Null: no row is for an operator that does not
-// commute, and this one does not.
+// Returns the row for a message of `bytes`: of the whole message, or of one rank's part where
+// counts are per rank (if these differ, of the largest). Null: no row is for an operator that does
+// not commute, and this one does not.
 [[nodiscard]] const SelectionRow* find_row(const SelectionTable& table, std::uint64_t bytes,
                                            bool commutes);
 

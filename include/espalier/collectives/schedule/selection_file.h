@@ -21,6 +21,7 @@
 
 namespace espalier {
 
+// The file version of the file of a selection.
 inline constexpr std::uint32_t kSelectionFileVersion = 2;
 
 // Whether the bytes begin as the file of a selection, and not as that of one schedule.
@@ -33,12 +34,15 @@ class SelectionFile {
   // descriptors. Errors: those of ScheduleFile::open() and decode_selection(); kMalformed if two
   // schedules are for another topology or number of ranks.
   [[nodiscard]] Status open(const std::uint8_t* bytes, std::size_t size);
+  // Returns the table and the digest of the selection.
   [[nodiscard]] const Selected& selected() const { return selected_; }
+  // Returns the number of schedules; 0 before open().
   [[nodiscard]] std::uint32_t schedules() const { return selected_.table.schedules_count; }
-  // Schedule `index` < schedules(), and its bytes.
+  // Returns the file of schedule `index` < schedules().
   [[nodiscard]] const ScheduleFile& schedule(std::uint32_t index) const { return files_[index]; }
+  // Returns the `size` bytes of that file.
   [[nodiscard]] const std::uint8_t* bytes(std::uint32_t index, std::size_t& size) const;
-  // The bytes of the selection, whose digest is selected().digest.
+  // Returns the `size` bytes of the selection, whose digest is selected().digest.
   [[nodiscard]] const std::uint8_t* selection(std::size_t& size) const;
   // Decodes and checks the node's program of a schedule, as ScheduleFile::program(). Also the
   // errors of check_selected().
