@@ -32,7 +32,9 @@ TEST_F(ExplainCommand, RanksByPredictedTime) {
   }
   // ceil(log2 8) sends of 20.008 us.
   EXPECT_EQ(json["sizes"][0]["ranking"][0]["predicted_ps"], 60'024'000u);
-  EXPECT_EQ(json["sizes"][0]["bound_ps"], 60'024'000u);
+  // Messages of several segments could be shorter in some steps.
+  EXPECT_GE(json["sizes"][0]["bound_ps"], 60'000'000u);
+  EXPECT_LE(json["sizes"][0]["bound_ps"], 60'024'000u);
   EXPECT_NE(json["sizes"][0]["ranking"][0]["candidate"],
             json["sizes"][1]["ranking"][0]["candidate"]);
   EXPECT_EQ(json["crossovers"].size(), 1u);
