@@ -2,6 +2,7 @@
 
 #include "espalier/collectives/schedule/selection.h"
 
+#include "collectives/schedule/raw_enumerator.h"
 #include "espalier/base/digest.h"
 
 #if ESPALIER_MAX_SELECTIONS > 0
@@ -47,11 +48,11 @@ bool has_commuting_rows(const SelectionTable& table) {
 Status check_selection_table(const SelectionTable& table) {
   if (table.format_version != kSelectionVersion) return Status::kBadVersion;
   if (table.required_features != 0) return Status::kUnknownFeature;
-  const Collective collective(table.collective);
-  const bool known = collective > Collective::kNone && collective <= Collective::kBarrier;
-  const bool rooted = has_root(collective) || table.root == 0;
-  const bool fits = known && rooted && table.topology_digest != kAnyTopology &&
-                    schedules_differ(table) && rows_fit(table);
+  const std::uint32_t collective = raw_enumerator(table.collective);
+  if (collective == 0 || collective > Collective::kBarrier) return Status::kMalformed;
+  const bool rooted = has_root(Collective(table.collective)) || table.root == 0;
+  const bool fits =
+      rooted && table.topology_digest != kAnyTopology && schedules_differ(table) && rows_fit(table);
   return fits ? Status::kOk : Status::kMalformed;
 }
 
