@@ -108,7 +108,8 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
     const predict::Picoseconds by_volume =
         start_ups + cost.send_time(volume) - cost.line(volume).alpha_ps;
     least = std::min(least, std::max(by_steps, by_volume) / std::max(1u, program.send_ticks));
-    if (!cuts || start_ups / std::max(1u, program.send_ticks) > least) return least;
+    const bool shorter = cuts && block > 0;
+    if (!shorter || start_ups / std::max(1u, program.send_ticks) > least) return least;
     blocks = next;
   }
 }

@@ -40,6 +40,14 @@ TEST_F(ExplainCommand, RanksByPredictedTime) {
   EXPECT_EQ(json["crossovers"].size(), 1u);
 }
 
+TEST_F(ExplainCommand, OneRankDoesNothing) {
+  for (const char* const collective : {"broadcast", "allreduce", "scatter", "all-to-all"}) {
+    const auto json =
+        explained(std::string("--topology complete:1 --bytes 8,64MiB --collective ") + collective);
+    for (const auto& size : json["sizes"]) EXPECT_EQ(size["bound_ps"], 0) << collective;
+  }
+}
+
 TEST_F(ExplainCommand, SaysWhyCandidatesAreDropped) {
   const auto reasons = [this](const std::string& arguments) {
     std::string all;
