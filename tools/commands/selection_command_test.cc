@@ -44,7 +44,10 @@ TEST_F(SelectionCommand, CompileWritesSeveralSchedules) {
   EXPECT_EQ(text.status, 0);
   EXPECT_NE(text.out.find("has a schedule for every size and operator"), std::string::npos)
       << text.out;
-  expect_refused("verify s.esp --topology complete:9", "made for topology complete:8");
+  for (const char* command : {"verify", "show", "simulate --bytes 8"}) {
+    expect_refused(command + std::string(" s.esp --topology complete:9"),
+                   "made for topology complete:8");
+  }
 }
 
 TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {

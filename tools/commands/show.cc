@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
@@ -205,14 +206,18 @@ void show_selection(const ShowArguments& arguments, const ScheduleSet& set) {
        {std::pair{"--rank", arguments.rank}, std::pair{"--blocks", arguments.blocks}}) {
     if (!value.empty()) (void)need_member(set, "", option);
   }
+  // All are loaded before anything is printed.
+  std::vector<LoadedSchedule> schedules;
+  for (const ScheduleSet::Member& member : set.members) {
+    schedules.push_back(load_schedule(member.name, member.bytes, arguments.topology));
+  }
   Json json = {
       {"file", set.name}, {"selection", selection_json(set)}, {"schedules", Json::array()}};
   if (arguments.format == Format::kText) {
     std::printf("%s: %s\n%s", one_line(set.name).c_str(), selection_text(set).c_str(),
                 rows_text(set).c_str());
   }
-  for (const ScheduleSet::Member& member : set.members) {
-    const LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
+  for (const LoadedSchedule& loaded : schedules) {
     if (arguments.format == Format::kJson) {
       json["schedules"].push_back(schedule_json(loaded, -1, 0));
     } else {

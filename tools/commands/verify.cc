@@ -125,9 +125,10 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
   write_file(path, {bytes, svg.size()});
 }
 
-// Proves and prints one schedule; its JSON goes into `json` instead. Returns why it is not valid;
-// empty: it is.
-std::string verify_one(Source& source, const VerifyArguments& arguments, Json& json) {
+// Proves one schedule. What is to be printed is appended to `text`, or written to `json`. Returns why
+// it is not valid; empty: it is.
+std::string verify_one(Source& source, const VerifyArguments& arguments, std::string& text,
+                       Json& json) {
   Proof proof = prove(source, arguments);
   if (proof.verdict.counterexample.too_large) {
     bad_input("'" + source.name() +
@@ -139,12 +140,10 @@ std::string verify_one(Source& source, const VerifyArguments& arguments, Json& j
   if (arguments.format == Format::kJson) {
     json = to_json(source, proof);
   } else if (valid) {
-    std::fputs(summary(source, proof).c_str(), stdout);
-    if (arguments.explain) std::fputs(explanation(source, proof).c_str(), stdout);
+    text += summary(source, proof);
+    if (arguments.explain) text += explanation(source, proof);
   } else if (arguments.explain) {
-    for (const std::string& wait : proof.verdict.counterexample.cycle) {
-      std::printf("%s\n", wait.c_str());
-    }
+    for (const std::string& wait : proof.verdict.counterexample.cycle) text += wait + "\n";
   }
   if (valid) return "";
   return "'" + source.name() + "' is not valid: " + proof.verdict.counterexample.message;
@@ -155,18 +154,18 @@ void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
   if (!arguments.picture.empty()) (void)need_member(set, "", "--picture");
   Json json = {{"file", set.name}, {"selection", selection_json(set)}};
   json["schedules"] = Json::array();
-  std::string wrong;
+  std::string text, wrong;
   for (ScheduleSet::Member& member : set.members) {
     Source source(member.name, std::move(member.bytes), arguments.selection.topology);
     Json one;
-    wrong = verify_one(source, arguments, one);
+    wrong = verify_one(source, arguments, text, one);
     json["schedules"].push_back(std::move(one));
     if (!wrong.empty()) break;
   }
   json["valid"] = wrong.empty();
-  if (arguments.format == Format::kJson) {
-    print_json(json);
-  } else if (wrong.empty()) {
+  if (arguments.format == Format::kJson) print_json(json);
+  std::fputs(text.c_str(), stdout);
+  if (arguments.format == Format::kText && wrong.empty()) {
     std::printf(
         "%s: valid: %s; every node's programs are of this table, which has a schedule for "
         "every size and %s\n%s",
@@ -183,19 +182,20 @@ void run_verify(const VerifyArguments& arguments) {
   check_source(arguments);
   if (!arguments.picture.empty()) check_writable(arguments.picture);
   Json json;
-  std::string wrong;
+  std::string text, wrong;
   if (arguments.file.empty()) {
     Source source = generated(arguments);
-    wrong = verify_one(source, arguments, json);
+    wrong = verify_one(source, arguments, text, json);
   } else {
     ScheduleSet set = read_schedules(arguments.file);
     const auto chosen = given_member(set, arguments.schedule);
     if (!chosen) return verify_all(set, arguments);
     ScheduleSet::Member& member = set.members[*chosen];
     Source source(member.name, std::move(member.bytes), arguments.selection.topology);
-    wrong = verify_one(source, arguments, json);
+    wrong = verify_one(source, arguments, text, json);
   }
   if (arguments.format == Format::kJson) print_json(json);
+  std::fputs(text.c_str(), stdout);
   if (!wrong.empty()) negative(wrong);
 }
 
