@@ -79,7 +79,7 @@ TEST_P(SizesOf, RowsAreWithinTheToleranceAndFew) {
 
 INSTANTIATE_TEST_SUITE_P(Choices, SizesOf,
                          testing::Values(std::pair{"complete:8", "allreduce"},
-                                         std::pair{"complete:8", "scatter"},
+                                         std::pair{"complete:8", "all-to-all"},
                                          std::pair{"mesh:3x3", "broadcast"},
                                          std::pair{"fattree:k=2,h=2,c=1", "allgather"}));
 
@@ -112,7 +112,7 @@ TEST(ChosenSchedules, AreForOneOperatorThatDoesNotCommute) {
 
 // A collective that combines nothing has one class; its schedules are those of every size.
 TEST(ChosenSchedules, OfCollectivesThatCombineNothing) {
-  const ChosenSchedules chosen = chosen_for("complete:8", "scatter");
+  const ChosenSchedules chosen = chosen_for("complete:8", "all-to-all");
   ASSERT_GE(chosen.schedules.size(), 2u);
   EXPECT_EQ(chosen.percent, kPercent);
   for (std::uint32_t i = 0; i < chosen.table.rows_count; ++i) {
