@@ -125,8 +125,8 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
   write_file(path, {bytes, svg.size()});
 }
 
-// Proves one schedule. What is to be printed is appended to `text`, or written to `json`. Returns why
-// it is not valid; empty: it is.
+// Proves one schedule. What is to be printed is appended to `text`, or written to `json`. Returns
+// why it is not valid; empty: it is.
 std::string verify_one(Source& source, const VerifyArguments& arguments, std::string& text,
                        Json& json) {
   Proof proof = prove(source, arguments);
