@@ -15,7 +15,7 @@ import sys
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 # The macros of include/espalier/base/limits.h: the field of board.proto and its maximum.
-MACROS = {"links": 128, "window": 64, "programs": 16, "cursors": 1024}
+MACROS = {"links": 128, "window": 64, "programs": 16, "selections": 4, "cursors": 1024}
 
 
 def fail(line):

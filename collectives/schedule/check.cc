@@ -2,8 +2,8 @@
 // tables and without overflow. The verifier decides whether the program computes a correct result.
 
 #include <cstddef>
-#include <cstring>
 
+#include "collectives/schedule/raw_enumerator.h"
 #include "espalier/base/arithmetic.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"
@@ -11,22 +11,6 @@
 
 namespace espalier {
 namespace {
-
-// Returns an enumerator's value before it is checked: a decoded enum may hold any value, so it is
-// read as bytes.
-template <typename Enum>
-std::uint32_t raw(const Enum& value) {
-  if constexpr (sizeof(Enum) == 1) {
-    std::uint8_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits;
-  } else {
-    static_assert(sizeof(Enum) == 4);
-    std::uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits;
-  }
-}
 
 constexpr bool is_within(std::int32_t value, std::int32_t limit) {
   return value >= -limit && value <= limit;
@@ -77,9 +61,9 @@ bool is_valid_group(const Program& program) {
 
 bool is_valid_header(const Program& program) {
   if (!is_printable(program.producer) || !is_printable(program.algorithm)) return false;
-  const std::uint32_t collective = raw(program.collective);
-  const std::uint32_t port_model = raw(program.port_model);
-  const std::uint32_t contention = raw(program.contention);
+  const std::uint32_t collective = raw_enumerator(program.collective);
+  const std::uint32_t port_model = raw_enumerator(program.port_model);
+  const std::uint32_t contention = raw_enumerator(program.contention);
   return collective >= 1 && collective <= _espalier_Collective_MAX && port_model >= 1 &&
          port_model <= _espalier_PortModel_MAX && contention >= 1 &&
          contention <= _espalier_ContentionGuarantee_MAX && is_valid_group(program) &&
@@ -171,7 +155,7 @@ bool is_valid_ref(const Program& program, std::uint32_t ref, std::int64_t limit,
 
 bool is_valid_operand(const Program& program, bool present, bool required, const Operand& operand) {
   if (!required) return !present;
-  const std::uint32_t buffer = raw(operand.buffer);
+  const std::uint32_t buffer = raw_enumerator(operand.buffer);
   if (!present || buffer < 1 || buffer > _espalier_Buffer_MAX) return false;
   const std::uint32_t segment_count = operand_segment_count(operand);
   if (segment_count > 1 && !has_always_one_block(program)) return false;
@@ -221,7 +205,7 @@ bool is_valid_pace(const Program& program, const Action& action) {
 }
 
 bool is_valid_action(const Program& program, const Action& action) {
-  const std::uint32_t kind = raw(action.kind);
+  const std::uint32_t kind = raw_enumerator(action.kind);
   if (kind < 1 || kind > _espalier_ActionKind_MAX) return false;
   const bool send = kind == ActionKind::kSend;
   const bool receive = kind == ActionKind::kReceive;
@@ -229,7 +213,7 @@ bool is_valid_action(const Program& program, const Action& action) {
   if ((send || receive) && !is_valid_ref(program, action.link_ref, links_count(program)))
     return false;
   if (!is_valid_pace(program, action)) return false;
-  if (!send && raw(action.into.buffer) == Buffer::kInput) return false;
+  if (!send && raw_enumerator(action.into.buffer) == Buffer::kInput) return false;
   return action.t0_ref < program.counts_count && action.instances_ref < program.counts_count &&
          is_valid_operand(program, action.has_into, !send, action.into) &&
          is_valid_operand(program, action.has_a, !receive, action.a) &&

@@ -1,9 +1,9 @@
-// Encodes and decodes programs as protobuf bytes, with nanopb.
+// Encodes and decodes programs and selections as protobuf bytes, with nanopb.
 
 #include <pb_decode.h>
 #include <pb_encode.h>
 
-#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier {
 namespace {
@@ -51,6 +51,21 @@ Status decode_into(const std::uint8_t* bytes, std::size_t size, std::uint64_t to
   return Status::kOk;
 }
 
+#if ESPALIER_MAX_SELECTIONS > 0
+Status decode_table(const std::uint8_t* bytes, std::size_t size, std::uint64_t topology_digest,
+                    SelectionTable& table) {
+  pb_istream_t stream = pb_istream_from_buffer(bytes, size);
+  if (!pb_decode(&stream, espalier_Selection_fields, &table)) {
+    const bool other = table.format_version != 0 && table.format_version != kSelectionVersion;
+    return other ? Status::kBadVersion : decode_error(stream);
+  }
+  const Status status = check_selection_table(table);
+  if (status != Status::kOk) return status;
+  const bool fits = topology_digest == kAnyTopology || topology_digest == table.topology_digest;
+  return fits ? Status::kOk : Status::kWrongTopology;
+}
+#endif
+
 }  // namespace
 
 Status decode_program(const std::uint8_t* bytes, std::size_t size, std::uint64_t topology_digest,
@@ -72,6 +87,33 @@ Status encode_program(const Program& program, std::uint8_t* bytes, std::size_t c
   written = stream.bytes_written;
   return Status::kOk;
 }
+
+#if ESPALIER_MAX_SELECTIONS > 0
+Status decode_selection(const std::uint8_t* bytes, std::size_t size, std::uint64_t topology_digest,
+                        Selected& out) {
+  std::memset(&out.table, 0, sizeof out.table);
+  out.digest = 0;
+  if (bytes == nullptr || size == 0) return Status::kTruncated;
+  const Status status = decode_table(bytes, size, topology_digest, out.table);
+  if (status == Status::kOk) {
+    out.digest = selection_digest(bytes, size);
+  } else {
+    std::memset(&out.table, 0, sizeof out.table);
+  }
+  return status;
+}
+
+Status encode_selection(const SelectionTable& table, std::uint8_t* bytes, std::size_t capacity,
+                        std::size_t& written) {
+  written = 0;
+  const Status status = check_selection_table(table);
+  if (status != Status::kOk) return status;
+  pb_ostream_t stream = pb_ostream_from_buffer(bytes, capacity);
+  if (!pb_encode(&stream, espalier_Selection_fields, &table)) return Status::kTooLarge;
+  written = stream.bytes_written;
+  return Status::kOk;
+}
+#endif
 
 }  // namespace espalier
 

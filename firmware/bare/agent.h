@@ -179,15 +179,17 @@ struct Configure {
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
 // Answers:
-//   kBadArgument   the board has no such schedule, or the numbers of bytes are too small for it
+//   kBadArgument   the board has no such schedule or selection, or the numbers of bytes are too
+//                  small for it
 //   kTooLarge      the board has no room
 //   kBadOperator   unknown operator or type, and make_layout()'s errors
 //   the cause of an earlier failed run
 struct RunRequest {
   Kind kind = Kind::kRun;
   std::uint32_t number = 0;
-  std::uint64_t schedule = 0;  // digest
-  std::uint64_t count = 0;     // elements, as Machine::start takes them
+  // Digest of a program's schedule, or of a selection, by which the board chooses the program.
+  std::uint64_t schedule = 0;
+  std::uint64_t count = 0;  // elements, as Machine::start takes them
   std::uint64_t repetitions = 1;
   std::uint32_t input_bytes = 0;   // follow as data
   std::uint32_t output_bytes = 0;  // to report; zeros before the first collective

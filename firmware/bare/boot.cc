@@ -6,10 +6,15 @@
 namespace espalier::bare {
 namespace {
 
-// Decodes every program of the image into `context`, Booted::programs. A slot is accepted only if
-// this succeeds.
+// Decodes every program and selection of the image into `context`, Booted::programs or, with
+// selections, a Booted. A slot is accepted only if this succeeds.
 Status load_all(void* context, const Image& image) {
+#if ESPALIER_MAX_SELECTIONS > 0
+  Booted& booted = *static_cast<Booted*>(context);
+  DecodedProgram* programs = booted.programs;
+#else
   auto* programs = static_cast<DecodedProgram*>(context);
+#endif
   for (std::uint32_t i = 0; i < image.links; ++i) {
     if (image.link(i).device != 0) return Status::kNoSuchPeer;
   }
@@ -17,7 +22,21 @@ Status load_all(void* context, const Image& image) {
     const Status status = image.load(i, programs[i]);
     if (status != Status::kOk) return status;
   }
+#if ESPALIER_MAX_SELECTIONS > 0
+  for (std::uint32_t i = 0; i < image.selections; ++i) {
+    const Status status = image.load_selection(i, programs, booted.selections[i]);
+    if (status != Status::kOk) return status;
+  }
+#endif
   return Status::kOk;
+}
+
+Acceptance acceptance(Booted& booted) {
+#if ESPALIER_MAX_SELECTIONS > 0
+  return {load_all, &booted};
+#else
+  return {load_all, booted.programs};
+#endif
 }
 
 Expectation expectation() {
@@ -44,7 +63,7 @@ void print_slot(const Booted& booted, std::uint32_t slot) {
 }  // namespace
 
 Status boot(Slots& slots, Booted& booted) {
-  const Acceptance loads{load_all, booted.programs};
+  const Acceptance loads = acceptance(booted);
   booted.status = slots.boot(expectation(), loads, booted.image, booted.report);
   return booted.status;
 }
@@ -52,7 +71,7 @@ Status boot(Slots& slots, Booted& booted) {
 Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size, Booted& booted) {
   // A board without a key accepts no image and keeps its slots.
   if (board::authority() == nullptr) return Status::kBadArgument;
-  const Acceptance loads{load_all, booted.programs};
+  const Acceptance loads = acceptance(booted);
   Status status = slots.begin(size);
   if (status == Status::kOk) status = slots.append(bytes, size);
   if (status == Status::kOk) status = slots.finish(expectation(), loads);
@@ -81,6 +100,15 @@ void print_report(const Booted& booted) {
       Text() << "boot: program " << i << ": " << collective_name(row.collective) << ", "
              << row.algorithm << ", root " << row.root << ", " << row.size << " bytes\n";
     }
+#if ESPALIER_MAX_SELECTIONS > 0
+    for (std::uint32_t i = 0; i < image.selections; ++i) {
+      const NodeSelection& selection = booted.selections[i];
+      const std::uint32_t first = selection.first_program;
+      Text() << "boot: selection " << i << ": programs " << first << " to "
+             << first + selection.table.schedules_count - 1 << ", "
+             << std::uint32_t{selection.table.rows_count} << " rows\n";
+    }
+#endif
     for (std::uint32_t i = 0; i < image.links; ++i) {
       const LinkRow row = image.link(i);
       Text() << "boot: link " << i << ": node " << row.peer << ", device " << row.device

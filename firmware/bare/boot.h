@@ -13,6 +13,9 @@ struct Booted {
   BootReport report;
   Image image;
   DecodedProgram* programs;  // image.programs of them are valid
+#if ESPALIER_MAX_SELECTIONS > 0
+  NodeSelection selections[kMaxSelections] = {};  // image.selections of them are valid
+#endif
 };
 
 // Calls Slots::boot() with the board's name and key, and returns its status. kBadArgument: the

@@ -69,6 +69,9 @@ class Server {
   void take_data();
   [[nodiscard]] Status configure(const agent::Configure& request);
   [[nodiscard]] Status prepare(const agent::RunRequest& request);
+#if ESPALIER_MAX_SELECTIONS > 0
+  void choose_program();
+#endif
   [[nodiscard]] Status start_one();
   void go();
   void continue_run(Status status);

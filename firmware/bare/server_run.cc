@@ -20,6 +20,23 @@ Status Server::configure(const agent::Configure& request) {
   return status;
 }
 
+#if ESPALIER_MAX_SELECTIONS > 0
+// Sets program_ if the request names a selection.
+void Server::choose_program() {
+  Operator op;
+  op.op = run_.op;
+  op.type = run_.type;
+  const std::uint64_t bytes = started_bytes(run_.count, element_bytes(op));
+  for (std::uint32_t i = 0; i < booted_.image.selections; ++i) {
+    const NodeSelection& selection = booted_.selections[i];
+    if (selection.digest != run_.schedule) continue;
+    // Operators of boards commute, and so have a row.
+    const SelectionRow* row = find_row(selection.table, bytes, true);
+    program_ = &booted_.programs[selection.first_program + row->program];
+  }
+}
+#endif
+
 Status Server::prepare(const agent::RunRequest& request) {
   run_ = request;
   completed_ = began_ = ended_ = 0;
@@ -28,6 +45,9 @@ Status Server::prepare(const agent::RunRequest& request) {
   for (std::uint32_t i = 0; i < booted_.image.programs; ++i) {
     if (booted_.programs[i].schedule_digest == request.schedule) program_ = &booted_.programs[i];
   }
+#if ESPALIER_MAX_SELECTIONS > 0
+  choose_program();
+#endif
   if (program_ == nullptr || request.op == Op::kCustom) return Status::kBadArgument;
   op_ = Operator{};
   op_.op = request.op;

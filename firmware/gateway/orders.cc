@@ -117,24 +117,25 @@ agent::RunRequest Gateway::board_request() const {
   run.events = static_cast<std::uint32_t>(records_.size() / kEventBytes);
   run.op = request_.op;
   run.type = request_.type;
-  for (std::uint32_t i = 0; programs_ != nullptr && i < programs_->count; ++i) {
-    const Program& program = programs_->programs[i];
-    Operator op;
-    op.op = request_.op;
-    op.type = request_.type;
-    Layout layout;
-    if (program.schedule_digest != run.schedule || element_bytes(op) == 0 ||
-        make_layout(program, request_.count, element_bytes(op), layout) != Status::kOk) {
-      continue;
-    }
-    const auto limit = [&](std::uint64_t bytes, Buffer buffer) {
-      const std::uint64_t needed =
-          std::max<std::uint64_t>(1, buffer_bytes(program, layout, buffer));
-      return static_cast<std::uint32_t>(std::min(bytes, needed));
-    };
-    run.input_bytes = limit(input_bytes_, Buffer::kInput);
-    run.output_bytes = limit(output_bytes_, Buffer::kOutput);
+  if (programs_ == nullptr) return run;
+  Operator op;
+  op.op = request_.op;
+  op.type = request_.type;
+  std::uint32_t index = 0;
+  Layout layout;
+  if (element_bytes(op) == 0 ||
+      node::find_program(*programs_, run.schedule, request_.count, op, index) != Status::kOk ||
+      make_layout(programs_->programs[index], request_.count, element_bytes(op), layout) !=
+          Status::kOk) {
+    return run;
   }
+  const Program& program = programs_->programs[index];
+  const auto limit = [&](std::uint64_t bytes, Buffer buffer) {
+    const std::uint64_t needed = std::max<std::uint64_t>(1, buffer_bytes(program, layout, buffer));
+    return static_cast<std::uint32_t>(std::min(bytes, needed));
+  };
+  run.input_bytes = limit(input_bytes_, Buffer::kInput);
+  run.output_bytes = limit(output_bytes_, Buffer::kOutput);
   return run;
 }
 

@@ -17,6 +17,10 @@ constexpr std::uint32_t kLengthAt = 4;
 constexpr std::uint32_t kCollectiveAt = 8;
 constexpr std::uint32_t kRootAt = 12;
 constexpr std::uint32_t kAlgorithmAt = 16;
+#if ESPALIER_MAX_SELECTIONS > 0
+// Of a row of the table of selections, after the offset and the length.
+constexpr std::uint32_t kFirstProgramAt = 8;
+#endif
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);
 static_assert(kDigestBytes == kSha256Bytes);
 
@@ -44,7 +48,10 @@ bool names(const std::uint8_t* field, const char* name, std::uint32_t room) {
 Status check_header(const std::uint8_t* bytes, std::size_t size) {
   if (bytes == nullptr || size < kImageHeaderBytes) return Status::kTruncated;
   if (std::memcmp(bytes, kImageMagic, sizeof kImageMagic) != 0) return Status::kNoImage;
-  if (load_u32(bytes + kImageFormatAt) != kImageFormat) return Status::kBadVersion;
+  const std::uint32_t format = load_u32(bytes + kImageFormatAt);
+  const bool known =
+      format == kImageFormat || (kMaxSelections > 0 && format == kImageFormatWithSelections);
+  if (!known) return Status::kBadVersion;
   const std::uint32_t total = load_u32(bytes + kImageSizeAt);
   if (load_u32(bytes + kImageHeaderSizeAt) != kImageHeaderBytes || total < kImageHeaderBytes) {
     return Status::kMalformed;
@@ -100,33 +107,59 @@ bool links_fit(const Image& image) {
   return true;
 }
 
-// Whether each descriptor begins where the one before ended, and the last ends the image.
+#if ESPALIER_MAX_SELECTIONS > 0
+std::uint32_t selections_of(const Image& image) { return image.selections; }
+#else
+std::uint32_t selections_of(const Image&) { return 0; }
+#endif
+
+// Whether the bytes that a row names begin at `next`; then `next` is moved to their end, padded.
+bool piece_fits(const Image& image, const std::uint8_t* row, std::uint32_t& next) {
+  const std::uint32_t length = load_u32(row + kLengthAt);
+  if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
+  const std::uint32_t padding = (0 - length) % 4;
+  if (padding > image.size - next - length) return false;
+  if (!all_zero(image.bytes + next + length, padding)) return false;
+  next += length + padding;
+  return true;
+}
+
+// Whether each descriptor and selection begins where the one before ended, and the last ends the
+// image.
 bool programs_fit(const Image& image) {
-  const std::uint8_t* rows = image.bytes + kImageHeaderBytes + image.links * kLinkRowBytes;
-  std::uint32_t next =
-      kImageHeaderBytes + image.links * kLinkRowBytes + image.programs * kProgramRowBytes;
+  const std::uint8_t* row = image.bytes + kImageHeaderBytes + image.links * kLinkRowBytes;
+  std::uint32_t next = kImageHeaderBytes + image.links * kLinkRowBytes +
+                       image.programs * kProgramRowBytes +
+                       selections_of(image) * kSelectionRowBytes;
   if (next > image.size) return false;
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const std::uint8_t* row = rows + i * kProgramRowBytes;
-    const std::uint32_t length = load_u32(row + kLengthAt);
-    if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
+  for (std::uint32_t i = 0; i < image.programs; ++i, row += kProgramRowBytes) {
     const std::uint32_t collective = load_u32(row + kCollectiveAt);
     if (collective == 0 || collective > Collective::kBarrier) return false;
     if (!is_name(row + kAlgorithmAt, kAlgorithmNameBytes)) return false;
-    const std::uint32_t padding = (0 - length) % 4;
-    if (padding > image.size - next - length) return false;
-    if (!all_zero(image.bytes + next + length, padding)) return false;
-    next += length + padding;
+    if (!piece_fits(image, row, next)) return false;
+  }
+  for (std::uint32_t i = 0; i < selections_of(image); ++i, row += kSelectionRowBytes) {
+    if (!piece_fits(image, row, next)) return false;
   }
   return next == image.size;
 }
 
+// Whether the number of selections is right for the format, and the bytes after it are zeros.
+bool selections_fit(const Image& image) {
+  constexpr std::uint32_t kZerosAt = kImageSelectionsAt + (kMaxSelections > 0 ? 4 : 0);
+  const bool has_some = load_u32(image.bytes + kImageFormatAt) == kImageFormatWithSelections;
+  return has_some == (selections_of(image) != 0) &&
+         all_zero(image.bytes + kZerosAt, kImageBoardAt - kZerosAt);
+}
+
 Status check_tables(const Image& image) {
-  if (image.links > kMaxLinks || image.programs > kMaxPrograms) return Status::kTooLarge;
+  if (image.links > kMaxLinks || image.programs > kMaxPrograms ||
+      selections_of(image) > kMaxSelections) {
+    return Status::kTooLarge;
+  }
   // For load() these values would mean programs of any node, and of any topology.
   const bool is_for_one = image.node != kAnyNode && image.topology_digest != kAnyTopology;
-  const bool fits = is_for_one && image.programs > 0 &&
-                    all_zero(image.bytes + kImageZerosAt, kImageBoardAt - kImageZerosAt) &&
+  const bool fits = is_for_one && image.programs > 0 && selections_fit(image) &&
                     is_name(image.bytes + kImageBoardAt, kBoardNameBytes) && programs_fit(image) &&
                     links_fit(image);
   return fits ? Status::kOk : Status::kMalformed;
@@ -148,6 +181,9 @@ Status check_into(const std::uint8_t* bytes, std::size_t size, const Expectation
   image.counter = load_u32(bytes + kImageCounterAt);
   image.links = load_u32(bytes + kImageLinksAt);
   image.programs = load_u32(bytes + kImageProgramsAt);
+#if ESPALIER_MAX_SELECTIONS > 0
+  image.selections = load_u32(bytes + kImageSelectionsAt);
+#endif
   status = check_digest(image);
   if (status == Status::kOk) status = check_signature(*expectation.authority, image);
   if (status == Status::kOk) status = check_identity(expectation, image);
@@ -204,5 +240,20 @@ Status Image::load(std::uint32_t index, DecodedProgram& out) const {
   if (status != Status::kOk) out.clear();
   return status;
 }
+
+#if ESPALIER_MAX_SELECTIONS > 0
+Status Image::read_selection(std::uint32_t index, NodeSelection& out) const {
+  const std::uint8_t* row = bytes + kImageHeaderBytes + links * kLinkRowBytes +
+                            programs * kProgramRowBytes + index * kSelectionRowBytes;
+  Status status =
+      decode_selection(bytes + load_u32(row), load_u32(row + kLengthAt), topology_digest, out);
+  out.first_program = load_u32(row + kFirstProgramAt);
+  if (status == Status::kOk &&
+      (out.first_program > programs || out.table.schedules_count > programs - out.first_program)) {
+    status = Status::kMalformed;
+  }
+  return status;
+}
+#endif
 
 }  // namespace espalier

@@ -3,19 +3,26 @@
 // their descriptors. Freestanding; see also docs/images.md.
 //
 //    0   8  magic "ESPIMAGE"              40   4  security counter
-//    8   4  format version (1)            44   4  links: rows of the link table
+//    8   4  format version (1 or 2)       44   4  links: rows of the link table
 //   12   4  bytes of the header (192)     48   4  programs: rows of the index
-//   16   4  bytes of the whole image      52  12  zeros
-//   20   4  signature: 0 none, 1 Ed25519  64  32  board's name, padded with zeros, at least one
-//   24   8  topology digest               96  32  SHA-256 of bytes 0 .. 95 and 192 .. end
-//   32   4  node                         128  64  signature of bytes 0 .. 127; zeros if none
-//   36   4  release: 8 bits major, 8 minor, 16 patch, from the highest
+//   16   4  bytes of the whole image      52   4  selections: rows of their table; format 1: 0
+//   20   4  signature: 0 none, 1 Ed25519  56   8  zeros
+//   24   8  topology digest               64  32  board's name, padded with zeros, at least one
+//   32   4  node                          96  32  SHA-256 of bytes 0 .. 95 and 192 .. end
+//   36   4  release: 8 bits major, 8     128  64  signature of bytes 0 .. 127; zeros if none
+//           minor, 16 patch, from the highest
 //
 // From byte 192 onward, with the sizes of columns in bytes:
 //  * The link table, one row per physical link: 4 peer (node), 2 device, 2 port of the device.
 //  * The index, one row per program: 4 offset, 4 length, 4 collective (schedule.proto), 4 root,
 //    24 algorithm's name, padded with zeros, at least one.
-//  * The descriptors in the index's order, each padded with zeros to a multiple of 4, without gaps.
+//  * Format 2: the table of selections, one row per selection: 4 offset, 4 length, 4 first program.
+//    The selection's schedules are the first program and those after it, in order.
+//  * The descriptors in the index's order, then the selections (message Selection), each padded
+//    with zeros to a multiple of 4, without gaps.
+//
+// An image without selections has format 1. Nodes that are built without selections
+// (ESPALIER_MAX_SELECTIONS) accept no other.
 //
 // All numbers are little-endian. The signature covers the digest and therefore every byte of the
 // image.
@@ -23,12 +30,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/schedule/selection.h"
 
 namespace espalier {
 
 inline constexpr char kImageMagic[8] = {'E', 'S', 'P', 'I', 'M', 'A', 'G', 'E'};
 inline constexpr std::uint32_t kImageFormat = 1;
+inline constexpr std::uint32_t kImageFormatWithSelections = 2;
 inline constexpr std::uint32_t kImageHeaderBytes = 192;
 // Offsets of the header's fields.
 inline constexpr std::uint32_t kImageFormatAt = 8;
@@ -41,13 +49,14 @@ inline constexpr std::uint32_t kImageReleaseAt = 36;
 inline constexpr std::uint32_t kImageCounterAt = 40;
 inline constexpr std::uint32_t kImageLinksAt = 44;
 inline constexpr std::uint32_t kImageProgramsAt = 48;
-inline constexpr std::uint32_t kImageZerosAt = 52;
+inline constexpr std::uint32_t kImageSelectionsAt = 52;
 inline constexpr std::uint32_t kImageBoardAt = 64;
 inline constexpr std::uint32_t kImageDigestAt = 96;
 inline constexpr std::uint32_t kImageSignatureAt = 128;
 inline constexpr std::uint32_t kImageSignedBytes = 128;
 inline constexpr std::uint32_t kLinkRowBytes = 8;
 inline constexpr std::uint32_t kProgramRowBytes = 40;
+inline constexpr std::uint32_t kSelectionRowBytes = 12;
 inline constexpr std::uint32_t kBoardNameBytes = 32;
 inline constexpr std::uint32_t kAlgorithmNameBytes = 24;
 inline constexpr std::uint32_t kDigestBytes = 32;
@@ -93,6 +102,13 @@ struct ProgramRow {
   std::uint32_t size = 0;
 };
 
+#if ESPALIER_MAX_SELECTIONS > 0
+// A selection of a node, and which of the node's programs it chooses from.
+struct NodeSelection : Selected {
+  std::uint32_t first_program = 0;  // of schedule 0; the others follow
+};
+#endif
+
 // A checked image. It points into its bytes, which must outlive it and the programs that it loads,
 // unchanged.
 struct Image {
@@ -105,6 +121,9 @@ struct Image {
   std::uint32_t counter = 0;
   std::uint32_t links = 0;
   std::uint32_t programs = 0;
+#if ESPALIER_MAX_SELECTIONS > 0
+  std::uint32_t selections = 0;
+#endif
   bool is_signed = false;
   bool signature_checked = false;  // against a key; false where the board takes unsigned images
 
@@ -114,6 +133,22 @@ struct Image {
   // decode_program(); kMalformed if the index and the descriptor differ; kNoSuchPeer if a peer of
   // the program is not in the link table.
   [[nodiscard]] Status load(std::uint32_t index, DecodedProgram& out) const;
+#if ESPALIER_MAX_SELECTIONS > 0
+  // Decodes selection `index` < selections, and checks it with its programs, which are elements of
+  // `all`: the node's programs, all loaded. Errors: those of decode_selection() and
+  // check_selected(); kMalformed if the image has fewer programs than the selection.
+  template <typename P>
+  [[nodiscard]] Status load_selection(std::uint32_t index, const P* all, NodeSelection& out) const {
+    Status status = read_selection(index, out);
+    for (std::uint32_t i = 0; status == Status::kOk && i < out.table.schedules_count; ++i) {
+      status = check_selected(out, i, all[out.first_program + i]);
+    }
+    return status;
+  }
+
+ private:
+  [[nodiscard]] Status read_selection(std::uint32_t index, NodeSelection& out) const;
+#endif
 };
 
 // Checks the image that begins with the first of the `size` bytes, without running a parser.
@@ -130,7 +165,8 @@ struct Image {
 //   kUnsigned      no signature, although the authority has a key
 //   kBadSignature  the signature is not by the key's owner
 //   kWrongBoard, kWrongTopology, kWrongNode, kRolledBack   the expectation differs
-//   kTooLarge      more links than kMaxLinks or programs than kMaxPrograms
+//   kTooLarge      more links than kMaxLinks, programs than kMaxPrograms or selections than
+//                  kMaxSelections
 //   kMalformed     any other violation of the layout above; among others:
 //                   * a table or descriptor at a wrong position, or no program
 //                   * an unknown collective

@@ -116,7 +116,7 @@ TEST_F(Images, EachRefusalHasItsOwnStatus) {
   };
   EXPECT_EQ(check_changed([](Bytes&) {}), Status::kOk);
   EXPECT_EQ(check_changed(field(0, 'e', 1)), Status::kNoImage);
-  EXPECT_EQ(check_changed(field(8, kImageFormat + 1, 4)), Status::kBadVersion);
+  EXPECT_EQ(check_changed(field(8, kImageFormatWithSelections + 1, 4)), Status::kBadVersion);
   EXPECT_EQ(check_changed(field(12, kImageHeaderBytes + 4, 4)), Status::kMalformed);
   EXPECT_EQ(check_changed(field(16, kImageHeaderBytes - 1, 4)), Status::kMalformed);
   EXPECT_EQ(check_changed(field(16, good_.size() + 1, 4)), Status::kTruncated);
@@ -273,6 +273,106 @@ TEST_F(Images, TheIndexMustSayWhatTheDescriptorSays) {
   EXPECT_EQ(
       load([](ImageContent& content) { content.programs[0].bytes = content.programs[1].bytes; }),
       Status::kMalformed);
+}
+
+class ImagesWithSelections : public Images {
+ protected:
+  ImagesWithSelections() { add_selection(content_, 4096); }
+
+  // Loads the selections of an image of this content; the status of the first that does not load.
+  Status load(const ImageContent& content) {
+    bytes_ = sample_image(content, &key_);
+    EXPECT_EQ(check(bytes_), Status::kOk);
+    programs_ = std::vector<DecodedProgram>(image_.programs);
+    for (std::uint32_t i = 0; i < image_.programs; ++i) {
+      EXPECT_EQ(image_.load(i, programs_[i]), Status::kOk) << i;
+    }
+    Status status = Status::kOk;
+    selections_.assign(image_.selections, {});
+    for (std::uint32_t i = 0; i < image_.selections && status == Status::kOk; ++i) {
+      status = image_.load_selection(i, programs_.data(), selections_[i]);
+    }
+    return status;
+  }
+
+  ImageContent content_ = sample_content(1, 3);
+  Bytes bytes_;
+  std::vector<DecodedProgram> programs_;
+  std::vector<NodeSelection> selections_;
+};
+
+TEST_F(ImagesWithSelections, KeepWhatWasWritten) {
+  ASSERT_EQ(load(content_), Status::kOk);
+  EXPECT_EQ(load_u32(bytes_.data() + kImageFormatAt), kImageFormatWithSelections);
+  ASSERT_EQ(image_.selections, 1u);
+  const NodeSelection& selection = selections_.front();
+  EXPECT_EQ(selection.first_program, 0u);
+  const auto algorithm = [&](std::uint64_t bytes) {
+    return programs_[selection.first_program + find_row(selection.table, bytes, true)->program]
+        .algorithm;
+  };
+  EXPECT_STREQ(algorithm(4095), "two-tree");
+  EXPECT_STREQ(algorithm(4096), "chain");
+  EXPECT_EQ(load_u32(good_.data() + kImageFormatAt), kImageFormat) << "an image without any";
+}
+
+TEST_F(ImagesWithSelections, EveryTruncationAndFlippedBitIsRefused) {
+  ASSERT_EQ(load(content_), Status::kOk);
+  expectation_.authority = &kTakesUnsigned;
+  for (std::size_t size = 0; size < bytes_.size(); ++size) {
+    ASSERT_EQ(check(Bytes(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(size))),
+              Status::kTruncated);
+  }
+  for (std::size_t bit = 0; bit < 8 * bytes_.size(); ++bit) {
+    // The signature, which nothing checks here.
+    if (bit / 8 >= kImageSignatureAt && bit / 8 < kImageHeaderBytes) continue;
+    bytes_[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    ASSERT_NE(check(bytes_), Status::kOk) << bit;
+    bytes_[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+  }
+}
+
+TEST_F(ImagesWithSelections, TablesThatTheLayoutDoesNotAllow) {
+  const Bytes whole = sample_image(content_, &key_);
+  const std::size_t row =
+      kImageHeaderBytes + 4 * kLinkRowBytes + content_.programs.size() * kProgramRowBytes;
+  const auto status = [&](std::size_t offset, std::uint64_t value, unsigned size) {
+    Bytes bytes = whole;
+    store_le(bytes.data() + offset, value, size);
+    sign_image(bytes, key_.signer());
+    return check(bytes);
+  };
+  EXPECT_EQ(status(kImageSelectionsAt, 1, 4), Status::kOk);
+  EXPECT_EQ(status(kImageSelectionsAt, 0, 4), Status::kMalformed) << "format 2 has some";
+  EXPECT_EQ(status(kImageSelectionsAt, 2, 4), Status::kMalformed);
+  EXPECT_EQ(status(kImageSelectionsAt, kMaxSelections + 1, 4), Status::kTooLarge);
+  EXPECT_EQ(status(kImageFormatAt, kImageFormat, 4), Status::kMalformed) << "format 1 has none";
+  EXPECT_EQ(status(kImageSelectionsAt + 4, 1, 1), Status::kMalformed);
+  const std::uint32_t offset = load_u32(whole.data() + row);
+  EXPECT_EQ(status(row, offset + 4, 4), Status::kMalformed);
+  EXPECT_EQ(status(row + 4, 0, 4), Status::kMalformed);
+  EXPECT_EQ(status(row + 4, 0xfffffffd, 4), Status::kMalformed);
+}
+
+// Such images have the right digest and signature: their makers made a mistake.
+TEST_F(ImagesWithSelections, ATableMustBeThatOfItsPrograms) {
+  ImageContent other = sample_content(1, 3);
+  add_selection(other, 4097);
+  EXPECT_EQ(load(other), Status::kOk);
+  other.selections = content_.selections;
+  EXPECT_EQ(load(other), Status::kMalformed) << "another table's programs";
+  other = content_;
+  other.selections[0].first_program = 1;
+  EXPECT_EQ(load(other), Status::kMalformed);
+  other.selections[0].first_program = 3;
+  EXPECT_EQ(load(other), Status::kMalformed) << "more schedules than programs follow";
+  other.selections[0].first_program = 0xffffffff;
+  EXPECT_EQ(load(other), Status::kMalformed);
+  other = content_;
+  other.selections[0].bytes.pop_back();
+  EXPECT_NE(load(other), Status::kOk);
+  std::swap(content_.programs[0], content_.programs[1]);
+  EXPECT_EQ(load(content_), Status::kMalformed);
 }
 
 TEST_F(Images, WhatANodeWouldRefuseIsNotWritten) {

@@ -25,7 +25,7 @@ bool is_name(const std::string& name, std::size_t room) {
 
 void put_header(const ImageContent& content, std::uint64_t total, std::vector<std::uint8_t>& out) {
   out.assign(kImageMagic, kImageMagic + sizeof kImageMagic);
-  put(out, kImageFormat, 4);
+  put(out, content.selections.empty() ? kImageFormat : kImageFormatWithSelections, 4);
   put(out, kImageHeaderBytes, 4);
   put(out, total, 4);
   put(out, 0, 4);  // the signature's kind: none
@@ -35,9 +35,18 @@ void put_header(const ImageContent& content, std::uint64_t total, std::vector<st
   put(out, content.counter, 4);
   put(out, content.links.size(), 4);
   put(out, content.programs.size(), 4);
+  put(out, content.selections.size(), 4);
   out.resize(kImageBoardAt);
   put_name(out, content.board, kBoardNameBytes);
   out.resize(kImageHeaderBytes);
+}
+
+// The room of a descriptor or selection.
+std::uint64_t padded(const std::vector<std::uint8_t>& bytes) { return (bytes.size() + 3) / 4 * 4; }
+
+void put_piece(std::vector<std::uint8_t>& out, const std::vector<std::uint8_t>& bytes) {
+  out.insert(out.end(), bytes.begin(), bytes.end());
+  out.resize((out.size() + 3) / 4 * 4);
 }
 
 void put_digest(std::vector<std::uint8_t>& image) {
@@ -47,17 +56,20 @@ void put_digest(std::vector<std::uint8_t>& image) {
 }  // namespace
 
 Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image) {
-  if (content.links.size() > kMaxLinks || content.programs.size() > kMaxPrograms) {
+  if (content.links.size() > kMaxLinks || content.programs.size() > kMaxPrograms ||
+      content.selections.size() > kMaxSelections) {
     return Status::kTooLarge;
   }
   if (!is_name(content.board, kBoardNameBytes)) return Status::kBadArgument;
   std::uint64_t offset = kImageHeaderBytes + content.links.size() * kLinkRowBytes +
-                         content.programs.size() * kProgramRowBytes;
+                         content.programs.size() * kProgramRowBytes +
+                         content.selections.size() * kSelectionRowBytes;
   std::uint64_t total = offset;
   for (const ImageContent::Descriptor& program : content.programs) {
     if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
-    total += (program.bytes.size() + 3) / 4 * 4;
+    total += padded(program.bytes);
   }
+  for (const ImageContent::SelectionBytes& one : content.selections) total += padded(one.bytes);
   if (total > UINT32_MAX) return Status::kTooLarge;
   std::vector<std::uint8_t> out;
   put_header(content, total, out);
@@ -72,12 +84,16 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     put(out, program.collective, 4);
     put(out, program.root, 4);
     put_name(out, program.algorithm, kAlgorithmNameBytes);
-    offset += (program.bytes.size() + 3) / 4 * 4;
+    offset += padded(program.bytes);
   }
-  for (const ImageContent::Descriptor& program : content.programs) {
-    out.insert(out.end(), program.bytes.begin(), program.bytes.end());
-    out.resize((out.size() + 3) / 4 * 4);
+  for (const ImageContent::SelectionBytes& one : content.selections) {
+    put(out, offset, 4);
+    put(out, one.bytes.size(), 4);
+    put(out, one.first_program, 4);
+    offset += padded(one.bytes);
   }
+  for (const ImageContent::Descriptor& program : content.programs) put_piece(out, program.bytes);
+  for (const ImageContent::SelectionBytes& one : content.selections) put_piece(out, one.bytes);
   put_digest(out);
   // Do not write an image that a node would refuse.
   Expectation own;

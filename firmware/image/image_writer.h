@@ -25,11 +25,16 @@ struct ImageContent {
     std::vector<std::uint8_t> bytes;
   };
   std::vector<Descriptor> programs;
+  struct SelectionBytes {
+    std::uint32_t first_program = 0;  // of its schedules, which are programs one after the other
+    std::vector<std::uint8_t> bytes;
+  };
+  std::vector<SelectionBytes> selections;
 };
 
-// Writes the image, unsigned. Does not check the descriptors. After an error `image` is unchanged:
-// kBadArgument if the content breaks the layout's rules; kTooLarge if it exceeds kMaxLinks,
-// kMaxPrograms or 4 GiB.
+// Writes the image, unsigned. Does not check the descriptors and selections. After an error `image`
+// is unchanged: kBadArgument if the content breaks the layout's rules; kTooLarge if it exceeds
+// kMaxLinks, kMaxPrograms, kMaxSelections or 4 GiB.
 [[nodiscard]] Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image);
 
 // Returns the signature of `bytes`.

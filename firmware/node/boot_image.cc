@@ -55,6 +55,11 @@ Status load_all(void* context, const Image& image) {
     programs.programs[i] = *decoded;
   }
   programs.count = image.programs;
+  programs.selections.assign(image.selections, {});
+  for (std::uint32_t i = 0; i < image.selections; ++i) {
+    const Status status = image.load_selection(i, programs.programs.data(), programs.selections[i]);
+    if (status != Status::kOk) return status;
+  }
   return Status::kOk;
 }
 
@@ -151,6 +156,14 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
     programs.sources.push_back(path + " program " + std::to_string(i));
     std::snprintf(line, sizeof line, "boot: program %u: %s, root %u, %u bytes\n", i, row.algorithm,
                   row.root, row.size);
+    booted.report += line;
+  }
+  for (std::uint32_t i = 0; i < programs.selections.size(); ++i) {
+    const NodeSelection& selection = programs.selections[i];
+    std::snprintf(line, sizeof line, "boot: selection %u: programs %u to %u, %u rows\n", i,
+                  selection.first_program,
+                  selection.first_program + selection.table.schedules_count - 1,
+                  static_cast<unsigned>(selection.table.rows_count));
     booted.report += line;
   }
   return {};

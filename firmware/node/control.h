@@ -26,7 +26,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 6;
+inline constexpr std::uint32_t kControlVersion = 7;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -142,8 +142,9 @@ struct Memory {
 struct RunRequest {
   Packet packet = Packet::kRun;
   std::uint32_t number = 0;
-  std::uint32_t program = 0;   // index among the node's programs; used if `schedule` is 0
-  std::uint64_t schedule = 0;  // otherwise: the digest of the program's schedule
+  std::uint32_t program = 0;  // index among the node's programs; used if `schedule` is 0
+  // Otherwise: the digest of the program's schedule, or of a selection, by which the node chooses.
+  std::uint64_t schedule = 0;
   Op op = Op::kNone;
   Type type = Type::kBytes;
   std::uint64_t count = 0;  // elements, as Machine::start() takes them; used if `counts` is 0

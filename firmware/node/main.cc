@@ -56,6 +56,19 @@ void describe(const LocalNode& node) {
         static_cast<unsigned>(espalier::links_count(program)), program.window,
         program.scratch_blocks, program.schedule_digest);
   }
+  for (const espalier::NodeSelection& selection : node.programs.selections) {
+    const espalier::SelectionTable& table = selection.table;
+    const std::uint32_t first = selection.first_program;
+    std::printf("%s: a selection of %u programs, %016" PRIx64 ":\n",
+                node.programs.sources[first].c_str(), static_cast<unsigned>(table.schedules_count),
+                selection.digest);
+    for (std::uint32_t i = 0; i < table.rows_count; ++i) {
+      const espalier::SelectionRow& row = table.rows[i];
+      std::printf("  from %" PRIu64 " bytes%s: program %u, %s\n", row.from_bytes,
+                  row.needs_commutative ? ", operators that commute" : "", first + row.program,
+                  node.programs.programs[first + row.program].algorithm);
+    }
+  }
 }
 
 espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options,
@@ -139,9 +152,8 @@ int run(const espalier::node::BootOptions& options, Nodes& nodes) {
   config.check_blocks = options.check_blocks;
   std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
-    servers.push_back(std::make_unique<espalier::node::NodeServer>(
-        node->fabric->endpoint(), node->programs.programs.data(), node->programs.count,
-        node->channel));
+    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->fabric->endpoint(),
+                                                                   node->programs, node->channel));
     if (espalier::Slots* slots = node->booted.slots.get(); slots != nullptr) {
       servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }

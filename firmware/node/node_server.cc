@@ -103,15 +103,6 @@ void NodeServer::take_request(const control::RunRequest& request) {
 // Looks up the program and the memory of the requested run. kBadArgument: no such program; input or
 // output memory is too small for the message, or the counts' memory for the counts.
 Status NodeServer::prepare() {
-  if (request_.schedule != 0) {
-    request_.program = 0;
-    while (request_.program < count_ &&
-           programs_[request_.program].schedule_digest != request_.schedule) {
-      ++request_.program;
-    }
-  }
-  if (request_.program >= count_) return Status::kBadArgument;
-  const Program& program = programs_[request_.program];
   op_ = request_.op == Op::kCustom ? affine() : Operator{};
   if (request_.op != Op::kCustom) {
     op_.op = request_.op;
@@ -120,6 +111,13 @@ Status NodeServer::prepare() {
   const std::uint32_t size = element_bytes(op_);
   if (size == 0) return Status::kBadOperator;
   if (request_.counts > counts_.size() / sizeof(std::uint64_t)) return Status::kBadArgument;
+  if (request_.schedule != 0) {
+    const Status status =
+        find_program(programs_, request_.schedule, counts(), op_, request_.program);
+    if (status != Status::kOk) return status;
+  }
+  if (request_.program >= programs_.count) return Status::kBadArgument;
+  const Program& program = programs_.programs[request_.program];
   if (request_.counts != 0) {
     offsets_.resize(unequal_offsets(program.collective, program.ranks));
   }
@@ -163,7 +161,7 @@ void NodeServer::await_start() {
 
 Status NodeServer::start_one() {
   wake_ = 0;
-  return machine_.start(programs_[request_.program], buffers_, op_, counts());
+  return machine_.start(programs_.programs[request_.program], buffers_, op_, counts());
 }
 
 void NodeServer::continue_run() {

@@ -13,15 +13,16 @@
 #include "espalier/collectives/schedule/programs.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
+#include "firmware/node/schedule_files.h"
 
 namespace espalier::node {
 
 class NodeServer {
  public:
-  // The endpoint must carry all links of the `count` programs. Endpoint, programs and channel must
-  // outlive the server.
-  NodeServer(Endpoint& endpoint, const OwnedProgram* programs, std::uint32_t count, int channel)
-      : endpoint_(endpoint), programs_(programs), count_(count), channel_(channel) {}
+  // The endpoint must carry all links of the programs. Endpoint, programs and channel must outlive
+  // the server.
+  NodeServer(Endpoint& endpoint, const Programs& programs, int channel)
+      : endpoint_(endpoint), programs_(programs), channel_(channel) {}
   // Binds the machine; call once, before serve(). log: keeps a log if a Memory packet has room for
   // it. Machine::init()'s errors.
   [[nodiscard]] Status init(MachineConfig config, bool log) {
@@ -62,8 +63,7 @@ class NodeServer {
   void finish(Status status);
 
   Endpoint& endpoint_;
-  const OwnedProgram* programs_;
-  std::uint32_t count_;
+  const Programs& programs_;
   int channel_;
   Machine machine_;
   EventLog log_;

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "espalier/base/digest.h"
-#include "espalier/collectives/schedule/file.h"
+#include "espalier/collectives/schedule/selection_file.h"
 
 namespace espalier::node {
 namespace {
@@ -79,48 +79,92 @@ bool is_specified(const ScheduleFile& file) {
   return topology_digest(file.spec(), file.spec_size()) == file.topology_digest();
 }
 
-Result<void> load_program(const std::string& path, const BootOptions& options, std::uint32_t node,
-                          Programs& programs) {
-  MappedFile mapped;
-  if (auto opened = mapped.open(path); !opened) return opened;
-  ScheduleFile file;
-  Status status = file.open(mapped.bytes(), mapped.size());
-  if (status == Status::kOk) {
-    if (!is_specified(file)) {
-      return fail(
-          path +
-          " is not consistent: its topology's digest does not belong to its specification; " +
-          "compile it again");
-    }
-    if (!options.topology.empty() &&
-        topology_digest(options.topology.data(), options.topology.size()) !=
-            file.topology_digest()) {
-      return fail(path + " was compiled for the topology " +
-                  std::string(file.spec(), file.spec_size()) + ", this node belongs to " +
-                  options.topology + "; " + file_remedy(Status::kWrongTopology));
-    }
-    if (node >= file.nodes()) {
-      return fail(path + " has no node " + std::to_string(node) + ": its nodes are 0 to " +
-                  std::to_string(file.nodes() - 1));
-    }
-    const auto decoded = std::make_unique<DecodedProgram>();
-    status = file.program(node, *decoded);
-    programs.programs[programs.count] = *decoded;
+// Whether the file is this node's, before its descriptor is looked at.
+Result<void> check_file(const std::string& path, const BootOptions& options, std::uint32_t node,
+                        const ScheduleFile& file) {
+  if (!is_specified(file)) {
+    return fail(path +
+                " is not consistent: its topology's digest does not belong to its specification; " +
+                "compile it again");
   }
-  if (status != Status::kOk) {
-    return fail("cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
-                status_name(status) + "; " + file_remedy(status));
+  if (!options.topology.empty() &&
+      topology_digest(options.topology.data(), options.topology.size()) != file.topology_digest()) {
+    return fail(path + " was compiled for the topology " +
+                std::string(file.spec(), file.spec_size()) + ", this node belongs to " +
+                options.topology + "; " + file_remedy(Status::kWrongTopology));
   }
+  if (node < file.nodes()) return {};
+  return fail(path + " has no node " + std::to_string(node) + ": its nodes are 0 to " +
+              std::to_string(file.nodes() - 1));
+}
+
+Result<void> check_loaded(const std::string& path, std::uint32_t node, Status status) {
+  if (status == Status::kOk) return {};
+  return fail("cannot load node " + std::to_string(node) + "'s descriptor from " + path + ": " +
+              status_name(status) + "; " + file_remedy(status));
+}
+
+// Adds a program that `load` decodes.
+template <typename Load>
+Result<void> add_program(const std::string& path, std::uint32_t node, const Load& load,
+                         Programs& programs) {
+  if (programs.count == kMaxPrograms) {
+    return fail(path + " has more programs than this node has room for: " +
+                std::to_string(kMaxPrograms) + " (ESPALIER_MAX_PROGRAMS)");
+  }
+  const auto decoded = std::make_unique<DecodedProgram>();
+  if (auto loaded = check_loaded(path, node, load(*decoded)); !loaded) return loaded;
+  programs.programs[programs.count++] = *decoded;
   programs.sources.push_back(path);
   return {};
+}
+
+Result<void> load_selection(const std::string& path, const BootOptions& options, std::uint32_t node,
+                            const MappedFile& mapped, Programs& programs) {
+  const auto file = std::make_unique<SelectionFile>();
+  if (auto opened = check_loaded(path, node, file->open(mapped.bytes(), mapped.size())); !opened) {
+    return opened;
+  }
+  NodeSelection selection{file->selected(), programs.count};
+  for (std::uint32_t i = 0; i < file->schedules(); ++i) {
+    auto added = check_file(path, options, node, file->schedule(i));
+    if (added) {
+      added = add_program(
+          path, node, [&](DecodedProgram& out) { return file->program(i, node, out); }, programs);
+    }
+    if (!added) return added;
+  }
+  if (programs.selections.size() == kMaxSelections) {
+    return fail(path + " is one selection more than this node has room for: " +
+                std::to_string(kMaxSelections) + " (ESPALIER_MAX_SELECTIONS)");
+  }
+  programs.selections.push_back(selection);
+  return {};
+}
+
+Result<void> load_file(const std::string& path, const BootOptions& options, std::uint32_t node,
+                       Programs& programs) {
+  MappedFile mapped;
+  if (auto opened = mapped.open(path); !opened) return opened;
+  if (is_selection_file(mapped.bytes(), mapped.size())) {
+    return load_selection(path, options, node, mapped, programs);
+  }
+  ScheduleFile file;
+  auto loaded = check_loaded(path, node, file.open(mapped.bytes(), mapped.size()));
+  if (loaded) loaded = check_file(path, options, node, file);
+  if (!loaded) return loaded;
+  return add_program(
+      path, node, [&](DecodedProgram& out) { return file.program(node, out); }, programs);
 }
 
 }  // namespace
 
 Result<void> load_programs(const BootOptions& options, std::uint32_t node, Programs& programs) {
   for (const std::string& path : options.schedules) {
-    if (auto loaded = load_program(path, options, node, programs); !loaded) return loaded;
-    const Program& program = programs.programs[programs.count++];
+    if (auto loaded = load_file(path, options, node, programs); !loaded) return loaded;
+  }
+  for (std::uint32_t k = 0; k < programs.count; ++k) {
+    const Program& program = programs.programs[k];
     for (std::uint32_t i = 0; i < links_count(program); ++i) {
       programs.peers.push_back(peer_of(program, i));
     }
@@ -134,6 +178,23 @@ Result<void> load_programs(const BootOptions& options, std::uint32_t node, Progr
                 " (ESPALIER_MAX_LINKS)");
   }
   return {};
+}
+
+Status find_program(const Programs& programs, std::uint64_t digest, ElementCounts counts,
+                    const Operator& op, std::uint32_t& index) {
+  for (index = 0; index < programs.count; ++index) {
+    if (programs.programs[index].schedule_digest == digest) return Status::kOk;
+  }
+  for (const NodeSelection& selection : programs.selections) {
+    if (selection.digest != digest) continue;
+    const bool commutes = op.op != Op::kCustom || op.commutes;
+    const std::uint64_t bytes = started_bytes(counts, element_bytes(op));
+    const SelectionRow* row = find_row(selection.table, bytes, commutes);
+    if (row == nullptr) return Status::kBadOperator;
+    index = selection.first_program + row->program;
+    return Status::kOk;
+  }
+  return Status::kBadArgument;
 }
 
 }  // namespace espalier::node

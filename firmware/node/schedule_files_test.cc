@@ -14,6 +14,8 @@
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/selection_file.h"
+#include "espalier/collectives/schedule/selection_writer.h"
 #include "tests/directory_test.h"
 #include "tests/whole.h"
 
@@ -78,6 +80,81 @@ TEST_F(ScheduleFiles, LoadsItsOwnDescriptorsAndUnitesTheirPeers) {
   EXPECT_STREQ(programs_->programs[1].algorithm, "chain");
   // In the binomial tree rank 3 receives from rank 1.
   EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{1, 2, 4}));
+}
+
+// A broadcast by binomial, and from 1000 bytes on by chain.
+std::vector<std::uint8_t> selection_of_two() {
+  const std::vector<std::uint8_t> alone[] = {schedule(kSpec, 5, "binomial"),
+                                             schedule(kSpec, 5, "chain")};
+  SelectionTable table = {};
+  table.format_version = kSelectionVersion;
+  table.topology_digest = digest_bytes(kDigestSeed, kSpec, sizeof kSpec - 1);
+  table.collective = Collective::kBroadcast;
+  table.rows_count = 2;
+  table.rows[1] = {1000, false, 1};
+  const auto program = std::make_unique<DecodedProgram>();
+  for (const auto& bytes : alone) {
+    ScheduleFile file;
+    EXPECT_EQ(file.open(bytes.data(), bytes.size()), Status::kOk);
+    EXPECT_EQ(file.program(0, *program), Status::kOk);
+    table.schedules[table.schedules_count++] = program->schedule_digest;
+  }
+  const std::vector<std::uint8_t> encoded = selection_bytes(table);
+  const std::uint64_t digest = selection_digest(encoded.data(), encoded.size());
+  std::vector<std::vector<std::uint8_t>> files;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    ScheduleFile file;
+    EXPECT_EQ(file.open(alone[i].data(), alone[i].size()), Status::kOk);
+    ScheduleFileWriter writer(kSpec, table.topology_digest, 5, 5);
+    for (std::uint32_t node = 0; node < 5; ++node) {
+      EXPECT_EQ(file.program(node, *program), Status::kOk);
+      program->schedule_digest = digest_in_selection(digest, table.schedules[i]);
+      EXPECT_EQ(writer.add(*program), Status::kOk);
+    }
+    EXPECT_EQ(writer.finish(files.emplace_back()), Status::kOk);
+  }
+  std::vector<std::uint8_t> file;
+  EXPECT_EQ(write_selection_file(table, files, file), Status::kOk);
+  return file;
+}
+
+TEST_F(ScheduleFiles, ChoosesByASelection) {
+  const std::string ring = write("ring", schedule(kSpec, 5, "two-tree"));
+  const std::string both = write("both", selection_of_two());
+  ASSERT_EQ(load({ring, both}), "");
+  ASSERT_EQ(programs_->count, 3u);
+  ASSERT_EQ(programs_->selections.size(), 1u);
+  EXPECT_EQ(programs_->peers, (std::vector<std::uint32_t>{0, 1, 2, 4})) << "of all schedules";
+  const NodeSelection& selection = programs_->selections.front();
+  EXPECT_EQ(selection.first_program, 1u);
+  std::uint32_t index = 0;
+  const Operator bytes;
+  for (const auto& [count, expected] : {std::pair{0u, 1u}, {999u, 1u}, {1000u, 2u}, {5000u, 2u}}) {
+    ASSERT_EQ(find_program(*programs_, selection.digest, count, bytes, index), Status::kOk);
+    EXPECT_EQ(index, expected) << count;
+  }
+  Operator words;
+  words.op = Op::kSum;
+  words.type = Type::kF64;
+  ASSERT_EQ(find_program(*programs_, selection.digest, 125, words, index), Status::kOk);
+  EXPECT_EQ(index, 2u) << "125 elements of 8 bytes";
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const std::uint64_t digest = programs_->programs[i].schedule_digest;
+    ASSERT_EQ(find_program(*programs_, digest, 1, bytes, index), Status::kOk);
+    EXPECT_EQ(index, i) << "a schedule by its own digest";
+  }
+  EXPECT_EQ(find_program(*programs_, 12345, 1, bytes, index), Status::kBadArgument);
+}
+
+TEST_F(ScheduleFiles, RefusesASelectionBeyondItsRoom) {
+  const std::string both = write("both", selection_of_two());
+  ASSERT_EQ(load(std::vector<std::string>(kMaxSelections, both)), "");
+  const std::string error = load(std::vector<std::string>(kMaxSelections + 1, both));
+  EXPECT_NE(error.find("one selection more than this node has room for"), std::string::npos);
+  const std::string chain = write("chain", schedule(kSpec, 5, "chain"));
+  std::vector<std::string> many(kMaxPrograms - 1, chain);
+  many.push_back(both);
+  EXPECT_NE(load(many).find("has more programs than this node has room for"), std::string::npos);
 }
 
 // A program's table outlives the file.

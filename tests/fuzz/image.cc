@@ -37,7 +37,10 @@ void use(const Image& image) {
   for (std::uint32_t i = 0; i < image.links; ++i) {
     expect(image.link(i).peer != image.node, "no node is its own neighbour");
   }
+  static DecodedProgram all[kMaxPrograms];
+  bool all_load = true;
   for (std::uint32_t i = 0; i < image.programs; ++i) {
+    all_load = image.load(i, all[i]) == Status::kOk && all_load;
     const ProgramRow row = image.program(i);
     expect(row.size > 0 && inside(image, row.bytes, row.size), "a descriptor lies in its image");
     expect(inside(image, row.algorithm, std::strlen(row.algorithm) + 1), "a name ends");
@@ -50,6 +53,13 @@ void use(const Image& image) {
       // Padding too.  NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       expect(std::memcmp(&program, &cleared, sizeof program) == 0, "nothing of a bad one is kept");
     }
+  }
+  for (std::uint32_t i = 0; i < image.selections && all_load; ++i) {
+    NodeSelection selection;
+    if (image.load_selection(i, all, selection) != Status::kOk) continue;
+    const SelectionRow* row = find_row(selection.table, 1000, true);
+    expect(row != nullptr && selection.first_program + row->program < image.programs,
+           "a selection chooses a program of its image");
   }
 }
 
@@ -71,33 +81,40 @@ void check(const std::vector<std::uint8_t>& bytes) {
 // content of the tables.
 void put_right(std::vector<std::uint8_t>& image) {
   image.resize(image.size() / 4 * 4);
-  if (image.size() < kImageHeaderBytes + kProgramRowBytes + 4) return;
+  if (image.size() < kImageHeaderBytes + kProgramRowBytes + 4 + kSelectionRowBytes + 4) return;
   std::memcpy(image.data(), kImageMagic, sizeof kImageMagic);
-  store_le(&image[8], kImageFormat, 4);
+  const bool selects = load_u32(&image[8]) == kImageFormatWithSelections;
+  const std::size_t selections = selects ? 1 : 0;
+  store_le(&image[8], selects ? kImageFormatWithSelections : kImageFormat, 4);
   store_le(&image[12], kImageHeaderBytes, 4);
   store_le(&image[16], image.size(), 4);
   std::memset(&image[52], 0, 12);
+  store_le(&image[52], selections, 4);
   std::memcpy(&image[64], kBoard, sizeof kBoard);
   std::memset(&image[64 + sizeof kBoard], 0, kBoardNameBytes - sizeof kBoard);
   if (load_u32(&image[20]) != 1) std::memset(&image[128], 0, kSignatureBytes);
-  std::size_t room = (image.size() - kImageHeaderBytes - kProgramRowBytes - 4) / kLinkRowBytes;
+  const std::size_t least = selections * (kSelectionRowBytes + 4);
+  std::size_t room =
+      (image.size() - kImageHeaderBytes - kProgramRowBytes - 4 - least) / kLinkRowBytes;
   const std::size_t links = std::min<std::size_t>(load_u32(&image[44]) % 8, room);
   const std::size_t index = kImageHeaderBytes + links * kLinkRowBytes;
-  room = (image.size() - index) / (kProgramRowBytes + 4);
+  room = (image.size() - index - least) / (kProgramRowBytes + 4);
   const std::size_t programs = std::clamp<std::size_t>(load_u32(&image[48]) % 8, 1, room);
   store_le(&image[44], links, 4);
   store_le(&image[48], programs, 4);
-  std::size_t next = index + programs * kProgramRowBytes;
-  for (std::size_t i = 0; i < programs; ++i) {
-    std::uint8_t* row = &image[index + i * kProgramRowBytes];
-    const std::size_t left = image.size() - next - 4 * (programs - i - 1);
+  const std::size_t table = index + programs * kProgramRowBytes;
+  std::size_t next = table + selections * kSelectionRowBytes;
+  const std::size_t pieces = programs + selections;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    std::uint8_t* row = i < programs ? &image[index + i * kProgramRowBytes] : &image[table];
+    const std::size_t left = image.size() - next - 4 * (pieces - i - 1);
     std::size_t length = std::clamp<std::size_t>(load_u32(row + 4) % 4096, 1, left);
-    if (i + 1 == programs) length = left - length % 4;
+    if (i + 1 == pieces) length = left - length % 4;
     store_le(row, next, 4);
     store_le(row + 4, length, 4);
     std::memset(&image[next + length], 0, (0 - length) % 4);
     next += (length + 3) / 4 * 4;
-    row[kProgramRowBytes - 1] = 0;
+    if (i < programs) row[kProgramRowBytes - 1] = 0;
   }
   image_digest(image.data(), image.size(), &image[96]);
 }

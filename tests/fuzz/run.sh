@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes the loader, the verifier, the image check and framed links: tests/fuzz/run.sh SECONDS
-# Each of the four targets gets a quarter of the time. Builds build-fuzz/ with clang,
+# Fuzzes the loader, the verifier, the image check, selections and framed links: tests/fuzz/run.sh SECONDS
+# Each of the five targets gets a fifth of the time. Builds build-fuzz/ with clang,
 # libFuzzer, ASan and UBSan (./setup.sh campaign installs them). Failing inputs stay in build-fuzz/found/.
 # New inputs that reach new code are minimised and added to the
 # target's archive, tests/fuzz/corpus/TARGET.tar. Exit status 0: no input failed.
@@ -16,7 +16,7 @@ fail() {
 case "${1-}" in
   '' | *[!0-9]* | 0*) fail "the first argument is '${1-}'; it must be a number of seconds" ;;
 esac
-quarter=$((($1 + 3) / 4))
+fifth=$((($1 + 4) / 5))
 command -v clang++ >/dev/null || fail 'clang++ is missing; ./setup.sh campaign installs it'
 
 # Limits, stated in docs/verifier.md: one allocation, the whole process, one input's time.
@@ -28,7 +28,7 @@ if ! [ -f build-fuzz/build.ninja ]; then
     -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=false -Dc_args=-fsanitize=fuzzer-no-link \
     -Dcpp_args='-fsanitize=fuzzer-no-link -Wno-unknown-warning-option' >/dev/null || fail 'build-fuzz cannot be set up'
 fi
-targets='loader schedule image frames'
+targets='loader schedule image selection frames'
 for target in $targets; do
   ninja -C build-fuzz --quiet tests/fuzz/fuzz-$target || fail "the target $target cannot be built"
 done
@@ -45,13 +45,13 @@ for target in $targets; do
   mkdir -p "$work" "$found" "$kept"
   tar -xf tests/fuzz/corpus/$target.tar -C "$kept" || fail "tests/fuzz/corpus/$target.tar cannot be unpacked"
   case $target in
-    loader) length=16384 ;;
+    loader | selection) length=16384 ;;
     schedule) length=96 ;;
     image) length=8192 ;;
     frames) length=4096 ;;
   esac
-  echo "== $target: $quarter s"
-  "$fuzzer" $limits -max_len=$length -max_total_time="$quarter" -print_final_stats=1 \
+  echo "== $target: $fifth s"
+  "$fuzzer" $limits -max_len=$length -max_total_time="$fifth" -print_final_stats=1 \
     -artifact_prefix="$found/" "$work" "$kept" 2>build-fuzz/$target.log || status=1
   grep -E '^#[0-9]+: cov|SUMMARY|fuzz: |^stat::|runtime error' build-fuzz/$target.log | tail -n 12
   rm -rf "$work-small"

@@ -19,6 +19,8 @@
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/selection_file.h"
+#include "espalier/collectives/schedule/selection_writer.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier {
@@ -51,11 +53,12 @@ void write(const fs::path& path, const std::string& bytes) {
 }
 
 // The output of `protoc` for the file `input`: "--encode" text to bytes, "--decode" bytes to text.
-std::string protoc(const std::string& direction, const fs::path& input) {
+std::string protoc(const std::string& direction, const fs::path& input,
+                   const std::string& message = "Program") {
   const std::string root = ESPALIER_SOURCE_ROOT;
   const std::string command = std::string(ESPALIER_PROTOC) + " --proto_path='" + root + "/proto' " +
-                              direction + "=espalier.Program schedule.proto < '" + input.string() +
-                              "'";
+                              direction + "=espalier." + message + " schedule.proto < '" +
+                              input.string() + "'";
   FILE* pipe = popen(command.c_str(), "r");
   EXPECT_NE(pipe, nullptr);
   std::string out;
@@ -147,17 +150,32 @@ std::map<std::string, OwnedProgram> programs() {
   return all;
 }
 
-std::string whole_file() {
+std::uint64_t schedule_digest(const char* algorithm) {
+  Program program{};
+  EXPECT_EQ(generate(*find_algorithm(Collective::kBroadcast, algorithm), 0, program), Status::kOk);
+  return program.schedule_digest;
+}
+
+// The schedule file of a broadcast, of a selection unless its digest is 0.
+std::vector<std::uint8_t> schedule_file(const char* name, std::uint64_t selection) {
   const CollectiveParameters parameters = golden_parameters(Where::kAnywhere);
-  const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "two-tree");
+  const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, name);
   ScheduleFileWriter writer(kSpec, parameters.topology_digest, kRanks, kRanks);
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     Program program{};
     EXPECT_EQ(generate(*algorithm, rank, program), Status::kOk);
+    if (selection != 0) {
+      program.schedule_digest = digest_in_selection(selection, program.schedule_digest);
+    }
     EXPECT_EQ(writer.add(program), Status::kOk);
   }
   std::vector<std::uint8_t> bytes;
   EXPECT_EQ(writer.finish(bytes), Status::kOk);
+  return bytes;
+}
+
+std::string whole_file() {
+  const std::vector<std::uint8_t> bytes = schedule_file("two-tree", 0);
   return {bytes.begin(), bytes.end()};
 }
 
@@ -202,8 +220,56 @@ TEST(Golden, ScheduleFileIsTheSameBytes) {
   EXPECT_EQ(read(path), whole_file());
 }
 
+// A selection of two broadcasts: two-tree, from 65536 bytes on chain.
+SelectionTable golden_table() {
+  SelectionTable table = {};
+  table.format_version = kSelectionVersion;
+  table.topology_digest = golden_parameters(Where::kAnywhere).topology_digest;
+  table.model_digest = 0x0123456789abcdefull;
+  table.collective = Collective::kBroadcast;
+  table.schedules_count = 2;
+  table.schedules[0] = schedule_digest("two-tree");
+  table.schedules[1] = schedule_digest("chain");
+  table.rows_count = 2;
+  table.rows[1] = {65536, false, 1};
+  return table;
+}
+
+TEST(Golden, SelectionIsTheSameBytes) {
+  const SelectionTable table = golden_table();
+  const std::vector<std::uint8_t> bytes = selection_bytes(table);
+  const std::string text(bytes.begin(), bytes.end());
+  const fs::path binary = kGolden / "selection.binpb", readable = kGolden / "selection.txtpb";
+  const fs::path whole = kGolden / "broadcast-selection.esp";
+  const std::uint64_t digest = selection_digest(bytes.data(), bytes.size());
+  std::vector<std::uint8_t> file;
+  ASSERT_EQ(write_selection_file(
+                table, {schedule_file("two-tree", digest), schedule_file("chain", digest)}, file),
+            Status::kOk);
+  const std::string contents(file.begin(), file.end());
+  if (updating()) {
+    write(binary, text);
+    write(readable, protoc("--decode", binary, "Selection"));
+    write(whole, contents);
+  }
+  EXPECT_EQ(read(binary), text);
+  EXPECT_EQ(read(whole), contents);
+  EXPECT_EQ(protoc("--encode", readable, "Selection"), text);
+  EXPECT_EQ(protoc("--decode", binary, "Selection"), read(readable));
+  SelectionFile opened;
+  ASSERT_EQ(opened.open(file.data(), file.size()), Status::kOk);
+  DecodedProgram program;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(opened.program(i, rank, program), Status::kOk);
+    }
+  }
+}
+
 TEST(Golden, NoFileIsLeftOver) {
-  std::set<std::string> expected = {"README.md", "broadcast-two-tree.esp"};
+  std::set<std::string> expected = {"README.md", "broadcast-two-tree.esp",
+                                    "broadcast-selection.esp", "selection.binpb",
+                                    "selection.txtpb"};
   for (const auto& [name, program] : programs()) {
     expected.insert(name + ".binpb");
     expected.insert(name + ".txtpb");

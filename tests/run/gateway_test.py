@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Ranks on other hosts and on bare metal, behind gateways: every collective, kills, disagreements, lost frames. The boards here are the
 bare-metal node as a process of this host (espalier-bare-hosted); tests/hil runs the same on emulated ones."""
+import json
 import os
 import pathlib
 import random
@@ -77,14 +78,14 @@ class Boards(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def flash(self, board, *schedules, node=None):
-        """A flash that boots these schedules' programs of the node."""
+    def flash(self, board, *schedules, node=None, description=BOARD):
+        """A flash that boots these schedules' programs of the node. description: of the board."""
         flash = self.path / f"{board}.flash"
         flash.unlink(missing_ok=True)
         image = self.path / "image"
-        for words in (["build", *schedules, "--board", BOARD, "--node", board if node is None else node, "--release", "1.0.0",
+        for words in (["build", *schedules, "--board", description, "--node", board if node is None else node, "--release", "1.0.0",
                        "-o", image],
-                      ["install", image, "--board", BOARD, "--flash", flash, "--unsigned", "--confirmed"]):
+                      ["install", image, "--board", description, "--flash", flash, "--unsigned", "--confirmed"]):
             done = espalier.call("image", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             if words[0] == "install":
@@ -118,6 +119,30 @@ class Boards(unittest.TestCase):
                     ends.append({path.name: path.read_bytes() for what in espalier.kept(collective)
                                  for path in (self.path / (name + what)).iterdir()})
                 self.assertEqual(ends[0], ends[1])
+
+    def test_boards_choose_as_the_others(self):
+        """With a selection every node chooses by itself: Linux nodes by the file, boards by their images."""
+        board = self.path / "board.textproto"
+        board.write_text((BOARD / "board.textproto").read_text().replace("limits {", "limits { selections: 1"))
+        file = self.path / "s.esp"
+        done = espalier.call("compile", "--topology", "complete:4", "--collective", "allreduce", "--board", board, "-o", file,
+                             "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [row for row in json.loads(done.stdout)["selection"]["rows"] if row["needs_commutative"]]
+        above = rows[1]["from_bytes"]
+        self.assertLess(above, 24000, "boards have room for the message")
+        for node in (1, 2):
+            self.flash(node, file, description=board)
+        for size in (above - 4, above):
+            results = []
+            for name, start in (("boards", self.start("1,2")), ("hosts", [])):
+                folder = self.path / f"{name}-{size}"
+                status, found, error = espalier.run(file, "--bytes", size, "--deadline", 20000, *start, "--output", folder,
+                                                    "--events", folder)
+                self.assertEqual(status, 0, f"{error}{found}")
+                self.assertEqual(found["algorithm"], rows[0 if size < above else 1]["algorithm"])
+                results.append({path.name: path.read_bytes() for path in folder.iterdir()})
+            self.assertEqual(results[0], results[1])
 
     def test_hop_by_hop(self):
         file = self.path / "m.esp"

@@ -184,13 +184,15 @@ class Images(unittest.TestCase):
         with_board(good.replace("signature: ED25519", ""), "no signature")
         with_board(good.replace("fabric {", "fabrics {"), "line 4", "fabrics")
         with_board(good.replace("unit_bytes: 16", "unit_bytes: 65"), "unit_bytes")
-        with_board(good + "limits { links: 129 }", "links is 129", "1 to 128")
-        with_board(good + "limits { actions: 0 }", "actions is 0", "1 to 64")
+        with_board(good.replace("limits {", "limits { links: 129"), "links is 129", "1 to 128")
+        with_board(good.replace("limits {", "limits { actions: 0"), "actions is 0", "1 to 64")
+        with_board(good.replace("selections: 4", "selections: 5"), "selections is 5", "1 to 4")
         with_board(good + "link { device: 1 }\nlink { device: 1 }", "link 1", "another link's")
-        for text, words in (("link { peer: 3 port: 1 }", ["link to node 1", "has none"]), ("limits { links: 1 }", ["need 2 links"]),
-                            ("limits { actions: 4 }", ["has 5 actions, of at most 4", "a.esp", "node 2"]),
-                            ('position { topology: "complete:5" }', ["complete:5"])):
-            board.write_text(good + text)
+        for old, new, words in (("limits {", "link { peer: 3 port: 1 }\nlimits {", ["link to node 1", "has none"]),
+                                ("limits {", "limits { links: 1", ["need 2 links"]),
+                                ("limits {", "limits { actions: 4", ["has 5 actions, of at most 4", "a.esp", "node 2"]),
+                                ("limits {", 'position { topology: "complete:5" }\nlimits {', ["complete:5"])):
+            board.write_text(good.replace(old, new))
             refused(["build", self.allreduce, "--board", board, "--node", 2, *what[6:]], *words)
         board.write_text(good + "limits { rotated_scratch: false }")
         rotated = espalier.compile(self.path / "r.esp", "complete:4", "allgather", "bruck")

@@ -125,8 +125,25 @@ class BoardFlash final : public espalier::Flash {
 
 constexpr std::uint8_t kKey[espalier::kPublicKeyBytes] = {1, 2, 3};
 
+#if ESPALIER_MAX_SELECTIONS > 0
+constinit espalier::NodeSelection selection = {};
+
+// An image will do if its first program loads, and its selection with it.
+Status load_first(void*, const espalier::Image& image) {
+  const Status status = image.load(0, program);
+  if (status != Status::kOk || image.selections == 0) return status;
+  return image.load_selection(0, &program, selection);
+}
+
+bool has_schedule() {
+  const std::uint64_t bytes = espalier::started_bytes(kMessageBytes, 1);
+  return selection.digest == 0 || espalier::find_row(selection.table, bytes, true) != nullptr;
+}
+#else
 // An image will do if its first program loads.
 Status load_first(void*, const espalier::Image& image) { return image.load(0, program); }
+bool has_schedule() { return true; }
+#endif
 
 // The newest valid slot; `update`, where the board has received an image, goes into the other.
 Status boot(espalier::Slots& slots, std::uint32_t node, const std::uint8_t* update,
@@ -186,7 +203,7 @@ int main() {
   buffers.input = buffers.output = message;
   buffers.scratch = scratch;
   buffers.scratch_bytes = kMessageBytes;
-  while (status == Status::kOk) {
+  while (status == Status::kOk && has_schedule()) {
     status = machine.start(program, buffers, espalier::Operator{}, kMessageBytes);
     while (status == Status::kOk || status == Status::kBusy) {
       status = machine.poll();

@@ -11,7 +11,7 @@ Fails on:
  * code before main;
  * a stack without bound;
  * a boot that needs more stack than BOOT_STACK, not counting the signature library;
- * a build with an option, such as a count for each rank, that takes more than budgets.toml allows (option.NAME).
+ * a build with an option of OPTIONS that takes more than budgets.toml allows (option.NAME).
 Then shows that it can fail: each file of rejected/ must be rejected for its own reason.
 """
 import argparse
@@ -31,7 +31,10 @@ LIMITS = {"ESPALIER_MAX_LINKS": 8, "ESPALIER_MAX_WINDOW": 2}
 BOOT_STACK = 2048  # bytes
 COMPONENT = {"nanopb": "nanopb", "mbedtls": "sha256", "sodium": "signature"}  # of the libraries of firmware/bare/libraries
 FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are linked
-OPTIONAL = {"schedule", "machine"}  # modules whose code the options of budgets.toml change
+# What a board may have more: the macro, its value, and the modules whose code it changes.
+OPTIONS = {"rotated_scratch": ("ESPALIER_ROTATED_SCRATCH", 1, {"schedule", "machine"}),
+           "unequal_counts": ("ESPALIER_UNEQUAL_COUNTS", 1, {"schedule", "machine"}),
+           "selections": ("ESPALIER_MAX_SELECTIONS", 1, {"schedule", "image", "boot"})}
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(
@@ -192,17 +195,15 @@ def check_rejections(objects, own, options, depth, work):
     return bad
 
 
-def check_options(sizes, link_with):
-    """What a board takes more with each option of budgets.toml. `sizes`: without any."""
-    complaints = []
-    for option, budget in tomllib.loads((HERE / "budgets.toml").read_text())["option"].items():
-        with_option = toolchain.sections(link_with([f"-D{budget['macro']}=1"]))
-        more = {name: with_option.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
-        print(f"{option}: {more['text']} bytes more text, {more['bss']} more bss")
-        complaints += [f"option: {option}.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]]
-        if more["text"] <= 0:
-            complaints.append(f"option: {option} has no text: it is not compiled")
-    return complaints
+def check_option(option, sizes, link_with):
+    """What a board takes more with one of OPTIONS, against budgets.toml. `sizes`: without."""
+    macro, value, modules = OPTIONS[option]
+    with_it = toolchain.sections(link_with(option, [f"-D{macro}={value}"], modules))
+    budget = tomllib.loads((HERE / "budgets.toml").read_text())["option"][option]
+    more = {name: with_it.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
+    print(f"{macro}={value}: {more['text']} bytes more text, {more['bss']} more bss")
+    return [f"option: {option}.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]] + \
+           [f"option: {option} has no {name}: it is not compiled" for name in more if more[name] <= 0]
 
 
 def main():
@@ -240,16 +241,17 @@ def main():
     report({**modules, "board": own}, elf, size, path, sizes)
     report_boot(boot_stack(objects + own, elf, depth, complaints), module_sizes(modules, elf))
 
-    def link_with(flags):
-        folder = args.work / "option"
-        sources = [(source, []) for name, *sources in args.module for source in sources if name in OPTIONAL]
+    def link_with(option, flags, changed):
+        folder = args.work / option
+        sources = [(source, []) for name, *sources in args.module for source in sources if name in changed]
         items = toolchain.compile_all(sources, options + flags, folder)
         items += [item for group in modules.values() for item in group if item.name not in {one.name for one in items}]
         items += toolchain.compile_all([(source, ["-fno-builtin"]) for source in board], options + flags, folder)
         toolchain.link(items, HERE / "cortex_m3.ld", folder / "board.elf")
         return folder / "board.elf"
 
-    complaints += check_options(sizes, link_with)
+    for option in OPTIONS:
+        complaints += check_option(option, sizes, link_with)
     complaints += check_rejections(objects, own, options, depth, args.work / "rejected")
     for line in complaints:
         print(line)

@@ -68,10 +68,16 @@ void Choice::replay(const Layout& layout, Estimate& estimate) const {
   const Candidate& candidate = candidates_[estimate.candidate];
   if (!candidate.has_all_programs) return;
   const predict::Prediction found =
-      predict::predict(*candidate.selected->topology, candidate.programs, layout, request_.model,
-                       request_.conditions);
+      espalier::predict::predict(*candidate.selected->topology, candidate.programs, layout,
+                                 request_.model, request_.conditions);
   estimate.time = found.time;
   estimate.is_by_steps = found.is_by_steps;
+}
+
+Estimate Choice::predict(std::size_t candidate, std::uint64_t bytes) const {
+  Estimate one = estimate(candidate, bytes);
+  replay(layout_for(candidates_[candidate], bytes), one);
+  return one;
 }
 
 // The least time that the lower bounds leave to schedules with these segments and links, for every

@@ -39,6 +39,9 @@ class Choice {
   // Candidates that by their steps take more than twice as long as the best are not replayed,
   // unless `all`. Throws Failure (bad input) if no schedule takes a message of this size.
   [[nodiscard]] Ranking rank(std::uint64_t bytes, bool all = false) const;
+  // What is predicted of one candidate. Throws as rank().
+  [[nodiscard]] Estimate predict(std::size_t candidate, std::uint64_t bytes) const;
+  [[nodiscard]] const Operator& op() const { return op_; }
   // The schedule of a candidate.
   [[nodiscard]] const SelectedAlgorithm& selected(const Estimate& estimate) const {
     return *candidates_.at(estimate.candidate).selected;

@@ -7,11 +7,6 @@
 #include "tools/image/board.h"
 
 namespace espalier::tools {
-namespace {
-
-constexpr const char* kDefaultBytes = "1MiB";
-
-}  // namespace
 
 void add_model_options(Command command, ModelOptions& options) {
   command.text("--model", options.model,
@@ -22,13 +17,14 @@ void add_model_options(Command command, ModelOptions& options) {
                "firmware");
 }
 
-void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining) {
+void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining,
+                      const std::string& fallback) {
   command
       .text("--bytes", options.bytes,
             std::string("With --algorithm auto: the message to choose for (scatter, gather, "
                         "allgather, reduce-scatter and all-to-all: one rank's part); ") +
                 kByteUnits)
-      .show_default(kDefaultBytes);
+      .show_default(fallback);
   add_operator_options(command, combining);
 }
 
@@ -82,7 +78,7 @@ Resolved resolve(const Selection& selection, const OperatorOptions& combining,
   const std::uint64_t bytes =
       selection.collective == collective_name(Collective::kBarrier)
           ? 0
-          : byte_count("--bytes", options.bytes.empty() ? kDefaultBytes : options.bytes,
+          : byte_count("--bytes", options.bytes.empty() ? kDefaultChoiceBytes : options.bytes,
                        kMaxMessageBytes);
   Choice choice(std::move(request));
   const Ranking ranking = choice.rank(bytes);

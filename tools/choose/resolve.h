@@ -9,15 +9,20 @@
 
 namespace espalier::tools {
 
+// The message that one schedule is chosen for if none is named.
+inline constexpr const char* kDefaultChoiceBytes = "1MiB";
+
 // As typed; empty: not given.
 struct ModelOptions {
   std::string model;       // file of a model
   std::string board;       // description or folder of a board
   std::string bytes = {};  // the message to choose for
 };
-// Adds --model and --board. With `bytes`, also --bytes and what --op and --type say of it.
+// Adds --model and --board.
 void add_model_options(Command command, ModelOptions& options);
-void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining);
+// Adds --bytes, and --op and --type. `fallback`: what is chosen for without --bytes.
+void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining,
+                      const std::string& fallback = kDefaultChoiceBytes);
 
 // The model that --model names, otherwise the default one. Throws Failure (bad input).
 [[nodiscard]] predict::Model model_of(const ModelOptions& options);

@@ -6,13 +6,15 @@
 #include <string>
 #include <utility>
 
-#include "espalier/collectives/schedule/file.h"
-#include "tools/choose/resolve.h"
+#include "espalier/collectives/schedule/selection_writer.h"
+#include "tools/choose/chosen_schedules.h"
 #include "tools/commands/commands.h"
+#include "tools/common/failure.h"
 #include "tools/common/json.h"
 #include "tools/common/output.h"
 #include "tools/select/embedding.h"
 #include "tools/select/prove.h"
+#include "tools/select/schedule_set.h"
 #include "tools/select/selection.h"
 
 namespace espalier::tools {
@@ -51,9 +53,38 @@ Json to_json(const SelectedAlgorithm& selected) {
           {"most_scratch_blocks", scratch_of(selected).second}};
 }
 
-void run_compile(const CompileArguments& arguments) {
-  check_writable(arguments.output);
-  const Resolved resolved = resolve(arguments.selection, arguments.combining, arguments.model);
+// What a file of one schedule and that of a selection both have.
+Json to_json(const CompileArguments& arguments, const SelectedAlgorithm& selected) {
+  Json json = {{"file", arguments.output},
+               {"topology", selected.topology->spec()},
+               {"topology_digest", hex(selected.topology->digest())},
+               {"collective", collective_name(selected.algorithm.collective)},
+               {"ranks", selected.parameters.ranks},
+               {"nodes", selected.nodes},
+               {"verified", !arguments.unverified}};
+  if (has_root(selected.algorithm.collective)) json["root"] = selected.parameters.root;
+  return json;
+}
+
+std::string root_text(const SelectedAlgorithm& selected) {
+  const bool rooted = has_root(selected.algorithm.collective);
+  return rooted ? ", root " + std::to_string(selected.parameters.root) : "";
+}
+
+// The embedding, and the lowering.
+void print_places(const CompileArguments& arguments, const SelectedAlgorithm& selected) {
+  if (selected.embedding) {
+    std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());
+  }
+  if (arguments.selection.links != "hop-by-hop") return;
+  std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
+  const auto [least, most] = scratch_of(selected);
+  std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
+              selected.found.front().window);
+}
+
+// One schedule, as it is chosen or named.
+void compile_one(const CompileArguments& arguments, const Resolved& resolved) {
   const SelectedAlgorithm& selected = resolved.selected;
   std::vector<std::uint8_t> bytes = compile(selected);
   const bool hop_by_hop = arguments.selection.links == "hop-by-hop";
@@ -62,39 +93,98 @@ void run_compile(const CompileArguments& arguments) {
   write_file(arguments.output, bytes);
   const double a_node = static_cast<double>(bytes.size()) / selected.nodes;
   if (arguments.format == Format::kJson) {
-    Json json = {{"file", arguments.output},
-                 {"topology", selected.topology->spec()},
-                 {"topology_digest", hex(selected.topology->digest())},
-                 {"collective", collective_name(selected.algorithm.collective)},
-                 {"algorithm", selected.algorithm.name},
-                 {"ranks", selected.parameters.ranks},
-                 {"nodes", selected.nodes},
-                 {"embedding", selected.embedding ? selected.embedding->name : "none"},
-                 {"bytes", bytes.size()},
-                 {"verified", !arguments.unverified}};
+    Json json = to_json(arguments, selected);
+    json["algorithm"] = selected.algorithm.name;
+    json["embedding"] = selected.embedding ? selected.embedding->name : "none";
+    json["bytes"] = bytes.size();
     if (!resolved.reason.empty()) json["chosen"] = resolved.reason;
-    if (has_root(selected.algorithm.collective)) json["root"] = selected.parameters.root;
     if (!arguments.unverified) json["proven_for"] = proven;
     if (selected.report.changed) json["lowered"] = to_json(selected);
     print_json(json);
     return;
   }
-  const bool rooted = has_root(selected.algorithm.collective);
-  const std::string root = rooted ? ", root " + std::to_string(selected.parameters.root) : "";
   std::printf("%s: %s by %s on %s%s: %s, %zu bytes (%.1f a node)\n",
               one_line(arguments.output).c_str(), collective_name(selected.algorithm.collective),
-              selected.algorithm.name.c_str(), selected.topology->title().c_str(), root.c_str(),
-              counted(selected.nodes, "program").c_str(), bytes.size(), a_node);
+              selected.algorithm.name.c_str(), selected.topology->title().c_str(),
+              root_text(selected).c_str(), counted(selected.nodes, "program").c_str(), bytes.size(),
+              a_node);
   if (!resolved.reason.empty()) std::printf("auto: %s\n", resolved.reason.c_str());
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
-  if (selected.embedding) {
-    std::printf("ranks are placed by embedding %s\n", quoted_name(*selected.embedding).c_str());
+  print_places(arguments, selected);
+}
+
+// A selection: all its schedules, each proven.
+void compile_several(const CompileArguments& arguments, const ChosenSchedules& chosen) {
+  const bool hop_by_hop = arguments.selection.links == "hop-by-hop";
+  std::vector<std::vector<std::uint8_t>> files;
+  std::vector<std::string> proven;
+  for (const SelectedAlgorithm& selected : chosen.schedules) {
+    files.push_back(compile(selected));
+    proven.push_back(arguments.unverified
+                         ? "not verified"
+                         : "proven for " +
+                               prove_compiled(arguments.output, files.back(), hop_by_hop));
   }
-  if (!hop_by_hop) return;
-  std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
-  const auto [least, most] = scratch_of(selected);
-  std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
-              selected.found.front().window);
+  std::vector<std::uint8_t> bytes;
+  if (const Status status = write_selection_file(chosen.table, files, bytes);
+      status != Status::kOk) {
+    bad_input("'" + one_line(arguments.output) + "' is not written: " + status_name(status));
+  }
+  // Reads it as nodes do, which checks every program with the table.
+  const ScheduleSet set = read_schedules(arguments.output, bytes);
+  write_file(arguments.output, bytes);
+  const SelectedAlgorithm& first = chosen.schedules.front();
+  if (arguments.format == Format::kJson) {
+    Json json = to_json(arguments, first);
+    json["bytes"] = bytes.size();
+    json["within_percent"] = chosen.percent;
+    json["selection"] = selection_json(set);
+    json["schedules"] = Json::array();
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const SelectedAlgorithm& one = chosen.schedules[i];
+      json["schedules"].push_back({{"algorithm", one.algorithm.name},
+                                   {"candidate", chosen.names[i]},
+                                   {"embedding", one.embedding ? one.embedding->name : "none"},
+                                   {"bytes", files[i].size()}});
+      if (!arguments.unverified) json["schedules"].back()["proven_for"] = proven[i].substr(11);
+      if (one.report.changed) json["schedules"].back()["lowered"] = to_json(one);
+    }
+    print_json(json);
+    return;
+  }
+  std::printf("%s: %s by %s on %s%s: %s each, %zu bytes\n", one_line(arguments.output).c_str(),
+              collective_name(first.algorithm.collective),
+              counted(files.size(), "schedule").c_str(), first.topology->title().c_str(),
+              root_text(first).c_str(), counted(first.nodes, "program").c_str(), bytes.size());
+  std::printf("auto: within %llu %% of the best prediction%s at each size that was tried\n",
+              static_cast<unsigned long long>(chosen.percent),
+              chosen.found_by.empty() ? "" : (" from " + one_line(chosen.found_by)).c_str());
+  std::fputs(rows_text(set).c_str(), stdout);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::printf("schedule %zu: %s: %s\n", i, chosen.names[i].c_str(), proven[i].c_str());
+    print_places(arguments, chosen.schedules[i]);
+  }
+}
+
+void run_compile(const CompileArguments& arguments) {
+  check_writable(arguments.output);
+  const Selection& selection = arguments.selection;
+  const bool is_for_all = selection.algorithm == kAuto && arguments.model.bytes.empty() &&
+                          selection.collective != collective_name(Collective::kBarrier);
+  if (!is_for_all) {
+    compile_one(arguments, resolve(selection, arguments.combining, arguments.model));
+    return;
+  }
+  ChosenSchedules chosen = choose_for_all_sizes(selection, arguments.combining, arguments.model);
+  if (chosen.schedules.size() > 1) {
+    compile_several(arguments, chosen);
+    return;
+  }
+  const std::string model = chosen.found_by.empty() ? "" : " from " + one_line(chosen.found_by);
+  compile_one(arguments, {std::move(chosen.schedules.front()),
+                          chosen.names.front() + ", chosen for all sizes: within " +
+                              std::to_string(chosen.percent) + " % of the best prediction" + model +
+                              " at each size that was tried"});
 }
 
 }  // namespace
@@ -107,13 +197,16 @@ void add_compile(Command app) {
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
   add_model_options(command, arguments->model);
-  add_choice_bytes(command, arguments->model, arguments->combining);
+  add_choice_bytes(command, arguments->model, arguments->combining, "all from 1 byte to 1 GiB");
   command.text("-o,--output", arguments->output, "The schedule file to write").required();
   command.flag("--no-verify", arguments->unverified,
                "Write it without a proof: for schedules that are too large to verify");
   add_format(command, arguments->format);
   command.set_footer(
-      "One file serves every message size. It is verified before it is written.\nExamples:\n"
+      "One file serves every message size: --algorithm auto writes a selection of several\n"
+      "schedules, and the sizes from which each is used, unless one serves all sizes or --bytes\n"
+      "names one. All are verified before the file is written.\n"
+      "Examples:\n"
       "  espalier compile --topology complete:16 --collective broadcast -o b.esp\n"
       "  espalier compile --topology mesh:4x4 --collective reduce --algorithm chain --root 15 -o "
       "r.esp\n"

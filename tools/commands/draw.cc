@@ -12,13 +12,13 @@
 #include "tools/draw/page.h"
 #include "tools/draw/picture.h"
 #include "tools/select/blocks.h"
-#include "tools/select/loaded_schedule.h"
+#include "tools/select/schedule_set.h"
 
 namespace espalier::tools {
 namespace {
 
 struct DrawArguments {
-  std::string file, page, svg, blocks, step, trace, topology;
+  std::string file, page, svg, blocks, step, trace, topology, schedule;
   std::string show;
 };
 
@@ -85,7 +85,9 @@ void run_draw(const DrawArguments& arguments) {
   for (const std::string& path : {arguments.page, arguments.svg}) {
     if (!path.empty()) check_writable(path);
   }
-  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
+  const ScheduleSet set = read_schedules(arguments.file);
+  const ScheduleSet::Member& member = need_member(set, arguments.schedule, "a drawing");
+  const LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
   const topology::Topology& topology = *loaded.topology;
   if (topology.nodes() > kMaxNodes || topology.link_count() > kMaxLinks) {
     bad_input(topology.title() + " has " + counted(topology.nodes(), "node") + " and " +
@@ -137,6 +139,7 @@ void add_draw(Command app) {
                "most transfers");
   command.text("--trace", arguments->trace,
                "Also put this trace (of 'espalier trace') into the page");
+  add_schedule_option(command, arguments->schedule);
   command.text("--topology", arguments->topology, "Refuse the file if it is for another");
   command.set_footer(
       "The page holds the programs and expands them itself. It plays the steps, and shows the\n"

@@ -19,6 +19,7 @@
 #include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
 #include "tools/report/verify_report.h"
+#include "tools/select/schedule_set.h"
 #include "tools/workload/counts.h"
 #include "tools/workload/result_files.h"
 
@@ -77,7 +78,6 @@ void parse_disturbances(RunOptions& options) {
 }
 
 LoadedSchedule obtain_schedule(const RunOptions& options) {
-  if (!options.file.empty()) return load_schedule(options.file, "");
   ChoiceRequest request;
   request.selection = options.selection;
   request.model = run_model(options);
@@ -217,6 +217,9 @@ struct ScheduleRun {
   LoadedSchedule schedule;
   std::vector<std::uint64_t> bytes;
   std::string chosen;  // why; empty: it was named
+  // Of a selection: its file, which nodes load instead of the schedule's, and its digest.
+  std::vector<std::uint8_t> selection_file = {};
+  std::uint64_t selection = 0;
 };
 
 // The sizes to run; `input` is filled if a file is broadcast.
@@ -291,25 +294,76 @@ std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
   return runs;
 }
 
+// Chooses for each size as nodes do. Successive sizes with the same schedule run on the same nodes.
+std::vector<ScheduleRun> runs_of_selection(const RunOptions& options, const ScheduleSet& set,
+                                           std::string& input) {
+  const LoadedSchedule first = load_schedule(first_member(set).name, first_member(set).bytes, "");
+  const Program& program = first.programs.front();
+  reference::ReferenceInput what = case_of(program, options.combining);
+  std::vector<std::uint64_t> sizes =
+      read_sizes(options, program.collective == Collective::kBarrier, input);
+  if (!options.counts.empty()) {
+    set_counts(options.counts, what);
+    sizes = {what.bytes};
+  }
+  std::vector<ScheduleRun> runs;
+  std::size_t last = SIZE_MAX;  // the schedule of the last run
+  for (const std::uint64_t size : sizes) {
+    what.bytes = size;
+    const ChosenMember chosen = choose_member(set, what);
+    if (chosen.index == last) {
+      runs.back().chosen += "; " + chosen.reason;
+    } else {
+      const ScheduleSet::Member& member = set.members[chosen.index];
+      runs.push_back({load_schedule(member.name, member.bytes, ""),
+                      {},
+                      chosen.reason,
+                      set.bytes,
+                      set.selected->digest});
+      last = chosen.index;
+    }
+    runs.back().bytes.push_back(size);
+  }
+  return runs;
+}
+
+// Refuses what is for one start of the nodes. Throws Failure (bad input).
+void check_single(const RunOptions& options, const std::vector<ScheduleRun>& runs) {
+  if (runs.size() == 1) return;
+  // Nodes that boot images have every schedule of a selection.
+  const bool boots = runs.front().selection == 0;
+  const char* single = !options.kill.empty()             ? "--kill"
+                       : !options.stop.empty()           ? "--stop"
+                       : boots && !options.image.empty() ? "--image"
+                       : boots && !options.flash.empty() ? "--flash"
+                                                         : nullptr;
+  if (single == nullptr) return;
+  bad_input(std::string(single) + " is for one schedule, and " +
+            (boots ? "auto" : "the selection") + " takes " + std::to_string(runs.size()) +
+            " for these sizes; expected " + (boots ? "--algorithm NAME" : "sizes of one"));
+}
+
 std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string& input) {
   std::vector<ScheduleRun> runs;
   if (options.file.empty() && options.selection.algorithm == kAuto) {
     (void)check_selection(options.selection);
     const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
     runs = choose_schedules(options, read_sizes(options, barrier, input));
-    if (runs.size() == 1) return runs;
-    const char* single = !options.kill.empty()    ? "--kill"
-                         : !options.stop.empty()  ? "--stop"
-                         : !options.image.empty() ? "--image"
-                         : !options.flash.empty() ? "--flash"
-                                                  : nullptr;
-    if (single != nullptr) {
-      bad_input(std::string(single) + " is for one schedule, and auto takes " +
-                std::to_string(runs.size()) + " for these sizes; expected --algorithm NAME");
-    }
+    check_single(options, runs);
     return runs;
   }
-  runs.push_back({obtain_schedule(options), {}, ""});
+  if (options.file.empty()) {
+    runs.push_back({obtain_schedule(options), {}, ""});
+  } else {
+    ScheduleSet set = read_schedules(options.file);
+    if (set.selected) {
+      runs = runs_of_selection(options, set, input);
+      check_single(options, runs);
+      return runs;
+    }
+    ScheduleSet::Member& member = set.members.front();
+    runs.push_back({load_schedule(member.name, std::move(member.bytes), ""), {}, ""});
+  }
   const Program& program = runs.front().schedule.programs.front();
   runs.front().bytes = read_sizes(options, program.collective == Collective::kBarrier, input);
   return runs;
@@ -320,6 +374,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   const LoadedSchedule& schedule = run.schedule;
   const Program& program = schedule.programs.front();
   options.bytes = run.bytes;
+  options.selection_digest = run.selection;
   const reference::ReferenceInput what = describe_case(options, schedule);
   const std::uint64_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
   const bool hop_by_hop = run_command::runs_hop_by_hop(options, schedule);
@@ -344,6 +399,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   }
   RunResult result = describe_run(options, schedule, what);
   result.chosen = run.chosen;
+  result.by_selection = run.selection != 0;
   const verify::Verdict verdict = prove(schedule, what, most, hop_by_hop);
   result.proven_blocks = verdict.proven_blocks;
   result.proven_for = proven_for(program, verdict);
@@ -352,7 +408,9 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
 
   launch::NodeProcesses cluster;
   std::vector<std::vector<std::uint8_t>> files;
-  if (options.launch.boot.empty()) files.push_back(schedule.bytes);
+  if (options.launch.boot.empty()) {
+    files.push_back(run.selection != 0 ? run.selection_file : schedule.bytes);
+  }
   start_cluster(options.launch, files, cluster);
   if (hop_by_hop) result.endpoints = run_command::list_endpoints(schedule, cluster);
   run_command::execute(options, schedule, what, options.input.empty() ? nullptr : &input, cluster,

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
@@ -13,13 +15,13 @@
 #include "tools/report/bound.h"
 #include "tools/report/show_text.h"
 #include "tools/select/blocks.h"
-#include "tools/select/loaded_schedule.h"
+#include "tools/select/schedule_set.h"
 
 namespace espalier::tools {
 namespace {
 
 struct ShowArguments {
-  std::string file, rank, blocks, topology;
+  std::string file, rank, blocks, topology, schedule;
   Format format = Format::kText;
 };
 
@@ -171,7 +173,7 @@ Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t
   return json;
 }
 
-void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t blocks) {
+Json schedule_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t blocks) {
   const Program& program = loaded.programs.front();
   Json json = {{"file", loaded.name},
                {"topology", loaded.topology->spec()},
@@ -197,11 +199,45 @@ void print_as_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
   for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) {
     if (rank < 0 || rank == node) json["programs"].push_back(program_json(loaded, node, blocks));
   }
-  print_json(json);
+  return json;
+}
+
+// The table of a selection, and the header of each schedule; as JSON, all of each.
+void show_selection(const ShowArguments& arguments, const ScheduleSet& set) {
+  for (const auto& [option, value] :
+       {std::pair{"--rank", arguments.rank}, std::pair{"--blocks", arguments.blocks}}) {
+    if (!value.empty()) (void)need_member(set, "", option);
+  }
+  // All are loaded before anything is printed.
+  std::vector<LoadedSchedule> schedules;
+  for (const ScheduleSet::Member& member : set.members) {
+    schedules.push_back(load_schedule(member.name, member.bytes, arguments.topology));
+  }
+  Json json = {
+      {"file", set.name}, {"selection", selection_json(set)}, {"schedules", Json::array()}};
+  if (arguments.format == Format::kText) {
+    std::printf("%s: %s\n%s", one_line(set.name).c_str(), selection_text(set).c_str(),
+                rows_text(set).c_str());
+  }
+  for (const LoadedSchedule& loaded : schedules) {
+    if (arguments.format == Format::kJson) {
+      json["schedules"].push_back(schedule_json(loaded, -1, 0));
+    } else {
+      print_header(loaded);
+    }
+  }
+  if (arguments.format == Format::kJson) print_json(json);
 }
 
 void run_show(const ShowArguments& arguments) {
-  const LoadedSchedule loaded = load_schedule(arguments.file, arguments.topology);
+  const ScheduleSet set = read_schedules(arguments.file);
+  const std::optional<std::size_t> chosen = given_member(set, arguments.schedule);
+  if (!chosen) {
+    show_selection(arguments, set);
+    return;
+  }
+  const ScheduleSet::Member& member = set.members[*chosen];
+  const LoadedSchedule loaded = load_schedule(member.name, member.bytes, arguments.topology);
   std::int64_t blocks = 0;  // not expanded
   if (!arguments.blocks.empty()) {
     blocks = chosen_blocks(arguments.blocks, kMaxShownBlocks, loaded.programs.front());
@@ -212,7 +248,7 @@ void run_show(const ShowArguments& arguments) {
     rank = static_cast<std::int64_t>(whole_number("--rank", arguments.rank, 0, last));
   }
   if (arguments.format == Format::kJson) {
-    print_as_json(loaded, rank, blocks);
+    print_json(schedule_json(loaded, rank, blocks));
     return;
   }
   print_header(loaded);
@@ -236,6 +272,7 @@ void add_show(Command app) {
   command.text("--blocks", arguments->blocks,
                "Also expand it into steps, for this N (blocks per segment); one that the "
                "schedule has");
+  add_schedule_option(command, arguments->schedule);
   command.text("--topology", arguments->topology, "Refuse the file if it is for another");
   add_format(command, arguments->format);
   command.set_footer(
@@ -243,7 +280,8 @@ void add_show(Command app) {
       "Examples:\n"
       "  espalier show b.esp --rank 5\n"
       "  espalier show b.esp --rank 5 --blocks 4\n"
-      "  espalier show b.esp --blocks 4");
+      "  espalier show b.esp --blocks 4\n"
+      "  espalier show selection.esp --schedule 1 --rank 5");
   command.set_action([arguments] { run_show(*arguments); });
 }
 

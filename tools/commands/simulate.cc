@@ -14,6 +14,7 @@
 #include "tools/report/bound.h"
 #include "tools/report/simulate_report.h"
 #include "tools/report/trace_json.h"
+#include "tools/select/schedule_set.h"
 #include "tools/select/stored_schedule.h"
 #include "tools/simulate/simulated_memory.h"
 #include "tools/simulate/simulation.h"
@@ -65,6 +66,16 @@ std::uint64_t seed_of(const SimulateOptions& arguments) {
     bad_input("--seed is for jitter; expected --jitter, --link-jitter or --node-jitter as well");
   }
   return whole_number("--seed", arguments.seed, 0, ~0ull);
+}
+
+// The member of a selection that serves the message.
+ChosenMember choose(const ScheduleSet& set, const SimulateOptions& arguments) {
+  if (!set.selected) return {};
+  const ScheduleSet::Member& first = first_member(set);
+  const LoadedSchedule opened = open_schedule(first.name, first.bytes, arguments.topology);
+  const auto program = std::make_unique<OwnedProgram>();
+  decode(opened, 0, *program);
+  return choose_member(set, make_case(*program, arguments));
 }
 
 predict::Model cost_of(const SimulateOptions& arguments) {
@@ -162,8 +173,12 @@ void judge(const char* how, const Outcome& outcome) {
 void run_simulate(const SimulateOptions& arguments) {
   check_no_data(arguments);
   if (!arguments.trace.empty()) check_writable(arguments.trace);
-  StoredSchedule schedule(arguments.file, arguments.topology);
-  const SimulateReport report = make_report(schedule, arguments);
+  ScheduleSet set = read_schedules(arguments.file);
+  const ChosenMember chosen = choose(set, arguments);
+  ScheduleSet::Member& member = set.members[chosen.index];
+  StoredSchedule schedule(member.name, std::move(member.bytes), arguments.topology);
+  SimulateReport report = make_report(schedule, arguments);
+  report.chosen = chosen.reason;
   for (std::uint32_t node = 0; !arguments.events.empty() && node < report.logs.size(); ++node) {
     write_events(arguments.events, node, report.logs[node].log);
   }

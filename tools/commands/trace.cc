@@ -4,7 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/commands/simulate.h"
-#include "tools/select/loaded_schedule.h"
+#include "tools/select/schedule_set.h"
 #ifdef ESPALIER_WITH_OFI
 #include "tools/commands/run.h"
 #endif
@@ -14,7 +14,11 @@ namespace {
 
 #ifdef ESPALIER_WITH_OFI
 void run_real(const Command& command, const SimulateOptions& given, const std::string& provider) {
-  if (!given.topology.empty()) (void)open_schedule(given.file, given.topology);
+  if (!given.topology.empty()) {
+    for (const ScheduleSet::Member& member : read_schedules(given.file).members) {
+      (void)open_schedule(member.name, member.bytes, given.topology);
+    }
+  }
   run_command::RunOptions options;
   options.file = given.file;
   if (!given.bytes.empty()) options.sizes = {given.bytes};

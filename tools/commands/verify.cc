@@ -15,6 +15,7 @@
 #include "tools/common/output.h"
 #include "tools/report/verify_report.h"
 #include "tools/select/blocks.h"
+#include "tools/select/schedule_set.h"
 #include "tools/select/verify_source.h"
 
 namespace espalier::tools {
@@ -23,7 +24,7 @@ namespace {
 constexpr std::int64_t kPictureBlocks = 4;  // N of a valid schedule's picture, if that can occur
 
 struct VerifyArguments {
-  std::string file, blocks, picture;
+  std::string file, blocks, picture, schedule;
   Selection selection{"", "", ""};  // empty: kAuto
   ModelOptions model;
   OperatorOptions combining;
@@ -31,7 +32,8 @@ struct VerifyArguments {
   Format format = Format::kText;
 };
 
-Source source_of(const VerifyArguments& arguments) {
+// Refuses options of a schedule that is compiled here, if a file is given; and the other way round.
+void check_source(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
                        !selection.run_length.empty() || !selection.radix.empty() ||
@@ -46,12 +48,18 @@ Source source_of(const VerifyArguments& arguments) {
                 "' names its own collective; expected no --collective, --algorithm, --root or "
                 "parameters of one");
     }
-    return Source(arguments.file, selection.topology);
+    return;
   }
   if (selection.topology.empty() || selection.collective.empty()) {
     bad_input("nothing to verify; expected a schedule file, or --topology and --collective");
   }
-  Selection wanted = selection;
+  if (!arguments.schedule.empty()) {
+    bad_input("--schedule is for the file of a selection; expected no --schedule");
+  }
+}
+
+Source generated(const VerifyArguments& arguments) {
+  Selection wanted = arguments.selection;
   if (wanted.algorithm.empty()) wanted.algorithm = kAuto;
   return Source(resolve(wanted, arguments.combining, arguments.model).selected);
 }
@@ -117,12 +125,10 @@ void draw(Source& source, const Proof& proof, const std::string& path) {
   write_file(path, {bytes, svg.size()});
 }
 
-void run_verify(const VerifyArguments& arguments) {
-  if (arguments.explain && arguments.format == Format::kJson) {
-    bad_input("--explain is for text, and JSON has all that it prints; expected one of them");
-  }
-  if (!arguments.picture.empty()) check_writable(arguments.picture);
-  Source source = source_of(arguments);
+// Proves one schedule. What is to be printed is appended to `text`, or written to `json`. Returns
+// why it is not valid; empty: it is.
+std::string verify_one(Source& source, const VerifyArguments& arguments, std::string& text,
+                       Json& json) {
   Proof proof = prove(source, arguments);
   if (proof.verdict.counterexample.too_large) {
     bad_input("'" + source.name() +
@@ -132,18 +138,65 @@ void run_verify(const VerifyArguments& arguments) {
   if (valid && (arguments.explain || arguments.format == Format::kJson)) measure(source, proof);
   if (!arguments.picture.empty()) draw(source, proof, arguments.picture);
   if (arguments.format == Format::kJson) {
-    print_json(to_json(source, proof));
+    json = to_json(source, proof);
   } else if (valid) {
-    std::fputs(summary(source, proof).c_str(), stdout);
-    if (arguments.explain) std::fputs(explanation(source, proof).c_str(), stdout);
+    text += summary(source, proof);
+    if (arguments.explain) text += explanation(source, proof);
   } else if (arguments.explain) {
-    for (const std::string& wait : proof.verdict.counterexample.cycle) {
-      std::printf("%s\n", wait.c_str());
-    }
+    for (const std::string& wait : proof.verdict.counterexample.cycle) text += wait + "\n";
   }
-  if (!valid) {
-    negative("'" + source.name() + "' is not valid: " + proof.verdict.counterexample.message);
+  if (valid) return "";
+  return "'" + source.name() + "' is not valid: " + proof.verdict.counterexample.message;
+}
+
+// A selection: every schedule of it. Reading it has checked the table with every program.
+void verify_all(ScheduleSet& set, const VerifyArguments& arguments) {
+  if (!arguments.picture.empty()) (void)need_member(set, "", "--picture");
+  Json json = {{"file", set.name}, {"selection", selection_json(set)}};
+  json["schedules"] = Json::array();
+  std::string text, wrong;
+  for (ScheduleSet::Member& member : set.members) {
+    Source source(member.name, std::move(member.bytes), arguments.selection.topology);
+    Json one;
+    wrong = verify_one(source, arguments, text, one);
+    json["schedules"].push_back(std::move(one));
+    if (!wrong.empty()) break;
   }
+  json["valid"] = wrong.empty();
+  if (arguments.format == Format::kJson) print_json(json);
+  std::fputs(text.c_str(), stdout);
+  if (arguments.format == Format::kText && wrong.empty()) {
+    std::printf(
+        "%s: valid: %s; every node's programs are of this table, which has a schedule for "
+        "every size and %s\n%s",
+        one_line(set.name).c_str(), selection_text(set).c_str(),
+        serves_all(set) ? "operator" : "operator that commutes", rows_text(set).c_str());
+  }
+  if (!wrong.empty()) negative(wrong);
+}
+
+void run_verify(const VerifyArguments& arguments) {
+  if (arguments.explain && arguments.format == Format::kJson) {
+    bad_input("--explain is for text, and JSON has all that it prints; expected one of them");
+  }
+  check_source(arguments);
+  if (!arguments.picture.empty()) check_writable(arguments.picture);
+  Json json;
+  std::string text, wrong;
+  if (arguments.file.empty()) {
+    Source source = generated(arguments);
+    wrong = verify_one(source, arguments, text, json);
+  } else {
+    ScheduleSet set = read_schedules(arguments.file);
+    const auto chosen = given_member(set, arguments.schedule);
+    if (!chosen) return verify_all(set, arguments);
+    ScheduleSet::Member& member = set.members[*chosen];
+    Source source(member.name, std::move(member.bytes), arguments.selection.topology);
+    wrong = verify_one(source, arguments, text, json);
+  }
+  if (arguments.format == Format::kJson) print_json(json);
+  std::fputs(text.c_str(), stdout);
+  if (!wrong.empty()) negative(wrong);
 }
 
 }  // namespace
@@ -159,6 +212,7 @@ void add_verify(Command app) {
   command.option("--algorithm").show_default(kAuto);
   add_model_options(command, arguments->model);
   add_choice_bytes(command, arguments->model, arguments->combining);
+  add_schedule_option(command, arguments->schedule);
   command.text("--blocks", arguments->blocks,
                "Check only N up to this, one by one; default: every N");
   command.flag("--loads", arguments->loads,

@@ -85,7 +85,10 @@ void Reader::check_limits(BoardFile::Limits& limits) const {
   for (const Limit& limit : limits_of_boards()) {
     const auto* field = BoardFile::Limits::descriptor()->FindFieldByName(limit.name);
     const auto* fields = limits.GetReflection();
-    if (!fields->HasField(limits, field)) fields->SetUInt32(&limits, field, limit.normal);
+    if (!fields->HasField(limits, field)) {
+      fields->SetUInt32(&limits, field, limit.normal);
+      continue;
+    }
     const std::uint32_t value = fields->GetUInt32(limits, field);
     if (value >= 1 && value <= limit.most) continue;
     complain("limits", "limits: " + std::string(limit.name) + " is " + std::to_string(value) +

@@ -19,6 +19,7 @@ constexpr Limit kLimits[] = {
     {"links", kMaxLinks, 128},
     {"window", kMaxWindow, 64},
     {"programs", kMaxPrograms, kMaxPrograms},
+    {"selections", 0, kMaxSelections},
     {"cursors", kMaxCursors, 1024},
     {"blocks", rows(kNone.blocks), rows(kNone.blocks)},
     {"peers", rows(kNone.peers), rows(kNone.peers)},

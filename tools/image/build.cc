@@ -15,7 +15,7 @@
 #include "tools/image/board.h"
 #include "tools/image/board_limits.h"
 #include "tools/image/image.h"
-#include "tools/select/loaded_schedule.h"
+#include "tools/select/schedule_set.h"
 #include "tools/select/selection.h"
 
 namespace espalier::tools::image {
@@ -32,6 +32,7 @@ struct BuildArguments {
 // The content that all nodes' images share.
 struct Sources {
   std::vector<LoadedSchedule> schedules;
+  std::vector<ImageContent::SelectionBytes> selections;
   BoardFile board;
   ImageContent common;
   bool is_signed = false;
@@ -54,34 +55,56 @@ void prove(const LoadedSchedule& schedule) {
             "' does not verify and goes into no image: " + verdict.counterexample.message);
 }
 
-void read_schedules(const BuildArguments& arguments, Sources& sources) {
-  const std::uint32_t most = sources.board.limits().programs();
-  if (arguments.schedules.size() > most) {
-    bad_input(std::to_string(arguments.schedules.size()) + " schedules; board '" +
-              sources.board.name() + "' has room for " + counted(most, "program"));
+// Refuses a schedule beside another that it could be mistaken for.
+void check_alone(const Sources& sources, std::size_t first) {
+  const LoadedSchedule& loaded = sources.schedules.back();
+  const LoadedSchedule& front = sources.schedules.front();
+  if (loaded.file.topology_digest() != front.file.topology_digest()) {
+    bad_input("'" + one_line(loaded.name) + "' is for topology " + loaded.topology->title() +
+              ", '" + one_line(front.name) + "' for " + front.topology->title() +
+              "; an image has one topology");
   }
-  const BoardFile::Position& position = sources.board.position();
-  for (const std::string& path : arguments.schedules) {
-    sources.schedules.push_back(load_schedule(path, position.topology()));
-    const LoadedSchedule& loaded = sources.schedules.back();
-    const LoadedSchedule& first = sources.schedules.front();
-    if (loaded.file.topology_digest() != first.file.topology_digest()) {
-      bad_input("'" + one_line(path) + "' is for topology " + loaded.topology->title() + ", '" +
-                one_line(first.name) + "' for " + first.topology->title() +
-                "; an image has one topology");
+  // Schedules of one selection may be of one algorithm: its table tells them apart.
+  for (std::size_t i = 0; i < first; ++i) {
+    const LoadedSchedule& other = sources.schedules[i];
+    const Program& a = other.programs.front();
+    const Program& b = loaded.programs.front();
+    if (a.collective == b.collective && a.root == b.root &&
+        std::string_view(a.algorithm) == b.algorithm) {
+      bad_input("'" + one_line(loaded.name) + "' and '" + one_line(other.name) + "' are both " +
+                collective_name(a.collective) + " by " + a.algorithm + ", root " +
+                std::to_string(a.root) + "; an image has one of each");
     }
-    for (const LoadedSchedule& other : sources.schedules) {
-      if (&other == &loaded) break;
-      const Program& a = other.programs.front();
-      const Program& b = loaded.programs.front();
-      if (a.collective == b.collective && a.root == b.root &&
-          std::string_view(a.algorithm) == b.algorithm) {
-        bad_input("'" + one_line(path) + "' and '" + one_line(other.name) + "' are both " +
-                  collective_name(a.collective) + " by " + a.algorithm + ", root " +
-                  std::to_string(a.root) + "; an image has one of each");
-      }
+  }
+}
+
+void read_file_of(const std::string& path, Sources& sources) {
+  ScheduleSet set = tools::read_schedules(path);
+  const std::size_t first = sources.schedules.size();
+  if (set.selected) {
+    const std::uint32_t most = sources.board.limits().selections();
+    if (sources.selections.size() == most) {
+      bad_input("'" + one_line(path) + "' is a selection; board '" + sources.board.name() +
+                "' has room for " + counted(most, "selection") + " (limits); expected " +
+                (most == 0 ? "'espalier compile --board' or --bytes, which write one schedule"
+                           : "fewer selections"));
     }
-    prove(loaded);
+    sources.selections.push_back({static_cast<std::uint32_t>(first), set.encoded});
+  }
+  for (ScheduleSet::Member& member : set.members) {
+    sources.schedules.push_back(
+        load_schedule(member.name, std::move(member.bytes), sources.board.position().topology()));
+    check_alone(sources, set.selected ? first : sources.schedules.size() - 1);
+    prove(sources.schedules.back());
+  }
+}
+
+void read_schedules(const BuildArguments& arguments, Sources& sources) {
+  for (const std::string& path : arguments.schedules) read_file_of(path, sources);
+  const std::uint32_t most = sources.board.limits().programs();
+  if (sources.schedules.size() > most) {
+    bad_input(std::to_string(sources.schedules.size()) + " schedules; board '" +
+              sources.board.name() + "' has room for " + counted(most, "program"));
   }
 }
 
@@ -121,6 +144,7 @@ std::vector<LinkRow> link_table(const BoardFile& board, const std::vector<std::u
 std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node) {
   ImageContent content = sources.common;
   content.node = node;
+  content.selections = sources.selections;
   std::vector<std::uint32_t> peers;
   for (const LoadedSchedule& schedule : sources.schedules) {
     if (node >= schedule.file.nodes()) {
@@ -235,8 +259,10 @@ void add_build(Command image) {
       image.add_command("build", "Makes a node's image from schedule files and a board");
   const auto arguments = std::make_shared<BuildArguments>();
   command
-      .arguments("schedules", arguments->schedules,
-                 "Schedule files; the image has one program of each")
+      .arguments(
+          "schedules", arguments->schedules,
+          "Schedule files; the image has one program of each, and of a selection one of each of "
+          "its schedules")
       .required();
   command.text("--board", arguments->board, "The board's folder or its board.textproto").required();
   command.text("--node", arguments->node,

@@ -57,7 +57,7 @@ const std::vector<Rule>& rules() {
       {"its security counter", {Status::kRolledBack}},
       {"its tables: within limits and as the format has them",
        {Status::kTooLarge, Status::kMalformed}},
-      {"its programs load", {}},
+      {"its programs and selections load", {}},
   };
   return all;
 }
@@ -77,6 +77,13 @@ Status load_all(const Image& image, std::string& which) {
     const Status status = image.load(i, *program);
     if (status == Status::kOk) continue;
     which = "program " + std::to_string(i) + " does not load: " + load_reason(status);
+    return status;
+  }
+  for (std::uint32_t i = 0; i < image.selections; ++i) {
+    NodeSelection selection;
+    const Status status = load_selection(image, i, selection);
+    if (status == Status::kOk) continue;
+    which = "selection " + std::to_string(i) + " does not load: " + load_reason(status);
     return status;
   }
   return Status::kOk;

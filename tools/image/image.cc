@@ -75,6 +75,24 @@ void print_text(const std::string& path, const Image& image) {
       std::printf(", does not load: %s\n", load_reason(status).c_str());
     }
   }
+  for (std::uint32_t i = 0; i < image.selections; ++i) {
+    NodeSelection selection;
+    if (const Status status = load_selection(image, i, selection); status != Status::kOk) {
+      std::printf("  selection %u: does not load: %s\n", i, load_reason(status).c_str());
+      continue;
+    }
+    const SelectionTable& table = selection.table;
+    std::printf("  selection %u: %s, %s\n", i, collective_name(Collective(table.collective)),
+                hex(selection.digest).c_str());
+    for (std::uint32_t k = 0; k < table.rows_count; ++k) {
+      const SelectionRow& row = table.rows[k];
+      const std::uint32_t number = selection.first_program + row.program;
+      std::printf("    from %llu bytes%s: program %u, %s\n",
+                  static_cast<unsigned long long>(row.from_bytes),
+                  row.needs_commutative ? ", operators that commute" : "", number,
+                  one_line(image.program(number).algorithm).c_str());
+    }
+  }
 }
 
 void print_as_json(const std::string& path, const Image& image) {
@@ -101,6 +119,20 @@ void print_as_json(const std::string& path, const Image& image) {
                                 {"status", status_name(image.load(i, *program))},
                                 {"schedule_digest", hex(program->schedule_digest)}});
     if (has_root(row.collective)) json["programs"].back()["root"] = row.root;
+  }
+  json["selections"] = Json::array();
+  for (std::uint32_t i = 0; i < image.selections; ++i) {
+    NodeSelection selection;
+    const Status status = load_selection(image, i, selection);
+    Json one = {{"status", status_name(status)}, {"digest", hex(selection.digest)}};
+    one["rows"] = Json::array();
+    for (std::uint32_t k = 0; status == Status::kOk && k < selection.table.rows_count; ++k) {
+      const SelectionRow& row = selection.table.rows[k];
+      one["rows"].push_back({{"from_bytes", row.from_bytes},
+                             {"needs_commutative", row.needs_commutative},
+                             {"program", selection.first_program + row.program}});
+    }
+    json["selections"].push_back(std::move(one));
   }
   print_json(json);
 }
@@ -157,6 +189,14 @@ void run_keygen(const KeygenArguments& arguments) {
 }
 
 }  // namespace
+
+Status load_selection(const Image& image, std::uint32_t index, NodeSelection& out) {
+  std::vector<DecodedProgram> programs(image.programs);
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    if (const Status status = image.load(i, programs[i]); status != Status::kOk) return status;
+  }
+  return image.load_selection(index, programs.data(), out);
+}
 
 std::uint32_t parse_release(const std::string& text) {
   unsigned major = 0, minor = 0, patch = 0;

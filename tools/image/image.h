@@ -22,6 +22,10 @@ namespace espalier::tools::image {
 // Why check_image() refused an image, and what would be accepted: one line.
 [[nodiscard]] std::string reason(Status status);
 
+// Loads selection `index` < image.selections with its programs. Errors: those of
+// Image::load_selection() and Image::load().
+[[nodiscard]] Status load_selection(const Image& image, std::uint32_t index, NodeSelection& out);
+
 // Why a program does not load from an image that check_image() took: one line.
 [[nodiscard]] std::string load_reason(Status status);
 

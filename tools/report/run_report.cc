@@ -274,7 +274,8 @@ std::string result_text(const RunResult& result, bool ranks) {
     text += format("%zu endpoints, each joined to its peer's and to no other\n",
                    result.endpoints.size());
   }
-  if (!result.chosen.empty()) text += "auto: " + result.chosen + "\n";
+  if (!result.chosen.empty())
+    text += (result.by_selection ? "selection: " : "auto: ") + result.chosen + "\n";
   if (!result.counts.empty()) {
     text += "counts: " + tools::counts_text(result.counts_option, result.counts) + " elements\n";
   }

@@ -133,6 +133,7 @@ void print_as_json(const StoredSchedule& schedule, const SimulateReport& report)
       {"window", program.window},
       {"residence_lock_step", report.lock_step.residence.blocks},
       {"residence", report.free_running.residence.blocks}};
+  if (!report.chosen.empty()) json["chosen"] = report.chosen;
   if (!report.counts.empty()) json["counts"] = report.counts;
   print_json(json);
 }
@@ -206,6 +207,7 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
               !report.counts.empty()                ? " in the longest part"
               : counts_per_rank(program.collective) ? " a rank"
                                                     : "");
+  if (!report.chosen.empty()) std::printf("  selection  %s\n", report.chosen.c_str());
   if (!report.counts.empty()) {
     std::printf("  counts     %s elements\n",
                 counts_text(report.counts_option, report.counts).c_str());

@@ -11,7 +11,8 @@
 namespace espalier::tools {
 
 struct SimulateReport {
-  bool data = true;  // otherwise no result was checked
+  std::string chosen;  // why this schedule of a selection; empty: there is no selection
+  bool data = true;    // otherwise no result was checked
   std::uint64_t bytes = 0;
   std::vector<std::uint64_t> counts;  // of --counts; empty: all parts are of `bytes`
   std::string counts_option;          // as typed

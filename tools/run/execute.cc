@@ -120,7 +120,9 @@ class SizeRun {
 
   control::RunRequest order() const {
     control::RunRequest order;
-    order.schedule = schedule_.programs.front().schedule_digest;
+    // With a selection every node chooses by itself; it must be the same schedule that is here.
+    order.schedule = options_.selection_digest != 0 ? options_.selection_digest
+                                                    : schedule_.programs.front().schedule_digest;
     order.op = what_.op.op;
     order.type = what_.op.type;
     order.count = reference::count(what_);

@@ -20,13 +20,14 @@ namespace espalier::run_command {
 struct RunOptions {
   std::string file;  // a schedule file; empty: compile `selection`
   tools::Selection selection{"complete:16", "broadcast"};
-  std::vector<std::string> sizes;    // as typed
-  std::vector<std::uint64_t> bytes;  // of each message, or of one rank's part of it
-  std::string counts;                // --counts as typed; empty: `bytes`
-  std::string input;                 // file to broadcast
-  std::string output;                // directory for the results
-  std::string events;                // directory for what each node did in the last collective
-  std::string trace;                 // file for a trace of the last collective; empty: none
+  std::vector<std::string> sizes;      // as typed
+  std::vector<std::uint64_t> bytes;    // of each message, or of one rank's part of it
+  std::uint64_t selection_digest = 0;  // of the selection by which nodes choose; 0: none
+  std::string counts;                  // --counts as typed; empty: `bytes`
+  std::string input;                   // file to broadcast
+  std::string output;                  // directory for the results
+  std::string events;                  // directory for what each node did in the last collective
+  std::string trace;                   // file for a trace of the last collective; empty: none
   tools::OperatorOptions combining;
   std::uint32_t repeat = 1;
   std::uint32_t warmup = 0;

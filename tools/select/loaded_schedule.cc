@@ -66,11 +66,6 @@ void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& prog
   program = *decoded;
 }
 
-LoadedSchedule open_schedule(const std::string& path, const std::string& topology) {
-  const std::string text = read_file(path);
-  return open_schedule(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
-}
-
 LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
                              const std::string& topology) {
   LoadedSchedule loaded = open_schedule(std::move(name), std::move(bytes), topology);
@@ -81,11 +76,6 @@ LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
     progress.show(static_cast<double>(node) / loaded.file.nodes());
   }
   return loaded;
-}
-
-LoadedSchedule load_schedule(const std::string& path, const std::string& topology) {
-  const std::string text = read_file(path);
-  return load_schedule(path, std::vector<std::uint8_t>(text.begin(), text.end()), topology);
 }
 
 }  // namespace espalier::tools

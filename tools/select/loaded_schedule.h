@@ -20,9 +20,8 @@ struct LoadedSchedule {
   Programs programs;                             // by node
 };
 
-// Opens a schedule without decoding its programs: for schedules too large to hold them all. The
-// file at `path`, or bytes in memory, called `name` in messages.
-[[nodiscard]] LoadedSchedule open_schedule(const std::string& path, const std::string& topology);
+// Opens the bytes of a schedule file, called `name` in messages, without decoding its programs: for
+// schedules too large to hold them all.
 [[nodiscard]] LoadedSchedule open_schedule(std::string name, std::vector<std::uint8_t> bytes,
                                            const std::string& topology);
 // Decodes node's program. Throws Failure.
@@ -30,10 +29,8 @@ void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& prog
 // The same; loaded.bytes keep its table.
 void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program);
 
-// Reads the file at `path`. `topology`: if not empty, the specification that it must be for. Throws
-// Failure (bad input): unreadable, truncated, corrupt, malformed, of another topology, ...
-[[nodiscard]] LoadedSchedule load_schedule(const std::string& path, const std::string& topology);
-// The same of bytes in memory, called `name` in messages.
+// Opens and decodes all. `topology`: if not empty, the specification that it must be for. Throws
+// Failure (bad input): truncated, corrupt, malformed, of another topology, ...
 [[nodiscard]] LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
                                            const std::string& topology);
 

@@ -9,6 +9,7 @@
 #include "espalier/base/limits.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/file_writer.h"
+#include "espalier/collectives/schedule/selection.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
@@ -395,11 +396,13 @@ void generate(const SelectedAlgorithm& selected, std::uint32_t node, OwnedProgra
   } else {
     program = selected.found.at(node);
   }
-  if (selected.rules.empty()) return;
-  predict::set_block_rules(selected.rules, program);
   std::uint64_t digest = program.schedule_digest;
+  if (!selected.rules.empty()) predict::set_block_rules(selected.rules, program);
   for (const BlockRule& rule : selected.rules) {
     digest = digest_u64(digest_u64(digest, rule.from_bytes), rule.block_bytes);
+  }
+  if (selected.selection_digest != 0) {
+    digest = digest_in_selection(selected.selection_digest, digest);
   }
   program.schedule_digest = digest;
 }

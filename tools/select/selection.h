@@ -64,7 +64,8 @@ struct SelectedAlgorithm {
   std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
   std::optional<topology::Embedding> embedding;  // the placement of ranks; nothing: as numbered
   std::vector<std::uint32_t> rank_at;            // of an embedding: virtual rank of each node
-  std::vector<BlockRule> rules;  // the block table, from a model; empty: the algorithm's own
+  std::vector<BlockRule> rules;        // the block table, from a model; empty: the algorithm's own
+  std::uint64_t selection_digest = 0;  // of the selection that it is one of; 0: of none
 };
 
 // Throws Failure (bad input) with a line that says what was wrong and what would be right.

@@ -6,8 +6,10 @@
 
 namespace espalier::tools {
 
-StoredSchedule::StoredSchedule(const std::string& path, const std::string& topology)
-    : loaded_(open_schedule(path, topology)), buffer_(std::make_unique<StoredProgram>()) {
+StoredSchedule::StoredSchedule(std::string name, std::vector<std::uint8_t> bytes,
+                               const std::string& topology)
+    : loaded_(open_schedule(std::move(name), std::move(bytes), topology)),
+      buffer_(std::make_unique<StoredProgram>()) {
   const std::uint32_t nodes = loaded_.file.nodes();
   sim::LinkCollector links;
   const auto program = std::make_unique<DecodedProgram>();

@@ -13,8 +13,9 @@ namespace espalier::tools {
 
 class StoredSchedule {
  public:
-  // Reads the file and decodes every program once. Throws Failure as load_schedule() does.
-  StoredSchedule(const std::string& path, const std::string& topology);
+  // Opens a schedule file's bytes and decodes every program once. Throws Failure as load_schedule()
+  // does.
+  StoredSchedule(std::string name, std::vector<std::uint8_t> bytes, const std::string& topology);
 
   // Its `programs` are empty until decode_all().
   [[nodiscard]] const LoadedSchedule& loaded() const { return loaded_; }

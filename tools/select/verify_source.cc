@@ -11,11 +11,8 @@ constexpr std::uint32_t kMaxKept = 4096;  // programs, of 9 KB each
 
 }  // namespace
 
-Source::Source(const std::string& path, const std::string& topology)
-    : Source(open_schedule(path, topology)) {}
-
-Source::Source(std::string name, std::vector<std::uint8_t> bytes)
-    : Source(open_schedule(std::move(name), std::move(bytes), "")) {}
+Source::Source(std::string name, std::vector<std::uint8_t> bytes, const std::string& topology)
+    : Source(open_schedule(std::move(name), std::move(bytes), topology)) {}
 
 Source::Source(LoadedSchedule loaded)
     : loaded_(std::move(loaded)),

@@ -15,11 +15,10 @@ namespace espalier::tools {
 
 class Source {
  public:
-  // The file at `path`, which must be for `topology` if that is not empty. Every descriptor is
-  // decoded once, and kept if there are few. Throws Failure (bad input).
-  Source(const std::string& path, const std::string& topology);
-  // The same of the bytes of a file, called `name` in messages.
-  Source(std::string name, std::vector<std::uint8_t> bytes);
+  // The bytes of a schedule file, called `name` in messages, which must be for `topology` if that
+  // is not empty. Every descriptor is decoded once, and kept if there are few. Throws Failure (bad
+  // input).
+  Source(std::string name, std::vector<std::uint8_t> bytes, const std::string& topology = "");
   // The programs that compiling it would write. program() throws Failure (bad input).
   explicit Source(SelectedAlgorithm selected);
 

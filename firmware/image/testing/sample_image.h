@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/selection_writer.h"
 #include "firmware/image/image_writer.h"
 
 namespace espalier {
@@ -67,6 +68,40 @@ inline ImageContent sample_content(std::uint32_t release, std::uint32_t counter)
   content.programs.push_back(sample_descriptor(Collective::kBroadcast, "two-tree"));
   content.programs.push_back(sample_descriptor(Collective::kAllreduce, "chain"));
   return content;
+}
+
+// Adds a selection of two broadcasts, in front of the programs: two-tree, and chain from
+// `from_bytes` bytes on.
+inline void add_selection(ImageContent& content, std::uint64_t from_bytes) {
+  constexpr const char* kAlgorithms[] = {"two-tree", "chain"};
+  Selected selected = {};
+  selected.table.format_version = kSelectionVersion;
+  selected.table.topology_digest = content.topology_digest;
+  selected.table.collective = Collective::kBroadcast;
+  selected.table.rows_count = 2;
+  selected.table.rows[1] = {from_bytes, false, 1};
+  std::vector<ImageContent::Descriptor> members;
+  Program programs[2];
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    members.push_back(sample_descriptor(Collective::kBroadcast, kAlgorithms[i]));
+    programs[i].clear();
+    (void)find_algorithm(Collective::kBroadcast, kAlgorithms[i])
+        ->generate({.ranks = 5, .topology_digest = content.topology_digest}, content.node,
+                   programs[i]);
+    selected.table.schedules[selected.table.schedules_count++] = programs[i].schedule_digest;
+  }
+  const std::vector<std::uint8_t> bytes = selection_bytes(selected.table);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    programs[i].schedule_digest = digest_in_selection(selection_digest(bytes.data(), bytes.size()),
+                                                      selected.table.schedules[i]);
+    members[i].bytes.resize(kMaxDescriptorBytes);
+    std::size_t written = 0;
+    (void)encode_program(programs[i], members[i].bytes.data(), members[i].bytes.size(), written);
+    members[i].bytes.resize(written);
+  }
+  for (ImageContent::SelectionBytes& one : content.selections) one.first_program += 2;
+  content.programs.insert(content.programs.begin(), members.begin(), members.end());
+  content.selections.insert(content.selections.begin(), {0, bytes});
 }
 
 inline std::vector<std::uint8_t> sample_image(const ImageContent& content, const SampleKey* key) {

@@ -13,6 +13,11 @@
 #ifndef ESPALIER_MAX_PROGRAMS
 #define ESPALIER_MAX_PROGRAMS 16  // programs of an image
 #endif
+#ifndef ESPALIER_MAX_SELECTIONS
+// Selections of an image (collectives/schedule/selection.h). 0: none, and no code for them. All
+// code of an executable must have the same value.
+#define ESPALIER_MAX_SELECTIONS (4 * __STDC_HOSTED__)
+#endif
 #ifndef ESPALIER_MAX_CURSORS
 // Indices with a div, mod or terms that the actions of one phase may read without division. Further
 // indices are computed by their formula, with divisions.
@@ -43,11 +48,13 @@
 #endif
 
 namespace espalier {
-// The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms and kMaxCursors.
+// The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms, kMaxSelections and
+// kMaxCursors.
 inline constexpr std::uint32_t kMaxLinks = ESPALIER_MAX_LINKS;
 inline constexpr std::uint32_t kMaxFieldWindow = 65535;  // that a program or endpoint may state
 inline constexpr std::uint32_t kMaxWindow = ESPALIER_MAX_WINDOW;
 inline constexpr std::uint32_t kMaxPrograms = ESPALIER_MAX_PROGRAMS;
+inline constexpr std::uint32_t kMaxSelections = ESPALIER_MAX_SELECTIONS;
 inline constexpr std::uint32_t kMaxCursors = ESPALIER_MAX_CURSORS;
 static_assert(kMaxLinks <= 128 && kMaxWindow <= 64);
 }  // namespace espalier

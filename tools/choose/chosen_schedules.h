@@ -1,0 +1,34 @@
+#pragma once
+// What `espalier compile --algorithm auto` writes: the schedules for all sizes of messages and the
+// table that chooses from them, or one schedule if it serves all. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/schedule/selection.h"
+#include "tools/choose/resolve.h"
+
+namespace espalier::tools {
+
+inline constexpr std::uint64_t kMaxChosenBytes = std::uint64_t{1} << 30;  // 1 GiB
+
+struct ChosenSchedules {
+  std::vector<SelectedAlgorithm> schedules;  // at least one; each generates its own digest
+  std::vector<std::string> names;            // "fractional, run length 4"
+  SelectionTable table = {};                 // of several
+  std::uint64_t percent = 0;  // at each size that was ranked, the prediction is at most so much
+                              // above the best
+  std::string found_by;       // how the model was found
+};
+
+// Chooses for messages of 1 byte to kMaxChosenBytes (of one rank's part, where counts are per
+// rank): as few rows as leave every size that is ranked within 5 % of the best prediction (Sizes),
+// or, where a board or a selection has no room for them, within the least of 10, 20, 40, ... % that
+// fits. Where operands are combined, operators that do not commute have rows of their own unless
+// the schedules for those that commute serve them, too. Throws Failure (bad input).
+[[nodiscard]] ChosenSchedules choose_for_all_sizes(const Selection& selection,
+                                                   const OperatorOptions& combining,
+                                                   const ModelOptions& options);
+
+}  // namespace espalier::tools

@@ -1,0 +1,131 @@
+// The rows that a selection has, against predictions at sizes that were not ranked for it.
+
+#include "tools/choose/sizes.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "tools/choose/chosen_schedules.h"
+
+namespace espalier::tools {
+namespace {
+
+constexpr std::uint64_t kPercent = 5;
+constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+
+ChoiceRequest request_of(const char* topology, const char* collective) {
+  ChoiceRequest request;
+  request.selection.topology = topology;
+  request.selection.collective = collective;
+  return request;
+}
+
+const SizeRow& row_for(const std::vector<SizeRow>& rows, std::uint64_t bytes) {
+  const SizeRow* found = &rows.front();
+  for (const SizeRow& row : rows) {
+    if (row.from_bytes <= bytes) found = &row;
+  }
+  return *found;
+}
+
+// The worst is at most three times as far from the best as at the sizes that were ranked: between
+// two of them, the candidate of both may be overtaken for a while.
+void check_sizes(const Choice& choice, const std::vector<SizeRow>& rows) {
+  for (std::uint64_t bytes = 24; bytes < kMost; bytes = bytes / 16 * 36 + bytes % 16 * 4) {
+    const std::uint64_t whole = bytes / 8 * 8;
+    const predict::Picoseconds best = choice.rank(whole).best().time;
+    const predict::Picoseconds taken = choice.predict(row_for(rows, whole).candidate, whole).time;
+    EXPECT_LE(taken * 100, best * (100 + 3 * kPercent)) << whole << " bytes";
+  }
+}
+
+// At a crossover the next candidate is no slower, or both are within the tolerance.
+void check_crossovers(const Choice& choice, const std::vector<SizeRow>& rows) {
+  EXPECT_EQ(rows.front().from_bytes, 0u);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::uint64_t at = rows[i].from_bytes;
+    EXPECT_LT(rows[i - 1].from_bytes, at);
+    EXPECT_NE(rows[i - 1].candidate, rows[i].candidate);
+    const predict::Picoseconds next = choice.predict(rows[i].candidate, at).time;
+    const predict::Picoseconds before = choice.predict(rows[i - 1].candidate, at).time;
+    EXPECT_LE(next * 100, before * (100 + kPercent)) << at;
+  }
+}
+
+void check_tolerances(const Sizes& sizes) {
+  std::size_t before = SIZE_MAX;
+  for (const std::uint64_t percent : {0ull, 5ull, 50ull, 500ull, 1'000'000ull}) {
+    const std::size_t rows = sizes.rows(percent).size();
+    EXPECT_LE(rows, before) << percent;
+    before = rows;
+  }
+  EXPECT_EQ(before, 1u);
+}
+
+class SizesOf : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(SizesOf, RowsAreWithinTheToleranceAndFew) {
+  const Choice choice(request_of(GetParam().first, GetParam().second));
+  const Sizes sizes(choice, kMost);
+  const std::vector<SizeRow> rows = sizes.rows(kPercent);
+  ASSERT_FALSE(rows.empty());
+  check_sizes(choice, rows);
+  check_crossovers(choice, rows);
+  check_tolerances(sizes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Choices, SizesOf,
+                         testing::Values(std::pair{"complete:8", "allreduce"},
+                                         std::pair{"complete:8", "all-to-all"},
+                                         std::pair{"mesh:3x3", "broadcast"},
+                                         std::pair{"fattree:k=2,h=2,c=1", "allgather"}));
+
+ChosenSchedules chosen_for(const char* topology, const char* collective, const char* op = "") {
+  return choose_for_all_sizes(request_of(topology, collective).selection, {op, ""}, {"", "", ""});
+}
+
+TEST(ChosenSchedules, HaveRowsForBothClassesOfOperators) {
+  const ChosenSchedules chosen = chosen_for("complete:8", "allreduce");
+  ASSERT_EQ(check_selection_table(chosen.table), Status::kOk);
+  bool commuting = false, general = false;
+  for (std::uint32_t i = 0; i < chosen.table.rows_count; ++i) {
+    const SelectionRow& row = chosen.table.rows[i];
+    (row.needs_commutative ? commuting : general) = true;
+    if (row.needs_commutative) continue;
+    EXPECT_FALSE(chosen.schedules[row.program].algorithm.needs_commutative);
+  }
+  EXPECT_TRUE(commuting);
+  EXPECT_TRUE(general);
+  EXPECT_NE(chosen.table.model_digest, 0u);
+}
+
+TEST(ChosenSchedules, AreForOneOperatorThatDoesNotCommute) {
+  const ChosenSchedules chosen = chosen_for("complete:8", "allreduce", "affine");
+  ASSERT_EQ(check_selection_table(chosen.table), Status::kOk);
+  for (std::uint32_t i = 0; i < chosen.table.rows_count; ++i) {
+    EXPECT_FALSE(chosen.table.rows[i].needs_commutative);
+  }
+}
+
+// A collective that combines nothing has one class; its schedules are those of every size.
+TEST(ChosenSchedules, OfCollectivesThatCombineNothing) {
+  const ChosenSchedules chosen = chosen_for("complete:8", "all-to-all");
+  ASSERT_GE(chosen.schedules.size(), 2u);
+  EXPECT_EQ(chosen.percent, kPercent);
+  for (std::uint32_t i = 0; i < chosen.table.rows_count; ++i) {
+    EXPECT_FALSE(chosen.table.rows[i].needs_commutative);
+  }
+  // The digest of the selection is part of every schedule's.
+  for (std::size_t i = 0; i < chosen.schedules.size(); ++i) {
+    OwnedProgram program;
+    generate(chosen.schedules[i], 0, program);
+    EXPECT_EQ(program.schedule_digest,
+              digest_in_selection(chosen.schedules[i].selection_digest, chosen.table.schedules[i]));
+  }
+}
+
+}  // namespace
+}  // namespace espalier::tools

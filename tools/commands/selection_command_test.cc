@@ -1,0 +1,173 @@
+// Selections: what `compile --algorithm auto` writes, and the commands that take its file.
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "espalier/collectives/schedule/selection_file.h"
+#include "espalier/collectives/schedule/selection_writer.h"
+#include "tools/commands/testing/command_fixture.h"
+
+namespace espalier {
+namespace {
+
+class SelectionCommand : public Command {
+ protected:
+  nlohmann::json json_of(const std::string& arguments) {
+    const CommandResult result = run(arguments + " --format json");
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  }
+  // Compiles an allreduce of 8 ranks for all sizes into s.esp.
+  nlohmann::json compile() {
+    return json_of("compile --topology complete:8 --collective allreduce -o s.esp");
+  }
+  std::vector<std::uint8_t> bytes_of(const std::string& name) {
+    const std::string text = read(directory_ / name);
+    return {text.begin(), text.end()};
+  }
+};
+
+TEST_F(SelectionCommand, CompileWritesSeveralSchedules) {
+  const auto compiled = compile();
+  ASSERT_GE(compiled["schedules"].size(), 2u);
+  EXPECT_EQ(compiled["within_percent"], 5);
+  EXPECT_EQ(compiled["verified"], true);
+  for (const auto& one : compiled["schedules"]) EXPECT_TRUE(one.contains("proven_for"));
+  const auto shown = json_of("show s.esp");
+  EXPECT_EQ(shown["selection"], compiled["selection"]);
+  ASSERT_EQ(shown["schedules"].size(), compiled["schedules"].size());
+  const auto verified = json_of("verify s.esp");
+  EXPECT_EQ(verified["valid"], true);
+  EXPECT_EQ(verified["selection"], compiled["selection"]);
+  EXPECT_EQ(verified["schedules"].size(), compiled["schedules"].size());
+  const CommandResult text = run("verify s.esp --topology complete:8");
+  EXPECT_EQ(text.status, 0);
+  EXPECT_NE(text.out.find("has a schedule for every size and operator"), std::string::npos)
+      << text.out;
+  for (const char* command : {"verify", "show", "simulate --bytes 8"}) {
+    expect_refused(command + std::string(" s.esp --topology complete:9"),
+                   "made for topology complete:8");
+  }
+}
+
+TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {
+  const auto named =
+      json_of("compile --topology complete:8 --collective allreduce --bytes 64MiB -o one.esp");
+  EXPECT_FALSE(named.contains("selection"));
+  const auto barrier = json_of("compile --topology complete:8 --collective barrier -o b.esp");
+  EXPECT_FALSE(barrier.contains("selection"));
+  // One link between two ranks.
+  const auto all = json_of("compile --topology complete:2 --collective allgather -o two.esp");
+  EXPECT_FALSE(all.contains("selection"));
+  EXPECT_NE(all["chosen"].get<std::string>().find("chosen for all sizes: within 5 %"),
+            std::string::npos);
+  for (const char* file : {"one.esp", "b.esp", "two.esp"}) {
+    const std::vector<std::uint8_t> bytes = bytes_of(file);
+    EXPECT_FALSE(is_selection_file(bytes.data(), bytes.size())) << file;
+    EXPECT_EQ(run("verify " + std::string(file)).status, 0);
+  }
+}
+
+// Either side of a crossover, for both classes of operators.
+TEST_F(SelectionCommand, SimulateObeysTheTable) {
+  const auto compiled = compile();
+  std::set<std::string> algorithms;
+  for (const auto& row : compiled["selection"]["rows"]) {
+    const bool commutes = row["needs_commutative"];
+    const std::string op = commutes ? " --op sum --type f64" : " --op affine";
+    const std::uint64_t from = row["from_bytes"];
+    const std::string bytes = std::to_string(std::max<std::uint64_t>(8, from / 8 * 8));
+    const auto found = json_of("simulate s.esp --bytes " + bytes + op);
+    EXPECT_EQ(found["algorithm"], row["algorithm"]) << bytes << op;
+    EXPECT_NE(found["chosen"].get<std::string>().find("from " + std::to_string(from) + " byte"),
+              std::string::npos)
+        << found["chosen"];
+    EXPECT_EQ(found["right"], true);
+    algorithms.insert(found["algorithm"]);
+    if (from == 0) continue;
+    const auto below = json_of("simulate s.esp --no-data --type f64 --bytes " +
+                               std::to_string((from - 1) / 8 * 8));
+    if (!commutes) continue;
+    EXPECT_NE(below["algorithm"], row["algorithm"]) << from;
+  }
+  EXPECT_GE(algorithms.size(), 2u);
+  const CommandResult text = run("simulate s.esp --bytes 8");
+  EXPECT_NE(text.out.find("  selection  8 bytes: "), std::string::npos) << text.out;
+}
+
+TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
+  compile();
+  expect_refused("draw s.esp -o s.html",
+                 "a drawing is of one schedule, and 's.esp' has 3; expected "
+                 "--schedule 0 to 2");
+  expect_refused("show s.esp --rank 1", "--rank is of one schedule");
+  expect_refused("verify s.esp --picture s.svg", "--picture is of one schedule");
+  expect_refused("show s.esp --schedule 3", "--schedule");
+  expect_refused("verify --topology complete:4 --collective broadcast --schedule 0",
+                 "--schedule is for the file of a selection");
+  EXPECT_EQ(run("draw s.esp --schedule 1 --svg s.svg").status, 0);
+  EXPECT_EQ(run("verify s.esp --schedule 1 --picture p.svg").status, 0);
+  const CommandResult shown = run("show s.esp --schedule 1 --rank 3");
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_EQ(shown.out.find("schedule 1 of s.esp"), 0u) << shown.out;
+  // A file of one schedule has schedule 0.
+  ASSERT_EQ(
+      run("compile --topology complete:4 --collective broadcast --algorithm chain -o c.esp").status,
+      0);
+  EXPECT_EQ(run("show c.esp --schedule 0").out, run("show c.esp").out);
+}
+
+// A table that was changed after the proof, its checksums corrected.
+TEST_F(SelectionCommand, AnotherTableIsRefused) {
+  compile();
+  const std::vector<std::uint8_t> bytes = bytes_of("s.esp");
+  SelectionFile file;
+  ASSERT_EQ(file.open(bytes.data(), bytes.size()), Status::kOk);
+  std::vector<std::vector<std::uint8_t>> schedules;
+  for (std::uint32_t i = 0; i < file.schedules(); ++i) {
+    std::size_t size = 0;
+    const std::uint8_t* begin = file.bytes(i, size);
+    schedules.emplace_back(begin, begin + size);
+  }
+  SelectionTable table = file.selected().table;
+  std::vector<std::uint8_t> forged;
+  ASSERT_EQ(write_selection_file(table, schedules, forged), Status::kOk);
+  EXPECT_EQ(forged, bytes) << "the same table, the same bytes";
+  ++table.rows[1].from_bytes;
+  ASSERT_EQ(write_selection_file(table, schedules, forged), Status::kOk);
+  write(directory_ / "forged.esp", std::string(forged.begin(), forged.end()));
+  for (const char* command : {"verify", "show", "simulate --bytes 8"}) {
+    expect_refused(command + std::string(" forged.esp"),
+                   "'forged.esp': a selection whose table breaks the format's rules, or does not "
+                   "fit its schedules");
+  }
+}
+
+TEST_F(SelectionCommand, BoardsHaveRoomIfTheirLimitsSaySo) {
+  compile();
+  const auto board = [this](const char* name, const char* limits) {
+    std::ofstream(directory_ / name)
+        << "name: \"b\" fabric { kind: OFI } signature: UNSIGNED " << limits;
+  };
+  board("none.textproto", "");
+  board("few.textproto", "limits { selections: 1 programs: 2 }");
+  board("room.textproto", "limits { selections: 1 }");
+  const std::string image = "image build s.esp --node 0 --release 1.0.0 -o 0.img --board ";
+  expect_refused(image + "none.textproto", "is a selection; board 'b' has room for 0 selections");
+  expect_refused(image + "few.textproto", "3 schedules; board 'b' has room for 2 programs");
+  expect_refused("image build s.esp s.esp --node 0 --release 1.0.0 -o 0.img --board room.textproto",
+                 "board 'b' has room for 1 selection");
+  ASSERT_EQ(run(image + "room.textproto").status, 0);
+  const CommandResult shown = run("image show 0.img");
+  EXPECT_NE(shown.out.find("selection 0: allreduce"), std::string::npos) << shown.out;
+  EXPECT_EQ(json_of("image show 0.img")["selections"][0]["status"], "ok");
+  EXPECT_EQ(run("image check 0.img --unsigned").status, 0);
+  const std::string compile =
+      "compile --topology complete:8 --collective allreduce -o c.esp --board ";
+  EXPECT_FALSE(json_of(compile + "none.textproto").contains("selection"));
+  EXPECT_EQ(json_of(compile + "few.textproto")["schedules"].size(), 2u);
+  EXPECT_EQ(json_of(compile + "room.textproto")["schedules"].size(), 3u);
+}
+
+}  // namespace
+}  // namespace espalier
