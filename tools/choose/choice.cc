@@ -89,7 +89,7 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
   if (make_layout(program, bytes / size, static_cast<std::uint32_t>(size), layout) != Status::kOk) {
     return 0;
   }
-  const std::uint64_t segment = slot_bytes(layout);
+  const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
   predict::Picoseconds least = predict::kMaxPrediction;
   for (std::uint64_t blocks = 1;;) {
     const std::uint64_t next = cuts ? blocks + std::max<std::uint64_t>(1, blocks / 64) : blocks + 1;
@@ -102,7 +102,8 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
     const predict::Picoseconds by_volume =
         start_ups + cost.send_time(volume) - cost.line(volume).alpha_ps;
     least = std::min(least, std::max(by_steps, by_volume) / std::max(1u, program.send_ticks));
-    if (!cuts || start_ups / std::max(1u, program.send_ticks) > least) return least;
+    const bool shorter = cuts && block > 0;
+    if (!shorter || start_ups / std::max(1u, program.send_ticks) > least) return least;
     blocks = next;
   }
 }
