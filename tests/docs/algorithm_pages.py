@@ -36,12 +36,12 @@ PORTS = {
 
 WHEN_HEAD = (
     f"Printed by `tests/docs/algorithm_pages.py --write`; a test compares a part of this page, and `ESPALIER_WHOLE=1` all of it. The "
-    f"times are those that `espalier explain` predicts from the default model of a fabric (alpha 20 us, beta 1 ns/B; links inside a host "
-    f"are faster), for {len(facts.SIZES)} sizes: the powers of two from {size_text(facts.SIZES[0])} to {size_text(facts.SIZES[-1])}. "
-    f"Sizes are those of the whole message; in {', '.join(facts.PER_RANK[:-1])} and {facts.PER_RANK[-1]} they are one rank's part. The "
-    f"root is 0, the operator commutes, and nodes have the ports that an algorithm needs, except where the first column says otherwise. "
-    f"[choosing.md](../choosing.md) explains the candidates, and [results/choice.md](../results/choice.md) compares some of these "
-    f"choices with simulation.",
+    f"times are those that `espalier explain` predicts from the default model of a fabric, for {len(facts.SIZES)} sizes: the powers of "
+    f"two from {size_text(facts.SIZES[0])} to {size_text(facts.SIZES[-1])}. Sizes are those of the whole message; in "
+    f"{', '.join(facts.PER_RANK[:-1])} and {facts.PER_RANK[-1]} they are one rank's part. The root is 0, the operator commutes, and nodes "
+    f"have the ports that an algorithm needs, except where the first column says otherwise. lambda = 3: a message arrives three sends "
+    f"after it left. [choosing.md](../choosing.md) explains the candidates, and [results/choice.md](../results/choice.md) compares some "
+    f"of these choices with simulation.",
     "The second table of each collective has the algorithms that are never taken: how near to the fastest they come, and where.")
 
 
@@ -116,7 +116,7 @@ class Words:
             for key in ("what", "source"):
                 if not words.get(key, "").strip():
                     raise Wrong(f"{name}: [{algorithm}] has no `{key}`")
-            for cited in re.findall(r"\[([A-Za-z]+\d\d)\]", words["what"] + words["source"]):
+            for cited in re.findall(r"\[([A-Za-z]+\d\d[a-z]?)\]", words["what"] + words["source"]):
                 if f"[{cited}]" not in papers:
                     raise Wrong(f"{name}: [{algorithm}] cites [{cited}]; expected a paper of docs/algorithms/README.md")
 
@@ -194,7 +194,8 @@ class Pages:
     def topologies(self, entry):
         known = facts.TOPOLOGIES.get(entry["topologies"])
         if known is None:
-            raise Wrong(f"tests/docs/algorithm_facts.py:TOPOLOGIES has no cases for '{entry['topologies']}', which {entry['algorithm']} is for")
+            raise Wrong(f"tests/docs/algorithm_facts.py:TOPOLOGIES has no cases for '{entry['topologies']}', which "
+                        f"{entry['algorithm']} is for")
         small, sizes = known
         if entry["needs_odd_ranks"]:
             return "complete:7", ("complete:7", "complete:15", "complete:63")
@@ -208,8 +209,8 @@ class Pages:
         view = self.words[name].get("picture", "trees")
         svg = self.espalier.picture(file, view)
         if len(svg) > MAX_PICTURE_BYTES:
-            raise Wrong(f"the picture of {name} on {topology} has {len(svg)} bytes, above {MAX_PICTURE_BYTES}; expected a smaller `topology` "
-                        f"or another `picture` in tests/docs/algorithms.toml")
+            raise Wrong(f"the picture of {name} on {topology} has {len(svg)} bytes, above {MAX_PICTURE_BYTES}; expected a smaller "
+                        f"`topology` or another `picture` in tests/docs/algorithms.toml")
         command = (f"espalier compile --topology {topology} --collective {collective} --algorithm {name}"
                    f"{' ' + options if options else ''} -o a.esp && espalier draw a.esp --svg {name}.svg --show {view}")
         return svg, command
@@ -346,10 +347,10 @@ class Pages:
             else:
                 topology, keeping = self.topologies(entry)[0], []
                 file = f"roots-{entry['algorithm']}.esp"
-                for root in range(8):
-                    if self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root}"):
-                        continue
-                    if not self.espalier.show(file).facts["needs_commutative"]:
+                self.espalier.compile(file, topology, "reduce", entry["algorithm"])
+                for root in range(self.espalier.show(file).facts["ranks"]):
+                    if not self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root}") and \
+                       not self.espalier.show(file).facts["needs_commutative"]:
                         keeping.append(str(root))
                 roots = f", except for root {listed(keeping)} of `{topology}`" if keeping else ""
                 yield "reduce", f"the operator must commute{roots}"
@@ -379,23 +380,28 @@ class Pages:
         return (wrapped(f"{self.words[name]['source']} The papers are in the [index](README.md#papers). The comments at the top of these "
                         f"files derive the steps.") + "\n\n" + "".join(functions))
 
+    def cheap_parts(self, name, when):
+        """The parts of a page for which nothing is run; tests compare those of all pages."""
+        collectives = listed([entry["collective"] for entry in self.entries_of(name)])
+        head = (f"For {collectives}. Printed by `tests/docs/algorithm_pages.py --write`; the words are in `tests/docs/algorithms.toml`. "
+                f"[All algorithms](README.md).")
+        return {"head": f"# {name}\n\n{wrapped(head)}\n\n## What it does\n\n{wrapped(self.words[name]['what'].strip())}\n",
+                "wins": f"## When it wins\n\n{self.wins_text(name, when)}",
+                "source": f"## Source\n\n{self.source_text(name)}"}
+
     def page(self, name, when):
         """{file: text} of one algorithm."""
         svg, command = self.picture(name)
         steps, schedules = self.steps_text(name)
         topology, collective, _ = self.example(name)
-        collectives = listed([entry["collective"] for entry in self.entries_of(name)])
-        head = (f"For {collectives}. Printed by `tests/docs/algorithm_pages.py --write`; the words are in `tests/docs/algorithms.toml`. "
-                f"[All algorithms](README.md).")
-        text = (f"# {name}\n\n{wrapped(head)}\n\n"
-                f"## What it does\n\n{wrapped(self.words[name]['what'].strip())}\n\n"
-                f"![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
+        parts = self.cheap_parts(name, when)
+        text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
                 f"The messages of this {collective}, by rank:\n{self.period_text(name)}\n"
-                f"## Steps\n\n*bound*: the greatest lower bound for these ports, links and segments.\n\n{steps}\n"
+                f"## Steps\n\n*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.\n\n{steps}\n"
                 f"## Cost\n\n{self.cost_text(name, schedules)}\n"
-                f"## When it wins\n\n{self.wins_text(name, when)}\n"
+                f"{parts['wins']}\n"
                 f"## Limits\n\n{self.limits_text(name, schedules)}\n"
-                f"## Source\n\n{self.source_text(name)}")
+                f"{parts['source']}")
         return {f"docs/algorithms/{name}.md": text, f"docs/algorithms/pictures/{name}.svg": svg}
 
     # --- the indices ---
@@ -534,6 +540,11 @@ def sampled(pages):
     """{file: text} of some pages and of the indices, from when.md as it is; checks some of its rows."""
     when = (pages.folder / "when.md").read_text()
     check_rows(pages.rank(sampled_pairs(pages), False), when)
+    for name in pages.names:
+        text = (pages.folder / f"{name}.md").read_text()
+        for part, printed in pages.cheap_parts(name, when).items():
+            if printed not in text:
+                raise Wrong(f"docs/algorithms/{name}.md: the part '{part}' is not as printed; --write prints it anew")
     files = indices(pages, when)
     for page in in_parallel(lambda name: pages.page(name, when), sampled_names(pages)):
         files.update(page)
