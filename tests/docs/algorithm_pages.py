@@ -24,7 +24,7 @@ END = "<!-- end of algorithms -->"
 ORDERED = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")  # that combine
 MAX_PICTURE_BYTES = 40_000
 MAX_COLUMNS = 12
-PAGE_STRIDE, RANKING_STRIDE = 6, 11  # of a sample
+PAGE_STRIDE, RANKING_STRIDE = 8, 13  # of a sample
 WHERE_WON = re.compile(r"\[([\w-]+)\]\([\w-]+\.md\) ([^;|]+)")
 
 PORTS = {
