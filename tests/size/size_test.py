@@ -203,7 +203,7 @@ def check_option(option, sizes, link_with):
     more = {name: with_it.get(f".{name}", 0) - sizes.get(f".{name}", 0) for name in ("text", "bss")}
     print(f"{macro}={value}: {more['text']} bytes more text, {more['bss']} more bss")
     return [f"option: {option}.{name} is {more[name]}, and may be {budget[name]}" for name in more if more[name] > budget[name]] + \
-           [f"option: {option} has no {name}: it is not compiled" for name in more if more[name] <= 0]
+           ([f"option: {option} has no text: it is not compiled"] if more["text"] <= 0 else [])
 
 
 def main():

@@ -440,6 +440,33 @@ TEST_F(Command, PrintsJsonWhereverItPrintsResults) {
   EXPECT_EQ(nlohmann::json::parse(run("show s --format json").out)["root"], 3);
 }
 
+TEST_F(Command, ShowsMessagesAndTheBlocksThatThereAre) {
+  compile("s", "complete:8", "scatter", "binomial");
+  const auto scatter = nlohmann::json::parse(run("show s --rank 4 --blocks 1 --format json").out);
+  EXPECT_EQ(scatter["cuts_messages"], false);
+  const auto received = scatter["programs"][0]["steps"][0];  // the parts of ranks 4 to 7
+  EXPECT_EQ(received["kind"], "receive");
+  EXPECT_EQ(received["peer"], 0);
+  EXPECT_EQ(received["segment"], 4);
+  EXPECT_EQ(received["segments"], 4);
+  EXPECT_EQ(received["block"], 0);
+  compile("c", "complete:8", "broadcast", "circulant");
+  const auto circulant = nlohmann::json::parse(run("show c --rank 1 --format json").out);
+  EXPECT_EQ(circulant["cuts_messages"], true);
+  EXPECT_EQ(circulant["residue"], 1);
+  EXPECT_EQ(circulant["residue_mod"], 3);
+}
+
+TEST_F(Command, ListsLimitsOfRanks) {
+  for (const auto& entry : nlohmann::json::parse(run("list --format json").out)) {
+    const bool linear = entry["algorithm"] == "linear";
+    if (linear || entry["algorithm"] == "ring") {
+      EXPECT_EQ(entry["max_ranks"], linear ? 129 : 0);
+    }
+    EXPECT_EQ(entry["needs_odd_ranks"], entry["algorithm"] == "two-tree-mirror") << entry;
+  }
+}
+
 TEST_F(Command, HelpsWithExamplesOnEachLevel) {
   for (const char* command : {"", "list", "topology", "compile", "verify", "show", "simulate"}) {
     const CommandResult result = run(std::string(command) + " --help");

@@ -45,6 +45,8 @@ void list(Format format) {
            {"routers", entry.generator != nullptr && entry.generator->where == Where::kFatTree},
            {"parameters", entry.parameters},
            {"max_run_length", entry.max_run_length},
+           {"max_ranks", entry.generator == nullptr ? 0 : entry.generator->max_ranks},
+           {"needs_odd_ranks", entry.generator != nullptr && entry.generator->needs_odd_ranks},
            {"needs_commutative", entry.needs_commutative},
            {"summary", entry.summary}});
     }

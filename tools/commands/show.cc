@@ -135,6 +135,22 @@ void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
   }
 }
 
+// One instance. A message has `segments` segments, from `segment` onward.
+Json instance_json(const Instance& instance) {
+  Json json = {{"step", instance.step},
+               {"action", instance.action},
+               {"i", instance.i},
+               {"kind", kind_name(instance.kind)},
+               {"what", instance_text(instance)}};
+  if (instance.peer < 0) return json;
+  const OperandAt& data = instance.kind == ActionKind::kSend ? instance.a : instance.into;
+  json["peer"] = instance.peer;
+  json["segment"] = data.segment;
+  json["segments"] = data.segment_count;
+  json["block"] = data.block;
+  return json;
+}
+
 Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t blocks) {
   const Program& program = loaded.programs[node];
   Json json = {{"node", node}, {"bytes", descriptor_bytes(loaded, node)}};
@@ -162,12 +178,7 @@ Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t
   if (blocks > 0) {
     json["steps"] = Json::array();
     for (const Instance& instance : expand(program, blocks)) {
-      json["steps"].push_back({{"step", instance.step},
-                               {"action", instance.action},
-                               {"i", instance.i},
-                               {"kind", kind_name(instance.kind)},
-                               {"what", instance_text(instance)}});
-      if (instance.peer >= 0) json["steps"].back()["peer"] = instance.peer;
+      json["steps"].push_back(instance_json(instance));
     }
   }
   return json;
@@ -186,6 +197,9 @@ Json schedule_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t
                {"contention", contention_name(program.contention)},
                {"needs_commutative", program.needs_commutative},
                {"segments", program.segments},
+               {"cuts_messages", cuts_messages(program)},
+               {"residue", program.residue},
+               {"residue_mod", program.residue_mod},
                {"steps", count_text(program.counts[program.steps_ref])},
                {"bound", bound_text(bounds_of(loaded), program)},
                {"certificate", certificate_of(loaded)},

@@ -166,7 +166,7 @@ std::string explain_svg(const Choice& choice, const std::vector<Ranking>& rankin
   }
   return plot_svg(choice.request().selection.collective + " on " +
                       choice.request().selection.topology + ", predicted",
-                  {"bytes", true}, {"us", true}, lines, marks.points);
+                  {"bytes", true, true}, {"us", true}, lines, marks.points);
 }
 
 }  // namespace espalier::tools

@@ -58,9 +58,15 @@ class PlotScale {
   double low_ = 0, high_ = 1, unit_ = 1;
 };
 
-std::string axis_number(double value) {
+std::string axis_number(const PlotAxis& axis, double value) {
+  const char* unit = "";
+  for (const char* larger : {" KiB", " MiB", " GiB"}) {
+    if (!axis.is_bytes || value < 1024) break;
+    value /= 1024;
+    unit = larger;
+  }
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  std::snprintf(text, sizeof text, "%.6g%s", value, unit);
   return text;
 }
 
@@ -97,14 +103,14 @@ std::string plot_svg(const std::string& title, const PlotAxis& x, const PlotAxis
                "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
                "text-anchor=\"middle\">%s</text>\n",
                px(value), kPlotTop, kPlotTop + kPlotHeight, px(value), kPlotTop + kPlotHeight + 16,
-               axis_number(value).c_str());
+               axis_number(x, value).c_str());
   }
   for (const double value : up.ticks()) {
     svg::print(out,
                "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
                "text-anchor=\"end\">%s</text>\n",
                kPlotLeft, py(value), kPlotLeft + kPlotWidth, kPlotLeft - 6, py(value) + 4,
-               axis_number(value).c_str());
+               axis_number(y, value).c_str());
   }
   svg::print(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
              kPlotLeft + kPlotWidth / 2, kPlotTop + kPlotHeight + 38, svg::escaped(x.name).c_str());

@@ -15,6 +15,7 @@ struct PlotLine {
 struct PlotAxis {
   std::string name;
   bool logarithmic = false;  // base 2
+  bool is_bytes = false;     // numbers as KiB, MiB, GiB
 };
 
 // A self-contained picture. Every line has at least one point; values on a logarithmic axis are

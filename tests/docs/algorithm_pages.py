@@ -1,0 +1,612 @@
+#!/usr/bin/python3
+"""Prints docs/algorithms: a page for each algorithm, when.md, pictures; and the tables of docs/algorithms/README.md and README.md.
+
+algorithm_pages.py --write ESPALIER ROOT   writes all of them
+algorithm_pages.py --check ESPALIER ROOT   compares them with what would be written now: a sample, or all with ESPALIER_WHOLE=1. That
+                                           every algorithm has a page, and every page an algorithm, is always checked. Exit status 1
+                                           if something differs.
+Every algorithm of `espalier list` needs its words in algorithms.toml; nothing else here names algorithms."""
+import concurrent.futures
+import os
+import pathlib
+import re
+import sys
+import textwrap
+import tomllib
+
+import algorithm_facts as facts
+from algorithm_facts import SETTINGS, Wrong, size_text, time_text
+
+WORDS = pathlib.Path(__file__).with_name("algorithms.toml")
+KEYS = {"what", "source", "limits", "picture", "topology", "options", "sizes"}
+BEGIN = "<!-- algorithms: printed by tests/docs/algorithm_pages.py --write -->"
+END = "<!-- end of algorithms -->"
+ORDERED = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")  # that combine
+MAX_PICTURE_BYTES = 40_000
+MAX_COLUMNS = 12
+PAGE_STRIDE, RANKING_STRIDE = 8, 13  # of a sample
+WHERE_WON = re.compile(r"\[([\w-]+)\]\([\w-]+\.md\) ([^;|]+)")
+
+PORTS = {
+    "one-port duplex": "a node sends at most one message and receives at most one per step",
+    "simplex": "a node sends or receives at most one message per step, not both",
+    "single send": "a node sends at most one message per step, and receives any number",
+    "multiport": "a node sends and receives on all its links in a step",
+}
+
+WHEN_HEAD = (
+    f"Printed by `tests/docs/algorithm_pages.py --write`; a test compares a part of this page, and `ESPALIER_WHOLE=1` all of it. The "
+    f"times are those that `espalier explain` predicts from the default model of a fabric, for {len(facts.SIZES)} sizes: the powers of "
+    f"two from {size_text(facts.SIZES[0])} to {size_text(facts.SIZES[-1])}. Sizes are those of the whole message; in "
+    f"{', '.join(facts.PER_RANK[:-1])} and {facts.PER_RANK[-1]} they are one rank's part. The root is 0, the operator commutes, and nodes "
+    f"have the ports that an algorithm needs, except where the first column says otherwise. lambda = 3: a message arrives three sends "
+    f"after it left. [choosing.md](../choosing.md) explains the candidates, and [results/choice.md](../results/choice.md) compares some "
+    f"of these choices with simulation.",
+    "The second table of each collective has the algorithms that are never taken: how near to the fastest they come, and where.")
+
+
+def listed(names):
+    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+
+
+def wrapped(text, first="", others=""):
+    """Lines of at most 140 columns; code and links stay whole."""
+    whole = re.sub(r"`[^`]*`|\[[^\]]*\]\([^)]*\)", lambda code: code.group().replace(" ", "\0"), " ".join(text.split()))
+    return textwrap.fill(whole, 140, initial_indent=first, subsequent_indent=others, break_long_words=False,
+                         break_on_hyphens=False).replace("\0", " ")
+
+
+def by_collective(facts_by_collective):
+    """"broadcast and reduce: fact.", for each fact."""
+    found = {}
+    for collective, fact in facts_by_collective:
+        found.setdefault(fact, []).append(collective)
+    return [f"{listed(collectives)}: {fact}." for fact, collectives in found.items()]
+
+
+def link(algorithm):
+    return f"[{algorithm}]({algorithm}.md)"
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def table(head, rows):
+    return "\n".join([f"| {' | '.join(head)} |", "|" + " --- |" * len(head), *(f"| {' | '.join(map(cell, row))} |" for row in rows)]) + "\n"
+
+
+def range_text(first, last):
+    """The sizes from SIZES[first] to SIZES[last]."""
+    low, high = size_text(facts.SIZES[first]), size_text(facts.SIZES[last])
+    if first == 0:
+        return "every size" if last + 1 == len(facts.SIZES) else f"to {high}"
+    if last + 1 == len(facts.SIZES):
+        return f"from {low}"
+    return low if first == last else f"{low} to {high}"
+
+
+def winners_text(sizes):
+    """"[a](a.md) to 64 KiB; [b](b.md) from 128 KiB", of a ranking's sizes."""
+    runs = []
+    for number, size in enumerate(sizes):
+        algorithm = size["ranking"][0]["algorithm"]
+        if not runs or runs[-1][0] != algorithm:
+            runs.append([algorithm, number, number])
+        runs[-1][2] = number
+    if len(sizes) == 1:
+        return link(runs[0][0]) + " always"
+    return "; ".join(f"{link(algorithm)} {range_text(first, last)}" for algorithm, first, last in runs)
+
+
+class Words:
+    """algorithms.toml, checked against the list of algorithms."""
+
+    def __init__(self, algorithms, papers):
+        self.of = tomllib.loads(WORDS.read_text())
+        name = "tests/docs/algorithms.toml"
+        for algorithm in algorithms:
+            if algorithm not in self.of:
+                raise Wrong(f"{name}: no words for the algorithm '{algorithm}'; expected a table [{algorithm}] with `what` and `source`")
+        for algorithm, words in self.of.items():
+            if algorithm not in algorithms:
+                raise Wrong(f"{name}: [{algorithm}] is none of the algorithms of `espalier list`; expected its name there, or no table")
+            if unknown := set(words) - KEYS:
+                raise Wrong(f"{name}: [{algorithm}] has the unknown key '{min(unknown)}'; expected {listed(sorted(KEYS))}")
+            for key in ("what", "source"):
+                if not words.get(key, "").strip():
+                    raise Wrong(f"{name}: [{algorithm}] has no `{key}`")
+            for cited in re.findall(r"\[([A-Za-z]+\d\d[a-z]?)\]", words["what"] + words["source"]):
+                if f"[{cited}]" not in papers:
+                    raise Wrong(f"{name}: [{algorithm}] cites [{cited}]; expected a paper of docs/algorithms/README.md")
+
+
+class Pages:
+    def __init__(self, program, root):
+        self.espalier = facts.Espalier(program)
+        self.root = pathlib.Path(root).resolve()
+        self.folder = self.root / "docs/algorithms"
+        self.entries = self.espalier.list
+        self.collectives = list(dict.fromkeys(entry["collective"] for entry in self.entries))
+        self.names = list(dict.fromkeys(entry["algorithm"] for entry in self.entries))
+        index = self.folder / "README.md"
+        self.words = Words(self.names, index.read_text() if index.exists() else "").of
+        self.sources = {}
+        for file in sorted((self.root / "collectives/algorithms").rglob("*.cc")):
+            for function in re.findall(r"^(?:Status|Result<Programs>) (\w+)\(const", file.read_text(), re.M):
+                self.sources.setdefault(function, file.relative_to(self.root).as_posix())
+
+    def entries_of(self, name):
+        return [entry for entry in self.entries if entry["algorithm"] == name]
+
+    # --- when.md ---
+
+    def pairs(self):
+        return [(setting, collective) for collective in self.collectives for setting in SETTINGS if setting.serves(collective)]
+
+    def rank(self, pairs, plots):
+        """{pair: (sizes, plot)}"""
+        def one(pair):
+            setting, collective = pair
+            return self.espalier.ranking(setting, collective, plot=plots and setting.plot != "" and collective != "barrier")
+        return dict(zip(pairs, in_parallel(one, pairs)))
+
+    def never_text(self, collective, algorithm, rankings):
+        """How near an algorithm that is never taken comes to the fastest."""
+        near = None
+        for (setting, ranked), (sizes, _) in rankings.items():
+            for size in sizes if ranked == collective else ():
+                for one in size["ranking"]:
+                    if one["algorithm"] == algorithm and (near is None or one["times_best"] < near[0]):
+                        near = one["times_best"], setting, size
+        if near is None:
+            return "a candidate on none of these topologies"
+        ratio, setting, size = near
+        where = f"on {setting.name}" + (f", {size_text(size['bytes'])}" if collective != "barrier" else "")
+        if ratio <= 1:
+            return f"as fast as {link(size['ranking'][0]['algorithm'])}, which comes first in the list, {where}"
+        times = f"{ratio:.2f}" if ratio >= 1.005 else "less than 1.01"
+        return f"{times} times the fastest, {where}"
+
+    def when(self, rankings):
+        text = "# When each algorithm wins\n\n" + "\n\n".join(map(wrapped, WHEN_HEAD)) + "\n"
+        for collective in self.collectives:
+            rows = [(pair[0].name, winners_text(sizes)) for pair, (sizes, _) in rankings.items() if pair[1] == collective]
+            text += f"\n## {collective}\n\n" + table(("where", "the fastest"), rows)
+            taken = {found[0] for _, won in rows for found in WHERE_WON.findall(won)}
+            never = [entry["algorithm"] for entry in self.entries if entry["collective"] == collective
+                     and entry["algorithm"] not in taken]
+            if never:
+                text += "\n" + table(("never taken", "nearest"),
+                                     [(link(name), self.never_text(collective, name, rankings)) for name in never])
+            for (setting, ranked), (_, plot) in rankings.items():
+                if plot and ranked == collective:
+                    text += f"\n![{collective} on {setting.topology}: predicted time by size](pictures/{plot_name(setting, collective)})\n"
+        return text
+
+    # --- the pages ---
+
+    def example(self, name):
+        """The picture's schedule: (topology, collective, options)."""
+        entry, words = self.entries_of(name)[0], self.words[name]
+        return words.get("topology", self.topologies(entry)[0]), entry["collective"], words.get("options", "")
+
+    def topologies(self, entry):
+        known = facts.TOPOLOGIES.get(entry["topologies"])
+        if known is None:
+            raise Wrong(f"tests/docs/algorithm_facts.py:TOPOLOGIES has no cases for '{entry['topologies']}', which "
+                        f"{entry['algorithm']} is for")
+        small, sizes = known
+        if entry["needs_odd_ranks"]:
+            return "complete:7", ("complete:7", "complete:15", "complete:63")
+        return small, tuple(self.words[entry["algorithm"]].get("sizes", sizes))
+
+    def picture(self, name):
+        topology, collective, options = self.example(name)
+        file = f"picture-{name}.esp"
+        if refusal := self.espalier.compile(file, topology, collective, name, options):
+            raise Wrong(f"{collective} by {name} on {topology}: {refusal}")
+        view = self.words[name].get("picture", "trees")
+        svg = self.espalier.picture(file, view)
+        if len(svg) > MAX_PICTURE_BYTES:
+            raise Wrong(f"the picture of {name} on {topology} has {len(svg)} bytes, above {MAX_PICTURE_BYTES}; expected a smaller "
+                        f"`topology` or another `picture` in tests/docs/algorithms.toml")
+        command = (f"espalier compile --topology {topology} --collective {collective} --algorithm {name}"
+                   f"{' ' + options if options else ''} -o a.esp && espalier draw a.esp --svg {name}.svg --show {view}")
+        return svg, command
+
+    def period_text(self, name):
+        file = f"picture-{name}.esp"
+        small = self.espalier.show(file, facts.WINDOW_BLOCKS)
+        larger = small
+        if small.facts["cuts_messages"]:
+            larger = self.espalier.show(file, small.facts["blocks"] + 1)
+        text = ""
+        phases = facts.period(small, larger)
+        for phase, first, length, repeats in phases:
+            shown = min(length, MAX_COLUMNS)
+            of = f"Phase {phase + 1}: " if len(phases) > 1 else ""
+            whole = f"one period of {facts.counted(length, 'step')}, N = {small.facts['blocks']}" if repeats else \
+                facts.counted(length, "step")
+            note = "" if shown == length else f"; the first {shown}"
+            text += f"\n{of}{whole}{note}.\n\n".replace("one period", "One period" if not of else "one period")
+            cells = {}
+            for node, one in small.messages(phase):
+                data = small.data_text(one)
+                word = f"{'to' if one['kind'] == 'send' else 'from'} {one['peer']}" + (f": {data}" if data else "")
+                cells.setdefault((node, one["step"]), []).append(word)
+            rows = []
+            for program in small.program:
+                node = program["node"]
+                rows.append((str(node) if node < small.facts["ranks"] else f"{node} (router)",
+                             *("<br>".join(cells.get((node, step), ())) for step in range(first, first + shown))))
+            text += table(("rank", *(f"step {step}" for step in range(first, first + shown))), rows)
+        segments, cuts = small.facts["segments"] > 1, small.facts["cuts_messages"]
+        means = {(True, True): "`1.0` is block 0 of segment 1", (True, False): "`4` is segment 4, `4-7` are segments 4 to 7",
+                 (False, True): "the number after the colon is the block", (False, False): "a message is the whole block"}[segments, cuts]
+        return text + f"\n({means}.)\n"
+
+    def steps_text(self, name):
+        rows, refusals, schedules = [], [], {}
+        sizes = self.topologies(self.entries_of(name)[0])[1]
+        for entry in self.entries_of(name):
+            cells = []
+            for topology in sizes:
+                file = f"steps-{entry['collective']}-{name}.esp"
+                if refusal := self.espalier.compile(file, topology, entry["collective"], name):
+                    cells.append("-")
+                    refusals.append(f"- {entry['collective']}, `{topology}`: {refusal}.")
+                    continue
+                schedule = self.espalier.show(file)
+                schedules[entry["collective"], topology] = schedule
+                cells.append(f"{schedule.facts['steps']} (bound {schedule.facts['bound']})")
+                if topology == sizes[1]:
+                    schedules[entry["collective"]] = self.espalier.show(file, facts.WINDOW_BLOCKS)
+            rows.append((entry["collective"], entry["summary"].partition(": ")[2] or entry["summary"], *cells))
+        text = table(("collective", "steps", *(f"`{topology}`" for topology in sizes)), rows)
+        return text + ("\n" + "\n".join(refusals) + "\n" if refusals else ""), schedules
+
+    def cost_text(self, name, schedules):
+        topology = self.topologies(self.entries_of(name)[0])[1][1]
+        rows = []
+        for entry in self.entries_of(name):
+            collective = entry["collective"]
+            if collective not in schedules:
+                continue
+            cells = [facts.cost_text(schedules[collective], collective)]
+            sizes = {size["bytes"]: size["ranking"][0] for size in
+                     self.espalier.ranking(facts.Setting(topology), collective, name, facts.PRINTED_SIZES)[0]}
+            for size in facts.PRINTED_SIZES:
+                one = sizes.get(0 if collective == "barrier" else size)
+                if one is None or (collective == "barrier" and size > facts.PRINTED_SIZES[0]):
+                    cells.append("-")
+                    continue
+                parameters = one["candidate"].removeprefix(name).removeprefix(", ")
+                chosen = [parameters] if parameters else []
+                if schedules[collective].facts["cuts_messages"]:
+                    chosen.append(f"N = {one['blocks']}")
+                cells.append(time_text(one["predicted_ps"]) + (f" ({', '.join(chosen)})" if chosen else ""))
+            rows.append((collective, *cells))
+        head = f"On `{topology}`, alpha is the start-up of a message, beta the time of a byte, and m the bytes of the message"
+        per_rank = [entry["collective"] for entry in self.entries_of(name) if entry["collective"] in facts.PER_RANK]
+        head += f" ({listed(per_rank)}: of one rank's part)" if per_rank else ""
+        inside = " Links inside a host have lower alpha and beta than those across." if topology.startswith("hosts:") else ""
+        return (wrapped(f"{head}.{inside} The times are what `espalier explain --algorithm {name}` predicts from the default model, with "
+                        f"the best N and parameters.") + "\n\n" + table(("collective", "cost", *map(size_text, facts.PRINTED_SIZES)), rows))
+
+    def wins_text(self, name, when):
+        ranges, rows, topologies = {}, {}, set()
+        for collective, where, algorithm, sizes in wins(when):
+            if algorithm == name:
+                ranges.setdefault((collective, where), []).append(sizes)
+                topologies.add((collective, where))
+        for (collective, where), sizes in ranges.items():
+            rows.setdefault((collective, ", ".join(sizes)), []).append(where)
+        text = table(("collective", "sizes", "where"), [(*key, "; ".join(where)) for key, where in rows.items()]) if rows else ""
+        lost = [(collective, nearest) for collective, algorithm, nearest in never(when) if algorithm == name]
+        if lost:
+            text += ("\n" if rows else "") + table(("never the fastest", "nearest"), lost)
+        for collective, plots in plots_of(when).items():
+            best = [plot for plot in plots if (collective, f"`{plot_topology(plot)}`") in topologies]
+            if best:
+                text += f"\n![{collective}, time by size](pictures/{best[0]})\n"
+                break
+        return text + "\n[when.md](when.md) has all algorithms, and plots of their times.\n"
+
+    def limits_text(self, name, schedules):
+        entries = self.entries_of(name)
+        measured = [schedule.facts for key, schedule in schedules.items() if isinstance(key, tuple)]
+        topologies = entries[0]["topologies"]
+        lines = ["Any topology: the fabric routes, or `--links hop-by-hop` forwards." if topologies == "any topology" else
+                 f"Only {topologies}."]
+        if entries[0]["searched"]:
+            lines.append("A host searches for the programs of all nodes together.")
+        lines += by_collective((entry["collective"], f"at most {entry['max_ranks']} ranks") for entry in entries if entry["max_ranks"])
+        lines += by_collective((entry["collective"], "an odd number of ranks") for entry in entries if entry["needs_odd_ranks"])
+        lines += by_collective(self.operator_limits(entries))
+        ports = {}
+        for fact in measured:
+            ports.setdefault(fact["port_model"], []).append(fact["collective"])
+        for model, collectives in ports.items():
+            whose = f" ({listed(list(dict.fromkeys(collectives)))})" if len(ports) > 1 else ""
+            lines.append(f"Ports: {model}{whose}: {PORTS[model]}.")
+        lines += self.blocks_limits(schedules)
+        takes = [(entry, f"takes {listed([f'`{one}`' for one in entry['parameters']])}") for entry in entries if entry["parameters"]]
+        lines += by_collective((entry["collective"], text + (f" up to {entry['max_run_length']}" if entry["max_run_length"] else ""))
+                               for entry, text in takes)
+        return "".join(wrapped(line, "- ", "  ") + "\n" for line in lines + self.words[name].get("limits", []))
+
+    def operator_limits(self, entries):
+        for entry in entries:
+            if entry["collective"] not in ORDERED:
+                continue
+            if not entry["needs_commutative"]:
+                yield entry["collective"], "the operator need not commute"
+            elif entry["collective"] != "reduce":
+                yield entry["collective"], "the operator must commute"
+            else:
+                topology, keeping = self.topologies(entry)[0], []
+                file = f"roots-{entry['algorithm']}.esp"
+                self.espalier.compile(file, topology, "reduce", entry["algorithm"])
+                for root in range(self.espalier.show(file).facts["ranks"]):
+                    if not self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root}") and \
+                       not self.espalier.show(file).facts["needs_commutative"]:
+                        keeping.append(str(root))
+                roots = f", except for root {listed(keeping)} of `{topology}`" if keeping else ""
+                yield "reduce", f"the operator must commute{roots}"
+
+    def blocks_limits(self, schedules):
+        one_block, residues = [], {}
+        for key, schedule in schedules.items():
+            if not isinstance(key, tuple):
+                continue
+            if not schedule.facts["cuts_messages"]:
+                one_block.append(key[0])
+            elif schedule.facts["residue_mod"]:
+                residues.setdefault(key[1], (schedule.facts["residue"], schedule.facts["residue_mod"]))
+        lines = [f"{listed(list(dict.fromkeys(one_block)))}: N = 1, segments are never cut."] if one_block else []
+        if residues:
+            each = [f"{residue} mod {modulus} on `{topology}`" for topology, (residue, modulus) in residues.items()]
+            lines.append(f"N = {listed(each)}; other N are rounded up.")
+        return lines or ["Any N."]
+
+    def source_text(self, name):
+        functions = []
+        for entry in self.entries_of(name):
+            function = re.sub(r"\W", "_", f"{name}_{entry['collective']}")
+            if function not in self.sources:
+                raise Wrong(f"no file of collectives/algorithms defines {function}(), the generator of {entry['collective']} by {name}")
+            functions.append(f"- {entry['collective']}: `{self.sources[function]}:{function}`\n")
+        return (wrapped(f"{self.words[name]['source']} The papers are in the [index](README.md#papers). The comments at the top of these "
+                        f"files derive the steps.") + "\n\n" + "".join(functions))
+
+    def cheap_parts(self, name, when):
+        """The parts of a page for which nothing is run; tests compare those of all pages."""
+        collectives = listed([entry["collective"] for entry in self.entries_of(name)])
+        head = (f"For {collectives}. Printed by `tests/docs/algorithm_pages.py --write`; the words are in `tests/docs/algorithms.toml`. "
+                f"[All algorithms](README.md).")
+        return {"head": f"# {name}\n\n{wrapped(head)}\n\n## What it does\n\n{wrapped(self.words[name]['what'].strip())}\n",
+                "wins": f"## When it wins\n\n{self.wins_text(name, when)}",
+                "source": f"## Source\n\n{self.source_text(name)}"}
+
+    def page(self, name, when):
+        """{file: text} of one algorithm."""
+        svg, command = self.picture(name)
+        steps, schedules = self.steps_text(name)
+        topology, collective, _ = self.example(name)
+        parts = self.cheap_parts(name, when)
+        text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
+                f"The messages of this {collective}, by rank:\n{self.period_text(name)}\n"
+                f"## Steps\n\n*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.\n\n{steps}\n"
+                f"## Cost\n\n{self.cost_text(name, schedules)}\n"
+                f"{parts['wins']}\n"
+                f"## Limits\n\n{self.limits_text(name, schedules)}\n"
+                f"{parts['source']}")
+        return {f"docs/algorithms/{name}.md": text, f"docs/algorithms/pictures/{name}.svg": svg}
+
+    # --- the indices ---
+
+    def index_table(self):
+        text = ""
+        for collective in self.collectives:
+            rows = []
+            for entry in self.entries:
+                if entry["collective"] != collective:
+                    continue
+                needs = [] if entry["topologies"] == "any topology" else [f"for {entry['topologies']}"]
+                if entry["needs_commutative"]:
+                    needs.append("the operator must commute" + (" for some roots" if collective == "reduce" else ""))
+                needs += [f"takes `{one}`" for one in entry["parameters"]] + (["searched"] if entry["searched"] else [])
+                rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs)))
+            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", ""), rows)
+        return text.lstrip("\n")
+
+    def readme_table(self, when):
+        rows = []
+        for collective in self.collectives:
+            won = {}
+            for ranked, where, algorithm, sizes in wins(when):
+                family = family_of(where)
+                if ranked == collective and family:
+                    won.setdefault(algorithm, {}).setdefault(family, []).append(sizes)
+            for entry in self.entries:
+                if entry["collective"] != collective or entry["algorithm"] not in won:
+                    continue
+                by_sizes = {}
+                for family, sizes in won[entry["algorithm"]].items():
+                    by_sizes.setdefault(", ".join(sizes), []).append(family)
+                where = "; ".join(f"{', '.join(families)}: {sizes}" for sizes, families in by_sizes.items())
+                name = entry["algorithm"]
+                rows.append((collective, f"[{name}](docs/algorithms/{name}.md)", where))
+        shown = {row[1] for row in rows}
+        others = [name for name in self.names if f"[{name}](docs/algorithms/{name}.md)" not in shown]
+        links = ", ".join(f"[{name}](docs/algorithms/{name}.md)" for name in others)
+        return table(("collective", "algorithm", "the fastest on 16 ranks"), rows) + "\n" + wrapped(
+            f"{len(others)} more win on other numbers of ranks, with few ports, for other operators, or nowhere: {links}.") + "\n"
+
+
+def wins(when):
+    """(collective, where, algorithm, sizes) of the rows of when.md."""
+    for collective, rows in sections(when):
+        for where, text in rows:
+            for algorithm, sizes in WHERE_WON.findall(text if not where.startswith("[") else ""):
+                yield collective, where, algorithm, sizes.strip()
+
+
+def never(when):
+    """(collective, algorithm, nearest) of the algorithms that are never taken."""
+    for collective, rows in sections(when):
+        for first, text in rows:
+            if found := re.match(r"\[([\w-]+)\]", first):
+                yield collective, found.group(1), text
+
+
+def sections(when):
+    for section in re.split(r"^## ", when, flags=re.M)[1:]:
+        collective, _, text = section.partition("\n")
+        yield collective, re.findall(r"^\| (?!where|never|---)(.+?) \| (.+) \|$", text, re.M)
+
+
+def plots_of(when):
+    found = {}
+    for section in re.split(r"^## ", when, flags=re.M)[1:]:
+        found[section.partition("\n")[0]] = re.findall(r"\(pictures/([\w-]+\.svg)\)", section)
+    return found
+
+
+def plot_name(setting, collective):
+    return f"time-{collective}-{setting.plot}.svg"
+
+
+def plot_topology(plot):
+    family = plot.removesuffix(".svg").rpartition("-")[2]
+    return next(setting.topology for setting in SETTINGS if setting.plot == family)
+
+
+def family_of(where):
+    return next((setting.plot for setting in SETTINGS if setting.plot and setting.name == where), None)
+
+
+def in_parallel(function, items):
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as executor:
+        return list(executor.map(function, items))
+
+
+def with_table(path, printed):
+    """The page with another table between the two marks."""
+    text = path.read_text()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise Wrong(f"{path}: expected the lines '{BEGIN}' and '{END}' once each")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{printed}\n{END}{rest.partition(END)[2]}"
+
+
+def written_now(pages):
+    """{file: text} of all that is printed."""
+    rankings = pages.rank(pages.pairs(), True)
+    when = pages.when(rankings)
+    files = {"docs/algorithms/when.md": when}
+    for (setting, collective), (_, plot) in rankings.items():
+        if plot:
+            files[f"docs/algorithms/pictures/{plot_name(setting, collective)}"] = plot
+    for page in in_parallel(lambda name: pages.page(name, when), pages.names):
+        files.update(page)
+    return files | indices(pages, when)
+
+
+def indices(pages, when):
+    return {"docs/algorithms/README.md": with_table(pages.folder / "README.md", pages.index_table()),
+            "README.md": with_table(pages.root / "README.md", pages.readme_table(when))}
+
+
+def sampled_pairs(pages):
+    return pages.pairs()[::RANKING_STRIDE]
+
+
+def sampled_names(pages):
+    return pages.names[::PAGE_STRIDE]
+
+
+def check_rows(rankings, when):
+    """Whether when.md has the rows of these rankings."""
+    for (setting, collective), (sizes, _) in rankings.items():
+        row = f"| {setting.name} | {winners_text(sizes)} |"
+        section = re.search(rf"^## {re.escape(collective)}\n(.*?)(?=^## |\Z)", when, re.M | re.S)
+        if not section or f"\n{row}\n" not in section.group(1):
+            raise Wrong(f"docs/algorithms/when.md: not below {collective}: {row}; --write prints it anew")
+
+
+def sampled(pages):
+    """{file: text} of some pages and of the indices, from when.md as it is; checks some of its rows."""
+    when = (pages.folder / "when.md").read_text()
+    check_rows(pages.rank(sampled_pairs(pages), False), when)
+    for name in pages.names:
+        text = (pages.folder / f"{name}.md").read_text()
+        for part, printed in pages.cheap_parts(name, when).items():
+            if printed not in text:
+                raise Wrong(f"docs/algorithms/{name}.md: the part '{part}' is not as printed; --write prints it anew")
+    files = indices(pages, when)
+    for page in in_parallel(lambda name: pages.page(name, when), sampled_names(pages)):
+        files.update(page)
+    return files
+
+
+def difference(pages, files):
+    """A line for each file that is not as printed."""
+    for name, text in files.items():
+        path = pages.root / name
+        if not path.exists():
+            yield f"{name}: there is no such file"
+            continue
+        kept = path.read_text()
+        if kept == text:
+            continue
+        for number, (now, old) in enumerate(zip(text.splitlines() + [""], kept.splitlines() + [""]), 1):
+            if now != old:
+                yield f"{name}, line {number}: printed now: {now}\n  the file has: {old}"
+                break
+        else:
+            yield f"{name}: the file ends otherwise"
+
+
+def strays(pages):
+    """Pages and pictures that belong to no algorithm, and algorithms without a page."""
+    expected = {f"{name}.md" for name in pages.names} | {"README.md", "when.md"}
+    there = {path.name for path in pages.folder.glob("*.md")}
+    yield from (f"docs/algorithms/{name}: the algorithm has no page" for name in sorted(expected - there))
+    yield from (f"docs/algorithms/{name}: no algorithm has this name" for name in sorted(there - expected))
+    pictures = {f"{name}.svg" for name in pages.names}
+    pictures |= {plot_name(setting, collective) for setting, collective in pages.pairs() if setting.plot and collective != "barrier"}
+    there = {path.name for path in (pages.folder / "pictures").glob("*")}
+    yield from (f"docs/algorithms/pictures/{name}: no page shows it" for name in sorted(there - pictures))
+    yield from (f"docs/algorithms/pictures/{name}: there is no such file" for name in sorted(pictures - there))
+
+
+def main(mode, program, root):
+    pages = Pages(program, root)
+    if mode == "--write":
+        (pages.folder / "pictures").mkdir(parents=True, exist_ok=True)
+        files = written_now(pages)
+        for name, text in files.items():
+            (pages.root / name).write_text(text)
+        for stray in strays(pages):
+            print(stray)
+        print(f"{len(files)} files, {sum(map(len, files.values()))} bytes")
+        return 0
+    whole = os.environ.get("ESPALIER_WHOLE", "0") != "0"
+    bad = list(strays(pages))
+    files = written_now(pages) if whole and not bad else {} if bad else sampled(pages)
+    bad += difference(pages, files)
+    print("\n".join(bad) or f"{len(files)} files of {len(pages.names)} algorithms are as printed")
+    if bad:
+        print("tests/docs/algorithm_pages.py --write prints them anew")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in ("--write", "--check"):
+        sys.exit(__doc__)
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except Wrong as wrong:
+        sys.exit(f"algorithm_pages.py: {wrong}")

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""algorithm_pages_test.py ESPALIER ROOT: what algorithm_pages.py refuses, and that it finds what was changed by hand."""
+import contextlib
+import io
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+import algorithm_facts as facts
+import algorithm_pages
+
+PROGRAM, ROOT = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+WORDS = algorithm_pages.WORDS.read_text()
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.words = pathlib.Path(folder.name) / "algorithms.toml"
+        self.addCleanup(setattr, algorithm_pages, "WORDS", algorithm_pages.WORDS)
+        algorithm_pages.WORDS = self.words
+
+    def refused(self, text, *expected):
+        self.words.write_text(text)
+        with self.assertRaises(facts.Wrong) as raised:
+            algorithm_pages.Pages(PROGRAM, ROOT)
+        for words in expected:
+            self.assertIn(words, str(raised.exception))
+
+    def test_words(self):
+        self.refused(WORDS.replace("\n[chain]\n", "\n[chains]\n"), "tests/docs/algorithms.toml", "'chain'", "[chain]")
+        self.refused(WORDS + "\n[unheard-of]\nwhat = 'x'\nsource = 'x'\n", "tests/docs/algorithms.toml", "[unheard-of]")
+        self.refused(WORDS.replace("\n[chain]\nwhat", "\n[chain]\nwhat_else"), "[chain]", "'what_else'")
+        self.refused(WORDS.replace("[PY09]", "[PY99]"), "[ring]", "[PY99]", "docs/algorithms/README.md")
+
+
+class Changes(unittest.TestCase):
+    """In a copy of what the pages are made from."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        shutil.copytree(ROOT / "docs/algorithms", self.root / "docs/algorithms")
+        shutil.copytree(ROOT / "collectives/algorithms", self.root / "collectives/algorithms")
+        shutil.copy(ROOT / "README.md", self.root)
+        self.folder = self.root / "docs/algorithms"
+        self.pages = algorithm_pages.Pages(PROGRAM, self.root)
+
+    def change(self, path, old, new):
+        text = path.read_text()
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new, 1))
+
+    def test_strays(self):
+        self.assertEqual(list(algorithm_pages.strays(self.pages)), [])
+        (self.folder / "chain.md").rename(self.folder / "chains.md")
+        (self.folder / "pictures/chain.svg").rename(self.folder / "pictures/chains.svg")
+        found = "\n".join(algorithm_pages.strays(self.pages))
+        for words in ("algorithms/chain.md: the algorithm has no page", "algorithms/chains.md: no algorithm", "chain.svg: there is no",
+                      "chains.svg: no page"):
+            self.assertIn(words, found)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(algorithm_pages.main("--check", PROGRAM, self.root), 1)
+        self.assertIn("chain.md: the algorithm has no page", printed.getvalue())
+
+    def test_rows(self):
+        when = (self.folder / "when.md").read_text()
+        self.assertEqual(list(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))), [])
+        name = algorithm_pages.sampled_names(self.pages)[0]
+        self.change(self.folder / f"{name}.md", "\n## Cost\n", "\n## Costs\n")
+        self.assertIn(f"{name}.md, line", "\n".join(algorithm_pages.difference(self.pages, self.pages.page(name, when))))
+        self.change(self.root / "README.md", "| broadcast | [", "| broadcast | [[")
+        self.assertIn("README.md, line", "\n".join(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))))
+
+    def test_rankings(self):
+        pair = next(pair for pair in algorithm_pages.sampled_pairs(self.pages) if pair[0].topology == "complete:16")
+        rankings = self.pages.rank([pair], False)
+        algorithm_pages.check_rows(rankings, (self.folder / "when.md").read_text())
+        row = f"| {pair[0].name} | ["
+        section = (self.folder / "when.md").read_text().partition(f"\n## {pair[1]}\n")[2]
+        self.assertIn(row, section)
+        with self.assertRaises(facts.Wrong):
+            algorithm_pages.check_rows(rankings, f"## {pair[1]}\n" + section.replace(row, row.replace("[", "x [")))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
