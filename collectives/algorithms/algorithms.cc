@@ -78,8 +78,7 @@ constexpr Algorithm kAlgorithms[] = {
      true},
     {"circulant", kAllreduce, circulant_allreduce, true,
      "circulant graph, reduce-scatter, then allgather: 2*ceil(log2 p)+1 steps (p <= 3: one less), "
-     "p "
-     "<= 2^11"},
+     "p <= 2^11"},
     {"dual-root", kAllreduce, dual_root_allreduce, false,
      "up and down two binary trees at once: at most 4*floor(log2((p+1)/2))+3N-2 steps"},
     {"chain", kScan, chain_scan, false, "one pipeline through all ranks: p-2+N steps",

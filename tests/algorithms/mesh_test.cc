@@ -1,5 +1,5 @@
 // Algorithms on meshes with XY routing, replayed: steps as stated, and for those that promise it no
-// link with two messages in a step. docs/algorithms.md, "Meshes", has the numbers. The routes and
+// link with two messages in a step. docs/meshes.md has the numbers. The routes and
 // loads are computed here, independently of topology/ and of the verifier. By default a sample of
 // meshes and roots; all with ESPALIER_WHOLE=1.
 
@@ -235,7 +235,7 @@ double reduce_scatter_loads(const Mesh& mesh, const char* name,
   return static_cast<double>(sum) / programs[0].segments;
 }
 
-// The table "Halving" of docs/algorithms.md.
+// The table "Halving" of docs/meshes.md.
 TEST(HalvingOnMeshes, NearestFirstLoadsLinksLess) {
   struct Row {
     Mesh mesh;
@@ -342,7 +342,7 @@ TEST(MeshAllToAll, TakesTheStatedStepsWithoutContention) {
   }
 }
 
-// The table "All-to-all" of docs/algorithms.md.
+// The table "All-to-all" of docs/meshes.md.
 TEST(MeshAllToAll, IsWithinFivePercentOfTheLoadBound) {
   struct Row {
     Mesh mesh;
