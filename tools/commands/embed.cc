@@ -46,7 +46,7 @@ std::string moves_of(const EmbedArguments& arguments) {
 
 std::chrono::seconds budget_of(const EmbedArguments& arguments) {
   std::string number = arguments.budget;
-  const std::string what = "--budget '" + one_line(number) + "' (seconds, e.g. 60s):";
+  const std::string what = "--budget (seconds, e.g. 60s):";
   if (number.ends_with('s')) number.pop_back();
   return std::chrono::seconds(whole_number(what, number, 1, kMaxSeconds));
 }
