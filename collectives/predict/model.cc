@@ -118,14 +118,34 @@ Model line_model(double alpha, double beta) {
   return model;
 }
 
-const LinkCost& slowest(const Model& model, const topology::Topology& topology,
-                        std::uint64_t bytes) {
-  const LinkCost* most = nullptr;
+namespace {
+
+// The cost of the class of the topology's links that is before all others.
+template <typename Before>
+const LinkCost& first_of(const Model& model, const topology::Topology& topology,
+                         const Before& before) {
+  const LinkCost* first = nullptr;
   for (const topology::LinkClass link_class : topology.link_classes()) {
     const LinkCost& cost = model.cost(link_class);
-    if (most == nullptr || cost.send_time(bytes) > most->send_time(bytes)) most = &cost;
+    if (first == nullptr || before(cost, *first)) first = &cost;
   }
-  return most == nullptr ? model.cost(topology::LinkClass::kFabric) : *most;
+  return first == nullptr ? model.cost(topology::LinkClass::kFabric) : *first;
+}
+
+}  // namespace
+
+const LinkCost& slowest(const Model& model, const topology::Topology& topology,
+                        std::uint64_t bytes) {
+  return first_of(model, topology, [bytes](const LinkCost& a, const LinkCost& b) {
+    return a.send_time(bytes) > b.send_time(bytes);
+  });
+}
+
+const LinkCost& fastest(const Model& model, const topology::Topology& topology,
+                        std::uint64_t bytes) {
+  return first_of(model, topology, [bytes](const LinkCost& a, const LinkCost& b) {
+    return a.send_time(bytes) < b.send_time(bytes);
+  });
 }
 
 }  // namespace espalier::predict

@@ -93,8 +93,10 @@ struct Model {
 // above. Rounds to whole ps and fs.
 [[nodiscard]] Model line_model(double alpha, double beta);
 
-// The class of the topology's links that takes longest for a message of `bytes`.
+// The class of the topology's links that takes longest, or least, for a message of `bytes`.
 [[nodiscard]] const LinkCost& slowest(const Model& model, const topology::Topology& topology,
+                                      std::uint64_t bytes);
+[[nodiscard]] const LinkCost& fastest(const Model& model, const topology::Topology& topology,
                                       std::uint64_t bytes);
 
 // Reads the text of proto/model.proto. Errors name `name`, the line, the field and what is

@@ -126,6 +126,7 @@ TEST(Model, DefaultsAreTextToo) {
   for (const LinkCost& cost : model.links) EXPECT_GT(cost.send_time(0), 0u);
   const auto topology = or_throw(topology::parse("mesh:2x2"));
   EXPECT_EQ(&slowest(model, *topology, 8), &model.cost(topology::LinkClass::kFabric));
+  EXPECT_EQ(&fastest(model, *topology, 8), &model.cost(topology::LinkClass::kFabric));
 }
 
 }  // namespace

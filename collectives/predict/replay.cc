@@ -40,6 +40,7 @@ ReplayState::ReplayState(const topology::Topology& topology, const Programs& pro
       conditions_(conditions),
       one_port_(has_one_port(programs.front())),
       sharing_(model.ranks_per_core(conditions.ranks_on_host)),
+      block_bytes_(slot_bytes(layout)),
       nodes_(programs.size()) {
   overhead_ = times(model.overhead_ps, sharing_);
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
@@ -75,7 +76,7 @@ void ReplayState::add_node(std::uint32_t number, const Program& program, const L
     if (instance.kind == ActionKind::kSend) {
       const std::uint32_t out = channel(number, peer);
       channels_[out].sends.push_back(
-          {instance.step, instance.after, bytes_of(layout, instance.a), instance.a, false});
+          {instance.step, instance.after, bytes_of(layout, instance.a), instance.a});
       node.postings.push_back({instance.step, out, true});
       ++step.sends, ++step.unposted;
     } else if (instance.kind == ActionKind::kReceive) {
@@ -96,7 +97,8 @@ void ReplayState::add_node(std::uint32_t number, const Program& program, const L
 
 Picoseconds ReplayState::run() {
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) progress(node);
-  while (!events_.empty()) {
+  while (!events_.empty() || !free_ports_.empty()) {
+    if (events_.empty() || events_.top().time > now_) serve_ports();
     now_ = events_.top().time;
     while (!events_.empty() && events_.top().time == now_) {
       const Event event = events_.top();

@@ -57,7 +57,7 @@ void ReplayState::happen(const Event& event) {
 }
 
 void ReplayState::posted(ReplayChannel& channel) {
-  ++channel.sends_posted;
+  channel.sends[channel.sends_posted++].turn = order_++;
   update(channel);
 }
 
@@ -66,14 +66,41 @@ void ReplayState::update(ReplayChannel& channel) {
   while (!channel.waiting && channel.started < channel.sends_posted) {
     const bool is_eager = channel.sends[channel.started].bytes <= conditions_.eager_bytes;
     if (!is_eager && channel.started >= channel.receives_posted) return;
-    ReplayNode& node = nodes_[channel.from];
-    if (one_port_ ? node.leaving >= 1 : channel.leaving >= channel.lanes) {
+    if (one_port_ || channel.leaving >= channel.lanes) {
       channel.waiting = true;
-      if (one_port_) node.port_waiters.push_back(number_of(channel));
-      return;
+      if (!one_port_) return;
+      nodes_[channel.from].port_waiters.push_back(number_of(channel));
+      return list_port(channel.from);
     }
     start(channel);
   }
+}
+
+void ReplayState::list_port(std::uint32_t number) {
+  ReplayNode& node = nodes_[number];
+  if (node.in_free_ports || node.leaving > 0 || node.port_waiters.empty()) return;
+  node.in_free_ports = true;
+  free_ports_.push_back(number);
+}
+
+// Starts the first post of each free port that is ready.
+void ReplayState::serve_ports() {
+  std::sort(free_ports_.begin(), free_ports_.end());
+  for (const std::uint32_t number : free_ports_) {
+    ReplayNode& node = nodes_[number];
+    node.in_free_ports = false;
+    const auto turn = [this](std::uint32_t channel) {
+      return channels_[channel].sends[channels_[channel].started].turn;
+    };
+    const auto first =
+        std::min_element(node.port_waiters.begin(), node.port_waiters.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return turn(a) < turn(b); });
+    ReplayChannel& channel = channels_[*first];
+    node.port_waiters.erase(first);
+    channel.waiting = false;
+    start(channel);
+  }
+  free_ports_.clear();
 }
 
 void ReplayState::start(ReplayChannel& channel) {
@@ -133,7 +160,8 @@ void ReplayState::depart(std::uint32_t number) {
     schedule(segment.end_of_last, EventKind::kArrived, number + 1);
     return;
   }
-  const Picoseconds latency = links_[segment.links.back()].cost->latency(bytes);
+  // A schedule's latency is that of one block, however many segments a message holds.
+  const Picoseconds latency = links_[segment.links.back()].cost->latency(block_bytes_);
   Picoseconds& free = one_port_ ? nodes_[channel.to].in_free : segment.end_of_last;
   free =
       one_port_ ? std::max(free, now_ + latency) + takes : std::max(free, now_ + latency + takes);
@@ -174,15 +202,10 @@ void ReplayState::left(ReplayChannel& channel, std::size_t message) {
   }
   update(channel);
   --(one_port_ ? node.leaving : channel.leaving);
-  ReplayChannel* next = &channel;
-  if (one_port_) {
-    if (node.port_waiters.empty()) return;
-    next = &channels_[node.port_waiters.front()];
-    node.port_waiters.pop_front();
-  }
-  if (!next->waiting) return;
-  next->waiting = false;
-  start(*next);
+  if (one_port_) return list_port(channel.from);
+  if (!channel.waiting) return;
+  channel.waiting = false;
+  start(channel);
 }
 
 // Completes the receives whose messages have arrived.

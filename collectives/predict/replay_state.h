@@ -19,7 +19,8 @@ struct ReplaySend {
   std::uint32_t after = 0;
   std::uint64_t bytes = 0;
   OperandAt from;
-  bool left = false;  // its sender's port is free again
+  std::uint64_t turn = 0;  // order of the node's posts
+  bool left = false;       // its sender's port is free again
 };
 
 // One direction between two peers. Each counter is the number of the first message that has not
@@ -86,9 +87,10 @@ struct ReplayNode {
   std::uint32_t window = 1;
   Picoseconds cpu_free = 0;
   std::uint32_t leaving = 0;
-  std::deque<std::uint32_t> port_waiters;  // channels
+  std::vector<std::uint32_t> port_waiters;  // channels
   Picoseconds in_free = 0;
   bool touched = false;
+  bool in_free_ports = false;
 };
 
 class ReplayState {
@@ -131,6 +133,8 @@ class ReplayState {
   void happen(const Event& event);
   void posted(ReplayChannel& channel);
   void update(ReplayChannel& channel);
+  void list_port(std::uint32_t node);
+  void serve_ports();
   void start(ReplayChannel& channel);
   void proceed(std::uint32_t segment);
   bool take(ReplaySegment& segment, std::uint32_t number);
@@ -153,6 +157,7 @@ class ReplayState {
   bool one_port_;
   Picoseconds overhead_;
   std::uint32_t sharing_;  // ranks per processor
+  std::uint64_t block_bytes_;
   std::vector<ReplayNode> nodes_;
   std::vector<ReplayChannel> channels_;
   std::vector<ReplaySegment> segments_;
@@ -162,6 +167,7 @@ class ReplayState {
   std::uint64_t order_ = 0;
   Picoseconds now_ = 0;
   std::vector<std::uint32_t> touched_;
+  std::vector<std::uint32_t> free_ports_;  // nodes; as in hal/sim
 };
 
 }  // namespace espalier::predict

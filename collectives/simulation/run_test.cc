@@ -109,10 +109,11 @@ TEST(Run, EqualBlocksMakeFreeRunningNearlyAsFastAsLockStep) {
       one.start(64 * 64 / 4);
       seconds[lock_step] = (lock_step ? one.cluster.run_lock_step() : one.cluster.run()).seconds;
     }
-    // From 10 ranks on, dual-root takes 3.5 to 3.7 steps per block instead of 3: its ports, which
-    // are always busy in lock step, sometimes wait for each other.
+    // Ports that are always busy in lock step sometimes wait for each other: dual-root takes up to
+    // 3.75 steps per block instead of 3, a reduce by circulant 1.16 instead of 1.
     const bool dual_root = std::string(algorithm.name) == "dual-root";
-    EXPECT_LT(seconds[0], (dual_root ? 1.25 : 1.15) * seconds[1]) << what;
+    const bool circulant = what.starts_with("reduce circulant");
+    EXPECT_LT(seconds[0], (dual_root ? 1.25 : circulant ? 1.2 : 1.15) * seconds[1]) << what;
   });
 }
 

@@ -68,6 +68,7 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   send.post = post;
   if (link < 32) sent_on |= 1u << link;
   send.step = static_cast<std::uint32_t>(state_->step);
+  send.turn = activity;
   send.left = send.slot = false;
   send.planned = ResidenceTimes::kUnknown;
   if (state_->residence_times.begun() && state_->poster != nullptr) {

@@ -46,7 +46,6 @@ Result<void> NetworkState::build(const std::vector<std::vector<std::uint32_t>>& 
   nodes.resize(count);
   if (auto added = add_channels(peers); !added) return added;
   if (auto paired = pair_channels(); !paired) return paired;
-  turns.resize(channels.size());
   if (!model.one_port) ports_.resize(channels.size());
   if (!model.no_data) regions.resize(count);
   if (model.route) {
@@ -55,6 +54,7 @@ Result<void> NetworkState::build(const std::vector<std::vector<std::uint32_t>>& 
   }
   residence_times.blocks.reserve(model.window + 1);
   touched.reserve(count);
+  if (model.one_port) free_ports.reserve(count);
   endpoints.reserve(count);
   for (std::uint32_t v = 0; v < count; ++v) endpoints.emplace_back(*this, v);
   if (model.reserve) reserve();
@@ -196,6 +196,7 @@ void NetworkState::schedule(Picoseconds time, EventKind kind, std::uint32_t wher
 }
 
 bool NetworkState::advance(Picoseconds until) {
+  if (!free_ports.empty() && (events.empty() || events.least() > now)) serve_ports();
   if (events.empty() || events.least() > until) {
     if (until != kNever) now = std::max(now, until);
     return false;

@@ -34,8 +34,9 @@ struct Send {
       ResidenceTimes::kUnknown;  // asynchronous: the step that the schedule gives
   std::int32_t furthest = -1;    // asynchronous: ResidenceTimes::furthest() at the post
   Status status = Status::kOk;
-  bool left = false;  // it has left its sender's port
-  bool slot = false;  // it left before its receive was posted: its bytes are in an eager slot
+  std::uint32_t turn = 0;  // the node's posts and completions before this post (the lowest bits)
+  bool left = false;       // it has left its sender's port
+  bool slot = false;       // it left before its receive was posted: its bytes are in an eager slot
 };
 
 // A posted receive, and the content of its completion.
@@ -154,6 +155,7 @@ struct NodeState {
   bool dead : 1 = false;
   bool released : 1 = false;
   bool touched : 1 = false;
+  bool in_free_ports : 1 = false;  // NetworkState::free_ports has this node
   // With one_port: the number of blocks that are leaving, the time at which the in-port is free,
   // and the links with a transfer that waits for the out-port.
   std::uint16_t leaving = 0;
@@ -225,6 +227,7 @@ struct NetworkState {
   }
   // Returns the time of the next event; kNever if there is none.
   [[nodiscard]] Picoseconds next_event() const {
+    if (!free_ports.empty()) return now;
     return events.empty() ? kNever : std::max(events.least(), now);
   }
   // Runs the next event if it is not later than `until`. advance_moment() runs all events of that
@@ -256,14 +259,16 @@ struct NetworkState {
   LargeVector<NodeState> nodes;
   LargeVector<Channel> channels;
   LargeVector<std::uint32_t> in_channel;  // by the index of the receiving end
-  // Order of the channels' waiting transfers: first come, first served.
-  LargeVector<std::uint64_t> turns;
   RingStore<Send> send_rings;
   RingStore<Receive> receive_rings;
   std::vector<Extras> extras;
   EagerSlots slots;
   MonotoneQueue<Event> events;         // by time
   std::vector<std::uint32_t> touched;  // nodes whose endpoint changed; unordered
+  // With one_port: nodes whose out-port is free and may have a transfer to start; unordered. They
+  // start when no other event of this time is left, so that the first post of several that became
+  // ready at the same time goes first, whichever node was polled first.
+  std::vector<std::uint32_t> free_ports;
   LargeVector<NodeEndpoint> endpoints;
   // The regions that a node's endpoint prepared. Unused without data.
   struct Regions {
@@ -272,7 +277,7 @@ struct NetworkState {
   };
   LargeVector<Regions> regions;
   Picoseconds now = 0;
-  std::uint64_t order = 0;  // of waiting transfers
+  std::uint64_t order = 0;  // of path segments that wait for links
   std::uint64_t events_run = 0;
   std::uint64_t blocks = 0;  // that have begun to leave
   std::uint32_t dead = 0;    // number of dead nodes
@@ -317,6 +322,11 @@ struct NetworkState {
   void start(Channel& channel);
   void left(Channel& channel, std::uint16_t message);
   void free_port(Channel& channel);
+  // Lists the node's out-port in free_ports if it is free.
+  void list_port(std::uint32_t node);
+  // Starts the first post of each listed port that is ready.
+  void serve_ports();
+  void serve_port(std::uint32_t node);
   void complete_sends(Channel& channel);
   [[nodiscard]] bool give_bytes(Channel& channel, std::uint64_t message);
   void stop_waiting(Channel& channel);

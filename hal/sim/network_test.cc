@@ -69,6 +69,20 @@ TEST(Network, OnePortTakesTheLongestWaitingFirst) {
   }
 }
 
+// Receives that are posted at one time do not decide by their order which block goes first.
+TEST(Network, OnePortTakesTheFirstPostOfThoseReadyAtOnce) {
+  for (const std::uint32_t first : {1u, 2u}) {
+    Network network(slow(), complete_links(3));
+    std::array watchers = {Watcher(network, 0), Watcher(network, 1), Watcher(network, 2)};
+    watchers[0].send(1, 1000);  // to node 2
+    watchers[0].send(0, 1000);
+    for (const std::uint32_t node : {first, 3 - first}) watchers[node].receive(0, 1000);
+    settle(watchers, network);
+    EXPECT_EQ(watchers[2].received, Times{2000});
+    EXPECT_EQ(watchers[1].received, Times{4000});
+  }
+}
+
 // lambda = 3: the port is free while a block is still in flight.
 TEST(Network, LatencyHoldsNoPort) {
   Model model = slow();

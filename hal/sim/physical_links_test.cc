@@ -137,12 +137,12 @@ TEST(PhysicalLinks, APortIsKeptWhileItsBlockWaits) {
   Model model = line(Switching::kCutThrough);
   model.one_port = true;
   Line<4> chain(model);
-  chain.transfer(1, 3, 1000);
-  chain.transfer(0, 3, 1000);  // waits for the link 1 -> 2 until 2 ms
-  chain.transfer(0, 1, 1000);  // could leave, but node 0's port is taken until 4 ms
+  chain.transfer(2, 0, 1000);
+  chain.transfer(3, 0, 1000);  // waits for the link 2 -> 1 until 2 ms
+  chain.transfer(3, 2, 1000);  // could leave, but node 3's port is taken until 4 ms
   chain.settle();
-  EXPECT_EQ(chain.watchers[3].received, (Times{2000, 4000}));
-  EXPECT_EQ(chain.watchers[1].received, Times{6000});
+  EXPECT_EQ(chain.watchers[0].received, (Times{2000, 4000}));
+  EXPECT_EQ(chain.watchers[2].received, Times{6000});
 }
 
 TEST(PhysicalLinks, ManyBlocksOverManyLinksArriveInOrderWithAnyJitter) {

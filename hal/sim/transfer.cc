@@ -25,10 +25,10 @@ Picoseconds NetworkState::duration(const Channel& channel, std::uint64_t message
 
 void NetworkState::update(Channel& channel) {
   while (ready(channel)) {
-    if (leaving(channel) >= (model.one_port ? 1 : channel.lanes)) {
+    if (model.one_port || leaving(channel) >= channel.lanes) {
       channel.waiting = true;
-      turns[index(channel)] = order++;
       nodes[channel.from].waiting.insert(channel.from_link);
+      if (model.one_port) list_port(channel.from);
       return;
     }
     start(channel);
@@ -122,23 +122,43 @@ bool NetworkState::give_bytes(Channel& channel, std::uint64_t message) {
   return true;
 }
 
-// Gives the free out-port to this channel's next message, or to the one that has waited longest.
+// The channel's block has left: frees the out-port for the next one.
 void NetworkState::free_port(Channel& channel) {
-  // This channel's next message queues behind those that already wait.
-  update(channel);
+  update(channel);  // before the port is free: this channel's next message waits like the others
   --leaving(channel);
-  Channel* first = &channel;  // without one_port the port is its own
-  if (model.one_port) {
-    const LinkSet& waiting = nodes[channel.from].waiting;
-    std::uint32_t link = waiting.next(0);
-    if (link == LinkSet::kNone) return;
-    first = &out(channel.from, link);
-    while ((link = waiting.next(link + 1)) != LinkSet::kNone) {
-      Channel& other = out(channel.from, link);
-      if (turns[index(other)] < turns[index(*first)]) first = &other;
-    }
+  if (model.one_port) return list_port(channel.from);
+  if (!channel.waiting) return;
+  stop_waiting(channel);
+  start(channel);
+}
+
+void NetworkState::list_port(std::uint32_t number) {
+  NodeState& node = nodes[number];
+  if (node.in_free_ports || node.leaving > 0 || node.waiting.empty()) return;
+  node.in_free_ports = true;
+  free_ports.push_back(number);
+}
+
+void NetworkState::serve_ports() {
+  // By number: a result does not depend on the order in which nodes were polled.
+  if (!std::is_sorted(free_ports.begin(), free_ports.end())) {
+    std::sort(free_ports.begin(), free_ports.end());
   }
-  if (!first->waiting) return;
+  for (const std::uint32_t node : free_ports) serve_port(node);
+  free_ports.clear();
+}
+
+void NetworkState::serve_port(std::uint32_t number) {
+  NodeState& node = nodes[number];
+  node.in_free_ports = false;
+  std::uint32_t link = node.waiting.next(0);
+  if (link == LinkSet::kNone) return;  // what waited was closed
+  Channel* first = &out(number, link);
+  while ((link = node.waiting.next(link + 1)) != LinkSet::kNone) {
+    Channel& other = out(number, link);
+    const std::uint32_t turn = other.send(other.started).turn;
+    if (static_cast<std::int32_t>(turn - first->send(first->started).turn) < 0) first = &other;
+  }
   stop_waiting(*first);
   start(*first);
 }

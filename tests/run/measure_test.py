@@ -53,7 +53,8 @@ class Measure(unittest.TestCase):
             # Prediction is steps times the time of a block, which lies on the line of the table.
             one = run["runs"][0]
             step = one["alpha_s"] + one["beta_s_per_byte"] * one["block_bytes"]
-            self.assertAlmostEqual(one["predicted_s"], one["steps"] * step, delta=1e-6 * one["predicted_s"])
+            # A step is whole picoseconds; a link over shared memory may take only a few.
+            self.assertAlmostEqual(one["predicted_s"], one["steps"] * step, delta=2e-12 * one["steps"] + 1e-6 * one["predicted_s"])
             # Without o, which the prediction by steps does not count.
             self.assertGreater(step, 0.05 * found["sizes"][1]["one_way_s"])
             done = espalier.call("explain", *what[:4], "--bytes", "100,64KiB", "--model", model)

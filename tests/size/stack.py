@@ -5,6 +5,10 @@ import toolchain
 
 # May call itself: nanopb follows the schema's messages inside messages.
 NESTING = re.compile(r"^(pb_|decode_|encode_)")
+# Other functions that call themselves, and how deep.
+RECURSION = [
+    (r"ReceiveSearch::search\(", 32),  # once a round of a circulant schedule: collectives/algorithms/circulant/schedule.h:kMaxRounds
+]
 # Who may call what through a pointer: (callers, targets), both patterns of demangled names; the first row that names
 # the caller counts. A function whose address is taken, but which no row has as a target, is an error, and so is a
 # call through a pointer by a function that no row names.
@@ -27,6 +31,8 @@ INDIRECT = [
     (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
     (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
     (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream)::"),
+    # Scans: the distance between partners, by step.
+    (r"add_scan_links", r"uint32_t espalier::\{anonymous\}::doubled(_123)?\(uint32_t\)"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, and the board to judge an image; the image check calls the verifier of signatures.
@@ -131,7 +137,7 @@ def components(graph, root):
 
 def deepest(graph, root, depth, complaints):
     """(bytes, path of (name, times)) of the deepest chain of calls from root. nanopb's functions that call each other count
-    `depth` times, as often as the schema nests messages; no other functions may recurse."""
+    `depth` times, as often as the schema nests messages; others as RECURSION says."""
     return all_deepest(graph, root, depth, complaints)[root]
 
 
@@ -142,14 +148,16 @@ def all_deepest(graph, root, depth, complaints):
         cyclic = len(part) > 1 or any(name in graph.calls.get(name, ()) for name in part)
         if cyclic:
             labels = sorted(graph.label.get(name, name) for name in part)
-            if not all(NESTING.search(label) for label in labels):
+            known = [times for pattern, times in RECURSION if all(re.search(pattern, label) for label in labels)]
+            if not known and not all(NESTING.search(label) for label in labels):
                 complaints.append(f"stack: nothing bounds the recursion of {', '.join(labels)}")
-        own = (depth if cyclic else 1) * sum(graph.frame.get(name, 0) for name in part)
+        times = (known or [depth])[0] if cyclic else 1
+        own = times * sum(graph.frame.get(name, 0) for name in part)
         below = [best[callee] for name in part for callee in graph.calls.get(name, ()) if callee not in part]
         size, path = max(below, default=(0, []))
         name = sorted(part, key=lambda item: -graph.frame.get(item, 0))[0]
         for item in part:
-            best[item] = (own + size, [(name, depth if cyclic else 1)] + path)
+            best[item] = (own + size, [(name, times)] + path)
             if item in graph.dynamic:
                 complaints.append(f"stack: the frame of {graph.label[item]} has no bound at compile time")
             if item not in graph.frame:

@@ -140,6 +140,18 @@ std::uint32_t max_rules(const ChoiceRequest& request) {
   return std::clamp(request.limits->blocks(), 1u, predict::kMaxBlockRules);
 }
 
+std::vector<verify::LowerBound> volume_bounds(const topology::Topology& topology,
+                                              const Programs& programs) {
+  OwnedProgram one_segment;
+  return bounds_of(topology, [&](std::uint32_t node) -> const Program& {
+    one_segment = programs.at(node);
+    for (std::uint32_t i = 0; i < one_segment.actions_count; ++i) {
+      one_segment.actions[i].a.segment_count = one_segment.actions[i].into.segment_count = 0;
+    }
+    return one_segment;
+  });
+}
+
 void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& candidate) {
   candidate.selected = std::make_unique<SelectedAlgorithm>(select_algorithm(candidate.selection));
   SelectedAlgorithm& selected = *candidate.selected;
@@ -157,6 +169,7 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
   candidate.dropped = refusal(request, candidate, op);
   if (candidate.dropped.empty() && candidate.has_all_programs) {
     candidate.bounds = bounds_of(*selected.topology, program);
+    candidate.volume_bounds = volume_bounds(*selected.topology, candidate.programs);
   }
 }
 

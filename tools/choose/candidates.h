@@ -38,6 +38,9 @@ struct Candidate {
   bool has_all_programs = false;
   std::unique_ptr<predict::StepLengths> lengths;
   std::vector<verify::LowerBound> bounds;
+  // Those that would hold if each message carried one segment: (b * N) / d blocks pass some port or
+  // link one after the other, however many a message carries.
+  std::vector<verify::LowerBound> volume_bounds;
 };
 
 // Returns all candidates, also those that are dropped, in the order of the tables. Throws Failure

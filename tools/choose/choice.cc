@@ -6,6 +6,7 @@
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
+#include "tools/select/blocks.h"
 
 namespace espalier::tools {
 namespace {
@@ -14,6 +15,14 @@ namespace {
 constexpr std::uint64_t kMaxReplayed = 1 << 18;
 // Candidates are replayed if their steps take at most this many times the best replayed time.
 constexpr predict::Picoseconds kWorthReplaying = 2;
+
+// The most blocks that must pass one port or link one after the other.
+std::uint64_t blocks_through_one_port(const std::vector<verify::LowerBound>& bounds,
+                                      std::int64_t blocks) {
+  std::int64_t most = 0;
+  for (const verify::LowerBound& bound : bounds) most = std::max(most, bound.b * blocks / bound.d);
+  return static_cast<std::uint64_t>(most);
+}
 
 }  // namespace
 
@@ -65,33 +74,38 @@ void Choice::replay(const Layout& layout, Estimate& estimate) const {
   estimate.is_by_steps = found.is_by_steps;
 }
 
-// The least time that the lower bounds on steps leave, over all lengths of blocks.
+// The least time that the lower bounds leave to schedules with these segments and links, for every
+// N. For N from `blocks` to a little more, no schedule has fewer steps than for `blocks`, and no
+// block is shorter than the shortest of them.
 predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t bytes) const {
   if (candidate.bounds.empty()) return 0;
   const predict::LinkCost& cost =
-      predict::slowest(request_.model, *candidate.selected->topology, 0);
+      predict::fastest(request_.model, *candidate.selected->topology, 0);
   OwnedProgram program = candidate.programs.front();
-  predict::Picoseconds least = predict::kMaxPrediction;
-  const bool cuts = std::any_of(program.blocks, program.blocks + program.blocks_count,
-                                [](const BlockRule& rule) { return rule.block_bytes != 0; });
-  for (std::uint64_t length = 64; length <= UINT32_MAX; length *= 2) {
-    predict::set_block_rules({{0, cuts ? static_cast<std::uint32_t>(length) : 0}}, program);
-    Layout layout;
-    const std::uint64_t size = std::max(1u, element_bytes(op_));
-    if (make_layout(program, bytes / size, static_cast<std::uint32_t>(size), layout) !=
-        Status::kOk) {
-      continue;
-    }
-    const std::int64_t steps = bound_steps(candidate.bounds, program, layout.blocks);
-    // The last block of a segment may be shorter.
-    const std::uint64_t block = layout.segment_elements / layout.blocks * layout.element_bytes;
-    least = std::min(least,
-                     predict::times(cost.send_time(block),
-                                    static_cast<std::uint64_t>(std::max<std::int64_t>(0, steps))) /
-                         std::max(1u, program.send_ticks));
-    if (!cuts || layout.blocks == 1) break;
+  const bool cuts = cuts_messages(program);
+  predict::set_block_rules({{0, 0}}, program);
+  const std::uint64_t size = std::max(1u, element_bytes(op_));
+  Layout layout;
+  if (make_layout(program, bytes / size, static_cast<std::uint32_t>(size), layout) != Status::kOk) {
+    return 0;
   }
-  return least;
+  const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
+  predict::Picoseconds least = predict::kMaxPrediction;
+  for (std::uint64_t blocks = 1;;) {
+    const std::uint64_t next = cuts ? blocks + std::max<std::uint64_t>(1, blocks / 64) : blocks + 1;
+    const std::uint64_t block = segment / (next - 1);
+    const auto count = static_cast<std::int64_t>(blocks);
+    const auto steps = static_cast<std::uint64_t>(bound_steps(candidate.bounds, program, count));
+    const predict::Picoseconds by_steps = predict::times(cost.send_time(block), steps);
+    const std::uint64_t volume = block * blocks_through_one_port(candidate.volume_bounds, count);
+    const predict::Picoseconds start_ups = predict::times(cost.send_time(0), steps);
+    const predict::Picoseconds by_volume =
+        start_ups + cost.send_time(volume) - cost.line(volume).alpha_ps;
+    least = std::min(least, std::max(by_steps, by_volume) / std::max(1u, program.send_ticks));
+    const bool shorter = cuts && block > 0;
+    if (!shorter || start_ups / std::max(1u, program.send_ticks) > least) return least;
+    blocks = next;
+  }
 }
 
 Ranking Choice::rank(std::uint64_t bytes, bool all) const {
@@ -105,9 +119,12 @@ Ranking Choice::rank(std::uint64_t bytes, bool all) const {
   }
   const auto faster = [](const Estimate& a, const Estimate& b) { return a.time < b.time; };
   std::stable_sort(ranking.estimates.begin(), ranking.estimates.end(), faster);
+  // Steps alone say little where some links are faster than others.
+  const Candidate& first = candidates_[ranking.estimates.front().candidate];
+  const bool classes = first.selected->topology->link_classes().size() > 1;
   predict::Picoseconds best = predict::kMaxPrediction;
   for (Estimate& one : ranking.estimates) {
-    if (!all && one.time / kWorthReplaying > best) break;
+    if (!all && !classes && one.time / kWorthReplaying > best) break;
     replay(layout_for(candidates_[one.candidate], bytes), one);
     best = std::min(best, one.time);
   }

@@ -64,6 +64,7 @@ Json estimate_json(const Choice& choice, const Ranking& ranking, const Estimate&
   return {{"candidate", candidate.name},
           {"algorithm", candidate.selection.algorithm},
           {"run_length", candidate.selection.run_length},
+          {"radix", candidate.selection.radix},
           {"lambda", candidate.selection.lambda},
           {"embedding", candidate.selection.embedding},
           {"blocks", one.blocks},

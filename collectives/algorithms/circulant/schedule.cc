@@ -18,7 +18,7 @@ class ReceiveSearch {
   }
 
   // Continues the paths of length `length` by skip indices up to `index`. New paths are shorter
-  // than `bound`.
+  // than `bound`. Calls itself at most `rounds` deep: a path has at most that many skips.
   void search(std::int64_t length, std::int64_t bound, std::int32_t index) {
     for (index = unused(index); index >= 0; index = unused(index - 1)) {
       const std::int64_t longer = length + skips_[index];

@@ -360,17 +360,22 @@ class Periodic {
     if (stages_.share_a_phase() && !single_) {
       return Undecided{"the routes of actions that go on at different paces are not followed"};
     }
-    const std::int64_t together = stages_.blocks_together(send_ticks(common_));
+    // With a head, a progression begins up to head_ strides after the first block.
+    const std::int64_t together =
+        stages_.blocks_together(send_ticks(common_)) + (single_ ? 0 : head_ * stride_);
     set_blocks(schedule_, single_ ? stride_ : next_blocks(common_, together));
     std::vector<LinkUse> uses;
     for (std::uint32_t node = 0; node < program_nodes(common_); ++node) {
-      ProofResult result = add_uses(node, uses);
+      ProofResult result = add_uses(node, together / stride_, uses);
       if (!result.passed()) return result;
     }
     return check_loads(schedule_, std::move(uses), verdict_);
   }
 
-  ProofResult add_uses(std::uint32_t node, std::vector<LinkUse>& uses) {
+  // Adds the links that the node's sends use, by their step modulo the period. With a head, some
+  // sends exist once and others begin later: then by step, in as many periods as there are rounds
+  // until all have begun. Afterwards no step has more.
+  ProofResult add_uses(std::uint32_t node, std::int64_t rounds, std::vector<LinkUse>& uses) {
     const Program& program = programs_(node);
     ProofResult result =
         single_ ? read_only_blocks(node, program) : read_every_blocks(node, program);
@@ -380,8 +385,13 @@ class Periodic {
       const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
       const std::size_t stage = stages_.number_of(progressions_.stages[one.stage]);
       const std::int64_t period = stages_.period(stage);
-      for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), period); ++tick) {
-        uses.push_back({node, peer, time_of(stage, (one.first + tick) % period)});
+      const std::int64_t begin = head_ > 0 ? one.first : one.first % period;
+      const std::int64_t end = head_ > 0 && !one.once ? rounds * period : begin + 1;
+      for (std::int64_t step = begin; step < end; step += period) {
+        for (std::int64_t tick = 0; tick < std::min(send_ticks(common_), period); ++tick) {
+          const std::int64_t slot = head_ > 0 ? step + tick : (step + tick) % period;
+          uses.push_back({node, peer, time_of(stage, slot)});
+        }
       }
     }
     return {};

@@ -166,6 +166,44 @@ TEST_F(Head, PortsInOneStep) {
   expect_refused(Property::kPorts, 3);
 }
 
+// On a line of five, rank 1 sends rank 3 block 0 once, in step 1, over the link to rank 2, which
+// carries every block to rank 2 from step `step` onward.
+TEST_F(Head, RoutesInOneStep) {
+  const auto make = [this](std::int32_t step) {
+    begin("mesh:1x5", Collective::kBroadcast);
+    const auto send = [this](std::int32_t at, std::uint32_t from, std::uint32_t to,
+                             std::int32_t after) {
+      const Operand source = from == 0 ? nodes[from].input() : nodes[from].output();
+      return std::pair(&nodes[from].send(at, to, source, after),
+                       &nodes[to].receive(at, from, nodes[to].output()));
+    };
+    const auto send_once = [&](std::int32_t at, std::uint32_t from, std::uint32_t to,
+                               std::int32_t after) {
+      const auto ends = send(at, from, to, after);
+      once(from, *ends.first);
+      once(to, *ends.second);
+    };
+    const auto send_others = [&](std::int32_t at, std::uint32_t from, std::uint32_t to) {
+      const auto ends = send(at, from, to, 1);
+      from_block(from, *ends.first, 1);
+      from_block(to, *ends.second, 1);
+    };
+    (void)send(0, 0, 1, 0);
+    (void)send(step, 1, 2, step);
+    send_once(1, 1, 3, 1);
+    send_others(step + 2, 2, 3);
+    send_once(step + 2, 3, 4, step + 1);
+    send_others(step + 3, 3, 4);
+    for (NodeWriter& node : nodes) node.program.contention = ContentionGuarantee::kSlot;
+    finish({step + 2, 1, 0, 0, 0});
+  };
+  make(2);
+  expect_proven();
+  make(1);
+  EXPECT_EQ(proof().counterexample.property, Property::kLinks);
+  expect_wrong_from(1);
+}
+
 // Two stages on one port: the last step of the others is N - 2 + step.
 TEST_F(Head, PortsOfTheTail) {
   begin_tailed(0, 0);

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""What `auto` takes, measured: docs/results/choice_runs.md. Root only; nothing else should run meanwhile.
+
+choice.py measure lab|tcp [--only COLLECTIVE,...]   measures on a fabric, writes build/bench/choice-FABRIC.json
+choice.py page                                      prints the page of both files
+
+lab: 8 hosts, network namespaces with shaped links of 100 Mbit/s (lab.sh). tcp: 8 processes on this machine, over libfabric's tcp.
+`espalier measure` fits a model to the fabric. With it `espalier explain` ranks the candidates of each collective and size, and all
+that are predicted to take at most twice the best time are run in turn, several times around. One process start is one sample of
+placements and connections, so each round starts them anew.
+"""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+HOSTS = 8
+LAB = "tests/bench/lab.sh"
+FABRICS = {"lab": "8 hosts, 100 Mbit/s links", "tcp": "8 processes on one machine, unshaped TCP"}
+COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
+PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
+SIZES = (8, 1024, 16384, 262144, 4194304)  # of the whole message, or of all parts that a rank gets or gives
+ROUNDS = 4
+SHORT, SHORT_REPEATS, LONG_REPEATS = 65536, 8, 3  # repetitions per round: at least 31 in all below 64 KiB
+WITHIN, TWICE = 1.10, 2.0
+OPTIONS = {"run_length": "--run-length", "radix": "--radix", "lambda": "--lambda", "embedding": "--embedding"}
+
+
+def espalier(*words):
+    done = subprocess.run(["build/tools/espalier", *map(str, words)], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"choice.py: exit status {done.returncode}: espalier {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def launch(fabric):
+    return ["--provider", "tcp"] + (["--launch-prefix", "ip netns exec esplab%r", "--address", "10.79.0.%n"] if fabric == "lab" else [])
+
+
+def times(fabric, model, collective, size, candidate, repeats):
+    """The seconds of each repetition of one start."""
+    words = ["run", "--topology", f"complete:{HOSTS}", "--collective", collective, "--algorithm", candidate["algorithm"], "--model", model,
+             *launch(fabric), "--repeat", repeats, "--warmup", 2, "--format", "json", "--deadline", 20000]
+    for key, option in OPTIONS.items():
+        if candidate.get(key):
+            words += [option, candidate[key]]
+    run = json.loads(espalier(*words, *([] if collective == "barrier" else ["--bytes", size])))["runs"][0]
+    if not run["right"]:
+        sys.exit(f"choice.py: {collective} of {size} bytes by {candidate['candidate']} gave a wrong result")
+    return run["times_s"]
+
+
+def measure_row(fabric, model, collective, size):
+    words = ["explain", "--topology", f"complete:{HOSTS}", "--collective", collective, "--model", model, "--format", "json"]
+    ranking = json.loads(espalier(*words, *([] if collective == "barrier" else ["--bytes", size])))["sizes"][0]["ranking"]
+    near = [one for one in ranking if one["times_best"] <= TWICE]
+    found = {one["candidate"]: [] for one in near}
+    for _ in range(ROUNDS):
+        for one in near:
+            found[one["candidate"]] += times(fabric, model, collective, size, one, SHORT_REPEATS if size < SHORT else LONG_REPEATS)
+    medians = {name: statistics.median(values) for name, values in found.items()}
+    best = min(medians, key=medians.get)
+    taken = near[0]["candidate"]
+    return {"collective": collective, "bytes": size, "taken": taken, "blocks": near[0]["blocks"], "predicted_s": near[0]["predicted_ps"] * 1e-12,
+            "measured_s": medians[taken], "best": best, "best_s": medians[best], "candidates": medians}
+
+
+def measure(fabric, only):
+    folder = pathlib.Path("build/bench")
+    folder.mkdir(exist_ok=True)
+    model = folder / f"{fabric}.textproto"
+    if fabric == "lab":
+        subprocess.run([LAB, "up", str(HOSTS), "100"], check=True)
+    try:
+        espalier("measure", *launch(fabric), "--receivers", "2,4,7", "-o", model)
+        rows = []
+        for collective in only or COLLECTIVES:
+            for size in SIZES if collective != "barrier" else (0,):
+                part = max(8, size // HOSTS) if collective in PER_RANK else size
+                rows.append(measure_row(fabric, model, collective, part))
+                print(" ".join(f"{key}={value}" for key, value in rows[-1].items() if key != "candidates"), file=sys.stderr, flush=True)
+        (folder / f"choice-{fabric}.json").write_text(json.dumps({"model": model.read_text(), "rows": rows}, indent=1))
+    finally:
+        if fabric == "lab":
+            subprocess.run([LAB, "down"], check=True)
+
+
+def time_text(seconds):
+    return f"{seconds * 1e3:.3f}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def row_text(row):
+    return (f"| {row['collective']} | {row['bytes']} | {row['taken']} | {row['blocks']} | {time_text(row['predicted_s'])} | "
+            f"{time_text(row['measured_s'])} | {row['best'] if row['best'] != row['taken'] else 'the same'} | {time_text(row['best_s'])} | "
+            f"{row['measured_s'] / row['best_s']:.2f} | {len(row['candidates'])} |")
+
+
+def page():
+    print(f"""# What `auto` takes, measured
+
+Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. For each collective and
+size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run, {ROUNDS} times around: {SHORT_REPEATS * ROUNDS} repetitions of each
+below 64 KiB, {LONG_REPEATS * ROUNDS} above. Times are medians, in ms. *ratio* is the time of what `auto` took by that of the fastest.""")
+    for fabric, title in FABRICS.items():
+        found = json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())
+        near = sum(row["measured_s"] <= WITHIN * row["best_s"] for row in found["rows"])
+        print(f"""
+## {title}
+
+`auto` is within {round(WITHIN * 100 - 100)} % of the fastest in {near} of {len(found['rows'])} rows.
+
+| collective | bytes | `auto` takes | N | predicted | measured | fastest | its time | ratio | candidates |
+| --- | ---: | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |""")
+        for row in found["rows"]:
+            print(row_text(row))
+
+
+def main():
+    os.chdir(pathlib.Path(__file__).resolve().parents[2])
+    if sys.argv[1:2] == ["measure"] and sys.argv[2:3] and sys.argv[2] in FABRICS:
+        only = sys.argv[4].split(",") if sys.argv[3:4] == ["--only"] and len(sys.argv) == 5 else []
+        if len(sys.argv) == 3 or only:
+            return measure(sys.argv[2], only)
+    if sys.argv[1:] == ["page"]:
+        return page()
+    sys.exit("choice.py: expected 'measure lab', 'measure tcp' or 'page'")
+
+
+if __name__ == "__main__":
+    main()

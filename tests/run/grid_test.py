@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""Cases of the grid on real processes: every algorithm that `espalier list` names, 2 to 16 ranks, every class of root and of
+topology, N from 1 to 12, with an operator that does not commute wherever the order of ranks is kept. Every rank's bytes are checked.
+
+grid_test.py            every tenth case
+grid_test.py --whole    all 300
+"""
+import json
+import os
+import sys
+import unittest
+
+import espalier
+
+WHOLE = "--whole" in sys.argv
+if WHOLE:
+    sys.argv.remove("--whole")
+WHOLE = WHOLE or "ESPALIER_WHOLE" in os.environ
+CASES, STRIDE = 300, 10
+BLOCK = 4096  # of the block table without a model, for messages below 1 MiB
+COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
+ROOTED = {"broadcast", "reduce", "scatter", "gather"}
+# Of each class of topology those of at most 16 ranks, the smallest first.
+MESHES = [f"mesh:{r}x{c}" for r, c in ((1, 2), (1, 3), (2, 2), (1, 5), (2, 3), (1, 7), (2, 4), (3, 3), (2, 5), (3, 4), (1, 13), (2, 7), (3, 5), (4, 4))]
+CROSSBARS = [f"crossbar:{a}x{b}" for a, b in ((1, 2), (2, 2), (2, 3), (3, 2), (2, 4), (4, 3), (3, 5), (4, 4))]
+HOSTS = [f"hosts:{h}x{r}" for h, r in ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (1, 7), (4, 2), (3, 3), (5, 2), (3, 4), (2, 7), (5, 3), (4, 4))]
+FAT_TREES = [f"fattree:k={k},h={h},c={c}" for k, h in ((2, 1), (2, 2), (3, 1), (2, 3), (4, 1), (3, 2), (4, 2)) for c in (1, "k")]
+COMPLETE = [f"complete:{p}" for p in range(2, 17)]
+
+
+def topologies(offer):
+    """The topologies to try, by the words of `list`."""
+    words = offer["topologies"]
+    if words.startswith("mesh"):
+        return MESHES
+    if words.startswith("hosts"):
+        return HOSTS
+    if words.startswith("crossbar"):
+        return CROSSBARS
+    if "fat tree" in words or "fattree" in words:
+        return [name for name in FAT_TREES if not words.endswith("c=1") or name.endswith("c=1")]
+    # All classes in turn, so that neighbouring numbers are of different ones.
+    mixed = []
+    for i in range(15):
+        mixed += [COMPLETE[i], MESHES[i % len(MESHES)], CROSSBARS[i % len(CROSSBARS)], FAT_TREES[i % len(FAT_TREES)],
+                  HOSTS[i % len(HOSTS)]]
+    return mixed
+
+
+def ranks_of(topology):
+    text = topology.split(":")[1]
+    if topology.startswith("fattree"):
+        k, h = (int(part[2:]) for part in text.split(",")[:2])
+        return k**h
+    numbers = [int(part) for part in text.split("x")]
+    return numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
+
+
+def words_of(offer, number, topology):
+    """The command line of case `number`."""
+    collective, ranks = offer["collective"], ranks_of(topology)
+    words = ["--topology", topology, "--collective", collective, "--algorithm", offer["algorithm"], "--provider",
+             ("shm", "tcp")[number % 2], "--deadline", 60000]
+    if collective in ROOTED:
+        words += ["--root", (0, ranks - 1, ranks // 2)[number // 2 % 3]]
+    if collective in COMBINE:
+        words += ["--op", "sum", "--type", "u8"] if offer["needs_commutative"] else ["--op", "affine"]
+    if collective != "barrier":
+        blocks = 1 + number * 5 % 12
+        size = (blocks - 1) * BLOCK + (8, BLOCK // 2, BLOCK)[number // 3 % 3]
+        words += ["--bytes", f"{size},{size + 8 * BLOCK}" if blocks <= 4 else size]
+    return words
+
+
+class Grid(unittest.TestCase):
+    def run_case(self, offer, number):
+        """Runs the case on the first topology, from a place that depends on the number, that the algorithm takes."""
+        names = topologies(offer)
+        for i in range(len(names)):
+            words = words_of(offer, number, names[(number * 7 + i) % len(names)])
+            status, found, error = espalier.run(*words)
+            if status == 2 and i + 1 < len(names):
+                self.assertNotIn("Traceback", error)
+                continue
+            self.assertEqual(status, 0, f"{words}: {error}")
+            self.assertTrue(found["right"], words)
+            return words
+        return self.fail(f"{offer['collective']} by {offer['algorithm']} refuses every topology")
+
+    def test_cases(self):
+        offers = json.loads(espalier.call("list", "--format", "json").stdout)
+        done, providers, kinds = 0, set(), set()
+        # A third is the least that every algorithm gets: 300 cases, at most 100 algorithms.
+        self.assertLessEqual(len(offers), CASES // 3)
+        for number in range(0, CASES, 1 if WHOLE else STRIDE):
+            offer = offers[number % len(offers)]
+            with self.subTest(number=number, collective=offer["collective"], algorithm=offer["algorithm"]):
+                words = self.run_case(offer, number // len(offers) + number)
+                providers.add(words[7])
+                kinds.add(words[1].split(":")[0])
+                done += 1
+        self.assertEqual(providers, {"shm", "tcp"})
+        self.assertLessEqual({"complete", "mesh", "crossbar", "fattree"}, kinds)
+        print(f"{done} of {CASES} cases on real processes, {len(offers)} algorithms")
+
+
+if __name__ == "__main__":
+    unittest.main()
