@@ -33,8 +33,8 @@ struct Cooling {
 };
 
 // Requirements on Model: std::int64_t energy(); bool move(Dice&) makes a move, or returns false if
-// it is impossible; void undo() reverts the last move; bool done() ends the search. Returns false if
-// search.is_late() ended it.
+// it is impossible; void undo() reverts the last move; bool done() ends the search. Returns false
+// if search.is_late() ended it.
 template <class Model>
 bool anneal(Model& model, Dice& dice, const Cooling& cooling, const Search& search) {
   constexpr std::uint64_t kTold = 4096;

@@ -137,8 +137,8 @@ INSTANTIATE_TEST_SUITE_P(Embeddings, Known, testing::ValuesIn(names_to_prove()),
                            return name;
                          });
 
-// The number of transfers that find their link taken in their slot, counted along X-Y routes. Phases
-// do not share slots.
+// The number of transfers that find their link taken in their slot, counted along X-Y routes.
+// Phases do not share slots.
 std::uint32_t conflicts(const topology::Shape& mesh, const Traffic& traffic,
                         const std::vector<std::uint32_t>& node_of) {
   std::uint32_t count = 0;

@@ -135,9 +135,9 @@ std::vector<std::uint32_t> in_order(const Shape& shape) {
   return order;
 }
 
-// For every node of the first tree: the node of the second tree with the same rank. A node with two
-// children and a leaf of its parity are paired like brackets, in the trees' order: near one another,
-// so that both trees may be near one another on a mesh.
+// For every node of the first tree: the node of the second tree with the same rank. A node with
+// two children and a leaf of its parity are paired like brackets, in the trees' order. They are
+// near one another, so that a mesh has a place for both trees.
 std::vector<std::uint32_t> pair_up(const Shape& shape) {
   std::vector<std::uint32_t> partner(shape.nodes.size());
   std::array<std::vector<std::uint32_t>, 2> open;  // by parity of time: all leaves, or none
