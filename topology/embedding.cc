@@ -8,7 +8,6 @@
 
 #include "base/read_file.h"
 #include "embedding.pb.h"
-#include "topology/known_embeddings.h"
 #include "topology/text_file.h"
 
 namespace espalier::topology {
@@ -171,20 +170,6 @@ std::string write_embedding(const Embedding& embedding) {
   }
   if (!embedding.groups.empty()) text += "\n";
   return text;
-}
-
-std::vector<std::string> known_embeddings() {
-  std::vector<std::string> names;
-  for (const KnownEmbedding& known : kKnownEmbeddings) names.emplace_back(known.name);
-  return names;
-}
-
-std::optional<Embedding> known_embedding(const std::string& name) {
-  for (const KnownEmbedding& known : kKnownEmbeddings) {
-    if (known.name != name) continue;
-    if (auto embedding = parse_embedding(known.text, name)) return *std::move(embedding);
-  }
-  return std::nullopt;
 }
 
 }  // namespace espalier::topology

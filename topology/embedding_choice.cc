@@ -1,13 +1,37 @@
-// Chooses an embedding for a topology, collective and algorithm.
+// The known embeddings, and the choice of one for a topology, collective and algorithm.
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
+#include "espalier/base/assert.h"
 #include "espalier/topology/embedding.h"
+#include "topology/embedding_family.h"
+#include "topology/known_embeddings.h"
 
 namespace espalier::topology {
 namespace {
+
+std::vector<Embedding> parse_known() {
+  std::vector<Embedding> all;
+  for (const KnownEmbedding& known : kKnownEmbeddings) {
+    auto embedding = parse_embedding(known.text, std::string(known.name));
+    ESPALIER_ASSERT(embedding);
+    if (embedding) all.push_back(*std::move(embedding));
+  }
+  for (const std::string_view text : kKnownFamilies) {
+    auto family = parse_family(text);
+    ESPALIER_ASSERT(family);
+    if (family) std::move(family->begin(), family->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+const std::vector<Embedding>& all_known() {
+  static const std::vector<Embedding> all = parse_known();
+  return all;
+}
 
 // Mirrors the embedding: the mesh upside down, or left and right exchanged. XY routes remain XY
 // routes.
@@ -55,19 +79,32 @@ std::vector<std::uint32_t> ring(std::uint32_t rows, std::uint32_t columns) {
 
 }  // namespace
 
+std::vector<std::string> known_embeddings() {
+  std::vector<std::string> names;
+  for (const Embedding& known : all_known()) names.push_back(known.name);
+  return names;
+}
+
+std::optional<Embedding> known_embedding(const std::string& name) {
+  for (const Embedding& known : all_known()) {
+    if (known.name == name) return known;
+  }
+  return std::nullopt;
+}
+
 std::optional<Embedding> best_embedding(const Topology& topology, const Wanted& wanted) {
   std::optional<Embedding> best;
-  for (const std::string& name : known_embeddings()) {
-    const std::optional<Embedding> known = known_embedding(name);
-    if (!known || known->topology != topology.spec() || known->collective != wanted.collective ||
-        known->algorithm != wanted.algorithm ||
-        (wanted.run_length != 0 && known->run_length != 0 &&
-         known->run_length != wanted.run_length)) {
+  const std::string spec = topology.spec();
+  for (const Embedding& known : all_known()) {
+    if (known.topology != spec || known.collective != wanted.collective ||
+        known.algorithm != wanted.algorithm ||
+        (wanted.run_length != 0 && known.run_length != 0 &&
+         known.run_length != wanted.run_length)) {
       continue;
     }
-    if (best && (best->switching == wanted.switching || known->switching != wanted.switching))
+    if (best && (best->switching == wanted.switching || known.switching != wanted.switching))
       continue;
-    if (auto found = turned(*known, topology, wanted.root)) best = std::move(found);
+    if (auto found = turned(known, topology, wanted.root)) best = std::move(found);
   }
   return best;
 }

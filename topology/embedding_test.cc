@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <tuple>
+
 #include "base/testing/results.h"
+#include "topology/embedding_family.h"
 
 namespace espalier::topology {
 namespace {
@@ -33,7 +37,9 @@ TEST(Embedding, ReadsAndWritesTheSame) {
 
 TEST(Embedding, KnownOnesReadAndAreWrittenAlike) {
   EXPECT_FALSE(known_embeddings().empty());
+  std::set<std::string> names;
   for (const std::string& name : known_embeddings()) {
+    EXPECT_TRUE(names.insert(name).second) << name;
     const auto known = known_embedding(name);
     ASSERT_TRUE(known) << name;
     const auto again = or_throw(parse_embedding(write_embedding(*known), name));
@@ -41,6 +47,42 @@ TEST(Embedding, KnownOnesReadAndAreWrittenAlike) {
     EXPECT_EQ(again.groups.size(), known->groups.size());
   }
   EXPECT_FALSE(known_embedding("no such"));
+}
+
+constexpr char kFamily[] =
+    "collective: \"broadcast\"\nalgorithm: \"two-tree\"\nreversed: \"reduce\"\nfound_by: \"on "
+    "mesh:RxC, so\"\n"
+    "mesh { rows: 2 columns: 3 nodes: \"000102\"\n \"121110\" }\n";
+
+// Each mesh of a family has an embedding, and the mesh turned by rows and columns one for the
+// reversed collective.
+TEST(EmbeddingFamily, ServesTheReversedCollectiveToo) {
+  const auto all = or_throw(parse_family(kFamily));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].name, "mesh-3x2-reduce-two-tree");
+  EXPECT_EQ(all[0].topology, "mesh:3x2");
+  EXPECT_EQ(all[0].collective, "reduce");
+  EXPECT_EQ(all[0].node_of, (std::vector<std::uint32_t>{0, 2, 4, 5, 3, 1}));
+  EXPECT_EQ(all[1].name, "mesh-2x3-broadcast-two-tree");
+  EXPECT_EQ(all[1].node_of, (std::vector<std::uint32_t>{0, 1, 2, 5, 4, 3}));
+  for (const Embedding& embedding : all) EXPECT_EQ(embedding.found_by, "on mesh:2x3, so");
+}
+
+TEST(EmbeddingFamily, RefusesBadNodes) {
+  const std::string good = kFamily;
+  for (const auto& [from, to, error] :
+       {std::tuple{"121110", "121111", "mesh 2x3: node '11'; expected each node once"},
+        {"121110", "121120", "mesh 2x3: node '20'; expected each node once"},
+        {"121110", "1211g0", "mesh 2x3: node 'g0'; expected each node once"},
+        {"121110", "1211", "mesh 2x3: 10 digits; expected two for each node"},
+        {"121110", "1211101", "mesh 2x3: 13 digits; expected two for each node"},
+        {"columns", "colums", "line 5: "}}) {
+    std::string text = good;
+    text.replace(text.find(from), std::string(from).size(), to);
+    const auto refused = parse_family(text);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().message.rfind(error, 0), 0u) << refused.error().message;
+  }
 }
 
 // `good` with `from` replaced.

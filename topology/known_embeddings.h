@@ -12,5 +12,6 @@ struct KnownEmbedding {
 };
 
 extern const std::span<const KnownEmbedding> kKnownEmbeddings;
+extern const std::span<const std::string_view> kKnownFamilies;  // embedding_family.h reads them
 
 }  // namespace espalier::topology

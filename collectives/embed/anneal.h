@@ -3,8 +3,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <random>
+
+#include "espalier/collectives/embed/placement.h"
 
 namespace espalier::embed {
 
@@ -32,11 +33,10 @@ struct Cooling {
 };
 
 // Requirements on Model: std::int64_t energy(); bool move(Dice&) makes a move, or returns false if
-// it is impossible; void undo() reverts the last move; bool done() ends the search. `progress` is
-// called with 0 .. 1.
+// it is impossible; void undo() reverts the last move; bool done() ends the search. Returns false
+// if search.is_late() ended it.
 template <class Model>
-void anneal(Model& model, Dice& dice, const Cooling& cooling,
-            const std::function<void(double)>& progress) {
+bool anneal(Model& model, Dice& dice, const Cooling& cooling, const Search& search) {
   constexpr std::uint64_t kTold = 4096;
   double heat = cooling.hot;
   std::int64_t energy = model.energy();
@@ -44,7 +44,8 @@ void anneal(Model& model, Dice& dice, const Cooling& cooling,
     if (move % kTold == 0) {
       const double share = static_cast<double>(move) / static_cast<double>(cooling.moves);
       heat = cooling.hot * std::pow(cooling.cold / cooling.hot, share);
-      if (progress) progress(share);
+      if (search.progress) search.progress(share);
+      if (search.is_late && search.is_late()) return false;
     }
     if (!model.move(dice)) continue;
     const std::int64_t next = model.energy();
@@ -55,6 +56,7 @@ void anneal(Model& model, Dice& dice, const Cooling& cooling,
       model.undo();
     }
   }
+  return true;
 }
 
 }  // namespace espalier::embed

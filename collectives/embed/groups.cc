@@ -155,7 +155,7 @@ class GroupArrangement {
   }
 
   [[nodiscard]] GroupPlacement result() const {
-    GroupPlacement found{tree_, {{}, loads_.over(), 0}};
+    GroupPlacement found{tree_, {{}, loads_.over(), 0, false}};
     for (std::uint32_t group = 0; group < count(); ++group) {
       const std::vector<std::uint32_t>& nodes = nodes_of(group);
       found.placement.node_of.insert(found.placement.node_of.end(), nodes.begin(), nodes.end());
@@ -333,11 +333,11 @@ GroupPlacement find_groups(const topology::Topology& mesh, const Routes& routes,
   Dice dice(search.seed);
   // Low enough to keep the H-tree.
   const double hot = tree.keeps_h_tree ? kExcessTransferEnergy / 4.0 : kExcessTransferEnergy * 3.0;
-  if (tree.groups.size() > 1) {
-    anneal(model, dice, {hot, std::min(hot, double{kExcessTransferEnergy}) / 6.0, search.moves},
-           search.progress);
-  }
-  return model.result();
+  const Cooling cooling{hot, std::min(hot, double{kExcessTransferEnergy}) / 6.0, search.moves};
+  const bool ends = tree.groups.size() < 2 || anneal(model, dice, cooling, search);
+  GroupPlacement found = model.result();
+  found.placement.is_cut_short = !ends;
+  return found;
 }
 
 }  // namespace espalier::embed

@@ -1,55 +1,78 @@
 #include "espalier/collectives/embed/placement.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "collectives/embed/anneal.h"
+#include "collectives/embed/slots.h"
 
 namespace espalier::embed {
 namespace {
 
-// Cut-through: one bin per slot of each phase. Store-and-forward: a single bin, because phases
-// overlap after lowering.
-std::vector<std::uint32_t> widths_of(const Traffic& traffic, const Search& search) {
-  if (search.switching == Switching::kStoreAndForward) {
-    return {search.period != 0 ? search.period : whole_period(traffic)};
-  }
-  const auto slots = std::accumulate(traffic.slots.begin(), traffic.slots.end(), std::size_t{0});
-  return std::vector<std::uint32_t>(slots, 1);
-}
-
-class RankArrangement {
+// Follows the first blocks from rank to rank.
+class Latency {
  public:
-  RankArrangement(const Routes& routes, const Traffic& traffic, const Search& search)
+  Latency(const Routes& routes, const Traffic& traffic)
+      : routes_(routes), traffic_(traffic), reached_(traffic.ranks * segments(traffic)) {}
+
+  [[nodiscard]] std::int64_t of(const std::vector<std::uint32_t>& node_of) {
+    std::int64_t sum = 0, last = 0;
+    const std::size_t segments = reached_.size() / traffic_.ranks;
+    std::uint32_t phase = ~0u;
+    for (const Transfer& transfer : traffic_.transfers) {
+      if (transfer.phase != phase) {
+        std::fill(reached_.begin(), reached_.end(), 0);
+        sum += last;
+        last = 0;
+        phase = transfer.phase;
+      }
+      const std::int64_t hops = routes_.links(node_of[transfer.from], node_of[transfer.to]).size();
+      std::int64_t& to = reached_[transfer.to * segments + transfer.segment];
+      to = std::max(to, reached_[transfer.from * segments + transfer.segment] + hops);
+      last = std::max(last, to);
+    }
+    return sum + last;
+  }
+
+ private:
+  static std::size_t segments(const Traffic& traffic) {
+    std::uint32_t most = 0;
+    for (const Transfer& transfer : traffic.transfers) most = std::max(most, transfer.segment);
+    return most + std::size_t{1};
+  }
+
+  const Routes& routes_;
+  const Traffic& traffic_;
+  std::vector<std::int64_t> reached_;  // by rank, then segment
+};
+
+// Store-and-forward: all transfers share one bin, because phases overlap after lowering.
+class StoredArrangement {
+ public:
+  StoredArrangement(const Routes& routes, const Traffic& traffic, const Search& search)
       : routes_(routes),
         traffic_(traffic),
-        switching_(search.switching),
         root_moves_(search.root_moves),
-        loads_(routes, widths_of(traffic, search)),
+        loads_(routes, {search.period != 0 ? search.period : whole_period(traffic)}),
+        latency_(routes, traffic),
         node_of_(traffic.ranks),
         rank_at_(traffic.ranks),
-        touching_(traffic.ranks),
-        reached_(traffic.ranks * segments()) {
-    std::vector<std::uint32_t> first_slot(traffic.slots.size(), 0);
-    std::partial_sum(traffic.slots.begin(), traffic.slots.end() - 1, first_slot.begin() + 1);
+        touching_(traffic.ranks) {
     for (std::uint32_t index = 0; index < traffic.transfers.size(); ++index) {
       const Transfer& transfer = traffic.transfers[index];
-      bins_.push_back(is_stored() ? 0 : first_slot[transfer.phase] + transfer.slot);
       touching_[transfer.from].push_back(index);
       touching_[transfer.to].push_back(index);
     }
     for (std::uint32_t rank = 0; rank < traffic.ranks; ++rank) {
       seat(rank, (search.root + rank) % traffic.ranks);
     }
-    for (std::uint32_t index = 0; index < bins_.size(); ++index) put(index);
+    for (std::uint32_t index = 0; index < count(); ++index) put(index);
     best_ = node_of_;
     best_energy_ = energy();
   }
 
   [[nodiscard]] std::int64_t energy() {
-    const std::int64_t over = kExcessTransferEnergy * loads_.over();
-    return is_stored() ? over + kExcessTransferEnergy / 8 * latency() + loads_.hops() / 8
-                       : over + loads_.hops();
+    return kExcessTransferEnergy * loads_.over() +
+           kExcessTransferEnergy / 8 * latency_.of(node_of_) + loads_.hops() / 8;
   }
   // Moves one end of a transfer to another node, mostly near the other end. The rank on that node
   // takes its place.
@@ -69,7 +92,7 @@ class RankArrangement {
     return true;
   }
   void undo() { exchange(last_.first, last_.second); }
-  [[nodiscard]] bool done() const { return !is_stored() && loads_.over() == 0; }
+  [[nodiscard]] static bool done() { return false; }  // there may be a lower latency
 
   [[nodiscard]] Placement result() {
     keep_best();
@@ -77,18 +100,12 @@ class RankArrangement {
     for (std::uint32_t rank = 0; rank < wanted.size(); ++rank) {
       if (node_of_[rank] != wanted[rank]) exchange(rank, rank_at_[wanted[rank]]);
     }
-    return {wanted, loads_.over(), latency()};
+    return {wanted, loads_.over(), latency_.of(wanted), false};
   }
 
  private:
-  [[nodiscard]] bool is_stored() const { return switching_ == Switching::kStoreAndForward; }
   [[nodiscard]] std::uint32_t count() const {
     return static_cast<std::uint32_t>(traffic_.transfers.size());
-  }
-  [[nodiscard]] std::size_t segments() const {
-    std::uint32_t most = 0;
-    for (const Transfer& transfer : traffic_.transfers) most = std::max(most, transfer.segment);
-    return most + std::size_t{1};
   }
   void seat(std::uint32_t rank, std::uint32_t node) {
     node_of_[rank] = node;
@@ -96,11 +113,11 @@ class RankArrangement {
   }
   void put(std::uint32_t index) {
     const Transfer& transfer = traffic_.transfers[index];
-    loads_.add(node_of_[transfer.from], node_of_[transfer.to], bins_[index]);
+    loads_.add(node_of_[transfer.from], node_of_[transfer.to], 0);
   }
   void take(std::uint32_t index) {
     const Transfer& transfer = traffic_.transfers[index];
-    loads_.remove(node_of_[transfer.from], node_of_[transfer.to], bins_[index]);
+    loads_.remove(node_of_[transfer.from], node_of_[transfer.to], 0);
   }
   // Calls f(transfer) for all transfers that involve a or b.
   template <class F>
@@ -118,26 +135,6 @@ class RankArrangement {
     seat(b, node);
     each_touching(a, b, [this](std::uint32_t index) { put(index); });
   }
-  // Phases follow one another. Within a phase, segments are independent.
-  [[nodiscard]] std::int64_t latency() {
-    std::int64_t sum = 0, last = 0;
-    const std::size_t segments = reached_.size() / traffic_.ranks;
-    std::uint32_t phase = ~0u;
-    for (const Transfer& transfer : traffic_.transfers) {
-      if (transfer.phase != phase) {
-        std::fill(reached_.begin(), reached_.end(), 0);
-        sum += last;
-        last = 0;
-        phase = transfer.phase;
-      }
-      const std::int64_t hops =
-          routes_.links(node_of_[transfer.from], node_of_[transfer.to]).size();
-      std::int64_t& to = reached_[transfer.to * segments + transfer.segment];
-      to = std::max(to, reached_[transfer.from * segments + transfer.segment] + hops);
-      last = std::max(last, to);
-    }
-    return sum + last;
-  }
   void keep_best() {
     const std::int64_t now = energy();
     if (now >= best_energy_) return;
@@ -147,32 +144,33 @@ class RankArrangement {
 
   const Routes& routes_;
   const Traffic& traffic_;
-  Switching switching_;
   bool root_moves_;
   Loads loads_;
-  std::vector<std::uint32_t> bins_;  // by transfer
+  Latency latency_;
   std::vector<std::uint32_t> node_of_, rank_at_, best_;
   std::vector<std::vector<std::uint32_t>> touching_;  // transfers of each rank
-  std::vector<std::int64_t> reached_;                 // by rank, then segment
   std::pair<std::uint32_t, std::uint32_t> last_;
   std::int64_t best_energy_ = 0;
 };
 
 }  // namespace
 
-std::uint32_t whole_period(const Traffic& traffic) {
-  return std::accumulate(traffic.slots.begin(), traffic.slots.end(), 0u);
+std::uint32_t whole_period(const Traffic& traffic) { return count_slots(traffic); }
+
+std::int64_t latency_of(const Routes& routes, const Traffic& traffic,
+                        const std::vector<std::uint32_t>& node_of) {
+  return Latency(routes, traffic).of(node_of);
 }
 
 Placement find_placement(const Routes& routes, const Traffic& traffic, const Search& search) {
-  RankArrangement model(routes, traffic, search);
+  if (search.switching == Switching::kCutThrough) return find_in_slots(routes, traffic, search);
+  StoredArrangement model(routes, traffic, search);
   Dice dice(search.seed);
-  const bool stored = search.switching == Switching::kStoreAndForward;
-  const Cooling cooling{stored ? kExcessTransferEnergy / 2.0 : kExcessTransferEnergy * 3.0,
-                        stored ? kExcessTransferEnergy / 32.0 : kExcessTransferEnergy / 6.0,
-                        search.moves};
-  if (traffic.ranks > 1) anneal(model, dice, cooling, search.progress);
-  return model.result();
+  const Cooling cooling{kExcessTransferEnergy / 2.0, kExcessTransferEnergy / 32.0, search.moves};
+  const bool ends = traffic.ranks < 2 || anneal(model, dice, cooling, search);
+  Placement found = model.result();
+  found.is_cut_short = !ends;
+  return found;
 }
 
 }  // namespace espalier::embed

@@ -156,6 +156,7 @@ std::vector<verify::LowerBound> volume_bounds(const topology::Topology& topology
 void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& candidate) {
   candidate.selected = std::make_unique<SelectedAlgorithm>(select_algorithm(candidate.selection));
   SelectedAlgorithm& selected = *candidate.selected;
+  candidate.is_placed = selected.embedding.has_value();
   generate_programs(candidate);
   const auto program = [&candidate](std::uint32_t i) -> const Program& {
     return candidate.programs.at(i);
@@ -179,7 +180,7 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
 std::vector<std::string> placements(const ChoiceRequest& request, const Candidate& best) {
   if (!request.selection.embedding.empty()) return {};
   std::vector<std::string> more;
-  if (best.selected != nullptr && best.selected->embedding) more.emplace_back("none");
+  if (best.is_placed) more.emplace_back("none");
   if (best.selected != nullptr && best.selected->algorithm.is_chain &&
       best.selected->topology->shape().rows > 0 && !best.selected->embedding &&
       embed::check_placeable(best.selected->algorithm.collective)) {

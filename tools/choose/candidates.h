@@ -28,9 +28,10 @@ struct ChoiceRequest {
 };
 
 struct Candidate {
-  Selection selection;  // by name: select_algorithm() makes the same schedule
-  std::string name;     // "fractional, run length 4"
-  std::string dropped;  // why it is not considered, one line; empty: it is
+  Selection selection;     // by name: select_algorithm() makes the same schedule
+  std::string name;        // "fractional, run length 4"
+  std::string dropped;     // why it is not considered, one line; empty: it is
+  bool is_placed = false;  // by an embedding, also if it is dropped
   // Only of a candidate that is considered.
   std::unique_ptr<SelectedAlgorithm> selected;  // with the block table of the model
   Programs programs;                            // of all nodes, or of few if there are very many

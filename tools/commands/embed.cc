@@ -1,9 +1,12 @@
 // espalier embed: searches a placement of a schedule's ranks on a topology.
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <utility>
 
+#include "collectives/embed/cuts.h"
 #include "collectives/embed/groups.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/embed/placement.h"
@@ -18,12 +21,35 @@ namespace {
 
 struct EmbedArguments {
   Selection selection;
-  std::string switching = "cut-through", seed = "1", moves = "10000000", period, group, tree;
+  std::string switching = "cut-through", seed = "1", budget = "60s", moves, period, group, tree;
   std::string output;
   Format format = Format::kText;
 };
 
 constexpr std::uint64_t kMaxMoves = 1'000'000'000'000;
+constexpr std::uint64_t kMaxSeconds = 1'000'000;
+
+// Whether an algorithm of this name is placed by groups of ranks, not rank by rank.
+bool has_groups(const Selection& selection) {
+  for (const AlgorithmEntry& entry : algorithm_entries()) {
+    if (entry.name == selection.algorithm && entry.has_groups) return true;
+  }
+  return false;
+}
+
+// Searches that end with the first placement without excess may have more moves.
+std::string moves_of(const EmbedArguments& arguments) {
+  if (!arguments.moves.empty()) return arguments.moves;
+  const bool is_by_slots = arguments.switching == "cut-through" && !has_groups(arguments.selection);
+  return is_by_slots ? "200000000" : "10000000";
+}
+
+std::chrono::seconds budget_of(const EmbedArguments& arguments) {
+  std::string number = arguments.budget;
+  const std::string what = "--budget (seconds, e.g. 60s):";
+  if (number.ends_with('s')) number.pop_back();
+  return std::chrono::seconds(whole_number(what, number, 1, kMaxSeconds));
+}
 
 embed::Search search_of(const EmbedArguments& arguments, const topology::Topology& topology) {
   embed::Search search;
@@ -36,7 +62,7 @@ embed::Search search_of(const EmbedArguments& arguments, const topology::Topolog
         whole_number(what, arguments.selection.root, 0, topology.ranks() - 1));
   }
   search.seed = whole_number("--seed", arguments.seed, 0, ~std::uint64_t{0} >> 1);
-  search.moves = whole_number("--moves", arguments.moves, 1, kMaxMoves);
+  search.moves = whole_number("--moves", moves_of(arguments), 1, kMaxMoves);
   if (!arguments.period.empty()) {
     if (search.switching == Switching::kCutThrough) {
       bad_input(
@@ -66,16 +92,8 @@ std::string command_of(const EmbedArguments& arguments) {
   add("--switching", arguments.switching);
   add("--period", arguments.period);
   add("--seed", arguments.seed);
-  add("--moves", arguments.moves);
+  add("--moves", moves_of(arguments));
   return one_line(text);
-}
-
-// Whether an algorithm of this name is placed by groups of ranks, not rank by rank.
-bool has_groups(const Selection& selection) {
-  for (const AlgorithmEntry& entry : algorithm_entries()) {
-    if (entry.name == selection.algorithm && entry.has_groups) return true;
-  }
-  return false;
 }
 
 void check_size(const topology::Topology& topology) {
@@ -142,6 +160,20 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
   return embedding;
 }
 
+// Refuses what cannot exist.
+void check_cuts(const topology::Topology& topology, const embed::Traffic& traffic,
+                const embed::Search& search) {
+  if (search.switching != Switching::kCutThrough) return;
+  std::optional<std::uint32_t> root;
+  if (!search.root_moves) root = search.root;
+  if (embed::cuts_leave_room(topology.shape(), traffic, root)) return;
+  negative(
+      "none exists on " + topology.title() + (root ? " for this root" : "") +
+      ": wherever the ranks are, more transfers cross from one line of the mesh to the next in "
+      "a slot than there are links; nothing is written. Expected another algorithm, such as "
+      "chain, or --switching store-and-forward with a longer --period");
+}
+
 topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search& search,
                                   embed::Placement& placement) {
   Selection selection = arguments.selection;
@@ -156,11 +188,16 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
     bad_input("algorithm '" + selected.algorithm.name + "' is for " +
               selected.algorithm.topologies + " as they are; expected one for any topology");
   }
+  if (selected.algorithm.max_run_length > 0 && selection.run_length.empty()) {
+    bad_input("an embedding of " + selected.algorithm.name +
+              " is for one run length; expected --run-length");
+  }
   Programs programs(selected.nodes);
   for (std::uint32_t node = 0; node < selected.nodes; ++node)
     generate(selected, node, programs[node]);
   const embed::Traffic traffic = embed::traffic_of(programs);
   if (search.period == 0) search.period = embed::whole_period(traffic);
+  check_cuts(*selected.topology, traffic, search);
   placement = embed::find_placement(embed::Routes(*selected.topology), traffic, search);
   topology::Embedding embedding;
   embedding.run_length = selected.parameters.run_length;
@@ -189,15 +226,47 @@ void report(const EmbedArguments& arguments, const topology::Topology& topology,
               has_groups(arguments.selection) ? "steps" : "hops");
 }
 
+// Refuses a search that found none, and says how near it came.
+void check_found(const EmbedArguments& arguments, const embed::Search& search,
+                 const embed::Placement& placement, bool is_late) {
+  const bool stored = search.switching == Switching::kStoreAndForward;
+  const std::string within = is_late ? std::to_string(budget_of(arguments).count()) + " s"
+                                     : moves_of(arguments) + " moves";
+  const std::string more = is_late ? "a longer --budget" : "more --moves";
+  if (placement.over > 0) {
+    negative("none found in " + within + ": the best has " +
+             counted(static_cast<std::uint64_t>(placement.over), "transfer") + " too many on " +
+             (stored ? "links that carry " + std::to_string(search.period) + " a period"
+                     : "a link in a slot") +
+             "; nothing is written. Expected " + more + ", another --seed" +
+             (stored ? ", a longer --period" : "") + " or --root any");
+  }
+  // Which placement it is would depend on the time.
+  if (stored && placement.is_cut_short) {
+    negative("the " + moves_of(arguments) + " moves take more than " + within +
+             "; nothing is written. Expected a longer --budget or fewer --moves");
+  }
+}
+
 void run_embed(const EmbedArguments& arguments) {
   check_writable(arguments.output);
   const auto topology = parse_topology(arguments.selection.topology);
   embed::Search search = search_of(arguments, *topology);
   embed::Placement placement;
   topology::Embedding embedding;
+  bool is_late = false;
   {
     Progress progress("placing");
-    search.progress = [&progress](double done) { progress.show(done); };
+    const std::chrono::duration<double> budget = budget_of(arguments);
+    const auto begin = std::chrono::steady_clock::now();
+    double of_budget = 0;
+    search.is_late = [&] {
+      of_budget = (std::chrono::steady_clock::now() - begin) / budget;
+      return is_late = of_budget >= 1;
+    };
+    search.progress = [&](double of_moves) {
+      progress.show(std::min(1.0, std::max(of_moves, of_budget)));
+    };
     const bool groups = has_groups(arguments.selection);
     for (const auto& [option, value] :
          {std::pair{"--group", &arguments.group}, std::pair{"--tree", &arguments.tree}}) {
@@ -212,15 +281,7 @@ void run_embed(const EmbedArguments& arguments) {
     embedding = groups ? find_by_groups(arguments, *topology, search, placement)
                        : find_by_ranks(arguments, search, placement);
   }
-  if (placement.over > 0) {
-    const bool stored = search.switching == Switching::kStoreAndForward;
-    negative("none found in " + arguments.moves + " moves: the best has " +
-             counted(static_cast<std::uint64_t>(placement.over), "transfer") + " too many on " +
-             (stored ? "links that carry " + std::to_string(search.period) + " a period"
-                     : "a link in a slot") +
-             "; nothing is written. Expected more --moves, another --seed" +
-             (stored ? ", a longer --period" : "") + " or --root any");
-  }
+  check_found(arguments, search, placement, is_late);
   embedding.topology = topology->spec();
   embedding.collective = arguments.selection.collective;
   embedding.algorithm = arguments.selection.algorithm;
@@ -261,15 +322,20 @@ void add_embed(Command app) {
                "near an H-tree); default: least");
   command.text("--seed", arguments->seed, "The same seed finds the same embedding")
       .show_default(arguments->seed);
-  command.text("--moves", arguments->moves, "maximum number of moves to try")
-      .show_default(arguments->moves);
+  command
+      .text("--budget", arguments->budget,
+            "maximum time of the search; a placement that is found does not depend on it")
+      .show_default(arguments->budget);
+  command.text("--moves", arguments->moves,
+               "maximum number of moves to try; default: 200000000, or 10000000 for "
+               "fractional-mesh and store-and-forward");
   command.text("-o,--output", arguments->output, "The embedding to write").required();
   add_format(command, arguments->format);
   command.set_footer(
       "Searches by simulated annealing. Cut-through: a block holds its whole path for a step, and\n"
       "no link carries two blocks in a step. Store-and-forward: no link carries more blocks per\n"
       "period than --period allows; among these placements the least latency wins.\n"
-      "Exit status: 1 if none was found; nothing is written then.\n"
+      "Exit status: 1 if none was found or none exists; nothing is written then.\n"
       "Examples:\n"
       "  espalier embed --topology mesh:8x8 --collective broadcast --algorithm two-tree -o "
       "e.textproto\n"

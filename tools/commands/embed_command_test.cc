@@ -64,6 +64,18 @@ TEST_F(EmbedCommand, TheBestKnownIsTheDefault) {
     EXPECT_EQ(std::string(row["found_by"]).rfind("espalier embed ", 0), 0u);
 }
 
+// Three meshes that no other test names, from all corners.
+TEST_F(EmbedCommand, KnowsEveryMesh) {
+  for (const char* mesh : {"mesh:6x6", "mesh:3x10", "mesh:12x12"}) {
+    for (const char* algorithm : {"two-tree", "double-fibonacci", "fractional"}) {
+      compile("s", mesh, "broadcast", algorithm);
+      EXPECT_EQ(run("verify s --loads").status, 0) << mesh << " " << algorithm;
+    }
+  }
+  compile("s", "mesh:5x7", "reduce", "two-tree", "--root 34");
+  EXPECT_EQ(run("verify s --loads").status, 0);
+}
+
 TEST_F(EmbedCommand, RefusesInOneLine) {
   const std::string embed = "embed -o e.textproto --topology ";
   for (const auto& [arguments, words] :
@@ -79,14 +91,22 @@ TEST_F(EmbedCommand, RefusesInOneLine) {
         {"mesh:4x4 --collective broadcast --algorithm fractional-mesh --group 3x2",
          "do not divide"},
         {"mesh:4x4 --collective broadcast --algorithm fractional-mesh --group two", "expected RxC"},
+        {"mesh:4x4 --collective broadcast --algorithm fractional", "expected --run-length"},
+        {"mesh:4x4 --collective broadcast --algorithm two-tree --budget 1h",
+         "--budget (seconds, e.g. 60s): '1h' is not a whole number from 1"},
         {"complete:4 --collective broadcast --algorithm fractional-mesh --group 1x2",
          "for mesh:RxC"},
         {"mesh:3x4 --collective broadcast --algorithm fractional-mesh --group 1x2 --tree h-tree",
          "expected a power of two"}}) {
     expect_refused(embed + arguments, words);
   }
-  // With so few moves there is none.
+  // With so few moves there is none; in a row there is none at all.
   expect_refused(embed + "mesh:8x8" + kBroadcast + "--moves 10", "none found in 10 moves", 1);
+  expect_refused(embed + "mesh:1x9" + kBroadcast, "none exists on mesh:1x9 for this root", 1);
+  // Moves for years.
+  expect_refused(embed + "mesh:4x4" + kBroadcast +
+                     "--switching store-and-forward --moves 100000000000 --budget 1s",
+                 "the 100000000000 moves take more than 1 s", 1);
 }
 
 TEST_F(EmbedCommand, RefusesWrongEmbeddings) {

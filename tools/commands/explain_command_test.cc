@@ -125,6 +125,26 @@ TEST_F(ExplainCommand, TriesTheOrdersOfAMesh) {
   EXPECT_TRUE(candidates("--collective all-to-all").contains("mesh-balanced"));
 }
 
+// On meshes, placed schedules win large messages; for an operator that does not commute, schedules
+// in the order of ranks remain.
+TEST_F(ExplainCommand, PlacesRanksOnMeshes) {
+  for (const char* mesh : {"mesh:6x6", "mesh:5x7"}) {
+    const std::string what = std::string("--topology ") + mesh + " --collective ";
+    double placed = 0, as_numbered = 0;
+    const auto json = explained(what + "broadcast --algorithm two-tree --bytes 1MiB --all");
+    for (const auto& row : json["sizes"][0]["ranking"]) {
+      const bool is_placed = row["candidate"] == "two-tree";
+      (is_placed ? placed : as_numbered) = row["predicted_ps"];
+    }
+    EXPECT_GT(as_numbered, 1.5 * placed) << mesh;
+    EXPECT_GT(placed, 0) << mesh;
+  }
+  const auto ordered = explained(
+      "--topology mesh:5x7 --collective reduce --algorithm two-tree --op affine --bytes 64KiB");
+  ASSERT_EQ(ordered["sizes"][0]["ranking"].size(), 1u) << ordered;
+  EXPECT_EQ(ordered["sizes"][0]["ranking"][0]["candidate"], "two-tree, embedding none");
+}
+
 TEST_F(ExplainCommand, DrawsThePlot) {
   const CommandResult result =
       run("explain --topology complete:8 --collective allreduce --bytes 8,64MiB --plot p.svg");

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/commands/commands.h"
@@ -13,23 +16,97 @@
 namespace espalier::tools {
 namespace {
 
-void list_embeddings(Format format) {
-  auto rows = Json::array();
-  for (const std::string& name : topology::known_embeddings()) {
-    const auto known = topology::known_embedding(name);
-    if (!known) continue;
-    const bool stored = known->switching == Switching::kStoreAndForward;
-    rows.push_back({{"embedding", name},
-                    {"topology", known->topology},
-                    {"collective", known->collective},
-                    {"algorithm", known->algorithm},
-                    {"root", known->node_of.front()},
-                    {"run_length", known->run_length},
-                    {"switching", stored ? "store-and-forward" : "cut-through"},
-                    {"found_by", known->found_by}});
-    if (format == Format::kText) std::printf("%s\n", name.c_str());
+// The rows and columns of a mesh.
+using Mesh = std::pair<std::uint32_t, std::uint32_t>;
+
+// "mesh-RxC-broadcast-two-tree" for one of the families, which have an embedding of each mesh from
+// its corner; otherwise the embedding's name.
+std::string pattern_of(const topology::Embedding& embedding, const Mesh& mesh) {
+  const std::string size = std::to_string(mesh.first) + "x" + std::to_string(mesh.second);
+  const std::string begin = "mesh-" + size + "-";
+  const bool is_of_family = embedding.groups.empty() && embedding.name.starts_with(begin) &&
+                            embedding.switching == Switching::kCutThrough;
+  if (!is_of_family) return embedding.name;
+  return "mesh-RxC-" + embedding.name.substr(begin.size());
+}
+
+// "9 RxC: 1x2 2x1, and 2x2 to 4x4 except 2x4 4x2"
+std::string text_of(const std::set<Mesh>& meshes) {
+  const auto words = [](const std::set<Mesh>& some) {
+    std::string text;
+    for (const auto& [rows, columns] : some) {
+      text += " " + std::to_string(rows) + "x" + std::to_string(columns);
+    }
+    return text;
+  };
+  std::uint32_t most = 2;
+  for (const auto& [rows, columns] : meshes) most = std::max({most, rows, columns});
+  std::set<Mesh> narrow, missing;
+  for (const Mesh& mesh : meshes) {
+    if (std::min(mesh.first, mesh.second) < 2) narrow.insert(mesh);
   }
-  if (format == Format::kJson) print_json(rows);
+  for (std::uint32_t rows = 2; rows <= most; ++rows) {
+    for (std::uint32_t columns = 2; columns <= most; ++columns) {
+      if (!meshes.contains({rows, columns})) missing.insert({rows, columns});
+    }
+  }
+  const std::string count = std::to_string(meshes.size()) + " RxC:";
+  if (missing.size() > meshes.size()) return count + words(meshes);
+  const std::string all = std::to_string(most) + "x" + std::to_string(most);
+  return count + words(narrow) + (narrow.empty() ? "" : ", and") + " 2x2 to " + all +
+         (missing.empty() ? "" : " except") + words(missing);
+}
+
+// Prints one row per embedding, or per embeddings of many meshes.
+void print_embeddings(const std::vector<topology::Embedding>& all) {
+  struct Row {
+    std::string pattern, grade, where;
+    std::set<Mesh> meshes;
+  };
+  std::vector<Row> rows;
+  std::size_t width = 0;
+  for (const topology::Embedding& embedding : all) {
+    const auto topology = or_bad_input(topology::parse(embedding.topology));
+    const Mesh mesh{topology->shape().rows, topology->shape().columns};
+    const std::string pattern = pattern_of(embedding, mesh);
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const Row& other) { return other.pattern == pattern; });
+    if (row == rows.end()) {
+      const bool stored = embedding.switching == Switching::kStoreAndForward;
+      row = rows.insert(row, {pattern, stored ? "period" : "SLOT", topology->title(), {}});
+    }
+    row->meshes.insert(mesh);
+    width = std::max(width, pattern.size());
+  }
+  for (const Row& row : rows) {
+    const bool many = row.pattern.starts_with("mesh-RxC-");
+    std::printf("%-*s  %-6s  %s\n", static_cast<int>(width), row.pattern.c_str(), row.grade.c_str(),
+                (many ? text_of(row.meshes) : row.where).c_str());
+  }
+}
+
+void list_embeddings(Format format) {
+  std::vector<topology::Embedding> all;
+  for (const std::string& name : topology::known_embeddings()) {
+    if (auto known = topology::known_embedding(name)) all.push_back(*std::move(known));
+  }
+  if (format == Format::kText) {
+    print_embeddings(all);
+    return;
+  }
+  auto rows = Json::array();
+  for (const topology::Embedding& known : all) {
+    const bool stored = known.switching == Switching::kStoreAndForward;
+    rows.push_back({{"embedding", known.name},
+                    {"topology", known.topology},
+                    {"collective", known.collective},
+                    {"algorithm", known.algorithm},
+                    {"root", known.node_of.front()},
+                    {"run_length", known.run_length},
+                    {"switching", stored ? "store-and-forward" : "cut-through"},
+                    {"found_by", known.found_by}});
+  }
+  print_json(rows);
 }
 
 void list(Format format) {
@@ -79,10 +156,14 @@ void add_list(Command app) {
   const auto format = std::make_shared<Format>(Format::kText);
   const auto embeddings = std::make_shared<bool>(false);
   add_format(command, *format);
-  command.flag("--embeddings", *embeddings, "List the known embeddings instead");
+  command.flag("--embeddings", *embeddings,
+               "List the known embeddings instead; mesh-RxC-...: one for each mesh (see below)");
   command.set_footer(
       "In the summaries p is the number of ranks and N the number of blocks per segment. An\n"
       "algorithm that names no topology is for any topology, over a fabric that routes.\n"
+      "Embeddings have a grade. SLOT: no link carries two blocks in a step. period: no link "
+      "carries\n"
+      "more blocks in a period than it has steps (--links hop-by-hop).\n"
       "Example:\n  espalier list --format json");
   command.set_action(
       [format, embeddings] { *embeddings ? list_embeddings(*format) : list(*format); });

@@ -119,27 +119,40 @@ bool cut(std::uint32_t last, std::uint32_t n, Shape& shape) {
   return shape.alive == n;
 }
 
-// The nodes of one parity of time, by their children.
-struct ParityClass {
-  std::vector<std::uint32_t> leaves, two;
-};
+// The nodes in order: the fast subtree, the node, the slow subtree.
+std::vector<std::uint32_t> in_order(const Shape& shape) {
+  std::vector<std::uint32_t> order, above;
+  for (std::uint32_t index = 0; index != kNone || !above.empty();) {
+    if (index != kNone) {
+      above.push_back(index);
+      index = shape.nodes[index].child[0];
+    } else {
+      order.push_back(above.back());
+      above.pop_back();
+      index = shape.nodes[order.back()].child[1];
+    }
+  }
+  return order;
+}
 
-// For every node of the first tree: the node of the second tree with the same rank.
+// For every node of the first tree: the node of the second tree with the same rank. A node with
+// two children and a leaf of its parity are paired like brackets, in the trees' order. They are
+// near one another, so that a mesh has a place for both trees.
 std::vector<std::uint32_t> pair_up(const Shape& shape) {
   std::vector<std::uint32_t> partner(shape.nodes.size());
-  std::array<ParityClass, 2> classes;
-  for (std::uint32_t index = 0; index < shape.nodes.size(); ++index) {
-    partner[index] = index;
+  std::array<std::vector<std::uint32_t>, 2> open;  // by parity of time: all leaves, or none
+  for (std::uint32_t index = 0; index < partner.size(); ++index) partner[index] = index;
+  for (const std::uint32_t index : in_order(shape)) {
     const Shape::TreeNode& node = shape.nodes[index];
-    if (!node.alive || node.children() == 1) continue;
-    ParityClass& parity = classes[node.time % 2];
-    (node.children() == 0 ? parity.leaves : parity.two).push_back(index);
-  }
-  for (const ParityClass& parity : classes) {
-    for (std::size_t i = 0; i < parity.two.size(); ++i) {
-      partner[parity.two[i]] = parity.leaves[i];
-      partner[parity.leaves[i]] = parity.two[i];
+    if (node.children() == 1) continue;
+    std::vector<std::uint32_t>& others = open[node.time % 2];
+    if (others.empty() || shape.nodes[others.back()].children() == node.children()) {
+      others.push_back(index);
+      continue;
     }
+    partner[index] = others.back();
+    partner[others.back()] = index;
+    others.pop_back();
   }
   return partner;
 }

@@ -22,7 +22,9 @@ struct Search {
   std::uint32_t period = 0;
   std::uint64_t seed = 1;
   std::uint64_t moves = 0;                    // maximum number of moves to try
-  std::function<void(double)> progress = {};  // 0 .. 1
+  std::function<void(double)> progress = {};  // 0 .. 1, the part of the moves
+  // Ends the search if it returns true; called after every few thousand moves.
+  std::function<bool()> is_late = {};
 };
 
 // A placement of the virtual ranks, with its quality.
@@ -32,14 +34,18 @@ struct Placement {
   // links carry in a period, summed.
   std::int64_t over = 0;
   std::int64_t latency = 0;  // hops until the last rank has its first block of every segment
+  // Store-and-forward and groups: the search ended by is_late(), so that more moves may find a
+  // better placement.
+  bool is_cut_short = false;
 };
 
 // The number of steps in which every phase forwards one block of each segment, summed over phases.
 [[nodiscard]] std::uint32_t whole_period(const Traffic& traffic);
 
 // Finds a placement. Cut-through: ends with the first placement in which no link occurs twice in a
-// slot. Store-and-forward: returns a placement of low latency without an overloaded link. If `over`
-// is not 0, the moves did not suffice.
+// slot, which is the same for all limits that it keeps. Store-and-forward: returns a placement of
+// low latency without an overloaded link. If `over` is not 0, the moves did not suffice, and the
+// placement is the best that was found.
 [[nodiscard]] Placement find_placement(const Routes& routes, const Traffic& traffic,
                                        const Search& search);
 
