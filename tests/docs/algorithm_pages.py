@@ -34,6 +34,12 @@ PORTS = {
     "multiport": "a node sends and receives on all its links in a step",
 }
 
+CONTENTION = {
+    "none": "links may have to carry more than their capacity",
+    "slot": "links carry no more than their capacity in lock step (SLOT)",
+    "async": "links carry no more than their capacity under any timing skew (ASYNC)",
+}
+
 WHEN_HEAD = (
     f"Printed by `tests/docs/algorithm_pages.py --write`; a test compares a part of this page, and `ESPALIER_WHOLE=1` all of it. The "
     f"times are those that `espalier explain` predicts from the default model of a fabric, for {len(facts.SIZES)} sizes: the powers of "
@@ -226,10 +232,11 @@ class Pages:
         for phase, first, length, repeats in phases:
             shown = min(length, MAX_COLUMNS)
             of = f"Phase {phase + 1}: " if len(phases) > 1 else ""
-            whole = f"one period of {facts.counted(length, 'step')}, N = {small.facts['blocks']}" if repeats else \
-                facts.counted(length, "step")
+            whole = facts.counted(length, "step")
+            if repeats:
+                whole = f"{'one' if of else 'One'} period of {whole}, N = {small.facts['blocks']}"
             note = "" if shown == length else f"; the first {shown}"
-            text += f"\n{of}{whole}{note}.\n\n".replace("one period", "One period" if not of else "one period")
+            text += f"\n{of}{whole}{note}.\n\n"
             cells = {}
             for node, one in small.messages(phase):
                 data = small.data_text(one)
@@ -330,6 +337,8 @@ class Pages:
         for model, collectives in ports.items():
             whose = f" ({listed(list(dict.fromkeys(collectives)))})" if len(ports) > 1 else ""
             lines.append(f"Ports: {model}{whose}: {PORTS[model]}.")
+        if topologies != "any topology":
+            lines += by_collective(dict.fromkeys((fact["collective"], CONTENTION[fact["contention"]]) for fact in measured))
         lines += self.blocks_limits(schedules)
         takes = [(entry, f"takes {listed([f'`{one}`' for one in entry['parameters']])}") for entry in entries if entry["parameters"]]
         lines += by_collective((entry["collective"], text + (f" up to {entry['max_run_length']}" if entry["max_run_length"] else ""))
@@ -416,9 +425,11 @@ class Pages:
                 needs = [] if entry["topologies"] == "any topology" else [f"for {entry['topologies']}"]
                 if entry["needs_commutative"]:
                     needs.append("the operator must commute" + (" for some roots" if collective == "reduce" else ""))
-                needs += [f"takes `{one}`" for one in entry["parameters"]] + (["searched"] if entry["searched"] else [])
+                if entry["parameters"]:
+                    needs.append(f"takes {listed([f'`{one}`' for one in entry['parameters']])}")
+                needs += ["searched"] if entry["searched"] else []
                 rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs)))
-            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", ""), rows)
+            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", "needs"), rows)
         return text.lstrip("\n")
 
     def readme_table(self, when):
