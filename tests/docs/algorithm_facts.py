@@ -88,12 +88,12 @@ class Schedule:
     facts: dict
 
     @property
-    def program(self):
+    def programs(self):
         return self.facts["programs"]
 
     def messages(self, phase=None):
         """(node, instance) of every send and receive, of one phase."""
-        for program in self.program:
+        for program in self.programs:
             for one in program["steps"]:
                 if one["kind"] in ("send", "receive") and phase in (None, program["actions"][one["action"]]["phase"]):
                     yield program["node"], one
@@ -101,13 +101,13 @@ class Schedule:
     def phases(self):
         """Phase: (first step, number of steps) of those that have messages."""
         steps = {}
-        for program in self.program:
+        for program in self.programs:
             for one in program["steps"]:
                 steps.setdefault(program["actions"][one["action"]]["phase"], []).append(one["step"])
         return {phase: (min(found), max(found) - min(found) + 1) for phase, found in sorted(steps.items())}
 
     def period_of(self, phase):
-        return max(action["period"] for program in self.program for action in program["actions"] if action["phase"] == phase)
+        return max(action["period"] for program in self.programs for action in program["actions"] if action["phase"] == phase)
 
     def longest(self):
         """The segments of the longest message of each step that has one."""
@@ -190,8 +190,8 @@ class Espalier:
 
 
 def period(small, larger):
-    """[(phase, title, first step, steps)] of each phase: one period in the steady state, or all steps if N adds none. `larger` is the
-    same schedule for the next N."""
+    """[(phase, first step, number of steps, whether they repeat)]: one period of each phase in the steady state, or all its steps if N
+    adds none. `larger` is the same schedule for the next N."""
     found = []
     before, after = small.phases(), larger.phases()
     for phase, (first, steps) in before.items():

@@ -243,7 +243,7 @@ class Pages:
                 word = f"{'to' if one['kind'] == 'send' else 'from'} {one['peer']}" + (f": {data}" if data else "")
                 cells.setdefault((node, one["step"]), []).append(word)
             rows = []
-            for program in small.program:
+            for program in small.programs:
                 node = program["node"]
                 rows.append((str(node) if node < small.facts["ranks"] else f"{node} (router)",
                              *("<br>".join(cells.get((node, step), ())) for step in range(first, first + shown))))

@@ -152,7 +152,7 @@ TEST_F(ExplainCommand, DrawsThePlot) {
   EXPECT_NE(result.out.find("is faster than"), std::string::npos) << result.out;
   const std::string svg = read(directory_ / "p.svg");
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  for (const char* text : {"two-tree", "chain", "combine", "<circle"}) {
+  for (const char* text : {"two-tree", "chain", "combine", "<circle", ">32 KiB<", ">16 MiB<"}) {
     EXPECT_NE(svg.find(text), std::string::npos) << text;
   }
 }
