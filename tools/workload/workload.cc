@@ -32,8 +32,8 @@ reference::ReferenceInput case_of(const Program& program, const OperatorOptions&
   if (program.needs_commutative && !what.op.commutes) {
     bad_input("operator '" + options.op + "' does not commute, and " + name + " by " +
               one_line(program.algorithm) + " with root " + std::to_string(what.root) +
-              " does not keep the order of ranks; expected another algorithm, or sum, product, "
-              "...");
+              " does not keep the order of ranks; expected another algorithm, ranks as numbered "
+              "(--embedding none), or sum, product, ...");
   }
   return what;
 }
