@@ -21,7 +21,13 @@ void write(const board::BoardFile::Limits& limits, const Algorithm& algorithm,
   std::size_t size = 0;
   if (algorithm.generate(parameters, node, program) != Status::kOk) return;
   if (encode_program(program, bytes.data(), bytes.size(), size) != Status::kOk) return;
-  const Status status = tools::check_limits(limits, program) ? Status::kOk : Status::kTooLarge;
+  // A loader finds programs that are too large before it looks at the features.
+  board::BoardFile::Limits with_features = limits;
+  with_features.set_rotated_scratch(true);
+  Status status = tools::check_limits(with_features, program) ? Status::kOk : Status::kTooLarge;
+  if (status == Status::kOk && !tools::check_limits(limits, program)) {
+    status = Status::kUnknownFeature;
+  }
   std::printf("%u %s-%s-%u-%u ", static_cast<unsigned>(status),
               collective_name(algorithm.collective), algorithm.name, parameters.ranks, node);
   for (std::size_t i = 0; i < size; ++i) std::printf("%02x", bytes[i]);
