@@ -194,7 +194,7 @@ class Images(unittest.TestCase):
                                 ("limits {", 'position { topology: "complete:5" }\nlimits {', ["complete:5"])):
             board.write_text(good.replace(old, new))
             refused(["build", self.allreduce, "--board", board, "--node", 2, *what[6:]], *words)
-        board.write_text(good + "limits { rotated_scratch: false }")
+        board.write_text(good.replace("limits {", "limits { rotated_scratch: false"))
         rotated = espalier.compile(self.path / "r.esp", "complete:4", "allgather", "bruck")
         refused(["build", rotated, "--board", board, *what[4:]], "has rotated scratch", "rotated_scratch: true", "r.esp")
 
