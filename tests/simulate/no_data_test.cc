@@ -24,7 +24,7 @@ namespace espalier {
 namespace {
 
 constexpr BlockRule kBlocks = {0, 64};
-constexpr std::uint32_t kLogRoom = 4096;
+constexpr std::uint32_t kLogRoom = 2048;
 
 struct Schedule {
   std::string name;
