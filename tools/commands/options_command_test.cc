@@ -94,7 +94,8 @@ TEST_F(OptionsCommand, RefusesOperatorsThatNeedTheOrderOfRanks) {
   expect_refused(
       "simulate combine --bytes 80 --op affine",
       "operator 'affine' does not commute, and allreduce by combine with root 0 does not "
-      "keep the order of ranks; expected another algorithm, or sum, product, ...");
+      "keep the order of ranks; expected another algorithm, ranks as numbered "
+      "(--embedding none), or sum, product, ...");
 }
 
 #ifdef ESPALIER_WITH_OFI
