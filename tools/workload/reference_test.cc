@@ -17,7 +17,7 @@ std::vector<T> input_of(const ReferenceInput& run, std::uint32_t rank, std::uint
   std::vector<std::uint8_t> bytes(input_bytes(run, rank));
   fill_input(run, rank, repetition, bytes.data());
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
