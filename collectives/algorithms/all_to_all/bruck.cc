@@ -46,7 +46,8 @@ class Bruck {
       }
     }
     for (std::uint32_t d = 0; d < p_; ++d) {
-      builder_.copy(digits_, builder_.output((me_ + p_ - d) % p_), held(d, 1));
+      const Operand from = held(d, 1);
+      builder_.copy(digits_, builder_.output((me_ + p_ - d) % p_), from);
     }
   }
 
@@ -88,7 +89,9 @@ class Bruck {
       while (d + count < p_ && has(d + count, digit) && are_neighbours(d + count - 1, d + count)) {
         ++count;
       }
-      builder_.copy(step, slots(slot, count), held(d, count));
+      // Operands in a fixed order, since each adds to the program's tables.
+      const Operand from = held(d, count);
+      builder_.copy(step, slots(slot, count), from);
       slot += count;
       d += count;
     }
