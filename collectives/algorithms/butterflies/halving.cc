@@ -49,7 +49,9 @@ class Halving {
     const HeldSums news = scratch(all());
     const HeldSums sums = scatters_ ? news : kOutput;
     builder_.receive(0, folding_.mate(), operand(news, all()));
-    builder_.combine(0, operand(sums, all()), operand(kInput, all()), operand(news, all()));
+    // Operands in a fixed order, since each adds to the program's tables.
+    const Operand received = operand(news, all()), own = operand(kInput, all());
+    builder_.combine(0, operand(sums, all()), own, received);
     sums_ = sums;
   }
 
@@ -105,7 +107,8 @@ class Halving {
     }
     if (!paired) return;
     const std::uint32_t me = folding_.first(v);
-    builder_.copy(0, builder_.output(me), segments(sums_, me, 1));
+    const Operand sum = segments(sums_, me, 1);
+    builder_.copy(0, builder_.output(me), sum);
     builder_.send(exchanges, folding_.mate(), segments(sums_, folding_.mate(), 1), stays ? 0 : 1);
   }
 
