@@ -267,9 +267,9 @@ TEST(Golden, SelectionIsTheSameBytes) {
 }
 
 TEST(Golden, NoFileIsLeftOver) {
-  std::set<std::string> expected = {"README.md", "broadcast-two-tree.esp",
-                                    "broadcast-selection.esp", "selection.binpb",
-                                    "selection.txtpb"};
+  std::set<std::string> expected = {
+      "README.md",       "digests.txt",    "broadcast-two-tree.esp", "broadcast-selection.esp",
+      "selection.binpb", "selection.txtpb"};
   for (const auto& [name, program] : programs()) {
     expected.insert(name + ".binpb");
     expected.insert(name + ".txtpb");
