@@ -148,4 +148,12 @@ const LinkCost& fastest(const Model& model, const topology::Topology& topology,
   });
 }
 
+LinkCost step_cost(const Model& model, const topology::Topology& topology, std::uint64_t bytes,
+                   std::uint32_t ranks_on_host) {
+  LinkCost cost = slowest(model, topology, bytes);
+  const Picoseconds both = times(model.overhead_ps, 2 * model.ranks_per_core(ranks_on_host));
+  for (CostLine& line : cost.lines) line.alpha_ps = std::min(line.alpha_ps + both, kMaxPrediction);
+  return cost;
+}
+
 }  // namespace espalier::predict

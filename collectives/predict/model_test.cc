@@ -121,6 +121,16 @@ TEST(Model, ArithmeticSaturates) {
   EXPECT_EQ(times(kMaxPrediction / 2, 3), kMaxPrediction);
 }
 
+TEST(Model, AStepCostsWhatItsMessageCostsBothNodes) {
+  Model model = line_model(1e-6, 1e-9);
+  model.overhead_ps = 250'000;
+  model.cores = 2;
+  const auto topology = or_throw(topology::parse("mesh:2x2"));
+  EXPECT_EQ(step_cost(model, *topology, 8).send_time(1000), 2'500'000u);
+  EXPECT_EQ(step_cost(model, *topology, 8, 2).send_time(1000), 2'500'000u);
+  EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'000'000u);
+}
+
 TEST(Model, DefaultsAreTextToo) {
   const Model model = default_model();
   for (const LinkCost& cost : model.links) EXPECT_GT(cost.send_time(0), 0u);

@@ -2,7 +2,6 @@
 """espalier measure on real processes, and predictions from its figures."""
 import json
 import pathlib
-import re
 import tempfile
 import unittest
 
@@ -56,9 +55,8 @@ class Measure(unittest.TestCase):
             step = one["alpha_s"] + one["beta_s_per_byte"] * one["block_bytes"]
             # A step is whole picoseconds; a link over shared memory may take only a few.
             self.assertAlmostEqual(one["predicted_s"], one["steps"] * step, delta=2e-12 * one["steps"] + 1e-6 * one["predicted_s"])
-            # The time of a message alone has o twice, which the prediction by steps does not count: over shared memory it may be all.
-            overhead = int(re.search(r"overhead_ps: (\d+)", text)[1]) * 1e-12
-            self.assertGreater(step + 2 * overhead, 0.05 * found["sizes"][1]["one_way_s"])
+            # The o of both nodes is in it. Over shared memory it may be all.
+            self.assertGreater(step, 0.05 * found["sizes"][1]["one_way_s"])
             done = espalier.call("explain", *what[:4], "--bytes", "100,64KiB", "--model", model)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"predicted from espalier measure --provider {provider}, 3 repetitions", done.stdout)

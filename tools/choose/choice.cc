@@ -58,8 +58,9 @@ Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
   const Candidate& candidate = candidates_[number];
   const Program& first = candidate.programs.front();
   const Layout layout = layout_for(candidate, bytes);
-  const predict::LinkCost& cost =
-      predict::slowest(request_.model, *candidate.selected->topology, slot_bytes(layout));
+  const predict::LinkCost cost =
+      predict::step_cost(request_.model, *candidate.selected->topology, slot_bytes(layout),
+                         request_.conditions.ranks_on_host);
   return {number, layout.blocks, phase_steps(first, layout.blocks),
           candidate.lengths->time(first, layout, cost), true};
 }

@@ -72,8 +72,8 @@ class SizeRun {
     const Program& program = schedule_.programs[0];
     const Layout layout = tools::layout_of(program, what_);
     const predict::Model model = run_model(options_);
-    const predict::LinkCost& cost =
-        predict::slowest(model, *schedule_.topology, slot_bytes(layout));
+    const predict::LinkCost cost =
+        predict::step_cost(model, *schedule_.topology, slot_bytes(layout));
     size.blocks = layout.blocks;
     size.block_bytes = slot_bytes(layout);
     size.steps = phase_steps(program, layout.blocks);
