@@ -99,8 +99,8 @@ struct Model {
 [[nodiscard]] const LinkCost& fastest(const Model& model, const topology::Topology& topology,
                                       std::uint64_t bytes);
 
-// The cost of a step that has one message of `bytes`: that of the slowest class of links, and o of the
-// sender and of the receiver, whose processors `ranks_on_host` ranks share.
+// The cost of a step that has one message of `bytes`: that of the slowest class of links, and o of
+// the sender and of the receiver, whose processors `ranks_on_host` ranks share.
 [[nodiscard]] LinkCost step_cost(const Model& model, const topology::Topology& topology,
                                  std::uint64_t bytes, std::uint32_t ranks_on_host = 1);
 

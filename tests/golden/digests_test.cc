@@ -54,8 +54,8 @@ bool add_programs(const Algorithm& algorithm, const CollectiveParameters& parame
   return true;
 }
 
-// One line per algorithm: its programs on all topologies that it takes, with the first, the last and
-// the middle rank as root.
+// One line per algorithm: its programs on all topologies that it takes, with the first rank and one
+// or two later ones as root.
 std::string line_of(const Algorithm& algorithm) {
   std::uint64_t digest = kDigestSeed;
   int schedules = 0;
