@@ -7,6 +7,7 @@
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "tests/contention/dice.h"
 #include "tests/contention/lowered.h"
 #include "tests/contention/placed.h"
@@ -116,13 +117,7 @@ CollectiveParameters parameters_on(const topology::Topology& topology, const top
   parameters.topology_digest = topology.digest();
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
-  parameters.rows = shape.rows;
-  parameters.columns = shape.columns;
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.hosts = shape.hosts;
-  parameters.host_ranks = shape.host_ranks;
-  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  set_shape(shape, parameters);
   return parameters;
 }
 

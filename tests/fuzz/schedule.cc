@@ -11,6 +11,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/fuzz/expect.h"
 #include "tests/mutation/edits.h"
@@ -231,11 +232,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   parameters.root = input.below(parameters.ranks);
   parameters.window = 1 + input.below(9);
   parameters.topology_digest = topology->digest();
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.hosts = shape.hosts;
-  parameters.host_ranks = shape.host_ranks;
-  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  set_shape(shape, parameters);
   const unsigned options = input.below(4);
   Programs programs;
   for (std::uint32_t me = 0; me < topology->nodes(); ++me) {

@@ -18,6 +18,7 @@
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier {
@@ -64,10 +65,7 @@ std::string line_of(const Algorithm& algorithm) {
     const topology::Shape shape = topology->shape();
     CollectiveParameters parameters{.ranks = topology->ranks()};
     parameters.topology_digest = topology->digest();
-    parameters.arity = shape.arity, parameters.height = shape.height;
-    parameters.hosts = shape.hosts, parameters.host_ranks = shape.host_ranks;
-    parameters.rows = shape.rows, parameters.columns = shape.columns;
-    parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+    set_shape(shape, parameters);
     const std::uint32_t last = has_root(algorithm.collective) ? parameters.ranks - 1 : 0;
     for (parameters.root = 0; parameters.root <= last;
          parameters.root += std::max(1u, (last + 1) / 2)) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/testing/results.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -45,8 +46,7 @@ TEST(Grid, Hosts) {
       if (table[i].where != Where::kHosts) continue;
       for (const std::uint32_t root : root_classes(shape, table[i].collective)) {
         CollectiveParameters parameters{.ranks = topology->ranks(), .root = root};
-        parameters.hosts = shape.hosts;
-        parameters.host_ranks = shape.host_ranks;
+        set_shape(shape, parameters);
         parameters.topology_digest = topology->digest();
         parameters.blocks = &kBlocks;
         parameters.blocks_count = 1;

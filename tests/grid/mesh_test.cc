@@ -9,6 +9,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -29,11 +30,10 @@ std::vector<std::string> specs() {
   return all;
 }
 
-CollectiveParameters parameters_on(const topology::Topology& topology, std::uint32_t root) {
-  const topology::Shape shape = topology.shape();
+CollectiveParameters parameters_on(const topology::Topology& topology, const topology::Shape& shape,
+                                   std::uint32_t root) {
   CollectiveParameters parameters{.ranks = topology.ranks(), .root = root};
-  parameters.rows = shape.rows;
-  parameters.columns = shape.columns;
+  set_shape(shape, parameters);
   parameters.topology_digest = topology.digest();
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
@@ -61,14 +61,15 @@ TEST(Grid, Mesh) {
   const Algorithm* table = algorithms(count);
   for (const std::string& spec : specs()) {
     const auto topology = or_throw(topology::parse(spec));
-    const std::uint32_t p = topology->ranks(), columns = topology->shape().columns;
+    const topology::Shape shape = topology->shape();
+    const std::uint32_t p = topology->ranks();
     if (small_sample() && p > 16) continue;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (table[i].where != Where::kMesh) continue;
       const bool rooted = has_root(table[i].collective);
       for (const std::uint32_t root :
-           rooted ? std::set{0u, columns - 1, p / 2, p - 1} : std::set{0u}) {
-        const CollectiveParameters parameters = parameters_on(*topology, root);
+           rooted ? std::set{0u, shape.columns - 1, p / 2, p - 1} : std::set{0u}) {
+        const CollectiveParameters parameters = parameters_on(*topology, shape, root);
         prove_and_run(*topology, parameters, programs_of(table[i], parameters));
         if (HasFailure()) return;
         ++schedules;
@@ -76,7 +77,7 @@ TEST(Grid, Mesh) {
     }
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
       if (algorithm.collective != Collective::kAllToAll || !algorithm.applies(*topology)) continue;
-      const CollectiveParameters parameters = parameters_on(*topology, 0);
+      const CollectiveParameters parameters = parameters_on(*topology, shape, 0);
       prove_and_run(*topology, parameters, or_throw(algorithm.search(*topology, parameters)));
       if (HasFailure()) return;
       ++schedules;

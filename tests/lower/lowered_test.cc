@@ -1,4 +1,4 @@
-// Every algorithm for any topology or for hosts, lowered onto the links of meshes, trees, crossbars
+// Every algorithm but those of fat trees, lowered onto the links of meshes, trees, crossbars
 // and hosts. Checks that the period is the least that the links allow, as proven by the verifier,
 // and that simulated machines give correct results in lock step and asynchronously. More topologies
 // and roots with ESPALIER_WHOLE=1.
@@ -12,6 +12,7 @@
 #include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/grid/grid.h"
@@ -26,13 +27,13 @@ struct RoutedSchedule {
   Programs programs;
 };
 
-CollectiveParameters parameters_for(const topology::Topology& topology, std::uint32_t root) {
+CollectiveParameters parameters_for(const topology::Topology& topology,
+                                    const topology::Shape& shape, std::uint32_t root) {
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.root = root;
   parameters.topology_digest = topology.digest();
-  parameters.hosts = topology.shape().hosts;
-  parameters.host_ranks = topology.shape().host_ranks;
+  set_shape(shape, parameters);
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
   return parameters;
@@ -40,7 +41,8 @@ CollectiveParameters parameters_for(const topology::Topology& topology, std::uin
 
 // The schedules of every algorithm that supports the topology and root.
 std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::uint32_t root) {
-  const CollectiveParameters parameters = parameters_for(topology, root);
+  const topology::Shape shape = topology.shape();
+  const CollectiveParameters parameters = parameters_for(topology, shape, root);
   std::vector<RoutedSchedule> all;
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
@@ -138,7 +140,8 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
                bool run) {
   const bool single = ports == PortModel::kSingleSend;
   const std::string name = routed.name + (single ? ", single send" : "");
-  const CollectiveParameters parameters = parameters_for(topology, routed.programs[0].root);
+  const topology::Shape shape = topology.shape();
+  const CollectiveParameters parameters = parameters_for(topology, shape, routed.programs[0].root);
   lower::Report report;
   auto made = lower::lower(topology, parameters, ports, routed.programs, report);
   if (!made && made.error().message.find("larger than nodes have room for") != std::string::npos) {

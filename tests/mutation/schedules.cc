@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
 
 namespace espalier::mutation {
@@ -36,22 +37,15 @@ std::vector<Choice> choices_of(const std::string& algorithm) {
 
 CollectiveParameters parameters_of(const topology::Topology& topology, std::uint32_t root,
                                    std::uint32_t window) {
-  // Groups point to their capacities.
-  static thread_local std::vector<std::uint32_t> capacities;
-  const topology::Shape shape = topology.shape();
-  capacities = shape.capacities;
+  // The parameters point into it.
+  static thread_local topology::Shape shape;
+  shape = topology.shape();
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.root = root;
   parameters.window = window;
   parameters.topology_digest = topology.digest();
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.capacities = capacities.empty() ? nullptr : capacities.data();
-  parameters.rows = shape.rows;
-  parameters.columns = shape.columns;
-  parameters.hosts = shape.hosts;
-  parameters.host_ranks = shape.host_ranks;
+  set_shape(shape, parameters);
   return parameters;
 }
 

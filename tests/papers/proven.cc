@@ -3,6 +3,7 @@
 #include "base/testing/results.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
@@ -16,11 +17,7 @@ CollectiveParameters parameters_of(const topology::Topology& topology, const top
   parameters.ranks = topology.ranks();
   parameters.root = question.root;
   parameters.topology_digest = topology.digest();
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
-  parameters.rows = shape.rows;
-  parameters.columns = shape.columns;
+  set_shape(shape, parameters);
   parameters.run_length = question.run_length;
   parameters.radix = question.radix;
   parameters.send_ticks = question.send_ticks;

@@ -13,6 +13,7 @@
 #include "collectives/predict/predict.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
@@ -104,11 +105,7 @@ CollectiveParameters parameters_for(const topology::Topology& topology,
   parameters.ranks = topology.ranks();
   parameters.root = root;
   parameters.topology_digest = topology.digest();
-  parameters.rows = shape.rows;
-  parameters.columns = shape.columns;
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
+  set_shape(shape, parameters);
   return parameters;
 }
 
@@ -129,10 +126,10 @@ void each_schedule(const topology::Topology& topology, const With& with) {
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const Algorithm& algorithm = table[i];
-    if (algorithm.where == Where::kFatTree && shape.arity == 0) continue;
     for (const std::uint32_t root : {0u, topology.ranks() / 2}) {
       if (root != 0 && !has_root(algorithm.collective)) continue;
       CollectiveParameters parameters = parameters_for(topology, shape, root);
+      if (!runs_on(algorithm, parameters)) continue;
       if (algorithm.takes_lambda && root != 0) parameters.latency_ticks = 2;
       Programs programs(algorithm_nodes(algorithm, parameters));
       bool made = true;
@@ -151,8 +148,8 @@ void each_schedule(const topology::Topology& topology, const With& with) {
 }
 
 TEST(Prediction, AgreesWithSimulation) {
-  std::vector<const char*> specs = {"complete:2", "complete:8", "mesh:3x4", "fattree:k=2,h=3,c=1",
-                                    "crossbar:3x4"};
+  std::vector<const char*> specs = {"complete:2",          "complete:8",   "mesh:3x4",
+                                    "fattree:k=2,h=3,c=1", "crossbar:3x4", "hosts:3x2"};
   if (whole()) specs.insert(specs.end(), {"complete:13", "mesh:5x7", "fattree:k=4,h=2,c=k"});
   Errors all;
   for (const char* spec : specs) {

@@ -17,6 +17,7 @@
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/topology/topology.h"
 
@@ -243,13 +244,7 @@ class NoData : public ::testing::TestWithParam<const char*> {
     parameters_.topology_digest = topology_->digest();
     parameters_.blocks = &kBlocks;
     parameters_.blocks_count = 1;
-    parameters_.rows = shape_.rows;
-    parameters_.columns = shape_.columns;
-    parameters_.arity = shape_.arity;
-    parameters_.height = shape_.height;
-    parameters_.hosts = shape_.hosts;
-    parameters_.host_ranks = shape_.host_ranks;
-    parameters_.capacities = shape_.capacities.empty() ? nullptr : shape_.capacities.data();
+    set_shape(shape_, parameters_);
     ++topologies;
   }
 

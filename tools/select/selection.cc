@@ -7,6 +7,7 @@
 #include "collectives/predict/block_rules.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
+#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/schedule/selection.h"
@@ -111,20 +112,6 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
     parameters.window = static_cast<std::uint32_t>(
         whole_number("--window", selection.window, 1, verify::kMaxVerifiedWindow));
   }
-}
-
-// Sets the topology's numbers, for algorithms that are made for one.
-void choose_shape(SelectedAlgorithm& selected) {
-  topology::Shape shape = selected.topology->shape();
-  CollectiveParameters& parameters = selected.parameters;
-  parameters.rows = shape.rows;
-  parameters.columns = shape.columns;
-  parameters.arity = shape.arity;
-  parameters.height = shape.height;
-  parameters.hosts = shape.hosts;
-  parameters.host_ranks = shape.host_ranks;
-  selected.capacities = std::move(shape.capacities);
-  parameters.capacities = selected.capacities.empty() ? nullptr : selected.capacities.data();
 }
 
 void choose_places(const Selection& selection, SelectedAlgorithm& selected) {
@@ -382,7 +369,8 @@ SelectedAlgorithm select_algorithm(const Selection& selection) {
   selected.parameters.root = choose_root(selection.root, *selected.topology, collective);
   selected.parameters.topology_digest = selected.topology->digest();
   choose_parameters(selection, selected);
-  choose_shape(selected);
+  selected.shape = selected.topology->shape();
+  set_shape(selected.shape, selected.parameters);
   choose_places(selection, selected);
   choose_nodes(selected);
   if (is_hop_by_hop(selection)) lower_choice(choose_ports(selection), selected);

@@ -56,9 +56,9 @@ struct AlgorithmEntry {
 
 struct SelectedAlgorithm {
   std::unique_ptr<topology::Topology> topology;
+  topology::Shape shape;  // of the topology; parameters.capacities points into it
   AlgorithmEntry algorithm;
   CollectiveParameters parameters;
-  std::vector<std::uint32_t> capacities;  // parameters.capacities points into it
   Programs found;           // all nodes' programs, of a searched algorithm or a lowered schedule
   lower::Report report;     // on its lowering
   std::uint32_t nodes = 0;  // that have programs: ranks, and routers where they run
