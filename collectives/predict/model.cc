@@ -51,6 +51,25 @@ Picoseconds LinkCost::send_time(std::uint64_t bytes) const {
   return std::min(cost.alpha_ps + per_byte(cost.beta_fs, bytes), kMaxPrediction);
 }
 
+Picoseconds LinkCost::least_time(std::uint64_t bytes, std::uint64_t block,
+                                 std::uint64_t messages) const {
+  Picoseconds alpha = kMaxPrediction, by_longest = kMaxPrediction;
+  std::uint64_t beta = kMaxFsPerByte;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    alpha = std::min<Picoseconds>(alpha, lines[i].alpha_ps);
+    beta = std::min(beta, lines[i].beta_fs);
+    // The longest message of a line takes least time per byte.
+    const bool is_last = i + 1 == lines.size();
+    const std::uint64_t longest = is_last ? bytes : std::min(lines[i + 1].from_bytes - 1, bytes);
+    if (longest == 0 || longest < std::min(block, bytes)) continue;
+    const Picoseconds longest_fs = times(send_time(longest), kFsPerPs);
+    by_longest = std::min(by_longest, per_byte(longest_fs / longest, bytes));
+  }
+  const Picoseconds by_parts = times(alpha, messages) + per_byte(beta, bytes);
+  if (by_longest == kMaxPrediction) return by_parts;
+  return std::min(std::max(by_parts, by_longest), kMaxPrediction);
+}
+
 Picoseconds LinkCost::latency(std::uint64_t bytes) const {
   if (lambda_permille == 1000) return 0;
   const Picoseconds send = send_time(bytes);

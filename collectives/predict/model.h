@@ -51,6 +51,10 @@ struct LinkCost {
   [[nodiscard]] const CostLine& line(std::uint64_t bytes) const;
   // Time for which a message of `bytes` keeps its port and link, ps.
   [[nodiscard]] Picoseconds send_time(std::uint64_t bytes) const;
+  // The least time for which `messages` or more messages, of at least `block` bytes each and of
+  // `bytes` together, keep a port, ps.
+  [[nodiscard]] Picoseconds least_time(std::uint64_t bytes, std::uint64_t block,
+                                       std::uint64_t messages) const;
   // Time from the end of the send to the arrival of the message, ps: (lambda - 1) sends.
   [[nodiscard]] Picoseconds latency(std::uint64_t bytes) const;
 };
@@ -80,7 +84,7 @@ struct Model {
   }
   // Time of a combine of `bytes`, ps.
   [[nodiscard]] Picoseconds combine_time(const Operator& op, std::uint64_t bytes) const;
-  // The number of ranks that share a processor if `ranks` of them run on one host.
+  // The number of ranks that share a processor if `ranks` of them run on one host; 1: none do.
   [[nodiscard]] std::uint32_t ranks_per_core(std::uint32_t ranks) const;
   // The digest of everything that decides; never 0.
   [[nodiscard]] std::uint64_t digest() const;
@@ -99,8 +103,9 @@ struct Model {
 [[nodiscard]] const LinkCost& fastest(const Model& model, const topology::Topology& topology,
                                       std::uint64_t bytes);
 
-// The cost of a step that has one message of `bytes`: that of the slowest class of links, and o of
-// the sender and of the receiver, whose processors `ranks_on_host` ranks share.
+// The cost of a step in which every rank sends and receives one message of `bytes`: that of the
+// slowest class of links, and o of the sender and of the receiver, whose processors `ranks_on_host`
+// ranks share.
 [[nodiscard]] LinkCost step_cost(const Model& model, const topology::Topology& topology,
                                  std::uint64_t bytes, std::uint32_t ranks_on_host = 1);
 

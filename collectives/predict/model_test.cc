@@ -131,6 +131,27 @@ TEST(Model, AStepCostsWhatItsMessageCostsBothNodes) {
   EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'000'000u);
 }
 
+TEST(Model, NoMessagesTakeLessThanTheLeastTime) {
+  LinkCost one;
+  one.lines = {{0, 1000, 2000, {}, {}}};
+  EXPECT_EQ(one.least_time(1000, 10, 7), 7 * 1000u + 2000u);
+  EXPECT_EQ(one.least_time(0, 0, 3), 3000u);
+  // Blocks of 10 bytes cost 3 a byte, of 99 bytes 2.1, and longer ones 4 and more.
+  LinkCost dear;
+  dear.lines = {{0, 10, 2000, {}, {}}, {100, 0, 4000, {}, {}}};
+  EXPECT_EQ(dear.least_time(10'000, 10, 2), 21010u);
+  EXPECT_EQ(dear.least_time(10'000, 100, 2), 40000u);
+  EXPECT_EQ(dear.least_time(50, 60, 1), 110u);
+  for (const LinkCost& cost : {one, dear}) {
+    for (const std::uint64_t block : {1u, 10u, 99u, 100u, 250u, 1000u}) {
+      const std::uint64_t messages = 10'000 / block;
+      EXPECT_GE(times(cost.send_time(block), messages),
+                cost.least_time(messages * block, block, messages))
+          << block;
+    }
+  }
+}
+
 TEST(Model, DefaultsAreTextToo) {
   const Model model = default_model();
   for (const LinkCost& cost : model.links) EXPECT_GT(cost.send_time(0), 0u);

@@ -107,7 +107,8 @@ Prediction predict(const topology::Topology& topology, const Programs& programs,
       return {std::min(*short_time + added, kMaxPrediction), false};
     }
   }
-  const LinkCost cost = step_cost(model, topology, slot_bytes(layout), conditions.ranks_on_host);
+  const LinkCost cost =
+      step_cost(model, topology, slot_bytes(layout), ranks_on_host(topology, conditions));
   const auto program = [&programs](std::uint32_t node) -> const Program& { return programs[node]; };
   return {by_steps(static_cast<std::uint32_t>(programs.size()), program, layout, cost), true};
 }

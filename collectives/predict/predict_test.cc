@@ -74,7 +74,7 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   model.cores = 1;
   Conditions shared;
   shared.ranks_on_host = 2;
-  EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 1'200'000);
+  EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 600'000) << "one after the other";
   const Schedule reduce = make("complete:2", Collective::kReduce, "chain");
   model = plain();
   model.gamma_fs = 500'000;
@@ -90,6 +90,27 @@ TEST(Predict, OverheadBoundsThePipeline) {
   Model model = plain();
   model.overhead_ps = 3'000'000;  // longer than a block: the middle rank handles each block twice
   EXPECT_NEAR(static_cast<double>(predicted(chain, 1'000'000, model)), 1000 * 6e6, 0.01 * 6e9);
+}
+
+// Four messages at once: each processor sends and receives as many as ranks share it.
+TEST(Predict, RanksThatShareProcessorsWaitForThem) {
+  const Schedule swap = make("complete:4", Collective::kAllreduce, "combine");
+  Model model = plain();
+  model.overhead_ps = 300'000;
+  EXPECT_EQ(predicted(swap, 1000, model), 2 * (kBlockTime + 600'000));
+  Conditions shared;
+  shared.ranks_on_host = 4;
+  model.cores = 4;
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 600'000));
+  model.cores = 2;
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 2 * 600'000));
+  model.cores = 1;
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 4 * 600'000));
+  shared.ranks_on_host = 2;  // two hosts
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 2 * 600'000));
+  const Schedule hosts = make("hosts:2x2", Collective::kAllreduce, "combine");
+  EXPECT_EQ(predicted(hosts, 1000, model), predicted(hosts, 1000, model, shared))
+      << "the topology says which ranks share a host";
 }
 
 TEST(Predict, LongReplaysGoByStepsAndSaySo) {

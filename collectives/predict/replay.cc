@@ -40,10 +40,13 @@ ReplayState::ReplayState(const topology::Topology& topology, const Programs& pro
       model_(model),
       conditions_(conditions),
       one_port_(has_one_port(programs.front())),
-      sharing_(model.ranks_per_core(conditions.ranks_on_host)),
+      ranks_on_host_(ranks_on_host(topology, conditions)),
       block_bytes_(slot_bytes(layout)),
       nodes_(programs.size()) {
-  overhead_ = times(model.overhead_ps, sharing_);
+  if (model.ranks_per_core(ranks_on_host_) > 1) {
+    const std::size_t hosts = (programs.size() + ranks_on_host_ - 1) / ranks_on_host_;
+    cores_free_.resize(hosts * model.cores);
+  }
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     add_node(node, programs[node], layout);
   }
@@ -89,8 +92,7 @@ void ReplayState::add_node(std::uint32_t number, const Program& program, const L
       const bool combines = instance.kind == ActionKind::kCombine;
       const Picoseconds time =
           combines ? model_.combine_time(conditions_.op, bytes_of(layout, instance.into)) : 0;
-      node.operations.push_back(
-          {instance.step, instance.after, times(time, sharing_), instance.into});
+      node.operations.push_back({instance.step, instance.after, time, instance.into});
       ++step.operations;
     }
   }
@@ -128,10 +130,19 @@ void ReplayState::touch(std::uint32_t node) {
   touched_.push_back(node);
 }
 
-// Returns the time at which the node's processor has done work that begins now at the earliest.
+// The processor that the node's next work gets, by the time at which it is free: the node's own, or
+// the first one that is free on its host.
+Picoseconds& ReplayState::processor_of(ReplayNode& node, std::uint32_t number) {
+  if (cores_free_.empty()) return node.cpu_free;
+  const auto first = cores_free_.begin() + number / ranks_on_host_ * model_.cores;
+  return *std::min_element(first, first + model_.cores);
+}
+
+// Returns the time at which the node has done work that begins now at the earliest.
 Picoseconds ReplayState::spend(std::uint32_t number, Picoseconds time) {
   ReplayNode& node = nodes_[number];
-  node.cpu_free = std::max(node.cpu_free, now_) + time;
+  Picoseconds& processor = processor_of(node, number);
+  processor = node.cpu_free = std::max({node.cpu_free, processor, now_}) + time;
   return node.cpu_free;
 }
 
@@ -230,10 +241,10 @@ bool ReplayState::post_send(std::uint32_t number, ReplayChannel& channel) {
   node.reading.emplace_back(number_of(channel), channel.posting);
   --node.steps[static_cast<std::size_t>(send.step)].unposted;
   ++channel.posting;
-  if (overhead_ == 0) {
+  if (model_.overhead_ps == 0) {
     posted(channel);
   } else {
-    schedule(spend(number, overhead_), EventKind::kPosted, number_of(channel));
+    schedule(spend(number, model_.overhead_ps), EventKind::kPosted, number_of(channel));
   }
   return true;
 }
@@ -263,6 +274,11 @@ bool ReplayState::operate(std::uint32_t number) {
   --node.steps[static_cast<std::size_t>(operation.step)].operations;
   ++node.next_operation;
   return true;
+}
+
+std::uint32_t ranks_on_host(const topology::Topology& topology, const Conditions& conditions) {
+  if (conditions.ranks_on_host > 0) return conditions.ranks_on_host;
+  return std::max(1u, topology.shape().host_ranks);
 }
 
 std::uint64_t instances(const Programs& programs, std::int64_t blocks) {

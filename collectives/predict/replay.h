@@ -18,9 +18,11 @@ namespace espalier::predict {
 // What a prediction assumes about the run.
 struct Conditions {
   Switching switching = Switching::kCutThrough;
-  Operator op;                            // of a reduction or scan
-  std::uint64_t eager_bytes = 4096;       // longer messages wait for their receive
-  std::uint32_t ranks_on_host = 1;        // that share its processors
+  Operator op;                       // of a reduction or scan
+  std::uint64_t eager_bytes = 4096;  // longer messages wait for their receive
+  // Ranks that share a host's processors: successive ones. 0: as the topology says, R of hosts:HxR
+  // and one of any other.
+  std::uint32_t ranks_on_host = 0;
   std::uint64_t max_instances = 1 << 20;  // of actions; a longer replay is not made
 };
 
@@ -30,6 +32,10 @@ struct Conditions {
 [[nodiscard]] std::optional<Picoseconds> replay(const topology::Topology& topology,
                                                 const Programs& programs, const Layout& layout,
                                                 const Model& model, const Conditions& conditions);
+
+// conditions.ranks_on_host, or what the topology says.
+[[nodiscard]] std::uint32_t ranks_on_host(const topology::Topology& topology,
+                                          const Conditions& conditions);
 
 // Upper limit of the instances of all programs for N = `blocks`.
 [[nodiscard]] std::uint64_t instances(const Programs& programs, std::int64_t blocks);

@@ -125,6 +125,7 @@ class ReplayState {
   [[nodiscard]] static bool is_ready(const ReplayNode& node, std::int64_t step);
   [[nodiscard]] bool is_read(const ReplayNode& node, const OperandAt& into) const;
   [[nodiscard]] Picoseconds spend(std::uint32_t node, Picoseconds time);
+  [[nodiscard]] Picoseconds& processor_of(ReplayNode& node, std::uint32_t number);
   void touch(std::uint32_t node);
 
   // replay_network.cc: what the network does
@@ -155,8 +156,9 @@ class ReplayState {
   const Model& model_;
   const Conditions& conditions_;
   bool one_port_;
-  Picoseconds overhead_;
-  std::uint32_t sharing_;  // ranks per processor
+  // If ranks share processors: the times at which each host's are free, host by host.
+  std::uint32_t ranks_on_host_;
+  std::vector<Picoseconds> cores_free_;
   std::uint64_t block_bytes_;
   std::vector<ReplayNode> nodes_;
   std::vector<ReplayChannel> channels_;

@@ -22,6 +22,18 @@ inline void print_hex(std::uint64_t value) {
   board::print(text);
 }
 
+// Prints the digests of results and events that the nodes have left, and checks them.
+template <typename Digests>
+void compare_digests(const Digests& found, const Digests& expected) {
+  bare::Text() << "results ";
+  print_hex(found.results);
+  bare::Text() << ", events ";
+  print_hex(found.events);
+  bare::Text() << "\n";
+  check(found.results == expected.results, __FILE__, __LINE__, "the results are the expected ones");
+  check(found.events == expected.events, __FILE__, __LINE__, "the events are the expected ones");
+}
+
 // Returns the program's exit status: 0 if there were checks and all of them passed.
 inline int finish() {
   bare::Text() << passed << " checks passed, " << failed << " failed\n";

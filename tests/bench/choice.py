@@ -18,6 +18,7 @@ import sys
 
 HOSTS = 8
 LAB = "tests/bench/lab.sh"
+SHARED = ("--ranks-per-host", HOSTS)  # the hosts of the lab have this machine's processors, too
 FABRICS = {"lab": "8 hosts, 100 Mbit/s links", "tcp": "8 processes on one machine, unshaped TCP"}
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
@@ -42,7 +43,7 @@ def launch(fabric):
 def times(fabric, model, collective, size, candidate, repeats):
     """The seconds of each repetition of one start."""
     words = ["run", "--topology", f"complete:{HOSTS}", "--collective", collective, "--algorithm", candidate["algorithm"], "--model", model,
-             *launch(fabric), "--repeat", repeats, "--warmup", 2, "--format", "json", "--deadline", 20000]
+             *SHARED, *launch(fabric), "--repeat", repeats, "--warmup", 2, "--format", "json", "--deadline", 20000]
     for key, option in OPTIONS.items():
         if candidate.get(key):
             words += [option, candidate[key]]
@@ -53,7 +54,7 @@ def times(fabric, model, collective, size, candidate, repeats):
 
 
 def measure_row(fabric, model, collective, size):
-    words = ["explain", "--topology", f"complete:{HOSTS}", "--collective", collective, "--model", model, "--format", "json"]
+    words = ["explain", "--topology", f"complete:{HOSTS}", "--collective", collective, "--model", model, *SHARED, "--format", "json"]
     ranking = json.loads(espalier(*words, *([] if collective == "barrier" else ["--bytes", size])))["sizes"][0]["ranking"]
     near = [one for one in ranking if one["times_best"] <= TWICE]
     found = {one["candidate"]: [] for one in near}
@@ -74,14 +75,14 @@ def measure(fabric, only):
     if fabric == "lab":
         subprocess.run([LAB, "up", str(HOSTS), "100"], check=True)
     try:
-        espalier("measure", *launch(fabric), "--receivers", "2,4,7", "-o", model)
+        espalier("measure", *launch(fabric), *SHARED, "--receivers", "2,4,7", "-o", model)
         rows = []
         for collective in only or COLLECTIVES:
             for size in SIZES if collective != "barrier" else (0,):
                 part = max(8, size // HOSTS) if collective in PER_RANK else size
                 rows.append(measure_row(fabric, model, collective, part))
                 print(" ".join(f"{key}={value}" for key, value in rows[-1].items() if key != "candidates"), file=sys.stderr, flush=True)
-        (folder / f"choice-{fabric}.json").write_text(json.dumps({"model": model.read_text(), "rows": rows}, indent=1))
+                (folder / f"choice-{fabric}.json").write_text(json.dumps({"model": model.read_text(), "rows": rows}, indent=1))
     finally:
         if fabric == "lab":
             subprocess.run([LAB, "down"], check=True)

@@ -7,10 +7,13 @@ page.py --check build/tests/bounds/certificates PAGE     whether it is what woul
 import collections
 import copy
 import json
+import pathlib
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import check
+import pages
 
 HEAD = """# Lower bounds, and the schedules nearest to them
 
@@ -118,17 +121,5 @@ def page(program):
     return "\n".join(lines) + "\n"
 
 
-def main():
-    if sys.argv[1] != "--check":
-        sys.stdout.write(page(sys.argv[1]))
-        return
-    program, path = sys.argv[2:]
-    now = page(program)
-    print(now)
-    with open(path, encoding="utf-8") as old:
-        if old.read() != now:
-            sys.exit(f"{path} is old: tests/bounds/page.py writes it anew")
-
-
 if __name__ == "__main__":
-    main()
+    pages.main(page, "tests/bounds/page.py")

@@ -5,8 +5,12 @@ page.py build/tests/mutation/mutation >docs/results/mutation.md
 page.py --check build/tests/mutation/mutation PAGE     whether it is what would be written now; exit status 1 if not
 """
 import re
+import pathlib
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import pages
 
 SAMPLES = (("--ranks 2..4 --sample 1999 --skews 20", "on the topology's routes"),
            ("--links hop-by-hop --ranks 4 --sample 3999 --skews 20", "lowered onto the topology's links"))
@@ -39,17 +43,5 @@ def page(program):
     return "\n\n".join([HEAD, *(section(program, *sample) for sample in SAMPLES)]) + "\n"
 
 
-def main():
-    if sys.argv[1] != "--check":
-        sys.stdout.write(page(sys.argv[1]))
-        return
-    program, path = sys.argv[2:]
-    now = page(program)
-    print(now)
-    with open(path, encoding="utf-8") as old:
-        if old.read() != now:
-            sys.exit(f"{path} is old: tests/mutation/page.py writes it anew")
-
-
 if __name__ == "__main__":
-    main()
+    pages.main(page, "tests/mutation/page.py")

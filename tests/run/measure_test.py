@@ -50,13 +50,10 @@ class Measure(unittest.TestCase):
             what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "chain"]
             status, run, error = espalier.run(*what, "--bytes", "100,64KiB", "--provider", provider, "--model", model)
             self.assertEqual(status, 0, error)
-            # Prediction is steps times the time of a block, which lies on the line of the table.
+            # The hops of a chain's block come one after the other; its time lies on the line of the table, and o is in it.
             one = run["runs"][0]
-            step = one["alpha_s"] + one["beta_s_per_byte"] * one["block_bytes"]
-            # A step is whole picoseconds; a link over shared memory may take only a few.
-            self.assertAlmostEqual(one["predicted_s"], one["steps"] * step, delta=2e-12 * one["steps"] + 1e-6 * one["predicted_s"])
-            # The o of both nodes is in it. Over shared memory it may be all.
-            self.assertGreater(step, 0.05 * found["sizes"][1]["one_way_s"])
+            hop = one["alpha_s"] + one["beta_s_per_byte"] * one["block_bytes"]
+            self.assertGreater(one["predicted_s"], max(one["steps"] * hop, 0.05 * found["sizes"][1]["one_way_s"]))
             done = espalier.call("explain", *what[:4], "--bytes", "100,64KiB", "--model", model)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"predicted from espalier measure --provider {provider}, 3 repetitions", done.stdout)

@@ -164,7 +164,8 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
   candidate.lengths = std::make_unique<predict::StepLengths>(
       static_cast<std::uint32_t>(candidate.programs.size()), program);
   const predict::LinkCost cost =
-      predict::step_cost(request.model, *selected.topology, 4096, request.conditions.ranks_on_host);
+      predict::step_cost(request.model, *selected.topology, 4096,
+                         predict::ranks_on_host(*selected.topology, request.conditions));
   selected.rules = predict::block_rules(candidate.programs.front(), *candidate.lengths, cost,
                                         max_rules(request));
   for (OwnedProgram& one : candidate.programs) predict::set_block_rules(selected.rules, one);
@@ -181,7 +182,9 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
 std::vector<std::string> placements(const ChoiceRequest& request, const Candidate& best) {
   if (!request.selection.embedding.empty()) return {};
   std::vector<std::string> more;
-  if (best.is_placed) more.emplace_back("none");
+  // Programs of groups are made for the placement.
+  const bool has_groups = best.selected != nullptr && best.selected->algorithm.has_groups;
+  if (best.is_placed && !has_groups) more.emplace_back("none");
   if (best.selected != nullptr && best.selected->algorithm.is_chain &&
       best.selected->topology->shape().rows > 0 && !best.selected->embedding &&
       embed::check_placeable(best.selected->algorithm.collective)) {

@@ -58,9 +58,9 @@ Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
   const Candidate& candidate = candidates_[number];
   const Program& first = candidate.programs.front();
   const Layout layout = layout_for(candidate, bytes);
-  const predict::LinkCost cost =
-      predict::step_cost(request_.model, *candidate.selected->topology, slot_bytes(layout),
-                         request_.conditions.ranks_on_host);
+  const predict::LinkCost cost = predict::step_cost(
+      request_.model, *candidate.selected->topology, slot_bytes(layout),
+      predict::ranks_on_host(*candidate.selected->topology, request_.conditions));
   return {number, layout.blocks, phase_steps(first, layout.blocks),
           candidate.lengths->time(first, layout, cost), true};
 }
@@ -81,8 +81,12 @@ Estimate Choice::predict(std::size_t candidate, std::uint64_t bytes) const {
   return one;
 }
 
+std::uint32_t Choice::sharing(const topology::Topology& topology) const {
+  return request_.model.ranks_per_core(predict::ranks_on_host(topology, request_.conditions));
+}
+
 // The least time that the lower bounds leave to schedules with these segments and links, for every
-// N. For N from `blocks` to a little more, no schedule has fewer steps than for `blocks`, and no
+// N. A node sends the next message when its port is free and after o. For N from `blocks` to a little more, no schedule has fewer steps than for `blocks`, and no
 // block is shorter than the shortest of them.
 predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t bytes) const {
   if (candidate.bounds.empty()) return 0;
@@ -96,6 +100,9 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
   if (make_layout(program, bytes / size, static_cast<std::uint32_t>(size), layout) != Status::kOk) {
     return 0;
   }
+  const auto send_time = [&](std::uint64_t block) {
+    return std::max(cost.send_time(block), request_.model.overhead_ps);
+  };
   const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
   predict::Picoseconds least = predict::kMaxPrediction;
   for (std::uint64_t blocks = 1;;) {
@@ -103,13 +110,12 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
     const std::uint64_t block = segment / (next - 1);
     const auto count = static_cast<std::int64_t>(blocks);
     const auto steps = static_cast<std::uint64_t>(bound_steps(candidate.bounds, program, count));
-    const predict::Picoseconds by_steps = predict::times(cost.send_time(block), steps);
+    const predict::Picoseconds by_steps = predict::times(send_time(block), steps);
     const std::uint64_t volume = block * blocks_through_one_port(candidate.volume_bounds, count);
-    const predict::Picoseconds start_ups = predict::times(cost.send_time(0), steps);
-    const predict::Picoseconds by_volume =
-        start_ups + cost.send_time(volume) - cost.line(volume).alpha_ps;
+    const predict::Picoseconds by_volume = cost.least_time(volume, block, steps);
     least = std::min(least, std::max(by_steps, by_volume) / std::max(1u, program.send_ticks));
     const bool shorter = cuts && block > 0;
+    const predict::Picoseconds start_ups = predict::times(send_time(0), steps);
     if (!shorter || start_ups / std::max(1u, program.send_ticks) > least) return least;
     blocks = next;
   }
@@ -126,12 +132,14 @@ Ranking Choice::rank(std::uint64_t bytes, bool all) const {
   }
   const auto faster = [](const Estimate& a, const Estimate& b) { return a.time < b.time; };
   std::stable_sort(ranking.estimates.begin(), ranking.estimates.end(), faster);
-  // Steps alone say little where some links are faster than others.
+  // Steps alone say little where some links are faster than others, or ranks share processors: those
+  // of a schedule's step may be few.
   const Candidate& first = candidates_[ranking.estimates.front().candidate];
-  const bool classes = first.selected->topology->link_classes().size() > 1;
+  const topology::Topology& topology = *first.selected->topology;
+  const bool vague = topology.link_classes().size() > 1 || sharing(topology) > 1;
   predict::Picoseconds best = predict::kMaxPrediction;
   for (Estimate& one : ranking.estimates) {
-    if (!all && !classes && one.time / kWorthReplaying > best) break;
+    if (!all && !vague && one.time / kWorthReplaying > best) break;
     replay(layout_for(candidates_[one.candidate], bytes), one);
     best = std::min(best, one.time);
   }

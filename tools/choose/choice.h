@@ -54,6 +54,8 @@ class Choice {
  private:
   [[nodiscard]] Estimate estimate(std::size_t number, std::uint64_t bytes) const;
   void replay(const Layout& layout, Estimate& estimate) const;
+  // Ranks per processor.
+  [[nodiscard]] std::uint32_t sharing(const topology::Topology& topology) const;
   [[nodiscard]] predict::Picoseconds bound_of(const Candidate& candidate,
                                               std::uint64_t bytes) const;
   [[nodiscard]] Layout layout_for(const Candidate& candidate, std::uint64_t bytes) const;

@@ -146,6 +146,7 @@ ChosenSchedules choose_for_all_sizes(const Selection& selection, const OperatorO
   request.selection = selection;
   request.combining = combining;
   request.model = model_of(options);
+  request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
   request.limits = limits.get();
   OperatorClass first(request);
   std::unique_ptr<OperatorClass> in_order;

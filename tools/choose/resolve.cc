@@ -1,5 +1,7 @@
 #include "tools/choose/resolve.h"
 
+#include <limits>
+
 #include "collectives/predict/block_rules.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
@@ -15,6 +17,25 @@ void add_model_options(Command command, ModelOptions& options) {
   command.text("--board", options.board,
                "A board's description or its folder: the schedule must keep the limits of its "
                "firmware");
+  add_ranks_per_host(command, options.ranks_per_host);
+}
+
+void add_ranks_per_host(Command command, std::string& text) {
+  command.text("--ranks-per-host", text,
+               "With a --model that has cores: successive ranks that share a host's processors; "
+               "default: R of hosts:HxR, otherwise 1");
+}
+
+std::uint32_t ranks_per_host(const std::string& text, const predict::Model& model) {
+  if (text.empty()) return 0;
+  const auto ranks = static_cast<std::uint32_t>(
+      whole_number("--ranks-per-host", text, 1, std::numeric_limits<std::uint32_t>::max()));
+  if (model.cores == 0) {
+    bad_input(
+        "--ranks-per-host is for a model that says how many processors a host has; expected a "
+        "--model with cores");
+  }
+  return ranks;
 }
 
 void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining,
@@ -61,6 +82,7 @@ Resolved resolve(const Selection& selection, const OperatorOptions& combining,
   request.combining = combining;
   request.model = model_of(options);
   request.limits = limits.get();
+  request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
   if (selection.algorithm != kAuto) {
     const char* useless = !options.bytes.empty()    ? "--bytes"
                           : !combining.op.empty()   ? "--op"

@@ -14,11 +14,12 @@ inline constexpr const char* kDefaultChoiceBytes = "1MiB";
 
 // As typed; empty: not given.
 struct ModelOptions {
-  std::string model;       // file of a model
-  std::string board;       // description or folder of a board
-  std::string bytes = {};  // the message to choose for
+  std::string model;                // file of a model
+  std::string board;                // description or folder of a board
+  std::string ranks_per_host = {};  // that share its processors
+  std::string bytes = {};           // the message to choose for
 };
-// Adds --model and --board.
+// Adds --model, --board and --ranks-per-host.
 void add_model_options(Command command, ModelOptions& options);
 // Adds --bytes, and --op and --type. `fallback`: what is chosen for without --bytes.
 void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& combining,
@@ -26,6 +27,11 @@ void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& c
 
 // The model that --model names, otherwise the default one. Throws Failure (bad input).
 [[nodiscard]] predict::Model model_of(const ModelOptions& options);
+
+void add_ranks_per_host(Command command, std::string& text);
+// The value of --ranks-per-host; empty: 0, as the topology says. Throws Failure (bad input), also if
+// nothing that the model knows depends on it.
+[[nodiscard]] std::uint32_t ranks_per_host(const std::string& text, const predict::Model& model);
 
 // A selection made into a schedule, and why.
 struct Resolved {

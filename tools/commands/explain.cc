@@ -74,6 +74,7 @@ void run_explain(const ExplainArguments& arguments) {
   request.combining = arguments.combining;
   request.model = model_of(arguments.model);
   request.conditions.switching = arguments.switching;
+  request.conditions.ranks_on_host = ranks_per_host(arguments.model.ranks_per_host, request.model);
   request.limits = limits.get();
   request.ports = ports_of(arguments.node_ports);
   const Choice choice(std::move(request));

@@ -101,6 +101,22 @@ TEST_F(ExplainCommand, ModelDecides) {
   EXPECT_NE(slow_bytes, "binomial");
 }
 
+// Eight ranks on one processor take turns, so the schedule with the fewest messages wins.
+TEST_F(ExplainCommand, RanksOfAHostTakeTurns) {
+  write(directory_ / "model",
+        "link { line { alpha_ps: 1000 beta_fs_per_byte: 1000 } } overhead_ps: 1000000 cores: 1");
+  const auto best = [this](const std::string& more) {
+    const auto json = explained("--topology complete:8 --collective allreduce --bytes 8 " + more);
+    return json["sizes"][0]["ranking"][0]["candidate"].get<std::string>();
+  };
+  EXPECT_EQ(best("--model model"), "combine");
+  EXPECT_EQ(best("--model model --ranks-per-host 1"), "combine");
+  EXPECT_EQ(best("--model model --ranks-per-host 8"), "dual-root");
+  const std::string what = "explain --topology complete:8 --collective allreduce --ranks-per-host ";
+  expect_refused(what + "8", "is for a model that says how many processors a host has");
+  expect_refused(what + "0 --model model", "--ranks-per-host");
+}
+
 // On a mesh: the algorithms for it, snakes and Z-order; without the last two for an operator that
 // does not commute.
 TEST_F(ExplainCommand, TriesTheOrdersOfAMesh) {

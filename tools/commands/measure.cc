@@ -25,7 +25,7 @@ struct MeasureArguments {
   std::vector<std::string> receivers_text = {"2", "4", "8"};
   std::vector<std::uint32_t> receivers;
   std::uint32_t repeat = 31;
-  std::string plot, output;
+  std::string plot, output, ranks_per_host;
   topology::LinkClass link_class = topology::LinkClass::kFabric;
   Format format = Format::kText;
   launch::LaunchOptions launch;
@@ -36,6 +36,10 @@ constexpr std::uint64_t kMaxMeasuredBytes = std::uint64_t{1} << 30;
 // time to wake a node hardly counts, and short enough that on a machine with other work most runs
 // are not interrupted.
 constexpr double kRunSeconds = 1e-3;
+// A stream lasts about this long.
+constexpr double kStreamSeconds = 5e-3;
+constexpr std::uint64_t kMinStreamBlocks = 8, kMaxStreamBlocks = 4096;
+constexpr std::uint64_t kLongBytes = 16 << 20;  // two longer blocks are a stream
 constexpr std::uint64_t kMinExperiments = 4, kMaxExperiments = 2000;
 // A run of an experiment that takes this long alone has no other: waking a node does not count.
 constexpr double kLongSeconds = 10e-3;
@@ -57,10 +61,8 @@ struct Experiments {
   }
 };
 
-void start(const MeasureArguments& arguments, std::uint64_t most, ExperimentNodes& group) {
-  for (const Experiment experiment : kExperiments) {
-    group.schedules.push_back(experiment_file(experiment, group.receivers));
-  }
+// Starts the nodes of group.schedules, with memory for `most` bytes.
+void start_group(const MeasureArguments& arguments, std::uint64_t most, ExperimentNodes& group) {
   launch::LaunchOptions options = arguments.launch;
   options.nodes = group.receivers + 1;
   options.topology = "complete:" + std::to_string(options.nodes);
@@ -167,22 +169,23 @@ MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes
   return size;
 }
 
-// Time per block of a message of very many small blocks between two nodes.
-MeasuredTime measure_blocks(const MeasureArguments& arguments) {
+// The time between the blocks of a stream to another node, which takes them all.
+MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& size) {
+  const double fit = kStreamSeconds / std::max(size.one_way.seconds, 1e-9);
+  const std::uint64_t least = size.bytes > kLongBytes ? 2 : kMinStreamBlocks;
+  const auto blocks = std::clamp(static_cast<std::uint64_t>(fit), least, kMaxStreamBlocks);
+  const std::uint64_t block = std::max<std::uint64_t>(1, size.bytes);
   ExperimentNodes group;
-  group.schedules.push_back(many_blocks_file());
-  launch::LaunchOptions options = arguments.launch;
-  options.nodes = 2;
-  options.topology = "complete:2";
-  start_cluster(options, group.schedules, group.cluster);
-  constexpr std::uint64_t kBytes = kManyBlocks * kSmallBlockBytes;
-  or_negative(group.cluster.give_memory(0, kBytes, 0));
-  or_negative(group.cluster.give_memory(1, 0, kBytes));
-  or_negative(group.cluster.await_memory());
+  group.schedules.push_back(stream_file(static_cast<std::uint32_t>(block)));
+  start_group(arguments, blocks * block, group);
   std::vector<double> seconds;
   for (std::uint32_t i = 0; i <= arguments.repeat; ++i) {
-    const double once = run_once(group, Experiment::kEcho, kBytes, 1, i) / kManyBlocks;
-    if (i > 0) seconds.push_back(once);  // the first run warms up
+    (void)run_once(group, Experiment::kEcho, blocks * block, 1, i);
+    const control::Report& report = group.cluster.members()[1].report;
+    const double all = static_cast<double>(report.end_ns - report.begin_ns) * 1e-9;
+    // The first run warms up.
+    const double gap = (all - size.one_way.seconds) / static_cast<double>(blocks - 1);
+    if (i > 0) seconds.push_back(std::max(gap, 0.0));
   }
   return median_time(std::move(seconds));
 }
@@ -192,6 +195,14 @@ void write_model(const MeasureArguments& arguments, Measured& measured) {
   const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
   const std::string text = predict::model_text(model);
   write_file(arguments.output, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+}
+
+// Without --ranks-per-host, all processes are on this host, unless a prefix starts them.
+std::uint32_t ranks_on_host(const MeasureArguments& arguments) {
+  const std::uint32_t all = arguments.launch.nodes;
+  if (arguments.ranks_per_host.empty()) return arguments.launch.prefix.empty() ? all : 1;
+  return static_cast<std::uint32_t>(
+      whole_number("--ranks-per-host", arguments.ranks_per_host, 1, all));
 }
 
 void run_measure(MeasureArguments arguments) {
@@ -220,16 +231,22 @@ void run_measure(MeasureArguments arguments) {
   arguments.launch.window = kMaxWindow;
   arguments.launch.nodes = arguments.receivers.back() + 1;
   check_addresses(arguments.launch);
+  (void)ranks_on_host(arguments);
 
   Measured measured;
   measured.provider = arguments.launch.provider;
   measured.repetitions = arguments.repeat;
   measured.receivers = arguments.receivers;
   measured.processors = std::thread::hardware_concurrency();
+  measured.ranks_on_host = ranks_on_host(arguments);
   Experiments groups;
   for (const std::uint32_t receivers : arguments.receivers) {
     groups.all.emplace_back().receivers = receivers;
-    start(arguments, std::max<std::uint64_t>(1, sizes.back()), groups.all.back());
+    ExperimentNodes& group = groups.all.back();
+    for (const Experiment experiment : kExperiments) {
+      group.schedules.push_back(experiment_file(experiment, receivers));
+    }
+    start_group(arguments, std::max<std::uint64_t>(1, sizes.back()), group);
   }
   {
     Progress progress("measuring");
@@ -240,8 +257,10 @@ void run_measure(MeasureArguments arguments) {
       measured.sizes.push_back(measure_size(arguments, sizes[i], groups, part));
     }
   }
-  if (!arguments.output.empty()) measured.block = measure_blocks(arguments);
   evaluate(measured);
+  if (!arguments.output.empty()) {
+    for (MeasuredSize& size : measured.sizes) size.gap = measure_gap(arguments, size);
+  }
   if (!arguments.output.empty()) write_model(arguments, measured);
   if (!arguments.plot.empty()) {
     const std::string svg = measured_svg(measured);
@@ -258,8 +277,11 @@ constexpr const char* kMeasureExamples =
     "one after the other, each sends back at once: t_s (k-1+2 lambda). return: rank 0 sends to k\n"
     "ranks, the last one sends to all others and, last, back: 2 t_s (k-1+lambda). From both, by\n"
     "message size: t_s (send), lambda t_s (one way), lambda, and the quartiles of what single\n"
-    "repetitions give for it; and alpha and beta of the one way time. With -o it also measures o\n"
-    "(a message of many small blocks) and gamma (the operators of this machine).\n"
+    "repetitions give for it; and alpha and beta of the one way time. With -o it also measures\n"
+    "the gap between the blocks of a stream, o (a message alone takes 2 o longer) and gamma (the\n"
+    "operators of this machine). Where processes share processors, o follows from the "
+    "experiments:\n"
+    "name as many receivers as there will be.\n"
     "Examples:\n"
     "  espalier measure --provider shm\n"
     "  espalier measure --provider tcp --plot tcp.svg -o tcp.textproto\n"
@@ -281,9 +303,10 @@ void add_measure(Command app) {
             "measured")
       .show_default("2,4,8");
   command.number("--repeat", arguments->repeat, 1, 100000, "Repetitions; the median is printed");
-  command.text("-o,--output", arguments->output,
-               "Also measure o and gamma, and write a model with confidence intervals into this "
-               "file, for --model");
+  command.text(
+      "-o,--output", arguments->output,
+      "Also measure streams, o and gamma, and write a model with confidence intervals into this "
+      "file, for --model");
   const std::vector<std::string> classes = {"fabric", "on-chip", "memory", "serial"};
   command
       .word(
@@ -297,6 +320,8 @@ void add_measure(Command app) {
   command.text("--launch-prefix", launch.prefix,
                "Prefix for each process's command; %r is its node, %n is %r + 1");
   command.text("--address", launch.address, "IP each process binds; %r and %n as above");
+  command.text("--ranks-per-host", arguments->ranks_per_host,
+               "Processes that share a host's processors; default: all, or 1 behind a prefix");
   command.text("--node-binary", launch.node_binary, "espalier-node; default: beside espalier");
   add_format(command, arguments->format);
   command.set_footer(kMeasureExamples);

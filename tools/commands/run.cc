@@ -81,6 +81,8 @@ LoadedSchedule obtain_schedule(const RunOptions& options) {
   ChoiceRequest request;
   request.selection = options.selection;
   request.model = run_model(options);
+  request.conditions =
+      run_conditions(options, request.model, check_selection(options.selection)->nodes());
   const BoardLimits limits(options.board);
   request.limits = limits.get();
   const bool fits = options.model.empty() && options.board.empty();
@@ -271,10 +273,8 @@ std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
   request.combining = options.combining;
   request.model = run_model(options);
   request.limits = limits.get();
-  // Behind a prefix, nodes may be on other hosts.
-  if (options.launch.prefix.empty()) {
-    request.conditions.ranks_on_host = check_selection(options.selection)->nodes();
-  }
+  request.conditions =
+      run_conditions(options, request.model, check_selection(options.selection)->nodes());
   const Choice choice(std::move(request));
   if (!options.counts.empty()) bytes = {longest_part(options, choice)};
   std::vector<ScheduleRun> runs;
@@ -444,7 +444,7 @@ void run_collective(RunOptions options) {
   std::string input;
   const std::vector<ScheduleRun> runs = obtain_schedules(options, input);
   check_runs(options, runs);
-  (void)run_model(options);
+  (void)ranks_per_host(options.ranks_per_host, run_model(options));
   std::vector<RunResult> results;
   for (const ScheduleRun& run : runs) {
     RunOptions one = options;
@@ -514,6 +514,7 @@ void add_message_options(Command command, RunOptions& options) {
             "prediction, the choice and the block table")
       .excludes(alpha)
       .excludes(beta);
+  add_ranks_per_host(command, options.ranks_per_host);
 }
 
 void add_launch_options(Command command, RunOptions& options) {

@@ -1,5 +1,6 @@
 #include "tools/measure/postal.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "collectives/algorithms/build/builder.h"
@@ -82,6 +83,27 @@ double slope_of(const std::vector<Timing>& timings, Experiment experiment, doubl
   return xx > 0 ? xy / xx : 0;
 }
 
+// The schedule file of all ranks' programs, on a complete graph.
+template <typename Generate>
+std::vector<std::uint8_t> file_of(std::uint32_t ranks, const Generate& generate) {
+  const auto topology = or_bad_input(topology::parse("complete:" + std::to_string(ranks)));
+  ScheduleFileWriter writer(topology->spec(), topology->digest(), ranks, ranks);
+  const auto program = std::make_unique<Program>();
+  std::vector<std::uint8_t> file;
+  Status status = Status::kOk;
+  for (std::uint32_t rank = 0; rank < ranks && status == Status::kOk; ++rank) {
+    program->clear();
+    status = generate(rank, topology->digest(), *program);
+    if (status == Status::kOk) status = writer.add(*program);
+  }
+  if (status == Status::kOk) status = writer.finish(file);
+  if (status != Status::kOk) {
+    bad_input("cannot write an experiment of " + counted(ranks, "rank") + ": " +
+              status_name(status));
+  }
+  return file;
+}
+
 }  // namespace
 
 const char* experiment_name(Experiment experiment) {
@@ -109,47 +131,29 @@ Status experiment_program(Experiment experiment, std::uint32_t receivers, std::u
 }
 
 std::vector<std::uint8_t> experiment_file(Experiment experiment, std::uint32_t receivers) {
-  const std::uint32_t ranks = receivers + 1;
-  const auto topology = or_bad_input(topology::parse("complete:" + std::to_string(ranks)));
-  ScheduleFileWriter writer(topology->spec(), topology->digest(), ranks, ranks);
-  const auto program = std::make_unique<Program>();
-  std::vector<std::uint8_t> file;
-  Status status = Status::kOk;
-  for (std::uint32_t rank = 0; rank < ranks && status == Status::kOk; ++rank) {
-    program->clear();
-    status = experiment_program(experiment, receivers, rank, topology->digest(), *program);
-    if (status == Status::kOk) status = writer.add(*program);
-  }
-  if (status == Status::kOk) status = writer.finish(file);
-  if (status != Status::kOk) {
-    bad_input("cannot write the experiment with " + std::to_string(receivers) +
-              " receivers: " + status_name(status));
-  }
-  return file;
+  return file_of(receivers + 1, [&](std::uint32_t rank, std::uint64_t digest, Program& out) {
+    return experiment_program(experiment, receivers, rank, digest, out);
+  });
 }
 
-std::vector<std::uint8_t> many_blocks_file() {
-  const auto topology = or_bad_input(topology::parse("complete:2"));
-  ScheduleFileWriter writer(topology->spec(), topology->digest(), 2, 2);
-  const auto program = std::make_unique<Program>();
-  constexpr BlockRule kSmall{0, kSmallBlockBytes};
-  CollectiveParameters parameters;
-  parameters.ranks = 2;
-  parameters.topology_digest = topology->digest();
-  parameters.blocks = &kSmall;
-  parameters.blocks_count = 1;
-  std::vector<std::uint8_t> file;
-  Status status = Status::kOk;
-  for (std::uint32_t rank = 0; rank < 2 && status == Status::kOk; ++rank) {
-    program->clear();
-    status = chain_broadcast(parameters, rank, *program);
-    if (status == Status::kOk) status = writer.add(*program);
-  }
-  if (status == Status::kOk) status = writer.finish(file);
-  if (status != Status::kOk) {
-    bad_input(std::string("cannot write the schedule of many blocks: ") + status_name(status));
-  }
-  return file;
+std::vector<std::uint8_t> stream_file(std::uint32_t block_bytes) {
+  return file_of(2, [&](std::uint32_t rank, std::uint64_t digest, Program& out) {
+    const BlockRule rule{0, block_bytes};
+    CollectiveParameters parameters;
+    parameters.ranks = 2;
+    parameters.topology_digest = digest;
+    parameters.blocks = &rule;
+    parameters.blocks_count = 1;
+    return chain_broadcast(parameters, rank, out);
+  });
+}
+
+double shared_overhead(const std::vector<Timing>& timings, std::uint32_t processors) {
+  const double first = first_of(timings);
+  double slopes = 0;
+  for (const Experiment experiment : kExperiments) slopes += slope_of(timings, experiment, first);
+  // A further receiver is two more messages: two o of rank 0, and four of all processors.
+  return slopes / 2 / std::max(2.0, 4.0 / std::max(1u, processors));
 }
 
 Postal fit_postal(const std::vector<Timing>& timings) {

@@ -33,10 +33,9 @@ inline constexpr std::uint32_t kMaxReceivers = 8;
 [[nodiscard]] std::vector<std::uint8_t> experiment_file(Experiment experiment,
                                                         std::uint32_t receivers);
 
-// A broadcast from rank 0 to rank 1 in blocks of kSmallBlockBytes, of which kManyBlocks are timed:
-// the schedule file. Throws Failure where it cannot be written.
-inline constexpr std::uint32_t kSmallBlockBytes = 8, kManyBlocks = 4096;
-[[nodiscard]] std::vector<std::uint8_t> many_blocks_file();
+// A broadcast from rank 0 to rank 1 in blocks of `block_bytes`: the schedule file. Throws Failure
+// where it cannot be written.
+[[nodiscard]] std::vector<std::uint8_t> stream_file(std::uint32_t block_bytes);
 
 // Time of one experiment at rank 0, for one message size and number of receivers.
 struct Timing {
@@ -57,6 +56,10 @@ struct Postal {
 // is the slope, by least squares, over the number of receivers from there. Takes timings of one and
 // of at least one larger number of receivers, of each experiment.
 [[nodiscard]] Postal fit_postal(const std::vector<Timing>& timings);
+
+// o of a message, s, where the ranks share processors: each further receiver of an experiment is two
+// more messages to be sent and received. Takes timings of small messages.
+[[nodiscard]] double shared_overhead(const std::vector<Timing>& timings, std::uint32_t processors);
 
 struct Line {
   double alpha = 0;  // s

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "collectives/predict/predict.h"
 #include "collectives/simulation/cluster.h"
 #include "collectives/simulation/node_memory.h"
 #include "espalier/collectives/verify/verify.h"
@@ -79,6 +80,29 @@ TEST(Postal, ExperimentsFindTheModelsParameters) {
     EXPECT_NEAR(postal.lambda / lambda, 1, 0.01);
     EXPECT_NEAR(postal.echo_lambda / lambda, 1, 0.02);
     EXPECT_NEAR(postal.return_lambda / lambda, 1, 0.02);
+  }
+}
+
+// Where all ranks share the processors of one host, the predictions of the experiments give o back.
+TEST(Postal, ExperimentsTellTheOverheadOfSharedProcessors) {
+  predict::Model model = predict::line_model(1e-9, 0);
+  model.overhead_ps = 10'000'000;
+  for (const std::uint32_t processors : {1u, 2u, 4u}) {
+    model.cores = processors;
+    std::vector<Timing> timings;
+    for (const Experiment which : kExperiments) {
+      for (const std::uint32_t k : {1u, 2u, 4u, 7u}) {
+        const LoadedSchedule schedule = experiment(which, k);
+        Layout layout;
+        ASSERT_EQ(make_layout(schedule.programs.front(), 8, 1, layout), Status::kOk);
+        predict::Conditions conditions;
+        conditions.ranks_on_host = k + 1;
+        const auto found =
+            predict::predict(*schedule.topology, schedule.programs, layout, model, conditions);
+        timings.push_back({which, k, static_cast<double>(found.time) * 1e-12});
+      }
+    }
+    EXPECT_NEAR(shared_overhead(timings, processors), 10e-6, 1.5e-6) << processors;
   }
 }
 
@@ -173,17 +197,17 @@ TEST(MeasuredModel, MedianHasItsInterval) {
   EXPECT_EQ(median_time({3}).low, 3);
 }
 
-TEST(MeasuredModel, SmallBlocksTellTheOverheadFromAlpha) {
+TEST(MeasuredModel, StreamsTellTheOverheadFromAlpha) {
   Measured measured;
   measured.provider = "shm";
-  measured.processors = 2;
+  measured.processors = measured.ranks_on_host = 2;
   for (const std::uint64_t bytes : {8u, 1000u}) {
     MeasuredSize size;
     size.bytes = bytes;
     size.one_way = size_time(bytes, 10e-6 + 1e-9 * static_cast<double>(bytes)).one_way;
+    size.gap = size_time(bytes, 4e-6 + 1e-9 * static_cast<double>(bytes - 8)).one_way;
     measured.sizes.push_back(size);
   }
-  measured.block = {4e-6, 3.9e-6, 4.1e-6};
   const predict::Model model =
       measured_model(measured, {{Op::kSum, Type::kF32, 250'000, {}}}, topology::LinkClass::kMemory);
   const predict::LinkCost& cost = model.cost(topology::LinkClass::kMemory);
@@ -195,6 +219,17 @@ TEST(MeasuredModel, SmallBlocksTellTheOverheadFromAlpha) {
   const auto read = predict::parse_model(text, "written");
   ASSERT_TRUE(read) << text << read.error().message;
   EXPECT_EQ(read->digest(), model.digest());
+}
+
+TEST(MeasuredModel, SharedProcessorsTellTheOverheadToo) {
+  Measured measured = two_sizes();
+  measured.processors = 1;
+  measured.ranks_on_host = 2;
+  EXPECT_TRUE(shares_processors(measured));
+  const predict::Model model = measured_model(measured, {}, topology::LinkClass::kFabric);
+  // A further receiver adds 1.008 us to an echo and 2.016 us to a return, with 4 o each.
+  EXPECT_NEAR(static_cast<double>(model.overhead_ps), 0.378e6, 10);
+  EXPECT_EQ(model.cores, 1u);
 }
 
 TEST(MeasuredModel, OperatorsAreTimed) {

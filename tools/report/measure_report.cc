@@ -19,7 +19,30 @@ std::string lambda_text(double lambda) {
   return lambda > 0 ? text : "-";
 }
 
+std::uint64_t picoseconds(double seconds) {
+  return static_cast<std::uint64_t>(std::max(0.0, std::round(seconds * 1e12)));
+}
+
+// A message alone takes 2 o longer than in a stream. Nodes that share processors take turns: there
+// o is what a further message costs.
+void add_overhead(const Measured& measured, predict::Model& model) {
+  const MeasuredSize& small = measured.sizes.front();
+  if (shares_processors(measured)) {
+    model.overhead_ps = picoseconds(shared_overhead(small.timings, measured.processors));
+    return;
+  }
+  const MeasuredTime &alone = small.one_way, &block = small.gap;
+  if (block.seconds <= 0 || block.seconds >= alone.seconds) return;
+  model.overhead_ps = picoseconds((alone.seconds - block.seconds) / 2);
+  model.overhead = {std::min(model.overhead_ps, picoseconds((alone.low - block.high) / 2)),
+                    std::max(model.overhead_ps, picoseconds((alone.high - block.low) / 2))};
+}
+
 }  // namespace
+
+bool shares_processors(const Measured& measured) {
+  return measured.processors > 0 && measured.ranks_on_host > measured.processors;
+}
 
 void evaluate(Measured& measured) {
   std::vector<double> bytes;
@@ -51,29 +74,13 @@ predict::Model measured_model(const Measured& measured,
                               topology::LinkClass link_class) {
   predict::Model model = predict::default_model();
   std::vector<SizeTime> sizes;
-  for (const MeasuredSize& size : measured.sizes) sizes.push_back({size.bytes, size.one_way});
+  for (const MeasuredSize& size : measured.sizes) {
+    sizes.push_back({size.bytes, size.gap.seconds > 0 ? size.gap : size.one_way});
+  }
   predict::LinkCost& cost = model.links[static_cast<std::size_t>(link_class)];
   model.is_given[static_cast<std::size_t>(link_class)] = true;
   cost.lines = lines_through(sizes);
-  // A message alone takes alpha + beta b + 2 o; among many, one takes alpha + beta b, or o if that
-  // is longer.
-  const MeasuredTime& alone = sizes.front().one_way;
-  const MeasuredTime& block = measured.block;
-  if (block.seconds > 0 && block.seconds < alone.seconds) {
-    const auto half = [](double a, double b) {
-      return static_cast<std::uint64_t>(std::max(0.0, std::round((a - b) / 2 * 1e12)));
-    };
-    model.overhead_ps = half(alone.seconds, block.seconds);
-    model.overhead = {std::min(model.overhead_ps, half(alone.low, block.high)),
-                      std::max(model.overhead_ps, half(alone.high, block.low))};
-    for (predict::CostLine& line : cost.lines) {
-      const std::uint64_t less = std::min(line.alpha_ps, 2 * model.overhead_ps);
-      line.alpha_ps -= less;
-      line.alpha.low -= std::min(line.alpha.low, less);
-      line.alpha.high -= std::min(line.alpha.high, less);
-      if (line.alpha_ps == 0 && line.beta_fs == 0) line.alpha_ps = line.alpha.high = 1;
-    }
-  }
+  add_overhead(measured, model);
   model.combines = combines;
   for (const predict::CombineCost& one : combines) {
     model.gamma_fs = std::max(model.gamma_fs, one.op == Op::kSum ? one.gamma_fs : 0);
@@ -98,7 +105,8 @@ std::string measured_json(const Measured& measured) {
                 {"lambda_echo", known(size.postal.echo_lambda)},
                 {"lambda_return", known(size.postal.return_lambda)},
                 {"alpha_s", size.line.alpha},
-                {"beta_s_per_byte", size.line.beta}};
+                {"beta_s_per_byte", size.line.beta},
+                {"gap_s", known(size.gap.seconds)}};
     row["timings"] = Json::array();
     for (std::size_t i = 0; i < size.timings.size(); ++i) {
       row["timings"].push_back({{"experiment", experiment_name(size.timings[i].experiment)},
@@ -120,8 +128,8 @@ std::string measured_text(const Measured& measured) {
                 measured.line.beta * 1e9, measured.repetitions);
   std::string text = line;
   // Then receivers take processor time from the sender: their work is measured as part of the send.
-  if (measured.processors > 0 && measured.receivers.back() >= measured.processors) {
-    text += std::to_string(measured.receivers.back() + 1) + " processes share " +
+  if (shares_processors(measured)) {
+    text += std::to_string(measured.ranks_on_host) + " processes share " +
             counted(measured.processors, "processor") +
             ": 'send' includes work of receivers, and lambda may be below 1\n";
   }

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "collectives/predict/predict.h"
 #include "firmware/image/sha256.h"
+#include "tools/choose/resolve.h"
 #include "tools/common/failure.h"
 #include "tools/report/bound.h"
 #include "tools/run/run.h"
@@ -72,21 +72,20 @@ class SizeRun {
     const Program& program = schedule_.programs[0];
     const Layout layout = tools::layout_of(program, what_);
     const predict::Model model = run_model(options_);
-    const predict::LinkCost cost =
-        predict::step_cost(model, *schedule_.topology, slot_bytes(layout));
+    const auto nodes = static_cast<std::uint32_t>(schedule_.programs.size());
+    predict::Conditions conditions = run_conditions(options_, model, nodes);
+    conditions.op = what_.op;
     size.blocks = layout.blocks;
     size.block_bytes = slot_bytes(layout);
     size.steps = phase_steps(program, layout.blocks);
     size.bound_steps = tools::bound_steps(bounds_, program, layout.blocks);
-    const predict::CostLine& line = cost.line(size.block_bytes);
+    const predict::CostLine& line =
+        predict::slowest(model, *schedule_.topology, size.block_bytes).line(size.block_bytes);
     size.alpha = static_cast<double>(line.alpha_ps) * 1e-12;
     size.beta = static_cast<double>(line.beta_fs) * 1e-15;
-    const auto node = [this](std::uint32_t number) -> const Program& {
-      return schedule_.programs[number];
-    };
-    const predict::Picoseconds time = predict::by_steps(
-        static_cast<std::uint32_t>(schedule_.programs.size()), node, layout, cost);
-    size.predicted = static_cast<double>(time) * 1e-12;
+    const predict::Prediction found =
+        predict::predict(*schedule_.topology, schedule_.programs, layout, model, conditions);
+    size.predicted = static_cast<double>(found.time) * 1e-12;
   }
 
   void prepare(std::uint32_t number) {
@@ -252,6 +251,15 @@ void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedul
 }
 
 }  // namespace
+
+predict::Conditions run_conditions(const RunOptions& options, const predict::Model& model,
+                                   std::uint32_t nodes) {
+  predict::Conditions conditions;
+  conditions.ranks_on_host = tools::ranks_per_host(options.ranks_per_host, model);
+  const bool all_here = options.launch.prefix.empty() && options.starts.empty();
+  if (conditions.ranks_on_host == 0 && all_here) conditions.ranks_on_host = nodes;
+  return conditions;
+}
 
 void execute(const RunOptions& options, const tools::LoadedSchedule& schedule,
              reference::ReferenceInput what, const std::string* input,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collectives/predict/model.h"
+#include "collectives/predict/predict.h"
 #include "tools/common/output.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/link_tables.h"
@@ -35,9 +35,10 @@ struct RunOptions {
   double alpha = 20e-6;  // s
   double beta = 1e-9;    // s/B
   bool alpha_given = false, beta_given = false;
-  std::string model;   // file of a model that has them instead
-  std::string board;   // limits that the schedule keeps
-  bool ranks = false;  // print a row per rank
+  std::string model;           // file of a model that has them instead
+  std::string ranks_per_host;  // as typed
+  std::string board;           // limits that the schedule keeps
+  bool ranks = false;          // print a row per rank
   std::vector<std::string> kill, stop;
   // The image or flash that nodes boot instead of the schedule's file, as typed ([NODES=]FILE), and
   // the signer that they trust.
@@ -55,6 +56,12 @@ struct RunOptions {
   if (!options.alpha_given && !options.beta_given) model.found_by = "default constants";
   return model;
 }
+
+// What the prediction of a run on `nodes` nodes assumes: without --ranks-per-host, all share this
+// host's processors unless a prefix or commands start them, perhaps on others. Throws Failure (bad
+// input).
+[[nodiscard]] predict::Conditions run_conditions(const RunOptions& options,
+                                                 const predict::Model& model, std::uint32_t nodes);
 
 // Whether nodes have the topology's links and no others. Without --links: if all messages of the
 // schedule go to neighbours, except on a complete graph. Throws Failure (bad input) if it was asked
