@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
@@ -165,6 +166,28 @@ const LinkCost& fastest(const Model& model, const topology::Topology& topology,
   return first_of(model, topology, [bytes](const LinkCost& a, const LinkCost& b) {
     return a.send_time(bytes) < b.send_time(bytes);
   });
+}
+
+LinkCost pipeline_cost(const Model& model, const topology::Topology& topology, std::uint64_t bytes,
+                       std::uint32_t ranks_on_host) {
+  LinkCost cost = slowest(model, topology, bytes);
+  const Picoseconds least = times(model.overhead_ps, 2 * model.ranks_per_core(ranks_on_host));
+  const std::vector<CostLine> lines = std::exchange(cost.lines, {});
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const CostLine& line = lines[i];
+    const std::uint64_t next = i + 1 < lines.size() ? lines[i + 1].from_bytes : UINT64_MAX;
+    // From this length on, a block takes `least` or longer.
+    std::uint64_t from = line.from_bytes;
+    if (line.alpha_ps < least) {
+      const std::uint64_t length = line.beta_fs == 0 ? UINT64_MAX
+                                                     : times(least - line.alpha_ps, kFsPerPs) /
+                                                           line.beta_fs;
+      from = std::max(from, length);
+    }
+    if (from > line.from_bytes) cost.lines.push_back({line.from_bytes, least, 0, {}, {}});
+    if (from < next) cost.lines.push_back({from, line.alpha_ps, line.beta_fs, {}, {}});
+  }
+  return cost;
 }
 
 LinkCost step_cost(const Model& model, const topology::Topology& topology, std::uint64_t bytes,

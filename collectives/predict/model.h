@@ -103,6 +103,11 @@ struct Model {
 [[nodiscard]] const LinkCost& fastest(const Model& model, const topology::Topology& topology,
                                       std::uint64_t bytes);
 
+// The least time between successive blocks of a pipeline: what a block keeps the slowest class of
+// links for, but at least o for its receive and its send, by all ranks that share a processor.
+[[nodiscard]] LinkCost pipeline_cost(const Model& model, const topology::Topology& topology,
+                                     std::uint64_t bytes, std::uint32_t ranks_on_host = 1);
+
 // The cost of a step in which every rank sends and receives one message of `bytes`: that of the
 // slowest class of links, and o of the sender and of the receiver, whose processors `ranks_on_host`
 // ranks share.

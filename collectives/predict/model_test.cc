@@ -131,6 +131,26 @@ TEST(Model, AStepCostsWhatItsMessageCostsBothNodes) {
   EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'000'000u);
 }
 
+TEST(Model, BlocksOfAPipelineTakeNoLessThanTheirOverhead) {
+  Model model = line_model(1e-6, 1e-9);
+  const auto topology = or_throw(topology::parse("mesh:2x2"));
+  EXPECT_EQ(pipeline_cost(model, *topology, 8).send_time(1000), 2'000'000u);
+  model.overhead_ps = 2'000'000;
+  model.cores = 2;
+  for (const auto& [ranks, least] : {std::pair{1u, 4'000'000u}, {4u, 8'000'000u}}) {
+    const LinkCost cost = pipeline_cost(model, *topology, 8, ranks);
+    for (const std::uint64_t bytes : {0u, 1000u, 2999u, 3000u, 6999u, 7000u, 100'000u}) {
+      EXPECT_EQ(cost.send_time(bytes), std::max<Picoseconds>(least, 1'000'000 + bytes * 1000));
+    }
+  }
+  LinkCost& link = model.links[static_cast<std::size_t>(topology::LinkClass::kFabric)];
+  link.lines = {{0, 1000, 0, {}, {}}, {500, 0, 100'000, {}, {}}, {100'000, 0, 200'000, {}, {}}};
+  const LinkCost cost = pipeline_cost(model, *topology, 8);
+  for (const std::uint64_t bytes : {0u, 499u, 500u, 39'999u, 40'000u, 99'999u, 100'000u, 1'000'000u}) {
+    EXPECT_EQ(cost.send_time(bytes), std::max<Picoseconds>(4'000'000, link.send_time(bytes)));
+  }
+}
+
 TEST(Model, NoMessagesTakeLessThanTheLeastTime) {
   LinkCost one;
   one.lines = {{0, 1000, 2000, {}, {}}};

@@ -164,8 +164,8 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
   candidate.lengths = std::make_unique<predict::StepLengths>(
       static_cast<std::uint32_t>(candidate.programs.size()), program);
   const predict::LinkCost cost =
-      predict::step_cost(request.model, *selected.topology, 4096,
-                         predict::ranks_on_host(*selected.topology, request.conditions));
+      predict::pipeline_cost(request.model, *selected.topology, 4096,
+                             predict::ranks_on_host(*selected.topology, request.conditions));
   selected.rules = predict::block_rules(candidate.programs.front(), *candidate.lengths, cost,
                                         max_rules(request));
   for (OwnedProgram& one : candidate.programs) predict::set_block_rules(selected.rules, one);
