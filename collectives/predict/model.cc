@@ -179,9 +179,8 @@ LinkCost pipeline_cost(const Model& model, const topology::Topology& topology, s
     // From this length on, a block takes `least` or longer.
     std::uint64_t from = line.from_bytes;
     if (line.alpha_ps < least) {
-      const std::uint64_t length = line.beta_fs == 0 ? UINT64_MAX
-                                                     : times(least - line.alpha_ps, kFsPerPs) /
-                                                           line.beta_fs;
+      const std::uint64_t length =
+          line.beta_fs == 0 ? UINT64_MAX : times(least - line.alpha_ps, kFsPerPs) / line.beta_fs;
       from = std::max(from, length);
     }
     if (from > line.from_bytes) cost.lines.push_back({line.from_bytes, least, 0, {}, {}});

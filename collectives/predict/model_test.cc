@@ -146,7 +146,8 @@ TEST(Model, BlocksOfAPipelineTakeNoLessThanTheirOverhead) {
   LinkCost& link = model.links[static_cast<std::size_t>(topology::LinkClass::kFabric)];
   link.lines = {{0, 1000, 0, {}, {}}, {500, 0, 100'000, {}, {}}, {100'000, 0, 200'000, {}, {}}};
   const LinkCost cost = pipeline_cost(model, *topology, 8);
-  for (const std::uint64_t bytes : {0u, 499u, 500u, 39'999u, 40'000u, 99'999u, 100'000u, 1'000'000u}) {
+  for (const std::uint64_t bytes :
+       {0u, 499u, 500u, 39'999u, 40'000u, 99'999u, 100'000u, 1'000'000u}) {
     EXPECT_EQ(cost.send_time(bytes), std::max<Picoseconds>(4'000'000, link.send_time(bytes)));
   }
 }

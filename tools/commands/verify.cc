@@ -41,7 +41,8 @@ void check_source(const VerifyArguments& arguments) {
                        !selection.links.empty() || !selection.ports.empty() ||
                        !selection.embedding.empty() || !arguments.model.model.empty() ||
                        !arguments.model.board.empty() || !arguments.model.bytes.empty() ||
-                       !arguments.combining.op.empty() || !arguments.combining.type.empty();
+                       !arguments.model.ranks_per_host.empty() || !arguments.combining.op.empty() ||
+                       !arguments.combining.type.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
