@@ -85,6 +85,10 @@ Picoseconds Model::combine_time(const Operator& op, std::uint64_t bytes) const {
   return per_byte(gamma_fs, bytes);
 }
 
+Picoseconds Model::overhead_time(std::uint64_t bytes) const {
+  return std::min(overhead_ps + per_byte(overhead_fs, bytes), kMaxPrediction);
+}
+
 std::uint32_t Model::ranks_per_core(std::uint32_t ranks) const {
   if (cores == 0 || ranks <= cores) return 1;
   return (ranks + cores - 1) / cores;
@@ -113,6 +117,7 @@ std::uint64_t Model::digest() const {
   digest = digest_u64(digest, gamma_fs);
   digest = digest_u64(digest, overhead_ps);
   digest = digest_u64(digest, cores);
+  if (overhead_fs > 0) digest = digest_u64(digest, overhead_fs);  // others keep their digests
   return digest == 0 ? 1 : digest;
 }
 
@@ -168,23 +173,39 @@ const LinkCost& fastest(const Model& model, const topology::Topology& topology,
   });
 }
 
+namespace {
+
+Picoseconds time_on(const CostLine& line, std::uint64_t bytes) {
+  return std::min(line.alpha_ps + per_byte(line.beta_fs, bytes), kMaxPrediction);
+}
+
+// The length from which on `other` takes longer than `slower`, about; none: the greatest number.
+std::uint64_t crossing(const CostLine& slower, const CostLine& other) {
+  if (other.beta_fs <= slower.beta_fs || other.alpha_ps >= slower.alpha_ps) return UINT64_MAX;
+  return times(slower.alpha_ps - other.alpha_ps, kFsPerPs) / (other.beta_fs - slower.beta_fs);
+}
+
+}  // namespace
+
 LinkCost pipeline_cost(const Model& model, const topology::Topology& topology, std::uint64_t bytes,
                        std::uint32_t ranks_on_host) {
   LinkCost cost = slowest(model, topology, bytes);
-  const Picoseconds least = times(model.overhead_ps, 2 * model.ranks_per_core(ranks_on_host));
+  const std::uint32_t times_spent = 2 * model.ranks_per_core(ranks_on_host);
+  const CostLine least = {0,
+                          times(model.overhead_ps, times_spent),
+                          std::min(times(model.overhead_fs, times_spent), kMaxFsPerByte),
+                          {},
+                          {}};
   const std::vector<CostLine> lines = std::exchange(cost.lines, {});
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const CostLine& line = lines[i];
-    const std::uint64_t next = i + 1 < lines.size() ? lines[i + 1].from_bytes : UINT64_MAX;
-    // From this length on, a block takes `least` or longer.
-    std::uint64_t from = line.from_bytes;
-    if (line.alpha_ps < least) {
-      const std::uint64_t length =
-          line.beta_fs == 0 ? UINT64_MAX : times(least - line.alpha_ps, kFsPerPs) / line.beta_fs;
-      from = std::max(from, length);
+    const std::uint64_t end = i + 1 < lines.size() ? lines[i + 1].from_bytes : UINT64_MAX;
+    for (std::uint64_t from = lines[i].from_bytes; from < end;) {
+      const bool link_is_slower = time_on(lines[i], from) >= time_on(least, from);
+      const CostLine& slower = link_is_slower ? lines[i] : least;
+      const CostLine& other = link_is_slower ? least : lines[i];
+      cost.lines.push_back({from, slower.alpha_ps, slower.beta_fs, {}, {}});
+      from = std::max(from + 1, crossing(slower, other));
     }
-    if (from > line.from_bytes) cost.lines.push_back({line.from_bytes, least, 0, {}, {}});
-    if (from < next) cost.lines.push_back({from, line.alpha_ps, line.beta_fs, {}, {}});
   }
   return cost;
 }
@@ -192,8 +213,11 @@ LinkCost pipeline_cost(const Model& model, const topology::Topology& topology, s
 LinkCost step_cost(const Model& model, const topology::Topology& topology, std::uint64_t bytes,
                    std::uint32_t ranks_on_host) {
   LinkCost cost = slowest(model, topology, bytes);
-  const Picoseconds both = times(model.overhead_ps, 2 * model.ranks_per_core(ranks_on_host));
-  for (CostLine& line : cost.lines) line.alpha_ps = std::min(line.alpha_ps + both, kMaxPrediction);
+  const std::uint32_t times_spent = 2 * model.ranks_per_core(ranks_on_host);
+  for (CostLine& line : cost.lines) {
+    line.alpha_ps = std::min(line.alpha_ps + times(model.overhead_ps, times_spent), kMaxPrediction);
+    line.beta_fs = std::min(line.beta_fs + times(model.overhead_fs, times_spent), kMaxFsPerByte);
+  }
   return cost;
 }
 

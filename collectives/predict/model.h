@@ -73,17 +73,20 @@ struct Model {
   std::array<LinkCost, kLinkClasses> links;
   std::array<bool, kLinkClasses> is_given = {};
   std::vector<CombineCost> combines;
-  std::uint64_t gamma_fs = 0;     // per byte, of all other combines
-  std::uint64_t overhead_ps = 0;  // o: a node's time for each block sent, and for each received
-  Interval overhead;              // of o; outside the digest
-  std::uint32_t cores = 0;        // processors of a host; 0: one for each rank
-  std::string found_by;           // how the values were found; outside the digest
+  std::uint64_t gamma_fs = 0;  // per byte, of all other combines
+  // o: a node's time for each block sent, and for each received; a part of it for each byte
+  std::uint64_t overhead_ps = 0, overhead_fs = 0;
+  Interval overhead;        // of o; outside the digest
+  std::uint32_t cores = 0;  // processors of a host; 0: one for each rank
+  std::string found_by;     // how the values were found; outside the digest
 
   [[nodiscard]] const LinkCost& cost(topology::LinkClass link_class) const {
     return links[static_cast<std::size_t>(link_class)];
   }
   // Time of a combine of `bytes`, ps.
   [[nodiscard]] Picoseconds combine_time(const Operator& op, std::uint64_t bytes) const;
+  // o of a block of `bytes`, ps.
+  [[nodiscard]] Picoseconds overhead_time(std::uint64_t bytes) const;
   // The number of ranks that share a processor if `ranks` of them run on one host; 1: none do.
   [[nodiscard]] std::uint32_t ranks_per_core(std::uint32_t ranks) const;
   // The digest of everything that decides; never 0.

@@ -40,6 +40,8 @@ class ModelReader {
     for (int i = 0; i < file_.combine_size(); ++i) add_combine(i);
     model_.gamma_fs = checked("gamma_fs_per_byte", file_.gamma_fs_per_byte(), kMaxFsPerByte);
     model_.overhead_ps = checked("overhead_ps", file_.overhead_ps(), kMaxTimePs);
+    model_.overhead_fs =
+        checked("overhead_fs_per_byte", file_.overhead_fs_per_byte(), kMaxFsPerByte);
     model_.overhead = interval("overhead_ps", file_.overhead_low_ps(), file_.overhead_high_ps(),
                                model_.overhead_ps, line_of("overhead_ps"));
     model_.cores = file_.cores();
@@ -217,6 +219,7 @@ std::string model_text(const Model& model) {
     file.set_overhead_low_ps(model.overhead.low);
     file.set_overhead_high_ps(model.overhead.high);
   }
+  if (model.overhead_fs != 0) file.set_overhead_fs_per_byte(model.overhead_fs);
   file.set_cores(model.cores);
   std::string text;
   TextFormat::PrintToString(file, &text);

@@ -20,6 +20,7 @@ link {
 combine { op: "sum" type: "f32" gamma_fs_per_byte: 250000 }
 gamma_fs_per_byte: 400000
 overhead_ps: 500000
+overhead_fs_per_byte: 3000
 cores: 2
 )";
 
@@ -58,6 +59,7 @@ TEST(Model, DigestCoversWhatDecidesAndNothingElse) {
   change([](Model& m) { m.combines[0].type = Type::kF64; });
   change([](Model& m) { ++m.gamma_fs; });
   change([](Model& m) { ++m.overhead_ps; });
+  change([](Model& m) { ++m.overhead_fs; });
   change([](Model& m) { ++m.cores; });
   Model same = model;
   same.found_by = "measured";
@@ -129,6 +131,8 @@ TEST(Model, AStepCostsWhatItsMessageCostsBothNodes) {
   EXPECT_EQ(step_cost(model, *topology, 8).send_time(1000), 2'500'000u);
   EXPECT_EQ(step_cost(model, *topology, 8, 2).send_time(1000), 2'500'000u);
   EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'000'000u);
+  model.overhead_fs = 100'000;
+  EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'400'000u);
 }
 
 TEST(Model, BlocksOfAPipelineTakeNoLessThanTheirOverhead) {
@@ -143,6 +147,12 @@ TEST(Model, BlocksOfAPipelineTakeNoLessThanTheirOverhead) {
       EXPECT_EQ(cost.send_time(bytes), std::max<Picoseconds>(least, 1'000'000 + bytes * 1000));
     }
   }
+  model.overhead_fs = 250'000;
+  for (const std::uint64_t bytes : {0u, 1000u, 5999u, 6000u, 7000u, 100'000u}) {
+    EXPECT_EQ(pipeline_cost(model, *topology, 8).send_time(bytes),
+              std::max<Picoseconds>(4'000'000 + bytes * 500, 1'000'000 + bytes * 1000));
+  }
+  model.overhead_fs = 0;
   LinkCost& link = model.links[static_cast<std::size_t>(topology::LinkClass::kFabric)];
   link.lines = {{0, 1000, 0, {}, {}}, {500, 0, 100'000, {}, {}}, {100'000, 0, 200'000, {}, {}}};
   const LinkCost cost = pipeline_cost(model, *topology, 8);

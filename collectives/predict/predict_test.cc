@@ -71,6 +71,9 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   model = plain();
   model.overhead_ps = 300'000;  // at the sender, and at the receiver
   EXPECT_EQ(predicted(two, 1000, model), kBlockTime + 600'000);
+  model.overhead_fs = 50'000;
+  EXPECT_EQ(predicted(two, 1000, model), kBlockTime + 700'000);
+  model.overhead_fs = 0;
   model.cores = 1;
   Conditions shared;
   shared.ranks_on_host = 2;
@@ -92,7 +95,8 @@ TEST(Predict, OverheadBoundsThePipeline) {
   EXPECT_NEAR(static_cast<double>(predicted(chain, 1'000'000, model)), 1000 * 6e6, 0.01 * 6e9);
 }
 
-// Four messages at once: each processor sends and receives as many as ranks share it.
+// Four messages at once: the last one leaves after as many sends as ranks share a processor, and the
+// first is received when it comes.
 TEST(Predict, RanksThatShareProcessorsWaitForThem) {
   const Schedule swap = make("complete:4", Collective::kAllreduce, "combine");
   Model model = plain();
@@ -103,11 +107,11 @@ TEST(Predict, RanksThatShareProcessorsWaitForThem) {
   model.cores = 4;
   EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 600'000));
   model.cores = 2;
-  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 2 * 600'000));
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 3 * 300'000));
   model.cores = 1;
-  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 4 * 600'000));
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 5 * 300'000));
   shared.ranks_on_host = 2;  // two hosts
-  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 2 * 600'000));
+  EXPECT_EQ(predicted(swap, 1000, model, shared), 2 * (kBlockTime + 3 * 300'000));
   const Schedule hosts = make("hosts:2x2", Collective::kAllreduce, "combine");
   EXPECT_EQ(predicted(hosts, 1000, model), predicted(hosts, 1000, model, shared))
       << "the topology says which ranks share a host";

@@ -241,10 +241,11 @@ bool ReplayState::post_send(std::uint32_t number, ReplayChannel& channel) {
   node.reading.emplace_back(number_of(channel), channel.posting);
   --node.steps[static_cast<std::size_t>(send.step)].unposted;
   ++channel.posting;
-  if (model_.overhead_ps == 0) {
+  const Picoseconds overhead = model_.overhead_time(send.bytes);
+  if (overhead == 0) {
     posted(channel);
   } else {
-    schedule(spend(number, model_.overhead_ps), EventKind::kPosted, number_of(channel));
+    schedule(spend(number, overhead), EventKind::kPosted, number_of(channel));
   }
   return true;
 }

@@ -212,8 +212,9 @@ void ReplayState::left(ReplayChannel& channel, std::size_t message) {
 void ReplayState::match(ReplayChannel& channel) {
   const std::size_t until = std::min(channel.moved, channel.receives_posted);
   for (; channel.completed < until; ++channel.completed) {
-    if (model_.overhead_ps > 0) {
-      schedule(spend(channel.to, model_.overhead_ps), EventKind::kReceived, number_of(channel),
+    const Picoseconds overhead = model_.overhead_time(channel.sends[channel.completed].bytes);
+    if (overhead > 0) {
+      schedule(spend(channel.to, overhead), EventKind::kReceived, number_of(channel),
                channel.completed);
       continue;
     }

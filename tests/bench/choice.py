@@ -59,20 +59,20 @@ def measure_row(fabric, model, collective, size):
     words = ["explain", "--topology", f"complete:{HOSTS}", "--collective", collective, "--model", model, *SHARED, "--format", "json"]
     ranking = json.loads(espalier(*words, *([] if collective == "barrier" else ["--bytes", size])))["sizes"][0]["ranking"]
     near = [one for one in ranking if one["times_best"] <= TWICE]
-    medians = in_turn(fabric, model, collective, size, near)
+    medians = in_turn(fabric, model, collective, size, near, 1)
     taken = near[0]
     best = min(near, key=lambda one: medians[one["candidate"]])
-    again = in_turn(fabric, model, collective, size, [taken, best]) if best is not taken else medians
+    again = in_turn(fabric, model, collective, size, [taken, best], 2) if best is not taken else medians
     return {"collective": collective, "bytes": size, "taken": taken["candidate"], "blocks": taken["blocks"],
             "predicted_s": taken["predicted_ps"] * 1e-12, "measured_s": again[taken["candidate"]],
             "best": best["candidate"], "best_s": again[best["candidate"]], "candidates": medians}
 
 
-def in_turn(fabric, model, collective, size, candidates):
+def in_turn(fabric, model, collective, size, candidates, times_as_many):
     """The median time of each candidate, s."""
     rounds, repeats = SHORT_RUNS if size < SHORT else LONG_RUNS
     found = {one["candidate"]: [] for one in candidates}
-    for _ in range(rounds):
+    for _ in range(rounds * times_as_many):
         for one in candidates:
             found[one["candidate"]] += times(fabric, model, collective, size, one, repeats)
     return {name: statistics.median(values) for name, values in found.items()}
@@ -114,7 +114,7 @@ def page():
 
 Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. For each collective and
 size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run in turn: {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each
-below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn, as often: the
+below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn, twice as often: the
 columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
     for fabric, title in FABRICS.items():
         found = json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())

@@ -101,7 +101,7 @@ predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t 
     return 0;
   }
   const auto send_time = [&](std::uint64_t block) {
-    return std::max(cost.send_time(block), request_.model.overhead_ps);
+    return std::max(cost.send_time(block), request_.model.overhead_time(block));
   };
   const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
   predict::Picoseconds least = predict::kMaxPrediction;

@@ -169,22 +169,25 @@ MeasuredSize measure_size(const MeasureArguments& arguments, std::uint64_t bytes
   return size;
 }
 
-// The time between the blocks of a stream to another node, which takes them all.
-MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& size) {
+// The time between the blocks of a stream along a chain of nodes, at the last one.
+MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& size,
+                         std::uint32_t receivers) {
   const double fit = kStreamSeconds / std::max(size.one_way.seconds, 1e-9);
   const std::uint64_t least = size.bytes > kLongBytes ? 2 : kMinStreamBlocks;
   const auto blocks = std::clamp(static_cast<std::uint64_t>(fit), least, kMaxStreamBlocks);
   const std::uint64_t block = std::max<std::uint64_t>(1, size.bytes);
   ExperimentNodes group;
-  group.schedules.push_back(stream_file(static_cast<std::uint32_t>(block)));
+  group.receivers = receivers;
+  group.schedules.push_back(stream_file(receivers + 1, static_cast<std::uint32_t>(block)));
   start_group(arguments, blocks * block, group);
   std::vector<double> seconds;
   for (std::uint32_t i = 0; i <= arguments.repeat; ++i) {
     (void)run_once(group, Experiment::kEcho, blocks * block, 1, i);
-    const control::Report& report = group.cluster.members()[1].report;
+    const control::Report& report = group.cluster.members()[receivers].report;
     const double all = static_cast<double>(report.end_ns - report.begin_ns) * 1e-9;
     // The first run warms up.
-    const double gap = (all - size.one_way.seconds) / static_cast<double>(blocks - 1);
+    const double first = receivers * size.one_way.seconds;
+    const double gap = (all - first) / static_cast<double>(blocks - 1);
     if (i > 0) seconds.push_back(std::max(gap, 0.0));
   }
   return median_time(std::move(seconds));
@@ -259,7 +262,11 @@ void run_measure(MeasureArguments arguments) {
   }
   evaluate(measured);
   if (!arguments.output.empty()) {
-    for (MeasuredSize& size : measured.sizes) size.gap = measure_gap(arguments, size);
+    for (MeasuredSize& size : measured.sizes) size.gap = measure_gap(arguments, size, 1);
+    MeasuredSize& large = measured.sizes.back();
+    if (shares_processors(measured)) {
+      large.chain_gap = measure_gap(arguments, large, arguments.receivers.back());
+    }
   }
   if (!arguments.output.empty()) write_model(arguments, measured);
   if (!arguments.plot.empty()) {

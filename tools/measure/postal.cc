@@ -136,11 +136,11 @@ std::vector<std::uint8_t> experiment_file(Experiment experiment, std::uint32_t r
   });
 }
 
-std::vector<std::uint8_t> stream_file(std::uint32_t block_bytes) {
-  return file_of(2, [&](std::uint32_t rank, std::uint64_t digest, Program& out) {
+std::vector<std::uint8_t> stream_file(std::uint32_t ranks, std::uint32_t block_bytes) {
+  return file_of(ranks, [&](std::uint32_t rank, std::uint64_t digest, Program& out) {
     const BlockRule rule{0, block_bytes};
     CollectiveParameters parameters;
-    parameters.ranks = 2;
+    parameters.ranks = ranks;
     parameters.topology_digest = digest;
     parameters.blocks = &rule;
     parameters.blocks_count = 1;
@@ -154,6 +154,14 @@ double shared_overhead(const std::vector<Timing>& timings, std::uint32_t process
   for (const Experiment experiment : kExperiments) slopes += slope_of(timings, experiment, first);
   // A further receiver is two more messages: two o of rank 0, and four of all processors.
   return slopes / 2 / std::max(2.0, 4.0 / std::max(1u, processors));
+}
+
+double shared_overhead(double chain_gap, double gap, std::uint32_t ranks,
+                       std::uint32_t processors) {
+  constexpr double kClearly = 1.3;
+  if (chain_gap < kClearly * gap) return 0;
+  // Every block is sent and received by all but one.
+  return chain_gap * processors / (2.0 * (ranks - 1));
 }
 
 Postal fit_postal(const std::vector<Timing>& timings) {

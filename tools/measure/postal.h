@@ -33,9 +33,9 @@ inline constexpr std::uint32_t kMaxReceivers = 8;
 [[nodiscard]] std::vector<std::uint8_t> experiment_file(Experiment experiment,
                                                         std::uint32_t receivers);
 
-// A broadcast from rank 0 to rank 1 in blocks of `block_bytes`: the schedule file. Throws Failure
+// A broadcast along a chain of `ranks`, in blocks of `block_bytes`: the schedule file. Throws Failure
 // where it cannot be written.
-[[nodiscard]] std::vector<std::uint8_t> stream_file(std::uint32_t block_bytes);
+[[nodiscard]] std::vector<std::uint8_t> stream_file(std::uint32_t ranks, std::uint32_t block_bytes);
 
 // Time of one experiment at rank 0, for one message size and number of receivers.
 struct Timing {
@@ -60,6 +60,10 @@ struct Postal {
 // o of a message, s, where the ranks share processors: each further receiver of an experiment is two
 // more messages to be sent and received. Takes timings of small messages.
 [[nodiscard]] double shared_overhead(const std::vector<Timing>& timings, std::uint32_t processors);
+// o of a block, s, from the time between blocks along a chain of `ranks` on one host; `gap`: between
+// two of them alone. 0: the links take the time, not the processors.
+[[nodiscard]] double shared_overhead(double chain_gap, double gap, std::uint32_t ranks,
+                                     std::uint32_t processors);
 
 struct Line {
   double alpha = 0;  // s

@@ -28,7 +28,15 @@ std::uint64_t picoseconds(double seconds) {
 void add_overhead(const Measured& measured, predict::Model& model) {
   const MeasuredSize& small = measured.sizes.front();
   if (shares_processors(measured)) {
-    model.overhead_ps = picoseconds(shared_overhead(small.timings, measured.processors));
+    const double alone = shared_overhead(small.timings, measured.processors);
+    model.overhead_ps = picoseconds(alone);
+    const MeasuredSize& large = measured.sizes.back();
+    const double with_bytes = shared_overhead(large.chain_gap.seconds, large.gap.seconds,
+                                              measured.ranks_on_host, measured.processors);
+    if (large.bytes > 0 && with_bytes > alone) {
+      const double part = (with_bytes - alone) / static_cast<double>(large.bytes) * 1e15;
+      model.overhead_fs = std::min(static_cast<std::uint64_t>(part), predict::kMaxFsPerByte);
+    }
     return;
   }
   const MeasuredTime &alone = small.one_way, &block = small.gap;

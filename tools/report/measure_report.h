@@ -21,6 +21,8 @@ struct MeasuredSize {
   double lambda_low = 0, lambda_high = 0;
   MeasuredTime one_way;  // of one receiver, both experiments; its interval over repetitions
   MeasuredTime gap;      // between the blocks of a stream; 0: not measured
+  // ... along a chain of all processes, if they share processors; of the largest size
+  MeasuredTime chain_gap;
   Line line;  // through this size and the next (the last: the one before): one_way_s by bytes
 };
 
