@@ -95,8 +95,8 @@ TEST(Predict, OverheadBoundsThePipeline) {
   EXPECT_NEAR(static_cast<double>(predicted(chain, 1'000'000, model)), 1000 * 6e6, 0.01 * 6e9);
 }
 
-// Four messages at once: the last one leaves after as many sends as ranks share a processor, and the
-// first is received when it comes.
+// Four messages at once: the last one leaves after as many sends as ranks share a processor, and
+// the first is received when it comes.
 TEST(Predict, RanksThatShareProcessorsWaitForThem) {
   const Schedule swap = make("complete:4", Collective::kAllreduce, "combine");
   Model model = plain();

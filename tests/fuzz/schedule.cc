@@ -11,11 +11,11 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/fuzz/expect.h"
 #include "tests/mutation/edits.h"
 #include "tests/mutation/interpreter.h"
+#include "tools/select/shape.h"
 
 namespace espalier::fuzz {
 namespace {

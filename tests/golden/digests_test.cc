@@ -18,8 +18,8 @@
 #include "collectives/schedule/testing/sample_program.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/topology/topology.h"
+#include "tools/select/shape.h"
 
 namespace espalier {
 namespace {

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "espalier/collectives/algorithms/searched.h"
-#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
+#include "tools/select/shape.h"
 
 namespace espalier::mutation {
 namespace {

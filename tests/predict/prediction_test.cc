@@ -13,10 +13,10 @@
 #include "collectives/predict/predict.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
-#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
+#include "tools/select/shape.h"
 
 namespace espalier::predict {
 namespace {

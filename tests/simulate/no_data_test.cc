@@ -17,9 +17,9 @@
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
-#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/topology/topology.h"
+#include "tools/select/shape.h"
 
 namespace espalier {
 namespace {

@@ -86,8 +86,9 @@ std::uint32_t Choice::sharing(const topology::Topology& topology) const {
 }
 
 // The least time that the lower bounds leave to schedules with these segments and links, for every
-// N. A node sends the next message when its port is free and after o. For N from `blocks` to a little more, no schedule has fewer steps than for `blocks`, and no
-// block is shorter than the shortest of them.
+// N. A node sends the next message when its port is free, and after o. For N from `blocks` to a
+// little more, no schedule has fewer steps than for `blocks`, and no block is shorter than the
+// shortest of them.
 predict::Picoseconds Choice::bound_of(const Candidate& candidate, std::uint64_t bytes) const {
   if (candidate.bounds.empty()) return 0;
   const predict::LinkCost& cost =
@@ -132,8 +133,8 @@ Ranking Choice::rank(std::uint64_t bytes, bool all) const {
   }
   const auto faster = [](const Estimate& a, const Estimate& b) { return a.time < b.time; };
   std::stable_sort(ranking.estimates.begin(), ranking.estimates.end(), faster);
-  // Steps alone say little where some links are faster than others, or ranks share processors: those
-  // of a schedule's step may be few.
+  // Steps alone say little where some links are faster than others, or where ranks share
+  // processors: few of them may work in a step.
   const Candidate& first = candidates_[ranking.estimates.front().candidate];
   const topology::Topology& topology = *first.selected->topology;
   const bool vague = topology.link_classes().size() > 1 || sharing(topology) > 1;

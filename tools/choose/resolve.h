@@ -29,8 +29,8 @@ void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& c
 [[nodiscard]] predict::Model model_of(const ModelOptions& options);
 
 void add_ranks_per_host(Command command, std::string& text);
-// The value of --ranks-per-host; empty: 0, as the topology says. Throws Failure (bad input), also if
-// nothing that the model knows depends on it.
+// The value of --ranks-per-host; empty: 0, as the topology says. Throws Failure (bad input), also
+// if nothing that the model knows depends on it.
 [[nodiscard]] std::uint32_t ranks_per_host(const std::string& text, const predict::Model& model);
 
 // A selection made into a schedule, and why.

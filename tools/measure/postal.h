@@ -33,8 +33,8 @@ inline constexpr std::uint32_t kMaxReceivers = 8;
 [[nodiscard]] std::vector<std::uint8_t> experiment_file(Experiment experiment,
                                                         std::uint32_t receivers);
 
-// A broadcast along a chain of `ranks`, in blocks of `block_bytes`: the schedule file. Throws Failure
-// where it cannot be written.
+// A broadcast along a chain of `ranks`, in blocks of `block_bytes`: the schedule file. Throws
+// Failure where it cannot be written.
 [[nodiscard]] std::vector<std::uint8_t> stream_file(std::uint32_t ranks, std::uint32_t block_bytes);
 
 // Time of one experiment at rank 0, for one message size and number of receivers.
@@ -57,11 +57,11 @@ struct Postal {
 // of at least one larger number of receivers, of each experiment.
 [[nodiscard]] Postal fit_postal(const std::vector<Timing>& timings);
 
-// o of a message, s, where the ranks share processors: each further receiver of an experiment is two
-// more messages to be sent and received. Takes timings of small messages.
+// o of a message, s, where the ranks share processors: each further receiver of an experiment is
+// two more messages to be sent and received. Takes timings of small messages.
 [[nodiscard]] double shared_overhead(const std::vector<Timing>& timings, std::uint32_t processors);
-// o of a block, s, from the time between blocks along a chain of `ranks` on one host; `gap`: between
-// two of them alone. 0: the links take the time, not the processors.
+// o of a block, s, from the time between blocks along a chain of `ranks` on one host; `gap`:
+// between two of them alone. 0: the links take the time, not the processors.
 [[nodiscard]] double shared_overhead(double chain_gap, double gap, std::uint32_t ranks,
                                      std::uint32_t processors);
 

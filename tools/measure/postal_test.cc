@@ -83,7 +83,8 @@ TEST(Postal, ExperimentsFindTheModelsParameters) {
   }
 }
 
-// Where all ranks share the processors of one host, the predictions of the experiments give o back, within a third.
+// Where all ranks share the processors of one host, the predictions of the experiments give o back,
+// within a third.
 TEST(Postal, ExperimentsTellTheOverheadOfSharedProcessors) {
   predict::Model model = predict::line_model(1e-9, 0);
   model.overhead_ps = 10'000'000;

@@ -7,7 +7,6 @@
 #include "collectives/predict/block_rules.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
-#include "espalier/collectives/algorithms/shape.h"
 #include "espalier/collectives/embed/place.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/schedule/selection.h"
@@ -16,6 +15,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/select/embedding.h"
+#include "tools/select/shape.h"
 
 namespace espalier::tools {
 namespace {

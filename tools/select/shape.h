@@ -1,5 +1,5 @@
 #pragma once
-// Tells algorithms the numbers of a topology. For hosts, not for nodes.
+// Tells algorithms the numbers of a topology. Host only.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/topology/topology.h"
