@@ -114,7 +114,7 @@ def page():
 
 Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. For each collective and
 size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run in turn: {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each
-below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn, twice as often: the
+below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn: the
 columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
     for fabric, title in FABRICS.items():
         found = json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())
