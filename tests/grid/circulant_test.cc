@@ -1,7 +1,7 @@
 // Circulant broadcast and reduce: proven for every N, in exactly N - 1 + ceil(log2 p) steps, which
 // is the bound; and run on simulated machines for every N up to 40 that the residue allows.
 // Allgather, reduce-scatter and allreduce: proven and run, with lengths that p does not divide and
-// with a count for each rank. p up to 300 with ESPALIER_WHOLE=1 (half an hour), otherwise a sample.
+// with a count for each rank. p up to 300 with ESPALIER_WHOLE=1 (some minutes), otherwise a sample.
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/testing/results.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "espalier/collectives/schedule/selection.h"
+#include "firmware/node/affine.h"
 
 namespace espalier::grid {
 
@@ -27,8 +31,9 @@ verify::Verdict verified(const topology::Topology& topology, const Programs& pro
 namespace {
 
 // Runs the job with another count for each rank, the largest of them as before. Only an all-to-all
-// that passes parts on may refuse that, recursive halving, whose parts change their order, and a
-// reduce-scatter by bucket over more rows than a program has groups of slots.
+// that passes parts on may refuse that, recursive halving, whose parts change their order, and what
+// has more groups of slots than a program: a reduce-scatter by bucket over many rows, a scatter or
+// gather over many hosts.
 void run_unequal(const Programs& programs, testing::Job job, std::int64_t claimed,
                  const std::string& name) {
   SlotGroups groups;
@@ -36,7 +41,8 @@ void run_unequal(const Programs& programs, testing::Job job, std::int64_t claime
     if (takes_unequal_counts(program, groups)) continue;
     const std::string algorithm = program.algorithm;
     ASSERT_TRUE(program.collective == Collective::kAllToAll || algorithm == "recursive-halving" ||
-                (algorithm == "bucket" && groups.count == SlotGroups::kMax))
+                ((algorithm == "bucket" || algorithm == "hosts-binomial") &&
+                 groups.count == SlotGroups::kMax))
         << name << ", node " << program.node;
     return;
   }
@@ -48,19 +54,29 @@ void run_unequal(const Programs& programs, testing::Job job, std::int64_t claime
   ASSERT_EQ(result.steps, claimed) << name << ", a count for each rank";
 }
 
+// One that does not commute, if the schedule keeps the order of ranks: its results show the order.
+Operator operator_for(const Programs& programs) {
+  const bool keeps_order =
+      combines_operands(programs[0].collective) &&
+      std::none_of(programs.begin(), programs.end(),
+                   [](const Program& program) { return program.needs_commutative; });
+  if (keeps_order) return affine();
+  return {.op = Op::kSum, .type = Type::kI32};
+}
+
 }  // namespace
 
 void run(const Programs& programs, const CollectiveParameters& parameters, std::int64_t blocks,
          const std::string& name) {
   testing::Job job;
   job.root = parameters.root;
-  job.op.op = Op::kSum;
-  job.op.type = Type::kI32;
+  job.op = operator_for(programs);
   job.count = testing::count_of_blocks(programs[0], job.op, static_cast<std::uint64_t>(blocks), 5);
   const sim::RunResult result =
       testing::run_in_lock_step(programs, job, testing::model_for(programs[0]));
   Layout layout;
-  ASSERT_EQ(make_layout(programs[0], job.count, 4, layout), Status::kOk) << name;
+  ASSERT_EQ(make_layout(programs[0], job.count, element_bytes(job.op), layout), Status::kOk)
+      << name;
   // A single rank may copy, but no block moves.
   const std::int64_t claimed =
       programs.size() == 1 ? 0
