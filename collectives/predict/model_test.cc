@@ -71,7 +71,7 @@ TEST(Model, NonsenseIsRefusedWithItsLine) {
   struct Refusal {
     const char *text, *where, *what;
   };
-  const char* kLine = "line { alpha_ps: 1 beta_fs_per_byte: 1 }";
+  constexpr const char* kLine = "line { alpha_ps: 1 beta_fs_per_byte: 1 }";
   for (const Refusal& refusal : {
            Refusal{"", "line 1", "no link"},
            Refusal{"link {", "line 1", "docs/choosing.md"},

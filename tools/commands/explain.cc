@@ -45,6 +45,7 @@ std::vector<std::uint64_t> sizes_of(const ExplainArguments& arguments) {
   std::vector<std::string> texts = arguments.sizes;
   if (texts.empty()) texts = {"8", "4KiB", "64KiB", "1MiB", "64MiB"};
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(texts.size());
   for (const std::string& text : texts) {
     sizes.push_back(byte_count("--bytes", text, kMaxMessageBytes));
   }
@@ -79,6 +80,7 @@ void run_explain(const ExplainArguments& arguments) {
   request.ports = ports_of(arguments.node_ports);
   const Choice choice(std::move(request));
   std::vector<Ranking> rankings;
+  rankings.reserve(sizes.size());
   for (const std::uint64_t size : sizes) rankings.push_back(choice.rank(size, arguments.all));
   if (!arguments.plot.empty()) {
     const std::string svg = draw_plot(choice, sizes);

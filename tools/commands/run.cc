@@ -234,6 +234,7 @@ std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, s
   std::vector<std::string> sizes = options.sizes;
   if (sizes.empty()) sizes = {barrier ? "0" : "1MiB"};
   std::vector<std::uint64_t> bytes;
+  bytes.reserve(sizes.size());
   for (const std::string& size : sizes) {
     bytes.push_back(byte_count("--bytes", size, kMaxRunBytes));
   }

@@ -69,8 +69,8 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
 }  // namespace
 
 void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
-                  const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
-                  std::uint64_t most) {
+                  const std::vector<tools::LinkTable>& tables,
+                  const reference::ReferenceInput& what, std::uint64_t most) {
   if (options.launch.provider == "shm") check_shared_memory(endpoint_count(schedule, tables));
   const std::uint64_t available = tools::available_memory();
   if (needed(options, schedule, tables, what, most) <= available) return;

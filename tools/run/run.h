@@ -97,8 +97,8 @@ void check_boot_files(const launch::LaunchOptions& launch);
 // all nodes' buffers and scratch, routers' too, their links, and the results to compare with.
 // `tables`: the links of a hop-by-hop run; empty for a routed one.
 void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
-                  const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
-                  std::uint64_t most);
+                  const std::vector<tools::LinkTable>& tables,
+                  const reference::ReferenceInput& what, std::uint64_t most);
 
 // Runs every size, all repetitions, on `cluster`; fills result.sizes and result.right, which report
 // a failed or wrong collective. `input`: the message of every repetition; null: made up, another
