@@ -117,7 +117,8 @@ std::uint64_t Model::digest() const {
   digest = digest_u64(digest, gamma_fs);
   digest = digest_u64(digest, overhead_ps);
   digest = digest_u64(digest, cores);
-  if (overhead_fs > 0) digest = digest_u64(digest, overhead_fs);  // others keep their digests
+  // Models without these keep their digests.
+  if (overhead_fs + wake_ps > 0) digest = digest_u64(digest_u64(digest, overhead_fs), wake_ps);
   return digest == 0 ? 1 : digest;
 }
 
@@ -214,8 +215,10 @@ LinkCost step_cost(const Model& model, const topology::Topology& topology, std::
                    std::uint32_t ranks_on_host) {
   LinkCost cost = slowest(model, topology, bytes);
   const std::uint32_t times_spent = 2 * model.ranks_per_core(ranks_on_host);
+  const Picoseconds both =
+      times(model.overhead_ps, times_spent) + (times_spent > 2 ? model.wake_ps : 0);
   for (CostLine& line : cost.lines) {
-    line.alpha_ps = std::min(line.alpha_ps + times(model.overhead_ps, times_spent), kMaxPrediction);
+    line.alpha_ps = std::min(line.alpha_ps + both, kMaxPrediction);
     line.beta_fs = std::min(line.beta_fs + times(model.overhead_fs, times_spent), kMaxFsPerByte);
   }
   return cost;

@@ -78,7 +78,9 @@ struct Model {
   std::uint64_t overhead_ps = 0, overhead_fs = 0;
   Interval overhead;        // of o; outside the digest
   std::uint32_t cores = 0;  // processors of a host; 0: one for each rank
-  std::string found_by;     // how the values were found; outside the digest
+  // Where ranks share processors: the time until a rank that waits for a message notices it.
+  std::uint64_t wake_ps = 0;
+  std::string found_by;  // how the values were found; outside the digest
 
   [[nodiscard]] const LinkCost& cost(topology::LinkClass link_class) const {
     return links[static_cast<std::size_t>(link_class)];

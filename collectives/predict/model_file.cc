@@ -45,6 +45,10 @@ class ModelReader {
     model_.overhead = interval("overhead_ps", file_.overhead_low_ps(), file_.overhead_high_ps(),
                                model_.overhead_ps, line_of("overhead_ps"));
     model_.cores = file_.cores();
+    model_.wake_ps = checked("wake_ps", file_.wake_ps(), kMaxTimePs);
+    if (model_.wake_ps > 0 && model_.cores == 0) {
+      refuse(line_of("wake_ps"), "wake_ps without cores; expected cores, which ranks share");
+    }
     if (!error_.empty()) return fail(error_);
     return std::move(model_);
   }
@@ -221,6 +225,7 @@ std::string model_text(const Model& model) {
   }
   if (model.overhead_fs != 0) file.set_overhead_fs_per_byte(model.overhead_fs);
   file.set_cores(model.cores);
+  if (model.wake_ps != 0) file.set_wake_ps(model.wake_ps);
   std::string text;
   TextFormat::PrintToString(file, &text);
   return text;

@@ -22,6 +22,7 @@ gamma_fs_per_byte: 400000
 overhead_ps: 500000
 overhead_fs_per_byte: 3000
 cores: 2
+wake_ps: 30000
 )";
 
 TEST(Model, TextIsReadAndWrittenBack) {
@@ -60,6 +61,7 @@ TEST(Model, DigestCoversWhatDecidesAndNothingElse) {
   change([](Model& m) { ++m.gamma_fs; });
   change([](Model& m) { ++m.overhead_ps; });
   change([](Model& m) { ++m.overhead_fs; });
+  change([](Model& m) { ++m.wake_ps; });
   change([](Model& m) { ++m.cores; });
   Model same = model;
   same.found_by = "measured";
@@ -103,6 +105,7 @@ TEST(Model, NonsenseIsRefusedWithItsLine) {
            Refusal{"link { @ }\noverhead_ps: 1000000000000000001", "line 2", "overhead_ps"},
            Refusal{"link { @ }\ngamma_fs_per_byte: 1000000000000001", "line 2",
                    "gamma_fs_per_byte"},
+           Refusal{"link { @ }\nwake_ps: 1", "line 2", "wake_ps without cores"},
        }) {
     std::string text = refusal.text;
     for (std::size_t at = 0; (at = text.find('@')) != std::string::npos;)
@@ -131,6 +134,10 @@ TEST(Model, AStepCostsWhatItsMessageCostsBothNodes) {
   EXPECT_EQ(step_cost(model, *topology, 8).send_time(1000), 2'500'000u);
   EXPECT_EQ(step_cost(model, *topology, 8, 2).send_time(1000), 2'500'000u);
   EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'000'000u);
+  model.wake_ps = 40'000;
+  EXPECT_EQ(step_cost(model, *topology, 8, 2).send_time(1000), 2'500'000u);
+  EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'040'000u);
+  model.wake_ps = 0;
   model.overhead_fs = 100'000;
   EXPECT_EQ(step_cost(model, *topology, 8, 3).send_time(1000), 3'400'000u);
 }

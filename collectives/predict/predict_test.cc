@@ -78,6 +78,9 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   Conditions shared;
   shared.ranks_on_host = 2;
   EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 600'000) << "one after the other";
+  model.wake_ps = 40'000;
+  EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 640'000);
+  EXPECT_EQ(predicted(two, 1000, model), kBlockTime + 600'000) << "each on a host of its own";
   const Schedule reduce = make("complete:2", Collective::kReduce, "chain");
   model = plain();
   model.gamma_fs = 500'000;

@@ -46,6 +46,7 @@ ReplayState::ReplayState(const topology::Topology& topology, const Programs& pro
   if (model.ranks_per_core(ranks_on_host_) > 1) {
     const std::size_t hosts = (programs.size() + ranks_on_host_ - 1) / ranks_on_host_;
     cores_free_.resize(hosts * model.cores);
+    wake_ = model.wake_ps;
   }
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     add_node(node, programs[node], layout);

@@ -213,8 +213,8 @@ void ReplayState::match(ReplayChannel& channel) {
   const std::size_t until = std::min(channel.moved, channel.receives_posted);
   for (; channel.completed < until; ++channel.completed) {
     const Picoseconds overhead = model_.overhead_time(channel.sends[channel.completed].bytes);
-    if (overhead > 0) {
-      schedule(spend(channel.to, overhead), EventKind::kReceived, number_of(channel),
+    if (overhead + wake_ > 0) {
+      schedule(spend(channel.to, overhead) + wake_, EventKind::kReceived, number_of(channel),
                channel.completed);
       continue;
     }

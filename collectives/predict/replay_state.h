@@ -159,6 +159,7 @@ class ReplayState {
   // If ranks share processors: the times at which each host's are free, host by host.
   std::uint32_t ranks_on_host_;
   std::vector<Picoseconds> cores_free_;
+  Picoseconds wake_ = 0;
   std::uint64_t block_bytes_;
   std::vector<ReplayNode> nodes_;
   std::vector<ReplayChannel> channels_;

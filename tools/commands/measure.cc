@@ -193,6 +193,27 @@ MeasuredTime measure_gap(const MeasureArguments& arguments, const MeasuredSize& 
   return median_time(std::move(seconds));
 }
 
+// The time of a hop of one message along a chain of nodes that wait for it: of the slowest node, as
+// `espalier run` counts.
+MeasuredTime measure_hop(const MeasureArguments& arguments, const MeasuredSize& size) {
+  const std::uint64_t block = std::max<std::uint64_t>(1, size.bytes);
+  ExperimentNodes group;
+  group.receivers = arguments.receivers.back();
+  group.schedules.push_back(stream_file(group.receivers + 1, static_cast<std::uint32_t>(block)));
+  start_group(arguments, block, group);
+  std::vector<double> seconds;
+  for (std::uint32_t i = 0; i <= arguments.repeat; ++i) {
+    (void)run_once(group, Experiment::kEcho, block, 1, i);
+    std::uint64_t longest = 0;
+    for (const auto& member : group.cluster.members()) {
+      longest = std::max(longest, member.report.end_ns - member.report.begin_ns);
+    }
+    // The first run warms up.
+    if (i > 0) seconds.push_back(static_cast<double>(longest) * 1e-9 / group.receivers);
+  }
+  return median_time(std::move(seconds));
+}
+
 // Writes the model.
 void write_model(const MeasureArguments& arguments, Measured& measured) {
   const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
@@ -266,6 +287,7 @@ void run_measure(MeasureArguments arguments) {
     MeasuredSize& large = measured.sizes.back();
     if (shares_processors(measured)) {
       large.chain_gap = measure_gap(arguments, large, arguments.receivers.back());
+      measured.hop = measure_hop(arguments, measured.sizes.front());
     }
   }
   if (!arguments.output.empty()) write_model(arguments, measured);

@@ -254,6 +254,11 @@ TEST(MeasuredModel, SharedProcessorsTellTheOverheadToo) {
   // A further receiver adds 1.008 us to an echo and 2.016 us to a return, with 4 o each.
   EXPECT_NEAR(static_cast<double>(model.overhead_ps), 0.378e6, 10);
   EXPECT_EQ(model.cores, 1u);
+  EXPECT_EQ(model.wake_ps, 0u);
+  measured.hop = {5e-6, 5e-6, 5e-6};
+  measured.sizes.front().gap = {1e-6, 1e-6, 1e-6};
+  const predict::Model waking = measured_model(measured, {}, topology::LinkClass::kFabric);
+  EXPECT_NEAR(static_cast<double>(waking.wake_ps), 4e6 - 0.756e6, 10);
 }
 
 TEST(MeasuredModel, OperatorsAreTimed) {

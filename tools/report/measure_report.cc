@@ -37,6 +37,8 @@ void add_overhead(const Measured& measured, predict::Model& model) {
       const double part = (with_bytes - alone) / static_cast<double>(large.bytes) * 1e15;
       model.overhead_fs = std::min(static_cast<std::uint64_t>(part), predict::kMaxFsPerByte);
     }
+    // A hop is the link's time, o twice, and the time to wake the next rank.
+    model.wake_ps = picoseconds(measured.hop.seconds - small.gap.seconds - 2 * alone);
     return;
   }
   const MeasuredTime &alone = small.one_way, &block = small.gap;

@@ -34,6 +34,9 @@ struct Measured {
   std::vector<std::uint32_t> receivers;
   std::vector<MeasuredSize> sizes;  // ascending
   Line line;                        // through all sizes
+  // Of a small message along a chain of all processes that wait for it, if they share processors: the
+  // time of a hop.
+  MeasuredTime hop;
 };
 
 // Whether processes share processors. Then a message costs them more, for they take turns.
