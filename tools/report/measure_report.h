@@ -34,8 +34,8 @@ struct Measured {
   std::vector<std::uint32_t> receivers;
   std::vector<MeasuredSize> sizes;  // ascending
   Line line;                        // through all sizes
-  // Of a small message along a chain of all processes that wait for it, if they share processors: the
-  // time of a hop.
+  // Of a small message along a chain of all processes that wait for it, if they share processors:
+  // the time of a hop.
   MeasuredTime hop;
 };
 
