@@ -214,6 +214,15 @@ MeasuredTime measure_hop(const MeasureArguments& arguments, const MeasuredSize& 
   return median_time(std::move(seconds));
 }
 
+// What only a model needs.
+void measure_streams(const MeasureArguments& arguments, Measured& measured) {
+  for (MeasuredSize& size : measured.sizes) size.gap = measure_gap(arguments, size, 1);
+  if (!shares_processors(measured)) return;
+  MeasuredSize& large = measured.sizes.back();
+  large.chain_gap = measure_gap(arguments, large, arguments.receivers.back());
+  measured.hop = measure_hop(arguments, measured.sizes.front());
+}
+
 // Writes the model.
 void write_model(const MeasureArguments& arguments, Measured& measured) {
   const predict::Model model = measured_model(measured, time_operators(), arguments.link_class);
@@ -282,14 +291,7 @@ void run_measure(MeasureArguments arguments) {
     }
   }
   evaluate(measured);
-  if (!arguments.output.empty()) {
-    for (MeasuredSize& size : measured.sizes) size.gap = measure_gap(arguments, size, 1);
-    MeasuredSize& large = measured.sizes.back();
-    if (shares_processors(measured)) {
-      large.chain_gap = measure_gap(arguments, large, arguments.receivers.back());
-      measured.hop = measure_hop(arguments, measured.sizes.front());
-    }
-  }
+  if (!arguments.output.empty()) measure_streams(arguments, measured);
   if (!arguments.output.empty()) write_model(arguments, measured);
   if (!arguments.plot.empty()) {
     const std::string svg = measured_svg(measured);
