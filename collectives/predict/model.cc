@@ -40,6 +40,10 @@ Picoseconds per_byte(std::uint64_t fs_per_byte, std::uint64_t bytes) {
       kMaxPrediction);
 }
 
+static Picoseconds time_on(const CostLine& line, std::uint64_t bytes) {
+  return std::min(line.alpha_ps + per_byte(line.beta_fs, bytes), kMaxPrediction);
+}
+
 const CostLine& LinkCost::line(std::uint64_t bytes) const {
   ESPALIER_ASSERT(!lines.empty() && lines.front().from_bytes == 0);
   std::size_t last = 0;
@@ -47,10 +51,7 @@ const CostLine& LinkCost::line(std::uint64_t bytes) const {
   return lines[last];
 }
 
-Picoseconds LinkCost::send_time(std::uint64_t bytes) const {
-  const CostLine& cost = line(bytes);
-  return std::min(cost.alpha_ps + per_byte(cost.beta_fs, bytes), kMaxPrediction);
-}
+Picoseconds LinkCost::send_time(std::uint64_t bytes) const { return time_on(line(bytes), bytes); }
 
 Picoseconds LinkCost::least_time(std::uint64_t bytes, std::uint64_t block,
                                  std::uint64_t messages) const {
@@ -175,10 +176,6 @@ const LinkCost& fastest(const Model& model, const topology::Topology& topology,
 }
 
 namespace {
-
-Picoseconds time_on(const CostLine& line, std::uint64_t bytes) {
-  return std::min(line.alpha_ps + per_byte(line.beta_fs, bytes), kMaxPrediction);
-}
 
 // The length from which on `other` takes longer than `slower`, about; none: the greatest number.
 std::uint64_t crossing(const CostLine& slower, const CostLine& other) {

@@ -108,8 +108,9 @@ struct Model {
 [[nodiscard]] const LinkCost& fastest(const Model& model, const topology::Topology& topology,
                                       std::uint64_t bytes);
 
-// The least time between successive blocks of a pipeline: what a block keeps the slowest class of
-// links for, but at least o for its receive and its send, by all ranks that share a processor.
+// The least time between successive blocks of a pipeline: a block keeps the slowest class of links
+// for that long, and each of the ranks that share a processor spends o on its receive and its send.
+// The longer of the two counts.
 [[nodiscard]] LinkCost pipeline_cost(const Model& model, const topology::Topology& topology,
                                      std::uint64_t bytes, std::uint32_t ranks_on_host = 1);
 

@@ -19,10 +19,9 @@ struct MeasuredSize {
   Postal postal;
   // Quartiles of the lambdas that each repetition alone gives; 0, 0: fewer than half give one.
   double lambda_low = 0, lambda_high = 0;
-  MeasuredTime one_way;  // of one receiver, both experiments; its interval over repetitions
-  MeasuredTime gap;      // between the blocks of a stream; 0: not measured
-  // ... along a chain of all processes, if they share processors; of the largest size
-  MeasuredTime chain_gap;
+  MeasuredTime one_way;    // of one receiver, both experiments; its interval over repetitions
+  MeasuredTime gap;        // between the blocks of a stream; 0: not measured
+  MeasuredTime chain_gap;  // the same along a chain of all processes; 0: not measured
   Line line;  // through this size and the next (the last: the one before): one_way_s by bytes
 };
 
@@ -34,9 +33,7 @@ struct Measured {
   std::vector<std::uint32_t> receivers;
   std::vector<MeasuredSize> sizes;  // ascending
   Line line;                        // through all sizes
-  // Of a small message along a chain of all processes that wait for it, if they share processors:
-  // the time of a hop.
-  MeasuredTime hop;
+  MeasuredTime hop;  // of a small message along a chain of all processes; 0: not measured
 };
 
 // Whether processes share processors. Then a message costs them more, for they take turns.
