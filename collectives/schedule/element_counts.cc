@@ -1,6 +1,7 @@
 // Which programs can run with a count for each rank.
 
 #include <algorithm>
+#include <limits>
 
 #include "espalier/collectives/schedule/program.h"
 
@@ -73,7 +74,8 @@ class GroupFinder {
 
   [[nodiscard]] bool find() {
     found_.count = 0;
-    visit_scratch(program_, [this](const Slots& slots) { join(slots); });
+    while (fits_ && add_next_group()) {
+    }
     if (fits_) visit_scratch(program_, [this](const Slots& slots) { examine(slots); });
     for (std::uint32_t k = 0; k < found_.count && fits_; ++k) {
       SlotGroup& group = found_.groups[k];
@@ -85,27 +87,36 @@ class GroupFinder {
   }
 
  private:
-  // Joins the slots of an operand with several segments, and the groups that they overlap.
-  void join(const Slots& slots) {
-    if (slots.end - slots.first == 1 || !fits_) return;
-    fits_ = slots.first >= 0 && slots.end <= std::int64_t{program_.scratch_blocks};
-    if (!fits_) return;
-    SlotGroup joined{static_cast<std::uint32_t>(slots.first), static_cast<std::uint32_t>(slots.end),
-                     0};
-    std::uint32_t kept = 0;
-    for (std::uint32_t k = 0; k < found_.count; ++k) {
-      const SlotGroup group = found_.groups[k];
-      if (group.end <= joined.first || joined.end <= group.first) {
-        found_.groups[kept++] = group;
-      } else {
-        joined.first = std::min(joined.first, group.first);
-        joined.end = std::max(joined.end, group.end);
-      }
+  // Adds the group of the operand with several segments that begins first after the groups found
+  // so far, and of all that overlap it. An operand may join others that come before it in the
+  // program, so the operands are visited until the group grows no more.
+  [[nodiscard]] bool add_next_group() {
+    const std::int64_t found_end =
+        found_.count == 0 ? 0 : std::int64_t{found_.groups[found_.count - 1].end};
+    const auto visit_several = [&](auto visit) {
+      visit_scratch(program_, [&](const Slots& slots) {
+        if (slots.end - slots.first > 1) visit(slots);
+      });
+    };
+    Slots group{kNoSlot, kNoSlot, 0};
+    visit_several([&](const Slots& slots) {
+      fits_ = fits_ && slots.first >= 0 && slots.end <= std::int64_t{program_.scratch_blocks};
+      if (slots.first >= found_end && slots.first < group.first) group = slots;
+    });
+    if (!fits_ || group.first == kNoSlot) return false;
+    for (std::int64_t end = 0; end != group.end;) {
+      end = group.end;
+      visit_several([&](const Slots& slots) {
+        if (slots.first >= group.first && slots.first < group.end) {
+          group.end = std::max(group.end, slots.end);
+        }
+      });
     }
-    fits_ = kept < SlotGroups::kMax;
-    if (!fits_) return;
-    found_.groups[kept] = joined;
-    found_.count = kept + 1;
+    fits_ = found_.count < SlotGroups::kMax;
+    if (!fits_) return false;
+    found_.groups[found_.count++] = {static_cast<std::uint32_t>(group.first),
+                                     static_cast<std::uint32_t>(group.end), 0};
+    return true;
   }
 
   // Notes for the operand's group which segment its first slot then has, and whether the operand
@@ -126,6 +137,8 @@ class GroupFinder {
       inside_[k] = inside_[k] || slots.first != std::int64_t{group.first};
     }
   }
+
+  static constexpr std::int64_t kNoSlot = std::numeric_limits<std::int64_t>::max();
 
   const Program& program_;
   SlotGroups& found_;

@@ -246,6 +246,20 @@ TEST(UnequalCounts, GroupsAreTheSlotsOfOneOperandAndWhatOverlapsIt) {
   EXPECT_EQ(groups.groups[0].first_segment, 0u);
 }
 
+TEST(UnequalCounts, OneOperandMayJoinMoreThanTheMaximumNumberOfGroups) {
+  SlotGroups groups;
+  OwnedProgram joined = copies({{0, 0, 2}, {2, 2, 2}, {4, 4, 2}, {6, 6, 2}, {8, 8, 2}, {0, 0, 10}});
+  joined.segments = 10;
+  ASSERT_TRUE(takes_unequal_counts(joined, groups));
+  ASSERT_EQ(groups.count, 1u);
+  EXPECT_EQ(groups.groups[0].end, 10u);
+  // From the last one to the first: each joins the one before.
+  ASSERT_TRUE(takes_unequal_counts(copies({{5, 5, 2}, {4, 4, 2}, {3, 3, 2}, {2, 2, 2}}), groups));
+  ASSERT_EQ(groups.count, 1u);
+  EXPECT_EQ(groups.groups[0].first, 2u);
+  EXPECT_EQ(groups.groups[0].end, 7u);
+}
+
 TEST(UnequalCounts, GroupsWithoutAnOrderAreRefused) {
   SlotGroups groups;
   EXPECT_FALSE(takes_unequal_counts(copies({{2, 0, 3}, {5, 2, 1}}), groups)) << "slot 2 has 4";

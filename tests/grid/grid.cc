@@ -32,8 +32,7 @@ namespace {
 
 // Runs the job with another count for each rank, the largest of them as before. Only an all-to-all
 // that passes parts on may refuse that, recursive halving, whose parts change their order, and what
-// has more groups of slots than a program: a reduce-scatter by bucket over many rows, a scatter or
-// gather over many hosts.
+// has more groups of slots than a program: a reduce-scatter by bucket over many rows.
 void run_unequal(const Programs& programs, testing::Job job, std::int64_t claimed,
                  const std::string& name) {
   SlotGroups groups;
@@ -41,8 +40,7 @@ void run_unequal(const Programs& programs, testing::Job job, std::int64_t claime
     if (takes_unequal_counts(program, groups)) continue;
     const std::string algorithm = program.algorithm;
     ASSERT_TRUE(program.collective == Collective::kAllToAll || algorithm == "recursive-halving" ||
-                ((algorithm == "bucket" || algorithm == "hosts-binomial") &&
-                 groups.count == SlotGroups::kMax))
+                (algorithm == "bucket" && groups.count == SlotGroups::kMax))
         << name << ", node " << program.node;
     return;
   }
