@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
 #ifdef ESPALIER_WITH_OFI
   add_run(program);
   add_measure(program);
+  add_tune(program);
 #endif
   line.run(argc, argv);
   // A full disk or a closed pipe must not look like success.

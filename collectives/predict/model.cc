@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "espalier/base/assert.h"
@@ -95,6 +96,62 @@ std::uint32_t Model::ranks_per_core(std::uint32_t ranks) const {
   return (ranks + cores - 1) / cores;
 }
 
+std::uint32_t Tuning::Size::permille(const std::string& candidate) const {
+  std::uint32_t most = 1;
+  for (const Factor& factor : factors) {
+    if (factor.candidate == candidate) return factor.permille;
+    most = std::max(most, factor.permille);
+  }
+  return most;
+}
+
+Picoseconds Tuning::tuned(const std::string& candidate, std::uint64_t bytes,
+                          Picoseconds predicted) const {
+  const auto above = std::find_if(sizes.begin(), sizes.end(),
+                                  [bytes](const Size& size) { return size.bytes > bytes; });
+  const Size& low = above == sizes.begin() ? sizes.front() : *(above - 1);
+  const Size& high = above == sizes.end() ? sizes.back() : *above;
+  std::int64_t permille = low.permille(candidate);
+  if (low.bytes < high.bytes && low.bytes <= bytes) {
+    // The position between the sizes in 2^20ths: the product fits.
+    constexpr std::uint64_t kParts = 1 << 20;
+    const std::uint64_t gap = high.bytes - low.bytes;
+    const std::uint64_t part = gap / kParts;
+    const std::uint64_t position =
+        part == 0 ? (bytes - low.bytes) * kParts / gap : (bytes - low.bytes) / part;
+    permille += (std::int64_t{high.permille(candidate)} - permille) *
+                static_cast<std::int64_t>(std::min(position, kParts)) / std::int64_t{kParts};
+  }
+  const auto factor = static_cast<std::uint64_t>(permille);
+  return std::min(times(predicted / 1000, factor) + predicted % 1000 * factor / 1000,
+                  kMaxPrediction);
+}
+
+const Tuning* Model::tuning(const std::string& topology, const std::string& collective) const {
+  const auto found = std::find_if(tunings.begin(), tunings.end(), [&](const Tuning& one) {
+    return one.topology == topology && one.collective == collective;
+  });
+  return found == tunings.end() ? nullptr : &*found;
+}
+
+static std::uint64_t digest_text(std::uint64_t digest, const std::string& text) {
+  return digest_bytes(digest_u64(digest, text.size()), text.data(), text.size());
+}
+
+static std::uint64_t digest_tuning(std::uint64_t digest, const Tuning& tuning) {
+  digest = digest_text(digest_text(digest, tuning.topology), tuning.collective);
+  for (const Tuning::Size& size : tuning.sizes) {
+    digest = digest_u64(digest_u64(digest, size.bytes), size.factors.size());
+    std::vector<Tuning::Factor> sorted = size.factors;  // their order decides nothing
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.candidate < b.candidate; });
+    for (const Tuning::Factor& factor : sorted) {
+      digest = digest_u64(digest_text(digest, factor.candidate), factor.permille);
+    }
+  }
+  return digest;
+}
+
 std::uint64_t Model::digest() const {
   std::uint64_t digest = kDigestSeed;
   for (const LinkCost& link : links) {
@@ -120,6 +177,13 @@ std::uint64_t Model::digest() const {
   digest = digest_u64(digest, cores);
   // Models without these keep their digests.
   if (overhead_fs + wake_ps > 0) digest = digest_u64(digest_u64(digest, overhead_fs), wake_ps);
+  std::vector<const Tuning*> all;  // their order decides nothing
+  all.reserve(tunings.size());
+  for (const Tuning& tuning : tunings) all.push_back(&tuning);
+  std::sort(all.begin(), all.end(), [](const Tuning* a, const Tuning* b) {
+    return std::tie(a->topology, a->collective) < std::tie(b->topology, b->collective);
+  });
+  for (const Tuning* tuning : all) digest = digest_tuning(digest, *tuning);
   return digest == 0 ? 1 : digest;
 }
 

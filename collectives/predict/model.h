@@ -21,6 +21,7 @@ using topology::kLinkClasses;
 inline constexpr std::uint64_t kMaxTimePs = 1'000'000'000'000'000'000;
 inline constexpr std::uint64_t kMaxFsPerByte = 1'000'000'000'000'000;
 inline constexpr std::uint32_t kMaxLambdaPermille = 64'000;
+inline constexpr std::uint32_t kMaxTuningPermille = 1'000'000;
 // Every time that is computed from a model is at most this: longer times become this one.
 inline constexpr Picoseconds kMaxPrediction = Picoseconds{1} << 62;
 
@@ -67,6 +68,28 @@ struct CombineCost {
   Interval gamma;              // outside the digest
 };
 
+// What the candidates of a collective took on one topology, next to what is predicted without it.
+struct Tuning {
+  struct Factor {
+    std::string candidate;       // "fractional, run length 4"
+    std::uint32_t permille = 0;  // measured by predicted, in thousandths: 1 .. kMaxTuningPermille
+  };
+  struct Size {
+    std::uint64_t bytes = 0;
+    std::vector<Factor> factors;  // at least one
+
+    // The candidate's; without one, the greatest.
+    [[nodiscard]] std::uint32_t permille(const std::string& candidate) const;
+  };
+  std::string topology, collective;  // "complete:8", "allreduce"
+  std::vector<Size> sizes;           // ascending bytes, at least one
+
+  // `predicted` times the candidate's factor for a message of `bytes`: interpolated between two
+  // sizes, by bytes; below the first and above the last, that of the nearest.
+  [[nodiscard]] Picoseconds tuned(const std::string& candidate, std::uint64_t bytes,
+                                  Picoseconds predicted) const;
+};
+
 // The costs of a fabric and its nodes.
 struct Model {
   // By class. A class without measured values has default constants: is_given[class] is false.
@@ -80,8 +103,12 @@ struct Model {
   std::uint32_t cores = 0;  // processors of a host; 0: one for each rank
   // Where ranks share processors: the time until a rank that waits for a message notices it.
   std::uint64_t wake_ps = 0;
-  std::string found_by;  // how the values were found; outside the digest
+  std::vector<Tuning> tunings;  // at most one per topology and collective
+  std::string found_by;         // how the values were found; outside the digest
 
+  // Null: there is none.
+  [[nodiscard]] const Tuning* tuning(const std::string& topology,
+                                     const std::string& collective) const;
   [[nodiscard]] const LinkCost& cost(topology::LinkClass link_class) const {
     return links[static_cast<std::size_t>(link_class)];
   }

@@ -7,6 +7,7 @@
 
 #include "base/read_file.h"
 #include "collectives/predict/model.h"
+#include "espalier/collectives/algorithms/algorithms.h"
 #include "model.pb.h"
 #include "topology/text_file.h"
 
@@ -49,6 +50,7 @@ class ModelReader {
     if (model_.wake_ps > 0 && model_.cores == 0) {
       refuse(line_of("wake_ps"), "wake_ps without cores; expected cores, which ranks share");
     }
+    for (int i = 0; i < file_.tuning_size(); ++i) add_tuning(i);
     if (!error_.empty()) return fail(error_);
     return std::move(model_);
   }
@@ -166,6 +168,62 @@ class ModelReader {
     model_.combines.push_back(cost);
   }
 
+  void add_tuning(int index) {
+    const ModelFile::Tuning& read = file_.tuning(index);
+    const int line = line_of("tuning", index);
+    const std::string name = "tuning of '" + read.collective() + "' on '" + read.topology() + "'";
+    Collective collective = Collective::kNone;
+    if (!parse_collective(read.collective().c_str(), collective)) {
+      refuse(line, name + ": no such collective; expected one such as \"broadcast\"");
+    }
+    if (const auto topology = topology::parse(read.topology());
+        !topology || (*topology)->spec() != read.topology()) {
+      refuse(line, name + ": no such topology; expected one such as \"complete:8\"");
+    }
+    if (model_.tuning(read.topology(), read.collective()) != nullptr) {
+      refuse(line, name + ": a second one; expected one per topology and collective");
+    }
+    if (read.size_size() == 0) refuse(line, name + ": no size; expected size { ... }");
+    Tuning tuning{read.topology(), read.collective(), {}};
+    const auto* sizes = ModelFile::Tuning::descriptor()->FindFieldByName("size");
+    const auto* tree =
+        tree_.GetTreeForNested(ModelFile::descriptor()->FindFieldByName("tuning"), index);
+    for (int i = 0; i < read.size_size(); ++i) {
+      add_tuned_size(read.size(i), name, tree == nullptr ? line : tree->GetLocation(sizes, i).line,
+                     tuning);
+    }
+    model_.tunings.push_back(std::move(tuning));
+  }
+
+  void add_tuned_size(const ModelFile::Tuning::Size& read, const std::string& name, int line,
+                      Tuning& tuning) {
+    if (!tuning.sizes.empty() && read.bytes() <= tuning.sizes.back().bytes) {
+      refuse(line, name + ": bytes is " + std::to_string(read.bytes()) + "; expected more than " +
+                       std::to_string(tuning.sizes.back().bytes));
+    }
+    if (read.factor_size() == 0) {
+      refuse(line, name + ": no factor; expected factor { candidate: \"chain\" permille: 1000 }");
+    }
+    Tuning::Size size{read.bytes(), {}};
+    for (const ModelFile::Tuning::Factor& factor : read.factor()) {
+      if (factor.permille() < 1 || factor.permille() > kMaxTuningPermille) {
+        refuse(line, name + ": permille of '" + factor.candidate() + "' is " +
+                         std::to_string(factor.permille()) + "; expected 1 to " +
+                         std::to_string(kMaxTuningPermille));
+      }
+      const bool again = std::any_of(
+          size.factors.begin(), size.factors.end(),
+          [&](const Tuning::Factor& other) { return other.candidate == factor.candidate(); });
+      if (again || factor.candidate().empty()) {
+        refuse(line, name + ": '" + factor.candidate() + "' " +
+                         (again ? "twice; expected one factor per candidate"
+                                : "is no candidate; expected a name such as \"chain\""));
+      }
+      size.factors.push_back({factor.candidate(), factor.permille()});
+    }
+    tuning.sizes.push_back(std::move(size));
+  }
+
   std::string name_;
   ModelFile file_;
   Model model_;
@@ -226,6 +284,20 @@ std::string model_text(const Model& model) {
   if (model.overhead_fs != 0) file.set_overhead_fs_per_byte(model.overhead_fs);
   file.set_cores(model.cores);
   if (model.wake_ps != 0) file.set_wake_ps(model.wake_ps);
+  for (const Tuning& tuning : model.tunings) {
+    ModelFile::Tuning* written = file.add_tuning();
+    written->set_topology(tuning.topology);
+    written->set_collective(tuning.collective);
+    for (const Tuning::Size& size : tuning.sizes) {
+      ModelFile::Tuning::Size* at = written->add_size();
+      at->set_bytes(size.bytes);
+      for (const Tuning::Factor& factor : size.factors) {
+        ModelFile::Tuning::Factor* one = at->add_factor();
+        one->set_candidate(factor.candidate);
+        one->set_permille(factor.permille);
+      }
+    }
+  }
   std::string text;
   TextFormat::PrintToString(file, &text);
   return text;

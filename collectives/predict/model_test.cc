@@ -23,6 +23,13 @@ overhead_ps: 500000
 overhead_fs_per_byte: 3000
 cores: 2
 wake_ps: 30000
+tuning {
+  topology: "complete:8"
+  collective: "scan"
+  size { bytes: 8 factor { candidate: "chain" permille: 2000 } factor { candidate: "two-tree" permille: 1500 } }
+  size { bytes: 1008 factor { candidate: "chain" permille: 1000 } }
+}
+tuning { topology: "mesh:2x2" collective: "barrier" size { factor { candidate: "dissemination" permille: 1 } } }
 )";
 
 TEST(Model, TextIsReadAndWrittenBack) {
@@ -63,9 +70,19 @@ TEST(Model, DigestCoversWhatDecidesAndNothingElse) {
   change([](Model& m) { ++m.overhead_fs; });
   change([](Model& m) { ++m.wake_ps; });
   change([](Model& m) { ++m.cores; });
+  change([](Model& m) { m.tunings.pop_back(); });
+  change([](Model& m) { m.tunings[0].topology = "complete:9"; });
+  change([](Model& m) { m.tunings[0].collective = "exscan"; });
+  change([](Model& m) { m.tunings[0].sizes.pop_back(); });
+  change([](Model& m) { ++m.tunings[0].sizes[0].bytes; });
+  change([](Model& m) { m.tunings[0].sizes[0].factors.pop_back(); });
+  change([](Model& m) { ++m.tunings[0].sizes[0].factors[0].permille; });
+  change([](Model& m) { m.tunings[0].sizes[0].factors[0].candidate = "pairwise"; });
   Model same = model;
   same.found_by = "measured";
   same.links[0].lines[0].alpha = {1, 2};
+  std::swap(same.tunings[0], same.tunings[1]);
+  std::swap(same.tunings[1].sizes[0].factors[0], same.tunings[1].sizes[0].factors[1]);
   EXPECT_EQ(same.digest(), model.digest());
 }
 
@@ -106,16 +123,55 @@ TEST(Model, NonsenseIsRefusedWithItsLine) {
            Refusal{"link { @ }\ngamma_fs_per_byte: 1000000000000001", "line 2",
                    "gamma_fs_per_byte"},
            Refusal{"link { @ }\nwake_ps: 1", "line 2", "wake_ps without cores"},
+           Refusal{"link { @ }\ntuning { topology: \"ring:8\" collective: \"scan\" %1 }", "line 2",
+                   "no such topology"},
+           Refusal{"link { @ }\ntuning { topology: \"mesh:2x2\" collective: \"sum\" %1 }", "line 2",
+                   "no such collective"},
+           Refusal{"link { @ }\ntuning { % }", "line 2", "no size"},
+           Refusal{"link { @ }\ntuning { % %1 }\ntuning { % %1 }", "line 3", "a second one"},
+           Refusal{"link { @ }\ntuning { %\n%1\n%1 }", "line 4", "expected more than 1"},
+           Refusal{"link { @ }\ntuning { %\nsize { } }", "line 3", "no factor"},
+           Refusal{"link { @ }\ntuning { %\nsize { factor { candidate: \"a\" } } }", "line 3",
+                   "permille of 'a' is 0; expected 1 to 1000000"},
+           Refusal{"link { @ }\ntuning { %\nsize { factor { permille: 1 } } }", "line 3",
+                   "no candidate"},
+           Refusal{"link { @ }\ntuning { %\nsize { factor { candidate: \"a\" permille: 1 } "
+                   "factor { candidate: \"a\" permille: 2 } } }",
+                   "line 3", "twice"},
        }) {
     std::string text = refusal.text;
-    for (std::size_t at = 0; (at = text.find('@')) != std::string::npos;)
-      text.replace(at, 1, kLine);
+    const auto replace_all = [&text](const std::string& what, const std::string& by) {
+      for (std::size_t at = 0; (at = text.find(what)) != std::string::npos;)
+        text.replace(at, what.size(), by);
+    };
+    replace_all("@", kLine);
+    replace_all("%1", "size { bytes: 1 factor { candidate: \"a\" permille: 1 } }");
+    replace_all("%", "topology: \"mesh:2x2\" collective: \"scan\"");
     const std::string message = message_of(parse_model(text, "m"));
     EXPECT_NE(message.find("model 'm', "), std::string::npos) << text << ": " << message;
     EXPECT_NE(message.find(refusal.where), std::string::npos) << text << ": " << message;
     EXPECT_NE(message.find(refusal.what), std::string::npos) << text << ": " << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
+}
+
+TEST(Model, FactorsAreInterpolatedByBytes) {
+  const Model model = or_throw(parse_model(kText, "m"));
+  EXPECT_EQ(model.tuning("complete:8", "reduce"), nullptr);
+  EXPECT_EQ(model.tuning("complete:9", "scan"), nullptr);
+  const Tuning& scan = *model.tuning("complete:8", "scan");
+  EXPECT_EQ(scan.tuned("chain", 0, 1'000'007), 2'000'014u);
+  EXPECT_EQ(scan.tuned("chain", 8, 1'000'000), 2'000'000u);
+  EXPECT_EQ(scan.tuned("chain", 508, 1'000'000), 1'500'000u);
+  EXPECT_EQ(scan.tuned("chain", 1008, 1'000'000), 1'000'000u);
+  EXPECT_EQ(scan.tuned("chain", std::uint64_t{1} << 40, 1'000'000), 1'000'000u);
+  EXPECT_EQ(scan.tuned("two-tree", 8, 1'000'000), 1'500'000u);
+  EXPECT_EQ(scan.tuned("two-tree", 2000, 1'000'000), 1'000'000u);
+  EXPECT_EQ(scan.tuned("recursive-doubling", 8, 1'000'000), 2'000'000u) << "the greatest";
+  EXPECT_EQ(scan.tuned("chain", 8, kMaxPrediction), kMaxPrediction);
+  Tuning wide = scan;
+  wide.sizes[1].bytes = std::uint64_t{1} << 50;
+  EXPECT_EQ(wide.tuned("chain", std::uint64_t{1} << 49, 1'000'000), 1'500'000u);
 }
 
 TEST(Model, ArithmeticSaturates) {

@@ -5,8 +5,8 @@ choice.py measure lab|tcp   measures on a fabric, writes build/bench/choice-FABR
 choice.py page              prints the page of both files
 
 lab: 8 hosts, network namespaces with shaped links of 100 Mbit/s (lab.sh). tcp: 8 processes on this machine, over libfabric's tcp.
-`espalier measure` fits a model to the fabric. With it `espalier explain` ranks the candidates of each collective and size, and all
-that are predicted to take at most twice the best time are run in turn, several times around. One process start is one sample of
+`espalier measure` fits a model to the fabric, `espalier tune` adds what candidates take. With it `espalier explain` ranks the candidates of
+each collective and size, and all that are predicted to take at most twice the best time are run in turn, several times around. One process start is one sample of
 placements and connections, so each round starts them anew. The fastest of many is often one that was lucky, so it is run again, in turn
 with what `auto` takes; the comparison is of these runs.
 """
@@ -25,6 +25,7 @@ FABRICS = {"lab": "8 hosts, 100 Mbit/s links", "tcp": "8 processes on one machin
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
 SIZES = (8, 1024, 16384, 262144, 4194304)  # of the whole message, or of all parts that a rank gets or gives
+TUNED = (8, 512, 8192, 65536, 524288, 4194304)  # other sizes than those of the rows, but for the first and the last
 SHORT = 65536
 SHORT_RUNS, LONG_RUNS = (4, 8), (3, 3)  # rounds, and repetitions per round: at least 31 in all below 64 KiB
 WITHIN, TWICE = 1.10, 2.0
@@ -87,6 +88,8 @@ def measure(fabric, only, model):
         if not model:
             model = folder / f"{fabric}.textproto"
             espalier("measure", *launch(fabric), *SHARED, "--receivers", "2,4,7", "-o", model)
+            espalier("tune", "--topology", f"complete:{HOSTS}", *launch(fabric), *SHARED, "--bytes", ",".join(map(str, TUNED)),
+                     "--deadline", 20000, "--model", model, "-o", model)
         rows = []
         for collective in only:
             for size in SIZES if collective != "barrier" else (0,):
@@ -112,9 +115,10 @@ def row_text(row):
 def page():
     print(f"""# What `auto` takes, measured
 
-Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. For each collective and
-size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run in turn: {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each
-below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn: the
+Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. The model is of
+`espalier measure`, tuned by `espalier tune` ([choosing.md](../choosing.md#tuned-by-runs)) with {len(TUNED)} sizes, {", ".join(map(str, TUNED[:-1]))} and
+{TUNED[-1]} bytes: most rows are of other sizes. Then, for each collective and size, all candidates that the model predicts to take at most
+{TWICE:g} times the best time were run in turn: {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn: the
 columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
     for fabric, title in FABRICS.items():
         found = json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""espalier measure on real processes, and predictions from its figures."""
+"""espalier measure and espalier tune on real processes, and predictions from their figures."""
 import json
 import pathlib
 import tempfile
@@ -61,6 +61,58 @@ class Measure(unittest.TestCase):
             simulated = espalier.call("simulate", file, "--bytes", 100, "--model", model, "--format", "json")
             self.assertEqual(simulated.returncode, 0, simulated.stderr)
             self.assertNotEqual(json.loads(simulated.stdout)["alpha"], 1e-6)
+
+    def tune(self, *words):
+        return espalier.call("tune", "--node-binary", espalier.NODE, *words)
+
+    def test_tuned_models_make_auto_take_what_was_fastest(self):
+        model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
+        model.write_text('found_by: "a guess"\nlink { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n')
+        where = ("--topology", "complete:4", "--model")
+        short = ("--provider", "shm", "--rounds", 2, "--repeat", 2, "--format", "json")
+        done = self.tune(*where, model, "-o", tuned, "--collective", "allreduce,scatter,barrier", "--bytes", "4KiB,8", *short)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)
+        self.assertEqual([(row["collective"], row["bytes"]) for row in rows],
+                         [("allreduce", 8), ("allreduce", 4096), ("scatter", 8), ("scatter", 1024), ("barrier", 0)])
+        for row in rows:
+            size = [] if row["collective"] == "barrier" else ["--bytes", row["bytes"]]
+            explained = json.loads(espalier.call("explain", *where, tuned, "--collective", row["collective"], *size, "--format", "json").stdout)
+            self.assertTrue(explained["tuned"])
+            found = {one["candidate"]: one["predicted_ps"] for one in explained["sizes"][0]["ranking"]}
+            for one in row["candidates"]:
+                # The factor is rounded to thousandths.
+                self.assertAlmostEqual(found[one["candidate"]], one["measured_s"] * 1e12, delta=one["predicted_ps"] * 0.001 + 1)
+            best = min(row["candidates"], key=lambda one: one["measured_s"])
+            taken = explained["sizes"][0]["ranking"][0]["candidate"]
+            self.assertAlmostEqual(found[taken], found[best["candidate"]], delta=best["predicted_ps"] * 0.001 + 1)
+        # The prediction of a run is that of the ranking.
+        status, run, error = espalier.run(*where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--provider", "shm")
+        self.assertEqual(status, 0, error)
+        explained = json.loads(espalier.call("explain", *where, tuned, "--collective", "allreduce", "--bytes", "4KiB", "--format", "json").stdout)
+        self.assertAlmostEqual(run["runs"][0]["predicted_s"], explained["sizes"][0]["ranking"][0]["predicted_ps"] * 1e-12, delta=1e-9)
+        # Tuned again, a collective has its new factors, and the others keep theirs.
+        again = self.tune(*where, tuned, "-o", tuned, "--collective", "scatter", "--bytes", "64", *short)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        text = tuned.read_text()
+        self.assertEqual([text.count(f'collective: "{name}"') for name in ("allreduce", "scatter", "barrier", "reduce")], [1, 1, 1, 0])
+        self.assertIn("bytes: 16", text)
+        self.assertNotIn("bytes: 1024", text)
+        self.assertIn('found_by: "a guess"', text)
+
+    def test_refused_tuning_writes_nothing(self):
+        model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
+        model.write_text("link { line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 } }\n")
+        words = ("--topology", "complete:4", "--model", model, "-o", tuned)
+        self.refused(self.tune(*words[:-2]), "--output")
+        self.refused(self.tune(*words[:2], *words[4:]), "--model")
+        self.refused(self.tune(*words, "--collective", "sum"), "'sum'")
+        self.refused(self.tune(*words, "--bytes", "many"), "many")
+        self.refused(self.tune(*words, "--provider", "carrier-pigeon"), "carrier-pigeon")
+        self.refused(self.tune(*words, "--ranks-per-host", 4), "--model with cores")
+        self.refused(self.tune("--topology", "ring:4", *words[2:]), "ring:4")
+        self.refused(self.tune(*words[:4], "-o", self.path / "no" / "model"), "no/model")
+        self.assertFalse(tuned.exists())
 
     def test_refusals(self):
         self.refused(self.measure("--provider", "carrier-pigeon"), "carrier-pigeon")

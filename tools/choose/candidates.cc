@@ -79,15 +79,6 @@ bool is_plain(const Selection& selection) {
   return selection.run_length.empty() && selection.radix.empty() && selection.lambda.empty();
 }
 
-std::string name_of(const Selection& selection) {
-  std::string name = selection.algorithm;
-  if (!selection.run_length.empty()) name += ", run length " + selection.run_length;
-  if (!selection.radix.empty()) name += ", radix " + selection.radix;
-  if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
-  if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
-  return name;
-}
-
 // Port models by what they need, least first.
 std::uint32_t ports_needed(PortModel ports) {
   switch (ports) {
@@ -200,7 +191,7 @@ std::vector<std::string> placements(const ChoiceRequest& request, const Candidat
 
 Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selection selection) {
   Candidate candidate;
-  candidate.name = name_of(selection);
+  candidate.name = candidate_name(selection);
   candidate.selection = std::move(selection);
   try {
     add_schedule(request, op, candidate);
@@ -216,9 +207,25 @@ Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selec
 
 }  // namespace
 
+std::string candidate_name(const Selection& selection) {
+  std::string name = selection.algorithm;
+  if (!selection.run_length.empty()) name += ", run length " + selection.run_length;
+  if (!selection.radix.empty()) name += ", radix " + selection.radix;
+  if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
+  if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
+  return name;
+}
+
+const predict::Tuning* tuning_of(const predict::Model& model, const Selection& selection) {
+  const bool by_default =
+      selection.window.empty() && selection.links.empty() && selection.ports.empty();
+  if (model.tunings.empty() || !by_default) return nullptr;
+  return model.tuning(check_selection(selection)->spec(), selection.collective);
+}
+
 SelectedAlgorithm fit_named(const ChoiceRequest& request) {
   Candidate candidate;
-  candidate.name = name_of(request.selection);
+  candidate.name = candidate_name(request.selection);
   candidate.selection = request.selection;
   add_schedule(request, operator_of(request), candidate);
   if (!candidate.dropped.empty()) {

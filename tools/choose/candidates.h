@@ -47,6 +47,14 @@ struct Candidate {
 // (bad input) if the request itself is wrong: its topology, its root, its operator.
 [[nodiscard]] std::vector<Candidate> make_candidates(const ChoiceRequest& request);
 
+// Returns the name of the candidate that the selection, which names an algorithm, makes.
+[[nodiscard]] std::string candidate_name(const Selection& selection);
+
+// What the model knows of runs of the selection's collective on its topology; null: nothing. Runs
+// are with the options' defaults, so with a window, ports or links it knows nothing.
+[[nodiscard]] const predict::Tuning* tuning_of(const predict::Model& model,
+                                               const Selection& selection);
+
 // Makes the schedule that request.selection names, with the block table of the model. Throws
 // Failure (bad input): there is none, or the nodes cannot have it.
 [[nodiscard]] SelectedAlgorithm fit_named(const ChoiceRequest& request);

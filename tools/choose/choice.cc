@@ -75,9 +75,18 @@ void Choice::replay(const Layout& layout, Estimate& estimate) const {
   estimate.is_by_steps = found.is_by_steps;
 }
 
+void Choice::tune(std::uint64_t bytes, std::span<Estimate> estimates) const {
+  const predict::Tuning* runs = tuning();
+  if (runs == nullptr) return;
+  for (Estimate& one : estimates) {
+    one.time = runs->tuned(candidates_[one.candidate].name, bytes, one.time);
+  }
+}
+
 Estimate Choice::predict(std::size_t candidate, std::uint64_t bytes) const {
   Estimate one = estimate(candidate, bytes);
   replay(layout_for(candidates_[candidate], bytes), one);
+  tune(bytes, {&one, 1});
   return one;
 }
 
@@ -144,6 +153,7 @@ Ranking Choice::rank(std::uint64_t bytes, bool all) const {
     replay(layout_for(candidates_[one.candidate], bytes), one);
     best = std::min(best, one.time);
   }
+  tune(bytes, ranking.estimates);
   std::stable_sort(ranking.estimates.begin(), ranking.estimates.end(), faster);
   return ranking;
 }

@@ -3,6 +3,7 @@
 // Host only.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ class Choice {
   // What is predicted of one candidate. Throws as rank().
   [[nodiscard]] Estimate predict(std::size_t candidate, std::uint64_t bytes) const;
   [[nodiscard]] const Operator& op() const { return op_; }
+  // What the model knows of runs of these candidates; null: nothing.
+  [[nodiscard]] const predict::Tuning* tuning() const {
+    return tuning_of(request_.model, request_.selection);
+  }
   // The schedule of a candidate.
   [[nodiscard]] const SelectedAlgorithm& selected(const Estimate& estimate) const {
     return *candidates_.at(estimate.candidate).selected;
@@ -59,6 +64,8 @@ class Choice {
   [[nodiscard]] predict::Picoseconds bound_of(const Candidate& candidate,
                                               std::uint64_t bytes) const;
   [[nodiscard]] Layout layout_for(const Candidate& candidate, std::uint64_t bytes) const;
+  // Makes the predicted times those of runs, if the model is tuned.
+  void tune(std::uint64_t bytes, std::span<Estimate> estimates) const;
 
   ChoiceRequest request_;
   Operator op_;

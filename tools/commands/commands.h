@@ -19,5 +19,6 @@ void add_image(Command app);
 void add_trace(Command app);
 void add_run(Command app);
 void add_measure(Command app);
+void add_tune(Command app);
 
 }  // namespace espalier::tools

@@ -50,6 +50,28 @@ TEST_F(ExplainCommand, OneRankDoesNothing) {
   }
 }
 
+TEST_F(ExplainCommand, TakesWhatWasFastestInRuns) {
+  write(directory_ / "model",
+        "link { line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 } }\n"
+        "tuning { topology: \"complete:8\" collective: \"broadcast\"\n"
+        "  size { bytes: 8 factor { candidate: \"binomial\" permille: 1500 }\n"
+        "                  factor { candidate: \"knomial, radix 3\" permille: 1000 } } }");
+  const auto best = [this](const std::string& more) {
+    const auto json = explained("--collective broadcast --model model --bytes 8 " + more);
+    return json["sizes"][0]["ranking"][0]["candidate"].get<std::string>() +
+           (json["tuned"].get<bool>() ? ", tuned" : "");
+  };
+  EXPECT_EQ(best("--topology complete:8"), "knomial, radix 3, tuned");
+  EXPECT_EQ(best("--topology complete:8 --root 3"), "knomial, radix 3, tuned");
+  EXPECT_EQ(best("--topology complete:9").find("tuned"), std::string::npos);
+  // Runs are of nodes with all links, and of schedules with their own windows.
+  for (const char* const other :
+       {"--links hop-by-hop --ports single-send", "--window 2", "--links hop-by-hop"}) {
+    EXPECT_EQ(best(std::string("--topology complete:8 ") + other).find("tuned"), std::string::npos)
+        << other;
+  }
+}
+
 TEST_F(ExplainCommand, SaysWhyCandidatesAreDropped) {
   const auto reasons = [this](const std::string& arguments) {
     std::string all;

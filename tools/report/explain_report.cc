@@ -37,7 +37,8 @@ std::string header(const Choice& choice) {
   const ChoiceRequest& request = choice.request();
   const std::string found_by = request.model.found_by;
   return one_line(request.selection.collective) + " on " + one_line(request.selection.topology) +
-         ": predicted from " + (found_by.empty() ? "a model" : one_line(found_by)) + ", model " +
+         ": predicted from " + (found_by.empty() ? "a model" : one_line(found_by)) +
+         (choice.tuning() == nullptr ? "" : " and tuned by runs") + ", model " +
          hex(request.model.digest()) + "\n";
 }
 
@@ -110,7 +111,8 @@ std::string explain_json(const Choice& choice, const std::vector<Ranking>& ranki
   Json out = {{"topology", request.selection.topology},
               {"collective", request.selection.collective},
               {"model", hex(request.model.digest())},
-              {"found_by", request.model.found_by}};
+              {"found_by", request.model.found_by},
+              {"tuned", choice.tuning() != nullptr}};
   out["sizes"] = Json::array();
   for (const Ranking& ranking : rankings) {
     Json row = {{"bytes", ranking.bytes}, {"bound_ps", ranking.bound}};

@@ -85,7 +85,12 @@ class SizeRun {
     size.beta = static_cast<double>(line.beta_fs) * 1e-15;
     const predict::Prediction found =
         predict::predict(*schedule_.topology, schedule_.programs, layout, model, conditions);
-    size.predicted = static_cast<double>(found.time) * 1e-12;
+    predict::Picoseconds time = found.time;
+    if (!options_.candidate.empty()) {
+      const predict::Tuning* runs = tools::tuning_of(model, options_.selection);
+      if (runs != nullptr) time = runs->tuned(options_.candidate, what_.bytes, time);
+    }
+    size.predicted = static_cast<double>(time) * 1e-12;
   }
 
   void prepare(std::uint32_t number) {

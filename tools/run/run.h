@@ -22,6 +22,7 @@ struct RunOptions {
   tools::Selection selection{"complete:16", "broadcast"};
   std::vector<std::string> sizes;      // as typed
   std::vector<std::uint64_t> bytes;    // of each message, or of one rank's part of it
+  std::string candidate;               // that was chosen or named; empty: not known
   std::uint64_t selection_digest = 0;  // of the selection by which nodes choose; 0: none
   std::string counts;                  // --counts as typed; empty: `bytes`
   std::string input;                   // file to broadcast

@@ -1,0 +1,207 @@
+// Which schedules `espalier run` runs, and with which sizes.
+
+#include "tools/run/schedules.h"
+
+#include <algorithm>
+
+#include "tools/choose/resolve.h"
+#include "tools/common/failure.h"
+#include "tools/common/numbers.h"
+#include "tools/select/schedule_set.h"
+#include "tools/workload/counts.h"
+
+namespace espalier::run_command {
+namespace {
+
+using tools::bad_input;
+
+constexpr std::uint64_t kMaxRunBytes = std::uint64_t{1} << 40;
+
+tools::LoadedSchedule obtain_schedule(const RunOptions& options) {
+  tools::ChoiceRequest request;
+  request.selection = options.selection;
+  request.model = run_model(options);
+  request.conditions =
+      run_conditions(options, request.model, tools::check_selection(options.selection)->nodes());
+  const tools::BoardLimits limits(options.board);
+  request.limits = limits.get();
+  const bool fits = options.model.empty() && options.board.empty();
+  return tools::load_schedule(
+      "compiled",
+      tools::compile(fits ? tools::select_algorithm(options.selection) : tools::fit_named(request)),
+      "");
+}
+
+// The sizes to run; `input` is filled if a file is broadcast.
+std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, std::string& input) {
+  if (!options.input.empty()) {
+    input = tools::read_file(options.input);
+    return {input.size()};
+  }
+  if (!options.counts.empty()) return {};  // set_counts() says
+  std::vector<std::string> sizes = options.sizes;
+  if (sizes.empty()) sizes = {barrier ? "0" : "1MiB"};
+  std::vector<std::uint64_t> bytes;
+  bytes.reserve(sizes.size());
+  for (const std::string& size : sizes) {
+    bytes.push_back(tools::byte_count("--bytes", size, kMaxRunBytes));
+  }
+  return bytes;
+}
+
+// Returns the bytes of the longest part of --counts.
+std::uint64_t longest_part(const RunOptions& options, const tools::Choice& choice) {
+  const auto any = std::find_if(choice.candidates().begin(), choice.candidates().end(),
+                                [](const tools::Candidate& one) { return !one.programs.empty(); });
+  reference::ReferenceInput what;
+  what.collective = any->programs.front().collective;
+  what.ranks = any->programs.front().ranks;
+  what.op = tools::operator_of(choice.request());
+  tools::set_counts(options.counts, what);
+  return what.bytes;
+}
+
+// Drops the candidates that cannot have unequal counts.
+void keep_unequal(const tools::Choice& choice, tools::Ranking& ranking) {
+  std::erase_if(ranking.estimates, [&choice](const tools::Estimate& estimate) {
+    const Programs& programs = choice.candidates()[estimate.candidate].programs;
+    return !std::all_of(programs.begin(), programs.end(), [](const Program& program) {
+      SlotGroups groups;
+      return takes_unequal_counts(program, groups);
+    });
+  });
+  if (ranking.estimates.empty()) bad_input("no candidate takes unequal counts; expected --bytes");
+}
+
+// Chooses for each size. Successive sizes with the same schedule run on the same nodes.
+std::vector<ScheduleRun> choose_schedules(const RunOptions& options,
+                                          std::vector<std::uint64_t> bytes) {
+  const tools::BoardLimits limits(options.board);
+  tools::ChoiceRequest request;
+  request.selection = options.selection;
+  request.combining = options.combining;
+  request.model = run_model(options);
+  request.limits = limits.get();
+  request.conditions =
+      run_conditions(options, request.model, tools::check_selection(options.selection)->nodes());
+  const tools::Choice choice(std::move(request));
+  if (!options.counts.empty()) bytes = {longest_part(options, choice)};
+  std::vector<ScheduleRun> runs;
+  std::size_t last = SIZE_MAX;  // the candidate of the last run
+  for (const std::uint64_t size : bytes) {
+    tools::Ranking ranking = choice.rank(size);
+    if (!options.counts.empty()) keep_unequal(choice, ranking);
+    const tools::Estimate& best = ranking.best();
+    if (best.candidate != last) {
+      last = best.candidate;
+      runs.push_back({tools::load_schedule("compiled", tools::compile(choice.selected(best)), ""),
+                      {},
+                      tools::describe_choice(choice, ranking),
+                      choice.candidates()[best.candidate].name});
+    }
+    runs.back().bytes.push_back(size);
+  }
+  return runs;
+}
+
+// Chooses for each size as nodes do. Successive sizes with the same schedule run on the same nodes.
+std::vector<ScheduleRun> runs_of_selection(const RunOptions& options, const tools::ScheduleSet& set,
+                                           std::string& input) {
+  const tools::LoadedSchedule first =
+      tools::load_schedule(tools::first_member(set).name, tools::first_member(set).bytes, "");
+  const Program& program = first.programs.front();
+  reference::ReferenceInput what = tools::case_of(program, options.combining);
+  std::vector<std::uint64_t> sizes =
+      read_sizes(options, program.collective == Collective::kBarrier, input);
+  if (!options.counts.empty()) {
+    tools::set_counts(options.counts, what);
+    sizes = {what.bytes};
+  }
+  std::vector<ScheduleRun> runs;
+  std::size_t last = SIZE_MAX;  // the schedule of the last run
+  for (const std::uint64_t size : sizes) {
+    what.bytes = size;
+    const tools::ChosenMember chosen = tools::choose_member(set, what);
+    if (chosen.index == last) {
+      runs.back().chosen += "; " + chosen.reason;
+    } else {
+      const tools::ScheduleSet::Member& member = set.members[chosen.index];
+      runs.push_back({tools::load_schedule(member.name, member.bytes, ""),
+                      {},
+                      chosen.reason,
+                      "",
+                      set.bytes,
+                      set.selected->digest});
+      last = chosen.index;
+    }
+    runs.back().bytes.push_back(size);
+  }
+  return runs;
+}
+
+// Refuses what is for one start of the nodes. Throws Failure (bad input).
+void check_single(const RunOptions& options, const std::vector<ScheduleRun>& runs) {
+  if (runs.size() == 1) return;
+  // Nodes that boot images have every schedule of a selection.
+  const bool boots = runs.front().selection == 0;
+  const char* single = !options.kill.empty()             ? "--kill"
+                       : !options.stop.empty()           ? "--stop"
+                       : boots && !options.image.empty() ? "--image"
+                       : boots && !options.flash.empty() ? "--flash"
+                                                         : nullptr;
+  if (single == nullptr) return;
+  bad_input(std::string(single) + " is for one schedule, and " +
+            (boots ? "auto" : "the selection") + " takes " + std::to_string(runs.size()) +
+            " for these sizes; expected " + (boots ? "--algorithm NAME" : "sizes of one"));
+}
+
+}  // namespace
+
+std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string& input) {
+  std::vector<ScheduleRun> runs;
+  if (options.file.empty() && options.selection.algorithm == tools::kAuto) {
+    (void)tools::check_selection(options.selection);
+    const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
+    runs = choose_schedules(options, read_sizes(options, barrier, input));
+    check_single(options, runs);
+    return runs;
+  }
+  if (options.file.empty()) {
+    runs.push_back({obtain_schedule(options), {}, "", tools::candidate_name(options.selection)});
+  } else {
+    tools::ScheduleSet set = tools::read_schedules(options.file);
+    if (set.selected) {
+      runs = runs_of_selection(options, set, input);
+      check_single(options, runs);
+      return runs;
+    }
+    tools::ScheduleSet::Member& member = set.members.front();
+    runs.push_back({tools::load_schedule(member.name, std::move(member.bytes), ""), {}, "", ""});
+  }
+  const Program& program = runs.front().schedule.programs.front();
+  runs.front().bytes = read_sizes(options, program.collective == Collective::kBarrier, input);
+  return runs;
+}
+
+reference::ReferenceInput describe_case(RunOptions& options,
+                                        const tools::LoadedSchedule& schedule) {
+  reference::ReferenceInput what = tools::case_of(schedule.programs.front(), options.combining);
+  if (!options.counts.empty()) {
+    tools::set_counts(options.counts, what);
+    for (const Program& program : schedule.programs) tools::check_takes_counts(program, what);
+    options.bytes = {what.bytes};
+  }
+  if (!options.input.empty() && what.collective != Collective::kBroadcast) {
+    bad_input("--input is for broadcast; other collectives make their own vectors of --bytes");
+  }
+  if (!options.output.empty() && what.collective == Collective::kBarrier) {
+    bad_input("--output writes results, and a barrier has none; expected no --output");
+  }
+  for (const std::uint64_t bytes : options.bytes) {
+    what.bytes = bytes;
+    tools::or_bad_input(reference::check_supported(what));
+  }
+  return what;
+}
+
+}  // namespace espalier::run_command
