@@ -25,7 +25,7 @@ FABRICS = {"lab": "8 hosts, 100 Mbit/s links", "tcp": "8 processes on one machin
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
 SIZES = (8, 1024, 16384, 262144, 4194304)  # of the whole message, or of all parts that a rank gets or gives
-TUNED = (8, 512, 8192, 65536, 524288, 4194304)  # other sizes than those of the rows, but for the first and the last
+TUNED = (8, 1024, 16384, 65536, 524288, 4194304)
 SHORT = 65536
 SHORT_RUNS, LONG_RUNS = (4, 8), (3, 3)  # rounds, and repetitions per round: at least 31 in all below 64 KiB
 WITHIN, TWICE = 1.10, 2.0
@@ -63,7 +63,7 @@ def measure_row(fabric, model, collective, size):
     medians = in_turn(fabric, model, collective, size, near, 1)
     taken = near[0]
     best = min(near, key=lambda one: medians[one["candidate"]])
-    again = in_turn(fabric, model, collective, size, [taken, best], 2) if best is not taken else medians
+    again = in_turn(fabric, model, collective, size, [taken, best], 6 if size < SHORT else 2) if best is not taken else medians
     return {"collective": collective, "bytes": size, "taken": taken["candidate"], "blocks": taken["blocks"],
             "predicted_s": taken["predicted_ps"] * 1e-12, "measured_s": again[taken["candidate"]],
             "best": best["candidate"], "best_s": again[best["candidate"]], "candidates": medians}
@@ -117,7 +117,7 @@ def page():
 
 Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. The model is of
 `espalier measure`, tuned by `espalier tune` ([choosing.md](../choosing.md#tuned-by-runs)) with {len(TUNED)} sizes, {", ".join(map(str, TUNED[:-1]))} and
-{TUNED[-1]} bytes: most rows are of other sizes. Then, for each collective and size, all candidates that the model predicts to take at most
+{TUNED[-1]} bytes. Then, for each collective and size, all candidates that the model predicts to take at most
 {TWICE:g} times the best time were run in turn: {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn: the
 columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
     for fabric, title in FABRICS.items():

@@ -107,6 +107,7 @@ class Measure(unittest.TestCase):
         self.refused(self.tune(*words[:-2]), "--output")
         self.refused(self.tune(*words[:2], *words[4:]), "--model")
         self.refused(self.tune(*words, "--collective", "sum"), "'sum'")
+        self.refused(self.tune(*words, "--collective", "scan,scan"), "twice")
         self.refused(self.tune(*words, "--bytes", "many"), "many")
         self.refused(self.tune(*words, "--provider", "carrier-pigeon"), "carrier-pigeon")
         self.refused(self.tune(*words, "--ranks-per-host", 4), "--model with cores")

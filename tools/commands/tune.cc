@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iostream>
-#include <map>
 #include <memory>
 
 #include "tools/choose/resolve.h"
@@ -27,16 +25,18 @@ using run_command::ScheduleRun;
 
 // Candidates that are predicted to take at most this many times the best time are run.
 constexpr Picoseconds kNear = 2;
-// Messages that are predicted to take longer are repeated less often.
+// Messages that are predicted to take longer differ less from start to start: they are repeated
+// less often, and not in every round.
 constexpr Picoseconds kLong = 10'000'000'000;  // ps
-constexpr std::uint32_t kLongRepeat = 2;
+constexpr std::uint32_t kLongRepeat = 2, kLongRounds = 5;
 constexpr std::uint64_t kMaxTunedBytes = std::uint64_t{1} << 30;
 
 struct TuneArguments {
   std::string topology, output;
   std::vector<std::string> collectives;
-  std::vector<std::string> sizes = {"8", "512", "8KiB", "64KiB", "512KiB", "4MiB"};
-  std::uint32_t rounds = 5;
+  std::vector<std::string> sizes = {"8", "1KiB", "16KiB", "64KiB", "512KiB", "4MiB"};
+  std::vector<std::uint64_t> bytes;  // of `sizes`
+  std::uint32_t rounds = 15;
   Format format = Format::kText;
   RunOptions run;
 };
@@ -70,13 +70,11 @@ struct TunedSize {
 };
 
 // The sizes of one collective: where counts are per rank, one rank's part of them.
-std::vector<std::uint64_t> sizes_of(const TuneArguments& arguments, Collective collective,
-                                    std::uint32_t ranks) {
-  if (collective == Collective::kBarrier) return {0};
+std::vector<std::uint64_t> sizes_of(const TuneArguments& arguments, const Program& program) {
+  if (program.collective == Collective::kBarrier) return {0};
   std::vector<std::uint64_t> sizes;
-  for (const std::string& text : arguments.sizes) {
-    const std::uint64_t bytes = byte_count("--bytes", text, kMaxTunedBytes);
-    const std::uint64_t part = counts_per_rank(collective) ? bytes / ranks : bytes;
+  for (const std::uint64_t bytes : arguments.bytes) {
+    const std::uint64_t part = counts_per_rank(program.collective) ? bytes / program.ranks : bytes;
     sizes.push_back(std::max<std::uint64_t>(8, part / 8 * 8));  // whole elements
   }
   std::sort(sizes.begin(), sizes.end());
@@ -86,13 +84,12 @@ std::vector<std::uint64_t> sizes_of(const TuneArguments& arguments, Collective c
 
 class CollectiveTuning {
  public:
-  CollectiveTuning(const TuneArguments& arguments, const predict::Model& model, Choice choice)
-      : arguments_(arguments), model_(model), choice_(std::move(choice)) {
+  CollectiveTuning(const TuneArguments& arguments, Choice choice)
+      : arguments_(arguments), choice_(std::move(choice)) {
     const Candidate& any =
         *std::find_if(choice_.candidates().begin(), choice_.candidates().end(),
                       [](const Candidate& candidate) { return !candidate.programs.empty(); });
-    const Program& program = any.programs.front();
-    for (const std::uint64_t bytes : sizes_of(arguments, program.collective, program.ranks)) {
+    for (const std::uint64_t bytes : sizes_of(arguments, any.programs.front())) {
       TunedSize& size = sizes_.emplace_back();
       size.bytes = bytes;
       const Ranking ranking = choice_.rank(bytes);
@@ -110,19 +107,18 @@ class CollectiveTuning {
   void measure() {
     for (std::uint32_t round = 0; round < arguments_.rounds; ++round) {
       for (std::size_t i = 0; i < choice_.candidates().size(); ++i) {
-        for (const bool is_long : {false, true}) run(i, is_long);
+        run(i, false);
+        if (round % kLongRounds == 0) run(i, true);
       }
     }
   }
 
   [[nodiscard]] const std::vector<TunedSize>& sizes() const { return sizes_; }
-  [[nodiscard]] const std::string& collective() const {
-    return choice_.request().selection.collective;
-  }
 
   // What the model is to know.
   [[nodiscard]] Tuning tuning() const {
-    Tuning tuning{check_selection(choice_.request().selection)->spec(), collective(), {}};
+    const Selection& selection = choice_.request().selection;
+    Tuning tuning{check_selection(selection)->spec(), selection.collective, {}};
     for (const TunedSize& size : sizes_) {
       Tuning::Size& at = tuning.sizes.emplace_back();
       at.bytes = size.bytes;
@@ -152,9 +148,9 @@ class CollectiveTuning {
       options.repeat = std::min(options.repeat, kLongRepeat);
       options.warmup = 1;
     }
-    const RunResult result = run_command::run_schedule(std::move(options), run, "");
+    const RunResult result = run_command::run_schedule(options, run, "");
     if (!result.right) {
-      negative(wanted.front()->name + " of " + collective() +
+      negative(wanted.front()->name + " of " + options.selection.collective +
                ": a node failed or a result is wrong; 'espalier run' shows it");
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -164,7 +160,6 @@ class CollectiveTuning {
   }
 
   const TuneArguments& arguments_;
-  const predict::Model& model_;
   Choice choice_;
   std::vector<TunedSize> sizes_;
 };
@@ -208,13 +203,16 @@ ChoiceRequest request_for(const TuneArguments& arguments, const predict::Model& 
 
 // All collectives, or those of --collective. Throws Failure (bad input).
 std::vector<std::string> collectives_of(const TuneArguments& arguments) {
-  if (!arguments.collectives.empty()) {
-    for (const std::string& name : arguments.collectives) {
-      (void)check_selection({arguments.topology, name});
-    }
-    return arguments.collectives;
-  }
+  (void)check_selection({arguments.topology, collective_name(Collective::kBarrier)});
   std::vector<std::string> all;
+  for (const std::string& name : arguments.collectives) {
+    (void)check_selection({arguments.topology, name});
+    if (std::find(all.begin(), all.end(), name) != all.end()) {
+      bad_input("--collective names " + one_line(name) + " twice; expected each once");
+    }
+    all.push_back(name);
+  }
+  if (!all.empty()) return all;
   for (const AlgorithmEntry& entry : algorithm_entries()) {
     const std::string name = collective_name(entry.collective);
     if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
@@ -222,27 +220,43 @@ std::vector<std::string> collectives_of(const TuneArguments& arguments) {
   return all;
 }
 
+// Null, and a line on stderr that says why: no algorithm can do the collective, which was not
+// named. Throws Failure (bad input) if it was.
+std::unique_ptr<CollectiveTuning> start_tuning(const TuneArguments& arguments,
+                                               const predict::Model& model,
+                                               const std::string& collective) {
+  try {
+    return std::make_unique<CollectiveTuning>(arguments,
+                                              Choice(request_for(arguments, model, collective)));
+  } catch (const Failure& failure) {
+    if (!arguments.collectives.empty()) throw;
+    std::fprintf(stderr, "espalier: not tuned: %s\n", failure.line.c_str());
+    return nullptr;
+  }
+}
+
 void run_tune(TuneArguments arguments) {
   check_writable(arguments.output);
   find_node(arguments.run.launch);
   predict::Model model = run_model(arguments.run);
-  arguments.run.selection.topology = arguments.topology;
-  std::vector<std::unique_ptr<CollectiveTuning>> all;
-  for (const std::string& collective : collectives_of(arguments)) {
-    all.push_back(std::make_unique<CollectiveTuning>(
-        arguments, model, Choice(request_for(arguments, model, collective))));
+  for (const std::string& text : arguments.sizes) {
+    arguments.bytes.push_back(byte_count("--bytes", text, kMaxTunedBytes));
   }
+  const std::vector<std::string> collectives = collectives_of(arguments);
+  (void)ranks_per_host(arguments.run.ranks_per_host, model);
   const bool is_text = arguments.format == Format::kText;
   if (is_text) {
     std::printf("%-14s %10s  %-32s %12s  %-32s %12s\n", "collective", "bytes", "auto took", "time",
                 "fastest", "time");
   }
   Json rows = Json::array();
-  for (const auto& one : all) {
+  for (const std::string& collective : collectives) {
+    const auto one = start_tuning(arguments, model, collective);
+    if (one == nullptr) continue;
     one->measure();
     for (const TunedSize& size : one->sizes()) {
-      if (is_text) std::fputs(size_text(one->collective(), size).c_str(), stdout);
-      rows.push_back(size_json(one->collective(), size));
+      if (is_text) std::fputs(size_text(collective, size).c_str(), stdout);
+      rows.push_back(size_json(collective, size));
     }
     std::fflush(stdout);
     Tuning tuning = one->tuning();
@@ -287,11 +301,11 @@ void add_tune(Command app) {
       .list("--bytes", arguments->sizes,
             std::string("Message sizes (") + kByteUnits +
                 "); where counts are per rank, of all ranks' parts together")
-      .show_default("8,512,8KiB,64KiB,512KiB,4MiB");
+      .show_default("8,1KiB,16KiB,64KiB,512KiB,4MiB");
   command.number("--rounds", arguments->rounds, 1, 1000,
                  "Starts of each candidate's nodes; all candidates take turns");
   command.number("--repeat", run.repeat, 1, 100000,
-                 "Repetitions in a start; of messages above 10 ms at most 2");
+                 "Repetitions in a start; messages above 10 ms: at most 2, every fifth round");
   launch::LaunchOptions& launch = run.launch;
   command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
   command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
