@@ -96,30 +96,42 @@ std::uint32_t Model::ranks_per_core(std::uint32_t ranks) const {
   return (ranks + cores - 1) / cores;
 }
 
-std::uint32_t Tuning::Size::permille(const std::string& candidate) const {
+const Tuning::Factor* Tuning::Size::factor(const std::string& candidate) const {
+  const auto found = std::find_if(factors.begin(), factors.end(), [&](const Factor& factor) {
+    return factor.candidate == candidate;
+  });
+  return found == factors.end() ? nullptr : &*found;
+}
+
+std::uint32_t Tuning::permille(const std::string& candidate, std::size_t at) const {
+  if (const Factor* const own = sizes[at].factor(candidate)) return own->permille;
   std::uint32_t most = 1;
-  for (const Factor& factor : factors) {
-    if (factor.candidate == candidate) return factor.permille;
-    most = std::max(most, factor.permille);
+  for (const Factor& factor : sizes[at].factors) most = std::max(most, factor.permille);
+  for (std::size_t distance = 1; distance < sizes.size(); ++distance) {
+    const Factor* below = at >= distance ? sizes[at - distance].factor(candidate) : nullptr;
+    const Factor* above =
+        at + distance < sizes.size() ? sizes[at + distance].factor(candidate) : nullptr;
+    if (below != nullptr) most = std::max(most, below->permille);
+    if (above != nullptr) most = std::max(most, above->permille);
+    if (below != nullptr || above != nullptr) break;
   }
   return most;
 }
 
 Picoseconds Tuning::tuned(const std::string& candidate, std::uint64_t bytes,
                           Picoseconds predicted) const {
-  const auto above = std::find_if(sizes.begin(), sizes.end(),
-                                  [bytes](const Size& size) { return size.bytes > bytes; });
-  const Size& low = above == sizes.begin() ? sizes.front() : *(above - 1);
-  const Size& high = above == sizes.end() ? sizes.back() : *above;
-  std::int64_t permille = low.permille(candidate);
-  if (low.bytes < high.bytes && low.bytes <= bytes) {
+  std::size_t high = 0;  // the first size above
+  while (high < sizes.size() && sizes[high].bytes <= bytes) ++high;
+  const std::size_t low = high == 0 ? 0 : high - 1;
+  std::int64_t permille = this->permille(candidate, low);
+  if (low < high && high < sizes.size()) {
     // The position between the sizes in 2^20ths: the product fits.
     constexpr std::uint64_t kParts = 1 << 20;
-    const std::uint64_t gap = high.bytes - low.bytes;
+    const std::uint64_t gap = sizes[high].bytes - sizes[low].bytes;
+    const std::uint64_t above = bytes - sizes[low].bytes;
     const std::uint64_t part = gap / kParts;
-    const std::uint64_t position =
-        part == 0 ? (bytes - low.bytes) * kParts / gap : (bytes - low.bytes) / part;
-    permille += (std::int64_t{high.permille(candidate)} - permille) *
+    const std::uint64_t position = part == 0 ? above * kParts / gap : above / part;
+    permille += (std::int64_t{this->permille(candidate, high)} - permille) *
                 static_cast<std::int64_t>(std::min(position, kParts)) / std::int64_t{kParts};
   }
   const auto factor = static_cast<std::uint64_t>(permille);

@@ -78,8 +78,8 @@ struct Tuning {
     std::uint64_t bytes = 0;
     std::vector<Factor> factors;  // at least one
 
-    // The candidate's; without one, the greatest.
-    [[nodiscard]] std::uint32_t permille(const std::string& candidate) const;
+    // The candidate's; null: it was not run.
+    [[nodiscard]] const Factor* factor(const std::string& candidate) const;
   };
   std::string topology, collective;  // "complete:8", "allreduce"
   std::vector<Size> sizes;           // ascending bytes, at least one
@@ -88,6 +88,9 @@ struct Tuning {
   // sizes, by bytes; below the first and above the last, that of the nearest.
   [[nodiscard]] Picoseconds tuned(const std::string& candidate, std::uint64_t bytes,
                                   Picoseconds predicted) const;
+  // The candidate's factor at sizes[at]. If it was not run there: the greatest of those that were,
+  // or its own at the nearest size with which it was run, if that is greater.
+  [[nodiscard]] std::uint32_t permille(const std::string& candidate, std::size_t at) const;
 };
 
 // The costs of a fabric and its nodes.

@@ -166,9 +166,17 @@ TEST(Model, FactorsAreInterpolatedByBytes) {
   EXPECT_EQ(scan.tuned("chain", 1008, 1'000'000), 1'000'000u);
   EXPECT_EQ(scan.tuned("chain", std::uint64_t{1} << 40, 1'000'000), 1'000'000u);
   EXPECT_EQ(scan.tuned("two-tree", 8, 1'000'000), 1'500'000u);
-  EXPECT_EQ(scan.tuned("two-tree", 2000, 1'000'000), 1'000'000u);
+  EXPECT_EQ(scan.tuned("two-tree", 2000, 1'000'000), 1'500'000u) << "its own of 8 bytes";
   EXPECT_EQ(scan.tuned("recursive-doubling", 8, 1'000'000), 2'000'000u) << "the greatest";
   EXPECT_EQ(scan.tuned("chain", 8, kMaxPrediction), kMaxPrediction);
+  Tuning slow = scan;
+  slow.sizes[1].factors[0].permille = 3000;
+  EXPECT_EQ(slow.tuned("two-tree", 2000, 1'000'000), 3'000'000u) << "the greatest";
+  slow.sizes.push_back({1'000'000, {{"two-tree", 4000}}});
+  EXPECT_EQ(slow.permille("two-tree", 1), 4000u) << "as near as the other, and greater";
+  slow.sizes.push_back({2'000'000, {{"chain", 1}}});
+  slow.sizes.push_back({3'000'000, {{"chain", 1}}});
+  EXPECT_EQ(slow.permille("two-tree", 4), 4000u);
   Tuning wide = scan;
   wide.sizes[1].bytes = std::uint64_t{1} << 50;
   EXPECT_EQ(wide.tuned("chain", std::uint64_t{1} << 49, 1'000'000), 1'500'000u);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What `auto` takes, measured: docs/results/choice_runs.md. Root only; nothing else should run meanwhile.
 
-choice.py measure lab|tcp   measures on a fabric, writes build/bench/choice-FABRIC.json
+choice.py measure lab|tcp   measures on a fabric, writes build/bench/choice-FABRIC.json; with --only, the other rows stay
 choice.py page              prints the page of both files
 
 lab: 8 hosts, network namespaces with shaped links of 100 Mbit/s (lab.sh). tcp: 8 processes on this machine, over libfabric's tcp.
@@ -90,13 +90,16 @@ def measure(fabric, only, model):
             espalier("measure", *launch(fabric), *SHARED, "--receivers", "2,4,7", "-o", model)
             espalier("tune", "--topology", f"complete:{HOSTS}", *launch(fabric), *SHARED, "--bytes", ",".join(map(str, TUNED)),
                      "--deadline", 20000, "--model", model, "-o", model)
-        rows = []
+        found = folder / f"choice-{fabric}.json"
+        rows = json.loads(found.read_text())["rows"] if found.exists() and set(only) < set(COLLECTIVES) else []
+        rows = [row for row in rows if row["collective"] not in only]
         for collective in only:
             for size in SIZES if collective != "barrier" else (0,):
                 part = max(8, size // HOSTS) if collective in PER_RANK else size
                 rows.append(measure_row(fabric, model, collective, part))
                 print(" ".join(f"{key}={value}" for key, value in rows[-1].items() if key != "candidates"), file=sys.stderr, flush=True)
-                (folder / f"choice-{fabric}.json").write_text(json.dumps({"model": pathlib.Path(model).read_text(), "rows": rows}, indent=1))
+                rows.sort(key=lambda row: COLLECTIVES.index(row["collective"]))
+                found.write_text(json.dumps({"model": pathlib.Path(model).read_text(), "rows": rows}, indent=1))
     finally:
         if fabric == "lab":
             subprocess.run([LAB, "down"], check=True)
@@ -116,10 +119,12 @@ def page():
     print(f"""# What `auto` takes, measured
 
 Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. The model is of
-`espalier measure`, tuned by `espalier tune` ([choosing.md](../choosing.md#tuned-by-runs)) with {len(TUNED)} sizes, {", ".join(map(str, TUNED[:-1]))} and
-{TUNED[-1]} bytes. Then, for each collective and size, all candidates that the model predicts to take at most
-{TWICE:g} times the best time were run in turn: {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in turn: the
-columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
+`espalier measure`, tuned by `espalier tune` ([choosing.md](../choosing.md#tuned-by-runs)) with messages of {len(TUNED)} sizes:
+{", ".join(map(str, TUNED[:-1]))} and {TUNED[-1]} bytes, of all ranks' parts together.
+
+For each collective and size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run in turn:
+{SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in
+turn: the columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
     for fabric, title in FABRICS.items():
         found = json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())
         near = sum(row["measured_s"] <= WITHIN * row["best_s"] for row in found["rows"])

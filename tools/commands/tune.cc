@@ -24,7 +24,7 @@ using run_command::RunResult;
 using run_command::ScheduleRun;
 
 // Candidates that are predicted to take at most this many times the best time are run.
-constexpr Picoseconds kNear = 2;
+constexpr Picoseconds kNear = 3;
 // Messages that are predicted to take longer differ less from start to start: they are repeated
 // less often, and not in every round.
 constexpr Picoseconds kLong = 10'000'000'000;  // ps
@@ -272,7 +272,7 @@ void run_tune(TuneArguments arguments) {
 
 constexpr const char* kTuneExamples =
     "For each collective and size, runs every candidate that the model predicts to take at most\n"
-    "twice the best time, in turn, and prints what auto took by the model and which was the\n"
+    "three times the best time, in turn, and prints what auto took by the model and which was the\n"
     "fastest. The new model has, for this topology, the factor between the measured and the\n"
     "predicted time of each; by it auto takes what was fastest (docs/choosing.md).\n"
     "Examples:\n"
