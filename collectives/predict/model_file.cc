@@ -7,7 +7,7 @@
 
 #include "base/read_file.h"
 #include "collectives/predict/model.h"
-#include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/program.h"
 #include "model.pb.h"
 #include "topology/text_file.h"
 
@@ -18,6 +18,13 @@ using google::protobuf::TextFormat;
 using model::ModelFile;
 
 constexpr const char* kGuide = "; expected text as docs/choosing.md describes it";
+
+bool is_collective(const std::string& name) {
+  for (std::uint32_t each = Collective::kBroadcast; each <= _espalier_Collective_MAX; ++each) {
+    if (name == collective_name(static_cast<Collective>(each))) return true;
+  }
+  return false;
+}
 
 // Reads one text, and keeps its first error.
 class ModelReader {
@@ -172,8 +179,7 @@ class ModelReader {
     const ModelFile::Tuning& read = file_.tuning(index);
     const int line = line_of("tuning", index);
     const std::string name = "tuning of '" + read.collective() + "' on '" + read.topology() + "'";
-    Collective collective = Collective::kNone;
-    if (!parse_collective(read.collective().c_str(), collective)) {
+    if (!is_collective(read.collective())) {
       refuse(line, name + ": no such collective; expected one such as \"broadcast\"");
     }
     if (const auto topology = topology::parse(read.topology());
