@@ -42,10 +42,9 @@ struct TuneArguments {
 };
 
 // One candidate's runs of one size.
-struct Measured {
+struct CandidateRuns {
   std::size_t candidate = 0;
   std::string name;
-  std::uint64_t bytes = 0;
   Picoseconds predicted = 0;
   std::vector<double> seconds;
 
@@ -60,12 +59,12 @@ struct Measured {
 // All candidates of one size that are run, the fastest by prediction first.
 struct TunedSize {
   std::uint64_t bytes = 0;
-  std::vector<Measured> all;
+  std::vector<CandidateRuns> all;
 
-  [[nodiscard]] const Measured& fastest() const {
-    return *std::min_element(all.begin(), all.end(), [](const Measured& a, const Measured& b) {
-      return a.time() < b.time();
-    });
+  [[nodiscard]] const CandidateRuns& fastest() const {
+    return *std::min_element(
+        all.begin(), all.end(),
+        [](const CandidateRuns& a, const CandidateRuns& b) { return a.time() < b.time(); });
   }
 };
 
@@ -97,7 +96,6 @@ class CollectiveTuning {
         if (one.time / kNear > ranking.best().time) break;
         size.all.push_back({one.candidate,
                             choice_.candidates()[one.candidate].name,
-                            bytes,
                             std::max<Picoseconds>(1, one.time),
                             {}});
       }
@@ -122,7 +120,7 @@ class CollectiveTuning {
     for (const TunedSize& size : sizes_) {
       Tuning::Size& at = tuning.sizes.emplace_back();
       at.bytes = size.bytes;
-      for (const Measured& one : size.all) at.factors.push_back({one.name, one.permille()});
+      for (const CandidateRuns& one : size.all) at.factors.push_back({one.name, one.permille()});
     }
     return tuning;
   }
@@ -130,10 +128,10 @@ class CollectiveTuning {
  private:
   // Starts the nodes of one candidate, and runs the sizes for which it is near the best.
   void run(std::size_t candidate, bool is_long) {
-    std::vector<Measured*> wanted;
+    std::vector<CandidateRuns*> wanted;
     ScheduleRun run;
     for (TunedSize& size : sizes_) {
-      for (Measured& one : size.all) {
+      for (CandidateRuns& one : size.all) {
         if (one.candidate != candidate || one.is_long() != is_long) continue;
         wanted.push_back(&one);
         run.bytes.push_back(size.bytes);
@@ -165,8 +163,8 @@ class CollectiveTuning {
 };
 
 std::string size_text(const std::string& collective, const TunedSize& size) {
-  const Measured& taken = size.all.front();
-  const Measured& fastest = size.fastest();
+  const CandidateRuns& taken = size.all.front();
+  const CandidateRuns& fastest = size.fastest();
   char line[256];
   std::snprintf(line, sizeof line, "%-14s %10llu  %-32s %12s  %-32s %12s\n", collective.c_str(),
                 static_cast<unsigned long long>(size.bytes), taken.name.c_str(),
@@ -179,7 +177,7 @@ std::string size_text(const std::string& collective, const TunedSize& size) {
 Json size_json(const std::string& collective, const TunedSize& size) {
   Json row = {{"collective", collective}, {"bytes", size.bytes}};
   row["candidates"] = Json::array();
-  for (const Measured& one : size.all) {
+  for (const CandidateRuns& one : size.all) {
     row["candidates"].push_back({{"candidate", one.name},
                                  {"predicted_ps", one.predicted},
                                  {"measured_s", one.time()},
