@@ -55,6 +55,9 @@ struct Chapter {
 [[nodiscard]] Chapter postal_model();         // [Bruck96]
 [[nodiscard]] Chapter circulant_graphs();     // [Traff24]
 
+// Adds the time bounds of [Sanders03], and what it says about them.
+void tradeoff(Chapter& chapter);
+
 // "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);
 
