@@ -58,6 +58,9 @@ struct Chapter {
 // Adds the time bounds of [Sanders03], and what it says about them.
 void tradeoff(Chapter& chapter);
 
+// Adds [SST09]'s colourings, its lemmas on them, and its times.
+void colourings(Chapter& chapter);
+
 // "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);
 

@@ -200,6 +200,7 @@ Chapter two_trees() {
       {},
       {}};
   construction(chapter);
+  colourings(chapter);
   broadcast_and_reduce(chapter);
   scan(chapter);
   time_bounds(chapter);
