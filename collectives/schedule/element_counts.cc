@@ -76,7 +76,7 @@ class GroupFinder {
     found_.count = 0;
     while (fits_ && add_next_group()) {
     }
-    if (fits_) visit_scratch(program_, [this](const Slots& slots) { examine(slots); });
+    if (fits_) visit(Pass::kExamine);
     for (std::uint32_t k = 0; k < found_.count && fits_; ++k) {
       SlotGroup& group = found_.groups[k];
       if (differ_[k]) group.first_segment = 0;
@@ -87,35 +87,41 @@ class GroupFinder {
   }
 
  private:
+  enum class Pass : std::uint8_t {
+    kBegin,    // finds the first operand with several segments after the groups found so far
+    kGrow,     // adds the operands with several segments that begin in next_
+    kExamine,  // as examine()
+  };
+  // One function for all passes: visit_scratch() is inlined once.
+  void visit(Pass pass) {
+    visit_scratch(program_, [this, pass](const Slots& slots) {
+      if (pass == Pass::kExamine) return examine(slots);
+      if (slots.end - slots.first == 1) return;
+      fits_ = fits_ && slots.first >= 0 && slots.end <= std::int64_t{program_.scratch_blocks};
+      if (pass == Pass::kBegin) {
+        if (slots.first >= found_end_ && slots.first < next_.first) next_ = slots;
+      } else if (slots.first >= next_.first && slots.first < next_.end) {
+        next_.end = std::max(next_.end, slots.end);
+      }
+    });
+  }
+
   // Adds the group of the operand with several segments that begins first after the groups found
   // so far, and of all that overlap it. An operand may join others that come before it in the
   // program, so the operands are visited until the group grows no more.
   [[nodiscard]] bool add_next_group() {
-    const std::int64_t found_end =
-        found_.count == 0 ? 0 : std::int64_t{found_.groups[found_.count - 1].end};
-    const auto visit_several = [&](auto visit) {
-      visit_scratch(program_, [&](const Slots& slots) {
-        if (slots.end - slots.first > 1) visit(slots);
-      });
-    };
-    Slots group{kNoSlot, kNoSlot, 0};
-    visit_several([&](const Slots& slots) {
-      fits_ = fits_ && slots.first >= 0 && slots.end <= std::int64_t{program_.scratch_blocks};
-      if (slots.first >= found_end && slots.first < group.first) group = slots;
-    });
-    if (!fits_ || group.first == kNoSlot) return false;
-    for (std::int64_t end = 0; end != group.end;) {
-      end = group.end;
-      visit_several([&](const Slots& slots) {
-        if (slots.first >= group.first && slots.first < group.end) {
-          group.end = std::max(group.end, slots.end);
-        }
-      });
+    next_.first = std::numeric_limits<std::int64_t>::max();
+    visit(Pass::kBegin);
+    if (!fits_ || next_.first == std::numeric_limits<std::int64_t>::max()) return false;
+    for (std::int64_t end = 0; end != next_.end;) {
+      end = next_.end;
+      visit(Pass::kGrow);
     }
     fits_ = found_.count < SlotGroups::kMax;
     if (!fits_) return false;
-    found_.groups[found_.count++] = {static_cast<std::uint32_t>(group.first),
-                                     static_cast<std::uint32_t>(group.end), 0};
+    found_end_ = next_.end;
+    found_.groups[found_.count++] = {static_cast<std::uint32_t>(next_.first),
+                                     static_cast<std::uint32_t>(next_.end), 0};
     return true;
   }
 
@@ -138,10 +144,10 @@ class GroupFinder {
     }
   }
 
-  static constexpr std::int64_t kNoSlot = std::numeric_limits<std::int64_t>::max();
-
   const Program& program_;
   SlotGroups& found_;
+  Slots next_{0, 0, 0};         // of the group that is being found
+  std::int64_t found_end_ = 0;  // of the last group that was
   bool fits_ = true;
   bool differ_[SlotGroups::kMax] = {}, inside_[SlotGroups::kMax] = {};  // by group
 };
