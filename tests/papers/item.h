@@ -61,6 +61,9 @@ void tradeoff(Chapter& chapter);
 // Adds [SST09]'s colourings, its lemmas on them, and its times.
 void colourings(Chapter& chapter);
 
+// Adds [Bruck96]'s greedy tree, triangles and approaches to a combine.
+void postal_theory(Chapter& chapter);
+
 // "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);
 

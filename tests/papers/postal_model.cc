@@ -311,6 +311,7 @@ Chapter postal_model() {
   predicted_time(chapter);
   combine(chapter);
   postal_meshes(chapter);
+  postal_theory(chapter);
   return chapter;
 }
 
