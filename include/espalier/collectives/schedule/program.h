@@ -165,7 +165,8 @@ struct Layout {
 #if ESPALIER_ROTATED_SCRATCH
   std::uint32_t rotation = 0;
 #else
-  static constexpr std::uint32_t rotation = 0;  // this build knows no rotated scratch
+  // This build knows no rotated scratch. NOLINTNEXTLINE(readability-identifier-naming): a member.
+  static constexpr std::uint32_t rotation = 0;
 #endif
 #if ESPALIER_UNEQUAL_COUNTS
   // Unequal counts: the first element of each segment in the whole message, and the end. Null: all
