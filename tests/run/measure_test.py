@@ -100,6 +100,17 @@ class Measure(unittest.TestCase):
         self.assertNotIn("bytes: 1024", text)
         self.assertIn('found_by: "a guess"', text)
 
+    def test_tunes_every_kind_of_topology(self):
+        model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
+        model.write_text("link { line { alpha_ps: 50000000 beta_fs_per_byte: 300000 } }\n")
+        for topology in ("mesh:2x2", "hosts:2x2", "crossbar:2x2", "fattree:k=2,h=2,c=1"):
+            where = ("--topology", topology, "--collective", "allgather", "--bytes")
+            done = self.tune(*where, 32, "--model", model, "-o", tuned, "--provider", "shm", "--rounds", 1, "--repeat", 1)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f'topology: "{topology}"', tuned.read_text())
+            self.assertIn("and tuned by runs", espalier.call("explain", *where, 8, "--model", tuned).stdout)
+        self.assertIn('candidate: "leaf"', tuned.read_text())  # whose routers are nodes, too
+
     def test_refused_tuning_writes_nothing(self):
         model, tuned = self.path / "model.textproto", self.path / "tuned.textproto"
         model.write_text("link { line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 } }\n")
