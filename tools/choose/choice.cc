@@ -143,10 +143,11 @@ Ranking Choice::rank(std::uint64_t bytes, bool all) const {
   const auto faster = [](const Estimate& a, const Estimate& b) { return a.time < b.time; };
   std::stable_sort(ranking.estimates.begin(), ranking.estimates.end(), faster);
   // Steps alone say little where some links are faster than others, or where ranks share
-  // processors: few of them may work in a step.
+  // processors: few of them may work in a step. Factors of a tuned model are of replays.
   const Candidate& first = candidates_[ranking.estimates.front().candidate];
   const topology::Topology& topology = *first.selected->topology;
-  const bool vague = topology.link_classes().size() > 1 || sharing(topology) > 1;
+  const bool vague =
+      topology.link_classes().size() > 1 || sharing(topology) > 1 || tuning() != nullptr;
   predict::Picoseconds best = predict::kMaxPrediction;
   for (Estimate& one : ranking.estimates) {
     if (!all && !vague && one.time / kWorthReplaying > best) break;

@@ -64,6 +64,10 @@ TEST_F(ExplainCommand, TakesWhatWasFastestInRuns) {
   EXPECT_EQ(best("--topology complete:8"), "knomial, radix 3, tuned");
   EXPECT_EQ(best("--topology complete:8 --root 3"), "knomial, radix 3, tuned");
   EXPECT_EQ(best("--topology complete:9").find("tuned"), std::string::npos);
+  // A factor is of a replay, so no candidate is left at its steps.
+  const auto all =
+      explained("--collective broadcast --model model --bytes 8 --topology complete:8");
+  for (const auto& one : all["sizes"][0]["ranking"]) EXPECT_FALSE(one["by_steps"]) << one.dump();
   // Runs are of nodes with all links, and of schedules with their own windows.
   for (const char* const other :
        {"--links hop-by-hop --ports single-send", "--window 2", "--links hop-by-hop"}) {

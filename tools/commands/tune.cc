@@ -91,7 +91,7 @@ class CollectiveTuning {
     for (const std::uint64_t bytes : sizes_of(arguments, any.programs.front())) {
       TunedSize& size = sizes_.emplace_back();
       size.bytes = bytes;
-      const Ranking ranking = choice_.rank(bytes);
+      const Ranking ranking = choice_.rank(bytes, true);  // a tuned model replays all, too
       for (const Estimate& one : ranking.estimates) {
         if (one.time / kNear > ranking.best().time) break;
         size.all.push_back({one.candidate,
