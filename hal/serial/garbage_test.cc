@@ -8,7 +8,6 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/program.h"
 #include "hal/serial/testing/hub.h"
 
 namespace espalier {

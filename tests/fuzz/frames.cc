@@ -10,7 +10,6 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "espalier/hal/serial/serial_endpoint.h"
 #include "tests/fuzz/expect.h"

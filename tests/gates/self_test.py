@@ -5,6 +5,7 @@ import io
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import arrows
 import comments
 import format as formatter
+import generated
 import lengths
 import tidy
 import timeouts
@@ -353,6 +355,21 @@ class Timeouts(GateTest):
         self.assertEqual(list(timeouts.find(self.root)), [])
         (info / "intro-tests.json").write_text('[{"name": "a", "timeout": 30}, {"name": "b", "timeout": 0}]')
         self.assertIn("the test 'b' has timeout : 0", list(timeouts.find(self.root))[0])
+
+
+class Generated(GateTest):
+    def build(self, order):
+        self.write("build.ninja", "rule make\n  command = echo > $out\nrule use\n  command = echo o: made.h > o.d && echo > $out\n"
+                                  f"  depfile = o.d\n  deps = gcc\nbuild made.h: make\nbuild o: use {order}\n")
+        subprocess.run(["ninja", "-C", self.root, "made.h", "o"], check=True, stdout=subprocess.DEVNULL)
+        return list(generated.find(self.root))
+
+    def test_both(self):
+        self.assertEqual(self.build("|| made.h"), [])
+        self.assertIn("o includes made.h and does not depend on it", self.build("")[0])
+
+    def test_no_build(self):
+        self.assertIn("ninja -t missingdeps says", list(generated.find(self.root))[0])
 
 
 @unittest.skipUnless(shutil.which("clang-tidy"), "clang-tidy is of ./setup.sh tidy")
