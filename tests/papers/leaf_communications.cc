@@ -61,7 +61,7 @@ void single_source(Chapter& chapter) {
   for (const TreeSize tree : {TreeSize{2, 3}, TreeSize{3, 2}, TreeSize{4, 2}}) {
     const std::int64_t k = tree.k, h = tree.h;
     for (const std::int64_t blocks : {2, 7}) {
-      chapter.items.push_back({"-",
+      chapter.items.push_back({"section 2.1",
                                "pipelined broadcast of " + std::to_string(blocks) +
                                    " blocks, single-port, steps, " + size_text(tree),
                                kNothing, "", std::to_string((k + 1) * h - 1 + k * (blocks - 1)),

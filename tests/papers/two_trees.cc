@@ -201,6 +201,7 @@ Chapter two_trees() {
       {}};
   construction(chapter);
   colourings(chapter);
+  bandwidths(chapter);
   broadcast_and_reduce(chapter);
   scan(chapter);
   time_bounds(chapter);
