@@ -78,7 +78,8 @@ constexpr Subject kTwoTrees[] = {
     {"[SST09] section 4.2", "reduction", "reduce two-tree, reduce two-tree-mirror"},
     {"[SST09] section 4.3", "scan",
      "scan two-tree, exscan two-tree, scan two-tree-mirror, exscan two-tree-mirror"},
-    {"[SST09] section 5.1", "colour of an edge without communication"},
+    {"[SST09] section 5.1", "colour of an edge without communication", "",
+     "its rows are those of Theorem 2 and Fig. 3"},
     {"[SST09] Theorem 2", "O(log p) for the colours of a node"},
     {"[SST09] Fig. 3", "inEdgeColor"},
     {"[SST09] section 5.2", "simplex ports, by couples",
@@ -122,7 +123,8 @@ constexpr Subject kLeafCommunications[] = {
     {"section 2.1", "broadcast, single-port; of several packets", "broadcast leaf"},
     {"Fig. 1", "broadcast, single-port", "broadcast leaf"},
     {"Theorem 1", "steps of a broadcast, single-port", "broadcast leaf"},
-    {"section 2.2", "lower bound of scatter and gather"},
+    {"section 2.2", "lower bound of scatter and gather", "",
+     "Theorem 2's rows are compared with it"},
     {"Theorem 2", "furthest first is optimal", "scatter leaf, gather leaf"},
     {"Theorems 3 and 4", "steps of a multinode broadcast, single-port: at least, and by Fig. 2",
      "allgather leaf-single"},
@@ -142,7 +144,7 @@ constexpr Subject kLeafCommunications[] = {
 };
 
 constexpr Subject kPostalModel[] = {
-    {"section 1", "what the introduction claims"},
+    {"section 1", "gains of 20 % and of 10 %", "", "the rows of Figs. 13 and 14"},
     {"section 2.1", "N_lambda(t)"},
     {"Fig. 1a", "binomial tree, n = 8, one-port", "broadcast binomial"},
     {"Fig. 1b", "binomial tree, n = 8, lambda = 2", "broadcast knomial"},

@@ -1,5 +1,7 @@
 // [DD96], Dimakopoulos and Dimopoulos: leaf communications in complete trees.
 
+#include <algorithm>
+
 #include "collectives/cost/leaf_queues.h"
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
@@ -40,6 +42,28 @@ constexpr char kTwoLeaves[] = "with two leaves there is no next closest leaf to 
 
 // n, or n + 1 if k = 2: sections 2.2 and 3.2 of the paper.
 std::int64_t least_steps(TreeSize tree) { return power(tree.k, tree.h) + (tree.k == 2 ? 1 : 0); }
+
+// Steps until the last leaf below a router has what the router sends to one child after another.
+std::int64_t router_steps(std::uint32_t k, std::uint32_t level) {
+  std::int64_t last = 0;
+  for (std::uint32_t child = 1; level > 0 && child <= k; ++child) {
+    last = std::max(last, child + router_steps(k, level - 1));
+  }
+  return last;
+}
+
+void from_a_router(Chapter& chapter) {
+  for (const std::uint32_t k : {2u, 3u, 4u}) {
+    std::string formula, ours;
+    for (std::uint32_t level = 1; level <= 4; ++level) {
+      formula += (level > 1 ? " " : "") + std::to_string(k * level);
+      ours += (level > 1 ? " " : "") + std::to_string(router_steps(k, level));
+    }
+    chapter.items.push_back(
+        {"equation 1", "broadcast from a router at level 1 .. 4, steps, k=" + std::to_string(k),
+         kNothing, formula, "", ours, "message by message"});
+  }
+}
 
 void single_source(Chapter& chapter) {
   for (const TreeSize tree : kLeafTrees) {
@@ -169,6 +193,7 @@ void total_exchange(Chapter& chapter) {
 Chapter leaf_communications() {
   Chapter chapter{
       "[DD96]", "Leaf communications in complete trees (Dimakopoulos, Dimopoulos)", {}, {}};
+  from_a_router(chapter);
   single_source(chapter);
   multinode(chapter);
   total_exchange(chapter);
