@@ -1,5 +1,5 @@
 // Scan and exscan by two trees at once, each of which carries half of the message, for operators
-// that need not be commutative ([SST07] section 2.3; [SST09] section 5.2 for the data flow).
+// that need not be commutative ([SST07] section 2.3; [SST09] section 4.3 and Fig. 4).
 //
 // All p ranks are ranks 1 .. p of both trees, in rank order. There are two phases. Up: every rank
 // except those on a tree's right spine sends the sum of its subtree to its parent, as in a reduce.
