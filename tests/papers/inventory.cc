@@ -17,6 +17,7 @@ constexpr struct Method {
   Kind kind;
 } kMethods[] = {{kProven, kSchedules},
                 {kSimulated, kSimulations},
+                {kRun, kRuns},
                 {"simulation with queues", kSimulations},
                 {"message by message", kSimulations},
                 {kClosed, kComputed},
