@@ -171,6 +171,7 @@ TEST(Algorithms, LimitsOfTables) {
   };
   const Limit limits[] = {
       {Collective::kAllreduce, "rabenseifner", {2048, 4095}},
+      {Collective::kReduce, "rabenseifner", {2048, 4095}},
       {Collective::kReduceScatter, "recursive-halving", {2048, 4095}},
       {Collective::kAllgather, "recursive-doubling", {65535, 65536}},
       {Collective::kAllToAll, "bruck", {26}},
@@ -185,10 +186,15 @@ TEST(Algorithms, LimitsOfTables) {
     const Algorithm& algorithm = *find_algorithm(collective, name);
     for (const std::uint32_t p : largest) {
       const std::uint32_t stride = p > 100000 ? 997 : small_sample() && p > 1000 ? 37 : 1;
-      for (std::uint32_t me = 0; me < p; me += stride) {
-        Program program;
-        ASSERT_EQ(algorithm.generate({.ranks = p, .window = 16}, me, program), Status::kOk) << me;
-        ASSERT_EQ(check_program(program), Status::kOk) << me;
+      for (const std::uint32_t root : {0u, p / 3, p - 1}) {
+        if (!has_root(collective) && root != 0) continue;
+        for (std::uint32_t me = 0; me < p; me += stride) {
+          Program program;
+          ASSERT_EQ(algorithm.generate({.ranks = p, .root = root, .window = 16}, me, program),
+                    Status::kOk)
+              << me << " root " << root;
+          ASSERT_EQ(check_program(program), Status::kOk) << me << " root " << root;
+        }
       }
       EXPECT_TRUE(supports(algorithm, p));
     }

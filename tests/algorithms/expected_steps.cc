@@ -128,6 +128,43 @@ struct DualRoot {
   }
 };
 
+// One tree over all ranks. Sums go up except from the right spine, results down except to the left
+// spine, whose ranks send to the right one step after a sum arrived from the left. Steps are counted
+// from that one at the root.
+struct OneRoot {
+  std::int64_t first = 0, last = 0;  // steps of transfers
+
+  void visit(std::int64_t lower, std::int64_t upper, bool right_spine) {
+    spine(lower, upper, right_spine, -1);
+  }
+
+ private:
+  void use(std::int64_t step) {
+    first = std::min(first, step);
+    last = std::max(last, step);
+  }
+
+  // `left`: the step in which the sum arrives from the left child, if there is one.
+  void spine(std::int64_t lower, std::int64_t upper, bool right_spine, std::int64_t left) {
+    const std::int64_t root = (lower + upper - 1) / 2;
+    if (lower < root) {
+      use(left);
+      spine(lower, root, false, left - 2);
+    }
+    if (root + 1 < upper) inner(root + 1, upper, right_spine, left + 1, left + 1);
+  }
+
+  // Off the left spine: the steps of the transfers up from the subtree's root, and down to it.
+  void inner(std::int64_t lower, std::int64_t upper, bool right_spine, std::int64_t up,
+             std::int64_t down) {
+    if (!right_spine) use(up);
+    use(down);
+    const std::int64_t root = (lower + upper - 1) / 2;
+    if (lower < root) inner(lower, root, false, up - 2, down + 1);
+    if (root + 1 < upper) inner(root + 1, upper, right_spine, up - 1, down + 2);
+  }
+};
+
 bool is_butterfly(const std::string& name) {
   return name == "recursive-doubling" || name == "rabenseifner" || name == "recursive-halving";
 }
@@ -159,7 +196,9 @@ Steps butterfly(const Algorithm& algorithm, std::int64_t p) {
     default: break;
   }
   const bool there_and_back = std::string(algorithm.name) == "rabenseifner";
-  return exactly((there_and_back ? 2 : 1) * levels + folds);
+  // The root of a reduce sums for its group, so nothing is sent inside a group at the end.
+  const bool unfolds = algorithm.collective != Collective::kReduce;
+  return exactly((there_and_back ? 2 : 1) * levels + (unfolds ? folds : folds / 2));
 }
 
 }  // namespace
@@ -197,6 +236,11 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     trees.visit(0, p / 2, 0, 0);
     trees.visit(p / 2, p, 0, 0);
     return exactly(trees.up + 1 + trees.down + 3 * (blocks - 1));
+  }
+  if (name == "doubly-pipelined") {
+    OneRoot tree;
+    tree.visit(0, p, true);
+    return exactly(tree.last - tree.first + 1 + 3 * (blocks - 1));
   }
   if (name == "two-tree-simplex") {
     if (p == 2) return exactly(2 * blocks);
@@ -260,7 +304,7 @@ bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& p
   if (name == "combine" || name == "ring") return p > 1;
   if (name == "circulant") return algorithm.collective != Collective::kBroadcast && p > 1;
   if (algorithm.collective != Collective::kReduce) return false;
-  if (name == "chain-ends" || name == "binomial" || name == "knomial") return false;
+  if (name == "chain-ends" || name == "rabenseifner" || name.ends_with("nomial")) return false;
   return root != 0 && root + 1 != p;
 }
 

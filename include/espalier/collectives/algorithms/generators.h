@@ -6,8 +6,8 @@
 //
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
-// same memory if both hold the whole message, except in exscan/two-tree, exscan/hosts-chain,
-// all-to-all/pairwise and all-to-all/hosts-pairwise.
+// same memory if both hold the whole message, except in exscan/two-tree, exscan/doubly-pipelined,
+// exscan/hosts-chain, all-to-all/pairwise and all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -149,13 +149,20 @@ namespace espalier {
 [[nodiscard]] Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 // halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above
-// 4095 ranks. recursive_halving_reduce_scatter(), and rabenseifner_allreduce(), which goes back by
-// recursive doubling.
+// 4095 ranks. recursive_halving_reduce_scatter(); rabenseifner_allreduce(), which goes back by
+// recursive doubling; and rabenseifner_reduce(), which gathers at the root.
 [[nodiscard]] Status rabenseifner_allreduce(const CollectiveParameters& parameters,
                                             std::uint32_t me, Program& out);
+[[nodiscard]] Status rabenseifner_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
 [[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
                                                       std::uint32_t me, Program& out);
-// dual_root.cc: sums up and results down two binary trees at the same time.
+// Sums up and results down at the same time: over two binary trees in dual_root.cc; over one, in
+// the order of the ranks, in doubly_pipelined_scan.cc.
+[[nodiscard]] Status doubly_pipelined_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status doubly_pipelined_exscan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
 [[nodiscard]] Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
