@@ -6,6 +6,8 @@
 
 #include "collectives/lower/node_writer.h"
 #include "collectives/lower/timed_rows.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {
@@ -84,7 +86,9 @@ std::int32_t least_period(const topology::Topology& topology, const TimedSchedul
     for (const TimedInstance& one : schedule.nodes[node]) {
       if (one.kind != ActionKind::kSend) continue;
       PortDemand& wanted = ports[{node, single ? node : one.peer}];
-      if (!single) wanted.lanes = static_cast<std::int32_t>(topology.capacity(node, one.peer));
+      if (!single) {
+        wanted.lanes = as_int(std::min(topology.capacity(node, one.peer), kMaxLinkMessages));
+      }
       wanted.steps.push_back(one.step);
     }
   }

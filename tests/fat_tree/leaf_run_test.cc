@@ -104,6 +104,19 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
   }
 }
 
+// Trees of more lanes than nodes count messages: 64 of a link in a step, 255 of a node.
+TEST(Leaf, TotalExchangeKeepsToWhatNodesCount) {
+  for (const Tree& tree : std::vector<Tree>{{2, 1, {100}}, {2, 2, {40, 200}}, {16, 2, {1, 16}}}) {
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    parameters.topology_digest = topology->digest();
+    const Algorithm& algorithm = *find_algorithm(Collective::kAllToAll, "leaf");
+    const std::string name = grid::name_of(algorithm, *topology, parameters);
+    const auto programs = grid::programs_of(algorithm, parameters);
+    EXPECT_TRUE(grid::verified(*topology, programs, 0, name).for_all) << name;
+  }
+}
+
 // Rooted algorithms have no pace, so they are proven for every N at once.
 TEST(Leaf, IsProvenForEveryN) {
   for (const Tree& tree : leaf_replay::trees(9)) {

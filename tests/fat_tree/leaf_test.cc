@@ -23,12 +23,13 @@ using leaf_replay::Tree;
 using leaf_replay::trees;
 
 // The slots of a block: formula (2) of [DD96] without its last terms, for lanes that can be filled
-// in multiples of `unit`.
+// in multiples of `unit`. A node takes at most 64 messages of a link in a step, and 255 in all.
 std::int64_t total_exchange(const Tree& tree, std::int64_t unit = 1) {
+  const std::int64_t counted = std::min<std::int64_t>(64, 255 / tree.arity);
   std::int64_t slots = 0, most = tree.capacities.empty() ? 1 : tree.capacities[0];
   for (std::uint32_t i = 1; i <= tree.height; ++i) {
     const std::int64_t there = tree.capacities.empty() ? 1 : tree.capacities[i - 1];
-    const std::int64_t filled = std::min(most, there);
+    const std::int64_t filled = std::min({most, there, counted});
     const std::int64_t lanes = filled < unit ? filled : filled / unit * unit;
     slots += ((tree.arity - 1) * power(tree.arity, 2 * i - 2) + lanes - 1) / lanes;
     most = lanes * tree.arity;
