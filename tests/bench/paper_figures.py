@@ -35,8 +35,8 @@ def espalier(*words):
     return done.stdout
 
 
-def launch(hosts):
-    return ["--provider", "tcp", "--launch-prefix", "ip netns exec esplab%r", "--address", "10.79.0.%n", "--ranks-per-host", hosts]
+def launch(processes):
+    return ["--provider", "tcp", "--launch-prefix", "ip netns exec esplab%r", "--address", "10.79.0.%n", "--ranks-per-host", processes]
 
 
 def seconds(hosts, collective, algorithm, size, model):
@@ -53,7 +53,7 @@ def measure(figure):
     try:
         model = pathlib.Path("build/bench/paper_figures.textproto")
         model.parent.mkdir(exist_ok=True)
-        espalier("measure", *launch(hosts), "--receivers", "2,4", "-o", model)
+        espalier("measure", *launch(5), "--receivers", "2,4", "-o", model)
         least = {}
         for _ in range(ROUNDS):
             for size in SIZES:
