@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
@@ -130,6 +131,103 @@ void scan(Chapter& chapter) {
   }
 }
 
+// An algorithm that a paper compares its own with.
+struct Baseline {
+  const char* where;
+  const char* name;  // the paper's
+  Collective collective;
+  const char* algorithm;  // this library's
+  std::int64_t ranks, blocks;
+  std::int64_t formula;  // steps by the paper; 0: it has none
+  std::int64_t steps;
+  const char* note = "";
+};
+
+void add(Chapter& chapter, const Baseline& baseline) {
+  const Question question{.topology = complete(baseline.ranks),
+                          .collective = baseline.collective,
+                          .algorithm = baseline.algorithm,
+                          .blocks = baseline.blocks};
+  const std::string blocks =
+      baseline.blocks == 1 ? "" : ", " + std::to_string(baseline.blocks) + " blocks";
+  const bool exact = baseline.formula == baseline.steps;
+  chapter.items.push_back({baseline.where,
+                           std::string(baseline.name) + " (" + baseline.algorithm + "), " +
+                               collective_name(baseline.collective) +
+                               ", p = " + std::to_string(baseline.ranks) + blocks + ", steps",
+                           kNothing, baseline.formula == 0 ? "" : std::to_string(baseline.formula),
+                           exact ? "" : std::to_string(baseline.steps), proven_steps(question),
+                           kProven, baseline.note});
+}
+
+std::int64_t log_of(std::int64_t ranks) {
+  return static_cast<std::int64_t>(std::ceil(std::log2(ranks)));
+}
+
+// The steps of one block down this library's binary tree: the k-th step reaches P_k ranks,
+// P_k = 1 + P_(k-1) + P_(k-2).
+std::int64_t binary_depth(std::int64_t ranks) {
+  std::int64_t steps = 1;
+  for (std::int64_t before = 1, reach = 2; reach < ranks; ++steps) {
+    before = std::exchange(reach, 1 + reach + before);
+  }
+  return steps;
+}
+
+// Figs. 5 to 8: the algorithms of 28 and 150 nodes, in about 16 blocks.
+void baselines(Chapter& chapter) {
+  constexpr Collective kBroadcast = Collective::kBroadcast, kReduce = Collective::kReduce;
+  constexpr char kBroadcasts[] = "[SST09] section 6.1", kReduces[] = "[SST09] section 6.2";
+  for (const auto& [p, k] : {std::pair<std::int64_t, std::int64_t>{28, 16}, {150, 17}}) {
+    const std::int64_t log = log_of(p);
+    add(chapter, {kBroadcasts, "circulant graph", kBroadcast, "circulant", p, k, 0, log + k - 1});
+    add(chapter, {kBroadcasts, "scatter-allgather", kBroadcast, "scatter-allgather", p, 1, 0,
+                  log + p - 1, "p segments; the paper: a factor two in the amount of data"});
+    for (const Collective collective : {kBroadcast, kReduce}) {
+      const char* where = collective == kReduce ? kReduces : kBroadcasts;
+      add(chapter, {where, "binomial tree", collective, "binomial", p, 1, log, log});
+      add(chapter, {where, "pipelined binary tree", collective, "binary", p, k, 2 * (log + k),
+                    binary_depth(p) - 1 + 2 * k - 1,
+                    "2(log p + k) is for a complete tree; this one has the depth of Fibonacci's"});
+      add(chapter, {where, "linear pipeline", collective, "chain", p, k, p + k, p - 2 + k,
+                    "p + k is an approximation"});
+    }
+    add(chapter, {kReduces, "butterfly", kReduce, "rabenseifner", p, 1, 0, 2 * (log - 1) + 1,
+                  "halving, then a gather; one step more because p is not a power of two"});
+  }
+  const std::int64_t h = 5;
+  for (const std::int64_t blocks : {1, 8}) {
+    add(chapter, {"[SST07] section 2", "pipelined binary tree", kBroadcast, "binary", 31, blocks,
+                  2 * (h + blocks - 1), binary_depth(31) - 1 + 2 * blocks - 1,
+                  "2(h + N - 1) counts the levels; a complete tree takes 2(h - 1 + N - 1)"});
+    add(chapter, {"[SST07] section 2", "linear pipeline", kBroadcast, "chain", 31, blocks, 0,
+                  31 - 2 + blocks, "the root of the time bound has h - 1 instead of p - 2"});
+  }
+}
+
+// Fig. 9: 27 nodes. And the statements on steps that both papers make.
+void scan_baselines(Chapter& chapter) {
+  constexpr char kScans[] = "[SST09] section 6.3";
+  const std::int64_t log = log_of(27), blocks = 16;
+  for (const Collective collective : {Collective::kScan, Collective::kExscan}) {
+    add(chapter,
+        {kScans, "simultaneous binomial trees", collective, "recursive-doubling", 27, 1, log, log});
+    // Up to the root 2 + 2 + 3 steps (27, 13 and 6 ranks), down from it 2 for each of 4 levels.
+    add(chapter,
+        {kScans, "doubly pipelined binary tree", collective, "doubly-pipelined", 27, blocks,
+         3 * blocks + 4 * log, 7 + 8 - 2 + 3 * (blocks - 1), "section 2: about 3k + 4 log p"});
+    add(chapter, {kScans, "linear pipeline", collective, "chain", 27, blocks, 27 + blocks,
+                  27 - 2 + blocks, "p + k is an approximation"});
+    for (const auto& [p, h] : {std::pair<std::int64_t, std::int64_t>{7, 3}, {15, 4}, {31, 5}}) {
+      add(chapter, {"[SST07] section 2.3", "doubly pipelined", collective, "doubly-pipelined", p,
+                    blocks, 4 * h - 2 + 3 * (blocks - 1), 4 * h - 6 + 3 * (blocks - 1),
+                    "4h - 2 + 3(N - 1) is a bound; the root need not wait: 4 less"});
+    }
+  }
+  add(chapter, {"[SST09] section 4.3", "2Tree-scan", Collective::kScan, "two-tree", 30, 8,
+                2 * (2 * 5 + 2 * 8), 4 * 5 + 4 * 8 - 10, "about twice a broadcast's 2h + 2k"});
+}
+
 // The minimum of (2(h-1) + 2N)(alpha + beta m / 2N) over N, in units of alpha.
 double least_time(double h, double bm) {
   double least = 1e300;
@@ -204,6 +302,8 @@ Chapter two_trees() {
   bandwidths(chapter);
   broadcast_and_reduce(chapter);
   scan(chapter);
+  baselines(chapter);
+  scan_baselines(chapter);
   time_bounds(chapter);
   other_models(chapter);
   precomputation(chapter);

@@ -157,8 +157,8 @@ namespace espalier {
                                          Program& out);
 [[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
                                                       std::uint32_t me, Program& out);
-// Sums up and results down at the same time: over two binary trees in dual_root.cc; over one, in
-// the order of the ranks, in doubly_pipelined_scan.cc.
+// doubly_pipelined_scan.cc: doubly_pipelined_scan() and doubly_pipelined_exscan(), up and down one
+// binary tree at the same time. dual_root.cc: dual_root_allreduce(), the same with two trees.
 [[nodiscard]] Status doubly_pipelined_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 [[nodiscard]] Status doubly_pipelined_exscan(const CollectiveParameters& parameters,
