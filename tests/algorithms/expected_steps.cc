@@ -30,7 +30,8 @@ Steps alone(const Algorithm& algorithm, std::int64_t blocks) {
     case Collective::kBroadcast:
     case Collective::kExscan:
     case Collective::kBarrier: return exactly(0);
-    default: return exactly(std::string(algorithm.name) == "two-tree" ? 2 * blocks : blocks);
+    default:
+      return exactly(std::string(algorithm.name).starts_with("two-tree") ? 2 * blocks : blocks);
   }
 }
 
@@ -67,6 +68,13 @@ Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) 
     case Collective::kExscan: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 9};
     default: return {2 * h + 2 * blocks - 5, 2 * h + 2 * blocks - 2};
   }
+}
+
+Steps two_tree_simplex(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  const std::int64_t times = algorithm.collective == Collective::kAllreduce ? 2 : 1;
+  if (p == 2) return exactly(times * 2 * blocks);
+  const std::int64_t h = log_of((p - 1) / 2 + 2);
+  return {times * 2 * (2 * h + 2 * blocks - 5), times * 2 * (2 * h + 2 * blocks - 2)};
 }
 
 // T_lambda(p) in ticks, computed from its definition.
@@ -242,11 +250,7 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     tree.visit(0, p, true);
     return exactly(tree.last - tree.first + 1 + 3 * (blocks - 1));
   }
-  if (name == "two-tree-simplex") {
-    if (p == 2) return exactly(2 * blocks);
-    const std::int64_t h = log_of((p - 1) / 2 + 2);
-    return {2 * (2 * h + 2 * blocks - 5), 2 * (2 * h + 2 * blocks - 2)};
-  }
+  if (name == "two-tree-simplex") return two_tree_simplex(algorithm, p, blocks);
   return two_tree(algorithm, p, blocks);
 }
 

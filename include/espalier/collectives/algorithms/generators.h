@@ -64,13 +64,17 @@ namespace espalier {
 [[nodiscard]] Status two_tree_mirror_broadcast(const CollectiveParameters& parameters,
                                                std::uint32_t me, Program& out);
 // two_tree_scan.cc: two_tree_scan() and two_tree_exscan(), first up and then down two trees.
-// two_tree_simplex.cc: two_tree_simplex_broadcast(), for ports that send or receive in a step, but
-// not both.
+// two_tree_simplex.cc: two_tree_simplex_broadcast(), two_tree_simplex_reduce() and
+// two_tree_simplex_allreduce(), for ports that send or receive in a step, but not both.
 [[nodiscard]] Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                    Program& out);
 [[nodiscard]] Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
 [[nodiscard]] Status two_tree_simplex_broadcast(const CollectiveParameters& parameters,
+                                                std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_reduce(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_allreduce(const CollectiveParameters& parameters,
                                                 std::uint32_t me, Program& out);
 // One block in the postal model: lambda_tree_broadcast() (lambda_tree.cc) and combine_allreduce()
 // (combine.cc). kBadArgument unless the ticks satisfy 1 <= S <= L <= kMaxTicks.
