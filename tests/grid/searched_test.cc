@@ -30,8 +30,8 @@ CollectiveParameters parameters_on(const topology::Topology& topology, std::uint
 
 std::set<std::uint32_t> roots(std::uint32_t ranks) { return {0, ranks > 1 ? 1u : 0u, ranks - 1}; }
 
-// Whether modules have the channels that a tree on a crossbar needs: two in and two out (variant A);
-// variant B one in and two out, in a reduce two in and one out.
+// Whether modules have the channels that a tree on a crossbar needs: two in and two out for variant
+// A, one in and two out for variant B, two in and one out for its reduce.
 bool has_channels(const topology::Topology& topology,
                   const searched::SearchedAlgorithm& algorithm) {
   const topology::Shape shape = topology.shape();

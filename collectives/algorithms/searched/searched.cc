@@ -33,6 +33,9 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"fractional-mesh", Collective::kBroadcast, fractional_mesh_broadcast, false,
      "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
      on_mesh, kMaxRunLength, false, true},
+    {"fractional-mesh", Collective::kReduce, fractional_mesh_reduce, true,
+     "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
+     on_mesh, kMaxReduceRunLength, false, true},
     {"crossbar-a", Collective::kBroadcast, crossbar_a_broadcast, false,
      "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
      "steps",
