@@ -33,6 +33,9 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"fractional-mesh", Collective::kBroadcast, fractional_mesh_broadcast, false,
      "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
      on_mesh, kMaxRunLength, false, true},
+    {"fractional-mesh", Collective::kReduce, fractional_mesh_reduce, true,
+     "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
+     on_mesh, kMaxReduceRunLength, false, true},
     {"crossbar-a", Collective::kBroadcast, crossbar_a_broadcast, false,
      "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
      "steps",
@@ -41,6 +44,14 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "a fractional tree, --run-length r, one channel in and two out of a module: d+N+ceil(N/r)-1 "
      "steps",
      "crossbar:AxB", on_crossbar, kMaxRunLength},
+    {"crossbar-a", Collective::kReduce, crossbar_a_reduce, true,
+     "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
+     "steps",
+     "crossbar:AxB", on_crossbar, kMaxReduceRunLength},
+    {"crossbar-b", Collective::kReduce, crossbar_b_reduce, true,
+     "a fractional tree, --run-length r, two channels in and one out of a module: d+N+ceil(N/r)-1 "
+     "steps",
+     "crossbar:AxB", on_crossbar, kMaxReduceRunLength},
     {"mesh-balanced", Collective::kAllToAll, mesh_balanced_all_to_all, false,
      "permutations that load every row and column evenly, p <= 129: about "
      "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",

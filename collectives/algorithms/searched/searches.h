@@ -17,11 +17,17 @@ namespace espalier::searched {
 // crossbar_trees.cc: hierarchical crossbars only. `run_length` as in fractional trees.
 [[nodiscard]] Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> crossbar_a_reduce(const topology::Topology& topology,
+                                                 const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> crossbar_b_reduce(const topology::Topology& topology,
+                                                 const CollectiveParameters& parameters);
 // fractional_mesh.cc: meshes with a known embedding (include/espalier/topology/embedding.h).
 [[nodiscard]] Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology,
                                                          const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> fractional_mesh_reduce(const topology::Topology& topology,
+                                                      const CollectiveParameters& parameters);
 // mesh_all_to_all.cc: meshes of at most kMaxLinearRanks ranks (builder.h).
 [[nodiscard]] Result<Programs> mesh_balanced_all_to_all(const topology::Topology& topology,
                                                         const CollectiveParameters& parameters);
