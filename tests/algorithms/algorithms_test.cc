@@ -158,6 +158,9 @@ TEST(Algorithms, Refusals) {
   EXPECT_EQ(
       find_algorithm(Collective::kBroadcast, "two-tree-mirror")->generate({.ranks = 8}, 0, program),
       Status::kUnsupported);
+  EXPECT_EQ(
+      find_algorithm(Collective::kReduce, "two-tree-mirror")->generate({.ranks = 8}, 0, program),
+      Status::kUnsupported);
   EXPECT_EQ(find_algorithm(Collective::kScan, "binomial"), nullptr);
   EXPECT_EQ(find_algorithm(Collective::kBroadcast, "two-tre"), nullptr);
 }
@@ -256,6 +259,8 @@ TEST(Algorithms, EveryReductionCanKeepTheOrder) {
       if (algorithm.collective != collective) continue;
       bool keeps = true, is_short = true;
       for (std::uint32_t p = 2; p <= 40; ++p) {
+        keeps = keeps && supports(algorithm, p);
+        if (!supports(algorithm, p)) continue;
         for (std::uint32_t root = 0; root < (has_root(collective) ? p : 1); ++root) {
           const CollectiveParameters parameters{.ranks = p, .root = root};
           Program program;

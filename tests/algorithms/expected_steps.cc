@@ -77,6 +77,15 @@ Steps two_tree_simplex(const Algorithm& algorithm, std::int64_t p, std::int64_t 
   return {times * 2 * (2 * h + 2 * blocks - 5), times * 2 * (2 * h + 2 * blocks - 2)};
 }
 
+// Two mirrored trees over an even number of ranks. If p is odd, all sums go up to the last rank, as in
+// a reduce: 2h + 2N - 3 or one more steps, instead of 2h + 2N - 5.
+Steps mirrored_scan(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  const std::int64_t h = log_of(p % 2 == 0 ? p + 2 : p + 1);
+  const std::int64_t delay = algorithm.collective == Collective::kExscan ? 1 : 0;
+  const std::int64_t least = 4 * h + 4 * blocks - (p % 2 == 0 ? 10 : 8);
+  return {least, least + (p % 2 == 0 ? 0 : 1) + delay};
+}
+
 // T_lambda(p) in ticks, computed from its definition.
 std::int64_t postal(std::int64_t p, std::int64_t send, std::int64_t latency) {
   std::vector<std::int64_t> reach;
@@ -251,12 +260,15 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     return exactly(tree.last - tree.first + 1 + 3 * (blocks - 1));
   }
   if (name == "two-tree-simplex") return two_tree_simplex(algorithm, p, blocks);
+  if (name == "two-tree-mirror" && !is_broadcast_or_reduce(algorithm)) {
+    return mirrored_scan(algorithm, p, blocks);
+  }
   return two_tree(algorithm, p, blocks);
 }
 
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
-  if (name == "two-tree-mirror") return ranks % 2 == 1;
+  if (name == "two-tree-mirror") return ranks % 2 == 1 || !is_broadcast_or_reduce(algorithm);
   if (name == "bruck") {
     return ranks <= (algorithm.collective == Collective::kAllToAll ? 26 : 1u << 15);
   }

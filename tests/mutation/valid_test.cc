@@ -29,7 +29,8 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 bool is_in_place(const mutation::Made& made) {
   return made.collective != Collective::kAllToAll &&
          !(made.collective == Collective::kExscan &&
-           (made.algorithm == "hosts-chain" || made.algorithm == "doubly-pipelined")) &&
+           (made.algorithm == "hosts-chain" || made.algorithm == "doubly-pipelined" ||
+            made.algorithm == "two-tree-mirror")) &&
          !(made.algorithm == "two-tree" &&
            (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }

@@ -74,6 +74,22 @@ void construction(Chapter& chapter) {
                            "2^h - 1 with 2^h >= p-1; 2^h must be more than p-1"});
 }
 
+// The steps for three blocks a tree less factor * (h + 3), for p = first, first + stride, ... up to
+// 130: "least to most".
+std::string steps_less(Collective collective, const std::string& algorithm, std::int64_t first,
+                       std::int64_t stride, std::int64_t factor) {
+  std::int64_t least = 100, most = -100;
+  for (std::int64_t p = first; p <= 130; p += stride) {
+    const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(p + 1)));
+    const std::string steps = proven_steps(
+        {.topology = complete(p), .collective = collective, .algorithm = algorithm, .blocks = 3});
+    const std::int64_t slack = std::atoll(steps.c_str()) - factor * (h + 3);
+    least = std::min(least, slack);
+    most = std::max(most, slack);
+  }
+  return std::to_string(least) + " to " + std::to_string(most);
+}
+
 void broadcast_and_reduce(Chapter& chapter) {
   // Steps for 1 and 4 blocks per tree by n = p-1, from a separate simulation.
   const struct {
@@ -97,22 +113,38 @@ void broadcast_and_reduce(Chapter& chapter) {
            proven_steps(question) + " and " + proven_steps(more), kProven});
     }
   }
-  std::int64_t least = 0, most = -100;
-  for (std::int64_t p = 3; p <= 130; ++p) {
-    const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(p + 1)));
-    const std::string steps = proven_steps({.topology = complete(p),
-                                            .collective = Collective::kBroadcast,
-                                            .algorithm = "two-tree",
-                                            .blocks = 3});
-    const std::int64_t slack = std::atoll(steps.c_str()) - 2 * h - 6;
-    least = std::min(least, slack);
-    most = std::max(most, slack);
-  }
   chapter.items.push_back(
       {"[SST09] section 4.1", "broadcast, steps less 2h + 2k, all p in 3 .. 130, k = 3", kNothing,
-       "at most 0", "-4 to -2", std::to_string(least) + " to " + std::to_string(most), kProven,
+       "at most 0", "-4 to -2", steps_less(Collective::kBroadcast, "two-tree", 3, 1, 2), kProven,
        "a footnote: the actual number is one less; 2h + 2k - 1 is never "
        "attained"});
+  for (const Collective collective : {Collective::kBroadcast, Collective::kReduce}) {
+    chapter.items.push_back(
+        {collective == Collective::kReduce ? "[SST09] section 4.2" : "[SST09] section 4.1",
+         std::string("mirroring, ") + collective_name(collective) +
+             ", steps less 2h + 2k, all odd p in 3 .. 130, k = 3",
+         kNothing, "at most 0", "-3 to -2", steps_less(collective, "two-tree-mirror", 3, 2, 2),
+         kProven, "the trees have the p - 1 PEs except the root"});
+  }
+}
+
+// The trees have all PEs if p is even; otherwise PE p-1 is above both roots.
+void mirrored_scan(Chapter& chapter) {
+  for (const Collective collective : {Collective::kScan, Collective::kExscan}) {
+    const bool waits = collective == Collective::kExscan;
+    for (const std::int64_t first : {2, 3}) {
+      const std::string expected =
+          first == 2 ? (waits ? "-10 to -9" : "-10 to -10") : (waits ? "-8 to -6" : "-8 to -7");
+      chapter.items.push_back(
+          {"[SST09] section 4.3",
+           std::string("mirroring, ") + collective_name(collective) + ", steps less 4h + 4k, all " +
+               (first == 2 ? "even" : "odd") + " p in " + std::to_string(first) + " .. 130, k = 3",
+           kNothing, "at most 0", expected, steps_less(collective, "two-tree-mirror", first, 2, 4),
+           kProven,
+           first == 2 ? "twice a broadcast's 2h + 2k"
+                      : "section 3: for odd p, PE p-1 is a new root of both trees"});
+    }
+  }
 }
 
 void scan(Chapter& chapter) {
@@ -311,6 +343,7 @@ Chapter two_trees() {
   bandwidths(chapter);
   broadcast_and_reduce(chapter);
   scan(chapter);
+  mirrored_scan(chapter);
   baselines(chapter);
   scan_baselines(chapter);
   time_bounds(chapter);

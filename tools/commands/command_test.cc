@@ -107,6 +107,9 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
            Refusal{"--collective broadcast --algorithm two-tree-mirror",
                    "algorithm 'two-tree-mirror' cannot do broadcast on complete:4 with root 0: its "
                    "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
+           Refusal{"--collective reduce --algorithm two-tree-mirror --root 3",
+                   "algorithm 'two-tree-mirror' cannot do reduce on complete:4 with root 3: its "
+                   "mirrored trees need an odd number of ranks, not 4; expected two-tree"},
        }) {
     expect_refused(on_four + row.arguments, row.words);
   }
@@ -463,7 +466,9 @@ TEST_F(Command, ListsLimitsOfRanks) {
     if (linear || entry["algorithm"] == "ring") {
       EXPECT_EQ(entry["max_ranks"], linear ? 129 : 0);
     }
-    EXPECT_EQ(entry["needs_odd_ranks"], entry["algorithm"] == "two-tree-mirror") << entry;
+    const bool mirrored = entry["algorithm"] == "two-tree-mirror" &&
+                          (entry["collective"] == "broadcast" || entry["collective"] == "reduce");
+    EXPECT_EQ(entry["needs_odd_ranks"], mirrored) << entry;
   }
 }
 

@@ -23,8 +23,8 @@ enum class Pairing : std::uint8_t {
 // below the spine has its own timing.
 enum class Use : std::uint8_t {
   kAll,   // also the edges from the external source into the roots
-  kUp,    // all except those into right spines; Pairing::kShift only
-  kDown,  // all except those into left spines; Pairing::kShift only
+  kUp,    // all except those into right spines
+  kDown,  // all except those into left spines
 };
 
 class TwoTrees {
@@ -78,6 +78,8 @@ class TwoTrees {
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
+  // Whether the edges that a phase of a scan does not use are those into the nodes' right spine.
+  [[nodiscard]] bool unused_is_right(unsigned tree) const;
   [[nodiscard]] bool on_unused_spine(unsigned tree, std::uint32_t node) const;
   [[nodiscard]] std::uint32_t arrival(unsigned tree, const Edge& from, unsigned colour) const;
   [[nodiscard]] Edge root_edge(unsigned tree) const;

@@ -6,8 +6,8 @@
 //
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
-// same memory if both hold the whole message, except in exscan/two-tree, exscan/doubly-pipelined,
-// exscan/hosts-chain, all-to-all/pairwise and all-to-all/hosts-pairwise.
+// same memory if both hold the whole message, except in exscan/two-tree, exscan/two-tree-mirror,
+// exscan/doubly-pipelined, exscan/hosts-chain, all-to-all/pairwise and all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -59,17 +59,25 @@ namespace espalier {
                                      Program& out);
 [[nodiscard]] Status two_tree_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                         Program& out);
-// A two-tree broadcast whose second tree is the mirror image of the first. kUnsupported if the
-// ranks other than the root are odd in number (p even).
+// The second tree is the mirror image of the first: two_tree_mirror_broadcast() and
+// two_tree_mirror_reduce(). kUnsupported if the ranks other than the root are odd in number (p
+// even).
 [[nodiscard]] Status two_tree_mirror_broadcast(const CollectiveParameters& parameters,
                                                std::uint32_t me, Program& out);
-// two_tree_scan.cc: two_tree_scan() and two_tree_exscan(), first up and then down two trees.
+[[nodiscard]] Status two_tree_mirror_reduce(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
+// two_tree_scan.cc: two_tree_scan() and two_tree_exscan(), first up and then down two trees; and
+// the same with mirrored trees, two_tree_mirror_scan() and two_tree_mirror_exscan().
 // two_tree_simplex.cc: two_tree_simplex_broadcast(), two_tree_simplex_reduce() and
 // two_tree_simplex_allreduce(), for ports that send or receive in a step, but not both.
 [[nodiscard]] Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                    Program& out);
 [[nodiscard]] Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
+[[nodiscard]] Status two_tree_mirror_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                          Program& out);
+[[nodiscard]] Status two_tree_mirror_exscan(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_broadcast(const CollectiveParameters& parameters,
                                                 std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_reduce(const CollectiveParameters& parameters,
