@@ -171,6 +171,10 @@ constexpr Algorithm kAlgorithms[] = {
      "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k c_(i-1) "
      "lanes used",
      Where::kFatTree},
+    {"leaf-serial", Collective::kAllToAll, leaf_serial_all_to_all, false,
+     "level after level, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + h^2 steps, at most k "
+     "c_(i-1) lanes used",
+     Where::kFatTree},
     {"hosts-binomial", kBroadcast, hosts_binomial_broadcast, false,
      "one block across H hosts, then inside R ranks: ceil(log2 H) network + ceil(log2 R) steps",
      Where::kHosts},

@@ -314,10 +314,11 @@ TEST(Searched, Refusals) {
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
   EXPECT_EQ(find_searched(Collective::kScan, "double-fibonacci"), nullptr);
-  const auto exchange = [&](const char* name, const char* spec) -> std::string {
+  const auto exchange = [&](const char* name, const char* spec,
+                            Collective collective = Collective::kAllToAll) -> std::string {
     const auto topology = must_parse(spec);
     const auto found =
-        find_searched(Collective::kAllToAll, name)->search(*topology, {.ranks = topology->ranks()});
+        find_searched(collective, name)->search(*topology, {.ranks = topology->ranks()});
     EXPECT_FALSE(found) << name << ' ' << spec;
     return message_of(found);
   };
@@ -329,6 +330,11 @@ TEST(Searched, Refusals) {
       "leaf-single on fattree:k=5,h=3,c=1: expected fattree:k=K,h=H,c=C of at most 64 leaves");
   EXPECT_EQ(exchange("leaf-single", "complete:4"),
             "leaf-single on complete:4: expected fattree:k=K,h=H,c=C of at most 64 leaves");
+  for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=17,h=2,c=1", "complete:4"}) {
+    EXPECT_EQ(exchange("leaf-flood", spec, Collective::kAllgather),
+              "leaf-flood on " + std::string(spec) +
+                  ": expected fattree:k=K,h=H,c=C, K at most 128, of at most 256 leaves");
+  }
 }
 
 TEST(Searched, TableFindsItself) {

@@ -86,8 +86,16 @@ TEST(Leaf, IsVerifiedAndRuns) {
   }
 }
 
-TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
-  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
+class TotalExchangeRuns : public ::testing::TestWithParam<const char*> {
+ protected:
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Leaf, TotalExchangeRuns, ::testing::Values("leaf", "leaf-serial"),
+                         [](const auto& test) {
+                           return std::string(test.param) == "leaf" ? "Pipelined" : "Serial";
+                         });
+
+TEST_P(TotalExchangeRuns, OnAnyCapacities) {
   ASSERT_NE(algorithm, nullptr);
   for (const Tree& constant : leaf_replay::trees(whole() ? 64 : 27)) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
@@ -105,14 +113,14 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
 }
 
 // Trees of more lanes than nodes count messages: 64 of a link in a step, 255 of a node.
-TEST(Leaf, TotalExchangeKeepsToWhatNodesCount) {
+TEST_P(TotalExchangeRuns, WithWhatNodesCount) {
+  ASSERT_NE(algorithm, nullptr);
   for (const Tree& tree : std::vector<Tree>{{2, 1, {100}}, {2, 2, {40, 200}}, {16, 2, {1, 16}}}) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
     parameters.topology_digest = topology->digest();
-    const Algorithm& algorithm = *find_algorithm(Collective::kAllToAll, "leaf");
-    const std::string name = grid::name_of(algorithm, *topology, parameters);
-    const auto programs = grid::programs_of(algorithm, parameters);
+    const std::string name = grid::name_of(*algorithm, *topology, parameters);
+    const auto programs = grid::programs_of(*algorithm, parameters);
     EXPECT_TRUE(grid::verified(*topology, programs, 0, name).for_all) << name;
   }
 }

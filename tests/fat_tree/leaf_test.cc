@@ -46,7 +46,8 @@ std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64
     case Collective::kBroadcast:
       return name == "leaf" ? (k + 1) * h - 1 + k * (blocks - 1) : 2 * h + blocks - 1;
     case Collective::kAllgather: return (n - 1 + late) * blocks + 1;
-    case Collective::kAllToAll: return total_exchange(tree) * blocks + 2 * h - 1;
+    case Collective::kAllToAll:
+      return total_exchange(tree) * blocks + (name == "leaf" ? 2 * h - 1 : h * h);
     default: return (n - 1) * blocks + 1 + late;
   }
 }
@@ -141,8 +142,16 @@ TEST(Leaf, StepsOverLanesAreNeverTooMany) {
   }
 }
 
-TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
-  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
+class TotalExchange : public ::testing::TestWithParam<const char*> {
+ protected:
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Leaf, TotalExchange, ::testing::Values("leaf", "leaf-serial"),
+                         [](const auto& test) {
+                           return std::string(test.param) == "leaf" ? "Pipelined" : "Serial";
+                         });
+
+TEST_P(TotalExchange, KeepsToAnyCapacities) {
   ASSERT_NE(algorithm, nullptr);
   int replays = 0;
   for (const Tree& constant : trees(whole() ? 256 : 64)) {
@@ -166,8 +175,7 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
 
 // Lanes that can never be filled stay empty. If ranks have several lanes, a slot may use a few
 // lanes less than there are, but at least the largest multiple of a rank's lanes.
-TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
-  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
+TEST_P(TotalExchange, LeavesLanesEmpty) {
   ASSERT_NE(algorithm, nullptr);
   int replays = 0, short_of = 0;
   for (const Tree& plain : trees(whole() ? 64 : 27)) {
@@ -183,7 +191,7 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
           const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
           ASSERT_LE(outcome.held, 1) << topology->spec();
           const std::int64_t least = documented(*algorithm, all[at], blocks);
-          const std::int64_t ramp = 2 * plain.height - 1;
+          const std::int64_t ramp = least - total_exchange(all[at]) * blocks;
           ASSERT_GE(outcome.steps, least) << topology->spec();
           ASSERT_LE(outcome.steps, total_exchange(all[at], first) * blocks + ramp)
               << topology->spec();
@@ -275,6 +283,7 @@ TEST(Leaf, FitsTheTablesOfLargeTrees) {
   struct Largest {
     Collective collective;
     std::uint32_t arity, height;
+    const char* algorithm = "leaf";
   };
   for (const Largest& one : std::vector<Largest>{{Collective::kScatter, 2, 14},
                                                  {Collective::kScatter, 5, 8},
@@ -289,8 +298,10 @@ TEST(Leaf, FitsTheTablesOfLargeTrees) {
                                                  {Collective::kAllToAll, 3, 5},
                                                  {Collective::kAllToAll, 4, 5},
                                                  {Collective::kAllToAll, 5, 4},
-                                                 {Collective::kAllToAll, 32, 2}}) {
-    const Algorithm* algorithm = find_algorithm(one.collective, "leaf");
+                                                 {Collective::kAllToAll, 32, 2},
+                                                 {Collective::kAllToAll, 2, 8, "leaf-serial"},
+                                                 {Collective::kAllToAll, 5, 4, "leaf-serial"}}) {
+    const Algorithm* algorithm = find_algorithm(one.collective, one.algorithm);
     const std::string name = std::string(collective_name(one.collective)) + " k " +
                              std::to_string(one.arity) + " h " + std::to_string(one.height);
     EXPECT_EQ(worst_status(*algorithm, {one.arity, one.height, {}}), Status::kOk) << name;

@@ -1,6 +1,7 @@
-// Total exchanges on fat trees by explicit steps (searched: leaf-overlapped, leaf-single):
-// verified, and run on simulated machines in the minimum steps by [DD96], also with several blocks
-// in succession. All trees of at most 64 leaves with ESPALIER_WHOLE=1, otherwise a sample.
+// Total exchanges and multinode broadcasts on fat trees by explicit steps (searched:
+// leaf-overlapped, leaf-single, leaf-flood): verified, and run on simulated machines in the minimum
+// steps by [DD96], also with several blocks in succession. All trees of at most 64 leaves (flooding:
+// 256) with ESPALIER_WHOLE=1, otherwise a sample.
 
 #include <gtest/gtest.h>
 
@@ -34,9 +35,12 @@ std::string spec(const Tree& tree) {
   return "fattree:k=" + std::to_string(tree.arity) + ",h=" + std::to_string(tree.height) + ",c=1";
 }
 
+Collective collective_of(const std::string& name) {
+  return name == "leaf-flood" ? Collective::kAllgather : Collective::kAllToAll;
+}
+
 Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8) {
-  const searched::SearchedAlgorithm* algorithm =
-      searched::find_searched(Collective::kAllToAll, name);
+  const searched::SearchedAlgorithm* algorithm = searched::find_searched(collective_of(name), name);
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.topology_digest = topology.digest();
@@ -109,7 +113,7 @@ TEST(TotalExchange, BlocksFollowOneAnother) {
 
 TEST(TotalExchange, RunsUnderSkew) {
   const auto topology = or_throw(topology::parse("fattree:k=2,h=3,c=1"));
-  for (const char* name : {"leaf-overlapped", "leaf-single"}) {
+  for (const char* name : {"leaf-overlapped", "leaf-single", "leaf-flood"}) {
     for (const std::uint32_t window : {1u, 3u, 8u}) {
       const Programs programs = found(name, *topology, window);
       testing::JobCluster::Options options;
@@ -118,6 +122,86 @@ TEST(TotalExchange, RunsUnderSkew) {
       testing::run_freely(programs, job_of(programs, 3), options);
       ASSERT_FALSE(HasFailure()) << name << ", window " << window;
     }
+  }
+}
+
+struct FloodedTree {
+  std::uint32_t arity;
+  std::vector<std::uint32_t> capacities;
+};
+
+std::string spec(const FloodedTree& tree) {
+  std::string text;
+  for (const std::uint32_t lanes : tree.capacities) {
+    text += (text.empty() ? "" : ",") + std::to_string(lanes);
+  }
+  return "fattree:k=" + std::to_string(tree.arity) +
+         ",h=" + std::to_string(tree.capacities.size()) + ",c=" + text;
+}
+
+// Expects the steps of the paper's queues for N = 1, and no more per further block than the leaves'
+// links need.
+void flood(const FloodedTree& tree, std::int64_t run_up_to) {
+  const auto topology = or_throw(topology::parse(spec(tree)));
+  const Programs programs = found("leaf-flood", *topology);
+  const std::string name = "leaf-flood on " + topology->spec();
+  const std::int64_t n = topology->ranks();
+  const std::int64_t steps = cost::multiport_flood(tree.arity, tree.capacities).steps;
+  EXPECT_EQ(phase_steps(programs[0], 1), steps) << name;
+  if (tree.capacities[0] == 1) {
+    EXPECT_EQ(steps, tree.arity == 2 && n > 2 ? n + 1 : n) << name;
+    EXPECT_EQ(phase_steps(programs[0], 5), 4 * (steps - 1) + steps) << name;
+  }
+  const verify::Verdict verdict = verified(*topology, programs, 0, name);
+  EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
+  const sim::Model model = testing::model_for(
+      programs[0],
+      [&](std::uint32_t from, std::uint32_t to) { return topology->capacity(from, to); });
+  for (std::int64_t blocks = 1; blocks <= run_up_to; ++blocks) {
+    const sim::RunResult result =
+        testing::run_in_lock_step(programs, job_of(programs, blocks), model);
+    EXPECT_EQ(result.steps, phase_steps(programs[0], blocks)) << name << ", N " << blocks;
+  }
+}
+
+// Constant and exponential capacities; and others, with several lanes at the leaves and above.
+TEST(Flood, TakesTheLeastSteps) {
+  for (std::uint32_t k = 2; k <= kMaxLinks; ++k) {
+    std::vector<std::uint32_t> constant, exponential;
+    std::uint32_t lanes = 1, leaves = k;
+    for (; leaves <= (whole() || k == 2 || k == 16 ? 256u : 27u); lanes *= k, leaves *= k) {
+      constant.push_back(1);
+      exponential.push_back(lanes);
+      flood({k, constant}, leaves <= 16 ? 4 : 1);
+      if (lanes > 1 && lanes <= kMaxWindow) flood({k, exponential}, leaves <= 16 ? 4 : 1);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Flood, KeepsToAnyCapacities) {
+  auto random = [state = std::uint32_t{1}](std::uint32_t most) mutable {
+    state = state * 1664525 + 1013904223;
+    return 1 + (state >> 16) % most;
+  };
+  for (const auto& [k, h] :
+       std::vector<std::pair<std::uint32_t, std::uint32_t>>{{2, 3}, {3, 2}, {2, 4}, {5, 2}}) {
+    for (int tried = 0; tried < (whole() ? 40 : 6); ++tried) {
+      FloodedTree tree{k, {}};
+      for (std::uint32_t level = 0; level < h; ++level) tree.capacities.push_back(random(k + 1));
+      flood(tree, 3);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// More lanes than nodes count messages. They are refused for some N if blocks overlap wrongly.
+TEST(Flood, KeepsToWhatNodesCount) {
+  for (const FloodedTree& tree : std::vector<FloodedTree>{
+           {128, {1}}, {128, {2}}, {100, {3}}, {16, {3, 40}}, {2, {100, 200, 300}}}) {
+    const auto topology = or_throw(topology::parse(spec(tree)));
+    const Programs programs = found("leaf-flood", *topology);
+    EXPECT_TRUE(verified(*topology, programs, 0, topology->spec()).for_all) << topology->spec();
   }
 }
 

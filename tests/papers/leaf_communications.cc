@@ -1,6 +1,7 @@
 // [DD96], Dimakopoulos and Dimopoulos: leaf communications in complete trees.
 
 #include <algorithm>
+#include <cmath>
 
 #include "collectives/cost/leaf_queues.h"
 #include "tests/papers/item.h"
@@ -95,6 +96,17 @@ void single_source(Chapter& chapter) {
   }
 }
 
+// Capacities of the two kinds of trees that the paper has.
+std::vector<std::uint32_t> exponential(TreeSize tree) {
+  std::vector<std::uint32_t> capacities;
+  for (std::uint32_t level = 0; level < tree.h; ++level) {
+    capacities.push_back(static_cast<std::uint32_t>(power(tree.k, level)));
+  }
+  return capacities;
+}
+
+const char* capacity_words(bool constant) { return constant ? "constant" : "exponential"; }
+
 // The paper's flood reaches its lower bound; without queues it needs 2 log_k n - 2 steps more.
 void multiport_multinode(Chapter& chapter, TreeSize tree) {
   const std::int64_t h = tree.h, n = power(tree.k, tree.h);
@@ -106,6 +118,15 @@ void multiport_multinode(Chapter& chapter, TreeSize tree) {
   chapter.items.push_back(
       {"Theorem 7", "multinode broadcast, multiport, flooding, steps, " + size_text(tree), kNothing,
        std::to_string(formula), n == 2 ? "2" : "", std::to_string(flood.steps), kQueues, note});
+  for (const bool constant : {true, false}) {
+    chapter.items.push_back(
+        {"Theorem 7",
+         std::string("multinode broadcast, multiport, flooding, queues unrolled, ") +
+             capacity_words(constant) + " capacities, steps, " + size_text(tree),
+         kNothing, std::to_string(formula), n == 2 ? "2" : "",
+         leaf_steps(tree, Collective::kAllgather, "leaf-flood", 1, constant ? "1" : "k"), kProven,
+         n == 2 ? kTwoLeaves : ""});
+  }
   note =
       "the paper needs 2 log_k n - 2 steps more without queues and asks what is least; the "
       "optimum itself is reached";
@@ -114,6 +135,22 @@ void multiport_multinode(Chapter& chapter, TreeSize tree) {
       {"section 3.2", "multinode broadcast, multiport, no queue, steps, " + size_text(tree),
        kNothing, std::to_string(without), optimum == std::to_string(without) ? "" : optimum,
        leaf_steps(tree, Collective::kAllgather, "leaf"), kProven, note});
+}
+
+// A ring of leaves without rules for routers: its messages are stored and forwarded.
+void multinode_ring(Chapter& chapter, TreeSize tree, const char* steps) {
+  const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
+  chapter.items.push_back(
+      {"Theorem 3",
+       "multinode broadcast, single-port, a ring of the leaves, lowered, steps, " + size_text(tree),
+       kNothing, std::to_string(k * n + (k + 1) * (h - 2) + 1), steps,
+       proven_steps({.topology = spec(tree),
+                     .collective = Collective::kAllgather,
+                     .algorithm = "ring",
+                     .single_send_hops = true}),
+       kProven,
+       "the theorem's bound for any schedule; in a ring a router of level 1 sends (k+1)(n-1) "
+       "times"});
 }
 
 void multinode(Chapter& chapter) {
@@ -127,24 +164,62 @@ void multinode(Chapter& chapter) {
          h == 1 ? "the formula is for h >= 2" : ""});
     multiport_multinode(chapter, tree);
   }
-}
-
-// Capacities of the two kinds of trees that the paper has.
-std::vector<std::uint32_t> exponential(TreeSize tree) {
-  std::vector<std::uint32_t> capacities;
-  for (std::uint32_t level = 0; level < tree.h; ++level) {
-    capacities.push_back(static_cast<std::uint32_t>(power(tree.k, level)));
+  multinode_ring(chapter, {3, 2}, "33");
+  multinode_ring(chapter, {2, 3}, "53");
+  multinode_ring(chapter, {4, 2}, "76");
+  multinode_ring(chapter, {3, 3}, "278");
+  // The queues that the conclusion speaks of.
+  for (const auto& [tree, longest] : {std::pair{TreeSize{2, 4}, "8"}, {TreeSize{3, 4}, "54"}}) {
+    chapter.items.push_back(
+        {"section 4",
+         "multinode broadcast, multiport, flooding, exponential capacities, "
+         "longest queue, messages, " +
+             size_text(tree),
+         kNothing, "", longest,
+         std::to_string(cost::multiport_flood(tree.k, exponential(tree)).longest), kQueues,
+         "the paper: excessive in the minimum number of steps; the schedule "
+         "without queues takes as many steps"});
   }
-  return capacities;
 }
 
-std::int64_t pipelined_steps(TreeSize tree, const std::vector<std::uint32_t>& capacities) {
-  std::int64_t steps = 2 * std::int64_t{tree.h} - 1;
+// The formula before equation 2; without the last term.
+std::int64_t phase_slots(TreeSize tree, const std::vector<std::uint32_t>& capacities) {
+  std::int64_t steps = 0;
   for (std::uint32_t i = 1; i <= tree.h; ++i) {
     const std::int64_t messages = (tree.k - 1) * power(tree.k, 2 * i - 2);
     steps += (messages + capacities[i - 1] - 1) / capacities[i - 1];
   }
   return steps;
+}
+
+// Fig. 4: phases one after the other, and pipelined.
+void phases(Chapter& chapter, TreeSize tree, bool constant) {
+  const std::int64_t h = tree.h;
+  const std::int64_t slots =
+      phase_slots(tree, constant ? std::vector<std::uint32_t>(tree.h, 1) : exponential(tree));
+  const std::string words = std::string(capacity_words(constant)) + " capacities, steps, ";
+  const auto steps = [&](const char* algorithm) {
+    return leaf_steps(tree, Collective::kAllToAll, algorithm, 1, constant ? "1" : "k");
+  };
+  chapter.items.push_back(
+      {"section 3.3", "total exchange, multiport, phases in series, " + words + size_text(tree),
+       kNothing, std::to_string(slots + h * h), "", steps("leaf-serial"), kProven});
+  chapter.items.push_back(
+      {"equation 2", "total exchange, multiport, no contention, " + words + size_text(tree),
+       kNothing, std::to_string(slots + 2 * h - 1), "", steps("leaf"), kProven});
+}
+
+// Theorem 8: its bound, rounded up, and the distance that section 3.3 states.
+void exponential_bound(Chapter& chapter, TreeSize tree) {
+  const std::int64_t n = power(tree.k, tree.h);
+  const double h = tree.h, loglog = std::log(h) / std::log(tree.k);
+  const double bound = static_cast<double>(n) + 2 * h - 2 * loglog - 2;
+  const std::int64_t reached = n + 2 * std::int64_t{tree.h} - 2;
+  chapter.items.push_back(
+      {"Theorem 8", "total exchange, exponential capacities, least steps, " + size_text(tree),
+       kNothing, fixed(bound, 2), std::to_string(reached),
+       leaf_steps(tree, Collective::kAllToAll, "leaf", 1, "k"), kProven,
+       "a bound; n + 2 log_k n - 2 steps are within 2 log_k log_k n = " + fixed(2 * loglog, 2)});
 }
 
 void total_exchange(Chapter& chapter) {
@@ -167,16 +242,8 @@ void total_exchange(Chapter& chapter) {
          leaf_steps(tree, Collective::kAllToAll, "leaf-single"), kProven, ""});
   }
   for (const TreeSize tree : kLeafTrees) {
-    for (const bool constant : {true, false}) {
-      const std::vector<std::uint32_t> capacities =
-          constant ? std::vector<std::uint32_t>(tree.h, 1) : exponential(tree);
-      chapter.items.push_back(
-          {"equation 2",
-           std::string("total exchange, multiport, no contention, ") +
-               (constant ? "constant" : "exponential") + " capacities, steps, " + size_text(tree),
-           kNothing, std::to_string(pipelined_steps(tree, capacities)), "",
-           leaf_steps(tree, Collective::kAllToAll, "leaf", 1, constant ? "1" : "k"), kProven});
-    }
+    for (const bool constant : {true, false}) phases(chapter, tree, constant);
+    exponential_bound(chapter, tree);
     const std::int64_t below = power(tree.k, tree.h - 1), n = below * tree.k;
     chapter.items.push_back(
         {"equation 2",

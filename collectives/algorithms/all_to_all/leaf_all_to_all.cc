@@ -1,8 +1,10 @@
-// All-to-all (total exchange) on a fat tree of any capacities, without contention or queues.
+// All-to-all (total exchange) on a fat tree of any capacities, without contention or queues: `leaf`
+// and `leaf-serial`.
 //
-// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost:
-// steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another. Source: [DD96]
-// section 3.3, formula (2). The schedule itself is new; the paper only refers to a report. c_i are
+// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1; `leaf-serial`: + h^2 instead
+// of + 2h-1. Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another.
+// Source: [DD96] section 3.3, formula (2), and for `leaf-serial` Fig. 4 and the formula before it.
+// The schedules themselves are new; the paper only refers to a report. c_i are
 // the lanes that are used (used_lanes). If a branch has more than k times the lanes of those below,
 // only k times as many are used, because more could never be filled. At most min(64, floor(255 / k))
 // are used: nodes count no more messages per link and step, and per step (step_limits.h). The paper
@@ -13,8 +15,9 @@
 // With b = floor(q / m), message q goes from the branch's rank rev(q mod m) to rank rev((q + b) mod
 // m) of branch u + 1 + floor(b / m), where rev reverses i-1 digits in base k. The messages in
 // flight are therefore always spread evenly over all links below. A message that arrives in step s
-// was sent in step s - 2i + 1. A stage does all N blocks in turn, and stages follow one another
-// without a gap.
+// was sent in step s - 2i + 1. A stage does all N blocks in turn. In `leaf`, messages of a stage
+// begin to arrive in the step after the last arrival of the stage before. In `leaf-serial`, they
+// are sent from that step on, so stage i takes 2i-1 steps more than it has slots: h^2 in all.
 //
 // Consider a node of level l below level i. Let K = k^(i-1-l), and let r be the node's position in
 // its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
@@ -73,8 +76,9 @@ void used_lanes(const CollectiveParameters& parameters, const LeafNode& node, st
 
 class TotalExchange {
  public:
-  TotalExchange(Builder& builder, const LeafNode& node, const CollectiveParameters& parameters)
-      : builder_(builder), node_(node), parameters_(parameters) {
+  TotalExchange(Builder& builder, const LeafNode& node, const CollectiveParameters& parameters,
+                bool serial)
+      : builder_(builder), node_(node), parameters_(parameters), serial_(serial) {
     used_lanes(parameters, node, lanes_);
   }
 
@@ -105,6 +109,12 @@ class TotalExchange {
     return (messages(stage) + capacity(stage) - 1) / capacity(stage);
   }
 
+  // Steps in which no message arrives: up to the first arrival of the stage.
+  [[nodiscard]] std::uint32_t ramp(std::uint32_t stage) const {
+    const std::uint32_t h = node_.height;
+    return serial_ ? h * h - (stage - 1) * (stage - 1) : 2 * h - 1;
+  }
+
   void add_rank(std::uint32_t stage);
   void add_turn(std::uint32_t stage);
   void add_below_turn(std::uint32_t stage);
@@ -123,6 +133,7 @@ class TotalExchange {
   Builder& builder_;
   const LeafNode& node_;
   const CollectiveParameters& parameters_;
+  bool serial_;                      // a stage begins once the stage before has ended
   std::uint32_t lanes_[kMaxLevels];  // lanes in use, by level
 };
 
@@ -130,11 +141,8 @@ void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t befo
                          std::uint8_t pace, const Stream& stream) {
   std::uint32_t earlier = 0;  // slots per block of the earlier stages
   for (std::uint32_t other = stage + 1; other <= node_.height; ++other) earlier += slots(other);
-  action.t0_ref = builder_.count({.a = as_int(2 * node_.height - 1) - as_int(before),
-                                  .b = as_int(earlier),
-                                  .c = 0,
-                                  .d = 0,
-                                  .e = 0});
+  action.t0_ref = builder_.count(
+      {.a = as_int(ramp(stage)) - as_int(before), .b = as_int(earlier), .c = 0, .d = 0, .e = 0});
   action.instances_ref =
       builder_.count({.a = 0, .b = as_int(stream.round), .c = 0, .d = 0, .e = 0});
   action.pace_ref = pace;
@@ -333,7 +341,7 @@ Status TotalExchange::finish() {
     bound = static_cast<std::uint32_t>(crossing);
     bound_stage = stage;
   }
-  builder_.phase(1, as_int(2 * node_.height - 1), as_int(steps));
+  builder_.phase(1, as_int(ramp(1)), as_int(steps));
   return builder_.finish(as_int(2 * bound_stage - 1), as_int(bound));
 }
 
@@ -348,9 +356,8 @@ Status check_size(const CollectiveParameters& parameters, const LeafNode& node) 
   return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;
 }
 
-}  // namespace
-
-Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, bool serial,
+                      Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status == Status::kOk) status = check_size(parameters, node);
@@ -358,14 +365,25 @@ Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
   Builder builder(out);
   status = builder.begin(parameters, me,
                          {.collective = Collective::kAllToAll,
-                          .algorithm = "leaf",
+                          .algorithm = serial ? "leaf-serial" : "leaf",
                           .nodes = leaf_tree_nodes(node),
                           .port_model = PortModel::kMultiport});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
-  TotalExchange exchange(builder, node, parameters);
+  TotalExchange exchange(builder, node, parameters, serial);
   exchange.add();
   return exchange.finish();
+}
+
+}  // namespace
+
+Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return total_exchange(parameters, me, false, out);
+}
+
+Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
+                              Program& out) {
+  return total_exchange(parameters, me, true, out);
 }
 
 }  // namespace espalier

@@ -254,15 +254,7 @@ Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
       schedule_of(topology, "leaf-single", PortModel::kSingleSend, routes);
   schedule.period = lower::least_period(topology, schedule, 1);
   schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
-  // Every wait below the window is a separate action, so the window is as large as a program has
-  // room for.
-  Result<Programs> programs;
-  CollectiveParameters narrow = parameters;
-  for (; narrow.window > 0; --narrow.window) {
-    programs = lower::write_programs(narrow, schedule);
-    if (programs) break;
-  }
-  return programs;
+  return lower::write_programs_for_window(parameters, schedule);
 }
 
 }  // namespace espalier::searched

@@ -63,6 +63,11 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "one send a node and step, furthest first, queues unrolled: about N n^2 (k-1)/k steps, n <= "
      "64",
      "fattree:k=K,h=H", on_fat_tree},
+    {"leaf-flood", Collective::kAllgather, leaf_flood_allgather, false,
+     "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < n, n <= "
+     "256 "
+     "leaves",
+     "fattree:k=K,h=H", on_fat_tree},
 };
 
 }  // namespace

@@ -39,5 +39,8 @@ namespace espalier::searched {
                                                           const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                                       const CollectiveParameters& parameters);
+// leaf_flood.cc: as leaf_exchange.cc.
+[[nodiscard]] Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
+                                                    const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched

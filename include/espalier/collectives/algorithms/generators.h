@@ -203,9 +203,12 @@ namespace espalier {
 // leaf_allgather.cc
 [[nodiscard]] Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                                     Program& out);
-// leaf_all_to_all.cc: any capacities
+// leaf_all_to_all.cc: any capacities. In leaf_all_to_all() the messages of one level follow those
+// of the level above without a gap, in leaf_serial_all_to_all() once these have arrived.
 [[nodiscard]] Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
+[[nodiscard]] Status leaf_serial_all_to_all(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
 
 // Clusters of hosts: phases inside each host and phases across the hosts. kUnsupported if the ranks
 // are not hosts * host_ranks.
