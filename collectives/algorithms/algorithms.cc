@@ -43,6 +43,15 @@ constexpr Algorithm kAlgorithms[] = {
      "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^20"},
     {"lambda-tree", kBroadcast, lambda_tree_broadcast, false,
      "one block in the postal model, --lambda L/S: T_lambda(p) ticks", Where::kAnywhere, 0, true},
+    {"alpha-tree", kBroadcast, alpha_tree_broadcast, false,
+     "one block in the postal model, --lambda L/S; a sender keeps the share --ratio of its ranks: "
+     "at "
+     "least T_lambda(p) ticks",
+     Where::kAnywhere, 0, true, false, false, false, 0, true},
+    {"alpha-table", kBroadcast, alpha_table_broadcast, false,
+     "one block in the postal model, --lambda L/S; the share that is kept by a table: T_lambda(p) "
+     "ticks",
+     Where::kAnywhere, 0, true},
     {"binomial", kReduce, binomial_reduce, false,
      "one block up a binomial tree, ordered: ceil(log2 p) steps"},
     {"knomial", kReduce, knomial_reduce, false,

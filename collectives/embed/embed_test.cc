@@ -426,6 +426,7 @@ TEST(Placing, KeepsASchedule) {
                                               {"reduce", "fractional"},
                                               {"broadcast", "binomial"},
                                               {"broadcast", "lambda-tree"},
+                                              {"broadcast", "alpha-tree"},
                                               {"broadcast", "knomial"},
                                               {"broadcast", "scatter-allgather"},
                                               {"reduce", "binomial"},

@@ -124,6 +124,10 @@ TEST(Steps, AreAsClaimedInThePostalModel) {
         parameters.root = ranks / 2;
         parameters.window = 16;
         if (table[i].takes_radix) parameters.radix = ranks % 5 == 1 ? 0 : ranks % 5;
+        if (table[i].takes_ratio && ranks % 2 == 0) {
+          parameters.ratio_numerator = 1 + ranks % 5;
+          parameters.ratio_denominator = 6;
+        }
         parameters.send_ticks = send;
         parameters.latency_ticks = latency;
         check_steps(table[i], parameters);

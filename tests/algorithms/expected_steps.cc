@@ -1,6 +1,8 @@
 #include "tests/algorithms/expected_steps.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -94,6 +96,53 @@ std::int64_t postal(std::int64_t p, std::int64_t send, std::int64_t latency) {
     reach.push_back(t < latency ? 1 : at(send) + at(latency));
     if (reach.back() >= p) return t;
   }
+}
+
+// The tree whose senders keep round(over / under * n) of n ranks, subtree by subtree.
+class RatioTree {
+ public:
+  RatioTree(std::int64_t over, std::int64_t under, const CollectiveParameters& parameters)
+      : over_(over),
+        under_(under),
+        send_(parameters.send_ticks),
+        latency_(parameters.latency_ticks) {}
+
+  std::int64_t ticks(std::int64_t n) {
+    if (n == 1) return 0;
+    const auto known = ticks_.find(n);
+    if (known != ticks_.end()) return known->second;
+    const std::int64_t rounded = (2 * over_ * n + under_) / (2 * under_);
+    const std::int64_t kept = std::max<std::int64_t>(1, std::min(rounded, n - 1));
+    return ticks_[n] = std::max(ticks(kept) + send_, ticks(n - kept) + latency_);
+  }
+
+ private:
+  std::int64_t over_, under_, send_, latency_;
+  std::map<std::int64_t, std::int64_t> ticks_;
+};
+
+// The ratio N(t - S) / N(t) for the first t with N(t) >= n.
+std::pair<std::int64_t, std::int64_t> ratio_at(std::int64_t n, std::int64_t send,
+                                               std::int64_t latency) {
+  std::vector<std::int64_t> reach;
+  do {
+    const auto t = static_cast<std::int64_t>(reach.size());
+    const auto at = [&](std::int64_t back) { return reach[static_cast<std::size_t>(t - back)]; };
+    reach.push_back(t < latency ? 1 : at(send) + at(latency));
+  } while (reach.back() < n);
+  return {reach[reach.size() - 1 - static_cast<std::size_t>(send)], reach.back()};
+}
+
+std::int64_t alpha_tree(std::int64_t p, const CollectiveParameters& parameters) {
+  if (parameters.ratio_denominator != 0) {
+    return RatioTree(parameters.ratio_numerator, parameters.ratio_denominator, parameters).ticks(p);
+  }
+  std::int64_t least = INT64_MAX;
+  for (const std::int64_t n : {p, std::int64_t{1} << 29}) {
+    const auto [over, under] = ratio_at(n, parameters.send_ticks, parameters.latency_ticks);
+    least = std::min(least, RatioTree(over, under, parameters).ticks(p));
+  }
+  return least;
 }
 
 Steps combine(std::int64_t p, std::int64_t send, std::int64_t latency) {
@@ -240,7 +289,8 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
   if (name == "chain-ends") return chain_ends(p, parameters.root, blocks);
   if (name == "binary") return binary(p, blocks);
   if (name.starts_with("fractional")) return fractional(name, parameters.ranks, blocks);
-  if (name == "lambda-tree")
+  if (name == "alpha-tree") return exactly(alpha_tree(p, parameters));
+  if (name == "lambda-tree" || name == "alpha-table")
     return exactly(postal(p, parameters.send_ticks, parameters.latency_ticks));
   if (name == "combine") return combine(p, parameters.send_ticks, parameters.latency_ticks);
   if (is_butterfly(name)) return butterfly(algorithm, p);
@@ -302,9 +352,9 @@ std::int64_t allowed_blocks(const Program& program, std::int64_t blocks) {
 bool one_block(const Algorithm& algorithm) {
   const std::string name = algorithm.name;
   return name == "binomial" || name == "knomial" || name == "scatter-allgather" ||
-         name == "dissemination" || name == "lambda-tree" || name == "combine" ||
-         name == "doubling-123" || name == "bruck" || is_butterfly(name) ||
-         (name == "circulant" && !is_broadcast_or_reduce(algorithm));
+         name == "dissemination" || name == "lambda-tree" || name == "alpha-tree" ||
+         name == "alpha-table" || name == "combine" || name == "doubling-123" || name == "bruck" ||
+         is_butterfly(name) || (name == "circulant" && !is_broadcast_or_reduce(algorithm));
 }
 
 bool in_rounds(const Algorithm& algorithm) {

@@ -200,9 +200,10 @@ int worst_load_of(const TreeOnMesh& tree, const Mesh& mesh, std::uint32_t root,
 // interval_tree.h: towards the root by the nearest leaders, and away from it in cyclic order.
 TEST(TreesOnMeshes, NoTwoMessagesOfAStepShareALink) {
   const TreeOnMesh trees[] = {
-      {Collective::kBroadcast, "knomial"}, {Collective::kBroadcast, "lambda-tree"},
-      {Collective::kReduce, "knomial"},    {Collective::kReduce, "binomial"},
-      {Collective::kGather, "knomial"},    {Collective::kGather, "binomial"}};
+      {Collective::kBroadcast, "knomial"},    {Collective::kBroadcast, "lambda-tree"},
+      {Collective::kBroadcast, "alpha-tree"}, {Collective::kBroadcast, "alpha-table"},
+      {Collective::kReduce, "knomial"},       {Collective::kReduce, "binomial"},
+      {Collective::kGather, "knomial"},       {Collective::kGather, "binomial"}};
   std::uint32_t schedules = 0;
   for (const Mesh& mesh : meshes()) {
     for (const TreeOnMesh& tree : trees) {

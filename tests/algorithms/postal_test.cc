@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/trees/alpha.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/expand.h"
 #include "tests/algorithms/expected_steps.h"
@@ -25,6 +26,11 @@ std::uint32_t max_ranks() { return whole() ? 199 : small_sample() ? 24 : 64; }
 
 const Algorithm& lambda_tree() { return *find_algorithm(Collective::kBroadcast, "lambda-tree"); }
 const Algorithm& combine() { return *find_algorithm(Collective::kAllreduce, "combine"); }
+
+std::vector<const Algorithm*> postal_algorithms() {
+  return {&lambda_tree(), &combine(), find_algorithm(Collective::kBroadcast, "alpha-tree"),
+          find_algorithm(Collective::kBroadcast, "alpha-table")};
+}
 
 // "9/5" or "2".
 struct Fraction {
@@ -114,7 +120,8 @@ TEST(Postal, DeficienciesOfThePrototype) {
   }
 }
 
-void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32_t latency) {
+void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32_t latency,
+                     const Alpha& alpha = {0, 0}) {
   for (std::uint32_t ranks = 1; ranks <= max_ranks(); ++ranks) {
     for (const std::uint32_t window : {1u + ranks % 5, 16u}) {
       const std::uint32_t root = algorithm.collective == Collective::kBroadcast ? ranks / 3 : 0;
@@ -122,7 +129,9 @@ void check_all_ranks(const Algorithm& algorithm, std::uint32_t send, std::uint32
                                             .root = root,
                                             .window = window,
                                             .send_ticks = send,
-                                            .latency_ticks = latency};
+                                            .latency_ticks = latency,
+                                            .ratio_numerator = alpha.numerator,
+                                            .ratio_denominator = alpha.denominator};
       const Programs programs = or_throw(replay::generate(algorithm, parameters));
       const auto steps = replay::run(programs, 1);
       ASSERT_EQ(message_of(steps), "") << latency << '/' << send;
@@ -145,6 +154,80 @@ TEST(Postal, LambdaTreesAreOptimal) {
   }
 }
 
+constexpr Alpha kAlphas[] = {
+    {1, 2},  {3, 5},      {29, 50}, {3, 4},
+    {9, 10}, {618, 1000}, {1, 100}, {kMaxAlphaDenominator - 1, kMaxAlphaDenominator}};
+
+// The ticks of every size by its two parts.
+TEST(Postal, TicksOfAlphaTreesByTheirDefinition) {
+  constexpr std::uint32_t kRanks = 300, kLimit = 1u << 15;
+  for (const Alpha& alpha : kAlphas) {
+    for (const auto& [send, latency] :
+         {std::pair{1u, 1u}, {1u, 2u}, {5u, 9u}, {2u, 5u}, {1u, 64u}}) {
+      std::vector<std::uint32_t> ticks(kRanks + 1, 0), sends(kRanks + 1, 0);
+      for (std::uint32_t n = 2; n <= kRanks; ++n) {
+        const auto rounded = static_cast<std::uint32_t>(
+            (2 * std::uint64_t{alpha.numerator} * n + alpha.denominator) /
+            (2ull * alpha.denominator));
+        const std::uint32_t kept = std::max(1u, std::min(rounded, n - 1));
+        ASSERT_EQ(kept_by(alpha, n), kept);
+        ticks[n] = std::max(ticks[kept] + send, ticks[n - kept] + latency);
+        sends[n] = sends[kept] + 1;
+        ASSERT_EQ(alpha_ticks(alpha, n, send, latency, kLimit), ticks[n])
+            << alpha.numerator << '/' << alpha.denominator << " n " << n;
+        ASSERT_EQ(alpha_ticks(alpha, n, send, latency, ticks[n] - 1), ticks[n]);
+        ASSERT_EQ(alpha_ticks(alpha, n, send, latency, ticks[n] / 2), ticks[n] / 2 + 1);
+        ASSERT_EQ(alpha_sends(alpha, n, kRanks), sends[n]);
+        ASSERT_EQ(alpha_sends(alpha, n, sends[n] - 1), sends[n]);
+      }
+    }
+  }
+}
+
+TEST(Postal, AlphaTreesTakeTheirTicks) {
+  const Algorithm& tree = *find_algorithm(Collective::kBroadcast, "alpha-tree");
+  for (const auto& [send, latency] : {std::pair{1u, 1u}, {1u, 2u}, {5u, 9u}, {2u, 5u}, {2u, 10u}}) {
+    ASSERT_NO_FATAL_FAILURE(check_all_ranks(tree, send, latency));
+    for (const Alpha& alpha : kAlphas) {
+      // A chain, or a root that sends to all, is replayed in the end.
+      if (alpha.numerator > 1 && alpha.denominator > 1000) continue;
+      ASSERT_NO_FATAL_FAILURE(check_all_ranks(tree, send, latency, alpha));
+    }
+  }
+}
+
+TEST(Postal, AlphaTablesAreOptimal) {
+  const Algorithm& table = *find_algorithm(Collective::kBroadcast, "alpha-table");
+  for (std::uint32_t send = 1; send <= 5; ++send) {
+    for (std::uint32_t latency = send; latency <= 6 * send; latency += send == 1 ? 1 : 2) {
+      ASSERT_NO_FATAL_FAILURE(check_all_ranks(table, send, latency));
+    }
+  }
+}
+
+// [Bruck96], Fig. 6: one alpha is optimal for lambda = 2. No alpha is for lambda = 1.95, and the
+// default is at most 10 % slower than the optimum.
+TEST(Postal, DefaultAlphas) {
+  const Algorithm& tree = *find_algorithm(Collective::kBroadcast, "alpha-tree");
+  int slower = 0;
+  for (std::uint32_t ranks = 2; ranks <= 3000; ranks += ranks < 300 ? 1 : 97) {
+    for (const auto& [send, latency] : {std::pair{1u, 2u}, {20u, 39u}}) {
+      Program program;
+      const CollectiveParameters parameters{
+          .ranks = ranks, .send_ticks = send, .latency_ticks = latency};
+      ASSERT_EQ(tree.generate(parameters, 1, program), Status::kOk);
+      const std::int64_t steps = count_value(program.counts[program.steps_ref], 1);
+      const std::int64_t least = postal_ticks(ranks, send, latency);
+      if (send == 1) {
+        ASSERT_EQ(steps, least) << ranks;
+      }
+      ASSERT_LE(10 * steps, 11 * least) << ranks;
+      slower += steps > least;
+    }
+  }
+  EXPECT_GT(slower, 10);
+}
+
 TEST(Postal, CombineForIntegerLambda) {
   for (std::uint32_t lambda = 1; lambda <= 6; ++lambda) {
     ASSERT_NO_FATAL_FAILURE(check_all_ranks(combine(), 1, lambda));
@@ -162,7 +245,7 @@ TEST(Postal, CombineForRationalLambda) {
 
 // Whether a program's tables suffice does not depend on the rank.
 TEST(Postal, AllRanksAreRefused) {
-  for (const Algorithm* algorithm : {&lambda_tree(), &combine()}) {
+  for (const Algorithm* algorithm : postal_algorithms()) {
     int refused = 0;
     for (const std::uint32_t ranks : {1u << 12, 1u << 20, 1u << 28}) {
       for (std::uint32_t latency = 1; latency <= kMaxTicks; ++latency) {
@@ -200,7 +283,7 @@ TEST(Postal, TheCheaperDelayIsChosen) {
 
 TEST(Postal, Refusals) {
   Program program;
-  for (const Algorithm* algorithm : {&lambda_tree(), &combine()}) {
+  for (const Algorithm* algorithm : postal_algorithms()) {
     const auto status = [&](std::uint32_t ranks, std::uint32_t send, std::uint32_t latency) {
       return algorithm->generate({.ranks = ranks, .send_ticks = send, .latency_ticks = latency}, 0,
                                  program);
@@ -210,6 +293,33 @@ TEST(Postal, Refusals) {
     EXPECT_EQ(status(5, 1, kMaxTicks + 1), Status::kBadArgument);
     EXPECT_EQ(status(5, kMaxTicks, kMaxTicks), Status::kOk);
     EXPECT_EQ(status(1u << 28, 1, kMaxTicks), Status::kTooLarge);  // more rounds than actions
+    EXPECT_EQ(program.actions_count, 0);
+  }
+}
+
+TEST(Postal, RefusalsOfAlphas) {
+  const Algorithm& tree = *find_algorithm(Collective::kBroadcast, "alpha-tree");
+  Program program;
+  const auto status = [&](std::uint32_t ranks, const Alpha& alpha, std::uint32_t me = 0) {
+    return tree.generate({.ranks = ranks,
+                          .ratio_numerator = alpha.numerator,
+                          .ratio_denominator = alpha.denominator},
+                         me, program);
+  };
+  EXPECT_EQ(status(5, {0, 2}), Status::kBadArgument);
+  EXPECT_EQ(status(5, {2, 2}), Status::kBadArgument);
+  EXPECT_EQ(status(5, {1, kMaxAlphaDenominator + 1}), Status::kBadArgument);
+  EXPECT_EQ(program.actions_count, 0);
+  EXPECT_EQ(status(5, {1, kMaxAlphaDenominator}), Status::kOk);
+  // The root has a link to every other rank.
+  EXPECT_EQ(status(129, {kMaxAlphaDenominator - 1, kMaxAlphaDenominator}), Status::kOk);
+  // More ticks than kMaxAlphaTicks; more sends than links; more sends of another rank than counts.
+  for (const auto& [ranks, alpha] : {std::pair{20000u, Alpha{1, kMaxAlphaDenominator}},
+                                     {130u, {kMaxAlphaDenominator - 1, kMaxAlphaDenominator}},
+                                     {1u << 29, {19, 20}}}) {
+    for (std::uint32_t me = 0; me < ranks; me += 1 + ranks / 7) {
+      EXPECT_EQ(status(ranks, alpha, me), Status::kTooLarge) << ranks << " rank " << me;
+    }
     EXPECT_EQ(program.actions_count, 0);
   }
 }

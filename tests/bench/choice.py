@@ -29,7 +29,7 @@ TUNED = (8, 1024, 16384, 65536, 524288, 4194304)
 SHORT = 65536
 SHORT_RUNS, LONG_RUNS = (4, 8), (3, 3)  # rounds, and repetitions per round: at least 31 in all below 64 KiB
 WITHIN, TWICE = 1.10, 2.0
-OPTIONS = {"run_length": "--run-length", "radix": "--radix", "lambda": "--lambda", "embedding": "--embedding"}
+OPTIONS = {"run_length": "--run-length", "radix": "--radix", "lambda": "--lambda", "ratio": "--ratio", "embedding": "--embedding"}
 
 
 def espalier(*words):

@@ -140,6 +140,7 @@ void print_all(const std::string& spec) {
           if (parameter == "--run-length") selection.run_length = "2";
           if (parameter == "--radix") selection.radix = "3";
           if (parameter == "--lambda") selection.lambda = "3/2";
+          if (parameter == "--ratio") selection.ratio = "2/3";
         }
         print_if_any(selection);
       }

@@ -60,6 +60,7 @@ std::string text_of(const Selection& selection) {
                                       {" --run-length ", selection.run_length},
                                       {" --radix ", selection.radix},
                                       {" --lambda ", selection.lambda},
+                                      {" --ratio ", selection.ratio},
                                       {" --links ", selection.links},
                                       {" --ports ", selection.ports}}) {
     if (!value.empty()) text += option + value;
@@ -142,6 +143,7 @@ class Combinations : public DirectoryTest {
             if (parameter == "--run-length") selection.run_length = "2";
             if (parameter == "--radix") selection.radix = "3";
             if (parameter == "--lambda") selection.lambda = "3/2";
+            if (parameter == "--ratio") selection.ratio = "2/3";
             one(selection, tally);
           }
         }

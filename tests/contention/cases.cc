@@ -129,7 +129,11 @@ std::string name_of(Collective collective, const std::string& algorithm,
   } else if (algorithm == "knomial") {
     name += " k " + text(parameters.radix);
   }
-  if (algorithm == "lambda-tree" || algorithm == "combine" || algorithm == "knomial") {
+  if (algorithm == "alpha-tree" && parameters.ratio_denominator > 0) {
+    name += " ratio " + text(parameters.ratio_numerator) + "/" + text(parameters.ratio_denominator);
+  }
+  if (algorithm == "lambda-tree" || algorithm.starts_with("alpha-") || algorithm == "combine" ||
+      algorithm == "knomial") {
     name += " lambda " + text(parameters.latency_ticks) + "/" + text(parameters.send_ticks);
   }
   return name;
@@ -148,6 +152,8 @@ std::string choose_programs(Dice& dice, const topology::Topology& topology,
         dice.number(0, count + static_cast<std::uint32_t>(searched.size()) - 1);
     parameters.run_length = dice.number(0, 3);
     parameters.radix = parameters.run_length == 1 ? 0 : parameters.run_length;
+    parameters.ratio_numerator = parameters.run_length;
+    parameters.ratio_denominator = parameters.run_length == 0 ? 0 : 4;
     parameters.send_ticks = dice.number(1, 2);
     parameters.latency_ticks = parameters.send_ticks + dice.number(0, 2);
     contention_case.root = parameters.root;

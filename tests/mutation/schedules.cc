@@ -14,12 +14,17 @@ struct Choice {
   std::uint32_t run_length, send_ticks, latency_ticks;
   const char* name;
   std::uint32_t radix = 0;
+  std::uint32_t ratio_numerator = 0, ratio_denominator = 0;
 };
 
 // The algorithm's parameters that are worth trying.
 std::vector<Choice> choices_of(const std::string& algorithm) {
   if (algorithm == "lambda-tree" || algorithm == "combine") {
     return {{0, 1, 1, ""}, {0, 1, 3, ", L = 3"}, {0, 2, 3, ", L = 3, S = 2"}};
+  }
+  if (algorithm == "alpha-table") return {{0, 1, 1, ""}, {0, 2, 3, ", L = 3, S = 2"}};
+  if (algorithm == "alpha-tree") {
+    return {{0, 1, 2, ", L = 2"}, {0, 2, 3, ", ratio 3/4, L = 3, S = 2", 0, 3, 4}};
   }
   if (algorithm == "knomial") {
     return {{0, 1, 1, ""}, {0, 1, 1, ", k = 3", 3}, {0, 2, 3, ", k = 4, L = 3, S = 2", 4}};
@@ -72,6 +77,8 @@ void for_schedules(const topology::Topology& topology, const std::set<std::uint3
         CollectiveParameters parameters = parameters_of(topology, root, window);
         parameters.run_length = choice.run_length;
         parameters.radix = choice.radix;
+        parameters.ratio_numerator = choice.ratio_numerator;
+        parameters.ratio_denominator = choice.ratio_denominator;
         parameters.send_ticks = choice.send_ticks;
         parameters.latency_ticks = choice.latency_ticks;
         Made made;

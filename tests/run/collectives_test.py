@@ -160,6 +160,9 @@ class Collectives(unittest.TestCase):
             self.check(by_name["broadcast", "fractional"], "shm", "--run-length", run, bytes=[100000])
         for value in ("2", "9/5"):
             self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
+        for words in ((), ("--ratio", "0.58"), ("--ratio", "3/4", "--lambda", "9/5")):
+            self.check(by_name["broadcast", "alpha-tree"], "shm", *words, root=3, bytes=[5000])
+        self.check(by_name["broadcast", "alpha-table"], "shm", "--lambda", "9/5", root=3, bytes=[5000])
         self.check(by_name["allreduce", "combine"], "shm", "--lambda", "3", "--op", "max", bytes=[5000])
         for words in (("--radix", 2), ("--radix", 5), ("--radix", 3, "--lambda", "9/5"), ("--lambda", 4)):
             for collective in ("broadcast", "reduce", "scatter", "gather"):

@@ -10,7 +10,8 @@ ANYWHERE, ROUTERS = "any topology", "fat trees, whose routers run programs too"
 # Collectives whose rank-local algorithms are proven for a million ranks.
 FOR_A_MILLION = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
 PARAMETERS = {(): ("",), ("--run-length",): ("--run-length 4",), ("--lambda",): ("--lambda 2", "--lambda 9/5"),
-              ("--radix", "--lambda"): ("--radix 4", "--radix 3 --lambda 9/5")}
+              ("--radix", "--lambda"): ("--radix 4", "--radix 3 --lambda 9/5"),
+              ("--lambda", "--ratio"): ("--lambda 2", "--lambda 9/5 --ratio 29/50")}
 # Topologies by what `espalier list` says an algorithm is for.
 ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k"),

@@ -33,6 +33,7 @@ std::vector<std::string> lambdas(const predict::Model& model, const topology::To
 // Where a selection has the value of a parameter.
 std::string& value_of(Selection& selection, const std::string& parameter) {
   if (parameter == "--lambda") return selection.lambda;
+  if (parameter == "--ratio") return selection.ratio;
   return parameter == "--radix" ? selection.radix : selection.run_length;
 }
 
@@ -42,6 +43,7 @@ std::vector<std::string> values_of(const std::string& parameter, const Algorithm
                                    const topology::Topology& topology) {
   if (parameter == "--lambda") return lambdas(request.model, topology);
   std::vector<std::string> all = {""};
+  if (parameter == "--ratio") return all;
   if (parameter == "--radix") {
     for (const std::uint32_t radix : kRadices) {
       if (radix < topology.ranks()) all.push_back(std::to_string(radix));
@@ -76,7 +78,8 @@ std::vector<Selection> selections_of(const AlgorithmEntry& entry, const ChoiceRe
 }
 
 bool is_plain(const Selection& selection) {
-  return selection.run_length.empty() && selection.radix.empty() && selection.lambda.empty();
+  return selection.run_length.empty() && selection.radix.empty() && selection.lambda.empty() &&
+         selection.ratio.empty();
 }
 
 // Port models by what they need, least first.
@@ -212,6 +215,7 @@ std::string candidate_name(const Selection& selection) {
   if (!selection.run_length.empty()) name += ", run length " + selection.run_length;
   if (!selection.radix.empty()) name += ", radix " + selection.radix;
   if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
+  if (!selection.ratio.empty()) name += ", ratio " + selection.ratio;
   if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
   return name;
 }

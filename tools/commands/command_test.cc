@@ -134,6 +134,39 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
   expect_refused("topology complete:1000000 --format json", "999999000000 links, too many");
 }
 
+TEST_F(Command, RefusesRatios) {
+  const std::string on_four = "compile --topology complete:4 -o x ";
+  for (const Refusal& row : {
+           Refusal{"--collective broadcast --algorithm lambda-tree --ratio 3/5",
+                   "--ratio is no parameter of algorithm 'lambda-tree', which takes --lambda"},
+           Refusal{"--collective broadcast --algorithm alpha-table --ratio 3/5",
+                   "--ratio is no parameter of algorithm 'alpha-table', which takes --lambda"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --radix 3",
+                   "'alpha-tree', which takes --lambda or --ratio"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 3/3", "from 1 to 2"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0/3", "from 1 to 2"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 3/", "below 1): ''"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 1/1", "from 2 to"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 1.5",
+                   "--ratio '1.5' (A/B or a decimal, above 0 and below 1): expected a fraction "
+                   "such as 3/5, or a decimal such as 0.6 with at most 9 digits"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0.0", "from 1 to 9"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0.1234567891",
+                   "at most 9 digits"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 1", "a decimal such as"},
+           Refusal{"--collective broadcast --algorithm alpha-tree --ratio 0.6x", "from 1 to 99"},
+       }) {
+    expect_refused(on_four + row.arguments, row.words);
+  }
+  for (const char* ratio : {"0.00001", "0.999"}) {
+    expect_refused(
+        std::string("compile --topology complete:20000 --collective broadcast --algorithm "
+                    "alpha-tree -o x --ratio ") +
+            ratio,
+        "or the tree is too deep; expected a --ratio nearer to 1/2, or fewer than 20000 ranks");
+  }
+}
+
 // A written schedule is verified, unless the caller asks for no verification.
 TEST_F(Command, VerifiesWhatItCompiles) {
   const std::string what =

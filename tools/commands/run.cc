@@ -197,7 +197,7 @@ void add_run(Command app) {
       "run hop by hop); default: hop-by-hop if all messages go to neighbours, except on a complete "
       "graph");
   for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run-length",
-                           "--radix", "--lambda", "--ports", "--embedding"}) {
+                           "--radix", "--lambda", "--ratio", "--ports", "--embedding"}) {
     command.option(name).excludes(file);
   }
   command.option("--topology").show_default(options->selection.topology);

@@ -37,12 +37,12 @@ void check_source(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
   const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
                        !selection.run_length.empty() || !selection.radix.empty() ||
-                       !selection.lambda.empty() || !selection.window.empty() ||
-                       !selection.links.empty() || !selection.ports.empty() ||
-                       !selection.embedding.empty() || !arguments.model.model.empty() ||
-                       !arguments.model.board.empty() || !arguments.model.bytes.empty() ||
-                       !arguments.model.ranks_per_host.empty() || !arguments.combining.op.empty() ||
-                       !arguments.combining.type.empty();
+                       !selection.lambda.empty() || !selection.ratio.empty() ||
+                       !selection.window.empty() || !selection.links.empty() ||
+                       !selection.ports.empty() || !selection.embedding.empty() ||
+                       !arguments.model.model.empty() || !arguments.model.board.empty() ||
+                       !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
+                       !arguments.combining.op.empty() || !arguments.combining.type.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +

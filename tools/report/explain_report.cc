@@ -67,6 +67,7 @@ Json estimate_json(const Choice& choice, const Ranking& ranking, const Estimate&
           {"run_length", candidate.selection.run_length},
           {"radix", candidate.selection.radix},
           {"lambda", candidate.selection.lambda},
+          {"ratio", candidate.selection.ratio},
           {"embedding", candidate.selection.embedding},
           {"blocks", one.blocks},
           {"steps", one.steps},

@@ -1,9 +1,11 @@
 #include "tools/select/selection.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
+#include "collectives/algorithms/trees/alpha.h"
 #include "collectives/predict/block_rules.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
@@ -75,6 +77,34 @@ void choose_lambda(const std::string& text, CollectiveParameters& parameters) {
       static_cast<std::uint32_t>(whole_number(what, send, 1, parameters.latency_ticks));
 }
 
+// The digits after the point of a decimal alpha.
+constexpr std::size_t kMaxRatioDigits = 9;
+
+// "A/B", or a decimal: ".6", "0.618".
+void choose_ratio(const std::string& text, CollectiveParameters& parameters) {
+  const std::string what =
+      "--ratio '" + one_line(text) + "' (A/B or a decimal, above 0 and below 1):";
+  const std::size_t slash = text.find('/');
+  std::uint64_t above = 0, below = 1;
+  if (slash != std::string::npos) {
+    below = whole_number(what, text.substr(slash + 1), 2, kMaxAlphaDenominator);
+    above = whole_number(what, text.substr(0, slash), 1, below - 1);
+  } else {
+    const std::size_t point = text.find('.');
+    const std::string digits = point == std::string::npos ? "" : text.substr(point + 1);
+    const std::string whole = text.substr(0, point);
+    if (digits.empty() || digits.size() > kMaxRatioDigits || (whole != "0" && !whole.empty())) {
+      bad_input(what + " expected a fraction such as 3/5, or a decimal such as 0.6 with at most " +
+                std::to_string(kMaxRatioDigits) + " digits");
+    }
+    for (std::size_t i = 0; i < digits.size(); ++i) below *= 10;
+    above = whole_number(what + " digits", digits, 1, below - 1);
+  }
+  const std::uint64_t divisor = std::gcd(above, below);
+  parameters.ratio_numerator = static_cast<std::uint32_t>(above / divisor);
+  parameters.ratio_denominator = static_cast<std::uint32_t>(below / divisor);
+}
+
 bool takes(const AlgorithmEntry& entry, const std::string& option) {
   return std::find(entry.parameters.begin(), entry.parameters.end(), option) !=
          entry.parameters.end();
@@ -107,6 +137,10 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
   if (!selection.lambda.empty()) {
     check_taken("--lambda");
     choose_lambda(selection.lambda, parameters);
+  }
+  if (!selection.ratio.empty()) {
+    check_taken("--ratio");
+    choose_ratio(selection.ratio, parameters);
   }
   if (!selection.window.empty()) {
     parameters.window = static_cast<std::uint32_t>(
@@ -173,6 +207,12 @@ std::string reason_too_large(const SelectedAlgorithm& selected) {
     return "a rank has a link to every other, and a node has at most " +
            std::to_string(max_ranks - 1) + " links; expected at most " +
            counted(max_ranks, "rank") + ", or algorithm 'chain'";
+  }
+  if (parameters.ratio_denominator > 0) {
+    return "with this --ratio a rank has more sends than programs have room for, or the tree is "
+           "too "
+           "deep; expected a --ratio nearer to 1/2, or fewer than " +
+           counted(parameters.ranks, "rank");
   }
   return "a node's program is larger than nodes have room for (proto/schedule.options); expected "
          "fewer than " +
@@ -269,11 +309,12 @@ void check_window(const Selection& selection, const SelectedAlgorithm& selected)
             " in flight; expected --window " + std::to_string(first->window));
 }
 
-std::vector<std::string> parameters_of(bool run_length, bool radix, bool lambda) {
+std::vector<std::string> parameters_of(bool run_length, bool radix, bool lambda, bool ratio) {
   std::vector<std::string> taken;
   if (run_length) taken.emplace_back("--run-length");
   if (radix) taken.emplace_back("--radix");
   if (lambda) taken.emplace_back("--lambda");
+  if (ratio) taken.emplace_back("--ratio");
   return taken;
 }
 
@@ -290,16 +331,17 @@ std::vector<AlgorithmEntry> algorithm_entries() {
                              : one.where == Where::kHosts ? "hosts:HxR"
                              : one.where == Where::kMesh  ? "mesh:RxC"
                                                           : "any topology";
-    all.push_back({one.name, one.collective, one.needs_commutative, one.summary, topologies,
-                   one.where == Where::kAnywhere, one.is_chain, false,
-                   parameters_of(one.max_run_length > 0, one.takes_radix, one.takes_lambda),
-                   one.max_run_length, &one, nullptr});
+    all.push_back(
+        {one.name, one.collective, one.needs_commutative, one.summary, topologies,
+         one.where == Where::kAnywhere, one.is_chain, false,
+         parameters_of(one.max_run_length > 0, one.takes_radix, one.takes_lambda, one.takes_ratio),
+         one.max_run_length, &one, nullptr});
   }
   for (const searched::SearchedAlgorithm& one : searched::searched_algorithms()) {
     all.push_back({one.name, one.collective, one.needs_commutative, one.summary, one.topologies,
                    one.any_topology, false, one.has_groups,
-                   parameters_of(one.max_run_length > 0, false, false), one.max_run_length, nullptr,
-                   &one});
+                   parameters_of(one.max_run_length > 0, false, false, false), one.max_run_length,
+                   nullptr, &one});
   }
   std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
     return a.collective < b.collective;
@@ -330,6 +372,9 @@ void add_selection(Command command, Selection& selection, bool required) {
       "k-nomial trees: k, parts of an interval; default: the fewest ticks, 2 for lambda 1");
   command.text("--lambda", selection.lambda,
                "postal model: L/S, a send takes S ticks and arrives after L; default: 1");
+  command.text("--ratio", selection.ratio,
+               "alpha-tree: A/B or a decimal, the share of its ranks that a sender keeps; default: "
+               "the algorithm's choice");
   command.text(
       "--embedding", selection.embedding,
       "placement of the ranks: none (as numbered), snake, z-order, a name that 'espalier list "

@@ -23,7 +23,8 @@ inline constexpr const char* kAuto = "auto";
 // As typed; empty: not given.
 struct Selection {
   std::string topology, collective, algorithm = kAuto, root = "0";
-  std::string run_length = {}, radix = {}, lambda = {};  // parameters of some algorithms
+  // parameters of some algorithms
+  std::string run_length = {}, radix = {}, lambda = {}, ratio = {};
   std::string window = {};             // steps in flight that the schedule must allow
   bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
@@ -46,7 +47,7 @@ struct AlgorithmEntry {
   bool any_topology = false;
   bool is_chain = false;                                // as Algorithm::is_chain
   bool has_groups = false;                              // as SearchedAlgorithm::has_groups
-  std::vector<std::string> parameters;                  // "--run-length", "--radix", "--lambda"
+  std::vector<std::string> parameters;                  // "--run-length", "--radix", ...
   std::uint32_t max_run_length = 0;                     // of --run-length; 0 where it takes none
   const Algorithm* generator = nullptr;                 // null: searched
   const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local

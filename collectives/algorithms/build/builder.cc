@@ -52,8 +52,11 @@ std::uint64_t digest_of(const CollectiveParameters& parameters, const Program& p
   digest = mix(digest, pair(program.window, program.collective));
   digest = mix(digest, pair(parameters.run_length, program.nodes));
   digest = mix(digest, pair(program.send_ticks, program.latency_ticks));
-  // Only if given: schedules without a radix keep the digests that they have always had.
+  // Only if given: schedules without a radix or ratio keep the digests that they have always had.
   if (parameters.radix != 0) digest = mix(digest, parameters.radix);
+  if (parameters.ratio_denominator != 0) {
+    digest = mix(digest, pair(parameters.ratio_numerator, parameters.ratio_denominator));
+  }
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     digest = mix(digest, program.blocks[rule].from_bytes);
     digest = mix(digest, program.blocks[rule].block_bytes);

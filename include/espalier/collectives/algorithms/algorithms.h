@@ -34,6 +34,8 @@ struct CollectiveParameters {
   std::uint32_t run_length = 0;                     // fractional trees: run length r
   std::uint32_t radix = 0;                          // k-nomial trees: radix k, at least 2
   std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model: S, L; lambda = L/S
+  // Trees with a fixed ratio: the share of its ranks that a sender keeps, between 0 and 1.
+  std::uint32_t ratio_numerator = 0, ratio_denominator = 0;
 };
 
 // The networks that an algorithm is for.
@@ -65,6 +67,7 @@ struct Algorithm {
   bool is_chain = false;
   bool takes_radix = false;     // the caller may set `radix`
   std::uint32_t max_ranks = 0;  // a rank has a link to every other; 0: no such limit
+  bool takes_ratio = false;     // the caller may set `ratio_numerator` and `ratio_denominator`
 };
 // Whether `parameters` name a topology of the family that the algorithm is for.
 [[nodiscard]] bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters);

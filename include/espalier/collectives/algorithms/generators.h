@@ -85,8 +85,14 @@ namespace espalier {
 [[nodiscard]] Status two_tree_simplex_allreduce(const CollectiveParameters& parameters,
                                                 std::uint32_t me, Program& out);
 // One block in the postal model: lambda_tree_broadcast() (lambda_tree.cc) and combine_allreduce()
-// (combine.cc). kBadArgument unless the ticks satisfy 1 <= S <= L <= kMaxTicks.
+// (combine.cc). alpha_tree.cc: alpha_tree_broadcast(), whose senders keep a fixed share of their
+// ranks, and alpha_table_broadcast(), whose share depends on their number. kBadArgument unless the
+// ticks satisfy 1 <= S <= L <= kMaxTicks, and a given ratio 0 < ratio < 1.
 [[nodiscard]] Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status alpha_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
+                                          Program& out);
+[[nodiscard]] Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 [[nodiscard]] Status combine_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
