@@ -1,8 +1,13 @@
-// Total exchanges on fat trees by explicit steps (searched: leaf-overlapped, leaf-single):
-// verified, and run on simulated machines in the minimum steps by [DD96], also with several blocks
+// Total exchanges and multinode broadcasts on fat trees by explicit steps (searched:
+// leaf-overlapped, leaf-single): verified, and run on simulated machines in the minimum steps by [DD96], also with several blocks
 // in succession. All trees of at most 64 leaves with ESPALIER_WHOLE=1, otherwise a sample.
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/testing/results.h"
 #include "collectives/cost/leaf_queues.h"
@@ -19,24 +24,26 @@ struct Tree {
   std::uint32_t arity, height, ranks;
 };
 
-std::vector<Tree> trees() {
+// All trees of at most `leaves` leaves, or a sample.
+std::vector<Tree> trees(std::uint32_t leaves = 64) {
   std::vector<Tree> all;
-  for (std::uint32_t k = 2; k <= (whole() ? 64 : 5); ++k) {
+  for (std::uint32_t k = 2; k <= (whole() ? std::min(leaves, 128u) : 5); ++k) {
     std::uint32_t ranks = k;
-    for (std::uint32_t h = 1; ranks <= (whole() ? 64u : 16u); ++h, ranks *= k) {
+    for (std::uint32_t h = 1; ranks <= (whole() ? leaves : 16u); ++h, ranks *= k) {
       all.push_back({k, h, ranks});
     }
   }
   return all;
 }
 
-std::string spec(const Tree& tree) {
-  return "fattree:k=" + std::to_string(tree.arity) + ",h=" + std::to_string(tree.height) + ",c=1";
+std::string spec(const Tree& tree, const char* lanes = "1") {
+  return "fattree:k=" + std::to_string(tree.arity) + ",h=" + std::to_string(tree.height) +
+         ",c=" + lanes;
 }
 
-Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8) {
-  const searched::SearchedAlgorithm* algorithm =
-      searched::find_searched(Collective::kAllToAll, name);
+Programs found(const char* name, const topology::Topology& topology, std::uint32_t window = 8,
+               Collective collective = Collective::kAllToAll) {
+  const searched::SearchedAlgorithm* algorithm = searched::find_searched(collective, name);
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.topology_digest = topology.digest();
@@ -54,9 +61,10 @@ testing::Job job_of(const Programs& programs, std::int64_t blocks) {
   return job;
 }
 
-void prove_and_run(const char* name, const Tree& tree, std::int64_t steps) {
-  const auto topology = or_throw(topology::parse(spec(tree)));
-  const Programs programs = found(name, *topology);
+void prove_and_run(const char* name, const Tree& tree, std::int64_t steps,
+                   Collective collective = Collective::kAllToAll, const char* lanes = "1") {
+  const auto topology = or_throw(topology::parse(spec(tree, lanes)));
+  const Programs programs = found(name, *topology, 8, collective);
   ASSERT_EQ(programs.size(), topology->nodes());
   for (const Program& program : programs) {
     ASSERT_EQ(check_program(program), Status::kOk) << name << topology->spec() << program.node;
@@ -92,6 +100,32 @@ TEST(TotalExchange, SendsSinglyAsTheQueuesDo) {
   }
 }
 
+// Also on branches of several lanes, which stay unused.
+TEST(MultinodeBroadcast, SendsSinglyInThePapersSteps) {
+  for (const Tree& tree : trees(256)) {
+    for (const char* lanes : {"1", "k", "3"}) {
+      const bool alike = std::string(lanes) != "1";
+      if (alike && tree.ranks > 16) continue;
+      prove_and_run("leaf-single", tree,
+                    cost::single_port_multinode_broadcast(tree.arity, tree.height).steps,
+                    Collective::kAllgather, lanes);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// A router below the root sends every block k times, and then waits for the levels below it.
+TEST(MultinodeBroadcast, BlocksFollowOneAnother) {
+  for (const Tree& tree : trees()) {
+    const auto topology = or_throw(topology::parse(spec(tree)));
+    const Programs programs = found("leaf-single", *topology, 8, Collective::kAllgather);
+    const std::int64_t period = phase_steps(programs[0], 2) - phase_steps(programs[0], 1);
+    const std::int64_t k = tree.arity, n = tree.ranks;
+    EXPECT_EQ(period, tree.height == 1 ? k * (k - 1) : k * n + (k + 1) * (tree.height - 2))
+        << topology->spec();
+  }
+}
+
 // The steps of each block after the first. If levels overlap, they equal the number of messages
 // that cross a branch of the root, which is the minimum.
 TEST(TotalExchange, BlocksFollowOneAnother) {
@@ -109,9 +143,12 @@ TEST(TotalExchange, BlocksFollowOneAnother) {
 
 TEST(TotalExchange, RunsUnderSkew) {
   const auto topology = or_throw(topology::parse("fattree:k=2,h=3,c=1"));
-  for (const char* name : {"leaf-overlapped", "leaf-single"}) {
+  const std::pair<const char*, Collective> kCases[] = {{"leaf-overlapped", Collective::kAllToAll},
+                                                       {"leaf-single", Collective::kAllToAll},
+                                                       {"leaf-single", Collective::kAllgather}};
+  for (const auto& [name, collective] : kCases) {
     for (const std::uint32_t window : {1u, 3u, 8u}) {
-      const Programs programs = found(name, *topology, window);
+      const Programs programs = found(name, *topology, window, collective);
       testing::JobCluster::Options options;
       options.model = testing::model_for(programs[0]);
       options.unwilling = true;

@@ -52,6 +52,9 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "one send a node and step, furthest first, queues unrolled: about N n^2 (k-1)/k steps, n <= "
      "64",
      "fattree:k=K,h=H", on_fat_tree},
+    {"leaf-single", Collective::kAllgather, leaf_single_allgather, false,
+     "one send a node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
+     "fattree:k=K,h=H", on_fat_tree},
 };
 
 }  // namespace

@@ -33,5 +33,8 @@ namespace espalier::searched {
                                                           const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                                       const CollectiveParameters& parameters);
+// leaf_multinode.cc: as leaf_exchange.cc.
+[[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,
+                                                     const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched
