@@ -335,6 +335,14 @@ TEST(Searched, Refusals) {
               "leaf-flood on " + std::string(spec) +
                   ": expected fattree:k=K,h=H,c=C, K at most 128, of at most 256 leaves");
   }
+  for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=3,h=6,c=1", "complete:4"}) {
+    const auto topology = must_parse(spec);
+    const auto found = find_searched(Collective::kAllgather, "leaf-single")
+                           ->search(*topology, {.ranks = topology->ranks()});
+    EXPECT_EQ(message_of(found), std::string("leaf-single on ") + spec +
+                                     ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and k "
+                                     "at most 128");
+  }
 }
 
 TEST(Searched, TableFindsItself) {

@@ -141,7 +141,7 @@ void multiport_multinode(Chapter& chapter, TreeSize tree) {
 void multinode_ring(Chapter& chapter, TreeSize tree, const char* steps) {
   const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
   chapter.items.push_back(
-      {"Theorem 3",
+      {"Theorems 3 and 4",
        "multinode broadcast, single-port, a ring of the leaves, lowered, steps, " + size_text(tree),
        kNothing, std::to_string(k * n + (k + 1) * (h - 2) + 1), steps,
        proven_steps({.topology = spec(tree),
@@ -153,16 +153,60 @@ void multinode_ring(Chapter& chapter, TreeSize tree, const char* steps) {
        "times"});
 }
 
+// Theorem 3's bound; for h = 1, where the theorem is one less, the sends of the root and one step.
+std::int64_t single_port_steps(TreeSize tree) {
+  const std::int64_t k = tree.k, h = tree.h;
+  return tree.h == 1 ? k * k - k + 1 : k * power(k, tree.h) + (k + 1) * (h - 2) + 1;
+}
+
+// The trees of one height with at most 256 leaves. For h = 1 a sample: tests/grid/exchange_test.cc
+// has all of them.
+std::vector<TreeSize> trees_of_height(std::uint32_t height) {
+  std::vector<TreeSize> trees;
+  for (std::uint32_t k = 2; power(k, height) <= 256; ++k) {
+    if (height == 1 && k > 16 && k != 32 && k != 64 && k != 128) continue;
+    trees.push_back({k, height});
+  }
+  return trees;
+}
+
+// Adds the trees of one height, and how many of their schedules take `steps(tree)` steps.
+template <class Steps>
+void all_trees(Chapter& chapter, const char* where, const std::string& what, Collective collective,
+               std::uint32_t height, Steps steps) {
+  std::int64_t equal = 0;
+  std::string arities;
+  const std::vector<TreeSize> trees = trees_of_height(height);
+  for (const TreeSize tree : trees) {
+    arities += (arities.empty() ? "" : ", ") + std::to_string(tree.k);
+    if (leaf_steps(tree, collective, "leaf-single") == std::to_string(steps(tree))) ++equal;
+  }
+  chapter.items.push_back(
+      {where, what + ", trees with these steps, h=" + std::to_string(height) + ", k=" + arities,
+       kNothing, std::to_string(trees.size()), "", std::to_string(equal), kProven});
+}
+
 void multinode(Chapter& chapter) {
   for (const TreeSize tree : kLeafTrees) {
     const std::int64_t k = tree.k, h = tree.h, n = power(k, tree.h);
+    const std::string formula = std::to_string(k * n + (k + 1) * (h - 2) + 1);
+    const std::string corrected = h == 1 ? std::to_string(single_port_steps(tree)) : "";
+    const std::string note = h == 1 ? "the formula is for h >= 2" : "";
     chapter.items.push_back(
         {"Theorems 3 and 4", "multinode broadcast, single-port, steps, " + size_text(tree),
-         kNothing, std::to_string(k * n + (k + 1) * (h - 2) + 1),
-         h == 1 ? std::to_string(k * k - k + 1) : "",
+         kNothing, formula, corrected,
          std::to_string(cost::single_port_multinode_broadcast(tree.k, tree.h).steps), kQueues,
-         h == 1 ? "the formula is for h >= 2" : ""});
+         note});
+    chapter.items.push_back(
+        {"Theorems 3 and 4",
+         "multinode broadcast, single-port, by programs, steps, " + size_text(tree), kNothing,
+         formula, corrected, leaf_steps(tree, Collective::kAllgather, "leaf-single"), kProven,
+         note});
     multiport_multinode(chapter, tree);
+  }
+  for (std::uint32_t height = 1; power(2, height) <= 256; ++height) {
+    all_trees(chapter, "Theorems 3 and 4", "multinode broadcast, single-port",
+              Collective::kAllgather, height, single_port_steps);
   }
   multinode_ring(chapter, {3, 2}, "33");
   multinode_ring(chapter, {2, 3}, "53");

@@ -42,5 +42,8 @@ namespace espalier::searched {
 // leaf_flood.cc: as leaf_exchange.cc.
 [[nodiscard]] Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
+// leaf_multinode.cc: as leaf_exchange.cc.
+[[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,
+                                                     const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched
