@@ -70,8 +70,8 @@ void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t 
 }
 
 TEST(Leaf, IsVerifiedAndRuns) {
-  for (const Tree& tree : leaf_replay::trees(whole() ? 256 : 125)) {
-    const auto ranks = static_cast<std::uint32_t>(leaf_replay::power(tree.arity, tree.height));
+  for (const Tree& tree : leaf_replay::all_trees(whole() ? 256 : 125, 16)) {
+    const auto ranks = static_cast<std::uint32_t>(leaf_replay::leaves(tree, tree.height));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       // An allgather without queues is new, so it is always checked for all of these trees.
       const bool always = algorithm.collective == Collective::kAllgather;
@@ -89,7 +89,7 @@ TEST(Leaf, IsVerifiedAndRuns) {
 TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
   const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
   ASSERT_NE(algorithm, nullptr);
-  for (const Tree& constant : leaf_replay::trees(whole() ? 64 : 27)) {
+  for (const Tree& constant : leaf_replay::all_trees(whole() ? 64 : 27, 6)) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / 8);
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
@@ -106,7 +106,7 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
 
 // Rooted algorithms have no pace, so they are proven for every N at once.
 TEST(Leaf, IsProvenForEveryN) {
-  for (const Tree& tree : leaf_replay::trees(9)) {
+  for (const Tree& tree : leaf_replay::all_trees(9, 9)) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       if (!leaf_replay::is_rooted(algorithm)) continue;
@@ -121,19 +121,21 @@ TEST(Leaf, IsProvenForEveryN) {
 }
 
 TEST(Leaf, RunsUnderSkew) {
-  const Tree tree{2, 3, {}};
-  for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
-    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 3);
-    parameters.blocks = &kBlocks;
-    parameters.blocks_count = 1;
-    const Programs programs = grid::programs_of(algorithm, parameters);
-    for (const std::uint32_t window : {1u, 3u, 8u}) {
-      testing::JobCluster::Options options;
-      options.model = testing::model_for(programs[0]);
-      options.config.window = window;
-      options.unwilling = true;
-      testing::run_freely(programs, job_of(programs, 3), options);
-      ASSERT_FALSE(HasFailure()) << collective_name(algorithm.collective) << ' ' << algorithm.name;
+  for (const Tree& tree : {Tree{2, 3, {}}, Tree{0, 2, {}, {2, 3}}}) {
+    for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
+      CollectiveParameters parameters = leaf_replay::parameters_of(tree, 3);
+      parameters.blocks = &kBlocks;
+      parameters.blocks_count = 1;
+      const Programs programs = grid::programs_of(algorithm, parameters);
+      for (const std::uint32_t window : {1u, 3u, 8u}) {
+        testing::JobCluster::Options options;
+        options.model = testing::model_for(programs[0]);
+        options.config.window = window;
+        options.unwilling = true;
+        testing::run_freely(programs, job_of(programs, 3), options);
+        ASSERT_FALSE(HasFailure())
+            << collective_name(algorithm.collective) << ' ' << algorithm.name;
+      }
     }
   }
 }

@@ -55,6 +55,7 @@ TEST_F(Command, RefusesWrongTopologies) {
            Refusal{"complete:0", "the number of ranks is 0"},
            Refusal{"complete:99999999999", "too large"},
            Refusal{"fattree:k=4,h=2", "',c=' is missing"},
+           Refusal{"fattree:k=4x3,h=3", "h is not the number of arities, 2"},
            Refusal{"'a\nb'", "unknown topology 'a?b'"},
        }) {
     expect_refused(std::string("topology ") + row.arguments, row.words);
@@ -113,6 +114,15 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
   expect_refused(
       "compile --topology fattree:k=9,h=2,c=1 --collective all-to-all --algorithm leaf-single -o x",
       "espalier: leaf-single on fattree:k=9,h=2,c=1: expected fattree:k=K,h=H,c=C of at most 64 ");
+  for (const char* algorithm : {"leaf-single", "leaf-overlapped"}) {
+    expect_refused(
+        std::string("compile --topology fattree:k=4x3 --collective all-to-all -o x --algorithm ") +
+            algorithm,
+        std::string("algorithm '") + algorithm + "' of all-to-all is for fattree:k=K,h=H");
+  }
+  expect_refused(
+      "compile --topology fattree:k=2x3x2x3x2 --collective all-to-all --algorithm leaf -o x",
+      "algorithm 'leaf' cannot do all-to-all on fattree:k=2x3x2x3x2,c=1: ");
   for (const char* collective : {"scatter", "gather"}) {
     expect_refused(std::string("compile --topology complete:130 --algorithm linear -o x "
                                "--collective ") +
