@@ -255,6 +255,24 @@ const std::map<std::string, std::string>& crossbar_errors() {
   return errors;
 }
 
+// `tree`: the correct form of a fat tree.
+void add_arity_errors(const std::string& tree, std::map<std::string, std::string>& all) {
+  all["fattree:k=4x1"] = "topology 'fattree:k=4x1': k2 is 1 (at character 14)" + tree;
+  all["fattree:k=4x"] = "topology 'fattree:k=4x': k2 is missing (at character 13)" + tree;
+  all["fattree:k=4x0"] = "topology 'fattree:k=4x0': k2 is 0 (at character 14)" + tree;
+  all["fattree:k=4x3,h=3"] =
+      "topology 'fattree:k=4x3,h=3': h is not the number of arities, 2 (at character 18)" + tree;
+  all["fattree:k=4x3,c=1,2,3"] =
+      "topology 'fattree:k=4x3,c=1,2,3': c lists 3 capacities for h=2 (at character 22)" + tree;
+  all["fattree:k=4x3,h=2,"] =
+      "topology 'fattree:k=4x3,h=2,': 'c=' is missing (at character 19)" + tree;
+  all["fattree:k=4x3 "] = "topology 'fattree:k=4x3 ': unexpected ' ' (at character 14)" + tree;
+  all["fattree:k=4096x2x4096"] =
+      "topology 'fattree:k=4096x2x4096': a tree of k=4096x2x4096 has more than 16777216 nodes (at "
+      "character 22)" +
+      tree;
+}
+
 std::map<std::string, std::string> errors() {
   const std::string mesh = "; expected mesh:RxC with R and C at least 1, e.g. mesh:4x4";
   const std::string complete = "; expected complete:N with N at least 1, e.g. complete:16";
@@ -308,20 +326,7 @@ std::map<std::string, std::string> errors() {
        "character 17)" +
            tree},
   };
-  all["fattree:k=4x1"] = "topology 'fattree:k=4x1': k2 is 1 (at character 14)" + tree;
-  all["fattree:k=4x"] = "topology 'fattree:k=4x': k2 is missing (at character 13)" + tree;
-  all["fattree:k=4x0"] = "topology 'fattree:k=4x0': k2 is 0 (at character 14)" + tree;
-  all["fattree:k=4x3,h=3"] =
-      "topology 'fattree:k=4x3,h=3': h is not the number of arities, 2 (at character 18)" + tree;
-  all["fattree:k=4x3,c=1,2,3"] =
-      "topology 'fattree:k=4x3,c=1,2,3': c lists 3 capacities for h=2 (at character 22)" + tree;
-  all["fattree:k=4x3,h=2,"] =
-      "topology 'fattree:k=4x3,h=2,': 'c=' is missing (at character 19)" + tree;
-  all["fattree:k=4x3 "] = "topology 'fattree:k=4x3 ': unexpected ' ' (at character 14)" + tree;
-  all["fattree:k=4096x2x4096"] =
-      "topology 'fattree:k=4096x2x4096': a tree of k=4096x2x4096 has more than 16777216 nodes (at "
-      "character 22)" +
-      tree;
+  add_arity_errors(tree, all);
   all.insert(crossbar_errors().begin(), crossbar_errors().end());
   const std::string hosts =
       "; expected hosts:HxR with H hosts of R ranks, each at least 1, e.g. hosts:4x8";

@@ -114,15 +114,6 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
   expect_refused(
       "compile --topology fattree:k=9,h=2,c=1 --collective all-to-all --algorithm leaf-single -o x",
       "espalier: leaf-single on fattree:k=9,h=2,c=1: expected fattree:k=K,h=H,c=C of at most 64 ");
-  for (const char* algorithm : {"leaf-single", "leaf-overlapped"}) {
-    expect_refused(
-        std::string("compile --topology fattree:k=4x3 --collective all-to-all -o x --algorithm ") +
-            algorithm,
-        std::string("algorithm '") + algorithm + "' of all-to-all is for fattree:k=K,h=H");
-  }
-  expect_refused(
-      "compile --topology fattree:k=2x3x2x3x2 --collective all-to-all --algorithm leaf -o x",
-      "algorithm 'leaf' cannot do all-to-all on fattree:k=2x3x2x3x2,c=1: ");
   for (const char* collective : {"scatter", "gather"}) {
     expect_refused(std::string("compile --topology complete:130 --algorithm linear -o x "
                                "--collective ") +
@@ -139,6 +130,18 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                  "cannot write 'no/x': No such file or directory");
   expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");
   expect_refused("topology complete:1000000 --format json", "999999000000 links, too many");
+}
+
+TEST_F(Command, RefusesTreesOfDifferentArities) {
+  for (const char* algorithm : {"leaf-single", "leaf-overlapped"}) {
+    expect_refused(
+        std::string("compile --topology fattree:k=4x3 --collective all-to-all -o x --algorithm ") +
+            algorithm,
+        std::string("algorithm '") + algorithm + "' of all-to-all is for fattree:k=K,h=H");
+  }
+  expect_refused(
+      "compile --topology fattree:k=2x3x2x3x2 --collective all-to-all --algorithm leaf -o x",
+      "algorithm 'leaf' cannot do all-to-all on fattree:k=2x3x2x3x2,c=1: ");
 }
 
 // A written schedule is verified, unless the caller asks for no verification.

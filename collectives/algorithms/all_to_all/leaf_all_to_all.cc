@@ -31,9 +31,10 @@
 //    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
 //    slots. For c_1 = 1, where c <= K_l, B is 1.
 //
-// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit (equal k_i:
-// h > 5; for k = 2: h > 8, or h > 5 if lanes are not powers of two; different k_i: h > 4), and if a
-// router forwards more than 2^20 messages per block.
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit, and if a router
+// forwards more than 2^20 messages per block. The terms fit for equal k_i if h <= 5; for k = 2 also
+// if h <= 8 and all lanes are powers of two. They fit for different k_i if h <= 3, or if h = 4 and
+// all branches have one lane.
 
 #include <algorithm>
 
