@@ -14,19 +14,18 @@ TEST(LeafQueues, NothingIsFasterThanTheLeavesCanReceive) {
   for (const std::uint32_t k : {2u, 3u, 4u, 5u}) {
     for (std::uint32_t h = 1; std::pow(k, h) <= 64; ++h) {
       const auto n = static_cast<std::int64_t>(std::pow(k, h));
-      const Arities arities(h, k);
-      const Queued flood = multiport_flood(arities, std::vector<std::uint32_t>(h, 1));
+      const Queued flood = multiport_flood(k, std::vector<std::uint32_t>(h, 1));
       EXPECT_EQ(flood.steps, k == 2 && n > 2 ? n + 1 : n) << k << "," << h;
-      EXPECT_GE(single_port_multinode_broadcast(arities).steps, flood.steps);
-      EXPECT_GE(single_port_total_exchange(arities).steps, n * n * (k - 1) / k + 2 * h - 1);
+      EXPECT_GE(single_port_multinode_broadcast(k, h).steps, flood.steps);
+      EXPECT_GE(single_port_total_exchange(k, h).steps, n * n * (k - 1) / k + 2 * h - 1);
       EXPECT_LT(flood.longest, n * (n - 1));
     }
   }
 }
 
 TEST(LeafQueues, ThickBranchesDoNotSpareQueues) {
-  EXPECT_EQ(multiport_flood({3, 3, 3, 3}, {1, 3, 9, 27}).longest, 54);
-  EXPECT_EQ(multiport_flood({3, 3, 3, 3}, {1, 3, 9, 27}).steps, 81);
+  EXPECT_EQ(multiport_flood(3, {1, 3, 9, 27}).longest, 54);
+  EXPECT_EQ(multiport_flood(3, {1, 3, 9, 27}).steps, 81);
 }
 
 TEST(Alpha, OptimalSplitsReachTheOptimum) {

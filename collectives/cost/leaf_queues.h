@@ -33,4 +33,17 @@ using Arities = std::vector<std::uint32_t>;
 [[nodiscard]] Queued multiport_flood(const Arities& arities,
                                      const std::vector<std::uint32_t>& capacities);
 
+// The same for one arity at all levels.
+[[nodiscard]] inline Queued single_port_multinode_broadcast(std::uint32_t arity,
+                                                            std::uint32_t height) {
+  return single_port_multinode_broadcast(Arities(height, arity));
+}
+[[nodiscard]] inline Queued single_port_total_exchange(std::uint32_t arity, std::uint32_t height) {
+  return single_port_total_exchange(Arities(height, arity));
+}
+[[nodiscard]] inline Queued multiport_flood(std::uint32_t arity,
+                                            const std::vector<std::uint32_t>& capacities) {
+  return multiport_flood(Arities(capacities.size(), arity), capacities);
+}
+
 }  // namespace espalier::cost

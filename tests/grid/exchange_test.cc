@@ -87,7 +87,7 @@ TEST(TotalExchange, OverlapsToTheLeastSteps) {
 TEST(TotalExchange, SendsSinglyAsTheQueuesDo) {
   for (const Tree& tree : trees()) {
     prove_and_run("leaf-single", tree,
-                  cost::single_port_total_exchange(cost::Arities(tree.height, tree.arity)).steps);
+                  cost::single_port_total_exchange(tree.arity, tree.height).steps);
     if (HasFailure()) return;
   }
 }

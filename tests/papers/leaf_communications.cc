@@ -81,8 +81,7 @@ void multiport_multinode(Chapter& chapter, TreeSize tree) {
   const std::int64_t h = tree.h, n = power(tree.k, tree.h);
   const std::int64_t formula = least_steps(tree), without = formula + 2 * h - 2;
   const std::string optimum = std::to_string(n == 2 ? 2 : formula);
-  const cost::Queued flood =
-      cost::multiport_flood(cost::Arities(tree.h, tree.k), std::vector<std::uint32_t>(tree.h, 1));
+  const cost::Queued flood = cost::multiport_flood(tree.k, std::vector<std::uint32_t>(tree.h, 1));
   std::string note = "queues of up to " + std::to_string(flood.longest) + " messages";
   if (n == 2) note += std::string("; ") + kTwoLeaves;
   chapter.items.push_back(
@@ -105,8 +104,8 @@ void multinode(Chapter& chapter) {
         {"Theorems 3 and 4", "multinode broadcast, single-port, steps, " + size_text(tree),
          kNothing, std::to_string(k * n + (k + 1) * (h - 2) + 1),
          h == 1 ? std::to_string(k * k - k + 1) : "",
-         std::to_string(cost::single_port_multinode_broadcast(cost::Arities(tree.h, tree.k)).steps),
-         kQueues, h == 1 ? "the formula is for h >= 2" : ""});
+         std::to_string(cost::single_port_multinode_broadcast(tree.k, tree.h).steps), kQueues,
+         h == 1 ? "the formula is for h >= 2" : ""});
     multiport_multinode(chapter, tree);
   }
 }
@@ -139,8 +138,7 @@ void total_exchange(Chapter& chapter) {
     chapter.items.push_back(
         {"Theorems 5 and 6", "total exchange, single-port, steps, " + size_text(tree), kNothing,
          std::to_string(inner), root <= inner ? "" : std::to_string(root),
-         std::to_string(cost::single_port_total_exchange(cost::Arities(tree.h, tree.k)).steps),
-         kQueues,
+         std::to_string(cost::single_port_total_exchange(tree.k, tree.h).steps), kQueues,
          root > inner ? "the root must send n^2 (k-1)/k messages: its bound is the larger one"
                       : ""});
     chapter.items.push_back(
