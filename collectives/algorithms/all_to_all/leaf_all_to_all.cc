@@ -40,10 +40,14 @@
 
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
+
+// Of a tree that check_size() accepts: below 10 levels a router forwards more than 2^20 messages.
+constexpr std::uint32_t kMaxExchangeLevels = 10;
 
 // Whether `lanes` messages per slot of stage `stage` need at most used[] lanes of each branch
 // below. `lanes` is at most as many as the branches of the next level have together.
@@ -218,7 +222,7 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
   row.base = as_int(node_.index / all * all);
   row.off = as_int((mine + (sign > 0 ? 1 : k - 1)) % k * below);
   row.mod = all;
-  Term terms[1 + kMaxLevels];
+  Term terms[kMaxExchangeLevels];
   std::uint32_t count = 0;
   if (k > 2) {
     terms[count++] = {.coef = sign * as_int(below),
@@ -235,6 +239,7 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
     const std::uint32_t above = below / leaves_below(node_, level), radix = node_.arity(level);
     std::uint32_t digits = 0, values = 1;
     for (; level > 0 && node_.arity(level) == radix; --level, ++digits) values *= radix;
+    ESPALIER_ASSERT(count < kMaxExchangeLevels);
     terms[count++] = {.coef = as_int(leaves_below(node_, level)),
                       .mul = sign,
                       .add = as_int(first),
