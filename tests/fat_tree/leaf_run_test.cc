@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "espalier/collectives/algorithms/searched.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
@@ -136,6 +139,40 @@ TEST(Leaf, RunsUnderSkew) {
         ASSERT_FALSE(HasFailure())
             << collective_name(algorithm.collective) << ' ' << algorithm.name;
       }
+    }
+  }
+}
+
+// The searched exchanges on trees with different arities; tests/grid/exchange_test.cc has the others.
+// A single port takes the steps of the paper's queues. If levels overlap, the messages that cross a
+// branch of the root are the minimum.
+TEST(Leaf, SearchedExchangesTakeTheLeastSteps) {
+  for (const Tree& tree :
+       leaf_replay::sample(leaf_replay::unequal_trees(whole() ? 64 : 24), whole() ? 64 : 10)) {
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    parameters.topology_digest = topology->digest();
+    parameters.blocks = &kBlocks;
+    parameters.blocks_count = 1;
+    const std::int64_t branch = leaf_replay::leaves(tree, tree.height - 1);
+    const std::int64_t crossing = branch * (parameters.ranks - branch) + 2 * tree.height - 1;
+    for (const auto& [name, steps] :
+         {std::pair{"leaf-overlapped", crossing},
+          std::pair{"leaf-single", cost::single_port_total_exchange(tree.arities).steps}}) {
+      const std::string what = name + (" on " + topology->spec());
+      const searched::SearchedAlgorithm* algorithm =
+          searched::find_searched(Collective::kAllToAll, name);
+      const Programs programs = or_throw(algorithm->search(*topology, parameters));
+      EXPECT_EQ(phase_steps(programs[0], 1), steps) << what;
+      EXPECT_EQ(count_value(programs[0].counts[programs[0].bound_ref], 1), steps) << what;
+      const std::int64_t most = parameters.ranks <= 16 ? 3 : 2;
+      EXPECT_TRUE(grid::verified(*topology, programs, most, what).async);
+      const sim::Model model =
+          testing::model_for(programs[0], [](std::uint32_t, std::uint32_t) { return 1u; });
+      const sim::RunResult result =
+          testing::run_in_lock_step(programs, job_of(programs, most), model);
+      EXPECT_EQ(result.steps, phase_steps(programs[0], most)) << what;
+      if (HasFailure()) return;
     }
   }
 }

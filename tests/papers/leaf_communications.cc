@@ -261,6 +261,12 @@ void different_arities(Chapter& chapter) {
         kProven);
     add("total exchange, single-port", single_exchange_bound(tree),
         std::to_string(cost::single_port_total_exchange(arities).steps), kQueues);
+    add("total exchange, single-port, queues unrolled", single_exchange_bound(tree),
+        proven(Collective::kAllToAll, "leaf-single"), kProven);
+    const std::int64_t branch = tree.below(tree.h - 1);
+    add("total exchange, multiport, levels overlapped, constant capacities",
+        branch * (tree.n - branch) + 2 * tree.h - 1,
+        proven(Collective::kAllToAll, "leaf-overlapped"), kProven);
     add("total exchange, multiport, constant capacities", pipelined_steps(tree, true),
         proven(Collective::kAllToAll, "leaf"), kProven);
     add("total exchange, multiport, exponential capacities", pipelined_steps(tree, false),
