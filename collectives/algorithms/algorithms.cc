@@ -2,6 +2,7 @@
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -260,7 +261,7 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
 
 bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   switch (algorithm.where) {
-    case Where::kFatTree: return parameters.arity > 0;
+    case Where::kFatTree: return parameters.height > 0;
     case Where::kHosts: return parameters.hosts > 0;
     case Where::kMesh: return parameters.rows > 0;
     default: return true;
@@ -269,12 +270,14 @@ bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters)
 
 std::uint32_t algorithm_nodes(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   if (algorithm.where != Where::kFatTree) return parameters.ranks;
-  std::uint32_t nodes = 0;
-  for (std::uint32_t level = parameters.ranks; level > 1 && parameters.arity > 1;
-       level /= parameters.arity) {
-    nodes += level;
+  std::uint32_t nodes = parameters.ranks, size = parameters.ranks;
+  for (std::uint32_t level = 1; level <= parameters.height; ++level) {
+    const std::uint32_t arity = level_arity(parameters, level);
+    if (arity < 2) break;
+    size /= arity;
+    nodes += size;
   }
-  return nodes + 1;
+  return nodes;
 }
 
 bool parse_collective(const char* name, Collective& collective) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "collectives/cost/leaf_queues.h"
 #include "tests/papers/item.h"
@@ -299,6 +302,111 @@ void total_exchange(Chapter& chapter) {
   }
 }
 
+// Section 4: nodes of level i have k_i children. The paper says that its results can be easily
+// generalized, without formulas.
+const cost::Arities kUnequalTrees[] = {{2, 3},    {3, 2},    {4, 3},   {2, 5},
+                                       {2, 3, 4}, {4, 3, 2}, {3, 2, 2}};
+constexpr char kGeneralized[] = "the paper has no formula for different k_i";
+
+// The numbers of a tree with different arities, by level 0 .. h.
+struct UnequalTree {
+  cost::Arities arities;
+  std::vector<std::int64_t> leaves = {1};  // below a node
+  std::int64_t n = 1, h = 0;
+
+  explicit UnequalTree(const cost::Arities& k) : arities(k) {
+    for (const std::uint32_t arity : k) leaves.push_back(n *= arity);
+    h = static_cast<std::int64_t>(k.size());
+  }
+  std::string list() const {
+    std::string text;
+    for (const std::uint32_t arity : arities) {
+      text += (text.empty() ? "k=" : "x") + std::to_string(arity);
+    }
+    return text;
+  }
+  std::int64_t k(std::int64_t level) const { return arities[static_cast<std::size_t>(level - 1)]; }
+  std::int64_t below(std::int64_t level) const { return leaves[static_cast<std::size_t>(level)]; }
+};
+
+// Theorem 3 for different k_i: a router of level l below the root sends k_l n messages. It begins in
+// step l + 1, and its last message reaches the last leaf k_1 + ... + k_(l-1) steps later.
+std::int64_t multinode_bound(const UnequalTree& tree) {
+  std::int64_t most = 0, down = 0;
+  for (std::int64_t level = 1; level <= tree.h; down += tree.k(level++)) {
+    const std::int64_t sends = tree.k(level) - (level == tree.h ? 1 : 0);
+    most = std::max(most, level + sends * tree.n + down);
+  }
+  return most;
+}
+
+// Theorem 5 for different k_i: the messages that a router of level l sends up, down and between its
+// own branches. The first arrives in step l, and the last needs l - 1 steps more.
+std::int64_t single_exchange_bound(const UnequalTree& tree) {
+  std::int64_t most = 0;
+  for (std::int64_t level = 1; level <= tree.h; ++level) {
+    const std::int64_t all = tree.below(level), branch = tree.below(level - 1);
+    const std::int64_t sends = 2 * all * (tree.n - all) + all * (all - branch);
+    most = std::max(most, sends + 2 * level - 1);
+  }
+  return most;
+}
+
+// Equation 2 for different k_i.
+std::int64_t pipelined_steps(const UnequalTree& tree, bool constant) {
+  std::int64_t steps = 2 * tree.h - 1;
+  for (std::int64_t level = 1; level <= tree.h; ++level) {
+    const std::int64_t branch = tree.below(level - 1), lanes = constant ? 1 : branch;
+    steps += ((tree.k(level) - 1) * branch * branch + lanes - 1) / lanes;
+  }
+  return steps;
+}
+
+void different_arities(Chapter& chapter) {
+  for (const cost::Arities& arities : kUnequalTrees) {
+    const UnequalTree tree(arities);
+    const std::string spec = "fattree:" + tree.list(), size = ", steps, " + tree.list();
+    const auto add = [&](const char* what, std::int64_t expected, const std::string& steps,
+                         const char* how) {
+      chapter.items.push_back({"section 4", what + size, kNothing, "", std::to_string(expected),
+                               steps, how, kGeneralized});
+    };
+    const auto proven = [&](Collective collective, const char* algorithm, const char* c = "1") {
+      return proven_steps({.topology = spec + ",c=" + c,
+                           .collective = collective,
+                           .algorithm = algorithm,
+                           .every_blocks = true});
+    };
+    const std::int64_t sum = std::accumulate(arities.begin(), arities.end(), std::int64_t{0});
+    const std::int64_t least = tree.n + (arities[0] == 2 ? 1 : 0);
+    add("broadcast, single-port", tree.h - 1 + sum, proven(Collective::kBroadcast, "leaf"),
+        kProven);
+    add("broadcast, multiport", 2 * tree.h, proven(Collective::kBroadcast, "leaf-multiport"),
+        kProven);
+    add("scatter, furthest first", least, proven(Collective::kScatter, "leaf"), kProven);
+    add("gather, nearest first", least, proven(Collective::kGather, "leaf"), kProven);
+    add("multinode broadcast, single-port", multinode_bound(tree),
+        std::to_string(cost::single_port_multinode_broadcast(arities).steps), kQueues);
+    add("multinode broadcast, multiport, flooding", least,
+        std::to_string(cost::multiport_flood(arities, cost::Arities(arities.size(), 1)).steps),
+        kQueues);
+    add("multinode broadcast, multiport, no queue", least, proven(Collective::kAllgather, "leaf"),
+        kProven);
+    add("total exchange, single-port", single_exchange_bound(tree),
+        std::to_string(cost::single_port_total_exchange(arities).steps), kQueues);
+    add("total exchange, single-port, queues unrolled", single_exchange_bound(tree),
+        proven(Collective::kAllToAll, "leaf-single"), kProven);
+    const std::int64_t branch = tree.below(tree.h - 1);
+    add("total exchange, multiport, levels overlapped, constant capacities",
+        branch * (tree.n - branch) + 2 * tree.h - 1,
+        proven(Collective::kAllToAll, "leaf-overlapped"), kProven);
+    add("total exchange, multiport, constant capacities", pipelined_steps(tree, true),
+        proven(Collective::kAllToAll, "leaf"), kProven);
+    add("total exchange, multiport, exponential capacities", pipelined_steps(tree, false),
+        proven(Collective::kAllToAll, "leaf", "k"), kProven);
+  }
+}
+
 }  // namespace
 
 Chapter leaf_communications() {
@@ -308,6 +416,7 @@ Chapter leaf_communications() {
   single_source(chapter);
   multinode(chapter);
   total_exchange(chapter);
+  different_arities(chapter);
   return chapter;
 }
 

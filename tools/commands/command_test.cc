@@ -55,6 +55,7 @@ TEST_F(Command, RefusesWrongTopologies) {
            Refusal{"complete:0", "the number of ranks is 0"},
            Refusal{"complete:99999999999", "too large"},
            Refusal{"fattree:k=4,h=2", "',c=' is missing"},
+           Refusal{"fattree:k=4x3,h=3", "h is not the number of arities, 2"},
            Refusal{"'a\nb'", "unknown topology 'a?b'"},
        }) {
     expect_refused(std::string("topology ") + row.arguments, row.words);
@@ -165,6 +166,20 @@ TEST_F(Command, RefusesRatios) {
             ratio,
         "or the tree is too deep; expected a --ratio nearer to 1/2, or fewer than 20000 ranks");
   }
+}
+
+TEST_F(Command, RefusesSomeTreesOfDifferentArities) {
+  expect_refused(
+      "compile --topology fattree:k=13x5 --collective all-to-all --algorithm leaf-single -o x",
+      "espalier: leaf-single on fattree:k=13x5,c=1: expected fattree:k=K,h=H,c=C of at most ");
+  expect_refused(
+      "compile --topology fattree:k=4x3,c=1,2 --collective all-to-all --algorithm leaf-overlapped "
+      "-o x",
+      "algorithm 'leaf-overlapped' of all-to-all is for fattree:k=K,h=H,c=1, not for "
+      "fattree:k=4x3,c=1,2");
+  expect_refused(
+      "compile --topology fattree:k=2x3x2x3x2 --collective all-to-all --algorithm leaf -o x",
+      "algorithm 'leaf' cannot do all-to-all on fattree:k=2x3x2x3x2,c=1: ");
 }
 
 // A written schedule is verified, unless the caller asks for no verification.

@@ -11,13 +11,13 @@ bool anywhere(const topology::Topology&) { return true; }
 bool on_mesh(const topology::Topology& topology) { return topology.shape().rows > 0; }
 bool on_crossbar(const topology::Topology& topology) { return topology.shape().modules > 0; }
 
-bool on_fat_tree(const topology::Topology& topology) { return topology.shape().arity > 0; }
+bool on_fat_tree(const topology::Topology& topology) { return topology.shape().height > 0; }
 bool on_thin_tree(const topology::Topology& topology) {
   const topology::Shape shape = topology.shape();
   for (const std::uint32_t lanes : shape.capacities) {
     if (lanes != 1) return false;
   }
-  return shape.arity > 0;
+  return shape.height > 0;
 }
 
 constexpr SearchedAlgorithm kAlgorithms[] = {
