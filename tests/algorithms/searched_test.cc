@@ -259,9 +259,13 @@ TEST(FractionalDirect, NoPatternAloneForSomeRuns) {
   }
 }
 
+// A reduce takes the steps of the broadcast.
 TEST(FractionalDirect, Proven) {
   const SearchedAlgorithm* algorithm = find_searched(Collective::kBroadcast, "fractional-direct");
+  const SearchedAlgorithm* reduce = find_searched(Collective::kReduce, "fractional-direct");
   ASSERT_NE(algorithm, nullptr);
+  ASSERT_NE(reduce, nullptr);
+  EXPECT_TRUE(reduce->needs_commutative);
   for (const std::uint32_t p : grid_ranks()) {
     const auto topology = must_parse("complete:" + std::to_string(p));
     for (const std::uint32_t root : grid_roots(p)) {
@@ -272,7 +276,10 @@ TEST(FractionalDirect, Proven) {
         CollectiveParameters parameters{
             .ranks = p, .root = root, .topology_digest = topology->digest()};
         parameters.run_length = run_length;
-        ASSERT_GE(proven(*algorithm, *topology, parameters), 0);
+        const std::int64_t steps = proven(*algorithm, *topology, parameters);
+        ASSERT_GE(steps, 0);
+        if (p == 1) continue;
+        ASSERT_EQ(proven(*reduce, *topology, parameters), steps);
       }
     }
   }

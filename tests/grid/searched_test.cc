@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/testing/results.h"
@@ -118,7 +119,8 @@ TEST(Grid, FractionalRuns) {
     for (const std::uint32_t ranks : sizes) {
       const auto topology = or_throw(topology::parse("complete:" + std::to_string(ranks)));
       for (const std::uint32_t root : roots(ranks)) {
-        for (const std::uint32_t run_length : {1u, 2u, 3u, 5u, 20u}) {
+        for (const std::uint32_t wanted : {1u, 2u, 3u, 5u, 20u}) {
+          const std::uint32_t run_length = std::min(wanted, table[i].max_run_length);
           const CollectiveParameters parameters = parameters_on(*topology, root, run_length);
           prove_and_run(*topology, parameters, programs_of(table[i], parameters));
           if (HasFailure()) return;

@@ -226,6 +226,12 @@ void other_networks(Chapter& chapter) {
                                  std::to_string(run_length),
                              kNothing, std::to_string(5 * (2 * run_length + 1)), "",
                              std::to_string(more - few), kProven, "2r + 1 a run"});
+    const Question question{.topology = "complete:64",
+                            .algorithm = "fractional-direct",
+                            .blocks = 9 * run_length,
+                            .run_length = run_length};
+    reduction(chapter, "section 3",
+              "direct simplex version, P = 64, r = " + std::to_string(run_length), question, more);
   }
   std::int64_t first_depth = 0;  // of variant A
   for (const auto& [name, algorithm, run_length, depth] :

@@ -359,7 +359,7 @@ TEST_F(Command, ListsTheLongestRun) {
         << verified.out;
     fs::remove(directory_ / "x");
   }
-  EXPECT_EQ(limited, 10);
+  EXPECT_EQ(limited, 12);
   EXPECT_NE(run("list").out.find("takes --run-length up to 30"), std::string::npos);
 }
 

@@ -34,6 +34,8 @@ namespace espalier::searched {
 // fractional_direct.cc
 [[nodiscard]] Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
                                                            const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> fractional_direct_reduce(const topology::Topology& topology,
+                                                        const CollectiveParameters& parameters);
 // leaf_exchange.cc: only fat trees whose routers run programs.
 [[nodiscard]] Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
                                                           const CollectiveParameters& parameters);

@@ -184,15 +184,18 @@ namespace espalier {
 [[nodiscard]] Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
-// fractional_simplex.cc: fractional_simplex_broadcast(), with one send or receive per step.
-// kTooLarge if the run length is above kMaxRunLength, kMaxReduceRunLength or
-// kMaxSimplexRunLength respectively (fractional_tree.h).
+// fractional_simplex.cc: fractional_simplex_broadcast() and fractional_simplex_reduce(), with one
+// send or receive per step. kTooLarge if the run length is above kMaxRunLength,
+// kMaxReduceRunLength, kMaxSimplexRunLength or kMaxSimplexReduceRunLength respectively
+// (fractional_tree.h).
 [[nodiscard]] Status fractional_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                           Program& out);
 [[nodiscard]] Status fractional_reduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const CollectiveParameters& parameters,
                                                   std::uint32_t me, Program& out);
+[[nodiscard]] Status fractional_simplex_reduce(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
 // Fat trees, ranks and routers (leaf_tree.h): kUnsupported if the ranks are not those of a fat
 // tree. leaf_broadcast.cc: in leaf_broadcast() every node sends to one neighbour per step, in
 // leaf_multiport_broadcast() to all neighbours at once.
