@@ -28,7 +28,8 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 // Whether input and output may be the same memory: not if data to be sent are kept until the end.
 bool is_in_place(const mutation::Made& made) {
   return made.collective != Collective::kAllToAll &&
-         !(made.algorithm == "hosts-chain" && made.collective == Collective::kExscan) &&
+         !((made.algorithm == "hosts-chain" || made.algorithm == "two-tree-simplex") &&
+           made.collective == Collective::kExscan) &&
          !(made.algorithm == "two-tree" &&
            (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }

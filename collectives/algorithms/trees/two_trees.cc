@@ -118,7 +118,7 @@ bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) co
 // The left spine consists of the powers of two, up to the root.
 bool TwoTrees::on_unused_spine(unsigned tree, std::uint32_t node) const {
   if (use_ == Use::kAll) return false;
-  return use_ == Use::kUp ? on_right_spine(node, size_[tree]) : (node & (node - 1)) == 0;
+  return goes_up() ? on_right_spine(node, size_[tree]) : (node & (node - 1)) == 0;
 }
 
 // Returns the arrival at a child over an edge of this colour.
@@ -169,7 +169,7 @@ TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
   if (use_ == Use::kAll) return edge;
   if (on_unused_spine(tree, index)) return {pe, edge.colour, 0};
   // Only edges below the top edge in use count, and the colour of the top edge.
-  if (use_ == Use::kUp) {
+  if (goes_up()) {
     edges = way.low;
     changes = way.low_changes;
   } else if (index > root_[tree]) {  // right of the root, whose right edge is the top edge

@@ -6,8 +6,8 @@
 //
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
-// same memory if both hold the whole message, except in exscan/two-tree, exscan/hosts-chain,
-// all-to-all/pairwise and all-to-all/hosts-pairwise.
+// same memory if both hold the whole message, except in exscan/two-tree, exscan/two-tree-simplex,
+// exscan/hosts-chain, all-to-all/pairwise and all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -66,6 +66,7 @@ namespace espalier {
 // two_tree_scan.cc: two_tree_scan() and two_tree_exscan(), first up and then down two trees.
 // two_tree_simplex.cc: two_tree_simplex_broadcast(), two_tree_simplex_reduce() and
 // two_tree_simplex_allreduce(), for ports that send or receive in a step, but not both.
+// two_tree_simplex_scan.cc: two_tree_simplex_scan() and two_tree_simplex_exscan(), the same.
 [[nodiscard]] Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                    Program& out);
 [[nodiscard]] Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me,
@@ -76,6 +77,10 @@ namespace espalier {
                                              std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_allreduce(const CollectiveParameters& parameters,
                                                 std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status two_tree_simplex_exscan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
 // One block in the postal model: lambda_tree_broadcast() (lambda_tree.cc) and combine_allreduce()
 // (combine.cc). kBadArgument unless the ticks satisfy 1 <= S <= L <= kMaxTicks.
 [[nodiscard]] Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
