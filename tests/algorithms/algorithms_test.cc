@@ -283,6 +283,50 @@ TEST(Algorithms, EveryReductionCanKeepTheOrder) {
   }
 }
 
+// A pair of ranks does in two steps what a rank of the two-tree of half as many ranks does in one.
+// In a scan the ranks of a pair also exchange sums before the first and after the last of these
+// steps, and a last rank without a partner adds the edges into right spines.
+TEST(Algorithms, PairsTakeTwiceTheStepsOfHalfTheRanks) {
+  const auto steps = [](Collective collective, const char* name, std::uint32_t p,
+                        std::int64_t blocks) {
+    Program program;
+    EXPECT_EQ(find_algorithm(collective, name)->generate({.ranks = p}, 0, program), Status::kOk);
+    return phase_steps(program, blocks);
+  };
+  struct Case {
+    Collective collective;
+    bool root_is_outside;            // of the trees
+    std::int64_t least[2], most[2];  // steps more, for even and for odd p
+  };
+  for (const auto& [collective, root_is_outside, least, most] :
+       {Case{Collective::kBroadcast, true, {0, 0}, {0, 0}},
+        Case{Collective::kReduce, true, {0, 0}, {0, 0}},
+        Case{Collective::kAllreduce, true, {0, 0}, {0, 0}},
+        Case{Collective::kScan, false, {1, 3}, {6, 7}},
+        Case{Collective::kExscan, false, {1, 2}, {5, 8}}}) {
+    std::int64_t found_least[] = {100, 100}, found_most[] = {-100, -100};
+    for (std::uint32_t p = 4; p <= 2000; ++p) {
+      const std::uint32_t half = root_is_outside ? (p + 1) / 2 : p / 2;
+      std::set<std::int64_t> more;
+      for (const std::int64_t blocks : {1, 7}) {
+        const std::int64_t pairs = steps(collective, "two-tree-simplex", p, blocks);
+        more.insert(pairs - 2 * steps(collective, "two-tree", half, blocks));
+        if (root_is_outside) continue;
+        ASSERT_LE(pairs,
+                  8 * log2_ceil(p + 4) + 8 * blocks - (collective == Collective::kScan ? 21 : 20))
+            << "p " << p;
+      }
+      ASSERT_EQ(more.size(), 1u) << collective_name(collective) << " p " << p;
+      found_least[p % 2] = std::min(found_least[p % 2], *more.begin());
+      found_most[p % 2] = std::max(found_most[p % 2], *more.begin());
+    }
+    for (const unsigned odd : {0u, 1u}) {
+      EXPECT_EQ(found_least[odd], least[odd]) << collective_name(collective) << ' ' << odd;
+      EXPECT_EQ(found_most[odd], most[odd]) << collective_name(collective) << ' ' << odd;
+    }
+  }
+}
+
 TEST(Algorithms, NamesOfCollectives) {
   for (const Algorithm& algorithm : all_algorithms()) {
     EXPECT_EQ(find_algorithm(algorithm.collective, algorithm.name)->generate, algorithm.generate);

@@ -73,6 +73,13 @@ Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) 
 }
 
 Steps two_tree_simplex(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  if (algorithm.collective == Collective::kScan || algorithm.collective == Collective::kExscan) {
+    if (p < 4) return exactly(2 * (p - 1) * blocks);
+    const std::int64_t more = algorithm.collective == Collective::kExscan ? 1 : 0;
+    const std::int64_t h = log_of(p / 2 + 2);
+    return {8 * (h + blocks) - (p % 2 == 0 ? 23 : 19) + more,
+            8 * (h + blocks) - (p % 2 == 0 ? 14 : 13) + more};
+  }
   const std::int64_t times = algorithm.collective == Collective::kAllreduce ? 2 : 1;
   if (p == 2) return exactly(times * 2 * blocks);
   const std::int64_t h = log_of((p - 1) / 2 + 2);

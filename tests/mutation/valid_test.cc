@@ -30,7 +30,7 @@ bool is_in_place(const mutation::Made& made) {
   return made.collective != Collective::kAllToAll &&
          !(made.collective == Collective::kExscan &&
            (made.algorithm == "hosts-chain" || made.algorithm == "doubly-pipelined" ||
-            made.algorithm == "two-tree-mirror")) &&
+            made.algorithm == "two-tree-mirror" || made.algorithm == "two-tree-simplex")) &&
          !(made.algorithm == "two-tree" &&
            (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "tests/papers/item.h"
@@ -305,6 +306,37 @@ void couples(Chapter& chapter) {
   }
 }
 
+// The paper says what a couple does in a step of the trees; what its PEs must tell each other before
+// the first and after the last of these steps comes on top.
+void scan_by_couples(Chapter& chapter) {
+  const struct {
+    std::int64_t p;
+    const char *scan, *exscan;
+  } steps[] = {{14, "44", "45"}, {15, "45", "46"}, {30, "52", "53"},
+               {31, "53", "54"}, {62, "60", "61"}, {63, "61", "62"}};
+  for (const auto& [p, scan, exscan] : steps) {
+    for (const auto& [name, collective, corrected] :
+         {std::tuple{"scan", Collective::kScan, scan},
+          std::tuple{"exclusive scan", Collective::kExscan, exscan}}) {
+      Question question{.topology = complete(p / 2),
+                        .collective = collective,
+                        .algorithm = "two-tree",
+                        .blocks = 4};
+      const std::int64_t duplex = std::atoll(proven_steps(question).c_str());
+      question.topology = complete(p);
+      question.algorithm = "two-tree-simplex";
+      chapter.items.push_back(
+          {"[SST09] section 5.2",
+           std::string("simplex ") + name + " by couples, p = " + std::to_string(p) +
+               ", 4 blocks a tree, steps",
+           kNothing, std::to_string(2 * duplex), corrected, proven_steps(question), kProven,
+           p % 2 == 0 ? "twice the two-tree's of p/2 PEs; a couple's PEs also "
+                        "exchange sums before and after"
+                      : "as for p-1; PE p-1 needs the sums of right spines"});
+    }
+  }
+}
+
 void fibonacci_trees(Chapter& chapter) {
   for (const auto& [n, latency] : {std::pair{64, 8}, std::pair{126, 10}, std::pair{256, 11},
                                    std::pair{512, 12}, std::pair{1023, 14}}) {
@@ -348,6 +380,7 @@ Chapter two_trees() {
   scan_baselines(chapter);
   time_bounds(chapter);
   couples(chapter);
+  scan_by_couples(chapter);
   fibonacci_trees(chapter);
   precomputation(chapter);
   return chapter;

@@ -20,6 +20,7 @@
 // or p-1 operators need not be commutative.
 
 #include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/build/pair_sums.h"
 #include "collectives/algorithms/trees/pair_trees.h"
 #include "collectives/algorithms/trees/two_trees.h"
 #include "espalier/collectives/algorithms/generators.h"
@@ -137,34 +138,6 @@ void add_sending_left_over(Builder& builder, const TwoTrees& trees, std::uint32_
   }
 }
 
-// Adds one rank of a pair in one tree.
-void add_pair_sum(Builder& builder, const PairTrees& pairs, const PairTrees::Place& place,
-                  bool upper, unsigned tree) {
-  const std::uint32_t last = pairs.trees().last_arrival();
-  const std::uint32_t step = 2 * (last - place.edges.of[tree].arrival);
-  const bool to_parent = place.upper_has_parent(tree) == upper;
-  Operand sum = builder.input(tree);
-  const Edge& child = upper ? place.right : place.left;
-  std::uint32_t wait = 0;
-  if (tree == place.inner && child.pe != 0) {
-    const std::uint32_t ready = 2 * (last - child.arrival) + 1;
-    const Operand own = sum;
-    wait = step - ready;
-    sum = builder.slot(tree, builder.ring(wait, 4));
-    builder.receive(ready, pairs.child_end(tree, child.pe), sum);
-    builder.combine(ready, sum, upper ? own : sum, upper ? sum : own);
-  }
-  const std::uint32_t partner = pairs.rank(place.pe, !upper);
-  if (!to_parent) {
-    builder.send(step, partner, sum, wait);
-    return;
-  }
-  const Operand both = builder.slot(tree, builder.ring(1, 4));
-  builder.receive(step, partner, both);
-  builder.combine(step, both, upper ? both : sum, upper ? sum : both);
-  builder.send(step + 1, pairs.parent_end(tree, place.pe), both, 1);
-}
-
 void add_simplex_reduce(Builder& builder, const SimplexPhase& phase) {
   const TwoTrees trees((phase.ranks - 1) / 2, Pairing::kShift);
   const bool even = phase.ranks % 2 == 0;
@@ -178,7 +151,7 @@ void add_simplex_reduce(Builder& builder, const SimplexPhase& phase) {
   } else {
     const PairTrees::Place place = pairs.place((v - first) / 2 + 1);
     for (unsigned tree = 0; tree < 2; ++tree) {
-      add_pair_sum(builder, pairs, place, (v - first) % 2 == 1, tree);
+      add_pair_sum(builder, pairs, place, (v - first) % 2 == 1, tree, Kept::kNothing);
     }
   }
   end_pairs_phase(builder, trees);

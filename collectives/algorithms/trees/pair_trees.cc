@@ -14,7 +14,7 @@ bool PairTrees::Place::upper_has_parent(unsigned tree) const {
   const unsigned colour = edges.of[tree].colour;
   if (left.pe != 0) return colour == left.colour;
   if (right.pe != 0) return colour != right.colour;
-  return tree == inner;  // without children either tree may be the upper rank's
+  return true;
 }
 
 }  // namespace espalier

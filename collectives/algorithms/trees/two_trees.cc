@@ -118,7 +118,7 @@ bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) co
 // In a mirror image the nodes' right spine is the ranks' left spine.
 bool TwoTrees::unused_is_right(unsigned tree) const {
   const bool mirrored = tree == 1 && pairing_ == Pairing::kMirror;
-  return use_ == (mirrored ? Use::kDown : Use::kUp);
+  return goes_up() != mirrored;
 }
 
 // The left spine consists of the powers of two, up to the root.

@@ -236,6 +236,46 @@ TEST(TwoTrees, SpinesByBruteForce) {
   }
 }
 
+// The edges of both phases of a scan: those in use, their steps and the end. Colours are equal
+// except those of kUp.
+TEST(TwoTrees, ColoursOfAScanByBruteForce) {
+  for (std::uint32_t n = 1; n <= largest_n(); ++n) {
+    const TwoTrees all(n, Pairing::kShift);
+    for (const Use use : {Use::kUp, Use::kUpSameColours, Use::kDown}) {
+      const TwoTrees trees(n, Pairing::kShift, use);
+      std::uint32_t last = 0;
+      for (unsigned tree = 0; tree < 2; ++tree) {
+        std::vector<bool> unused(n + 1, false);  // the spine, from the root
+        for (std::uint32_t pe = trees.root(tree); pe != 0;) {
+          unused[pe] = true;
+          std::uint32_t next = 0;
+          for (const Edge& child : trees.children(tree, trees.edge(tree, pe)).of) {
+            if (child.pe != 0 && (child.pe < pe) == (use == Use::kDown)) next = child.pe;
+          }
+          pe = next;
+        }
+        for (std::uint32_t pe = 1; pe <= n; ++pe) {
+          ASSERT_EQ(trees.in_use(tree, pe), !unused[pe]) << "n " << n << " PE " << pe;
+          const Edge edge = trees.edge(tree, pe);
+          if (use != Use::kUp) {
+            ASSERT_EQ(edge.colour, all.edge(tree, pe).colour) << "n " << n << " PE " << pe;
+          }
+          if (unused[pe]) continue;
+          last = std::max(last, edge.arrival);
+          const std::uint32_t parent = trees.parent(tree, pe);
+          if (unused[parent]) {
+            ASSERT_LE(edge.arrival, 1u);
+          } else {
+            const Edge above = trees.edge(tree, parent);
+            ASSERT_EQ(edge.arrival, above.arrival + (edge.colour != above.colour ? 1 : 2));
+          }
+        }
+      }
+      ASSERT_EQ(trees.last_arrival(), last) << "n " << n;
+    }
+  }
+}
+
 // The properties that a rank and its neighbours must agree on, sampled for n up to 2^29.
 TEST(TwoTrees, LargeTreesSampled) {
   std::mt19937 random(3);

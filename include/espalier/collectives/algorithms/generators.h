@@ -7,7 +7,8 @@
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
 // same memory if both hold the whole message, except in exscan/two-tree, exscan/two-tree-mirror,
-// exscan/doubly-pipelined, exscan/hosts-chain, all-to-all/pairwise and all-to-all/hosts-pairwise.
+// exscan/two-tree-simplex, exscan/doubly-pipelined, exscan/hosts-chain, all-to-all/pairwise and
+// all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -70,6 +71,7 @@ namespace espalier {
 // the same with mirrored trees, two_tree_mirror_scan() and two_tree_mirror_exscan().
 // two_tree_simplex.cc: two_tree_simplex_broadcast(), two_tree_simplex_reduce() and
 // two_tree_simplex_allreduce(), for ports that send or receive in a step, but not both.
+// two_tree_simplex_scan.cc: two_tree_simplex_scan() and two_tree_simplex_exscan(), the same.
 [[nodiscard]] Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                    Program& out);
 [[nodiscard]] Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me,
@@ -84,6 +86,10 @@ namespace espalier {
                                              std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_allreduce(const CollectiveParameters& parameters,
                                                 std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status two_tree_simplex_exscan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
 // One block in the postal model: lambda_tree_broadcast() (lambda_tree.cc) and combine_allreduce()
 // (combine.cc). alpha_tree.cc: alpha_tree_broadcast(), whose senders keep a fixed share of their
 // ranks, and alpha_table_broadcast(), whose share depends on their number. kBadArgument unless the
