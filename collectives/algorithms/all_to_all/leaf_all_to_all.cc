@@ -4,11 +4,11 @@
 // Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1; `leaf-serial`: + h^2 instead
 // of + 2h-1. Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another.
 // Source: [DD96] section 3.3, formula (2), and for `leaf-serial` Fig. 4 and the formula before it.
-// The schedules themselves are new; the paper only refers to a report. c_i are
-// the lanes that are used (used_lanes). If a branch has more than k times the lanes of those below,
-// only k times as many are used, because more could never be filled. At most min(64, floor(255 / k))
-// are used: nodes count no more messages per link and step, and per step (step_limits.h). The paper
-// has c_1 = 1.
+// The schedules themselves are new; the paper only refers to a report. c_i are the lanes that are
+// used (used_lanes). If a branch has more than k times the lanes of those below, only k times as
+// many are used, because more could never be filled. At most min(64, floor(255 / k)) are used:
+// nodes count no more messages per link and step, and per step (step_limits.h). The paper has
+// c_1 = 1.
 //
 // Stage i = h..1 exchanges between the branches of every router of level i. Let m = k^(i-1). Each
 // branch u sends messages q = 0 .. (k-1) m^2 - 1; slot t has messages t c_i to t c_i + c_i - 1.
@@ -63,10 +63,10 @@ bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stag
 
 // The lanes that the schedule uses, by level.
 void used_lanes(const CollectiveParameters& parameters, const LeafNode& node, std::uint32_t* used) {
-  // A router sends to all branches in a step, or to its parent and down what comes from there.
-  const std::uint64_t counted = std::min(kMaxLinkMessages, kMaxStepMessages / node.arity);
   std::uint64_t most = branch_lanes(parameters, 1);
   for (std::uint32_t level = 1; level <= node.height; ++level) {
+    // A router sends to all branches in a step, or to its parent and down what comes from there.
+    const std::uint64_t counted = std::min(kMaxLinkMessages, kMaxStepMessages / node.arity);
     std::uint64_t lanes = std::min<std::uint64_t>({most, counted, branch_lanes(parameters, level)});
     while (!spreads(node, used, level, lanes)) --lanes;
     used[level - 1] = static_cast<std::uint32_t>(lanes);
