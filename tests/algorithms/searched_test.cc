@@ -340,7 +340,8 @@ TEST(Searched, Refusals) {
   for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=17,h=2,c=1", "complete:4"}) {
     EXPECT_EQ(exchange("leaf-flood", spec, Collective::kAllgather),
               "leaf-flood on " + std::string(spec) +
-                  ": expected fattree:k=K,h=H,c=C, K at most 128, of at most 256 leaves");
+                  ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and at most 128 links per "
+                  "router");
   }
   for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=3,h=6,c=1", "complete:4"}) {
     const auto topology = must_parse(spec);

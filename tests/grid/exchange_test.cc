@@ -1,7 +1,7 @@
 // Total exchanges and multinode broadcasts on fat trees by explicit steps (searched:
 // leaf-overlapped, leaf-single, leaf-flood): verified, and run on simulated machines in the minimum
-// steps by [DD96], also with several blocks in succession. All trees of at most 64 leaves (flooding:
-// 256) with ESPALIER_WHOLE=1, otherwise a sample.
+// steps by [DD96], also with several blocks in succession. All trees of at most 64 leaves, or 256
+// for flooding, with ESPALIER_WHOLE=1, otherwise a sample.
 
 #include <gtest/gtest.h>
 

@@ -33,12 +33,18 @@ constexpr std::uint32_t kMaxFloodLeaves = 256;
 
 Result<void> check_flooded(const topology::Topology& topology,
                            const CollectiveParameters& parameters) {
-  if (auto fits = check_parameters(topology, parameters); !fits) return fits;
-  const std::uint32_t arity = topology.shape().arity;
-  if (arity >= 2 && arity <= kMaxLinks && topology.ranks() <= kMaxFloodLeaves) return {};
-  return fail("leaf-flood on " + topology.spec() + ": expected fattree:k=K,h=H,c=C, K at most " +
-              std::to_string(kMaxLinks) + ", of at most " + std::to_string(kMaxFloodLeaves) +
-              " leaves");
+  if (auto known = check_parameters(topology, parameters); !known) return known;
+  bool fits = topology.shape().height > 0 && topology.ranks() <= kMaxFloodLeaves;
+  if (fits) {
+    std::vector<std::uint32_t> links(topology.nodes());
+    for (const topology::Link& link : topology.links()) {
+      fits = ++links[link.from] <= kMaxLinks && fits;
+    }
+  }
+  if (fits) return {};
+  return fail("leaf-flood on " + topology.spec() + ": expected fattree:k=K,h=H,c=C of at most " +
+              std::to_string(kMaxFloodLeaves) + " leaves, and at most " +
+              std::to_string(kMaxLinks) + " links per router");
 }
 
 // A tree in which every node forwards every block to all neighbours except its sender.
