@@ -442,9 +442,10 @@ class Pages:
         topology, collective, _ = self.example(name)
         parts = self.cheap_parts(name, when)
         own = " Runs have the algorithm's own length, `--run-length own`." if own_run_length(self.entries_of(name)[0]) else ""
+        bound = wrapped(f"*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.{own}")
         text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
                 f"The messages of this {collective}, by rank:\n{self.period_text(name)}\n"
-                f"## Steps\n\n*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.{own}\n\n{steps}\n"
+                f"## Steps\n\n{bound}\n\n{steps}\n"
                 f"## Cost\n\n{self.cost_text(name, schedules)}\n"
                 f"{parts['wins']}\n"
                 f"## Limits\n\n{self.limits_text(name, schedules)}\n"
