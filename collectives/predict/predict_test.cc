@@ -132,8 +132,8 @@ TEST(Predict, LongReplaysGoByStepsAndSaySo) {
   EXPECT_EQ(found.time, 13 * kBlockTime);
 }
 
-// A fractional tree has 2r+1 actions per rank, each for every r-th block: what decides whether it is
-// replayed are the blocks that it moves, and not the product of both.
+// A fractional tree has 2r+1 actions per rank, each for every r-th block. The blocks that they move
+// decide whether it is replayed, and not the product of actions and blocks.
 TEST(Predict, CountsTheInstancesOfAnAction) {
   const Schedule tree = make("complete:40", Collective::kBroadcast, "fractional");
   for (const std::int64_t blocks : {1, 7, 100, 1000}) {

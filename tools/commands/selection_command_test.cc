@@ -71,8 +71,8 @@ TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {
   }
 }
 
-// The default constants of fabrics, as a model's file: `compile --run-length R --model` then has the
-// block table with which `compile` without both predicts.
+// The default constants of fabrics, as a model's file: `compile --run-length R --model` then has
+// the block table with which `compile` without both predicts.
 constexpr const char* kDefaultModel =
     "link { line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 } }\n";
 
