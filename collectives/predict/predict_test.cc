@@ -7,6 +7,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::predict {
 namespace {
@@ -129,6 +130,22 @@ TEST(Predict, LongReplaysGoByStepsAndSaySo) {
   const Prediction found = predict(*chain.topology, chain.programs, layout, plain(), none);
   EXPECT_TRUE(found.is_by_steps);
   EXPECT_EQ(found.time, 13 * kBlockTime);
+}
+
+// A fractional tree has 2r+1 actions per rank, each for every r-th block. The blocks that they move
+// decide whether it is replayed, and not the product of actions and blocks.
+TEST(Predict, CountsTheInstancesOfAnAction) {
+  const Schedule tree = make("complete:40", Collective::kBroadcast, "fractional");
+  for (const std::int64_t blocks : {1, 7, 100, 1000}) {
+    std::uint64_t moved = 0, steps = 0;
+    for (const Program& program : tree.programs) {
+      moved += expand(program, blocks).size();
+      steps += static_cast<std::uint64_t>(phase_steps(program, blocks));
+    }
+    EXPECT_GE(instances(tree.programs, blocks), moved + steps);
+    if (blocks < 100) continue;
+    EXPECT_LE(instances(tree.programs, blocks), 2 * moved + steps) << blocks;
+  }
 }
 
 TEST(Predict, StepsWithLongMessagesTakeLonger) {

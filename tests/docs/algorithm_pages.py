@@ -230,7 +230,7 @@ class Pages:
     def example(self, name):
         """The picture's schedule: (topology, collective, options)."""
         entry, words = self.entries_of(name)[0], self.words[name]
-        return words.get("topology", self.topologies(entry)[0]), entry["collective"], words.get("options", "")
+        return words.get("topology", self.topologies(entry)[0]), entry["collective"], words.get("options", own_run_length(entry))
 
     def topologies(self, entry):
         known = facts.TOPOLOGIES.get(entry["topologies"])
@@ -295,7 +295,7 @@ class Pages:
             cells = []
             for topology in sizes:
                 file = f"steps-{entry['collective']}-{name}.esp"
-                if refusal := self.espalier.compile(file, topology, entry["collective"], name):
+                if refusal := self.espalier.compile(file, topology, entry["collective"], name, own_run_length(entry)):
                     cells.append("-")
                     refusals.append(f"- {entry['collective']}, `{topology}`: {refusal}.")
                     continue
@@ -389,11 +389,11 @@ class Pages:
             elif entry["collective"] != "reduce":
                 yield entry["collective"], "the operator must commute"
             else:
-                topology, keeping = self.topologies(entry)[0], []
+                topology, keeping, own = self.topologies(entry)[0], [], own_run_length(entry)
                 file = f"roots-{entry['algorithm']}.esp"
-                self.espalier.compile(file, topology, "reduce", entry["algorithm"])
+                self.espalier.compile(file, topology, "reduce", entry["algorithm"], own)
                 for root in range(self.espalier.show(file).facts["ranks"]):
-                    if not self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root}") and \
+                    if not self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root} {own}") and \
                        not self.espalier.show(file).facts["needs_commutative"]:
                         keeping.append(str(root))
                 roots = f", except for root {listed(keeping)} of `{topology}`" if keeping else ""
@@ -441,9 +441,11 @@ class Pages:
         steps, schedules = self.steps_text(name)
         topology, collective, _ = self.example(name)
         parts = self.cheap_parts(name, when)
+        own = " Runs have the algorithm's own length, `--run-length own`." if own_run_length(self.entries_of(name)[0]) else ""
+        bound = wrapped(f"*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.{own}")
         text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
                 f"The messages of this {collective}, by rank:\n{self.period_text(name)}\n"
-                f"## Steps\n\n*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.\n\n{steps}\n"
+                f"## Steps\n\n{bound}\n\n{steps}\n"
                 f"## Cost\n\n{self.cost_text(name, schedules)}\n"
                 f"{parts['wins']}\n"
                 f"## Limits\n\n{self.limits_text(name, schedules)}\n"
@@ -493,6 +495,11 @@ class Pages:
         return (table(("collective", "algorithm", "the fastest on 16 ranks", "from"), rows) + "\n" + wrapped(
             f"{len(others)} more win on other numbers of ranks, with few ports, for other operators, or nowhere. "
             f"[The index](docs/algorithms/README.md#papers) has the publications.") + "\n\n" + table(("algorithm", "from"), more))
+
+
+def own_run_length(entry):
+    """The option for one schedule of an algorithm that takes a run length; without, there is one for each size of messages."""
+    return "--run-length own" if entry["max_run_length"] else ""
 
 
 def wins(when):

@@ -80,6 +80,8 @@ class Collectives(unittest.TestCase):
     def check(self, offer, provider, *words, root=0, bytes=None):
         name = offer["collective"]
         listed = bytes or sizes(name)
+        if offer["max_run_length"] and "--run-length" not in words:
+            words = (*words, "--run-length", "own")  # one schedule for all sizes
         status, found, error = espalier.run(
             "--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"], "--root", root,
             "--provider", provider, "--bytes", ",".join(map(str, listed)), "--deadline", 60000, *words)
@@ -158,6 +160,13 @@ class Collectives(unittest.TestCase):
         by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
         for run in (1, 3):
             self.check(by_name["broadcast", "fractional"], "shm", "--run-length", run, bytes=[100000])
+        status, found, error = espalier.run("--topology", "complete:16", "--collective", "broadcast", "--algorithm", "fractional",
+                                            "--provider", "shm", "--bytes", "8,8388608", "--deadline", 60000)
+        self.assertEqual(status, 0, error)
+        self.assertTrue(found["right"])
+        self.assertEqual(found["algorithm"], "fractional")
+        self.assertEqual([one["runs"][0]["bytes"] for one in found["schedules"]], [8, 8388608])
+        self.assertIn("fractional, run length 1, chosen for 8 bytes", found["schedules"][0]["chosen"])
         for value in ("2", "9/5"):
             self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
         for words in ((), ("--ratio", "0.58"), ("--ratio", "3/4", "--lambda", "9/5")):

@@ -222,7 +222,7 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
     bad_input("algorithm '" + selected.algorithm.name + "' is for " +
               selected.algorithm.topologies + " as they are; expected one for any topology");
   }
-  if (selected.algorithm.max_run_length > 0 && selection.run_length.empty()) {
+  if (selected.algorithm.max_run_length > 0 && selected.parameters.run_length == 0) {
     bad_input("an embedding of " + selected.algorithm.name +
               " is for one run length; expected --run-length");
   }
