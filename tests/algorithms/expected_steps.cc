@@ -86,8 +86,8 @@ Steps two_tree_simplex(const Algorithm& algorithm, std::int64_t p, std::int64_t 
   return {times * 2 * (2 * h + 2 * blocks - 5), times * 2 * (2 * h + 2 * blocks - 2)};
 }
 
-// Two mirrored trees over an even number of ranks. If p is odd, all sums go up to the last rank, as in
-// a reduce: 2h + 2N - 3 or one more steps, instead of 2h + 2N - 5.
+// Two mirrored trees over an even number of ranks. If p is odd, all sums go up to the last rank, as
+// in a reduce: 2h + 2N - 3 or one more steps, instead of 2h + 2N - 5.
 Steps mirrored_scan(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
   const std::int64_t h = log_of(p % 2 == 0 ? p + 2 : p + 1);
   const std::int64_t delay = algorithm.collective == Collective::kExscan ? 1 : 0;
@@ -201,9 +201,9 @@ struct DualRoot {
   }
 };
 
-// One tree over all ranks. Sums go up except from the right spine, results down except to the left
-// spine, whose ranks send to the right one step after a sum arrived from the left. Steps are counted
-// from that one at the root.
+// One tree over all ranks. Sums go up except from the right spine, and results down except to the
+// left spine. A rank of the left spine sends to the right one step after a sum arrived from the
+// left. Steps are counted from that one at the root.
 struct OneRoot {
   std::int64_t first = 0, last = 0;  // steps of transfers
 

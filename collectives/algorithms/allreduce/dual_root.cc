@@ -1,5 +1,6 @@
 // Allreduce by two binary trees, one on each half of the ranks: sums go up and results down at the
-// same time, and the two roots exchange their sums. Operators need not be commutative.
+// same time (up_down_tree.h), and the two roots exchange their sums. Operators need not be
+// commutative.
 //
 // Let N be the blocks, n = ceil(p/2), U(1) = 0, U(2) = 1, U(n) = 2 + U(floor((n-1)/2)), and
 // D(1) = 0, D(n) = 2 + D(ceil((n-1)/2)). Steps: U(n) + D(n) + 1 + 3(N-1), at most

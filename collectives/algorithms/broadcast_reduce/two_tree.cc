@@ -10,8 +10,8 @@
 // The root is outside the trees and feeds (gathers from) their roots alternately. The other ranks,
 // from the root onward, are the trees' ranks 1 .. n (`pe`). Segment 0 travels over T1, segment 1
 // over T2. A reduce is the broadcast reversed in time. The trees are in order, so to root 0 or p-1
-// operators need not be commutative. In two-tree-mirror T2 is the mirror image of T1, which requires
-// that n is even.
+// operators need not be commutative. In two-tree-mirror T2 is the mirror image of T1; n must then
+// be even.
 
 #include "collectives/algorithms/build/phases.h"
 #include "collectives/algorithms/trees/two_trees.h"

@@ -14,12 +14,13 @@
 // Here partners are adjacent first: after step l a leader has the sum of 2^(l+1) consecutive
 // groups, so operators need not be commutative. Of its part of the message it keeps the lower half
 // if it is in the lower half of these groups. So group v ends with part number rev(v), where rev
-// reverses `levels` binary digits. The doubling takes the same way back, and so does the gather of a
-// reduce: of two partners the one that is nearer to the root, in binary digits, gets the parts of
-// the other one. The reduce-scatter instead exchanges part rev(v) for part v in one more step.
+// reverses `levels` binary digits. The doubling takes the same way back. So does the gather of a
+// reduce, in which the partner on the side of the root's group gets the parts of the other one. The
+// reduce-scatter instead exchanges part rev(v) for part v in one more step.
 //
-// In the allreduce and the reduce the parts are g segments. In the reduce-scatter part v consists of the segments
-// of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are too small.
+// In the allreduce and the reduce the parts are g segments. In the reduce-scatter part v consists
+// of the segments of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are
+// too small.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/build/one_block.h"
