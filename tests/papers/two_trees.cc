@@ -306,8 +306,8 @@ void couples(Chapter& chapter) {
   }
 }
 
-// The paper says what a couple does in a step of the trees; what its PEs must tell each other before
-// the first and after the last of these steps comes on top.
+// The paper says how a couple imitates one step of the trees. Its PEs also exchange sums before the
+// first and after the last of these steps.
 void scan_by_couples(Chapter& chapter) {
   const struct {
     std::int64_t p;

@@ -61,6 +61,8 @@ class PairSum {
   }
   [[nodiscard]] std::uint32_t partner() const { return pairs_.rank(place_.pe, !upper_); }
 
+  // The step in which one rank of the pair passes its sum to the other. In the tree without
+  // children: step 0 if only the upper rank needs it.
   [[nodiscard]] std::uint32_t pass_step() const {
     if (tree_ == place_.inner) {
       if (sends_) return step(place_.edges.of[tree_]) - 1;

@@ -4,11 +4,12 @@
 //
 // Ranks are counted from a root onward; the root itself is outside the trees. Place c = 1 .. n of
 // the trees is a pair: ranks 2c-1 (lower) and 2c (upper), or 2c and 2c+1 if the first rank after
-// the root has no place. While one rank of a pair sends to another pair, the other rank receives. The lower rank has the edge to the left child and the upper rank
-// the edge to the right child: then sums keep the order of the ranks. A pair has children in one
-// tree only, over edges of both colours. In the steps of the left child's colour the lower rank is
-// busy, so an edge of this colour to a parent belongs to the upper rank, and one of the other
-// colour to the lower rank.
+// the root has no place. While one rank of a pair sends to another pair, the other rank receives.
+//
+// The lower rank has the edge to the left child and the upper rank the edge to the right child:
+// then sums keep the order of the ranks. A pair has children in one tree only, over edges of both
+// colours. In the steps of the left child's colour the lower rank is busy, so an edge of this
+// colour to a parent belongs to the upper rank, and one of the other colour to the lower rank.
 
 #include <cstdint>
 
