@@ -131,6 +131,8 @@ class Words:
             if not words.get("what", "").strip():
                 raise Wrong(f"{NAME}: [{algorithm}] has no `what`")
             self.check_known(algorithm, words["what"] + words.get("source", ""))
+        self.check_cited(entries)
+        for algorithm in self.of:
             self.check_from(algorithm, [entry["collective"] for entry in entries if entry["algorithm"] == algorithm])
 
     def check_known(self, algorithm, text):
@@ -138,17 +140,24 @@ class Words:
             if f"[{cited}]" not in self.papers:
                 raise Wrong(f"{NAME}: [{algorithm}] cites [{cited}]; expected a paper of docs/algorithms/README.md")
 
+    def check_cited(self, entries):
+        """Every collective of every algorithm has a citation."""
+        missing = {}
+        for entry in entries:
+            if not CITED.search(self.origin(entry["algorithm"], entry["collective"])):
+                missing.setdefault(entry["algorithm"], []).append(entry["collective"])
+        if missing:
+            raise Wrong(f"{NAME}: {'; '.join(f'[{name}] has no `from` for {listed(found)}' for name, found in missing.items())}; expected "
+                        f"the publication that it comes from, as docs/algorithms/README.md cites it, like '[SST09], section 4.1'")
+
     def check_from(self, algorithm, collectives):
-        """Every collective has its citation, with the place if the paper is one of WITH_PLACES; and no other collective has one."""
+        """Citations are known, and have the place if the paper is one of WITH_PLACES; no other collective has one."""
         given = self.of[algorithm].get("from", {})
         for collective in given if isinstance(given, dict) else ():
             if collective not in (*collectives, "others"):
                 raise Wrong(f"{NAME}: [{algorithm}] has from.{collective}, and no {collective}; expected {listed(collectives)} or others")
         for collective in collectives:
             text = self.origin(algorithm, collective)
-            if not CITED.search(text):
-                raise Wrong(f"{NAME}: [{algorithm}] has no `from` for {collective}; expected the publication that it comes from, as "
-                            f"docs/algorithms/README.md cites it, like '[SST09], section 4.1'")
             self.check_known(algorithm, text)
             for paper, place in re.findall(r"\[(\w+)\]([^\[]*)", text):
                 if paper in WITH_PLACES and not PLACE.search(place):

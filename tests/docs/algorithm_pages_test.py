@@ -37,7 +37,8 @@ class Refusals(unittest.TestCase):
         self.refused(WORDS.replace("[PY09]", "[PY99]"), "[PY99]", "docs/algorithms/README.md")
 
     def test_from(self):
-        self.refused(WORDS.replace('from = "[Bruck97]"\n', ""), "[bruck] has no `from` for allgather", "[SST09], section 4.1")
+        self.refused(WORDS.replace('from = "[Bruck97]"\n', ""), "[bruck] has no `from` for allgather and all-to-all", "[SST09], section 4.1")
+        self.refused(WORDS.replace("[Bruck97]", "").replace("[HFM88]", ""), "[bruck] has no", "[dissemination] has no")
         self.refused(WORDS.replace('from = "[Bruck97]"\n', "from = 'folklore'\n"), "[bruck] has no `from`")
         self.refused(WORDS.replace('from.exscan = "[SST09], section 4.3, Fig. 4"\n', ""), "[two-tree] has no `from` for exscan")
         self.refused(WORDS.replace("from.exscan = ", "from.barrier = ''\nfrom.exscan = ", 1), "from.barrier", "expected broadcast")

@@ -1,6 +1,7 @@
 #include "tools/choose/candidates.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "collectives/predict/block_rules.h"
 #include "espalier/collectives/embed/place.h"
