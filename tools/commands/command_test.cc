@@ -74,7 +74,8 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
            Refusal{"--collective broadcast --algorithm rung",
                    "unknown algorithm 'rung' for broadcast; expected binomial, "},
            Refusal{"--collective allreduce --algorithm binomial",
-                   "algorithm 'binomial' cannot do allreduce; expected chain, two-tree, combine, "},
+                   "algorithm 'binomial' cannot do allreduce; expected chain, two-tree, "
+                   "two-tree-simplex, combine, "},
            Refusal{
                "--collective allgather --algorithm leaf",
                "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
