@@ -6,6 +6,7 @@ grid_test.py            every tenth case
 grid_test.py --whole    all 300
 """
 import json
+import math
 import os
 import sys
 import unittest
@@ -22,7 +23,8 @@ COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 # Of each class of topology those of at most 16 ranks, the smallest first.
 MESHES = [f"mesh:{r}x{c}" for r, c in ((1, 2), (1, 3), (2, 2), (1, 5), (2, 3), (1, 7), (2, 4), (3, 3), (2, 5), (3, 4), (1, 13), (2, 7), (3, 5), (4, 4))]
-CROSSBARS = [f"crossbar:{a}x{b}" for a, b in ((1, 2), (2, 2), (2, 3), (3, 2), (2, 4), (4, 3), (3, 5), (4, 4))]
+CROSSBARS = ["crossbar:" + "x".join(map(str, sizes)) for sizes in (
+    (1, 2), (2, 2), (2, 3), (3, 2), (2, 4), (2, 2, 2), (4, 3), (3, 2, 2), (3, 5), (4, 4), (2, 2, 2, 2))]
 HOSTS = [f"hosts:{h}x{r}" for h, r in ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (1, 7), (4, 2), (3, 3), (5, 2), (3, 4), (2, 7), (5, 3), (4, 4))]
 FAT_TREES = [f"fattree:k={k},h={h},c={c}" for k, h in ((2, 1), (2, 2), (3, 1), (2, 3), (4, 1), (3, 2), (4, 2)) for c in (1, "k")]
 COMPLETE = [f"complete:{p}" for p in range(2, 17)]
@@ -52,8 +54,7 @@ def ranks_of(topology):
     if topology.startswith("fattree"):
         k, h = (int(part[2:]) for part in text.split(",")[:2])
         return k**h
-    numbers = [int(part) for part in text.split("x")]
-    return numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
+    return math.prod(int(part) for part in text.split("x"))
 
 
 def words_of(offer, number, topology):

@@ -36,8 +36,9 @@ struct Shape {
   std::uint32_t arity = 0, height = 0;    // fat tree
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
   std::uint32_t rows = 0, columns = 0;    // mesh
-  // hierarchical crossbar: modules, ranks of each, channels into and out of each
-  std::uint32_t modules = 0, module_ranks = 0, channels_in = 0, channels_out = 0;
+  // hierarchical crossbar: the modules, the modules of each, ..., the ranks of each innermost one;
+  // the channels into and out of the modules of each level, outermost first
+  std::vector<std::uint32_t> crossbar, channels_in, channels_out;
   std::uint32_t hosts = 0, host_ranks = 0;  // hosts, and the ranks of each
 };
 
@@ -82,7 +83,7 @@ class Topology {
   [[nodiscard]] std::uint64_t digest() const;
 };
 
-// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "hosts:HxR",
+// Parses "complete:N", "mesh:RxC", "crossbar:AxB[xC...][,in=I,out=O]", "hosts:HxR",
 // "fattree:k=K,h=H,c=1|k|c1,c2,..", or "custom:" and a topology file's text in one line. The error
 // has its position and the correct form.
 [[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
