@@ -11,7 +11,7 @@ constexpr std::string_view kHostsForm =
 
 class Hosts final : public Crossbar {
  public:
-  Hosts(std::uint32_t hosts, std::uint32_t host_ranks) : Crossbar(hosts, host_ranks, 1, 1) {}
+  Hosts(std::uint32_t hosts, std::uint32_t host_ranks) : Crossbar({hosts, host_ranks}, {1}, {1}) {}
 
   [[nodiscard]] std::string spec() const override {
     return "hosts:" + std::to_string(modules()) + "x" + std::to_string(size());

@@ -139,7 +139,11 @@ TEST(Topology, ShapesSayTheNumbersOfAFamily) {
   const Shape hosts = must_parse("hosts:3x4")->shape();
   EXPECT_EQ(hosts.hosts, 3u);
   EXPECT_EQ(hosts.host_ranks, 4u);
-  EXPECT_EQ(hosts.modules + hosts.module_ranks, 0u) << "algorithms for crossbars are not for it";
+  EXPECT_TRUE(hosts.crossbar.empty()) << "algorithms for crossbars are not for it";
+  const Shape crossbar = must_parse("crossbar:2x3x4,in=1/2,out=3")->shape();
+  EXPECT_EQ(crossbar.crossbar, (std::vector<std::uint32_t>{2, 3, 4}));
+  EXPECT_EQ(crossbar.channels_in, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(crossbar.channels_out, (std::vector<std::uint32_t>{3, 3}));
   const Shape complete = must_parse("complete:4")->shape();
   EXPECT_EQ(complete.arity + complete.rows + complete.hosts, 0u);
 }
@@ -157,6 +161,32 @@ TEST(Topology, CrossbarRoutesShareTheModulesChannels) {
   EXPECT_EQ(crossbar->node_name(7), "rank 7 (module 1)");
   EXPECT_EQ(crossbar->node_name(13), "router 13 (port of module 1)");
   EXPECT_EQ(crossbar->node_name(15), "router 15 (switch)");
+}
+
+// Modules of modules: 2 x 3 modules of 2 ranks, ports 12 to 17, switches 18 and 19, all around 20.
+TEST(Topology, CrossbarsOfThreeLevels) {
+  const auto crossbar = must_parse("crossbar:2x3x2,in=1/2,out=3/4");
+  EXPECT_EQ(crossbar->ranks(), 12u);
+  EXPECT_EQ(crossbar->nodes(), 21u);
+  EXPECT_EQ(crossbar->route(4, 5), (std::vector<std::uint32_t>{4, 5}));
+  EXPECT_EQ(crossbar->route(1, 4), (std::vector<std::uint32_t>{1, 12, 18, 14, 4}));
+  EXPECT_EQ(crossbar->route(1, 10), (std::vector<std::uint32_t>{1, 12, 18, 20, 19, 17, 10}));
+  EXPECT_EQ(crossbar->route(18, 3), (std::vector<std::uint32_t>{18, 13, 3}));
+  EXPECT_EQ(crossbar->route(20, 14), (std::vector<std::uint32_t>{20, 18, 14}));
+  EXPECT_EQ(crossbar->capacity(12, 18), 4u);
+  EXPECT_EQ(crossbar->capacity(18, 12), 2u);
+  EXPECT_EQ(crossbar->capacity(18, 20), 3u);
+  EXPECT_EQ(crossbar->capacity(20, 18), 1u);
+  EXPECT_EQ(crossbar->capacity(12, 20), 0u);
+  EXPECT_EQ(crossbar->node_name(7), "rank 7 (module 1.0)");
+  EXPECT_EQ(crossbar->node_name(14), "router 14 (port of module 0.2)");
+  EXPECT_EQ(crossbar->node_name(19), "router 19 (switch of module 1)");
+  EXPECT_EQ(crossbar->node_name(20), "router 20 (switch)");
+  // A switch is above the middle of its modules, and each level above the one below.
+  EXPECT_EQ(crossbar->position(18).x, crossbar->position(13).x);
+  EXPECT_LT(crossbar->position(20).y, crossbar->position(18).y);
+  EXPECT_LT(crossbar->position(18).y, crossbar->position(12).y);
+  EXPECT_LT(crossbar->position(12).y, crossbar->position(0).y);
 }
 
 // The ranks of a host share one link into the network and one out of it; all other links are inside
@@ -186,7 +216,8 @@ TEST(Topology, HostsShareOneLink) {
 // links() and capacity() agree.
 TEST(Topology, CapacitiesAreTheLinks) {
   for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "hosts:2x3",
-                           "mesh:3x4", "fattree:k=3,h=2,c=k", "fattree:k=2x4x3,c=1,5,2"}) {
+                           "crossbar:2x3x2,in=1/2,out=3/4", "crossbar:2x1x2x2x1", "mesh:3x4",
+                           "fattree:k=3,h=2,c=k", "fattree:k=2x4x3,c=1,5,2"}) {
     const auto topology = must_parse(spec);
     std::uint64_t links = 0;
     for (const Link& link : topology->links()) {
@@ -204,6 +235,9 @@ TEST(Topology, CapacitiesAreTheLinks) {
 TEST(Topology, SpecsAreCanonical) {
   EXPECT_EQ(must_parse("crossbar:4x8,in=2,out=2")->spec(), "crossbar:4x8");
   EXPECT_EQ(must_parse("crossbar:4x8,in=1,out=2")->spec(), "crossbar:4x8,in=1,out=2");
+  EXPECT_EQ(must_parse("crossbar:4x8x2,in=2/2,out=2")->spec(), "crossbar:4x8x2");
+  EXPECT_EQ(must_parse("crossbar:4x8x2,in=1/1,out=2/1")->spec(), "crossbar:4x8x2,in=1,out=2/1");
+  EXPECT_EQ(must_parse("crossbar:2x2x2x2x2x2x2x2")->ranks(), 256u);
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,1")->spec(), "fattree:k=4,h=2,c=1");
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,4")->spec(), "fattree:k=4,h=2,c=k");
   EXPECT_EQ(must_parse("fattree:k=4,h=1,c=k")->spec(), "fattree:k=4,h=1,c=1");
@@ -222,7 +256,7 @@ TEST(Topology, DigestsDifferAndStay) {
   for (const char* spec :
        {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2", "fattree:k=4,h=2,c=1",
         "fattree:k=4,h=2,c=k", "fattree:k=2x8,c=1", "fattree:k=8x2,c=1", "crossbar:4x4",
-        "crossbar:4x4,in=1,out=2", "hosts:4x4"}) {
+        "crossbar:4x4,in=1,out=2", "crossbar:4x2x2", "crossbar:2x2x4", "hosts:4x4"}) {
     EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
   }
   EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull)
@@ -233,7 +267,9 @@ TEST(Topology, DigestsDifferAndStay) {
 const std::map<std::string, std::string>& crossbar_errors() {
   const std::string crossbar =
       "; expected crossbar:AxB or crossbar:AxB,in=I,out=O with A modules of B ranks and I channels "
-      "into, O out of a module (2 where not given), e.g. crossbar:4x8";
+      "into, O out of a module (2 where not given), e.g. crossbar:4x8; AxBxC..., up to 8 numbers, "
+      "for "
+      "modules of modules, with I1/I2/... from the outermost on";
   static const std::map<std::string, std::string> errors = {
       {"crossbar:x4",
        "topology 'crossbar:x4': the number of modules is missing (at character 10)" + crossbar},
@@ -248,6 +284,16 @@ const std::map<std::string, std::string>& crossbar_errors() {
        "topology 'crossbar:4x8,in=1,out=0': out is 0 (at character 24)" + crossbar},
       {"crossbar:4x8,in=1,out=2,",
        "topology 'crossbar:4x8,in=1,out=2,': unexpected ',' (at character 24)" + crossbar},
+      {"crossbar:4x8x",
+       "topology 'crossbar:4x8x': the number of ranks a module is missing (at character 14)" +
+           crossbar},
+      {"crossbar:4x8x2,in=1/2/3,out=1",
+       "topology 'crossbar:4x8x2,in=1/2/3,out=1': in has 3 numbers for 2 levels of modules (at "
+       "character 24)" +
+           crossbar},
+      {"crossbar:1x1x1x1x1x1x1x1x1",
+       "topology 'crossbar:1x1x1x1x1x1x1x1x1': 9 levels are more than 8 (at character 27)" +
+           crossbar},
       {"crossbar:4096x4096",
        "topology 'crossbar:4096x4096': 16781313 nodes are more than 16777216 (at character 19)" +
            crossbar},

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "base/testing/results.h"
 #include "collectives/algorithms/searched/crossbar_trees.h"
@@ -123,13 +124,16 @@ TEST(DoubleFibonacci, Proven) {
   }
 }
 
+using Sizes = std::vector<std::uint32_t>;  // of a crossbar, outermost first
+
 // 256 modules of 64 ranks, and P = 16384 on a complete graph.
 TEST(Crossbar, DepthsOfThePrototype) {
+  const Sizes sizes{256, 64};
   for (const std::uint32_t root : {0u, 5000u}) {
-    EXPECT_EQ(crossbar_a({256, 64}, root, 8).depth(), 97u);
-    EXPECT_EQ(crossbar_b({256, 64}, root, 8).depth(), 130u);
-    EXPECT_EQ(crossbar_a({256, 64}, root, 16).depth(), 177u);
-    EXPECT_EQ(crossbar_b({256, 64}, root, 16).depth(), 236u);
+    EXPECT_EQ(crossbar_a(sizes, root, 8).depth(), 97u);
+    EXPECT_EQ(crossbar_b(sizes, root, 8).depth(), 130u);
+    EXPECT_EQ(crossbar_a(sizes, root, 16).depth(), 177u);
+    EXPECT_EQ(crossbar_b(sizes, root, 16).depth(), 236u);
   }
   std::vector<std::uint32_t> all(16384);
   for (std::uint32_t rank = 0; rank < all.size(); ++rank) all[rank] = rank;
@@ -143,15 +147,16 @@ TEST(Crossbar, DepthsOfThePrototype) {
   }
 }
 
-// The maximum number of blocks that pass a module's channels in one step of the steady state.
+// The maximum number of blocks that pass a module's channels in one step of the steady state;
+// `inside`: the ranks of each module of the level.
 struct Channels {
   int in = 0, out = 0;
 };
-Channels channels(const Broadcast& broadcast, std::uint32_t module_ranks) {
+Channels channels(const Broadcast& broadcast, std::uint32_t inside) {
   std::map<std::array<std::uint32_t, 2>, int> in, out;
   Channels most;
   for (const Stream& stream : broadcast.streams) {
-    const std::uint32_t from = stream.from / module_ranks, to = stream.to / module_ranks;
+    const std::uint32_t from = stream.from / inside, to = stream.to / inside;
     if (from == to) continue;
     const std::uint32_t slot = stream.step % broadcast.period;
     most.in = std::max(most.in, ++in[{to, slot}]);
@@ -162,40 +167,187 @@ Channels channels(const Broadcast& broadcast, std::uint32_t module_ranks) {
 
 TEST(Crossbar, ChannelsOfALargeOne) {
   const Outline outline{.collective = Collective::kBroadcast, .algorithm = "crossbar"};
+  const Sizes sizes{256, 64}, deep{16, 8, 4, 32};
   for (const std::uint32_t run_length : {1u, 3u, 8u, 16u}) {
-    const Channels a = channels(crossbar_a({256, 64}, 77, run_length).broadcast(outline), 64);
+    const Channels a = channels(crossbar_a(sizes, 77, run_length).broadcast(outline), 64);
     EXPECT_EQ(a.in, 2) << run_length;
     EXPECT_EQ(a.out, run_length == 1 ? 1 : 2) << run_length;  // r = 1: down and right alternate
-    const Channels b = channels(crossbar_b({256, 64}, 77, run_length).broadcast(outline), 64);
+    const Channels b = channels(crossbar_b(sizes, 77, run_length).broadcast(outline), 64);
     EXPECT_EQ(b.in, 1) << run_length;
     EXPECT_EQ(b.out, 2) << run_length;
+    const Broadcast deep_a = crossbar_a(deep, 77, run_length).broadcast(outline);
+    const Broadcast deep_b = crossbar_b(deep, 77, run_length).broadcast(outline);
+    for (const std::uint32_t inside : {32u, 4 * 32u, 8 * 4 * 32u}) {
+      EXPECT_LE(channels(deep_a, inside).in, 2) << run_length << " of " << inside;
+      EXPECT_LE(channels(deep_a, inside).out, 2) << run_length << " of " << inside;
+      EXPECT_EQ(channels(deep_b, inside).in, 1) << run_length << " of " << inside;
+      EXPECT_LE(channels(deep_b, inside).out, 2) << run_length << " of " << inside;
+    }
   }
+}
+
+// The trees' depths counted a second time, by steps alone. `run_length` is r. A group whose head
+// gets block 0 in step t has its last rank served in t + r - 1. It feeds down in t + r and to the
+// right in t + r + 1.
+struct Depths {
+  std::int64_t run_length;
+  std::int64_t last = -1;  // the step in which the last rank gets block 0
+
+  void local(std::int64_t ranks, std::int64_t step) {
+    if (ranks == 0) return;
+    const FractionalTree tree(static_cast<std::uint32_t>(ranks),
+                              static_cast<std::uint32_t>(run_length));
+    last = std::max(last, step + 1 + tree.last_arrival());
+  }
+  void group(std::int64_t step) { last = std::max(last, step + run_length - 1); }
+
+  // Variant A: groups in `modules` modules of these sizes, then the rest of each, and of one more
+  // whose first module has a group.
+  void span_a(std::int64_t modules, bool one_more, const Sizes& inside, std::int64_t step) {
+    std::multimap<std::int64_t, std::size_t> links;  // step, group
+    std::vector<std::int64_t> heads;
+    std::vector<int> used(static_cast<std::size_t>(modules), 0);
+    for (std::int64_t i = 0; i < modules; ++i) {
+      if (i > 0) {
+        step = links.begin()->first;
+        ++used[links.begin()->second];
+        links.erase(links.begin());
+      }
+      group(step);
+      links.insert({step + run_length, heads.size()});
+      links.insert({step + run_length + 1, heads.size()});
+      heads.push_back(step);
+    }
+    std::int64_t waiting = one_more ? 1 : 0;
+    std::multiset<std::int64_t> spare;  // the down links of groups without successors
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      waiting += used[i] == 2;
+      if (used[i] < 2) rest_a(inside, heads[i] + run_length + 1);
+      if (used[i] == 0) spare.insert(heads[i] + run_length);
+    }
+    for (; waiting > 0; --waiting) {
+      rest_a(inside, *spare.begin());
+      spare.erase(spare.begin());
+    }
+  }
+  // The rest of a module of these sizes whose first module has a group.
+  void rest_a(Sizes sizes, std::int64_t step) {
+    const std::uint32_t first = sizes.front();
+    if (sizes.size() == 1) return local(first - run_length, step);
+    sizes.erase(sizes.begin());
+    if (first == 1) return rest_a(sizes, step);
+    span_a(first - 1, true, sizes, step);
+  }
+
+  // Variant B: a module of these sizes; returns the steps of its two links out.
+  std::array<std::int64_t, 2> place_b(Sizes sizes, std::int64_t step) {
+    const std::uint32_t count = sizes.front();
+    if (sizes.size() == 1) {
+      group(step);
+      group(step + run_length + 1);
+      local(count - 2 * run_length, step + 2 * (run_length + 1));
+      return {step + run_length, step + 2 * run_length + 1};
+    }
+    sizes.erase(sizes.begin());
+    const auto first = place_b(sizes, step);
+    if (count == 1) return first;
+    const auto second = place_b(sizes, first[1]);
+    fill_b(count - 2, sizes, {second[1]});
+    return {first[0], second[0]};
+  }
+  void fill_b(std::uint32_t modules, const Sizes& sizes, std::multiset<std::int64_t> links) {
+    for (; modules > 0; --modules) {
+      const std::int64_t step = *links.begin();
+      links.erase(links.begin());
+      const auto exits = place_b(sizes, step);
+      links.insert(exits.begin(), exits.end());
+    }
+  }
+};
+
+// Steps for one block.
+std::int64_t crossbar_steps(Sizes sizes, bool is_a, std::uint32_t run_length) {
+  while (sizes.size() > 1 && sizes.front() == 1) sizes.erase(sizes.begin());
+  Depths depths{.run_length = run_length};
+  const std::uint32_t modules = sizes.front();
+  if (sizes.size() == 1) {
+    depths.local(modules, -1);
+    return depths.last + 1;
+  }
+  sizes.erase(sizes.begin());
+  if (is_a) {
+    depths.span_a(modules, false, sizes, -1);
+  } else {
+    const auto exits = depths.place_b(sizes, -1);
+    depths.fill_b(modules - 1, sizes, {exits.begin(), exits.end()});
+  }
+  return depths.last + 1;
+}
+
+std::string crossbar_of(const Sizes& sizes) {
+  std::string spec = "crossbar:";
+  for (const std::uint32_t size : sizes) {
+    spec += (spec.ends_with(':') ? "" : "x") + std::to_string(size);
+  }
+  return spec;
 }
 
 void prove_crossbar(const std::string& name, Collective collective, const char* channels) {
   const SearchedAlgorithm* algorithm = find_searched(collective, name);
   ASSERT_NE(algorithm, nullptr);
   EXPECT_EQ(algorithm->needs_commutative, collective == Collective::kReduce);
-  const std::uint32_t groups = name == "crossbar-a" ? 1 : 2;
-  for (const CrossbarShape shape :
-       {CrossbarShape{1, 4}, {1, 9}, {2, 2}, {2, 7}, {3, 4}, {5, 8}, {8, 8}, {7, 3}, {13, 2}}) {
-    const auto topology = must_parse("crossbar:" + std::to_string(shape.modules) + "x" +
-                                     std::to_string(shape.ranks) + channels);
+  const std::uint32_t groups = name == "crossbar-a" ? 1 : 2;  // per module
+  for (const Sizes& sizes : std::vector<Sizes>{{1, 4},
+                                               {1, 9},
+                                               {2, 2},
+                                               {2, 7},
+                                               {3, 4},
+                                               {5, 8},
+                                               {8, 8},
+                                               {7, 3},
+                                               {13, 2},
+                                               {2, 2, 2},
+                                               {3, 4, 5},
+                                               {4, 3, 2},
+                                               {1, 3, 4},
+                                               {3, 1, 4},
+                                               {2, 2, 2, 4},
+                                               {2, 1, 2, 1, 2, 2, 1, 4}}) {
+    const auto topology = must_parse(crossbar_of(sizes) + channels);
     const std::uint32_t p = topology->ranks();
     for (const std::uint32_t root : grid_roots(p)) {
       for (const std::uint32_t run_length : {0u, 1u, 2u, 4u}) {
-        if (run_length * groups > shape.ranks) continue;
+        if (run_length * groups > sizes.back()) continue;
         CollectiveParameters parameters{
             .ranks = p, .root = root, .topology_digest = topology->digest()};
         parameters.run_length = run_length;
         const std::int64_t steps = proven(*algorithm, *topology, parameters);
         const std::uint32_t used =
-            std::min(shape.ranks / groups, fractional_run_length(parameters));
-        const FractionalForest forest = (groups == 1 ? crossbar_a : crossbar_b)(shape, root, used);
-        ASSERT_EQ(steps, forest.depth()) << topology->spec();
-        if (shape.modules > 1) continue;
+            std::min(sizes.back() / groups, fractional_run_length(parameters));
+        ASSERT_EQ(steps, crossbar_steps(sizes, groups == 1, used)) << topology->spec();
+        if (sizes.size() > 2 || sizes.front() > 1) continue;
         ASSERT_EQ(steps, FractionalTree(p, used).last_arrival() + 1) << "one module: no detour";
       }
+    }
+  }
+}
+
+// Each further level costs at most (r + 1) log2 of the ranks of its modules, as [Sanders03] has it
+// for the second one, and nothing if its modules have one module each. Variant A costs far less.
+TEST(Crossbar, DepthOfMoreLevels) {
+  for (const std::uint32_t run_length : {1u, 4u, 8u}) {
+    for (const bool is_a : {true, false}) {
+      const auto steps = [&](const Sizes& sizes) {
+        const std::int64_t found = (is_a ? crossbar_a : crossbar_b)(sizes, 3, run_length).depth();
+        EXPECT_EQ(found, crossbar_steps(sizes, is_a, run_length)) << crossbar_of(sizes);
+        return found;
+      };
+      const std::int64_t two = steps({64, 64}), three = steps({8, 8, 64});
+      EXPECT_GE(three, FractionalTree(4096, run_length).last_arrival() + 1);
+      EXPECT_LE(three, two + (is_a ? 1 : 9) * (run_length + 1)) << run_length;
+      EXPECT_LE(steps({4, 4, 4, 64}), two + (is_a ? 2 : 8 + 10) * (run_length + 1)) << run_length;
+      EXPECT_EQ(steps({1, 64, 64}), two);
+      EXPECT_EQ(steps({64, 1, 64}), two);
     }
   }
 }

@@ -40,7 +40,13 @@ std::string fat_tree(Dice& dice) {
 }
 
 std::string crossbar(Dice& dice) {
-  std::string spec = "crossbar:" + text(dice.number(1, 4)) + "x" + text(dice.number(2, 5));
+  std::string spec = "crossbar:" + text(dice.number(1, 4)) + "x";
+  if (dice.one_in(4)) {  // modules of modules
+    spec = "crossbar:2x" + text(dice.number(1, 3)) + "x" + text(dice.number(2, 3));
+    if (dice.one_in(2)) return spec;
+    return spec + ",in=2/" + text(dice.number(1, 2)) + ",out=" + text(dice.number(1, 2)) + "/2";
+  }
+  spec += text(dice.number(2, 5));
   if (dice.one_in(2)) return spec;
   return spec + ",in=" + text(dice.number(1, 3)) + ",out=" + text(dice.number(1, 3));
 }

@@ -41,7 +41,7 @@ bool has_channels(const topology::Topology& topology,
   const bool reduces = algorithm.collective == Collective::kReduce;
   const std::uint32_t in = name == "crossbar-a" || reduces ? 2 : 1;
   const std::uint32_t out = name == "crossbar-a" || !reduces ? 2 : 1;
-  return shape.channels_in >= in && shape.channels_out >= out;
+  return std::ranges::min(shape.channels_in) >= in && std::ranges::min(shape.channels_out) >= out;
 }
 
 void prove_and_run(const topology::Topology& topology, const CollectiveParameters& parameters,
@@ -65,7 +65,10 @@ TEST(Grid, Searched) {
                                  "crossbar:3x4",
                                  "crossbar:5x7",
                                  "crossbar:4x6,in=1,out=2",
-                                 "crossbar:3x5,in=2,out=1"};
+                                 "crossbar:3x5,in=2,out=1",
+                                 "crossbar:2x3x4",
+                                 "crossbar:2x2x2x2,in=1,out=2",
+                                 "crossbar:3x2x4,in=2/1,out=2"};
   if (whole()) {
     for (std::uint32_t p = 3; p < 40; ++p) specs.push_back("complete:" + std::to_string(p));
     specs.insert(specs.end(),

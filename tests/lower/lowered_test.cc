@@ -208,6 +208,7 @@ constexpr Operand kPlaces[] = {{"mesh:4x4", 5},
                                {"fattree:k=3,h=2,c=2,3", 1},
                                {"fattree:k=4x3,c=1,2", 5},
                                {"crossbar:4x4", 6},
+                               {"crossbar:2x2x3", 7},
                                {"hosts:3x4", 6},
                                {"file:" ESPALIER_EXAMPLES "/broken-mesh.textproto", 5},
                                {"file:" ESPALIER_EXAMPLES "/uneven-tree.textproto", 1}};

@@ -262,6 +262,29 @@ void other_networks(Chapter& chapter) {
   }
 }
 
+// "A generalization to more than two levels of hierarchy is also possible": the 256 modules of the
+// crossbar above, in 16 modules of 16.
+void third_level(Chapter& chapter) {
+  for (const auto& [name, algorithm, depth, two_levels] :
+       {std::tuple{"A", "crossbar-a", 100, 96}, std::tuple{"B", "crossbar-b", 163, 129}}) {
+    const std::uint32_t run_length = 8;
+    Question question{
+        .topology = "crossbar:16x16x64", .algorithm = algorithm, .run_length = run_length};
+    const std::string what =
+        std::string("16 x 16 x 64 hierarchical crossbar, variant ") + name + ", r = 8";
+    const std::int64_t found = std::atoll(proven_steps(question).c_str()) - 1;
+    chapter.items.push_back({"section 4", what + ", d", kNothing, "", std::to_string(depth),
+                             std::to_string(found), kProven,
+                             "256 x 64: " + std::to_string(two_levels)});
+    chapter.items.push_back({"section 4", what + ", depth beyond 256 x 64", kNothing,
+                             std::to_string((run_length + 1) * 4),
+                             std::to_string(depth - two_levels), std::to_string(found - two_levels),
+                             kProven, "(r + 1) log b is a bound for the level of b = 16 modules"});
+    question.blocks = run_length + 1;
+    reduction(chapter, "section 4", what, question, depth + run_length + 2);
+  }
+}
+
 // Trees of groups on meshes: the blocks that a link carries in a step, and the steps until the last
 // rank has its first packet.
 void fractional_meshes(Chapter& chapter) {
@@ -333,6 +356,7 @@ Chapter fractional_trees() {
   bounds(chapter);
   figure_3(chapter);
   other_networks(chapter);
+  third_level(chapter);
   fractional_meshes(chapter);
   mesh_reductions(chapter);
   tradeoff(chapter);

@@ -23,7 +23,8 @@ COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 # Of each class of topology those of at most 16 ranks, the smallest first.
 MESHES = [f"mesh:{r}x{c}" for r, c in ((1, 2), (1, 3), (2, 2), (1, 5), (2, 3), (1, 7), (2, 4), (3, 3), (2, 5), (3, 4), (1, 13), (2, 7), (3, 5), (4, 4))]
-CROSSBARS = [f"crossbar:{a}x{b}" for a, b in ((1, 2), (2, 2), (2, 3), (3, 2), (2, 4), (4, 3), (3, 5), (4, 4))]
+CROSSBARS = ["crossbar:" + "x".join(map(str, sizes)) for sizes in (
+    (1, 2), (2, 2), (2, 3), (3, 2), (2, 4), (2, 2, 2), (4, 3), (3, 2, 2), (3, 5), (4, 4), (2, 2, 2, 2))]
 HOSTS = [f"hosts:{h}x{r}" for h, r in ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (1, 7), (4, 2), (3, 3), (5, 2), (3, 4), (2, 7), (5, 3), (4, 4))]
 FAT_TREES = [f"fattree:k={k},h={h},c={c}" for k, h in ((2, 1), (2, 2), (3, 1), (2, 3), (4, 1), (3, 2), (4, 2)) for c in (1, "k")]
 FAT_TREES += ["fattree:k=2x3,c=1", "fattree:k=4x3,c=k", "fattree:k=3x2x2,c=1"]
@@ -55,8 +56,7 @@ def ranks_of(topology):
         arities, height = text.split(",")[:2]
         arities = [int(part) for part in arities[2:].split("x")]
         return math.prod(arities) if len(arities) > 1 else arities[0] ** int(height[2:])
-    numbers = [int(part) for part in text.split("x")]
-    return numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
+    return math.prod(int(part) for part in text.split("x"))
 
 
 def words_of(offer, number, topology):

@@ -226,6 +226,7 @@ constexpr const char* kTopologies[] = {"complete:2",
                                        "fattree:k=3,h=2,c=k",
                                        "fattree:k=2x3,c=1",
                                        "crossbar:2x4",
+                                       "crossbar:2x2x2",
                                        "hosts:2x3",
                                        "hosts:3x3"};
 

@@ -9,7 +9,7 @@ namespace {
 
 bool anywhere(const topology::Topology&) { return true; }
 bool on_mesh(const topology::Topology& topology) { return topology.shape().rows > 0; }
-bool on_crossbar(const topology::Topology& topology) { return topology.shape().modules > 0; }
+bool on_crossbar(const topology::Topology& topology) { return !topology.shape().crossbar.empty(); }
 
 bool on_fat_tree(const topology::Topology& topology) { return topology.shape().height > 0; }
 bool on_thin_tree(const topology::Topology& topology) {

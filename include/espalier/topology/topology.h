@@ -38,8 +38,9 @@ struct Shape {
   std::vector<std::uint32_t> arities;     // fat tree: children of a router of level 1 .. height
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
   std::uint32_t rows = 0, columns = 0;    // mesh
-  // hierarchical crossbar: modules, ranks of each, channels into and out of each
-  std::uint32_t modules = 0, module_ranks = 0, channels_in = 0, channels_out = 0;
+  // hierarchical crossbar: the modules, the modules of each, ..., the ranks of each innermost one;
+  // the channels into and out of the modules of each level, outermost first
+  std::vector<std::uint32_t> crossbar, channels_in, channels_out;
   std::uint32_t hosts = 0, host_ranks = 0;  // hosts, and the ranks of each
 };
 
@@ -84,7 +85,7 @@ class Topology {
   [[nodiscard]] std::uint64_t digest() const;
 };
 
-// Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "hosts:HxR",
+// Parses "complete:N", "mesh:RxC", "crossbar:AxB[xC...][,in=I,out=O]", "hosts:HxR",
 // "fattree:k=K,h=H,c=1|k|c1,c2,..", "fattree:k=K1xK2x..,c=..", or "custom:" and a topology file's
 // text in one line. The error has its position and the correct form.
 [[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
