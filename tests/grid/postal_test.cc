@@ -1,6 +1,7 @@
 // The postal model's algorithms [Bruck96], and k-nomial trees with several radices: verified, and
-// run in lock step, for many lambda. On every mesh up to 8x8 the messages of one step of lambda- and
-// alpha-trees share no link, from every source. All of this with ESPALIER_WHOLE=1, otherwise a sample.
+// run in lock step, for many lambda. On every mesh up to 8x8 the messages of one step of lambda-
+// and alpha-trees share no link, from every source. All of this with ESPALIER_WHOLE=1, otherwise a
+// sample.
 
 #include <gtest/gtest.h>
 

@@ -69,6 +69,9 @@ void bandwidths(Chapter& chapter);
 // Adds [Bruck96]'s greedy tree, triangles and approaches to a combine.
 void postal_theory(Chapter& chapter);
 
+// Adds [Bruck96]'s figures of experiments, as simulated runs.
+void postal_figures(Chapter& chapter);
+
 // "1.387", with `digits` digits after the point.
 [[nodiscard]] std::string fixed(double value, int digits);
 

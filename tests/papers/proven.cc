@@ -21,6 +21,8 @@ CollectiveParameters parameters_of(const topology::Topology& topology, const top
   set_shape(shape, parameters);
   parameters.run_length = question.run_length;
   parameters.radix = question.radix;
+  parameters.ratio_numerator = question.ratio_numerator;
+  parameters.ratio_denominator = question.ratio_denominator;
   parameters.send_ticks = question.send_ticks;
   parameters.latency_ticks = question.latency_ticks;
   parameters.window = std::max<std::uint32_t>(8, question.latency_ticks);

@@ -16,9 +16,10 @@ struct Question {
   std::int64_t blocks = 1;
   bool every_blocks = false;  // it must be proven for every N, not only for those up to `blocks`
   std::uint32_t root = 0;
-  std::uint32_t run_length = 0;                     // fractional trees: r
-  std::uint32_t send_ticks = 1, latency_ticks = 1;  // postal model
-  std::uint32_t radix = 0;                          // k-nomial trees: k
+  std::uint32_t run_length = 0;                              // fractional trees: r
+  std::uint32_t send_ticks = 1, latency_ticks = 1;           // postal model
+  std::uint32_t radix = 0;                                   // k-nomial trees: k
+  std::uint32_t ratio_numerator = 0, ratio_denominator = 0;  // alpha-tree: alpha
   std::string embedding = {};  // a known one that places the ranks; empty: as numbered
   // Every message crosses one link, and every node, also a router, has one send per step
   // (collectives/lower).

@@ -2,8 +2,8 @@
 // length. The rank that has the block keeps round(alpha n) of n ranks (trees/alpha.h).
 //
 //  * alpha-tree: one alpha for all n, which is `ratio_numerator` / `ratio_denominator`. By default
-//    it is the look-up table's for p ranks or, if faster, the table's limit for large n. The limit
-//    is 1/phi for lambda = 2, where it is optimal for all n; for most lambda no single alpha is.
+//    it is the look-up table's for p ranks or, if faster, the table's for kMaxRanks ranks. The
+//    latter is 1/phi for lambda = 2, where it is optimal for all n; for most lambda no alpha is.
 //  * alpha-table: a look-up table gives alpha by n. Its entries are the tops of the triangles in
 //    the picture of optimal alphas: N(T - S) / N(T) with T = T_lambda(n). They are computed here,
 //    as the numbers of ranks decrease, and not stored.
@@ -65,11 +65,11 @@ Alpha chosen_alpha(const CollectiveParameters& parameters, const Reach& reach) {
   const std::uint32_t send = parameters.send_ticks, latency = parameters.latency_ticks;
   Reach large = reach;
   large.up_to(kMaxRanks);
-  const Alpha entry = alpha_of(reach, send), limit = alpha_of(large, send);
+  const Alpha own = alpha_of(reach, send), last = alpha_of(large, send);
   const auto ticks = [&](const Alpha& alpha) {
     return alpha_ticks(alpha, p, send, latency, kMaxAlphaTicks);
   };
-  return ticks(entry) <= ticks(limit) ? entry : limit;
+  return ticks(own) <= ticks(last) ? own : last;
 }
 
 // No rank except the root has more sends than the first rank that the root sends to, because
