@@ -1,24 +1,17 @@
-// Total exchange on fat trees as in [DD96], as explicit schedules: `leaf-overlapped` and
-// `leaf-single`, both for at most 64 leaves.
+// Total exchange on fat trees as in [DD96], as an explicit schedule: `leaf-overlapped`, for at most
+// 64 leaves.
 //
-// leaf-overlapped uses one lane per branch and all ports at once. Steps: n^2 (k-1)/k^2 per block,
-// plus 2h-1. This is the minimum, because n^2 (k-1)/k^2 messages cross a branch of the root.
+// It uses one lane per branch and all ports at once. Steps: n^2 (k-1)/k^2 per block, plus 2h-1. This
+// is the minimum, because n^2 (k-1)/k^2 messages cross a branch of the root.
 // [DD96], section 3.3, exchanges level by level, one after the other. Here the highest level
 // proceeds as in leaf_all_to_all.cc. Each message of a lower level begins as soon as all links of
 // its path are free in consecutive steps, modulo the period of the blocks. The period is the least
 // for which all messages fit; the search begins at the number of messages that cross a branch of
 // the root.
 //
-// leaf-single has one send per node and step: [DD96], Theorems 5 and 6, Fig. 3. Leaves send to the
-// furthest destination first, then by destination. A router first sends messages that go up, then
-// in order of arrival. The steps are those of that simulation: the larger of n^2 (k-1)/k + 2h-1
-// (the sends of the root) and, if there are routers below the root, n^2 (2k+1)(k-1)/k^3 + 2h-3 (the
-// sends of each of them).
-//
 // Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another.
 
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -39,14 +32,15 @@ struct TimedRoute {
 };
 
 Result<void> check_tree(const topology::Topology& topology, const CollectiveParameters& parameters,
-                        const char* name, bool one_lane) {
+                        const char* name) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fits;
   const topology::Shape shape = topology.shape();
   bool right = shape.arity >= 2;
-  for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
+  for (const std::uint32_t lanes : shape.capacities) right = right && lanes == 1;
   if (right && parameters.ranks <= kMaxLeaves) return {};
-  return fail(std::string(name) + " on " + topology.spec() + ": expected fattree:k=K,h=H,c=" +
-              (one_lane ? "1" : "C") + " of at most " + std::to_string(kMaxLeaves) + " leaves");
+  return fail(std::string(name) + " on " + topology.spec() +
+              ": expected fattree:k=K,h=H,c=1 of at most " + std::to_string(kMaxLeaves) +
+              " leaves");
 }
 
 Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {
@@ -137,49 +131,6 @@ class Overlapped {
   std::int32_t steps_;
 };
 
-// Fig. 3 of [DD96]: the message that each node sends in each step.
-class Queues {
- public:
-  Queues(const topology::Topology& topology, std::vector<TimedRoute>& routes)
-      : routes_(routes), nodes_(topology.nodes()) {
-    for (std::size_t route = 0; route < routes.size(); ++route) arrive(route);
-  }
-
-  void run() {
-    std::vector<std::size_t> moving;
-    for (std::int32_t step = 0; waiting_ > 0; ++step) {
-      for (RouteQueues& node : nodes_) {
-        std::deque<std::size_t>& queue = node.up.empty() ? node.down : node.up;
-        if (queue.empty()) continue;
-        routes_[queue.front()].steps.push_back(step);
-        moving.push_back(queue.front());
-        queue.pop_front();
-        --waiting_;
-      }
-      for (const std::size_t route : moving) arrive(route);
-      moving.clear();
-    }
-  }
-
- private:
-  struct RouteQueues {
-    std::deque<std::size_t> up, down;
-  };
-
-  void arrive(std::size_t index) {
-    const TimedRoute& route = routes_[index];
-    const std::size_t hops = route.steps.size();
-    if (hops + 1 == route.nodes.size()) return;
-    RouteQueues& node = nodes_[route.nodes[hops]];
-    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(index);
-    ++waiting_;
-  }
-
-  std::vector<TimedRoute>& routes_;
-  std::vector<RouteQueues> nodes_;
-  std::size_t waiting_ = 0;
-};
-
 Count line(std::uint32_t a, std::uint32_t b) {
   return {.a = as_int(a), .b = as_int(b), .c = 0, .d = 0, .e = 0};
 }
@@ -207,8 +158,9 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology, const char*
 
 Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
                                             const CollectiveParameters& parameters) {
-  if (auto fits = check_tree(topology, parameters, "leaf-overlapped", true); !fits)
+  if (auto fits = check_tree(topology, parameters, "leaf-overlapped"); !fits) {
     return fail(fits.error());
+  }
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
   const std::uint32_t crossing = n / k * (n - n / k);
@@ -225,44 +177,6 @@ Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
   schedule.period = period;
   schedule.bound = line(2 * h - 1, crossing);
   return lower::write_programs(parameters, schedule);
-}
-
-Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
-                                        const CollectiveParameters& parameters) {
-  if (auto fits = check_tree(topology, parameters, "leaf-single", false); !fits)
-    return fail(fits.error());
-  const topology::Shape shape = topology.shape();
-  const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
-  // The sends of the root, and of a router below it: up, down and among its own children.
-  const std::uint32_t root = n / k * (n - n / k) * k, below = n / k;
-  const std::uint32_t inner =
-      h == 1 ? 0 : 2 * below * (n - below) + below / k * (below - below / k) * k;
-  std::vector<TimedRoute> routes;
-  for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
-    // `near` leaves share a subtree with this one; the leaves outside the largest proper subtree
-    // come first.
-    for (std::uint32_t near = n / k; near > 0; near /= k) {
-      const std::uint32_t first = leaf / (near * k) * (near * k);
-      for (std::uint32_t to = first; to < first + near * k; ++to) {
-        if (to / near == leaf / near) continue;
-        routes.push_back({.nodes = topology.route(leaf, to), .steps = {}});
-      }
-    }
-  }
-  Queues(topology, routes).run();
-  lower::TimedSchedule schedule =
-      schedule_of(topology, "leaf-single", PortModel::kSingleSend, routes);
-  schedule.period = lower::least_period(topology, schedule, 1);
-  schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
-  // Every wait below the window is a separate action, so the window is as large as a program has
-  // room for.
-  Result<Programs> programs;
-  CollectiveParameters narrow = parameters;
-  for (; narrow.window > 0; --narrow.window) {
-    programs = lower::write_programs(narrow, schedule);
-    if (programs) break;
-  }
-  return programs;
 }
 
 }  // namespace espalier::searched
