@@ -3,7 +3,7 @@
 // because a node sends one message per step.
 //
 // Steps for N = 1: k n + (k+1)(h-2) + 1, the minimum; for h = 1 k^2 - k + 1. Each further block
-// takes at most k n + (k+1)(h-2) steps (h <= 2: k n, h = 1: k^2 - k). Cost:
+// takes at most k n + (k+1)(h-2) steps; for h = 1 k^2 - k. Cost:
 // steps * (alpha + beta*m/N), where m is the bytes of one rank's part.
 //
 // Let a router of level l have K = k^l leaves below it.

@@ -37,7 +37,8 @@
 //  * Branch w0 is idle in steps M .. 3M/2 - 1, and w1 in steps M/2 .. M - 1, except that blocks still
 //    come down in the first 2L-2 steps. Then stages L-2 and L-3 inside of them take place.
 //
-// Actions: 1 + 4(k-1) h at most per rank, 6 (h-l) + 2 per router (k = 2).
+// Actions: at most 1 + 2(k-1) h per rank and 4(h-l) + 2 per router; for k = 2, 1 + 3h and
+// 6(h-l) + 2.
 
 #include <string>
 #include <utility>
