@@ -484,11 +484,6 @@ TEST(Searched, Refusals) {
   EXPECT_EQ(exchange("leaf-overlapped", "fattree:k=2,h=3,c=k"),
             "leaf-overlapped on fattree:k=2,h=3,c=k: expected fattree:k=K,h=H,c=1 of at most 64 "
             "leaves");
-  EXPECT_EQ(
-      exchange("leaf-single", "fattree:k=5,h=3,c=1"),
-      "leaf-single on fattree:k=5,h=3,c=1: expected fattree:k=K,h=H,c=C of at most 64 leaves");
-  EXPECT_EQ(exchange("leaf-single", "complete:4"),
-            "leaf-single on complete:4: expected fattree:k=K,h=H,c=C of at most 64 leaves");
   for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=17,h=2,c=1", "complete:4"}) {
     EXPECT_EQ(exchange("leaf-flood", spec, Collective::kAllgather),
               "leaf-flood on " + std::string(spec) +
@@ -497,11 +492,13 @@ TEST(Searched, Refusals) {
   }
   for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=3,h=6,c=1", "complete:4"}) {
     const auto topology = must_parse(spec);
-    const auto found = find_searched(Collective::kAllgather, "leaf-single")
-                           ->search(*topology, {.ranks = topology->ranks()});
-    EXPECT_EQ(message_of(found), std::string("leaf-single on ") + spec +
-                                     ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and k "
-                                     "at most 128");
+    for (const Collective collective : {Collective::kAllgather, Collective::kAllToAll}) {
+      const auto found =
+          find_searched(collective, "leaf-single")->search(*topology, {.ranks = topology->ranks()});
+      EXPECT_EQ(message_of(found), std::string("leaf-single on ") + spec +
+                                       ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and "
+                                       "k at most 128");
+    }
   }
 }
 

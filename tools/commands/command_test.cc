@@ -116,8 +116,10 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
     expect_refused(on_four + row.arguments, row.words);
   }
   expect_refused(
-      "compile --topology fattree:k=9,h=2,c=1 --collective all-to-all --algorithm leaf-single -o x",
-      "espalier: leaf-single on fattree:k=9,h=2,c=1: expected fattree:k=K,h=H,c=C of at most 64 ");
+      "compile --topology fattree:k=17,h=2,c=1 --collective all-to-all --algorithm leaf-single -o "
+      "x",
+      "espalier: leaf-single on fattree:k=17,h=2,c=1: expected fattree:k=K,h=H,c=C of at most "
+      "256 ");
   for (const char* collective : {"scatter", "gather"}) {
     expect_refused(std::string("compile --topology complete:130 --algorithm linear -o x "
                                "--collective ") +

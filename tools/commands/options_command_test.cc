@@ -21,9 +21,9 @@ TEST_F(OptionsCommand, RefusesWhatASelectionCannotHonour) {
           Refusal{
               "complete:4 --collective broadcast --algorithm lambda-tree --lambda 9 --window 4",
               "algorithm 'lambda-tree' on complete:4 needs 9 steps in flight; expected --window 9"},
-          Refusal{"fattree:k=3,h=2,c=1 --collective all-to-all --algorithm leaf-single --window 64",
-                  "algorithm 'leaf-single' on fattree:k=3,h=2,c=1 has room for 51 steps in flight; "
-                  "expected --window 51"},
+          Refusal{"fattree:k=4,h=3,c=1 --collective allgather --algorithm leaf-single --window 64",
+                  "algorithm 'leaf-single' on fattree:k=4,h=3,c=1 has room for 54 steps in flight; "
+                  "expected --window 54"},
           Refusal{
               "fattree:k=3,h=2,c=1 --collective allgather --algorithm leaf --links hop-by-hop "
               "--ports single-send",

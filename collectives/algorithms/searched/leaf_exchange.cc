@@ -1,5 +1,6 @@
-// Total exchange on fat trees as in [DD96], as explicit schedules: `leaf-overlapped` and
-// `leaf-single`, both for at most 64 leaves.
+// Total exchange on fat trees as in [DD96], as explicit schedules for at most 64 leaves:
+// `leaf-overlapped`, and `leaf-single` where levels have different arities (leaf_single.cc has it for
+// equal ones, without queues).
 //
 // The formulas are for routers of k children. If level i has k_i, let K_i = k_1 ... k_i. The messages
 // that cross a branch of the root are K_(h-1) (n - K_(h-1)), and a router of level l < h sends
@@ -255,8 +256,8 @@ Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
   return lower::write_programs(parameters, schedule);
 }
 
-Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
-                                        const CollectiveParameters& parameters) {
+Result<Programs> leaf_single_queued_all_to_all(const topology::Topology& topology,
+                                               const CollectiveParameters& parameters) {
   if (auto fits = check_tree(topology, parameters, "leaf-single", false); !fits)
     return fail(fits.error());
   const topology::Shape shape = topology.shape();

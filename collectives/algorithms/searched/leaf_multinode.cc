@@ -3,7 +3,7 @@
 // because a node sends one message per step.
 //
 // Steps for N = 1: k n + (k+1)(h-2) + 1, the minimum; for h = 1 k^2 - k + 1. Each further block
-// takes at most k n + (k+1)(h-2) steps (h <= 2: k n, h = 1: k^2 - k). Cost:
+// takes at most k n + (k+1)(h-2) steps; for h = 1 k^2 - k. Cost:
 // steps * (alpha + beta*m/N), where m is the bytes of one rank's part.
 //
 // Let a router of level l have K = k^l leaves below it.
@@ -145,6 +145,23 @@ class Multinode {
   std::vector<TreeNode> nodes_;
 };
 
+// Every wait below the window is a separate action, so the window is as large as a program has room
+// for.
+Result<Programs> write_widest(const CollectiveParameters& parameters,
+                              const lower::TimedSchedule& schedule) {
+  Result<Programs> widest = lower::write_programs(parameters, schedule);
+  if (widest) return widest;
+  CollectiveParameters narrow = parameters;
+  std::uint32_t fits = 0, too_wide = parameters.window;
+  while (too_wide - fits > 1) {
+    narrow.window = fits + (too_wide - fits) / 2;
+    Result<Programs> programs = lower::write_programs(narrow, schedule);
+    (programs ? fits : too_wide) = narrow.window;
+    if (programs) widest = std::move(programs);
+  }
+  return widest;
+}
+
 }  // namespace
 
 Result<Programs> leaf_single_allgather(const topology::Topology& topology,
@@ -162,15 +179,7 @@ Result<Programs> leaf_single_allgather(const topology::Topology& topology,
   const std::uint32_t rest = h == 1 ? 1 : (k + 1) * (h - 1) - k;
   schedule.period = lower::least_period(topology, schedule, as_int(busiest));
   schedule.bound = {.a = as_int(rest), .b = as_int(busiest), .c = 0, .d = 0, .e = 0};
-  // Every wait below the window is a separate action, so the window is as large as a program has
-  // room for.
-  Result<Programs> programs;
-  CollectiveParameters narrow = parameters;
-  for (; narrow.window > 0; --narrow.window) {
-    programs = lower::write_programs(narrow, schedule);
-    if (programs) break;
-  }
-  return programs;
+  return write_widest(parameters, schedule);
 }
 
 }  // namespace espalier::searched

@@ -63,8 +63,8 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
      "fattree:k=K,h=H,c=1", on_thin_tree},
     {"leaf-single", Collective::kAllToAll, leaf_single_all_to_all, false,
-     "one send a node and step, furthest first, queues unrolled: about N n^2 (k-1)/k steps, n <= "
-     "64",
+     "one send per node and step, without queues: N n^2 (k-1)/k + 2h-1 steps; k = 2 < n: "
+     "5N n^2/8 + 2h-3; n <= 256",
      "fattree:k=K,h=H", on_fat_tree},
     {"leaf-flood", Collective::kAllgather, leaf_flood_allgather, false,
      "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < n, n <= "

@@ -39,12 +39,15 @@ namespace espalier::searched {
 // leaf_exchange.cc: only fat trees whose routers run programs.
 [[nodiscard]] Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
                                                           const CollectiveParameters& parameters);
+// leaf_single.cc, leaf_multinode.cc: as leaf_exchange.cc.
 [[nodiscard]] Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                                       const CollectiveParameters& parameters);
+// leaf_exchange.cc: the same for levels of different arities.
+[[nodiscard]] Result<Programs> leaf_single_queued_all_to_all(
+    const topology::Topology& topology, const CollectiveParameters& parameters);
 // leaf_flood.cc: as leaf_exchange.cc.
 [[nodiscard]] Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
-// leaf_multinode.cc: as leaf_exchange.cc.
 [[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,
                                                      const CollectiveParameters& parameters);
 
