@@ -1,5 +1,5 @@
 // All-to-all (total exchange) on fat trees with one send per node and step: `leaf-single`, for at
-// most 256 leaves and any capacities. [DD96], Theorems 5 and 6. The paper's routers have queues
+// most 256 leaves, any capacities and one arity (others: leaf_exchange.cc). [DD96], Theorems 5 and 6. The paper's routers have queues
 // (Fig. 3); here no message waits. Every program is a few loops, so nothing is searched.
 //
 // Steps: N n^2 (k-1)/k + 2h-1, because the root sends n^2 (k-1)/k messages per block. If k = 2 and
@@ -413,6 +413,9 @@ Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                         const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
+  if (shape.arity == 0 && shape.height > 0) {
+    return leaf_single_queued_all_to_all(topology, parameters);
+  }
   const std::string name = "leaf-single on " + topology.spec();
   if (shape.arity < 2 || shape.arity > kMaxLinks || parameters.ranks > kMaxExchangeLeaves) {
     return fail(name + ": expected fattree:k=K,h=H,c=C of at most " +
