@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "base/read_file.h"
 #include "embedding.pb.h"
+#include "espalier/base/assert.h"
 #include "topology/text_file.h"
 
 namespace espalier::topology {
@@ -135,6 +137,18 @@ Result<Embedding> read_embedding(const std::string& path) {
                 "; expected an embedding as docs/embeddings.md describes it");
   }
   return parse_embedding(*text, path);
+}
+
+Embedding reversed(Embedding embedding, const std::string& collective) {
+  const auto topology = parse(embedding.topology);
+  ESPALIER_ASSERT(topology && (*topology)->shape().rows > 0);
+  const Shape mesh = (*topology)->shape();
+  embedding.topology = "mesh:" + std::to_string(mesh.columns) + "x" + std::to_string(mesh.rows);
+  embedding.collective = collective;
+  for (std::uint32_t& node : embedding.node_of) {
+    node = node % mesh.columns * mesh.rows + node / mesh.columns;
+  }
+  return embedding;
 }
 
 std::string write_embedding(const Embedding& embedding) {

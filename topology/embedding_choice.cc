@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "espalier/base/assert.h"
@@ -13,12 +14,26 @@
 namespace espalier::topology {
 namespace {
 
+// The reduce of a broadcast whose ranks are placed by groups. Name: mesh-CxR-reduce-... for
+// mesh-RxC-broadcast-...
+Embedding reduce_of(const Embedding& broadcast) {
+  Embedding reduce = reversed(broadcast, "reduce");
+  const std::string word = "-broadcast-";
+  const std::size_t at = broadcast.name.find(word);
+  ESPALIER_ASSERT(at != std::string::npos);
+  reduce.name = "mesh-" + reduce.topology.substr(reduce.topology.find(':') + 1) + "-reduce-" +
+                broadcast.name.substr(at + word.size());
+  return reduce;
+}
+
 std::vector<Embedding> parse_known() {
   std::vector<Embedding> all;
   for (const KnownEmbedding& known : kKnownEmbeddings) {
     auto embedding = parse_embedding(known.text, std::string(known.name));
     ESPALIER_ASSERT(embedding);
-    if (embedding) all.push_back(*std::move(embedding));
+    if (!embedding) continue;
+    if (!embedding->groups.empty()) all.push_back(reduce_of(*embedding));
+    all.push_back(*std::move(embedding));
   }
   for (const std::string_view text : kKnownFamilies) {
     auto family = parse_family(text);

@@ -81,12 +81,9 @@ Result<std::vector<Embedding>> parse_family(std::string_view text) {
     const bool is_own_reverse =
         family.reversed() == family.collective() && mesh.rows == mesh.columns;
     if (!family.reversed().empty() && !is_own_reverse) {
-      Embedding reversed = embedding_on(turned, family, family.reversed());
-      reversed.found_by = own.found_by;
-      for (const std::uint32_t node : own.node_of) {
-        reversed.node_of.push_back(node % mesh.columns * turned.columns + node / mesh.columns);
-      }
-      all.push_back(std::move(reversed));
+      Embedding backwards = reversed(own, family.reversed());
+      backwards.name = embedding_on(turned, family, family.reversed()).name;
+      all.push_back(std::move(backwards));
     }
     all.push_back(std::move(own));
   }

@@ -85,6 +85,37 @@ TEST(EmbeddingFamily, RefusesBadNodes) {
   }
 }
 
+// A broadcast's message from (0, 0) to (1, 2) goes over (0, 2); the reduce's one on the other mesh
+// from (2, 1) to (0, 0) over (2, 0), which is the same node.
+TEST(Embedding, ReversedOnTheMeshWithRowsAndColumnsExchanged) {
+  Embedding embedding = or_throw(parse_embedding(kGood, "good"));
+  embedding.topology = "mesh:2x3";
+  embedding.node_of = {0, 5, 1, 3, 2, 4};
+  const Embedding reduce = reversed(embedding, "reduce");
+  EXPECT_EQ(reduce.topology, "mesh:3x2");
+  EXPECT_EQ(reduce.collective, "reduce");
+  EXPECT_EQ(reduce.algorithm, embedding.algorithm);
+  EXPECT_EQ(reduce.node_of, (std::vector<std::uint32_t>{0, 5, 2, 1, 4, 3}));
+  const auto mesh = or_throw(parse("mesh:2x3")), other = or_throw(parse("mesh:3x2"));
+  EXPECT_EQ(mesh->route(0, 5), (std::vector<std::uint32_t>{0, 1, 2, 5}));
+  EXPECT_EQ(other->route(5, 0), (std::vector<std::uint32_t>{5, 4, 2, 0}));
+  EXPECT_EQ(reversed(reduce, "broadcast").node_of, embedding.node_of);
+}
+
+// Each known broadcast by groups gives the reduce on the other mesh.
+TEST(Embedding, KnownGroupsReduceToo) {
+  std::uint32_t broadcasts = 0, reduces = 0;
+  for (const std::string& name : known_embeddings()) {
+    const Embedding known = *known_embedding(name);
+    if (known.groups.empty()) continue;
+    ++(known.collective == "reduce" ? reduces : broadcasts);
+  }
+  EXPECT_EQ(reduces, broadcasts);
+  const auto known = known_embedding("mesh-8x16-reduce-fractional-mesh-r2-h-tree");
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->topology, "mesh:8x16");
+}
+
 // `good` with `from` replaced.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = kGood;

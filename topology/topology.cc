@@ -39,7 +39,7 @@ Result<std::unique_ptr<Topology>> parse(std::string_view spec) {
   }
   return fail("unknown topology '" + std::string(spec) +
               "'; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
-              "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH");
+              "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH");
 }
 
 Result<std::unique_ptr<Topology>> read(std::string_view spec) {

@@ -98,9 +98,37 @@ TEST(Topology, FatTreeCapacities) {
   EXPECT_EQ(branch_capacities("fattree:k=4,h=3,c=1,2,7"), (std::vector<std::uint32_t>{1, 2, 7}));
 }
 
+// Different arities: 24 ranks, 6 routers of 4 ranks, 2 of 3 routers each, and the root.
+TEST(Topology, FatTreeLevelsMayDiffer) {
+  const auto tree = must_parse("fattree:k=4x3x2,c=1,2,7");
+  EXPECT_EQ(tree->ranks(), 24u);
+  EXPECT_EQ(tree->nodes(), 33u);
+  EXPECT_EQ(tree->link_count(), 64u);
+  EXPECT_EQ(tree->route(0, 3), (std::vector<std::uint32_t>{0, 24, 3}));
+  EXPECT_EQ(tree->route(4, 11), (std::vector<std::uint32_t>{4, 25, 30, 26, 11}));
+  EXPECT_EQ(tree->route(11, 12), (std::vector<std::uint32_t>{11, 26, 30, 32, 31, 27, 12}));
+  EXPECT_EQ(tree->node_name(31), "router 31 (level 2)");
+  EXPECT_EQ(tree->capacity(23, 29), 1u);
+  EXPECT_EQ(tree->capacity(29, 31), 2u);
+  EXPECT_EQ(tree->capacity(32, 31), 7u);
+  EXPECT_EQ(tree->capacity(29, 30), 0u);
+  // Each router is above the middle of its children.
+  EXPECT_DOUBLE_EQ(tree->position(24).x, 1.5);
+  EXPECT_DOUBLE_EQ(tree->position(30).x, 5.5);
+  EXPECT_DOUBLE_EQ(tree->position(32).x, 11.5);
+  const Shape shape = tree->shape();
+  EXPECT_EQ(shape.arity, 0u);
+  EXPECT_EQ(shape.height, 3u);
+  EXPECT_EQ(shape.arities, (std::vector<std::uint32_t>{4, 3, 2}));
+  EXPECT_EQ(shape.capacities, (std::vector<std::uint32_t>{1, 2, 7}));
+  EXPECT_EQ(must_parse("fattree:k=4x3x2,h=3,c=k")->shape().capacities,
+            (std::vector<std::uint32_t>{1, 4, 12}));
+}
+
 TEST(Topology, ShapesSayTheNumbersOfAFamily) {
   const Shape tree = must_parse("fattree:k=2,h=3,c=1,2,2")->shape();
   EXPECT_EQ(tree.arity, 2u);
+  EXPECT_EQ(tree.arities, (std::vector<std::uint32_t>{2, 2, 2}));
   EXPECT_EQ(tree.height, 3u);
   EXPECT_EQ(tree.capacities, (std::vector<std::uint32_t>{1, 2, 2}));
   EXPECT_EQ(tree.rows, 0u);
@@ -158,7 +186,7 @@ TEST(Topology, HostsShareOneLink) {
 // links() and capacity() agree.
 TEST(Topology, CapacitiesAreTheLinks) {
   for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "hosts:2x3",
-                           "mesh:3x4", "fattree:k=3,h=2,c=k"}) {
+                           "mesh:3x4", "fattree:k=3,h=2,c=k", "fattree:k=2x4x3,c=1,5,2"}) {
     const auto topology = must_parse(spec);
     std::uint64_t links = 0;
     for (const Link& link : topology->links()) {
@@ -180,13 +208,21 @@ TEST(Topology, SpecsAreCanonical) {
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=1,4")->spec(), "fattree:k=4,h=2,c=k");
   EXPECT_EQ(must_parse("fattree:k=4,h=1,c=k")->spec(), "fattree:k=4,h=1,c=1");
   EXPECT_EQ(must_parse("fattree:k=4,h=2,c=2,3")->spec(), "fattree:k=4,h=2,c=2,3");
+  EXPECT_EQ(must_parse("fattree:k=4x4")->spec(), "fattree:k=4,h=2,c=1");
+  EXPECT_EQ(must_parse("fattree:k=4x4,h=2,c=2,3")->spec(), "fattree:k=4,h=2,c=2,3");
+  EXPECT_EQ(must_parse("fattree:k=4x3x2")->spec(), "fattree:k=4x3x2,c=1");
+  EXPECT_EQ(must_parse("fattree:k=4x3x2,h=3")->spec(), "fattree:k=4x3x2,c=1");
+  EXPECT_EQ(must_parse("fattree:k=4x3x2,c=1,1,1")->spec(), "fattree:k=4x3x2,c=1");
+  EXPECT_EQ(must_parse("fattree:k=4x3x2,h=3,c=1,4,12")->spec(), "fattree:k=4x3x2,c=k");
+  EXPECT_EQ(must_parse("fattree:k=4x3,c=2,3")->spec(), "fattree:k=4x3,c=2,3");
 }
 
 TEST(Topology, DigestsDifferAndStay) {
   std::set<std::uint64_t> digests;
   for (const char* spec :
        {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2", "fattree:k=4,h=2,c=1",
-        "fattree:k=4,h=2,c=k", "crossbar:4x4", "crossbar:4x4,in=1,out=2", "hosts:4x4"}) {
+        "fattree:k=4,h=2,c=k", "fattree:k=2x8,c=1", "fattree:k=8x2,c=1", "crossbar:4x4",
+        "crossbar:4x4,in=1,out=2", "hosts:4x4"}) {
     EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
   }
   EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull)
@@ -219,19 +255,37 @@ const std::map<std::string, std::string>& crossbar_errors() {
   return errors;
 }
 
+// `tree`: the correct form of a fat tree.
+void add_arity_errors(const std::string& tree, std::map<std::string, std::string>& all) {
+  all["fattree:k=4x1"] = "topology 'fattree:k=4x1': k2 is 1 (at character 14)" + tree;
+  all["fattree:k=4x"] = "topology 'fattree:k=4x': k2 is missing (at character 13)" + tree;
+  all["fattree:k=4x0"] = "topology 'fattree:k=4x0': k2 is 0 (at character 14)" + tree;
+  all["fattree:k=4x3,h=3"] =
+      "topology 'fattree:k=4x3,h=3': h is not the number of arities, 2 (at character 18)" + tree;
+  all["fattree:k=4x3,c=1,2,3"] =
+      "topology 'fattree:k=4x3,c=1,2,3': c lists 3 capacities for h=2 (at character 22)" + tree;
+  all["fattree:k=4x3,h=2,"] =
+      "topology 'fattree:k=4x3,h=2,': 'c=' is missing (at character 19)" + tree;
+  all["fattree:k=4x3 "] = "topology 'fattree:k=4x3 ': unexpected ' ' (at character 14)" + tree;
+  all["fattree:k=4096x2x4096"] =
+      "topology 'fattree:k=4096x2x4096': a tree of k=4096x2x4096 has more than 16777216 nodes (at "
+      "character 22)" +
+      tree;
+}
+
 std::map<std::string, std::string> errors() {
   const std::string mesh = "; expected mesh:RxC with R and C at least 1, e.g. mesh:4x4";
   const std::string complete = "; expected complete:N with N at least 1, e.g. complete:16";
   const std::string tree =
       "; expected fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, "
-      "e.g. fattree:k=4,h=2,c=1";
+      "e.g. fattree:k=4,h=2,c=1; or k=K1xK2x...xKH by level, e.g. fattree:k=4x3,c=1";
   std::map<std::string, std::string> all = {
       {"ring:4",
        "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
-       "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH"},
+       "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH"},
       {"",
        "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
-       "fattree:k=K,h=H,c=1|k|c1,..,cH or file:PATH"},
+       "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH"},
       {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
       {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},
       {"mesh:4", "topology 'mesh:4': 'x' is missing (at character 7)" + mesh},
@@ -272,6 +326,7 @@ std::map<std::string, std::string> errors() {
        "character 17)" +
            tree},
   };
+  add_arity_errors(tree, all);
   all.insert(crossbar_errors().begin(), crossbar_errors().end());
   const std::string hosts =
       "; expected hosts:HxR with H hosts of R ranks, each at least 1, e.g. hosts:4x8";

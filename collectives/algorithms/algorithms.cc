@@ -2,6 +2,7 @@
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
+#include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -66,15 +67,27 @@ constexpr Algorithm kAlgorithms[] = {
      "one pipelined binary tree: d+2N-1 steps, d about log_1.62 p (N steps for p = 2)"},
     {"two-tree", kReduce, two_tree_reduce, true,
      "two pipelined trees, half the message each: at most 2*ceil(log2(p+1))+2N-2 steps"},
+    {"two-tree-simplex", kReduce, two_tree_simplex_reduce, true,
+     "two-tree for simplex ports, by couples: at most 4*ceil(log2(p+1))+4N-4 steps"},
+    {"two-tree-mirror", kReduce, two_tree_mirror_reduce, true,
+     "two-tree with mirrored trees, odd p only: at most 2*ceil(log2(p+1))+2N-2 steps",
+     Where::kAnywhere, 0, false, true},
     {"fractional", kReduce, fractional_reduce, true,
      "a pipelined fractional tree, --run-length r: d+N+ceil(N/r)-1 steps, d about r*log2(p/r)",
      Where::kAnywhere, kMaxReduceRunLength},
+    {"fractional-simplex", kReduce, fractional_simplex_reduce, true,
+     "fractional for simplex ports, by couples: 2(d+N+ceil(N/r)-1) steps, d that of p/2",
+     Where::kAnywhere, kMaxSimplexReduceRunLength},
     {"circulant", kReduce, circulant_reduce, true,
      "circulant graph, N = 1 mod ceil(log2 p): ceil(log2 p)+N-1 steps, p <= 2^12"},
+    {"rabenseifner", kReduce, rabenseifner_reduce, false,
+     "halving, then a binomial gather: 2*log2 p steps; 2*floor(log2 p)+1 if p is not 2^k"},
     {"chain", kAllreduce, chain_allreduce, false, "reduce, then broadcast by chain: 2(p-2+N) steps",
      Where::kAnywhere, 0, false, false, true},
     {"two-tree", kAllreduce, two_tree_allreduce, false,
      "reduce, then broadcast by two-tree: at most 4*ceil(log2(p+1))+4N-4 steps"},
+    {"two-tree-simplex", kAllreduce, two_tree_simplex_allreduce, false,
+     "reduce, then broadcast for simplex ports: at most 8*ceil(log2(p+1))+8N-8 steps"},
     {"combine", kAllreduce, combine_allreduce, true,
      "one block in the postal model, --lambda L/S: T_lambda(p) ticks for integer lambda",
      Where::kAnywhere, 0, true},
@@ -94,12 +107,24 @@ constexpr Algorithm kAlgorithms[] = {
      Where::kAnywhere, 0, false, false, true},
     {"two-tree", kScan, two_tree_scan, false,
      "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-10 steps"},
+    {"two-tree-mirror", kScan, two_tree_mirror_scan, false,
+     "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-10 steps, up to 3 more if p is odd"},
+    {"doubly-pipelined", kScan, doubly_pipelined_scan, false,
+     "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"},
+    {"two-tree-simplex", kScan, two_tree_simplex_scan, false,
+     "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-21 steps"},
     {"recursive-doubling", kScan, recursive_doubling_scan, false,
      "one block, twice as far each step: ceil(log2 p) steps"},
     {"chain", kExscan, chain_exscan, false, "one pipeline through all ranks: p-2+N steps",
      Where::kAnywhere, 0, false, false, true},
     {"two-tree", kExscan, two_tree_exscan, false,
      "up and down two pipelined trees: at most 4*ceil(log2(p+2))+4N-9 steps"},
+    {"two-tree-mirror", kExscan, two_tree_mirror_exscan, false,
+     "two-tree with mirrored trees: 4*ceil(log2(p+1))+4N-9 steps, up to 3 more if p is odd"},
+    {"doubly-pipelined", kExscan, doubly_pipelined_exscan, false,
+     "up and down one pipelined binary tree at once: at most 4*floor(log2 p)+3N-5 steps"},
+    {"two-tree-simplex", kExscan, two_tree_simplex_exscan, false,
+     "two-tree for simplex ports, by couples: at most 8*ceil(log2(p+4))+8N-20 steps"},
     {"recursive-doubling", kExscan, recursive_doubling_exscan, false,
      "one block, twice as far each step: ceil(log2 p) steps"},
     {"doubling-123", kExscan, doubling_123_exscan, false,
@@ -162,6 +187,10 @@ constexpr Algorithm kAlgorithms[] = {
     {"leaf", Collective::kAllToAll, leaf_all_to_all, false,
      "multiport, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + 2h-1 steps, at most k c_(i-1) "
      "lanes used",
+     Where::kFatTree},
+    {"leaf-serial", Collective::kAllToAll, leaf_serial_all_to_all, false,
+     "level after level, without queues: N*sum of ceil((k-1)k^(2i-2)/c_i) + h^2 steps, at most k "
+     "c_(i-1) lanes used",
      Where::kFatTree},
     {"hosts-binomial", kBroadcast, hosts_binomial_broadcast, false,
      "one block across H hosts, then inside R ranks: ceil(log2 H) network + ceil(log2 R) steps",
@@ -239,7 +268,7 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
 
 bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   switch (algorithm.where) {
-    case Where::kFatTree: return parameters.arity > 0;
+    case Where::kFatTree: return parameters.height > 0;
     case Where::kHosts: return parameters.hosts > 0;
     case Where::kMesh: return parameters.rows > 0;
     default: return true;
@@ -248,12 +277,14 @@ bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters)
 
 std::uint32_t algorithm_nodes(const Algorithm& algorithm, const CollectiveParameters& parameters) {
   if (algorithm.where != Where::kFatTree) return parameters.ranks;
-  std::uint32_t nodes = 0;
-  for (std::uint32_t level = parameters.ranks; level > 1 && parameters.arity > 1;
-       level /= parameters.arity) {
-    nodes += level;
+  std::uint32_t nodes = parameters.ranks, size = parameters.ranks;
+  for (std::uint32_t level = 1; level <= parameters.height; ++level) {
+    const std::uint32_t arity = level_arity(parameters, level);
+    if (arity < 2) break;
+    size /= arity;
+    nodes += size;
   }
-  return nodes + 1;
+  return nodes;
 }
 
 bool parse_collective(const char* name, Collective& collective) {

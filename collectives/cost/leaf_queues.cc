@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 namespace espalier::cost {
 namespace {
 
 constexpr std::uint32_t kEveryLeaf = 0xffffffffu;
+constexpr std::uint32_t kParent = 0xffffffffu;
 
 struct Message {
   std::uint32_t origin = 0;
@@ -19,16 +21,18 @@ enum class Ports { kSingle, kAll };
 // A complete tree with nodes (level, number in the level); leaves are at level 0.
 class Tree {
  public:
-  Tree(std::uint32_t arity, std::vector<std::uint32_t> capacities, Ports ports)
-      : arity_(arity),
+  Tree(Arities arities, std::vector<std::uint32_t> capacities, Ports ports)
+      : arities_(std::move(arities)),
         height_(static_cast<std::uint32_t>(capacities.size())),
         capacities_(std::move(capacities)),
         ports_(ports) {
     std::uint32_t nodes = 1;
     nodes_.resize(height_ + 1);
-    for (std::uint32_t level = height_ + 1; level-- > 0; nodes *= arity_) {
+    for (std::uint32_t level = height_ + 1; level-- > 0;) {
       nodes_[level].resize(nodes);
-      for (NodeQueues& node : nodes_[level]) node.down.resize(level == 0 ? 0 : arity_);
+      if (level == 0) continue;
+      for (NodeQueues& node : nodes_[level]) node.down.resize(children(level));
+      nodes *= children(level);
     }
   }
 
@@ -62,24 +66,28 @@ class Tree {
   struct Moving {
     Message message;
     std::uint32_t level, index;  // where it arrives
-    std::uint32_t from;          // the child that it comes from; arity: the parent
+    std::uint32_t from;          // the child that it comes from; kParent
   };
 
+  // Number of children of a router of the level.
+  [[nodiscard]] std::uint32_t children(std::uint32_t level) const { return arities_[level - 1]; }
   // Number of leaves below a node of the level.
   [[nodiscard]] std::uint32_t below(std::uint32_t level) const {
     std::uint32_t leaves = 1;
-    for (; level > 0; --level) leaves *= arity_;
+    for (; level > 0; --level) leaves *= children(level);
     return leaves;
   }
 
   void send_up(std::uint32_t level, std::uint32_t index) {
     NodeQueues& node = nodes_[level][index];
-    moving_.push_back({node.up.front(), level + 1, index / arity_, index % arity_});
+    const std::uint32_t k = children(level + 1);
+    moving_.push_back({node.up.front(), level + 1, index / k, index % k});
     node.up.pop_front();
   }
   void send_down(std::uint32_t level, std::uint32_t index, std::uint32_t child) {
     NodeQueues& node = nodes_[level][index];
-    moving_.push_back({node.down[child].front(), level - 1, index * arity_ + child, arity_});
+    moving_.push_back(
+        {node.down[child].front(), level - 1, index * children(level) + child, kParent});
     node.down[child].pop_front();
   }
 
@@ -99,7 +107,7 @@ class Tree {
       for (std::size_t k = many(node.up.size(), capacities_[level]); k > 0; --k)
         send_up(level, index);
     }
-    for (std::uint32_t child = 0; level > 0 && child < arity_; ++child) {
+    for (std::uint32_t child = 0; level > 0 && child < children(level); ++child) {
       for (std::size_t k = many(node.down[child].size(), capacities_[level - 1]); k > 0; --k) {
         send_down(level, index, child);
       }
@@ -116,12 +124,12 @@ class Tree {
     const bool everywhere = to == kEveryLeaf;
     const bool inside = everywhere || to / leaves == moving.index;
     const bool outside = everywhere || !inside;
-    if (moving.from != arity_ && outside && moving.level < height_) {
+    if (moving.from != kParent && outside && moving.level < height_) {
       node.up.push_back(moving.message);
     }
-    for (std::uint32_t child = 0; inside && child < arity_; ++child) {
-      const bool takes_branch =
-          everywhere ? child != moving.from : to / (leaves / arity_) % arity_ == child;
+    const std::uint32_t k = children(moving.level);
+    for (std::uint32_t child = 0; inside && child < k; ++child) {
+      const bool takes_branch = everywhere ? child != moving.from : to / (leaves / k) % k == child;
       if (!takes_branch) continue;
       node.down[child].push_back(moving.message);
       node.turns.push_back(child);
@@ -144,7 +152,8 @@ class Tree {
     return static_cast<std::int64_t>(most);
   }
 
-  std::uint32_t arity_, height_;
+  Arities arities_;
+  std::uint32_t height_;
   std::vector<std::uint32_t> capacities_;
   Ports ports_;
   std::vector<std::vector<NodeQueues>> nodes_;  // by level
@@ -160,29 +169,31 @@ Queued broadcast_all(Tree& tree) {
 
 }  // namespace
 
-Queued single_port_multinode_broadcast(std::uint32_t arity, std::uint32_t height) {
-  Tree tree(arity, std::vector<std::uint32_t>(height, 1), Ports::kSingle);
+Queued single_port_multinode_broadcast(const Arities& arities) {
+  Tree tree(arities, std::vector<std::uint32_t>(arities.size(), 1), Ports::kSingle);
   return broadcast_all(tree);
 }
 
-Queued single_port_total_exchange(std::uint32_t arity, std::uint32_t height) {
-  Tree tree(arity, std::vector<std::uint32_t>(height, 1), Ports::kSingle);
+Queued single_port_total_exchange(const Arities& arities) {
+  Tree tree(arities, std::vector<std::uint32_t>(arities.size(), 1), Ports::kSingle);
   const std::uint32_t n = tree.leaves();
   for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
     // `near` leaves share a subtree with this one; the leaves outside the largest proper subtree
     // come first.
-    for (std::uint32_t near = n / arity; near > 0; near /= arity) {
-      const std::uint32_t first = leaf / (near * arity) * (near * arity);
-      for (std::uint32_t to = first; to < first + near * arity; ++to) {
+    std::uint32_t all = n;
+    for (std::size_t level = arities.size(); level > 0; --level) {
+      const std::uint32_t near = all / arities[level - 1], first = leaf / all * all;
+      for (std::uint32_t to = first; to < first + all; ++to) {
         if (to / near != leaf / near) tree.add({leaf, to});
       }
+      all = near;
     }
   }
   return tree.run(std::int64_t{n} * (n - 1));
 }
 
-Queued multiport_flood(std::uint32_t arity, const std::vector<std::uint32_t>& capacities) {
-  Tree tree(arity, capacities, Ports::kAll);
+Queued multiport_flood(const Arities& arities, const std::vector<std::uint32_t>& capacities) {
+  Tree tree(arities, capacities, Ports::kAll);
   return broadcast_all(tree);
 }
 

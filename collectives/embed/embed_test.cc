@@ -239,7 +239,9 @@ TEST(Known, OnesThatPapersAndDocsRestOn) {
                 {"mesh:4x4", "broadcast", "double-fibonacci", 0},
                 {"mesh:4x8", "broadcast", "double-fibonacci", 0},
                 {"mesh:8x8", "broadcast", "double-fibonacci", 0},
-                {"mesh:8x16", "broadcast", "fractional-mesh", 0}};
+                {"mesh:8x16", "broadcast", "fractional-mesh", 0},
+                {"mesh:8x16", "reduce", "fractional-mesh", 0},
+                {"mesh:12x12", "reduce", "fractional-mesh", 0}};
   for (const auto& [spec, collective, algorithm, root] : wanted) {
     const auto topology = or_throw(topology::parse(spec));
     for (const std::uint32_t corner : {root, topology->ranks() - 1}) {

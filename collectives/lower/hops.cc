@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {
@@ -26,7 +27,7 @@ class Router {
     const std::vector<std::uint32_t> route = topology_.route(task.from, task.to);
     for (std::size_t hop = 1; hop < route.size(); ++hop) {
       const std::int32_t lanes =
-          static_cast<std::int32_t>(topology_.capacity(route[hop - 1], route[hop]));
+          as_int(std::min(topology_.capacity(route[hop - 1], route[hop]), kMaxLinkMessages));
       if (lanes == 0 || topology_.route(route[hop - 1], route[hop]).size() != 2) {
         return fail("the route from " + topology_.node_name(task.from) + " to " +
                     topology_.node_name(task.to) +

@@ -6,6 +6,8 @@
 
 #include "collectives/lower/node_writer.h"
 #include "collectives/lower/timed_rows.h"
+#include "espalier/base/arithmetic.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {
@@ -80,18 +82,32 @@ std::int32_t least_period(const topology::Topology& topology, const TimedSchedul
                           std::int32_t least) {
   const bool single = schedule.outline.port_model == PortModel::kSingleSend;
   std::map<std::pair<std::uint32_t, std::uint32_t>, PortDemand> ports;
+  // The messages that nodes count: sends and receives of each node.
+  std::map<std::pair<std::uint32_t, bool>, PortDemand> counted;
   for (std::uint32_t node = 0; node < schedule.nodes.size(); ++node) {
     for (const TimedInstance& one : schedule.nodes[node]) {
-      if (one.kind != ActionKind::kSend) continue;
+      const bool send = one.kind == ActionKind::kSend;
+      if (send || one.kind == ActionKind::kReceive) {
+        PortDemand& messages = counted[{node, send}];
+        messages.lanes = as_int(kMaxStepMessages);
+        messages.steps.push_back(one.step);
+      }
+      if (!send) continue;
       PortDemand& wanted = ports[{node, single ? node : one.peer}];
-      if (!single) wanted.lanes = static_cast<std::int32_t>(topology.capacity(node, one.peer));
+      if (!single) {
+        wanted.lanes = as_int(std::min(topology.capacity(node, one.peer), kMaxLinkMessages));
+      }
       wanted.steps.push_back(one.step);
     }
   }
   std::int32_t period = std::max(1, least);
   for (const auto& [port, wanted] : ports) period = std::max(period, wanted.least());
+  for (const auto& [node, wanted] : counted) period = std::max(period, wanted.least());
   const auto fits = [&](const auto& port) { return port.second.fits(period); };
-  while (!std::all_of(ports.begin(), ports.end(), fits)) ++period;
+  while (!std::all_of(ports.begin(), ports.end(), fits) ||
+         !std::all_of(counted.begin(), counted.end(), fits)) {
+    ++period;
+  }
   return period;
 }
 
@@ -120,6 +136,17 @@ Result<Programs> write_programs(const CollectiveParameters& parameters,
           : status_name(status);
   return fail(std::string(schedule.outline.algorithm) + ", node " + std::to_string(node - 1) +
               ": " + reason);
+}
+
+Result<Programs> write_programs_for_window(const CollectiveParameters& parameters,
+                                           const TimedSchedule& schedule) {
+  Result<Programs> programs;
+  CollectiveParameters narrow = parameters;
+  for (; narrow.window > 0; --narrow.window) {
+    programs = write_programs(narrow, schedule);
+    if (programs) break;
+  }
+  return programs;
 }
 
 }  // namespace espalier::lower

@@ -66,7 +66,8 @@ struct TimedSchedule {
 [[nodiscard]] std::int32_t steps_of(const TimedSchedule& schedule);
 
 // The least period >= `least` at which no port is needed more often than its capacity: each link
-// has its lanes in `topology`, and with SINGLE_SEND a node sends once per step.
+// has its lanes in `topology`, and with SINGLE_SEND a node sends once per step. Nor has a step more
+// messages than nodes count (step_limits.h).
 [[nodiscard]] std::int32_t least_period(const topology::Topology& topology,
                                         const TimedSchedule& schedule, std::int32_t least);
 
@@ -88,5 +89,10 @@ struct TimedSchedule {
 // Error: a node's tables are too small.
 [[nodiscard]] Result<Programs> write_programs(const CollectiveParameters& parameters,
                                               const TimedSchedule& schedule);
+
+// The same with the largest window, at most the given one, for which the programs fit: every wait
+// below the window is a separate action.
+[[nodiscard]] Result<Programs> write_programs_for_window(const CollectiveParameters& parameters,
+                                                         const TimedSchedule& schedule);
 
 }  // namespace espalier::lower

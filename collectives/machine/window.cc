@@ -6,12 +6,11 @@
 #include <cstring>
 
 #include "espalier/base/crc32.h"
+#include "espalier/base/step_limits.h"
 #include "espalier/collectives/machine/machine.h"
 
 namespace espalier {
 namespace {
-
-constexpr std::uint32_t kMaxStepMessages = 255;  // a step has 8-bit counters of sends and receives
 
 constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
 

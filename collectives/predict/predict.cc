@@ -84,7 +84,9 @@ Prediction predict(const topology::Topology& topology, const Programs& programs,
   const auto replayed = [&](const Layout& of) {
     return replay(topology, programs, of, model, conditions);
   };
-  std::int64_t settling = kSettlingBlocks, measured = kMeasuredBlocks;
+  // The pipeline fills first: the steps of one period of blocks.
+  std::int64_t settling = std::max(kSettlingBlocks, phase_steps(programs.front(), period));
+  std::int64_t measured = kMeasuredBlocks;
   const auto last = [&] { return whole_periods(settling) + whole_periods(measured); };
   if (blocks <= last()) {
     if (const auto time = replayed(layout)) return {*time, false};

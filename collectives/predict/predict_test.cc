@@ -7,6 +7,7 @@
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/expand.h"
 
 namespace espalier::predict {
 namespace {
@@ -18,12 +19,14 @@ struct Schedule {
   Programs programs;
 };
 
-Schedule make(const char* spec, Collective collective, const char* name) {
+Schedule make(const char* spec, Collective collective, const char* name,
+              std::uint32_t run_length = 0) {
   Schedule schedule{or_throw(topology::parse(spec)), {}};
   CollectiveParameters parameters;
   parameters.ranks = schedule.topology->ranks();
   parameters.topology_digest = schedule.topology->digest();
   parameters.blocks = &kBlocks;
+  parameters.run_length = run_length;
   parameters.blocks_count = 1;
   schedule.programs.resize(parameters.ranks);
   for (std::uint32_t rank = 0; rank < parameters.ranks; ++rank) {
@@ -129,6 +132,36 @@ TEST(Predict, LongReplaysGoByStepsAndSaySo) {
   const Prediction found = predict(*chain.topology, chain.programs, layout, plain(), none);
   EXPECT_TRUE(found.is_by_steps);
   EXPECT_EQ(found.time, 13 * kBlockTime);
+}
+
+// A fractional tree has 2r+1 actions per rank, each for every r-th block. The blocks that they move
+// decide whether it is replayed, and not the product of actions and blocks.
+TEST(Predict, CountsTheInstancesOfAnAction) {
+  const Schedule tree = make("complete:40", Collective::kBroadcast, "fractional");
+  for (const std::int64_t blocks : {1, 7, 100, 1000}) {
+    std::uint64_t moved = 0, steps = 0;
+    for (const Program& program : tree.programs) {
+      moved += expand(program, blocks).size();
+      steps += static_cast<std::uint64_t>(phase_steps(program, blocks));
+    }
+    EXPECT_GE(instances(tree.programs, blocks), moved + steps);
+    if (blocks < 100) continue;
+    EXPECT_LE(instances(tree.programs, blocks), 2 * moved + steps) << blocks;
+  }
+}
+
+// A deep tree fills for more steps than it has blocks in a short replay.
+TEST(Predict, DeepPipelinesFillBeforeTheyAreMeasured) {
+  const Schedule tree = make("complete:300", Collective::kBroadcast, "fractional", 24);
+  Layout layout;
+  ASSERT_EQ(make_layout(tree.programs[0], 1000 * 1000, 1, layout), Status::kOk);
+  ASSERT_EQ(layout.blocks, 1000u);
+  Conditions all;
+  all.max_instances = 1 << 22;
+  const auto whole = replay(*tree.topology, tree.programs, layout, plain(), all);
+  ASSERT_TRUE(whole);
+  EXPECT_NEAR(static_cast<double>(predicted(tree, 1000 * 1000, plain())),
+              static_cast<double>(*whole), 0.02 * static_cast<double>(*whole));
 }
 
 TEST(Predict, StepsWithLongMessagesTakeLonger) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectives/predict/replay_state.h"
+#include "espalier/base/arithmetic.h"
 #include "espalier/base/assert.h"
 
 namespace espalier::predict {
@@ -30,6 +31,18 @@ std::uint64_t bytes_of(const Layout& layout, const OperandAt& operand) {
 bool has_one_port(const Program& program) {
   return program.port_model == PortModel::kOnePortDuplex ||
          program.port_model == PortModel::kSimplex;
+}
+
+// Upper limit of the instances of an action in a phase of `steps` steps: one per period, where it
+// has no pace.
+std::uint64_t most_instances(const Program& program, const Action& action, std::int64_t blocks,
+                             std::int64_t steps, std::int64_t period) {
+  const std::int64_t claimed = count_value(program.counts[action.instances_ref], blocks);
+  const std::int64_t t0 = count_value(program.counts[action.t0_ref], blocks);
+  const bool has_pace = action.pace_ref != 0;
+  const std::int64_t most =
+      has_pace ? claimed : std::min(claimed, floor_div(steps - 1 - t0, period) + 1);
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, most));
 }
 
 }  // namespace
@@ -286,10 +299,15 @@ std::uint32_t ranks_on_host(const topology::Topology& topology, const Conditions
 std::uint64_t instances(const Programs& programs, std::int64_t blocks) {
   std::uint64_t all = 0;
   for (const Program& program : programs) {
-    all += static_cast<std::uint64_t>(phase_steps(program, blocks));
-    for (std::uint32_t i = 0; i < program.actions_count; ++i) {
-      all += static_cast<std::uint64_t>(std::max<std::int64_t>(
-          0, count_value(program.counts[program.actions[i].instances_ref], blocks)));
+    std::uint32_t number = 0;
+    for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
+      const std::int64_t steps = std::max<std::int64_t>(
+          0, count_value(program.counts[program.phases[phase].steps_ref], blocks));
+      all += static_cast<std::uint64_t>(steps);
+      for (std::uint32_t end = number + program.phases[phase].actions; number < end; ++number) {
+        all += most_instances(program, program.actions[number], blocks, steps,
+                              program.phases[phase].period);
+      }
     }
   }
   return all;

@@ -244,8 +244,10 @@ TEST(Results, MatricesAreMultipliedInRankOrder) {
     if (HasFatalFailure()) return;
   }
   for (const char* name :
-       {"reduce chain", "reduce chain-ends", "reduce two-tree", "allreduce chain",
-        "allreduce two-tree", "scan chain", "scan two-tree", "exscan chain", "exscan two-tree"}) {
+       {"reduce chain", "reduce chain-ends", "reduce two-tree", "reduce two-tree-simplex",
+        "allreduce chain", "allreduce two-tree", "allreduce two-tree-simplex", "scan chain",
+        "scan two-tree", "scan two-tree-simplex", "exscan chain", "exscan two-tree",
+        "exscan two-tree-simplex"}) {
     EXPECT_EQ(ran.count(name), 1u) << name;
   }
 }

@@ -7,10 +7,16 @@
 // undisturbed period, and more blocks only add more periods of the same kind. Other things that
 // depend on N are segments, links and slots that change with the instance, the divisors of counts,
 // and the residue. They repeat after a round of blocks, and one more round is checked.
+//
+// Actions with paces may advance by other steps per block than their phase grows by. The distance
+// of any two of them, and of each to the end of the phase, is a line in N. The bound is behind the
+// N at which any of these lines is 0: beyond it, what comes first remains first.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <vector>
 
 #include "collectives/verify/every_n/repeat.h"
 #include "espalier/base/arithmetic.h"
@@ -83,6 +89,63 @@ std::int64_t cut(std::int64_t value) {
   return std::clamp(value, -kMost, kMost);
 }
 
+// A step that grows with N: about start + slope * N.
+struct Course {
+  double start = 0, slope = 0;
+};
+
+Course course_of(const Count& count) {
+  const double rounded = count.c == 0 ? 0 : static_cast<double>(count.c) / or_one(count.e);
+  return {static_cast<double>(count.a) + rounded * static_cast<double>(count.d),
+          static_cast<double>(count.b) + rounded};
+}
+
+// The growth of an index per instance.
+double growth(const Program& program, const Index& index) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 16;  // if the index does not repeat
+  const Repeat repeat = repeat_of(program, index);
+  if (repeat.every > 0) return static_cast<double>(repeat.add) / static_cast<double>(repeat.every);
+  const auto ref = static_cast<std::uint32_t>(&index - program.indices);
+  const std::int64_t risen = index_value(program, ref, kFar) - index_value(program, ref, 0);
+  return static_cast<double>(risen) / static_cast<double>(kFar);
+}
+
+// Adds the first and the last step of the action's instances.
+void add_courses(const Program& program, std::uint32_t period, const Action& action,
+                 std::vector<Course>& courses) {
+  const Course first = course_of(program.counts[action.t0_ref]);
+  courses.push_back(first);
+  const Course instances = course_of(program.counts[action.instances_ref]);
+  const double steps =
+      period * (action.pace_ref == 0 ? 1 : growth(program, program.indices[action.pace_ref]));
+  courses.push_back({first.start + steps * instances.start, first.slope + steps * instances.slope});
+}
+
+// Returns the blocks after which the actions of a phase keep their order; 0 if no action has a
+// pace.
+std::int64_t blocks_to_settle(const Program& program, std::uint32_t phase,
+                              std::uint32_t first_action, std::int64_t slack) {
+  std::vector<Course> courses = {course_of(program.counts[program.phases[phase].steps_ref])};
+  bool paced = false;
+  for (std::uint32_t k = 0; k < program.phases[phase].actions; ++k) {
+    const Action& action = program.actions[first_action + k];
+    paced = paced || action.pace_ref != 0;
+    add_courses(program, program.phases[phase].period, action, courses);
+  }
+  if (!paced) return 0;
+  double blocks = 0;
+  for (const Course& one : courses) {
+    for (const Course& other : courses) {
+      const double slope = one.slope - other.slope;
+      // Slopes are fractions of divisors below 2^16.
+      if (slope < 1e-9) continue;
+      const double apart = std::max(0.0, other.start - one.start) + static_cast<double>(slack);
+      blocks = std::max(blocks, std::ceil(apart / slope));
+    }
+  }
+  return static_cast<std::int64_t>(std::min(blocks, static_cast<double>(kMaxSettlingBlocks)));
+}
+
 // Returns the steps that ramp-up, drain, window and dependencies of one phase extend over.
 std::int64_t reach(const Program& program, std::uint32_t phase, std::uint32_t first_action) {
   const std::int64_t period = program.phases[phase].period;
@@ -111,8 +174,10 @@ std::int64_t settling_bound(const Program& program) {
   std::uint32_t first_action = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
     const std::int64_t period = program.phases[phase].period;
-    const std::int64_t periods = (reach(program, phase, first_action) + period - 1) / period;
+    const std::int64_t steps = reach(program, phase, first_action);
+    const std::int64_t periods = (steps + period - 1) / period;
     bound = std::max(bound, periods * blocks_a_period(program));
+    bound = std::max(bound, blocks_to_settle(program, phase, first_action, steps));
     first_action += program.phases[phase].actions;
   }
   return std::clamp<std::int64_t>(bound + divisor_rounds(program) + 1, 1, kMaxSettlingBlocks);

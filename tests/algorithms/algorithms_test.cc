@@ -158,6 +158,9 @@ TEST(Algorithms, Refusals) {
   EXPECT_EQ(
       find_algorithm(Collective::kBroadcast, "two-tree-mirror")->generate({.ranks = 8}, 0, program),
       Status::kUnsupported);
+  EXPECT_EQ(
+      find_algorithm(Collective::kReduce, "two-tree-mirror")->generate({.ranks = 8}, 0, program),
+      Status::kUnsupported);
   EXPECT_EQ(find_algorithm(Collective::kScan, "binomial"), nullptr);
   EXPECT_EQ(find_algorithm(Collective::kBroadcast, "two-tre"), nullptr);
 }
@@ -171,6 +174,7 @@ TEST(Algorithms, LimitsOfTables) {
   };
   const Limit limits[] = {
       {Collective::kAllreduce, "rabenseifner", {2048, 4095}},
+      {Collective::kReduce, "rabenseifner", {2048, 4095}},
       {Collective::kReduceScatter, "recursive-halving", {2048, 4095}},
       {Collective::kAllgather, "recursive-doubling", {65535, 65536}},
       {Collective::kAllToAll, "bruck", {26}},
@@ -185,10 +189,15 @@ TEST(Algorithms, LimitsOfTables) {
     const Algorithm& algorithm = *find_algorithm(collective, name);
     for (const std::uint32_t p : largest) {
       const std::uint32_t stride = p > 100000 ? 997 : small_sample() && p > 1000 ? 37 : 1;
-      for (std::uint32_t me = 0; me < p; me += stride) {
-        Program program;
-        ASSERT_EQ(algorithm.generate({.ranks = p, .window = 16}, me, program), Status::kOk) << me;
-        ASSERT_EQ(check_program(program), Status::kOk) << me;
+      for (const std::uint32_t root : {0u, p / 3, p - 1}) {
+        if (!has_root(collective) && root != 0) continue;
+        for (std::uint32_t me = 0; me < p; me += stride) {
+          Program program;
+          ASSERT_EQ(algorithm.generate({.ranks = p, .root = root, .window = 16}, me, program),
+                    Status::kOk)
+              << me << " root " << root;
+          ASSERT_EQ(check_program(program), Status::kOk) << me << " root " << root;
+        }
       }
       EXPECT_TRUE(supports(algorithm, p));
     }
@@ -250,6 +259,8 @@ TEST(Algorithms, EveryReductionCanKeepTheOrder) {
       if (algorithm.collective != collective) continue;
       bool keeps = true, is_short = true;
       for (std::uint32_t p = 2; p <= 40; ++p) {
+        keeps = keeps && supports(algorithm, p);
+        if (!supports(algorithm, p)) continue;
         for (std::uint32_t root = 0; root < (has_root(collective) ? p : 1); ++root) {
           const CollectiveParameters parameters{.ranks = p, .root = root};
           Program program;
@@ -269,6 +280,50 @@ TEST(Algorithms, EveryReductionCanKeepTheOrder) {
     std::printf("\n");
     EXPECT_FALSE(short_ones.empty());
     EXPECT_EQ(pipelined.empty(), collective == Collective::kReduceScatter);
+  }
+}
+
+// A pair of ranks does in two steps what a rank of the two-tree of half as many ranks does in one.
+// In a scan the ranks of a pair also exchange sums before the first and after the last of these
+// steps, and a last rank without a partner adds the edges into right spines.
+TEST(Algorithms, PairsTakeTwiceTheStepsOfHalfTheRanks) {
+  const auto steps = [](Collective collective, const char* name, std::uint32_t p,
+                        std::int64_t blocks) {
+    Program program;
+    EXPECT_EQ(find_algorithm(collective, name)->generate({.ranks = p}, 0, program), Status::kOk);
+    return phase_steps(program, blocks);
+  };
+  struct Case {
+    Collective collective;
+    bool root_is_outside;            // of the trees
+    std::int64_t least[2], most[2];  // steps more, for even and for odd p
+  };
+  for (const auto& [collective, root_is_outside, least, most] :
+       {Case{Collective::kBroadcast, true, {0, 0}, {0, 0}},
+        Case{Collective::kReduce, true, {0, 0}, {0, 0}},
+        Case{Collective::kAllreduce, true, {0, 0}, {0, 0}},
+        Case{Collective::kScan, false, {1, 3}, {6, 7}},
+        Case{Collective::kExscan, false, {1, 2}, {5, 8}}}) {
+    std::int64_t found_least[] = {100, 100}, found_most[] = {-100, -100};
+    for (std::uint32_t p = 4; p <= 2000; ++p) {
+      const std::uint32_t half = root_is_outside ? (p + 1) / 2 : p / 2;
+      std::set<std::int64_t> more;
+      for (const std::int64_t blocks : {1, 7}) {
+        const std::int64_t pairs = steps(collective, "two-tree-simplex", p, blocks);
+        more.insert(pairs - 2 * steps(collective, "two-tree", half, blocks));
+        if (root_is_outside) continue;
+        ASSERT_LE(pairs,
+                  8 * log2_ceil(p + 4) + 8 * blocks - (collective == Collective::kScan ? 21 : 20))
+            << "p " << p;
+      }
+      ASSERT_EQ(more.size(), 1u) << collective_name(collective) << " p " << p;
+      found_least[p % 2] = std::min(found_least[p % 2], *more.begin());
+      found_most[p % 2] = std::max(found_most[p % 2], *more.begin());
+    }
+    for (const unsigned odd : {0u, 1u}) {
+      EXPECT_EQ(found_least[odd], least[odd]) << collective_name(collective) << ' ' << odd;
+      EXPECT_EQ(found_most[odd], most[odd]) << collective_name(collective) << ' ' << odd;
+    }
   }
 }
 
@@ -341,6 +396,8 @@ std::size_t max_bytes(const Algorithm& algorithm) {
   if (name == "ring" && algorithm.collective == Collective::kAllreduce) return 640;
   if (name == "bruck" || name == "rabenseifner" || name == "recursive-halving") return 1700;
   if (name.starts_with("fractional")) {
+    // With simplex ports a sink has four actions per block of a run, not three.
+    if (name == "fractional-simplex" && algorithm.collective == Collective::kReduce) return 1550;
     return algorithm.collective == Collective::kReduce ? 1300 : 700;
   }
   return algorithm.collective == Collective::kBroadcast ? 256 : 540;

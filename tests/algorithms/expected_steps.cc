@@ -32,7 +32,8 @@ Steps alone(const Algorithm& algorithm, std::int64_t blocks) {
     case Collective::kBroadcast:
     case Collective::kExscan:
     case Collective::kBarrier: return exactly(0);
-    default: return exactly(std::string(algorithm.name) == "two-tree" ? 2 * blocks : blocks);
+    default:
+      return exactly(std::string(algorithm.name).starts_with("two-tree") ? 2 * blocks : blocks);
   }
 }
 
@@ -69,6 +70,29 @@ Steps two_tree(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) 
     case Collective::kExscan: return {4 * (scan_h + blocks) - 12, 4 * (scan_h + blocks) - 9};
     default: return {2 * h + 2 * blocks - 5, 2 * h + 2 * blocks - 2};
   }
+}
+
+Steps two_tree_simplex(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  if (algorithm.collective == Collective::kScan || algorithm.collective == Collective::kExscan) {
+    if (p < 4) return exactly(2 * (p - 1) * blocks);
+    const std::int64_t more = algorithm.collective == Collective::kExscan ? 1 : 0;
+    const std::int64_t h = log_of(p / 2 + 2);
+    return {8 * (h + blocks) - (p % 2 == 0 ? 23 : 19) + more,
+            8 * (h + blocks) - (p % 2 == 0 ? 14 : 13) + more};
+  }
+  const std::int64_t times = algorithm.collective == Collective::kAllreduce ? 2 : 1;
+  if (p == 2) return exactly(times * 2 * blocks);
+  const std::int64_t h = log_of((p - 1) / 2 + 2);
+  return {times * 2 * (2 * h + 2 * blocks - 5), times * 2 * (2 * h + 2 * blocks - 2)};
+}
+
+// Two mirrored trees over an even number of ranks. If p is odd, all sums go up to the last rank, as
+// in a reduce: 2h + 2N - 3 or one more steps, instead of 2h + 2N - 5.
+Steps mirrored_scan(const Algorithm& algorithm, std::int64_t p, std::int64_t blocks) {
+  const std::int64_t h = log_of(p % 2 == 0 ? p + 2 : p + 1);
+  const std::int64_t delay = algorithm.collective == Collective::kExscan ? 1 : 0;
+  const std::int64_t least = 4 * h + 4 * blocks - (p % 2 == 0 ? 10 : 8);
+  return {least, least + (p % 2 == 0 ? 0 : 1) + delay};
 }
 
 // T_lambda(p) in ticks, computed from its definition.
@@ -177,6 +201,43 @@ struct DualRoot {
   }
 };
 
+// One tree over all ranks. Sums go up except from the right spine, and results down except to the
+// left spine. A rank of the left spine sends to the right one step after a sum arrived from the
+// left. Steps are counted from that one at the root.
+struct OneRoot {
+  std::int64_t first = 0, last = 0;  // steps of transfers
+
+  void visit(std::int64_t lower, std::int64_t upper, bool right_spine) {
+    spine(lower, upper, right_spine, -1);
+  }
+
+ private:
+  void use(std::int64_t step) {
+    first = std::min(first, step);
+    last = std::max(last, step);
+  }
+
+  // `left`: the step in which the sum arrives from the left child, if there is one.
+  void spine(std::int64_t lower, std::int64_t upper, bool right_spine, std::int64_t left) {
+    const std::int64_t root = (lower + upper - 1) / 2;
+    if (lower < root) {
+      use(left);
+      spine(lower, root, false, left - 2);
+    }
+    if (root + 1 < upper) inner(root + 1, upper, right_spine, left + 1, left + 1);
+  }
+
+  // Off the left spine: the steps of the transfers up from the subtree's root, and down to it.
+  void inner(std::int64_t lower, std::int64_t upper, bool right_spine, std::int64_t up,
+             std::int64_t down) {
+    if (!right_spine) use(up);
+    use(down);
+    const std::int64_t root = (lower + upper - 1) / 2;
+    if (lower < root) inner(lower, root, false, up - 2, down + 1);
+    if (root + 1 < upper) inner(root + 1, upper, right_spine, up - 1, down + 2);
+  }
+};
+
 bool is_butterfly(const std::string& name) {
   return name == "recursive-doubling" || name == "rabenseifner" || name == "recursive-halving";
 }
@@ -208,7 +269,9 @@ Steps butterfly(const Algorithm& algorithm, std::int64_t p) {
     default: break;
   }
   const bool there_and_back = std::string(algorithm.name) == "rabenseifner";
-  return exactly((there_and_back ? 2 : 1) * levels + folds);
+  // The root of a reduce sums for its group, so nothing is sent inside a group at the end.
+  const bool unfolds = algorithm.collective != Collective::kReduce;
+  return exactly((there_and_back ? 2 : 1) * levels + (unfolds ? folds : folds / 2));
 }
 
 }  // namespace
@@ -248,17 +311,21 @@ Steps expected_steps(const Algorithm& algorithm, const CollectiveParameters& par
     trees.visit(p / 2, p, 0, 0);
     return exactly(trees.up + 1 + trees.down + 3 * (blocks - 1));
   }
-  if (name == "two-tree-simplex") {
-    if (p == 2) return exactly(2 * blocks);
-    const std::int64_t h = log_of((p - 1) / 2 + 2);
-    return {2 * (2 * h + 2 * blocks - 5), 2 * (2 * h + 2 * blocks - 2)};
+  if (name == "doubly-pipelined") {
+    OneRoot tree;
+    tree.visit(0, p, true);
+    return exactly(tree.last - tree.first + 1 + 3 * (blocks - 1));
+  }
+  if (name == "two-tree-simplex") return two_tree_simplex(algorithm, p, blocks);
+  if (name == "two-tree-mirror" && !is_broadcast_or_reduce(algorithm)) {
+    return mirrored_scan(algorithm, p, blocks);
   }
   return two_tree(algorithm, p, blocks);
 }
 
 bool supports(const Algorithm& algorithm, std::uint32_t ranks) {
   const std::string name = algorithm.name;
-  if (name == "two-tree-mirror") return ranks % 2 == 1;
+  if (name == "two-tree-mirror") return ranks % 2 == 1 || !is_broadcast_or_reduce(algorithm);
   if (name == "bruck") {
     return ranks <= (algorithm.collective == Collective::kAllToAll ? 26 : 1u << 15);
   }
@@ -310,7 +377,7 @@ bool needs_commutative(const Algorithm& algorithm, const CollectiveParameters& p
   if (name == "combine" || name == "ring") return p > 1;
   if (name == "circulant") return algorithm.collective != Collective::kBroadcast && p > 1;
   if (algorithm.collective != Collective::kReduce) return false;
-  if (name == "chain-ends" || name == "binomial" || name == "knomial") return false;
+  if (name == "chain-ends" || name == "rabenseifner" || name.ends_with("nomial")) return false;
   return root != 0 && root + 1 != p;
 }
 

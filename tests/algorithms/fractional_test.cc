@@ -163,13 +163,24 @@ TEST(Fractional, ReduceReplayed) {
              });
 }
 
+std::int64_t couples_steps(std::uint32_t p, std::uint32_t run_length, std::int64_t n) {
+  if (p == 2) return n;
+  const std::uint32_t couples = (p + 1) / 2;
+  const bool chain = couples > 2 && depth_of(couples, run_length) == couples - 2;
+  return 2 * steps_of(couples, run_length, n) - (p % 2 == 1 && chain ? 1 : 0);
+}
+
 TEST(Fractional, SimplexReplayed) {
   replay_all("fractional-simplex", Collective::kBroadcast,
-             [](std::uint32_t p, std::uint32_t run_length, std::int64_t n) -> std::int64_t {
-               if (p <= 2) return p == 1 ? 0 : n;
-               const std::uint32_t couples = (p + 1) / 2;
-               const bool chain = couples > 2 && depth_of(couples, run_length) == couples - 2;
-               return 2 * steps_of(couples, run_length, n) - (p % 2 == 1 && chain ? 1 : 0);
+             [](std::uint32_t p, std::uint32_t run_length, std::int64_t n) {
+               return p == 1 ? 0 : couples_steps(p, run_length, n);
+             });
+}
+
+TEST(Fractional, SimplexReduceReplayed) {
+  replay_all("fractional-simplex", Collective::kReduce,
+             [](std::uint32_t p, std::uint32_t run_length, std::int64_t n) {
+               return p == 1 ? n : couples_steps(p, run_length, n);
              });
 }
 
@@ -194,7 +205,8 @@ TEST(Fractional, LongestRun) {
     std::uint32_t actions;
   } rows[] = {{Collective::kReduce, "fractional", 20, 62},
               {Collective::kBroadcast, "fractional", 30, 61},
-              {Collective::kBroadcast, "fractional-simplex", 30, 61}};
+              {Collective::kBroadcast, "fractional-simplex", 30, 61},
+              {Collective::kReduce, "fractional-simplex", 15, 62}};
   for (const auto& row : rows) {
     const Algorithm& algorithm = *find_algorithm(row.collective, row.name);
     EXPECT_EQ(algorithm.max_run_length, row.run_length);

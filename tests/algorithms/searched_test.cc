@@ -172,33 +172,40 @@ TEST(Crossbar, ChannelsOfALargeOne) {
   }
 }
 
-TEST(Crossbar, Proven) {
-  const std::map<std::string, const char*> cases{{"crossbar-a", ""}, {"crossbar-b", ",in=1,out=2"}};
-  for (const auto& [name, channels] : cases) {
-    const SearchedAlgorithm* algorithm = find_searched(Collective::kBroadcast, name);
-    ASSERT_NE(algorithm, nullptr);
-    const std::uint32_t groups = name == "crossbar-a" ? 1 : 2;
-    for (const CrossbarShape shape :
-         {CrossbarShape{1, 4}, {1, 9}, {2, 2}, {2, 7}, {3, 4}, {5, 8}, {8, 8}, {7, 3}, {13, 2}}) {
-      const auto topology = must_parse("crossbar:" + std::to_string(shape.modules) + "x" +
-                                       std::to_string(shape.ranks) + channels);
-      const std::uint32_t p = topology->ranks();
-      for (const std::uint32_t root : grid_roots(p)) {
-        for (const std::uint32_t run_length : {0u, 1u, 2u, 4u}) {
-          if (run_length * groups > shape.ranks) continue;
-          CollectiveParameters parameters{
-              .ranks = p, .root = root, .topology_digest = topology->digest()};
-          parameters.run_length = run_length;
-          const std::int64_t steps = proven(*algorithm, *topology, parameters);
-          const std::uint32_t used =
-              std::min(shape.ranks / groups, fractional_run_length(parameters));
-          const FractionalForest forest =
-              (groups == 1 ? crossbar_a : crossbar_b)(shape, root, used);
-          ASSERT_EQ(steps, forest.depth()) << topology->spec();
-        }
+void prove_crossbar(const std::string& name, Collective collective, const char* channels) {
+  const SearchedAlgorithm* algorithm = find_searched(collective, name);
+  ASSERT_NE(algorithm, nullptr);
+  EXPECT_EQ(algorithm->needs_commutative, collective == Collective::kReduce);
+  const std::uint32_t groups = name == "crossbar-a" ? 1 : 2;
+  for (const CrossbarShape shape :
+       {CrossbarShape{1, 4}, {1, 9}, {2, 2}, {2, 7}, {3, 4}, {5, 8}, {8, 8}, {7, 3}, {13, 2}}) {
+    const auto topology = must_parse("crossbar:" + std::to_string(shape.modules) + "x" +
+                                     std::to_string(shape.ranks) + channels);
+    const std::uint32_t p = topology->ranks();
+    for (const std::uint32_t root : grid_roots(p)) {
+      for (const std::uint32_t run_length : {0u, 1u, 2u, 4u}) {
+        if (run_length * groups > shape.ranks) continue;
+        CollectiveParameters parameters{
+            .ranks = p, .root = root, .topology_digest = topology->digest()};
+        parameters.run_length = run_length;
+        const std::int64_t steps = proven(*algorithm, *topology, parameters);
+        const std::uint32_t used =
+            std::min(shape.ranks / groups, fractional_run_length(parameters));
+        const FractionalForest forest = (groups == 1 ? crossbar_a : crossbar_b)(shape, root, used);
+        ASSERT_EQ(steps, forest.depth()) << topology->spec();
+        if (shape.modules > 1) continue;
+        ASSERT_EQ(steps, FractionalTree(p, used).last_arrival() + 1) << "one module: no detour";
       }
     }
   }
+}
+
+// A reduce takes the steps of the broadcast, and needs the channels of the other direction.
+TEST(Crossbar, Proven) {
+  prove_crossbar("crossbar-a", Collective::kBroadcast, "");
+  prove_crossbar("crossbar-a", Collective::kReduce, "");
+  prove_crossbar("crossbar-b", Collective::kBroadcast, ",in=1,out=2");
+  prove_crossbar("crossbar-b", Collective::kReduce, ",in=2,out=1");
 }
 
 // Checks the proof: with fewer channels than the schedule needs it fails.
@@ -252,9 +259,13 @@ TEST(FractionalDirect, NoPatternAloneForSomeRuns) {
   }
 }
 
+// A reduce takes the steps of the broadcast.
 TEST(FractionalDirect, Proven) {
   const SearchedAlgorithm* algorithm = find_searched(Collective::kBroadcast, "fractional-direct");
+  const SearchedAlgorithm* reduce = find_searched(Collective::kReduce, "fractional-direct");
   ASSERT_NE(algorithm, nullptr);
+  ASSERT_NE(reduce, nullptr);
+  EXPECT_TRUE(reduce->needs_commutative);
   for (const std::uint32_t p : grid_ranks()) {
     const auto topology = must_parse("complete:" + std::to_string(p));
     for (const std::uint32_t root : grid_roots(p)) {
@@ -265,7 +276,10 @@ TEST(FractionalDirect, Proven) {
         CollectiveParameters parameters{
             .ranks = p, .root = root, .topology_digest = topology->digest()};
         parameters.run_length = run_length;
-        ASSERT_GE(proven(*algorithm, *topology, parameters), 0);
+        const std::int64_t steps = proven(*algorithm, *topology, parameters);
+        ASSERT_GE(steps, 0);
+        if (p == 1) continue;
+        ASSERT_EQ(proven(*reduce, *topology, parameters), steps);
       }
     }
   }
@@ -273,9 +287,9 @@ TEST(FractionalDirect, Proven) {
 
 TEST(Searched, Refusals) {
   const auto refusal = [&](const char* name, const char* spec,
-                           const CollectiveParameters& parameters) -> std::string {
-    const auto found =
-        find_searched(Collective::kBroadcast, name)->search(*must_parse(spec), parameters);
+                           const CollectiveParameters& parameters,
+                           Collective collective = Collective::kBroadcast) -> std::string {
+    const auto found = find_searched(collective, name)->search(*must_parse(spec), parameters);
     EXPECT_FALSE(found) << name << ' ' << spec;
     return message_of(found);
   };
@@ -292,6 +306,13 @@ TEST(Searched, Refusals) {
       refusal("crossbar-b", "crossbar:8x1", {.ranks = 8}),
       "crossbar-b on crossbar:8x1: runs of 1 do not fit; expected r at most 30 and modules of "
       "at least 2 r ranks");
+  EXPECT_EQ(refusal("crossbar-b", "crossbar:2x4,in=1,out=2", {.ranks = 8}, Collective::kReduce),
+            "crossbar-b on crossbar:2x4,in=1,out=2: expected at least 2 channels in and 1 out of a "
+            "module");
+  EXPECT_EQ(
+      refusal("crossbar-a", "crossbar:2x40", {.ranks = 80, .run_length = 21}, Collective::kReduce),
+      "crossbar-a on crossbar:2x40: runs of 21 do not fit; expected r at most 20 and modules of "
+      "at least 1 r ranks");
   EXPECT_EQ(refusal("fractional-direct", "complete:8", {.ranks = 8, .run_length = 11}),
             "fractional-direct: runs of 11; expected r at most 10 (fractional-simplex has longer "
             "ones)");
@@ -300,10 +321,11 @@ TEST(Searched, Refusals) {
   EXPECT_EQ(refusal("double-fibonacci", "complete:8", {.ranks = 8, .root = 8}),
             "root 8 on complete:8; expected 0 to 7");
   EXPECT_EQ(find_searched(Collective::kScan, "double-fibonacci"), nullptr);
-  const auto exchange = [&](const char* name, const char* spec) -> std::string {
+  const auto exchange = [&](const char* name, const char* spec,
+                            Collective collective = Collective::kAllToAll) -> std::string {
     const auto topology = must_parse(spec);
     const auto found =
-        find_searched(Collective::kAllToAll, name)->search(*topology, {.ranks = topology->ranks()});
+        find_searched(collective, name)->search(*topology, {.ranks = topology->ranks()});
     EXPECT_FALSE(found) << name << ' ' << spec;
     return message_of(found);
   };
@@ -315,6 +337,20 @@ TEST(Searched, Refusals) {
       "leaf-single on fattree:k=5,h=3,c=1: expected fattree:k=K,h=H,c=C of at most 64 leaves");
   EXPECT_EQ(exchange("leaf-single", "complete:4"),
             "leaf-single on complete:4: expected fattree:k=K,h=H,c=C of at most 64 leaves");
+  for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=17,h=2,c=1", "complete:4"}) {
+    EXPECT_EQ(exchange("leaf-flood", spec, Collective::kAllgather),
+              "leaf-flood on " + std::string(spec) +
+                  ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and at most 128 links per "
+                  "router");
+  }
+  for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=3,h=6,c=1", "complete:4"}) {
+    const auto topology = must_parse(spec);
+    const auto found = find_searched(Collective::kAllgather, "leaf-single")
+                           ->search(*topology, {.ranks = topology->ranks()});
+    EXPECT_EQ(message_of(found), std::string("leaf-single on ") + spec +
+                                     ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and k "
+                                     "at most 128");
+  }
 }
 
 TEST(Searched, TableFindsItself) {

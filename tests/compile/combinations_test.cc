@@ -171,12 +171,17 @@ class Combinations : public DirectoryTest {
 };
 
 TEST_F(Combinations, AreTheSameTwiceAndVerify) {
-  std::vector<std::string> topologies = {
-      "complete:6",          "mesh:2x4",
-      "crossbar:2x4",        "hosts:3x2",
-      "hosts:2x3",           "fattree:k=3,h=2,c=1",
-      "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1",
-      "fattree:k=2,h=3,c=k", "file:" + (directory_ / "triangles.textproto").string()};
+  std::vector<std::string> topologies = {"complete:6",
+                                         "mesh:2x4",
+                                         "crossbar:2x4",
+                                         "hosts:3x2",
+                                         "hosts:2x3",
+                                         "fattree:k=3,h=2,c=1",
+                                         "fattree:k=3,h=2,c=k",
+                                         "fattree:k=2,h=3,c=1",
+                                         "fattree:k=2,h=3,c=k",
+                                         "fattree:k=2x3,c=1,2",
+                                         "file:" + (directory_ / "triangles.textproto").string()};
 #ifndef __SANITIZE_ADDRESS__  // searches take fifteen times as long with it
   topologies.insert(topologies.end(),
                     {"complete:1", "complete:2", "complete:9", "mesh:3x3", "mesh:1x5"});
@@ -200,11 +205,17 @@ TEST_F(Combinations, AreTheSameTwiceAndVerify) {
 // The leaf algorithms' claimed bounds count the lanes of the branches.
 TEST_F(Combinations, OfAllCapacitiesVerify) {
   int compiled_ones = 0, proven_ones = 0;
-  for (const auto& [arity, height, most] :
-       {std::tuple{2, 1, 4}, {3, 1, 4}, {2, 2, 4}, {3, 2, 3}, {2, 3, 3}}) {
+  for (const auto& [arities, height, most] : {std::tuple{"2", 1, 4},
+                                              {"3", 1, 4},
+                                              {"2x2", 2, 4},
+                                              {"3x3", 2, 3},
+                                              {"2x2x2", 3, 3},
+                                              {"2x3", 2, 4},
+                                              {"4x2", 2, 3},
+                                              {"3x2x2", 3, 2}}) {
     std::vector<int> lanes(static_cast<std::size_t>(height), 1);
     for (bool more = true; more;) {
-      std::string spec = "fattree:k=" + std::to_string(arity) + ",h=" + std::to_string(height);
+      std::string spec = std::string("fattree:k=") + arities + ",h=" + std::to_string(height);
       for (std::size_t level = 0; level < lanes.size(); ++level) {
         spec += (level == 0 ? ",c=" : ",") + std::to_string(lanes[level]);
       }

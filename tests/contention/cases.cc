@@ -28,7 +28,9 @@ std::string mesh(Dice& dice) {
 std::string fat_tree(Dice& dice) {
   const std::uint32_t arity = dice.number(2, 4);
   const std::uint32_t height = dice.number(1, arity == 2 ? 4 : 2);
-  std::string spec = "fattree:k=" + text(arity) + ",h=" + text(height) + ",c=";
+  std::string spec = "fattree:k=" + text(arity);
+  if (height == 2 && dice.one_in(2)) spec += "x" + text(dice.number(2, 4));
+  spec += ",h=" + text(height) + ",c=";
   if (dice.one_in(3)) return spec + "1";
   if (dice.one_in(2)) return spec + "k";
   for (std::uint32_t level = 0; level < height; ++level) {

@@ -59,7 +59,7 @@ SETTINGS = (
     Setting("hosts:4x4", plot="hosts"), Setting("hosts:8x8"),
     Setting("complete:16", "the operator does not commute", ("--op", "affine"), COMBINING),
     Setting("complete:16", "the operator does not commute, root 5", ("--op", "affine", "--root", "5"), ("reduce",)),
-    Setting("complete:16", "simplex ports", ("--node-ports", "simplex"), ("broadcast",)),
+    Setting("complete:16", "simplex ports", ("--node-ports", "simplex"), ("broadcast", "reduce", "allreduce", "scan", "exscan")),
     Setting("complete:16", "lambda = 3", ("--model", LAMBDA), ("broadcast", "reduce", "allreduce", "scatter", "gather")),
 )
 

@@ -18,7 +18,11 @@ import algorithm_facts as facts
 from algorithm_facts import SETTINGS, Wrong, size_text, time_text
 
 WORDS = pathlib.Path(__file__).with_name("algorithms.toml")
-KEYS = {"what", "source", "limits", "picture", "topology", "options", "sizes"}
+KEYS = {"what", "from", "source", "limits", "picture", "topology", "options", "sizes"}
+CITED = re.compile(r"\[([A-Za-z]+\d\d[a-z]?)\]")
+# The papers whose sections, theorems and figures docs/results/papers.md goes through: they are cited with the place.
+WITH_PLACES = ("Sanders03", "SST07", "SST09", "DD96", "Bruck96")
+PLACE = re.compile(r"\b(sections?|theorems?|lemma|Figs?\.|equation|formula) \d")
 BEGIN = "<!-- algorithms: printed by tests/docs/algorithm_pages.py --write -->"
 END = "<!-- end of algorithms -->"
 ORDERED = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")  # that combine
@@ -105,26 +109,65 @@ def winners_text(sizes):
     return "; ".join(f"{link(algorithm)} {range_text(first, last)}" for algorithm, first, last in runs)
 
 
-class Words:
-    """algorithms.toml, checked against the list of algorithms."""
+NAME = "tests/docs/algorithms.toml"
 
-    def __init__(self, algorithms, papers):
+
+class Words:
+    """algorithms.toml, checked against the list of algorithms: `entries` of `espalier list`."""
+
+    def __init__(self, entries, papers):
         self.of = tomllib.loads(WORDS.read_text())
-        name = "tests/docs/algorithms.toml"
-        for algorithm in algorithms:
-            if algorithm not in self.of:
-                raise Wrong(f"{name}: no words for the algorithm '{algorithm}'; expected a table [{algorithm}] with `what` and `source`")
+        self.papers = papers
+        algorithms = {entry["algorithm"] for entry in entries}
+        for entry in entries:
+            if entry["algorithm"] not in self.of:
+                raise Wrong(f"{NAME}: no words for the algorithm '{entry['algorithm']}'; expected a table [{entry['algorithm']}] with "
+                            f"`what` and `from`")
         for algorithm, words in self.of.items():
             if algorithm not in algorithms:
-                raise Wrong(f"{name}: [{algorithm}] is none of the algorithms of `espalier list`; expected its name there, or no table")
+                raise Wrong(f"{NAME}: [{algorithm}] is none of the algorithms of `espalier list`; expected its name there, or no table")
             if unknown := set(words) - KEYS:
-                raise Wrong(f"{name}: [{algorithm}] has the unknown key '{min(unknown)}'; expected {listed(sorted(KEYS))}")
-            for key in ("what", "source"):
-                if not words.get(key, "").strip():
-                    raise Wrong(f"{name}: [{algorithm}] has no `{key}`")
-            for cited in re.findall(r"\[([A-Za-z]+\d\d[a-z]?)\]", words["what"] + words["source"]):
-                if f"[{cited}]" not in papers:
-                    raise Wrong(f"{name}: [{algorithm}] cites [{cited}]; expected a paper of docs/algorithms/README.md")
+                raise Wrong(f"{NAME}: [{algorithm}] has the unknown key '{min(unknown)}'; expected {listed(sorted(KEYS))}")
+            if not words.get("what", "").strip():
+                raise Wrong(f"{NAME}: [{algorithm}] has no `what`")
+            self.check_known(algorithm, words["what"] + words.get("source", ""))
+        self.check_cited(entries)
+        for algorithm in self.of:
+            self.check_from(algorithm, [entry["collective"] for entry in entries if entry["algorithm"] == algorithm])
+
+    def check_known(self, algorithm, text):
+        for cited in CITED.findall(text):
+            if f"[{cited}]" not in self.papers:
+                raise Wrong(f"{NAME}: [{algorithm}] cites [{cited}]; expected a paper of docs/algorithms/README.md")
+
+    def check_cited(self, entries):
+        """Every collective of every algorithm has a citation."""
+        missing = {}
+        for entry in entries:
+            if not CITED.search(self.origin(entry["algorithm"], entry["collective"])):
+                missing.setdefault(entry["algorithm"], []).append(entry["collective"])
+        if missing:
+            raise Wrong(f"{NAME}: {'; '.join(f'[{name}] has no `from` for {listed(found)}' for name, found in missing.items())}; expected "
+                        f"the publication that it comes from, as docs/algorithms/README.md cites it, like '[SST09], section 4.1'")
+
+    def check_from(self, algorithm, collectives):
+        """Citations are known, and have the place if the paper is one of WITH_PLACES; no other collective has one."""
+        given = self.of[algorithm].get("from", {})
+        for collective in given if isinstance(given, dict) else ():
+            if collective not in (*collectives, "others"):
+                raise Wrong(f"{NAME}: [{algorithm}] has from.{collective}, and no {collective}; expected {listed(collectives)} or others")
+        for collective in collectives:
+            text = self.origin(algorithm, collective)
+            self.check_known(algorithm, text)
+            for paper, place in re.findall(r"\[(\w+)\]([^\[]*)", text):
+                if paper in WITH_PLACES and not PLACE.search(place):
+                    raise Wrong(f"{NAME}: [{algorithm}] is from [{paper}], and it does not say where; expected the section, theorem or "
+                                f"figure, like '[{paper}], section 2'")
+
+    def origin(self, algorithm, collective):
+        """The publication that the algorithm comes from, for one of its collectives."""
+        given = self.of[algorithm].get("from", "")
+        return given if isinstance(given, str) else given.get(collective, given.get("others", ""))
 
 
 class Pages:
@@ -136,7 +179,8 @@ class Pages:
         self.collectives = list(dict.fromkeys(entry["collective"] for entry in self.entries))
         self.names = list(dict.fromkeys(entry["algorithm"] for entry in self.entries))
         index = self.folder / "README.md"
-        self.words = Words(self.names, index.read_text() if index.exists() else "").of
+        words = Words(self.entries, index.read_text() if index.exists() else "")
+        self.words, self.origin = words.of, words.origin
         self.sources = {}
         for file in sorted((self.root / "collectives/algorithms").rglob("*.cc")):
             for function in re.findall(r"^(?:Status|Result<Programs>) (\w+)\(const", file.read_text(), re.M):
@@ -195,7 +239,7 @@ class Pages:
     def example(self, name):
         """The picture's schedule: (topology, collective, options)."""
         entry, words = self.entries_of(name)[0], self.words[name]
-        return words.get("topology", self.topologies(entry)[0]), entry["collective"], words.get("options", "")
+        return words.get("topology", self.topologies(entry)[0]), entry["collective"], words.get("options", own_run_length(entry))
 
     def topologies(self, entry):
         known = facts.TOPOLOGIES.get(entry["topologies"])
@@ -260,7 +304,7 @@ class Pages:
             cells = []
             for topology in sizes:
                 file = f"steps-{entry['collective']}-{name}.esp"
-                if refusal := self.espalier.compile(file, topology, entry["collective"], name):
+                if refusal := self.espalier.compile(file, topology, entry["collective"], name, own_run_length(entry)):
                     cells.append("-")
                     refusals.append(f"- {entry['collective']}, `{topology}`: {refusal}.")
                     continue
@@ -354,11 +398,11 @@ class Pages:
             elif entry["collective"] != "reduce":
                 yield entry["collective"], "the operator must commute"
             else:
-                topology, keeping = self.topologies(entry)[0], []
+                topology, keeping, own = self.topologies(entry)[0], [], own_run_length(entry)
                 file = f"roots-{entry['algorithm']}.esp"
-                self.espalier.compile(file, topology, "reduce", entry["algorithm"])
+                self.espalier.compile(file, topology, "reduce", entry["algorithm"], own)
                 for root in range(self.espalier.show(file).facts["ranks"]):
-                    if not self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root}") and \
+                    if not self.espalier.compile(file, topology, "reduce", entry["algorithm"], f"--root {root} {own}") and \
                        not self.espalier.show(file).facts["needs_commutative"]:
                         keeping.append(str(root))
                 roots = f", except for root {listed(keeping)} of `{topology}`" if keeping else ""
@@ -385,9 +429,11 @@ class Pages:
             function = re.sub(r"\W", "_", f"{name}_{entry['collective']}")
             if function not in self.sources:
                 raise Wrong(f"no file of collectives/algorithms defines {function}(), the generator of {entry['collective']} by {name}")
-            functions.append(f"- {entry['collective']}: `{self.sources[function]}:{function}`\n")
-        return (wrapped(f"{self.words[name]['source']} The papers are in the [index](README.md#papers). The comments at the top of these "
-                        f"files derive the steps.") + "\n\n" + "".join(functions))
+            functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; "
+                                     f"`{self.sources[function]}:{function}`", "", "  ") + "\n")
+        more = self.words[name].get("source", "")
+        return ("".join(functions) + "\n" + wrapped(f"{more} The [index](README.md#papers) has the publications. The comments at the top of "
+                                                    f"these files derive the steps.") + "\n")
 
     def cheap_parts(self, name, when):
         """The parts of a page for which nothing is run; tests compare those of all pages."""
@@ -404,9 +450,11 @@ class Pages:
         steps, schedules = self.steps_text(name)
         topology, collective, _ = self.example(name)
         parts = self.cheap_parts(name, when)
+        own = " Runs have the algorithm's own length, `--run-length own`." if own_run_length(self.entries_of(name)[0]) else ""
+        bound = wrapped(f"*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.{own}")
         text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
                 f"The messages of this {collective}, by rank:\n{self.period_text(name)}\n"
-                f"## Steps\n\n*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.\n\n{steps}\n"
+                f"## Steps\n\n{bound}\n\n{steps}\n"
                 f"## Cost\n\n{self.cost_text(name, schedules)}\n"
                 f"{parts['wins']}\n"
                 f"## Limits\n\n{self.limits_text(name, schedules)}\n"
@@ -428,8 +476,8 @@ class Pages:
                 if entry["parameters"]:
                     needs.append(f"takes {listed([f'`{one}`' for one in entry['parameters']])}")
                 needs += ["searched"] if entry["searched"] else []
-                rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs)))
-            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", "needs"), rows)
+                rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs), self.origin(entry["algorithm"], collective)))
+            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", "needs", "from"), rows)
         return text.lstrip("\n")
 
     def readme_table(self, when):
@@ -448,12 +496,19 @@ class Pages:
                     by_sizes.setdefault(", ".join(sizes), []).append(family)
                 where = "; ".join(f"{', '.join(families)}: {sizes}" for sizes, families in by_sizes.items())
                 name = entry["algorithm"]
-                rows.append((collective, f"[{name}](docs/algorithms/{name}.md)", where))
+                rows.append((collective, f"[{name}](docs/algorithms/{name}.md)", where, self.origin(name, collective)))
         shown = {row[1] for row in rows}
         others = [name for name in self.names if f"[{name}](docs/algorithms/{name}.md)" not in shown]
-        links = ", ".join(f"[{name}](docs/algorithms/{name}.md)" for name in others)
-        return table(("collective", "algorithm", "the fastest on 16 ranks"), rows) + "\n" + wrapped(
-            f"{len(others)} more win on other numbers of ranks, with few ports, for other operators, or nowhere: {links}.") + "\n"
+        more = [(f"[{name}](docs/algorithms/{name}.md)", " ".join(by_collective(
+            (entry["collective"], self.origin(name, entry["collective"])) for entry in self.entries_of(name)))) for name in others]
+        return (table(("collective", "algorithm", "the fastest on 16 ranks", "from"), rows) + "\n" + wrapped(
+            f"{len(others)} more win on other numbers of ranks, with few ports, for other operators, or nowhere. "
+            f"[The index](docs/algorithms/README.md#papers) has the publications.") + "\n\n" + table(("algorithm", "from"), more))
+
+
+def own_run_length(entry):
+    """The option for one schedule of an algorithm that takes a run length; without, there is one for each size of messages."""
+    return "--run-length own" if entry["max_run_length"] else ""
 
 
 def wins(when):

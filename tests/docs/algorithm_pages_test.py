@@ -32,9 +32,18 @@ class Refusals(unittest.TestCase):
 
     def test_words(self):
         self.refused(WORDS.replace("\n[chain]\n", "\n[chains]\n"), "tests/docs/algorithms.toml", "'chain'", "[chain]")
-        self.refused(WORDS + "\n[unheard-of]\nwhat = 'x'\nsource = 'x'\n", "tests/docs/algorithms.toml", "[unheard-of]")
+        self.refused(WORDS + "\n[unheard-of]\nwhat = 'x'\nfrom = 'x'\n", "tests/docs/algorithms.toml", "[unheard-of]")
         self.refused(WORDS.replace("\n[chain]\nwhat", "\n[chain]\nwhat_else"), "[chain]", "'what_else'")
-        self.refused(WORDS.replace("[PY09]", "[PY99]"), "[ring]", "[PY99]", "docs/algorithms/README.md")
+        self.refused(WORDS.replace("[PY09]", "[PY99]"), "[PY99]", "docs/algorithms/README.md")
+
+    def test_from(self):
+        self.refused(WORDS.replace('from = "[Bruck97]"\n', ""), "[bruck] has no `from` for allgather and all-to-all", "[SST09], section 4.1")
+        self.refused(WORDS.replace("[Bruck97]", "").replace("[HFM88]", ""), "[bruck] has no", "[dissemination] has no")
+        self.refused(WORDS.replace('from = "[Bruck97]"\n', "from = 'folklore'\n"), "[bruck] has no `from`")
+        self.refused(WORDS.replace('from.exscan = "[SST09], section 4.3, Fig. 4"\n', ""), "[two-tree] has no `from` for exscan")
+        self.refused(WORDS.replace("from.exscan = ", "from.barrier = ''\nfrom.exscan = ", 1), "from.barrier", "expected broadcast")
+        self.refused(WORDS.replace('from = "[DD96], section 3.1"', 'from = "[DD96]"'), "[leaf-multiport]", "'[DD96], section 2'")
+        self.refused(WORDS.replace("; the ring: [PY09]", "; the ring: [DD96]"), "does not say where", "[DD96]")
 
 
 class Changes(unittest.TestCase):

@@ -221,9 +221,21 @@ class Replay {
 
 }  // namespace
 
+std::uint32_t arity(const Tree& tree, std::uint32_t level) {
+  return tree.arities.empty() ? tree.arity : tree.arities[level - 1];
+}
+
+std::int64_t leaves(const Tree& tree, std::uint32_t level) {
+  return level == 0 ? 1 : leaves(tree, level - 1) * arity(tree, level);
+}
+
 std::string spec(const Tree& tree) {
-  std::string text =
-      "fattree:k=" + std::to_string(tree.arity) + ",h=" + std::to_string(tree.height) + ",c=";
+  std::string text = "fattree:k=";
+  for (std::size_t at = 0; at < tree.arities.size(); ++at) {
+    text += (at == 0 ? "" : "x") + std::to_string(tree.arities[at]);
+  }
+  if (tree.arities.empty()) text += std::to_string(tree.arity);
+  text += ",h=" + std::to_string(tree.height) + ",c=";
   if (tree.capacities.empty()) return text + "1";
   for (std::size_t at = 0; at < tree.capacities.size(); ++at) {
     text += (at == 0 ? "" : ",") + std::to_string(tree.capacities[at]);
@@ -233,10 +245,11 @@ std::string spec(const Tree& tree) {
 
 CollectiveParameters parameters_of(const Tree& tree, std::uint32_t root) {
   CollectiveParameters parameters;
-  for (std::uint32_t level = 0; level < tree.height; ++level) parameters.ranks *= tree.arity;
+  parameters.ranks = static_cast<std::uint32_t>(leaves(tree, tree.height));
   parameters.root = root;
   parameters.arity = tree.arity;
   parameters.height = tree.height;
+  if (!tree.arities.empty()) parameters.arities = tree.arities.data();
   if (!tree.capacities.empty()) parameters.capacities = tree.capacities.data();
   return parameters;
 }
@@ -252,8 +265,8 @@ Result<Programs> generate(const Algorithm& algorithm, const CollectiveParameters
                         program.schedule_digest == first.schedule_digest &&
                         program.phases_count == first.phases_count;
     if (status == Status::kOk && agrees) continue;
-    return fail(std::string(collective_name(algorithm.collective)) + " k " +
-                std::to_string(parameters.arity) + " h " + std::to_string(parameters.height) +
+    return fail(std::string(collective_name(algorithm.collective)) + " ranks " +
+                std::to_string(parameters.ranks) + " h " + std::to_string(parameters.height) +
                 " node " + std::to_string(node) + ": " +
                 (status == Status::kOk ? "header differs" : status_name(status)));
   }

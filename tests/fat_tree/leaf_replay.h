@@ -17,8 +17,13 @@ namespace espalier::leaf_replay {
 
 struct Tree {
   std::uint32_t arity, height;
-  std::vector<std::uint32_t> capacities;  // of levels 1 ..; empty: one lane everywhere
+  std::vector<std::uint32_t> capacities;    // of levels 1 ..; empty: one lane everywhere
+  std::vector<std::uint32_t> arities = {};  // of levels 1 ..; empty: `arity` at every level
 };
+// Returns the children of a router of `level`.
+[[nodiscard]] std::uint32_t arity(const Tree& tree, std::uint32_t level);
+// Returns the leaves below a node of `level`.
+[[nodiscard]] std::int64_t leaves(const Tree& tree, std::uint32_t level);
 [[nodiscard]] std::string spec(const Tree& tree);
 // The parameters for the tree's leaves; `tree` must outlive it.
 [[nodiscard]] CollectiveParameters parameters_of(const Tree& tree, std::uint32_t root);

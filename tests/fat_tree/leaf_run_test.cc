@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "espalier/collectives/algorithms/searched.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
@@ -70,8 +73,8 @@ void verify_and_run(const Algorithm& algorithm, const Tree& tree, std::uint32_t 
 }
 
 TEST(Leaf, IsVerifiedAndRuns) {
-  for (const Tree& tree : leaf_replay::trees(whole() ? 256 : 125)) {
-    const auto ranks = static_cast<std::uint32_t>(leaf_replay::power(tree.arity, tree.height));
+  for (const Tree& tree : leaf_replay::all_trees(whole() ? 256 : 125, 16)) {
+    const auto ranks = static_cast<std::uint32_t>(leaf_replay::leaves(tree, tree.height));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       // An allgather without queues is new, so it is always checked for all of these trees.
       const bool always = algorithm.collective == Collective::kAllgather;
@@ -86,10 +89,18 @@ TEST(Leaf, IsVerifiedAndRuns) {
   }
 }
 
-TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
-  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
+class TotalExchangeRuns : public ::testing::TestWithParam<const char*> {
+ protected:
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Leaf, TotalExchangeRuns, ::testing::Values("leaf", "leaf-serial"),
+                         [](const auto& test) {
+                           return std::string(test.param) == "leaf" ? "Pipelined" : "Serial";
+                         });
+
+TEST_P(TotalExchangeRuns, OnAnyCapacities) {
   ASSERT_NE(algorithm, nullptr);
-  for (const Tree& constant : leaf_replay::trees(whole() ? 64 : 27)) {
+  for (const Tree& constant : leaf_replay::all_trees(whole() ? 64 : 27, 6)) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / 8);
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
@@ -104,9 +115,22 @@ TEST(Leaf, TotalExchangeRunsOnAnyCapacities) {
   }
 }
 
+// Trees of more lanes than nodes count messages: 64 of a link in a step, 255 of a node.
+TEST_P(TotalExchangeRuns, WithWhatNodesCount) {
+  ASSERT_NE(algorithm, nullptr);
+  for (const Tree& tree : std::vector<Tree>{{2, 1, {100}}, {2, 2, {40, 200}}, {16, 2, {1, 16}}}) {
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    parameters.topology_digest = topology->digest();
+    const std::string name = grid::name_of(*algorithm, *topology, parameters);
+    const auto programs = grid::programs_of(*algorithm, parameters);
+    EXPECT_TRUE(grid::verified(*topology, programs, 0, name).for_all) << name;
+  }
+}
+
 // Rooted algorithms have no pace, so they are proven for every N at once.
 TEST(Leaf, IsProvenForEveryN) {
-  for (const Tree& tree : leaf_replay::trees(9)) {
+  for (const Tree& tree : leaf_replay::all_trees(9, 9)) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
       if (!leaf_replay::is_rooted(algorithm)) continue;
@@ -121,19 +145,55 @@ TEST(Leaf, IsProvenForEveryN) {
 }
 
 TEST(Leaf, RunsUnderSkew) {
-  const Tree tree{2, 3, {}};
-  for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
-    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 3);
+  for (const Tree& tree : {Tree{2, 3, {}}, Tree{0, 2, {}, {2, 3}}}) {
+    for (const Algorithm& algorithm : leaf_replay::leaf_algorithms()) {
+      CollectiveParameters parameters = leaf_replay::parameters_of(tree, 3);
+      parameters.blocks = &kBlocks;
+      parameters.blocks_count = 1;
+      const Programs programs = grid::programs_of(algorithm, parameters);
+      for (const std::uint32_t window : {1u, 3u, 8u}) {
+        testing::JobCluster::Options options;
+        options.model = testing::model_for(programs[0]);
+        options.config.window = window;
+        options.unwilling = true;
+        testing::run_freely(programs, job_of(programs, 3), options);
+        ASSERT_FALSE(HasFailure())
+            << collective_name(algorithm.collective) << ' ' << algorithm.name;
+      }
+    }
+  }
+}
+
+// The searched exchanges on trees with different arities; tests/grid/exchange_test.cc has the others.
+// A single port takes the steps of the paper's queues. If levels overlap, the messages that cross a
+// branch of the root are the minimum.
+TEST(Leaf, SearchedExchangesTakeTheLeastSteps) {
+  for (const Tree& tree :
+       leaf_replay::sample(leaf_replay::unequal_trees(whole() ? 64 : 24), whole() ? 64 : 10)) {
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    parameters.topology_digest = topology->digest();
     parameters.blocks = &kBlocks;
     parameters.blocks_count = 1;
-    const Programs programs = grid::programs_of(algorithm, parameters);
-    for (const std::uint32_t window : {1u, 3u, 8u}) {
-      testing::JobCluster::Options options;
-      options.model = testing::model_for(programs[0]);
-      options.config.window = window;
-      options.unwilling = true;
-      testing::run_freely(programs, job_of(programs, 3), options);
-      ASSERT_FALSE(HasFailure()) << collective_name(algorithm.collective) << ' ' << algorithm.name;
+    const std::int64_t branch = leaf_replay::leaves(tree, tree.height - 1);
+    const std::int64_t crossing = branch * (parameters.ranks - branch) + 2 * tree.height - 1;
+    for (const auto& [name, steps] :
+         {std::pair{"leaf-overlapped", crossing},
+          std::pair{"leaf-single", cost::single_port_total_exchange(tree.arities).steps}}) {
+      const std::string what = name + (" on " + topology->spec());
+      const searched::SearchedAlgorithm* algorithm =
+          searched::find_searched(Collective::kAllToAll, name);
+      const Programs programs = or_throw(algorithm->search(*topology, parameters));
+      EXPECT_EQ(phase_steps(programs[0], 1), steps) << what;
+      EXPECT_EQ(count_value(programs[0].counts[programs[0].bound_ref], 1), steps) << what;
+      const std::int64_t most = parameters.ranks <= 16 ? 3 : 2;
+      EXPECT_TRUE(grid::verified(*topology, programs, most, what).async);
+      const sim::Model model =
+          testing::model_for(programs[0], [](std::uint32_t, std::uint32_t) { return 1u; });
+      const sim::RunResult result =
+          testing::run_in_lock_step(programs, job_of(programs, most), model);
+      EXPECT_EQ(result.steps, phase_steps(programs[0], most)) << what;
+      if (HasFailure()) return;
     }
   }
 }

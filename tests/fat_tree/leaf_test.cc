@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,43 +19,70 @@
 namespace espalier {
 namespace {
 
+using leaf_replay::all_trees;
+using leaf_replay::arity;
 using leaf_replay::is_rooted;
 using leaf_replay::leaf_algorithms;
+using leaf_replay::leaves;
 using leaf_replay::power;
 using leaf_replay::Tree;
 using leaf_replay::trees;
 
 // The slots of a block: formula (2) of [DD96] without its last terms, for lanes that can be filled
-// in multiples of `unit`.
+// in multiples of `unit`. A node takes at most 64 messages of a link in a step, and 255 in all.
 std::int64_t total_exchange(const Tree& tree, std::int64_t unit = 1) {
+  std::int64_t widest = 1;
+  for (std::uint32_t i = 1; i <= tree.height; ++i) {
+    widest = std::max<std::int64_t>(widest, arity(tree, i));
+  }
+  const std::int64_t counted = std::min<std::int64_t>(64, 255 / widest);
   std::int64_t slots = 0, most = tree.capacities.empty() ? 1 : tree.capacities[0];
   for (std::uint32_t i = 1; i <= tree.height; ++i) {
     const std::int64_t there = tree.capacities.empty() ? 1 : tree.capacities[i - 1];
-    const std::int64_t filled = std::min(most, there);
+    const std::int64_t filled = std::min({most, there, counted});
     const std::int64_t lanes = filled < unit ? filled : filled / unit * unit;
-    slots += ((tree.arity - 1) * power(tree.arity, 2 * i - 2) + lanes - 1) / lanes;
-    most = lanes * tree.arity;
+    const std::int64_t branch = leaves(tree, i - 1);
+    slots += ((arity(tree, i) - 1) * branch * branch + lanes - 1) / lanes;
+    most = lanes * arity(tree, i);
   }
   return slots;
 }
 
 // The steps in [DD96] for one block, extended to N pipelined blocks.
 std::int64_t documented(const Algorithm& algorithm, const Tree& tree, std::int64_t blocks) {
-  const std::int64_t k = tree.arity, h = tree.height, n = power(k, tree.height);
+  const std::int64_t h = tree.height, n = leaves(tree, tree.height);
   const std::string name = algorithm.name;
-  const std::int64_t late = k == 2 && n > 2 ? 1 : 0;
+  const std::int64_t late = arity(tree, 1) == 2 && n > 2 ? 1 : 0;
+  std::int64_t sum = 0, busy = h == 1 ? n : arity(tree, tree.height) - 1;
+  for (std::uint32_t i = 1; i <= tree.height; ++i) {
+    sum += arity(tree, i);
+    if (i < tree.height) busy = std::max<std::int64_t>(busy, arity(tree, i));
+  }
   switch (algorithm.collective) {
     case Collective::kBroadcast:
-      return name == "leaf" ? (k + 1) * h - 1 + k * (blocks - 1) : 2 * h + blocks - 1;
+      return name == "leaf" ? sum + h - 1 + busy * (blocks - 1) : 2 * h + blocks - 1;
     case Collective::kAllgather: return (n - 1 + late) * blocks + 1;
-    case Collective::kAllToAll: return total_exchange(tree) * blocks + 2 * h - 1;
+    case Collective::kAllToAll:
+      return total_exchange(tree) * blocks + (name == "leaf" ? 2 * h - 1 : h * h);
     default: return (n - 1) * blocks + 1 + late;
   }
 }
 
+// The steps that a router may hold a message.
+std::int64_t longest_wait(const Algorithm& algorithm, const Tree& tree) {
+  std::uint32_t most = 1;
+  if (std::string(algorithm.name) != "leaf" || algorithm.collective != Collective::kBroadcast) {
+    return most;
+  }
+  for (std::uint32_t level = 1; level <= tree.height; ++level) {
+    most = std::max(most, arity(tree, level));
+  }
+  return most;
+}
+
 TEST(Leaf, ReplaysInTheDocumentedSteps) {
   int replays = 0;
-  for (const Tree& tree : trees(whole() ? 256 : 125)) {
+  for (const Tree& tree : all_trees(whole() ? 256 : 125, 25)) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     const std::uint32_t n = topology->ranks();
     std::set<std::uint32_t> roots{0, 1, n - 1};
@@ -73,9 +103,7 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
             if (blocks > 1 && n > 64 && long_one) continue;
             const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
             ASSERT_EQ(outcome.steps, documented(algorithm, tree, blocks)) << topology->spec();
-            const bool queued = std::string(algorithm.name) == "leaf" &&
-                                algorithm.collective == Collective::kBroadcast;
-            ASSERT_LE(outcome.held, queued ? tree.arity : 1) << topology->spec();
+            ASSERT_LE(outcome.held, longest_wait(algorithm, tree)) << topology->spec();
             ++replays;
           }
         }
@@ -83,6 +111,39 @@ TEST(Leaf, ReplaysInTheDocumentedSteps) {
     }
   }
   EXPECT_GT(replays, 1000);
+}
+
+// The least steps of a broadcast of one block with one send per node and step: every router serves
+// the neighbour first whose own part takes longest.
+std::int64_t least_broadcast(const Tree& tree) {
+  std::vector<std::int64_t> down = {0};  // by level, after the node has the block
+  for (std::uint32_t level = 1; level <= tree.height; ++level) {
+    down.push_back(down.back() + arity(tree, level));
+  }
+  std::int64_t up = 0;
+  for (std::uint32_t level = tree.height; level > 0; --level) {
+    std::vector<std::int64_t> parts(arity(tree, level) - 1, down[level - 1]);
+    if (level < tree.height) parts.push_back(up);
+    std::sort(parts.rbegin(), parts.rend());
+    up = 0;
+    for (std::size_t turn = 0; turn < parts.size(); ++turn) {
+      up = std::max(up, static_cast<std::int64_t>(turn) + 1 + parts[turn]);
+    }
+  }
+  return 1 + up;
+}
+
+// [DD96], theorem 1, and section 4 for different arities.
+TEST(Leaf, BroadcastsOneBlockInTheLeastSteps) {
+  const Algorithm* algorithm = find_algorithm(Collective::kBroadcast, "leaf");
+  int trees_seen = 0;
+  for (const Tree& tree : all_trees(256, 400)) {
+    Program program;
+    ASSERT_EQ(algorithm->generate(leaf_replay::parameters_of(tree, 1), 0, program), Status::kOk);
+    ASSERT_EQ(phase_steps(program, 1), least_broadcast(tree)) << leaf_replay::spec(tree);
+    ++trees_seen;
+  }
+  EXPECT_GT(trees_seen, 150);
 }
 
 // Steps for one block by an independent prototype: broadcast, scatter and gather, allgather, and
@@ -140,11 +201,24 @@ TEST(Leaf, StepsOverLanesAreNeverTooMany) {
   }
 }
 
-TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
-  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
+// Higher trees with odd lanes take more terms than a program has; so do trees of powers of two with
+// different arities.
+std::uint32_t highest_odd(const Tree& tree) { return tree.arities.empty() ? 5 : 3; }
+
+class TotalExchange : public ::testing::TestWithParam<const char*> {
+ protected:
+  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Leaf, TotalExchange, ::testing::Values("leaf", "leaf-serial"),
+                         [](const auto& test) {
+                           return std::string(test.param) == "leaf" ? "Pipelined" : "Serial";
+                         });
+
+TEST_P(TotalExchange, KeepsToAnyCapacities) {
   ASSERT_NE(algorithm, nullptr);
   int replays = 0;
-  for (const Tree& constant : trees(whole() ? 256 : 64)) {
+  for (const Tree& constant : all_trees(whole() ? 256 : 64, 24)) {
+    if (!constant.arities.empty() && constant.height > highest_odd(constant)) continue;
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 8));
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
@@ -165,12 +239,11 @@ TEST(Leaf, TotalExchangeKeepsToAnyCapacities) {
 
 // Lanes that can never be filled stay empty. If ranks have several lanes, a slot may use a few
 // lanes less than there are, but at least the largest multiple of a rank's lanes.
-TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
-  const Algorithm* algorithm = find_algorithm(Collective::kAllToAll, "leaf");
+TEST_P(TotalExchange, LeavesLanesEmpty) {
   ASSERT_NE(algorithm, nullptr);
   int replays = 0, short_of = 0;
-  for (const Tree& plain : trees(whole() ? 64 : 27)) {
-    if (plain.height > 5) continue;  // odd lanes take more terms than a program has
+  for (const Tree& plain : all_trees(whole() ? 64 : 27, 8)) {
+    if (plain.height > highest_odd(plain)) continue;
     for (const std::uint32_t first : {1u, 2u, 3u, 5u}) {
       const std::vector<Tree> all = leaf_replay::with_capacities(plain, first, 2);
       const std::size_t stride = std::max<std::size_t>(1, all.size() / (whole() ? 40 : 12));
@@ -182,7 +255,7 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
           const auto outcome = or_throw(leaf_replay::run(programs, *topology, blocks));
           ASSERT_LE(outcome.held, 1) << topology->spec();
           const std::int64_t least = documented(*algorithm, all[at], blocks);
-          const std::int64_t ramp = 2 * plain.height - 1;
+          const std::int64_t ramp = least - total_exchange(all[at]) * blocks;
           ASSERT_GE(outcome.steps, least) << topology->spec();
           ASSERT_LE(outcome.steps, total_exchange(all[at], first) * blocks + ramp)
               << topology->spec();
@@ -201,8 +274,13 @@ TEST(Leaf, TotalExchangeLeavesLanesEmpty) {
 
 // All leaf algorithms, with more lanes than they use.
 TEST(Leaf, ReplaysOnWideBranches) {
-  for (const Tree& tree : std::vector<Tree>{
-           {2, 3, {1, 5, 5}}, {2, 3, {2, 1, 7}}, {2, 2, {2, 3}}, {3, 2, {4, 1}}, {4, 1, {3}}}) {
+  for (const Tree& tree : std::vector<Tree>{{2, 3, {1, 5, 5}},
+                                            {2, 3, {2, 1, 7}},
+                                            {2, 2, {2, 3}},
+                                            {3, 2, {4, 1}},
+                                            {4, 1, {3}},
+                                            {0, 2, {1, 4}, {2, 3}},
+                                            {0, 3, {2, 1, 9}, {3, 2, 2}}}) {
     const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
     for (const Algorithm& algorithm : leaf_algorithms()) {
       const CollectiveParameters parameters =
@@ -225,7 +303,8 @@ TEST(Leaf, TotalExchangeNeedsLanes) {
 
 TEST(Leaf, DescriptorsAreSmall) {
   std::vector<std::uint8_t> bytes(kMaxDescriptorBytes);
-  for (const Tree& tree : std::vector<Tree>{{2, 4, {}}, {4, 2, {}}, {4, 3, {}}, {5, 3, {}}}) {
+  for (const Tree& tree :
+       std::vector<Tree>{{2, 4, {}}, {4, 2, {}}, {4, 3, {}}, {5, 3, {}}, {0, 3, {}, {4, 3, 5}}}) {
     CollectiveParameters parameters = leaf_replay::parameters_of(tree, 1);
     parameters.topology_digest = ~0ull;
     parameters.window = 16;
@@ -239,9 +318,9 @@ TEST(Leaf, DescriptorsAreSmall) {
         std::size_t& most = longest[node < parameters.ranks ? 0 : 1];
         most = std::max(most, written);
       }
-      std::printf("%s %s k %u h %u: a rank at most %zu bytes, a router %zu\n",
-                  collective_name(algorithm.collective), algorithm.name, tree.arity, tree.height,
-                  longest[0], longest[1]);
+      std::printf("%s %s %s: a rank at most %zu bytes, a router %zu\n",
+                  collective_name(algorithm.collective), algorithm.name,
+                  leaf_replay::spec(tree).c_str(), longest[0], longest[1]);
       EXPECT_LE(longest[0], 700u);
       EXPECT_LE(longest[1], 1600u);
     }
@@ -254,7 +333,7 @@ Status worst_status(const Algorithm& algorithm, const Tree& tree) {
   Status worst = Status::kOk;
   std::uint32_t first = 0, size = parameters.ranks;
   for (std::uint32_t level = 0; level <= tree.height; ++level) {
-    const auto below = static_cast<std::uint32_t>(power(tree.arity, level));
+    const auto below = static_cast<std::uint32_t>(leaves(tree, level));
     for (const std::uint32_t index : {parameters.root / below, 0u, size - 1}) {
       Program program;
       const Status status = algorithm.generate(parameters, first + index, program);
@@ -265,7 +344,7 @@ Status worst_status(const Algorithm& algorithm, const Tree& tree) {
       EXPECT_EQ(check_program(program), Status::kOk);
     }
     first += size;
-    size /= tree.arity;
+    if (level < tree.height) size /= arity(tree, level + 1);
   }
   return worst;
 }
@@ -274,6 +353,7 @@ TEST(Leaf, FitsTheTablesOfLargeTrees) {
   struct Largest {
     Collective collective;
     std::uint32_t arity, height;
+    const char* algorithm = "leaf";
   };
   for (const Largest& one : std::vector<Largest>{{Collective::kScatter, 2, 14},
                                                  {Collective::kScatter, 5, 8},
@@ -288,13 +368,35 @@ TEST(Leaf, FitsTheTablesOfLargeTrees) {
                                                  {Collective::kAllToAll, 3, 5},
                                                  {Collective::kAllToAll, 4, 5},
                                                  {Collective::kAllToAll, 5, 4},
-                                                 {Collective::kAllToAll, 32, 2}}) {
-    const Algorithm* algorithm = find_algorithm(one.collective, "leaf");
+                                                 {Collective::kAllToAll, 32, 2},
+                                                 {Collective::kAllToAll, 2, 8, "leaf-serial"},
+                                                 {Collective::kAllToAll, 5, 4, "leaf-serial"}}) {
+    const Algorithm* algorithm = find_algorithm(one.collective, one.algorithm);
     const std::string name = std::string(collective_name(one.collective)) + " k " +
                              std::to_string(one.arity) + " h " + std::to_string(one.height);
     EXPECT_EQ(worst_status(*algorithm, {one.arity, one.height, {}}), Status::kOk) << name;
     EXPECT_EQ(worst_status(*algorithm, {one.arity, one.height + 1, {}}), Status::kTooLarge)
         << name << " + 1";
+  }
+}
+
+TEST(Leaf, FitsTheTablesOfLargeTreesWithDifferentArities) {
+  struct UnequalTree {
+    Collective collective;
+    std::vector<std::uint32_t> arities;
+    Status status;
+  };
+  for (const UnequalTree& one :
+       std::vector<UnequalTree>{{Collective::kScatter, {2, 3, 2, 3, 2, 3, 2, 3}, Status::kOk},
+                                {Collective::kAllgather, {4, 3, 2, 5, 2, 3}, Status::kOk},
+                                {Collective::kAllgather, {5, 4, 5, 4, 5, 4, 5}, Status::kTooLarge},
+                                {Collective::kAllToAll, {4, 3, 2, 5}, Status::kOk},
+                                {Collective::kAllToAll, {2, 3, 2, 3, 2}, Status::kTooLarge},
+                                {Collective::kAllToAll, {2, 2, 2, 2, 4}, Status::kOk}}) {
+    const Algorithm* algorithm = find_algorithm(one.collective, "leaf");
+    const Tree tree{0, static_cast<std::uint32_t>(one.arities.size()), {}, one.arities};
+    EXPECT_EQ(worst_status(*algorithm, tree), one.status)
+        << collective_name(one.collective) << ' ' << leaf_replay::spec(tree);
   }
 }
 
@@ -307,6 +409,17 @@ TEST(Leaf, RefusesOtherGroups) {
     const CollectiveParameters parameters{.ranks = 16, .arity = 4, .height = 2};
     EXPECT_EQ(algorithm.generate(parameters, 20, program), Status::kOk);
     EXPECT_EQ(algorithm.generate(parameters, 21, program), Status::kBadArgument);
+    const std::uint32_t arities[] = {4, 3, 1};
+    CollectiveParameters unequal{.ranks = 12, .height = 2};
+    EXPECT_EQ(algorithm.generate(unequal, 0, program), Status::kUnsupported);
+    unequal.arities = arities;
+    EXPECT_EQ(algorithm.generate(unequal, 15, program), Status::kOk);
+    EXPECT_EQ(algorithm.generate(unequal, 16, program), Status::kBadArgument);
+    unequal.height = 3;  // with a level of one child
+    EXPECT_EQ(algorithm.generate(unequal, 0, program), Status::kUnsupported);
+    unequal.height = 2;
+    unequal.ranks = 16;
+    EXPECT_EQ(algorithm.generate(unequal, 0, program), Status::kUnsupported);
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 // The trees and algorithms of the tests in this folder.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,15 +30,52 @@ inline std::vector<Tree> trees(std::int64_t max_ranks) {
   return all;
 }
 
-// The tree with all capacities c_1 = first, c_i <= k c_(i-1) + more. If `more` is 0, the
+// Trees with different arities in 2..5, h in 2..4, at most max_ranks ranks, one lane everywhere.
+inline std::vector<Tree> unequal_trees(std::int64_t max_ranks) {
+  std::vector<Tree> all;
+  std::vector<std::vector<std::uint32_t>> lists = {{}};
+  for (std::uint32_t h = 1; h <= 4; ++h) {
+    std::vector<std::vector<std::uint32_t>> longer;
+    for (const std::vector<std::uint32_t>& list : lists) {
+      for (std::uint32_t k = 2; k <= 5; ++k) {
+        longer.push_back(list);
+        longer.back().push_back(k);
+        const Tree tree{0, h, {}, longer.back()};
+        const bool equal = longer.back() == std::vector<std::uint32_t>(h, k);
+        if (!equal && leaves(tree, h) <= max_ranks) all.push_back(tree);
+      }
+    }
+    lists = longer;
+  }
+  return all;
+}
+
+// Every n-th of the trees, so that about `count` remain.
+inline std::vector<Tree> sample(const std::vector<Tree>& trees, std::size_t count) {
+  const std::size_t stride = std::max<std::size_t>(1, trees.size() / count);
+  std::vector<Tree> some;
+  for (std::size_t at = 0; at < trees.size(); at += stride) some.push_back(trees[at]);
+  return some;
+}
+
+// Both kinds; of the trees with different arities all, or a sample of `count`.
+inline std::vector<Tree> all_trees(std::int64_t max_ranks, std::size_t count) {
+  std::vector<Tree> all = trees(max_ranks);
+  const std::vector<Tree> unequal = unequal_trees(max_ranks);
+  for (const Tree& tree : whole() ? unequal : sample(unequal, count)) all.push_back(tree);
+  return all;
+}
+
+// The tree with all capacities c_1 = first, c_i <= k_(i-1) c_(i-1) + more. If `more` is 0, the
 // exponential capacities are the last.
 inline std::vector<Tree> with_capacities(const Tree& tree, std::uint32_t first = 1,
                                          std::uint32_t more = 0) {
-  std::vector<Tree> all = {{tree.arity, tree.height, {first}}};
+  std::vector<Tree> all = {{tree.arity, tree.height, {first}, tree.arities}};
   for (std::uint32_t level = 2; level <= tree.height; ++level) {
     std::vector<Tree> longer;
     for (const Tree& one : all) {
-      for (std::uint32_t lanes = 1; lanes <= tree.arity * one.capacities.back() + more; ++lanes) {
+      const std::uint32_t most = arity(tree, level - 1) * one.capacities.back() + more;
+      for (std::uint32_t lanes = 1; lanes <= most; ++lanes) {
         longer.push_back(one);
         longer.back().capacities.push_back(lanes);
       }

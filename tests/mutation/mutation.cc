@@ -208,8 +208,23 @@ class Worker {
   std::uint64_t killed_ = 0;
 };
 
+// The prime factors as the arities of a tree; empty if they are equal.
+std::string unequal_factors(std::uint32_t number) {
+  std::string factors;
+  bool equal = true;
+  std::uint32_t first = 0;
+  for (std::uint32_t k = 2; number > 1; number % k == 0 ? number /= k : ++k) {
+    if (number % k != 0) continue;
+    if (first == 0) first = k;
+    equal = equal && k == first;
+    factors += (factors.empty() ? "" : "x") + std::to_string(k);
+  }
+  return equal ? "" : factors;
+}
+
 // The topologies with this number of ranks: complete, the squarest mesh, fat trees of the smallest
-// arity with thin and with full upper branches, and hosts, at least as many as each has ranks.
+// arity with thin and with full upper branches, a fat tree whose arities are the prime factors, if
+// they differ, and hosts, at least as many as each has ranks.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   if (family.empty() || family == "complete") specs.push_back("complete:" + std::to_string(ranks));
@@ -232,6 +247,8 @@ std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family
         "fattree:k=" + std::to_string(arity) + ",h=" + std::to_string(height) + ",c=";
     if (arity > 1) specs.push_back(tree + "1");
     if (height > 1) specs.push_back(tree + "k");
+    const std::string factors = unequal_factors(ranks);
+    if (!factors.empty()) specs.push_back("fattree:k=" + factors + ",c=1");
   }
   return specs;
 }

@@ -28,7 +28,9 @@ verify::Verdict verdict_of(const topology::Topology& topology, const Programs& p
 // Whether input and output may be the same memory: not if data to be sent are kept until the end.
 bool is_in_place(const mutation::Made& made) {
   return made.collective != Collective::kAllToAll &&
-         !(made.algorithm == "hosts-chain" && made.collective == Collective::kExscan) &&
+         !(made.collective == Collective::kExscan &&
+           (made.algorithm == "hosts-chain" || made.algorithm == "doubly-pipelined" ||
+            made.algorithm == "two-tree-mirror" || made.algorithm == "two-tree-simplex")) &&
          !(made.algorithm == "two-tree" &&
            (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }
@@ -63,8 +65,9 @@ TEST(Valid, EveryScheduleUpTo40Ranks) {
 
 TEST(Valid, OnMeshesAndFatTrees) {
   std::uint32_t routers = 0;
-  for (const char* spec : {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=3,c=k",
-                           "fattree:k=3,h=2,c=1", "fattree:k=4,h=2,c=1,2", "fattree:k=5,h=1,c=1"}) {
+  for (const char* spec :
+       {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=3,c=k", "fattree:k=3,h=2,c=1",
+        "fattree:k=4,h=2,c=1,2", "fattree:k=5,h=1,c=1", "fattree:k=2x3,c=1", "fattree:k=3x2,c=k"}) {
     const auto topology = or_throw(topology::parse(spec));
     mutation::for_schedules(*topology, {0, 1, topology->ranks() - 1}, 8,
                             [&](const mutation::Made& made) {

@@ -1,11 +1,13 @@
-// [SST09]: Fig. 1, the lemmas on colourings and Table A.1, on the trees that the programs use; and
-// the times of section 4.1 beside the least over all numbers of pieces.
+// [SST09] and [SST07]: Fig. 1, the lemmas on colourings and Table A.1, on the trees that the
+// programs use; and the times of section 4.1 beside the least over all numbers of pieces.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "collectives/algorithms/trees/two_trees.h"
 #include "tests/papers/item.h"
@@ -58,6 +60,45 @@ void figure_1(Chapter& chapter) {
                                "the drawing is lost; by Fig. 3, corrected"});
     }
   }
+}
+
+// [SST07], section 2, steps 1 to 5: the parent of node j of the in-order trees of nodes 1 .. n; 0
+// for the root.
+std::uint32_t parent_by_steps(std::uint32_t n, std::uint32_t j) {
+  const std::uint32_t size = std::bit_ceil(n + 1) - 1;
+  do {
+    const std::uint32_t lowest = j & (~j + 1);
+    j = (j ^ lowest) | (lowest << 1);
+  } while (j > n && j <= size);
+  return j > size ? 0 : j;
+}
+
+void sst07_figure_1(Chapter& chapter) {
+  std::int64_t others = 0;
+  std::string first[2], second[2];  // by the steps, ours
+  for (std::uint32_t n = 2; n <= kMost; ++n) {
+    const TwoTrees trees(n, Pairing::kShift);
+    for (std::uint32_t pe = 1; pe <= n; ++pe) {
+      const std::uint32_t shifted = parent_by_steps(n + 1, pe + 1);
+      const std::uint32_t parents[2] = {parent_by_steps(n, pe), shifted == 0 ? 0 : shifted - 1};
+      for (const unsigned tree : {0u, 1u}) {
+        others += trees.parent(tree, pe) == parents[tree] ? 0 : 1;
+        if (n != 9) continue;
+        first[tree] += " " + std::to_string(parents[tree]);
+        second[tree] += " " + std::to_string(trees.parent(tree, pe));
+      }
+    }
+  }
+  for (const unsigned tree : {0u, 1u}) {
+    chapter.items.push_back({"[SST07] Fig. 1",
+                             "p = 10: parents of PEs 1 .. 9 in T" + std::to_string(tree + 1),
+                             kNothing, first[tree].substr(1), "", second[tree].substr(1), kTheTrees,
+                             "the drawing is lost; by steps 1 to 5 with 2^h > p-1. 0: the root"});
+  }
+  chapter.items.push_back(
+      {"[SST07] Fig. 1",
+       "PEs whose parent is not that of steps 1 to 5, all p up to " + std::to_string(kMost + 1),
+       kNothing, "0", "", std::to_string(others), kTheTrees});
 }
 
 void lemma_1(Chapter& chapter) {
@@ -155,6 +196,63 @@ void lemma_3(Chapter& chapter) {
                            kNothing, "0", "", std::to_string(other), kTheTrees});
 }
 
+// The path G1 of the appendix: from the root of T1 to the PE's leaf in T2, to the sibling of this
+// leaf, to its PE's node in T1, to the sibling of this node, and so on. Positions are counted from
+// 1; 0: not on the path.
+struct FirstPath {
+  std::vector<std::int64_t> of[2];  // by PE, in T1 and in T2
+
+  FirstPath(const TwoTrees& trees, std::uint32_t n) {
+    for (std::vector<std::int64_t>& positions : of) positions.assign(n + 1, 0);
+    std::int64_t position = 0;
+    unsigned tree = 0;
+    for (std::uint32_t pe = trees.root(0); pe != 0 && of[tree][pe] == 0;
+         pe = sibling(trees, tree, pe)) {
+      of[tree][pe] = ++position;
+      tree = 1 - tree;
+      of[tree][pe] = ++position;
+    }
+  }
+
+ private:
+  // Returns 0 if there is none.
+  static std::uint32_t sibling(const TwoTrees& trees, unsigned tree, std::uint32_t pe) {
+    const std::uint32_t parent = trees.parent(tree, pe);
+    if (parent == 0) return 0;
+    const TwoTrees::Both below = trees.children(tree, trees.edge(tree, parent));
+    return below.of[0].pe == pe ? below.of[1].pe : below.of[0].pe;
+  }
+};
+
+// The root of T1 gets colour 1.
+void lemma_4(Chapter& chapter) {
+  std::int64_t outside = 0, siblings = 0, nodes = 0;
+  for (std::uint32_t n = 4; n <= kMost; n += 2) {
+    const TwoTrees trees(n, Pairing::kMirror);
+    const FirstPath path(trees, n);
+    for (std::uint32_t pe = 2; pe <= n; pe += 2) {  // inner in T1
+      outside += (path.of[0][pe] == 0 ? 1 : 0) + (path.of[1][pe] == 0 ? 1 : 0);
+      const TwoTrees::Edge edge = trees.edge(0, pe);
+      nodes += edge.colour != (path.of[0][pe] < path.of[1][pe] ? 1 : 0) ? 1 : 0;
+      const TwoTrees::Both below = trees.children(0, edge);
+      const auto [left, right] = std::tuple{below.of[0], below.of[1]};
+      if (left.pe % 2 != 0 || right.pe % 2 != 0 || left.pe == 0 || right.pe == 0) continue;
+      const bool left_first = path.of[0][left.pe] < path.of[0][right.pe];
+      siblings += left.colour != (left_first ? 0 : 1) || right.colour != (left_first ? 1 : 0);
+    }
+  }
+  const std::string where = ", even p from 4 to " + std::to_string(kMost);
+  chapter.items.push_back({"[SST09] section A.1", "nodes of V1 that G1 does not visit" + where,
+                           kNothing, "0", "", std::to_string(outside), kTheTrees});
+  chapter.items.push_back({"[SST09] Lemma 4",
+                           "siblings whose colours are not 0 and 1 in their order in G1" + where,
+                           kNothing, "0", "", std::to_string(siblings), kTheTrees});
+  chapter.items.push_back(
+      {"[SST09] Lemma 4",
+       "inner PEs of T1 whose colour is not 1 before, 0 after their leaf in G1" + where, kNothing,
+       "0", "", std::to_string(nodes), kTheTrees});
+}
+
 void table_a1(Chapter& chapter) {
   const struct {
     const char* name;
@@ -200,6 +298,12 @@ double least_time(double a, double b, double bm) {
   return least;
 }
 
+void measured_times(Chapter& chapter) {
+  chapter.items.push_back({"[SST09] section 6.4", "time of a colouring, 100 000 PEs",
+                           "never takes more than 1.5 µs", "", "", "see precomputation.md", "-",
+                           "measured by the authors", true});
+}
+
 void times(Chapter& chapter) {
   const double log = 10, bm = 4096;
   const char* const where = "p = 1024, alpha = 1, beta m = 4096: ";
@@ -224,11 +328,14 @@ void times(Chapter& chapter) {
 
 void colourings(Chapter& chapter) {
   figure_1(chapter);
+  sst07_figure_1(chapter);
   lemma_1(chapter);
   theorem_2(chapter);
   lemma_3(chapter);
+  lemma_4(chapter);
   table_a1(chapter);
   times(chapter);
+  measured_times(chapter);
 }
 
 }  // namespace espalier::papers

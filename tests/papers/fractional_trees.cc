@@ -190,6 +190,17 @@ void figure_3(Chapter& chapter) {
   chapter.pictures.push_back(gains());
 }
 
+// "By reversing the direction of communication, broadcasting algorithms can usually be turned into
+// reduction algorithms": the broadcast in question takes `steps`, and so does its reduction.
+void reduction(Chapter& chapter, const std::string& where, const std::string& what,
+               Question question, std::int64_t steps) {
+  question.collective = Collective::kReduce;
+  chapter.items.push_back(
+      {where, "reduction by it, " + what + ", s = " + std::to_string(question.blocks) + ", steps",
+       kNothing, "", std::to_string(steps), proven_steps(question), kProven,
+       "the broadcast reversed in time"});
+}
+
 void other_networks(Chapter& chapter) {
   // The depths that a prototype's search found, and ours; our search is exhaustive up to r = 4.
   const struct {
@@ -215,23 +226,30 @@ void other_networks(Chapter& chapter) {
                                  std::to_string(run_length),
                              kNothing, std::to_string(5 * (2 * run_length + 1)), "",
                              std::to_string(more - few), kProven, "2r + 1 a run"});
+    const Question question{.topology = "complete:64",
+                            .algorithm = "fractional-direct",
+                            .blocks = 9 * run_length,
+                            .run_length = run_length};
+    reduction(chapter, "section 3",
+              "direct simplex version, P = 64, r = " + std::to_string(run_length), question, more);
   }
   std::int64_t first_depth = 0;  // of variant A
   for (const auto& [name, algorithm, run_length, depth] :
        {std::tuple{"A", "crossbar-a", 8u, 96}, std::tuple{"B", "crossbar-b", 8u, 129},
         std::tuple{"A", "crossbar-a", 16u, 176}, std::tuple{"B", "crossbar-b", 16u, 235}}) {
     // A single packet takes d + 1 steps.
-    const std::int64_t steps = std::atoll(proven_steps({.topology = "crossbar:256x64",
-                                                        .collective = Collective::kBroadcast,
-                                                        .algorithm = algorithm,
-                                                        .run_length = run_length})
-                                              .c_str());
-    chapter.items.push_back({"section 4",
-                             std::string("256 x 64 hierarchical crossbar, variant ") + name +
-                                 ", r = " + std::to_string(run_length) + ", d",
-                             kNothing, "", std::to_string(depth), std::to_string(steps - 1),
-                             kProven,
+    Question question{
+        .topology = "crossbar:256x64", .algorithm = algorithm, .run_length = run_length};
+    const std::int64_t steps = std::atoll(proven_steps(question).c_str());
+    const std::string what = std::string("256 x 64 hierarchical crossbar, variant ") + name +
+                             ", r = " + std::to_string(run_length);
+    chapter.items.push_back({"section 4", what + ", d", kNothing, "", std::to_string(depth),
+                             std::to_string(steps - 1), kProven,
                              "flat: " + std::to_string(cost::fractional_depth(16384, run_length))});
+    if (run_length == 8) {
+      question.blocks = run_length + 1;
+      reduction(chapter, "section 4", what, question, depth + run_length + 2);
+    }
     if (algorithm != std::string("crossbar-b")) {
       first_depth = steps;
       continue;
@@ -273,6 +291,35 @@ void fractional_meshes(Chapter& chapter) {
   }
 }
 
+// Reductions on meshes: broadcasts on the mesh with rows and columns exchanged, reversed in time.
+void mesh_reductions(Chapter& chapter) {
+  const struct {
+    const char *mesh, *exchanged, *groups, *what;
+  } rows[] = {{"8x16", "16x8", "r2-h-tree", "8 x 16 mesh, r = 2, H-tree of 1 x 2 groups"},
+              {"8x16", "16x8", "r2", "8 x 16 mesh, r = 2, 1 x 2 groups, least depth"},
+              {"16x16", "16x16", "r4-h-tree", "16 x 16 mesh, r = 4, H-tree of 2 x 2 snakes"},
+              {"12x12", "12x12", "r9", "12 x 12 mesh, r = 9, complete tree of 3 x 3 snakes"}};
+  for (const auto& [mesh, exchanged, groups, what] : rows) {
+    const auto question = [&](const std::string& on, Collective collective) {
+      return Question{.topology = "mesh:" + on,
+                      .collective = collective,
+                      .algorithm = "fractional-mesh",
+                      .blocks = 20,
+                      .embedding = "mesh-" + on + "-" + collective_name(collective) +
+                                   "-fractional-mesh-" + groups};
+    };
+    const Question reduce = question(mesh, Collective::kReduce);
+    const std::string where = std::string(mesh) == "8x16" ? "Fig. 4" : "section 4";
+    const std::string name = std::string("reduction by it, ") + what;
+    chapter.items.push_back({where, name + ": blocks on a link in a step", kNothing, "", "1",
+                             proven_load(reduce), kProven, "x-y routes, reversed, are y-x routes"});
+    chapter.items.push_back({where, name + ", s = 20, steps", kNothing, "",
+                             proven_steps(question(exchanged, Collective::kBroadcast)),
+                             proven_steps(reduce), kProven,
+                             "those of the broadcast on " + std::string(exchanged)});
+  }
+}
+
 }  // namespace
 
 Chapter fractional_trees() {
@@ -287,6 +334,7 @@ Chapter fractional_trees() {
   figure_3(chapter);
   other_networks(chapter);
   fractional_meshes(chapter);
+  mesh_reductions(chapter);
   tradeoff(chapter);
   return chapter;
 }

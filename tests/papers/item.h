@@ -17,6 +17,8 @@ inline constexpr Printed kNothing = "-";
 // Methods of computing a value.
 inline constexpr char kClosed[] = "closed form";
 inline constexpr char kProven[] = "verified schedule";
+inline constexpr char kSimulated[] = "simulation";
+inline constexpr char kRun[] = "run";
 
 struct Item {
   std::string where;      // "Theorem 3", "Fig. 3", "equation 7"
@@ -60,6 +62,9 @@ void tradeoff(Chapter& chapter);
 
 // Adds [SST09]'s colourings, its lemmas on them, and its times.
 void colourings(Chapter& chapter);
+
+// Adds the bandwidths, simulated and of runs, of [SST09], Figs. 5 to 9, and what the papers say about them.
+void bandwidths(Chapter& chapter);
 
 // Adds [Bruck96]'s greedy tree, triangles and approaches to a combine.
 void postal_theory(Chapter& chapter);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/papers/inventory.h"
 #include "tests/papers/item.h"
 
 namespace espalier::papers {
@@ -21,17 +22,21 @@ std::string markdown(const std::vector<Chapter>& chapters) {
   std::string out =
       "# What the papers print, and what this library gets\n\n"
       "Written by `build/tests/papers/papers --write docs/results`; a test compares this page with "
-      "what that "
-      "command writes.\n\"verified schedule\": the steps of the programs that nodes run, after the "
-      "verifier accepted "
+      "what that command writes.\n\nA first table of each paper lists its algorithms, theorems, "
+      "equations, tables and figures: the algorithms of `espalier list` that implement it, and how "
+      "many rows of the second table are verified schedules, simulations, runs, or computed.\n"
+      "\"verified schedule\": the steps of the programs that nodes run, after the verifier "
+      "accepted "
       "them.\n\"printed\" is what stands in the paper's text, \"formula\" what its formula or rule "
-      "gives for these numbers.\n\"corrected\" stands where "
-      "the paper's number is wrong, a bound, or missing; the note says why.\n";
+      "gives for these numbers.\n\"corrected\" stands where the paper's number is wrong, a bound, "
+      "or "
+      "missing; the note says why.\nA sentence about a figure is \"true\" or \"not here\".\n";
   for (const Chapter& chapter : chapters) {
     out += "\n## " + chapter.citation + ": " + chapter.title + "\n\n";
     for (const Picture& picture : chapter.pictures) {
       out += "![" + picture.title + "](" + picture.file + ")\n\n";
     }
+    out += subject_table(chapter);
     out +=
         "| where | what | printed | formula | corrected | ours | by | note "
         "|\n|---|---|---|---|---|---|---|---|\n";
@@ -58,6 +63,10 @@ int run(const char* directory) {
                                          postal_model(), circulant_graphs()};
   int wrong = 0, items = 0;
   for (const Chapter& chapter : chapters) {
+    for (const std::string& fault : faults(chapter)) {
+      ++wrong;
+      std::printf("WRONG %s\n", fault.c_str());
+    }
     for (const Item& item : chapter.items) {
       ++items;
       if (!item.right()) ++wrong;

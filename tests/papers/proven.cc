@@ -4,6 +4,7 @@
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 #include "tools/select/shape.h"
@@ -50,9 +51,20 @@ Result<Programs> make_placed(const topology::Topology& topology, CollectiveParam
   return programs;
 }
 
+// Lowered onto the topology's links.
+Result<Programs> make_lowered(const topology::Topology& topology,
+                              const CollectiveParameters& parameters, Question question) {
+  question.single_send_hops = false;
+  const auto routed = make_programs(topology, parameters, question);
+  if (!routed) return routed;
+  lower::Report report;
+  return lower::lower(topology, parameters, PortModel::kSingleSend, *routed, report);
+}
+
 // Returns all nodes' programs. Error: there are none.
 Result<Programs> make_programs(const topology::Topology& topology,
                                const CollectiveParameters& parameters, const Question& question) {
+  if (question.single_send_hops) return make_lowered(topology, parameters, question);
   if (!question.embedding.empty()) return make_placed(topology, parameters, question);
   const Algorithm* algorithm = find_algorithm(question.collective, question.algorithm.c_str());
   if (algorithm == nullptr) {

@@ -21,6 +21,9 @@ struct Question {
   std::uint32_t radix = 0;                                   // k-nomial trees: k
   std::uint32_t ratio_numerator = 0, ratio_denominator = 0;  // alpha-tree: alpha
   std::string embedding = {};  // a known one that places the ranks; empty: as numbered
+  // Every message crosses one link, and every node, also a router, has one send per step
+  // (collectives/lower).
+  bool single_send_hops = false;
 };
 
 // The steps of the schedule for N = blocks, after the verifier accepted it for every N up to that.

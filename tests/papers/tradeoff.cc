@@ -156,6 +156,16 @@ void simplex_in_words(Chapter& chapter) {
          "simplex by couples, P = " + std::to_string(ranks) + ", r = 4, s = 16, steps", kNothing,
          std::to_string(2 * duplex), "", std::to_string(proven(ranks, "fractional-simplex", 16, 4)),
          kProven, "at most twice that for duplex and half as many PUs"});
+    chapter.items.push_back({"introduction",
+                             "reduction by it, simplex by couples, P = " + std::to_string(ranks) +
+                                 ", r = 4, s = 16, steps",
+                             kNothing, "", std::to_string(2 * duplex),
+                             proven_steps({.topology = "complete:" + std::to_string(ranks),
+                                           .collective = Collective::kReduce,
+                                           .algorithm = "fractional-simplex",
+                                           .blocks = 16,
+                                           .run_length = 4}),
+                             kProven, "the broadcast reversed in time"});
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"
@@ -73,6 +75,22 @@ void construction(Chapter& chapter) {
                            "2^h - 1 with 2^h >= p-1; 2^h must be more than p-1"});
 }
 
+// The steps for three blocks a tree less factor * (h + 3), for p = first, first + stride, ... up to
+// 130: "least to most".
+std::string steps_less(Collective collective, const std::string& algorithm, std::int64_t first,
+                       std::int64_t stride, std::int64_t factor) {
+  std::int64_t least = 100, most = -100;
+  for (std::int64_t p = first; p <= 130; p += stride) {
+    const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(p + 1)));
+    const std::string steps = proven_steps(
+        {.topology = complete(p), .collective = collective, .algorithm = algorithm, .blocks = 3});
+    const std::int64_t slack = std::atoll(steps.c_str()) - factor * (h + 3);
+    least = std::min(least, slack);
+    most = std::max(most, slack);
+  }
+  return std::to_string(least) + " to " + std::to_string(most);
+}
+
 void broadcast_and_reduce(Chapter& chapter) {
   // Steps for 1 and 4 blocks per tree by n = p-1, from a separate simulation.
   const struct {
@@ -96,22 +114,38 @@ void broadcast_and_reduce(Chapter& chapter) {
            proven_steps(question) + " and " + proven_steps(more), kProven});
     }
   }
-  std::int64_t least = 0, most = -100;
-  for (std::int64_t p = 3; p <= 130; ++p) {
-    const std::int64_t h = static_cast<std::int64_t>(std::ceil(std::log2(p + 1)));
-    const std::string steps = proven_steps({.topology = complete(p),
-                                            .collective = Collective::kBroadcast,
-                                            .algorithm = "two-tree",
-                                            .blocks = 3});
-    const std::int64_t slack = std::atoll(steps.c_str()) - 2 * h - 6;
-    least = std::min(least, slack);
-    most = std::max(most, slack);
-  }
   chapter.items.push_back(
       {"[SST09] section 4.1", "broadcast, steps less 2h + 2k, all p in 3 .. 130, k = 3", kNothing,
-       "at most 0", "-4 to -2", std::to_string(least) + " to " + std::to_string(most), kProven,
+       "at most 0", "-4 to -2", steps_less(Collective::kBroadcast, "two-tree", 3, 1, 2), kProven,
        "a footnote: the actual number is one less; 2h + 2k - 1 is never "
        "attained"});
+  for (const Collective collective : {Collective::kBroadcast, Collective::kReduce}) {
+    chapter.items.push_back(
+        {collective == Collective::kReduce ? "[SST09] section 4.2" : "[SST09] section 4.1",
+         std::string("mirroring, ") + collective_name(collective) +
+             ", steps less 2h + 2k, all odd p in 3 .. 130, k = 3",
+         kNothing, "at most 0", "-3 to -2", steps_less(collective, "two-tree-mirror", 3, 2, 2),
+         kProven, "the trees have the p - 1 PEs except the root"});
+  }
+}
+
+// The trees have all PEs if p is even; otherwise PE p-1 is above both roots.
+void mirrored_scan(Chapter& chapter) {
+  for (const Collective collective : {Collective::kScan, Collective::kExscan}) {
+    const bool waits = collective == Collective::kExscan;
+    for (const std::int64_t first : {2, 3}) {
+      const std::string expected =
+          first == 2 ? (waits ? "-10 to -9" : "-10 to -10") : (waits ? "-8 to -6" : "-8 to -7");
+      chapter.items.push_back(
+          {"[SST09] section 4.3",
+           std::string("mirroring, ") + collective_name(collective) + ", steps less 4h + 4k, all " +
+               (first == 2 ? "even" : "odd") + " p in " + std::to_string(first) + " .. 130, k = 3",
+           kNothing, "at most 0", expected, steps_less(collective, "two-tree-mirror", first, 2, 4),
+           kProven,
+           first == 2 ? "twice a broadcast's 2h + 2k"
+                      : "section 3: for odd p, PE p-1 is a new root of both trees"});
+    }
+  }
 }
 
 void scan(Chapter& chapter) {
@@ -128,6 +162,103 @@ void scan(Chapter& chapter) {
                        .blocks = blocks}),
          kProven, "4h - 2 + 2(N - 2) is a bound; 4h + 2N - 10 are enough"});
   }
+}
+
+// An algorithm that a paper compares its own with.
+struct Baseline {
+  const char* where;
+  const char* name;  // the paper's
+  Collective collective;
+  const char* algorithm;  // this library's
+  std::int64_t ranks, blocks;
+  std::int64_t formula;  // steps by the paper; 0: it has none
+  std::int64_t steps;
+  const char* note = "";
+};
+
+void add(Chapter& chapter, const Baseline& baseline) {
+  const Question question{.topology = complete(baseline.ranks),
+                          .collective = baseline.collective,
+                          .algorithm = baseline.algorithm,
+                          .blocks = baseline.blocks};
+  const std::string blocks =
+      baseline.blocks == 1 ? "" : ", " + std::to_string(baseline.blocks) + " blocks";
+  const bool exact = baseline.formula == baseline.steps;
+  chapter.items.push_back({baseline.where,
+                           std::string(baseline.name) + " (" + baseline.algorithm + "), " +
+                               collective_name(baseline.collective) +
+                               ", p = " + std::to_string(baseline.ranks) + blocks + ", steps",
+                           kNothing, baseline.formula == 0 ? "" : std::to_string(baseline.formula),
+                           exact ? "" : std::to_string(baseline.steps), proven_steps(question),
+                           kProven, baseline.note});
+}
+
+std::int64_t log_of(std::int64_t ranks) {
+  return static_cast<std::int64_t>(std::ceil(std::log2(ranks)));
+}
+
+// The steps of one block down this library's binary tree: the k-th step reaches P_k ranks,
+// P_k = 1 + P_(k-1) + P_(k-2).
+std::int64_t binary_depth(std::int64_t ranks) {
+  std::int64_t steps = 1;
+  for (std::int64_t before = 1, reach = 2; reach < ranks; ++steps) {
+    before = std::exchange(reach, 1 + reach + before);
+  }
+  return steps;
+}
+
+// Figs. 5 to 8: the algorithms of 28 and 150 nodes, in about 16 blocks.
+void baselines(Chapter& chapter) {
+  constexpr Collective kBroadcast = Collective::kBroadcast, kReduce = Collective::kReduce;
+  constexpr char kBroadcasts[] = "[SST09] section 6.1", kReduces[] = "[SST09] section 6.2";
+  for (const auto& [p, k] : {std::pair<std::int64_t, std::int64_t>{28, 16}, {150, 17}}) {
+    const std::int64_t log = log_of(p);
+    add(chapter, {kBroadcasts, "circulant graph", kBroadcast, "circulant", p, k, 0, log + k - 1});
+    add(chapter, {kBroadcasts, "scatter-allgather", kBroadcast, "scatter-allgather", p, 1, 0,
+                  log + p - 1, "p segments; the paper: a factor two in the amount of data"});
+    for (const Collective collective : {kBroadcast, kReduce}) {
+      const char* where = collective == kReduce ? kReduces : kBroadcasts;
+      add(chapter, {where, "binomial tree", collective, "binomial", p, 1, log, log});
+      add(chapter, {where, "pipelined binary tree", collective, "binary", p, k, 2 * (log + k),
+                    binary_depth(p) - 1 + 2 * k - 1,
+                    "2(log p + k) is for a complete tree; this one has the depth of Fibonacci's"});
+      add(chapter, {where, "linear pipeline", collective, "chain", p, k, p + k, p - 2 + k,
+                    "p + k is an approximation"});
+    }
+    add(chapter, {kReduces, "butterfly", kReduce, "rabenseifner", p, 1, 0, 2 * (log - 1) + 1,
+                  "halving, then a gather; one step more because p is not a power of two"});
+  }
+  const std::int64_t h = 5;
+  for (const std::int64_t blocks : {1, 8}) {
+    add(chapter, {"[SST07] section 2", "pipelined binary tree", kBroadcast, "binary", 31, blocks,
+                  2 * (h + blocks - 1), binary_depth(31) - 1 + 2 * blocks - 1,
+                  "2(h + N - 1) counts the levels; a complete tree takes 2(h - 1 + N - 1)"});
+    add(chapter, {"[SST07] section 2", "linear pipeline", kBroadcast, "chain", 31, blocks, 0,
+                  31 - 2 + blocks, "the root of the time bound has h - 1 instead of p - 2"});
+  }
+}
+
+// Fig. 9: 27 nodes. And the statements on steps that both papers make.
+void scan_baselines(Chapter& chapter) {
+  constexpr char kScans[] = "[SST09] section 6.3";
+  const std::int64_t log = log_of(27), blocks = 16;
+  for (const Collective collective : {Collective::kScan, Collective::kExscan}) {
+    add(chapter,
+        {kScans, "simultaneous binomial trees", collective, "recursive-doubling", 27, 1, log, log});
+    // Up to the root 2 + 2 + 3 steps (27, 13 and 6 ranks), down from it 2 for each of 4 levels.
+    add(chapter,
+        {kScans, "doubly pipelined binary tree", collective, "doubly-pipelined", 27, blocks,
+         3 * blocks + 4 * log, 7 + 8 - 2 + 3 * (blocks - 1), "section 2: about 3k + 4 log p"});
+    add(chapter, {kScans, "linear pipeline", collective, "chain", 27, blocks, 27 + blocks,
+                  27 - 2 + blocks, "p + k is an approximation"});
+    for (const auto& [p, h] : {std::pair<std::int64_t, std::int64_t>{7, 3}, {15, 4}, {31, 5}}) {
+      add(chapter, {"[SST07] section 2.3", "doubly pipelined", collective, "doubly-pipelined", p,
+                    blocks, 4 * h - 2 + 3 * (blocks - 1), 4 * h - 6 + 3 * (blocks - 1),
+                    "4h - 2 + 3(N - 1) is a bound; the root need not wait: 4 less"});
+    }
+  }
+  add(chapter, {"[SST09] section 4.3", "2Tree-scan", Collective::kScan, "two-tree", 30, 8,
+                2 * (2 * 5 + 2 * 8), 4 * 5 + 4 * 8 - 10, "about twice a broadcast's 2h + 2k"});
 }
 
 // The minimum of (2(h-1) + 2N)(alpha + beta m / 2N) over N, in units of alpha.
@@ -152,21 +283,61 @@ void time_bounds(Chapter& chapter) {
                            "printed: min; both bounds hold, so it is the larger"});
 }
 
-void other_models(Chapter& chapter) {
-  for (const std::int64_t p : {7, 15, 31, 63}) {
-    Question couples{.topology = complete((p + 1) / 2),
-                     .collective = Collective::kBroadcast,
-                     .algorithm = "two-tree",
-                     .blocks = 4};
-    const std::int64_t duplex = std::atoll(proven_steps(couples).c_str());
-    couples.topology = complete(p);
-    couples.algorithm = "two-tree-simplex";
-    chapter.items.push_back(
-        {"[SST09] section 5.2",
-         "simplex broadcast by couples, p = " + std::to_string(p) + ", 4 blocks a tree, steps",
-         kNothing, std::to_string(2 * duplex), "", proven_steps(couples), kProven,
-         "twice the two-tree's of the (p-1)/2 couples"});
+// Twice the steps of the two-tree of the couples and the root. If p is even, the root serves one
+// more rank, which takes no further step.
+void couples(Chapter& chapter) {
+  for (const auto& [name, collective] :
+       {std::pair{"broadcast", Collective::kBroadcast}, std::pair{"reduction", Collective::kReduce},
+        std::pair{"reduction and broadcast", Collective::kAllreduce}}) {
+    for (const std::int64_t p : {7, 8, 15, 31, 32, 63}) {
+      Question question{.topology = complete((p + 1) / 2),
+                        .collective = collective,
+                        .algorithm = "two-tree",
+                        .blocks = 4};
+      const std::int64_t duplex = std::atoll(proven_steps(question).c_str());
+      question.topology = complete(p);
+      question.algorithm = "two-tree-simplex";
+      chapter.items.push_back({"[SST09] section 5.2",
+                               std::string("simplex ") + name + " by couples, p = " +
+                                   std::to_string(p) + ", 4 blocks a tree, steps",
+                               kNothing, std::to_string(2 * duplex), "", proven_steps(question),
+                               kProven, "twice the two-tree's of the (p-1)/2 couples"});
+    }
   }
+}
+
+// The paper says how a couple imitates one step of the trees. Its PEs also exchange sums before the
+// first and after the last of these steps.
+void scan_by_couples(Chapter& chapter) {
+  const struct {
+    std::int64_t p;
+    const char *scan, *exscan;
+  } steps[] = {{14, "44", "45"}, {15, "45", "46"}, {30, "52", "53"},
+               {31, "53", "54"}, {62, "60", "61"}, {63, "61", "62"}};
+  for (const auto& [p, scan, exscan] : steps) {
+    for (const auto& [name, collective, corrected] :
+         {std::tuple{"scan", Collective::kScan, scan},
+          std::tuple{"exclusive scan", Collective::kExscan, exscan}}) {
+      Question question{.topology = complete(p / 2),
+                        .collective = collective,
+                        .algorithm = "two-tree",
+                        .blocks = 4};
+      const std::int64_t duplex = std::atoll(proven_steps(question).c_str());
+      question.topology = complete(p);
+      question.algorithm = "two-tree-simplex";
+      chapter.items.push_back(
+          {"[SST09] section 5.2",
+           std::string("simplex ") + name + " by couples, p = " + std::to_string(p) +
+               ", 4 blocks a tree, steps",
+           kNothing, std::to_string(2 * duplex), corrected, proven_steps(question), kProven,
+           p % 2 == 0 ? "twice the two-tree's of p/2 PEs; a couple's PEs also "
+                        "exchange sums before and after"
+                      : "as for p-1; PE p-1 needs the sums of right spines"});
+    }
+  }
+}
+
+void fibonacci_trees(Chapter& chapter) {
   for (const auto& [n, latency] : {std::pair{64, 8}, std::pair{126, 10}, std::pair{256, 11},
                                    std::pair{512, 12}, std::pair{1023, 14}}) {
     const std::string steps = proven_steps({.topology = complete(n + 1),
@@ -201,10 +372,16 @@ Chapter two_trees() {
       {}};
   construction(chapter);
   colourings(chapter);
+  bandwidths(chapter);
   broadcast_and_reduce(chapter);
   scan(chapter);
+  mirrored_scan(chapter);
+  baselines(chapter);
+  scan_baselines(chapter);
   time_bounds(chapter);
-  other_models(chapter);
+  couples(chapter);
+  scan_by_couples(chapter);
+  fibonacci_trees(chapter);
   precomputation(chapter);
   return chapter;
 }

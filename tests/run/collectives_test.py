@@ -65,8 +65,8 @@ def has_routers(offer):
 def topology(offer):
     if has_routers(offer):
         return "fattree:k=4,h=2,c=1"
-    if offer["algorithm"] == "two-tree-mirror":
-        return "complete:15"  # odd numbers only
+    if offer["needs_odd_ranks"]:
+        return "complete:15"
     if offer["algorithm"] == "fractional-mesh":
         return "mesh:2x4"  # there is a known embedding, with root 0
     if offer["topologies"] == "hosts:HxR":
@@ -80,6 +80,8 @@ class Collectives(unittest.TestCase):
     def check(self, offer, provider, *words, root=0, bytes=None):
         name = offer["collective"]
         listed = bytes or sizes(name)
+        if offer["max_run_length"] and "--run-length" not in words:
+            words = (*words, "--run-length", "own")  # one schedule for all sizes
         status, found, error = espalier.run(
             "--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"], "--root", root,
             "--provider", provider, "--bytes", ",".join(map(str, listed)), "--deadline", 60000, *words)
@@ -88,7 +90,7 @@ class Collectives(unittest.TestCase):
         self.assertTrue(found["right"], where)
         self.assertEqual([run["bytes"] for run in found["runs"]], listed, where)
         self.assertEqual(found["bytes_are"], "per rank" if name in PER_RANK else "whole message")
-        ranks = {"two-tree-mirror": 15, "fractional-mesh": 8}.get(offer["algorithm"], RANKS)
+        ranks = 15 if offer["needs_odd_ranks"] else 8 if offer["algorithm"] == "fractional-mesh" else RANKS
         got = {"broadcast": set(range(ranks)) - {root}, "reduce": {root}, "gather": {root},
                "exscan": set(range(1, ranks))}.get(name, set(range(ranks)))
         for run in found["runs"]:
@@ -158,6 +160,13 @@ class Collectives(unittest.TestCase):
         by_name = {(offer["collective"], offer["algorithm"]): offer for offer in offers()}
         for run in (1, 3):
             self.check(by_name["broadcast", "fractional"], "shm", "--run-length", run, bytes=[100000])
+        status, found, error = espalier.run("--topology", "complete:16", "--collective", "broadcast", "--algorithm", "fractional",
+                                            "--provider", "shm", "--bytes", "8,8388608", "--deadline", 60000)
+        self.assertEqual(status, 0, error)
+        self.assertTrue(found["right"])
+        self.assertEqual(found["algorithm"], "fractional")
+        self.assertEqual([one["runs"][0]["bytes"] for one in found["schedules"]], [8, 8388608])
+        self.assertIn("fractional, run length 1, chosen for 8 bytes", found["schedules"][0]["chosen"])
         for value in ("2", "9/5"):
             self.check(by_name["broadcast", "lambda-tree"], "shm", "--lambda", value, bytes=[5000])
         for words in ((), ("--ratio", "0.58"), ("--ratio", "3/4", "--lambda", "9/5")):

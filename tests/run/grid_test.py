@@ -6,6 +6,7 @@ grid_test.py            every tenth case
 grid_test.py --whole    all 300
 """
 import json
+import math
 import os
 import sys
 import unittest
@@ -25,6 +26,7 @@ MESHES = [f"mesh:{r}x{c}" for r, c in ((1, 2), (1, 3), (2, 2), (1, 5), (2, 3), (
 CROSSBARS = [f"crossbar:{a}x{b}" for a, b in ((1, 2), (2, 2), (2, 3), (3, 2), (2, 4), (4, 3), (3, 5), (4, 4))]
 HOSTS = [f"hosts:{h}x{r}" for h, r in ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (1, 7), (4, 2), (3, 3), (5, 2), (3, 4), (2, 7), (5, 3), (4, 4))]
 FAT_TREES = [f"fattree:k={k},h={h},c={c}" for k, h in ((2, 1), (2, 2), (3, 1), (2, 3), (4, 1), (3, 2), (4, 2)) for c in (1, "k")]
+FAT_TREES += ["fattree:k=2x3,c=1", "fattree:k=4x3,c=k", "fattree:k=3x2x2,c=1"]
 COMPLETE = [f"complete:{p}" for p in range(2, 17)]
 
 
@@ -50,8 +52,9 @@ def topologies(offer):
 def ranks_of(topology):
     text = topology.split(":")[1]
     if topology.startswith("fattree"):
-        k, h = (int(part[2:]) for part in text.split(",")[:2])
-        return k**h
+        arities, height = text.split(",")[:2]
+        arities = [int(part) for part in arities[2:].split("x")]
+        return math.prod(arities) if len(arities) > 1 else arities[0] ** int(height[2:])
     numbers = [int(part) for part in text.split("x")]
     return numbers[0] * (numbers[1] if len(numbers) > 1 else 1)
 

@@ -32,7 +32,7 @@ HOP_BY_HOP = {
     "1,024": {ANYWHERE: ("mesh:32x32", "fattree:k=4,h=5,c=1"), "mesh:RxC": ("mesh:32x32",),
               "crossbar:AxB": ("crossbar:32x32",)},
 }
-# two-tree-mirror is for odd numbers of ranks: in its rows these topologies take the place of the others.
+# In the rows of algorithms for odd numbers of ranks these topologies take the place of the others.
 ODD = {"complete:64": "complete:63", "complete:1024": "complete:1023", "complete:1048576": "complete:1048575",
        "mesh:8x8": "mesh:7x9", "fattree:k=4,h=3,c=1": "fattree:k=3,h=4,c=1",
        "mesh:16x16": "mesh:15x17", "fattree:k=4,h=4,c=1": "fattree:k=3,h=5,c=1",
@@ -81,7 +81,7 @@ def cases_of(algorithms, by_place, hop_by_hop):
     cases = []
     for row in algorithms:
         for topology in by_place.get(row["topologies"], ()):
-            if row["algorithm"] == "two-tree-mirror":
+            if row["needs_odd_ranks"]:
                 topology = ODD[topology]
             topology = FEWER.get((row["collective"], row["algorithm"], topology), topology)
             cases += [Case(row["collective"], row["algorithm"], topology, parameters, hop_by_hop, row["searched"])

@@ -1,6 +1,7 @@
 #include "tools/choose/candidates.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "collectives/predict/block_rules.h"
 #include "espalier/collectives/embed/place.h"
@@ -15,7 +16,7 @@ namespace {
 // Above this number of nodes, programs are not kept, and only some of them are read.
 constexpr std::uint32_t kMaxKept = 1024;
 constexpr std::uint32_t kSampled = 16;
-// Run lengths and radices that are tried.
+// Run lengths and radices that are tried among all algorithms.
 constexpr std::uint32_t kRunLengths[] = {1, 2, 4, 8, 16};
 constexpr std::uint32_t kRadices[] = {3, 4, 8};
 
@@ -37,25 +38,36 @@ std::string& value_of(Selection& selection, const std::string& parameter) {
   return parameter == "--radix" ? selection.radix : selection.run_length;
 }
 
-// The values that are tried of one parameter; empty: the algorithm's own choice.
+// The algorithm's own run length and a few others; all that differ if the algorithm `is_named`, for
+// then they are all that can be chosen.
+std::vector<std::string> run_lengths(const AlgorithmEntry& entry, bool is_named,
+                                     std::uint32_t ranks) {
+  const std::uint32_t longest = std::min(entry.max_run_length, ranks - 1);
+  std::vector<std::string> all;
+  if (!is_named || longest == 0) all.emplace_back(kOwnRunLength);
+  for (std::uint32_t length = 1; length <= longest; ++length) {
+    if (is_named || std::find(std::begin(kRunLengths), std::end(kRunLengths), length) !=
+                        std::end(kRunLengths)) {
+      all.push_back(std::to_string(length));
+    }
+  }
+  return all;
+}
+
+// The values that are tried of one parameter; empty, or kOwnRunLength: the algorithm's own choice.
 std::vector<std::string> values_of(const std::string& parameter, const AlgorithmEntry& entry,
                                    const ChoiceRequest& request,
                                    const topology::Topology& topology) {
   if (parameter == "--lambda") return lambdas(request.model, topology);
-  std::vector<std::string> all = {""};
-  if (parameter == "--ratio") return all;
+  if (parameter == "--ratio") return {""};
   if (parameter == "--radix") {
+    std::vector<std::string> all = {""};
     for (const std::uint32_t radix : kRadices) {
       if (radix < topology.ranks()) all.push_back(std::to_string(radix));
     }
     return all;
   }
-  for (const std::uint32_t length : kRunLengths) {
-    if (length <= entry.max_run_length && length < topology.ranks()) {
-      all.push_back(std::to_string(length));
-    }
-  }
-  return all;
+  return run_lengths(entry, request.selection.algorithm != kAuto, topology.ranks());
 }
 
 // The selections of one algorithm, with all values of its parameters that the user left open.
@@ -78,8 +90,8 @@ std::vector<Selection> selections_of(const AlgorithmEntry& entry, const ChoiceRe
 }
 
 bool is_plain(const Selection& selection) {
-  return selection.run_length.empty() && selection.radix.empty() && selection.lambda.empty() &&
-         selection.ratio.empty();
+  const bool own = selection.run_length.empty() || selection.run_length == kOwnRunLength;
+  return own && selection.radix.empty() && selection.lambda.empty() && selection.ratio.empty();
 }
 
 // Port models by what they need, least first.
@@ -212,7 +224,9 @@ Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selec
 
 std::string candidate_name(const Selection& selection) {
   std::string name = selection.algorithm;
-  if (!selection.run_length.empty()) name += ", run length " + selection.run_length;
+  if (!selection.run_length.empty() && selection.run_length != kOwnRunLength) {
+    name += ", run length " + selection.run_length;
+  }
   if (!selection.radix.empty()) name += ", radix " + selection.radix;
   if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
   if (!selection.ratio.empty()) name += ", ratio " + selection.ratio;

@@ -17,7 +17,8 @@ namespace espalier::tools {
 
 // What is to be chosen for.
 struct ChoiceRequest {
-  Selection selection;  // with algorithm kAuto; what else is given holds for every candidate
+  Selection selection;  // with algorithm kAuto, or a name; all else that is given holds for every
+                        // candidate
   OperatorOptions combining;
   predict::Model model = predict::default_model();
   predict::Conditions conditions;

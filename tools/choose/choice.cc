@@ -35,6 +35,10 @@ Choice::Choice(ChoiceRequest request) : request_(std::move(request)), op_(operat
                   [](const Candidate& candidate) { return candidate.dropped.empty(); })) {
     return;
   }
+  // The named algorithm itself is refused, whatever its run length.
+  if (request_.selection.algorithm != kAuto && is_chosen(request_.selection)) {
+    (void)fit_named(request_);
+  }
   std::string why;
   for (const Candidate& candidate : candidates_) {
     if (why.empty()) why = "; " + candidate.name + ": " + candidate.dropped;

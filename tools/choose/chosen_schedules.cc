@@ -12,6 +12,7 @@ namespace espalier::tools {
 namespace {
 
 constexpr std::uint64_t kTolerance = 5;     // %
+constexpr std::uint64_t kRunTolerance = 2;  // %, of run lengths of one algorithm
 constexpr const char* kInOrder = "affine";  // an operator that does not commute
 
 // A candidate that is not dropped.
@@ -161,7 +162,8 @@ ChosenSchedules choose_for_all_sizes(const Selection& selection, const OperatorO
   chosen.found_by = request.model.found_by;
   NamedRows rows;
   // Ends: if the tolerance is large enough, a class has one row.
-  for (chosen.percent = kTolerance;; chosen.percent *= 2) {
+  for (chosen.percent = selection.algorithm == kAuto ? kTolerance : kRunTolerance;;
+       chosen.percent *= 2) {
     rows = rows_of(first, in_order.get(), chosen.percent);
     if (rows.names.size() <= room(request) && rows.rows.size() <= kMaxSelectionRows) break;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// What `espalier compile --algorithm auto` writes: the schedules for all sizes of messages and the
-// table that chooses from them, or one schedule if it serves all. Host only.
+// What `espalier compile` writes if a model chooses: the schedules for all sizes of messages and
+// the table that chooses from them, or one schedule if it serves all. Host only.
 
 #include <cstdint>
 #include <string>
@@ -24,9 +24,10 @@ struct ChosenSchedules {
 
 // Chooses for messages of 1 byte to kMaxChosenBytes (of one rank's part, where counts are per
 // rank): as few rows as leave every size that is ranked within 5 % of the best prediction (Sizes),
-// or, where a board or a selection has no room for them, within the least of 10, 20, 40, ... % that
-// fits. Where operands are combined, operators that do not commute have rows of their own unless
-// the schedules for those that commute serve them, too. Throws Failure (bad input).
+// or within 2 % where only the run length is chosen. If a board or a selection has no room for
+// them, the tolerance is doubled until they fit. Where operands are combined, operators that do not
+// commute have rows of their own unless the schedules for those that commute serve them, too.
+// Throws Failure (bad input).
 [[nodiscard]] ChosenSchedules choose_for_all_sizes(const Selection& selection,
                                                    const OperatorOptions& combining,
                                                    const ModelOptions& options);

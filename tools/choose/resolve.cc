@@ -42,8 +42,9 @@ void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& c
                       const std::string& fallback) {
   command
       .text("--bytes", options.bytes,
-            std::string("With --algorithm auto: the message to choose for (scatter, gather, "
-                        "allgather, reduce-scatter and all-to-all: one rank's part); ") +
+            std::string("With --algorithm auto, or without --run-length: the message to choose "
+                        "for (scatter, gather, allgather, reduce-scatter and all-to-all: one "
+                        "rank's part); ") +
                 kByteUnits)
       .show_default(fallback);
   add_operator_options(command, combining);
@@ -83,16 +84,15 @@ Resolved resolve(const Selection& selection, const OperatorOptions& combining,
   request.model = model_of(options);
   request.limits = limits.get();
   request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
-  if (selection.algorithm != kAuto) {
+  if (!is_chosen(selection)) {
     const char* useless = !options.bytes.empty()    ? "--bytes"
                           : !combining.op.empty()   ? "--op"
                           : !combining.type.empty() ? "--type"
                                                     : nullptr;
     if (useless != nullptr) {
-      bad_input(std::string(useless) +
-                " is for --algorithm auto, and one schedule serves every "
-                "message; expected no " +
-                useless);
+      bad_input(std::string(useless) + " is for --algorithm auto" +
+                (selection.run_length.empty() ? "" : " or no --run-length") +
+                ", and one schedule serves every message; expected no " + useless);
     }
     const bool fits = options.model.empty() && options.board.empty();
     return {fits ? select_algorithm(selection) : fit_named(request), ""};

@@ -108,7 +108,9 @@ void compile_one(const CompileArguments& arguments, const Resolved& resolved) {
               selected.algorithm.name.c_str(), selected.topology->title().c_str(),
               root_text(selected).c_str(), counted(selected.nodes, "program").c_str(), bytes.size(),
               a_node);
-  if (!resolved.reason.empty()) std::printf("auto: %s\n", resolved.reason.c_str());
+  if (!resolved.reason.empty()) {
+    std::printf("%s: %s\n", choice_word(arguments.selection), resolved.reason.c_str());
+  }
   std::printf("%s\n", arguments.unverified ? "not verified" : ("proven for " + proven).c_str());
   print_places(arguments, selected);
 }
@@ -156,8 +158,8 @@ void compile_several(const CompileArguments& arguments, const ChosenSchedules& c
               collective_name(first.algorithm.collective),
               counted(files.size(), "schedule").c_str(), first.topology->title().c_str(),
               root_text(first).c_str(), counted(first.nodes, "program").c_str(), bytes.size());
-  std::printf("auto: within %llu %% of the best prediction%s at each size that was tried\n",
-              static_cast<unsigned long long>(chosen.percent),
+  std::printf("%s: within %llu %% of the best prediction%s at each size that was tried\n",
+              choice_word(arguments.selection), static_cast<unsigned long long>(chosen.percent),
               chosen.found_by.empty() ? "" : (" from " + one_line(chosen.found_by)).c_str());
   std::fputs(rows_text(set).c_str(), stdout);
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -169,7 +171,7 @@ void compile_several(const CompileArguments& arguments, const ChosenSchedules& c
 void run_compile(const CompileArguments& arguments) {
   check_writable(arguments.output);
   const Selection& selection = arguments.selection;
-  const bool is_for_all = selection.algorithm == kAuto && arguments.model.bytes.empty() &&
+  const bool is_for_all = is_chosen(selection) && arguments.model.bytes.empty() &&
                           selection.collective != collective_name(Collective::kBarrier);
   if (!is_for_all) {
     compile_one(arguments, resolve(selection, arguments.combining, arguments.model));
@@ -205,7 +207,8 @@ void add_compile(Command app) {
   command.set_footer(
       "One file serves every message size: --algorithm auto writes a selection of several\n"
       "schedules, and the sizes from which each is used, unless one serves all sizes or --bytes\n"
-      "names one. All are verified before the file is written.\n"
+      "names one. So does a fractional tree without --run-length, of several run lengths. All are\n"
+      "verified before the file is written.\n"
       "Examples:\n"
       "  espalier compile --topology complete:16 --collective broadcast -o b.esp\n"
       "  espalier compile --topology mesh:4x4 --collective reduce --algorithm chain --root 15 -o "

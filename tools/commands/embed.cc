@@ -121,19 +121,9 @@ embed::GroupShape shape_of(const std::string& text, const topology::Topology& to
   return shape;
 }
 
-topology::Embedding find_by_groups(const EmbedArguments& arguments,
-                                   const topology::Topology& topology, embed::Search& search,
-                                   embed::Placement& placement) {
-  const Selection& selection = arguments.selection;
-  if (selection.collective != "broadcast" || !selection.run_length.empty()) {
-    bad_input(
-        "fractional-mesh is a broadcast whose runs are as long as a group has ranks; expected "
-        "--collective broadcast and --group RxC");
-  }
-  check_size(topology);
-  const embed::GroupShape shape = shape_of(arguments.group, topology);
-  const std::uint32_t run_length = shape.rows * shape.columns,
-                      groups = topology.ranks() / run_length;
+// The tree that the options ask for.
+embed::GroupTree group_tree(const EmbedArguments& arguments, std::uint32_t run_length,
+                            std::uint32_t groups) {
   const std::string shape_name = tree_of(arguments);
   const bool complete = shape_name != "least";
   if (complete && shape_name != "complete" && shape_name != "h-tree") {
@@ -146,16 +136,60 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
   embed::GroupTree tree =
       complete ? embed::complete_tree(run_length, groups) : embed::least_tree(run_length, groups);
   tree.keeps_h_tree = shape_name == "h-tree";
+  return tree;
+}
+
+// Finds the places of a broadcast's groups, root and shape as of `search` and `shape`.
+embed::GroupPlacement place_groups(const EmbedArguments& arguments,
+                                   const topology::Topology& topology,
+                                   const embed::GroupShape& shape, const embed::Search& search) {
+  const std::uint32_t run_length = shape.rows * shape.columns;
+  const embed::GroupTree tree = group_tree(arguments, run_length, topology.ranks() / run_length);
   embed::GroupPlacement found =
       embed::find_groups(topology, embed::Routes(topology), shape, tree, search);
   if (!search.root_moves && found.placement.node_of.front() != search.root) {
-    bad_input("rank " + selection.root + " is no corner of its group; expected one that is");
+    bad_input("rank " + arguments.selection.root +
+              " is no corner of its group; expected one that is");
   }
-  placement = std::move(found.placement);
+  return found;
+}
+
+// A reduce is placed as the broadcast on the mesh with rows and columns exchanged.
+topology::Embedding find_by_groups(const EmbedArguments& arguments,
+                                   const topology::Topology& topology, const embed::Search& search,
+                                   embed::Placement& placement) {
+  const Selection& selection = arguments.selection;
+  const bool reduces = selection.collective == "reduce";
+  if ((!reduces && selection.collective != "broadcast") || !selection.run_length.empty()) {
+    bad_input(
+        "fractional-mesh is a broadcast or reduce whose runs are as long as a group has ranks; "
+        "expected --collective broadcast or reduce, and --group RxC");
+  }
+  check_size(topology);
+  const embed::GroupShape shape = shape_of(arguments.group, topology);
   topology::Embedding embedding;
-  embedding.run_length = run_length;
+  embedding.topology = topology.spec();
+  embed::GroupPlacement found;
+  if (reduces) {
+    const topology::Shape mesh = topology.shape();
+    const auto exchanged = or_bad_input(
+        topology::parse("mesh:" + std::to_string(mesh.columns) + "x" + std::to_string(mesh.rows)));
+    embed::Search turned = search;
+    turned.root = search.root % mesh.columns * mesh.rows + search.root / mesh.columns;
+    found = place_groups(arguments, *exchanged, {shape.columns, shape.rows}, turned);
+    embedding.topology = exchanged->spec();
+  } else {
+    found = place_groups(arguments, topology, shape, search);
+  }
+  embedding.node_of = found.placement.node_of;
+  placement = std::move(found.placement);
+  embedding.run_length = shape.rows * shape.columns;
   for (const embed::GroupTree::TreeGroup& group : found.tree.groups) {
     embedding.groups.push_back({group.parent, group.is_right});
+  }
+  if (reduces) {
+    embedding = topology::reversed(std::move(embedding), selection.collective);
+    placement.node_of = embedding.node_of;
   }
   return embedding;
 }
@@ -188,7 +222,7 @@ topology::Embedding find_by_ranks(const EmbedArguments& arguments, embed::Search
     bad_input("algorithm '" + selected.algorithm.name + "' is for " +
               selected.algorithm.topologies + " as they are; expected one for any topology");
   }
-  if (selected.algorithm.max_run_length > 0 && selection.run_length.empty()) {
+  if (selected.algorithm.max_run_length > 0 && selected.parameters.run_length == 0) {
     bad_input("an embedding of " + selected.algorithm.name +
               " is for one run length; expected --run-length");
   }

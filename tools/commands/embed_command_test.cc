@@ -37,6 +37,17 @@ TEST_F(EmbedCommand, FindsGroupsAndLoadsOfAPeriod) {
   EXPECT_EQ(nlohmann::json::parse(groups.out)["root"], 3);
   compile("f", "mesh:4x4", "broadcast", "fractional-mesh", "--root 3 --embedding f.textproto");
   EXPECT_EQ(run("verify f --loads").status, 0);
+  const CommandResult reduce =
+      run("embed --topology mesh:2x6 --collective reduce --algorithm fractional-mesh --group 1x2 "
+          "--root 6 --format json -o r.textproto");
+  ASSERT_EQ(reduce.status, 0) << reduce.err;
+  EXPECT_EQ(nlohmann::json::parse(reduce.out)["root"], 6);
+  compile("r", "mesh:2x6", "reduce", "fractional-mesh", "--root 6 --embedding r.textproto");
+  EXPECT_EQ(run("verify r --loads").status, 0);
+  expect_refused(
+      "compile -o b --topology mesh:2x6 --collective broadcast --algorithm "
+      "fractional-mesh --root 6 --embedding r.textproto",
+      "reduce by fractional-mesh; expected one for broadcast by fractional-mesh");
   const std::string stored =
       "embed --topology mesh:2x3 --collective reduce --algorithm two-tree --switching "
       "store-and-forward "
@@ -68,7 +79,8 @@ TEST_F(EmbedCommand, TheBestKnownIsTheDefault) {
 TEST_F(EmbedCommand, KnowsEveryMesh) {
   for (const char* mesh : {"mesh:6x6", "mesh:3x10", "mesh:12x12"}) {
     for (const char* algorithm : {"two-tree", "double-fibonacci", "fractional"}) {
-      compile("s", mesh, "broadcast", algorithm);
+      const bool has_runs = std::string(algorithm) == "fractional";
+      compile("s", mesh, "broadcast", algorithm, has_runs ? "--run-length own" : "");
       EXPECT_EQ(run("verify s --loads").status, 0) << mesh << " " << algorithm;
     }
   }
@@ -94,6 +106,9 @@ TEST_F(EmbedCommand, RefusesInOneLine) {
         {"mesh:4x4 --collective broadcast --algorithm fractional", "expected --run-length"},
         {"mesh:4x4 --collective broadcast --algorithm two-tree --budget 1h",
          "--budget (seconds, e.g. 60s): '1h' is not a whole number from 1"},
+        {"mesh:4x4 --collective allreduce --algorithm fractional-mesh --group 1x2",
+         "is a broadcast or reduce whose runs"},
+        {"complete:4 --collective reduce --algorithm fractional-mesh --group 1x2", "for mesh:RxC"},
         {"complete:4 --collective broadcast --algorithm fractional-mesh --group 1x2",
          "for mesh:RxC"},
         {"mesh:3x4 --collective broadcast --algorithm fractional-mesh --group 1x2 --tree h-tree",

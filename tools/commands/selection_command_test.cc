@@ -1,10 +1,13 @@
 // Selections: what `compile --algorithm auto` writes, and the commands that take its file.
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "espalier/collectives/schedule/selection_file.h"
 #include "espalier/collectives/schedule/selection_writer.h"
+#include "tests/whole.h"
 #include "tools/commands/testing/command_fixture.h"
 
 namespace espalier {
@@ -66,6 +69,109 @@ TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {
     EXPECT_FALSE(is_selection_file(bytes.data(), bytes.size())) << file;
     EXPECT_EQ(run("verify " + std::string(file)).status, 0);
   }
+}
+
+// The default constants of fabrics, as a model's file: `compile --run-length R --model` then has
+// the block table with which `compile` without both predicts.
+constexpr const char* kDefaultModel =
+    "link { line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 } }\n";
+
+struct RunLengths {
+  const char* topology;
+  const char* collective;
+  const char* algorithm;
+  std::uint32_t longest;
+  std::size_t least_schedules;
+};
+
+// Without --run-length, the schedule that serves a size is simulated to take at most 5 % more than
+// the best of all run lengths.
+TEST_F(SelectionCommand, RunLengthsAreChosenBySize) {
+  write(directory_ / "model", kDefaultModel);
+  std::vector<RunLengths> cases = {{"complete:12", "broadcast", "fractional", 11, 2},
+                                   {"mesh:4x8", "broadcast", "fractional", 30, 2},
+                                   {"crossbar:4x16", "broadcast", "crossbar-a", 16, 2},
+                                   {"mesh:4x8", "broadcast", "fractional-mesh", 2, 1},
+                                   {"mesh:4x8", "reduce", "fractional", 20, 2},
+                                   {"complete:24", "broadcast", "fractional-direct", 10, 2},
+                                   {"complete:30", "broadcast", "fractional-simplex", 29, 2},
+                                   {"crossbar:4x16,in=1,out=2", "broadcast", "crossbar-b", 8, 2}};
+  if (!whole()) cases.resize(4);
+  for (const RunLengths& one : cases) {
+    const std::string what = std::string("--topology ") + one.topology + " --collective " +
+                             one.collective + " --algorithm " + one.algorithm;
+    SCOPED_TRACE(what);
+    const auto compiled = json_of("compile " + what + " -o all.esp");
+    ASSERT_GE(compiled.value("schedules", nlohmann::json::array({0})).size(), one.least_schedules);
+    EXPECT_EQ(json_of("verify all.esp")["valid"], true);
+    const auto time_of = [this](const std::string& file, const char* bytes) {
+      return json_of("simulate " + file + " --no-data --alpha 20e-6 --beta 1e-9 --bytes " +
+                     bytes)["simulated_seconds"]
+          .get<double>();
+    };
+    std::map<std::string, double> best;
+    for (std::uint32_t length = 1; length <= one.longest; ++length) {
+      // Not each run length fits a mesh's embeddings, or the tables of nodes.
+      if (run("compile " + what + " --model model --no-verify -o r.esp --run-length " +
+              std::to_string(length))
+              .status != 0) {
+        continue;
+      }
+      for (const char* bytes : {"192KiB", "1500000", "100MiB"}) {
+        const double time = time_of("r.esp", bytes);
+        if (!best.contains(bytes) || time < best[bytes]) best[bytes] = time;
+      }
+    }
+    ASSERT_EQ(best.size(), 3u);
+    for (const auto& [bytes, time] : best) {
+      EXPECT_LE(time_of("all.esp", bytes.c_str()), 1.05 * time) << bytes;
+    }
+  }
+}
+
+TEST_F(SelectionCommand, OneRunLengthIsOneSchedule) {
+  const std::string tree = "compile --topology complete:16 --collective broadcast -o f.esp ";
+  const std::string named = tree + "--algorithm fractional ";
+  const auto all = json_of(named);
+  EXPECT_TRUE(all.contains("selection"));
+  EXPECT_EQ(all["within_percent"], 2);
+  const CommandResult text = run(named);
+  EXPECT_NE(text.out.find("\nrun length: within 2 % of the best prediction"), std::string::npos)
+      << text.out;
+  for (const char* given : {"--run-length own", "--run-length 3", "--bytes 4MiB"}) {
+    const auto one = json_of(named + given);
+    EXPECT_FALSE(one.contains("selection")) << given;
+    EXPECT_EQ(one["algorithm"], "fractional");
+  }
+  EXPECT_NE(json_of(named + "--bytes 8")["chosen"].get<std::string>().find(
+                "fractional, run length 1, chosen for 8 bytes"),
+            std::string::npos);
+  // The algorithm's own depends on the number of ranks alone.
+  EXPECT_NE(run("verify --topology complete:16 --collective broadcast --algorithm fractional "
+                "--run-length own")
+                .out.find("ceil(N/11)"),
+            std::string::npos);
+  EXPECT_NE(run("verify --topology complete:16 --collective broadcast --algorithm fractional "
+                "--bytes 64KiB")
+                .out.find(": 2N+3 steps"),
+            std::string::npos);
+  // An embedding of groups says how long a run is.
+  EXPECT_FALSE(json_of("compile --topology mesh:8x16 --collective broadcast --algorithm "
+                       "fractional-mesh --embedding mesh-8x16-broadcast-fractional-mesh-r2-h-tree "
+                       "-o m.esp")
+                   .contains("chosen"));
+  expect_refused(named + "--run-length own --bytes 8",
+                 "--bytes is for --algorithm auto or no --run-length");
+  expect_refused(tree + "--algorithm chain --run-length own", "--run-length is no parameter of");
+  expect_refused(named + "--run-length its", "--run-length 'its' is not a whole");
+  expect_refused(
+      "compile --topology mesh:2x3 --collective broadcast --algorithm fractional-mesh "
+      "-o m2.esp",
+      "no embedding is known for root 0");
+  expect_refused(
+      "embed --topology mesh:4x4 --collective broadcast --algorithm fractional "
+      "--run-length own -o e.textproto",
+      "expected --run-length");
 }
 
 // Either side of a crossover, for both classes of operators.

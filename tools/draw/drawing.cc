@@ -40,7 +40,7 @@ std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
 
 Drawing::Drawing(const topology::Topology& topology) : topology_(topology) {
   // A tree grows in height with its leaves, which need the room.
-  if (topology.shape().arity > 0) {
+  if (topology.shape().height > 0) {
     flat_ = std::min(1.0, kHighestTree / std::max(1.0, topology.position(0).y));
   }
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {

@@ -252,7 +252,9 @@ std::string to_json(const std::vector<RunResult>& results) {
     schedules.push_back(result_json(result));
     right = right && result.right;
   }
-  const Json out = {{"algorithm", "auto"}, {"schedules", schedules}, {"right", right}};
+  const RunResult& first = results.front();
+  const std::string algorithm = first.chosen_by == "run length" ? first.algorithm : "auto";
+  const Json out = {{"algorithm", algorithm}, {"schedules", schedules}, {"right", right}};
   return out.dump(2) + "\n";
 }
 
@@ -274,8 +276,7 @@ std::string result_text(const RunResult& result, bool ranks) {
     text += format("%zu endpoints, each joined to its peer's and to no other\n",
                    result.endpoints.size());
   }
-  if (!result.chosen.empty())
-    text += (result.by_selection ? "selection: " : "auto: ") + result.chosen + "\n";
+  if (!result.chosen.empty()) text += result.chosen_by + ": " + result.chosen + "\n";
   if (!result.counts.empty()) {
     text += "counts: " + tools::counts_text(result.counts_option, result.counts) + " elements\n";
   }

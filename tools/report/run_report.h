@@ -70,9 +70,9 @@ struct RunResult {
   std::vector<std::uint64_t> counts;
   std::string counts_option;  // as typed
   std::int64_t proven_blocks = 0;
-  std::string proven_for;     // "every N", "every N up to 21"
-  std::string chosen;         // why it was chosen; empty: it was named
-  bool by_selection = false;  // by the file's selection, otherwise by --algorithm auto
+  std::string proven_for;  // "every N", "every N up to 21"
+  std::string chosen;      // why it was chosen; empty: it was named
+  std::string chosen_by;   // "selection": the file's; otherwise as choice_word()
   std::vector<verify::LowerBound> bounds;
   bool default_alpha = false, default_beta = false;  // the prediction uses the defaults
   std::uint64_t descriptor_bytes = 0;                // of the longest descriptor

@@ -174,7 +174,7 @@ RunResult run_schedule(RunOptions options, const ScheduleRun& run, const std::st
   }
   RunResult result = describe_run(options, schedule, what);
   result.chosen = run.chosen;
-  result.by_selection = run.selection != 0;
+  result.chosen_by = run.selection != 0 ? "selection" : tools::choice_word(options.selection);
   const verify::Verdict verdict = prove(schedule, what, most, hop_by_hop);
   result.proven_blocks = verdict.proven_blocks;
   result.proven_for = tools::proven_for(program, verdict);

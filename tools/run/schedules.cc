@@ -150,16 +150,22 @@ void check_single(const RunOptions& options, const std::vector<ScheduleRun>& run
                        : boots && !options.flash.empty() ? "--flash"
                                                          : nullptr;
   if (single == nullptr) return;
+  const bool is_auto = options.selection.algorithm == tools::kAuto;
   bad_input(std::string(single) + " is for one schedule, and " +
-            (boots ? "auto" : "the selection") + " takes " + std::to_string(runs.size()) +
-            " for these sizes; expected " + (boots ? "--algorithm NAME" : "sizes of one"));
+            (!boots    ? "the selection"
+             : is_auto ? "auto"
+                       : "the choice of the run length") +
+            " takes " + std::to_string(runs.size()) + " for these sizes; expected " +
+            (!boots    ? "sizes of one"
+             : is_auto ? "--algorithm NAME"
+                       : "--run-length R"));
 }
 
 }  // namespace
 
 std::vector<ScheduleRun> obtain_schedules(const RunOptions& options, std::string& input) {
   std::vector<ScheduleRun> runs;
-  if (options.file.empty() && options.selection.algorithm == tools::kAuto) {
+  if (options.file.empty() && tools::is_chosen(options.selection)) {
     (void)tools::check_selection(options.selection);
     const bool barrier = options.selection.collective == collective_name(Collective::kBarrier);
     runs = choose_schedules(options, read_sizes(options, barrier, input));

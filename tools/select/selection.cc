@@ -119,8 +119,8 @@ void choose_parameters(const Selection& selection, SelectedAlgorithm& selected) 
               "; 'espalier list' says which takes what");
   };
   CollectiveParameters& parameters = selected.parameters;
-  if (!selection.run_length.empty()) {
-    check_taken("--run-length");
+  if (!selection.run_length.empty()) check_taken("--run-length");
+  if (!selection.run_length.empty() && selection.run_length != kOwnRunLength) {
     parameters.run_length = static_cast<std::uint32_t>(
         whole_number("--run-length", selection.run_length, 1, kMaxFieldWindow));
     if (parameters.run_length > entry.max_run_length) {
@@ -352,8 +352,8 @@ std::vector<AlgorithmEntry> algorithm_entries() {
 void add_selection(Command command, Selection& selection, bool required) {
   command
       .text("--topology", selection.topology,
-            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH or "
-            "file:PATH")
+            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
+            "fattree:k=K1x..xKH,c=.. or file:PATH")
       .required(required);
   command.text("--collective", selection.collective, collective_names()).required(required);
   command
@@ -366,7 +366,8 @@ void add_selection(Command command, Selection& selection, bool required) {
             "rank that has (broadcast, scatter) or gets (reduce, gather) the data")
       .show_default(selection.root);
   command.text("--run-length", selection.run_length,
-               "fractional trees: r, blocks per run; default: the algorithm's choice");
+               "fractional trees: r, blocks per run, or own: chosen by the number of ranks alone; "
+               "default: by the model, for each size of messages");
   command.text(
       "--radix", selection.radix,
       "k-nomial trees: k, parts of an interval; default: the fewest ticks, 2 for lambda 1");
@@ -403,6 +404,24 @@ std::unique_ptr<topology::Topology> check_selection(const Selection& selection) 
   auto topology = parse_topology(selection.topology);
   (void)choose_root(selection.root, *topology, collective_of(selection));
   return topology;
+}
+
+bool is_chosen(const Selection& selection) {
+  if (selection.algorithm == kAuto) return true;
+  if (!selection.run_length.empty()) return false;
+  const std::vector<AlgorithmEntry> entries = algorithm_entries();
+  return std::any_of(entries.begin(), entries.end(), [&selection](const AlgorithmEntry& entry) {
+    // An embedding of groups says how many ranks a group has.
+    const bool is_given =
+        entry.has_groups && !selection.embedding.empty() && selection.embedding != "none";
+    return entry.name == selection.algorithm &&
+           collective_name(entry.collective) == selection.collective &&
+           takes(entry, "--run-length") && !is_given;
+  });
+}
+
+const char* choice_word(const Selection& selection) {
+  return selection.algorithm == kAuto ? kAuto : "run length";
 }
 
 SelectedAlgorithm select_algorithm(const Selection& selection) {

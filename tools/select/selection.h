@@ -19,6 +19,8 @@ namespace espalier::tools {
 
 // The --algorithm that leaves the choice to a model (tools/choose).
 inline constexpr const char* kAuto = "auto";
+// The --run-length that the algorithm chooses by the number of ranks, for every message.
+inline constexpr const char* kOwnRunLength = "own";
 
 // As typed; empty: not given.
 struct Selection {
@@ -74,7 +76,12 @@ struct SelectedAlgorithm {
 // Checks what does not depend on the algorithm: topology, collective and root. Returns the
 // topology. Throws Failure (bad input).
 [[nodiscard]] std::unique_ptr<topology::Topology> check_selection(const Selection& selection);
-// selection.algorithm must be a name: tools/choose replaces kAuto.
+// Whether a model chooses (tools/choose): the algorithm, or the run length of one that is named.
+[[nodiscard]] bool is_chosen(const Selection& selection);
+// What the model chooses, for messages: "auto" or "run length".
+[[nodiscard]] const char* choice_word(const Selection& selection);
+// selection.algorithm must be a name: tools/choose replaces kAuto. Without a run length, it is the
+// algorithm's own.
 [[nodiscard]] SelectedAlgorithm select_algorithm(const Selection& selection);
 
 // Writes node's program into `program`. Throws Failure if the algorithm cannot do it.

@@ -11,6 +11,7 @@ namespace espalier {
 inline void set_shape(const topology::Shape& shape, CollectiveParameters& parameters) {
   parameters.arity = shape.arity;
   parameters.height = shape.height;
+  parameters.arities = shape.arities.empty() ? nullptr : shape.arities.data();
   parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   parameters.rows = shape.rows;
   parameters.columns = shape.columns;

@@ -1,54 +1,68 @@
-// All-to-all (total exchange) on a fat tree of any capacities, without contention or queues.
+// All-to-all (total exchange) on a fat tree of any capacities, without contention or queues: `leaf`
+// and `leaf-serial`.
 //
-// Steps: N * sum over i = 1..h of ceil((k-1) k^(2i-2) / c_i) + 2h-1. Cost:
-// steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another. Source: [DD96]
-// section 3.3, formula (2). The schedule itself is new; the paper only refers to a report. c_i are
-// the lanes that are used (used_lanes). If a branch has more than k times the lanes of those below,
-// only k times as many are used, because more could never be filled. The paper has c_1 = 1.
+// Let routers of level i have k_i children, and K_i = k_1 ... k_i; [DD96] has equal k_i = k.
+// Steps: N * sum over i = 1..h of ceil((k_i - 1) K_(i-1)^2 / c_i) + 2h-1; `leaf-serial`: + h^2
+// instead of + 2h-1. Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to
+// another. Source: [DD96] section 3.3, formula (2), and for `leaf-serial` Fig. 4 and the formula
+// before it. The schedules themselves are new; the paper only refers to a report. c_i are the lanes
+// that are used (used_lanes). If a branch of level i+1 has more than k_i times the lanes of those
+// below, only k_i times as many are used, because more could never be filled. At most min(64,
+// floor(255 / k)) are used, for the largest k = k_i: nodes count no more messages per link and step,
+// and per step (step_limits.h). The paper has c_1 = 1.
 //
-// Stage i = h..1 exchanges between the branches of every router of level i. Let m = k^(i-1). Each
-// branch u sends messages q = 0 .. (k-1) m^2 - 1; slot t has messages t c_i to t c_i + c_i - 1.
+// Stage i = h..1 exchanges between the branches of every router of level i. Let m = K_(i-1). Each
+// branch u sends messages q = 0 .. (k_i - 1) m^2 - 1; slot t has messages t c_i to t c_i + c_i - 1.
 // With b = floor(q / m), message q goes from the branch's rank rev(q mod m) to rank rev((q + b) mod
-// m) of branch u + 1 + floor(b / m), where rev reverses i-1 digits in base k. The messages in
-// flight are therefore always spread evenly over all links below. A message that arrives in step s
-// was sent in step s - 2i + 1. A stage does all N blocks in turn, and stages follow one another
-// without a gap.
+// m) of branch u + 1 + floor(b / m). Here rev reverses i-1 digits of a mixed radix: the lowest digit
+// of its argument, modulo k_(i-1), is the highest of its result. The messages in flight are
+// therefore always spread evenly over all links below. A message that arrives in step s was sent in
+// step s - 2i + 1. A stage does all N blocks in turn. In `leaf`, messages of a stage begin to arrive
+// in the step after the last arrival of the stage before. In `leaf-serial`, they are sent from that
+// step on, so stage i takes 2i-1 steps more than it has slots: h^2 in all.
 //
-// Consider a node of level l below level i. Let K = k^(i-1-l), and let r be the node's position in
-// its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
-// messages with (q + b) mod K = r, of which each b has k^l: q = K g + ((r - b) mod K),
-// b = floor(g / k^l).
+// Consider a node of level l below level i. Let K = K_(i-1) / K_l, and let r be the node's position
+// in its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
+// messages with (q + b) mod K = r, of which each b has K_l: q = K g + ((r - b) mod K),
+// b = floor(g / K_l).
 //
 // Claim: no slot gives a branch of level l + 1 more than its c = c_(l+1) lanes. We have c_i <= c K.
 // Upwards, c_i consecutive messages contain at most ceil(c_i / K) with one value r. Downwards there
 // are two cases.
 //  * c_i = c K: a slot is c whole rows of K messages, each row with one b, and each row has one
 //    message for r.
-//  * c_i < c K: let B be the number of changes of b, B <= ceil(c / k^l). Each change of b moves the
+//  * c_i < c K: let B be the number of changes of b, B <= ceil(c / K_l). Each change of b moves the
 //    messages for r together by one, and never by more than K - 1 in total. So c + 1 messages for r
 //    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
-//    slots. For c_1 = 1, where c <= k^l, B is 1.
+//    slots. For c_1 = 1, where c <= K_l, B is 1.
 //
-// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit (h > 5; for
-// k = 2: h > 8, or h > 5 if lanes are not powers of two), and if a router forwards more than 2^20
-// messages per block.
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit, and if a router
+// forwards more than 2^20 messages per block. The terms fit for equal k_i if h <= 5; for k = 2 also
+// if h <= 8 and all lanes are powers of two. They fit for different k_i if h <= 3, or if h = 4 and
+// all branches have one lane.
 
 #include <algorithm>
 
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/assert.h"
+#include "espalier/base/step_limits.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
 
+// Of a tree that check_size() accepts: below 10 levels a router forwards more than 2^20 messages.
+constexpr std::uint32_t kMaxExchangeLevels = 10;
+
 // Whether `lanes` messages per slot of stage `stage` need at most used[] lanes of each branch
-// below. `lanes` is at most k times the lanes of the next level.
+// below. `lanes` is at most as many as the branches of the next level have together.
 bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stage,
              std::uint64_t lanes) {
   for (std::uint32_t level = 0; level + 1 < stage; ++level) {
-    const std::uint64_t spread = leaves_below(node, stage - 1 - level);
-    const std::uint64_t room = used[level] * spread, leaves = leaves_below(node, level);
+    const std::uint64_t leaves = leaves_below(node, level);
+    const std::uint64_t spread = leaves_below(node, stage - 1) / leaves;
+    const std::uint64_t room = used[level] * spread;
     const std::uint64_t closer = std::min((used[level] + leaves - 1) / leaves, spread - 1);
     if (lanes != room && lanes + closer > room) return false;
   }
@@ -57,19 +71,26 @@ bool spreads(const LeafNode& node, const std::uint32_t* used, std::uint32_t stag
 
 // The lanes that the schedule uses, by level.
 void used_lanes(const CollectiveParameters& parameters, const LeafNode& node, std::uint32_t* used) {
+  // A router sends to all branches in a step, or to its parent and down what comes from there.
+  std::uint32_t widest = 1;
+  for (std::uint32_t level = 1; level <= node.height; ++level) {
+    widest = std::max(widest, node.arity(level));
+  }
+  const std::uint64_t counted = std::min(kMaxLinkMessages, kMaxStepMessages / widest);
   std::uint64_t most = branch_lanes(parameters, 1);
   for (std::uint32_t level = 1; level <= node.height; ++level) {
-    std::uint64_t lanes = std::min<std::uint64_t>(most, branch_lanes(parameters, level));
+    std::uint64_t lanes = std::min<std::uint64_t>({most, counted, branch_lanes(parameters, level)});
     while (!spreads(node, used, level, lanes)) --lanes;
     used[level - 1] = static_cast<std::uint32_t>(lanes);
-    most = lanes * node.arity;
+    most = lanes * node.arity(level);
   }
 }
 
 class TotalExchange {
  public:
-  TotalExchange(Builder& builder, const LeafNode& node, const CollectiveParameters& parameters)
-      : builder_(builder), node_(node), parameters_(parameters) {
+  TotalExchange(Builder& builder, const LeafNode& node, const CollectiveParameters& parameters,
+                bool serial)
+      : builder_(builder), node_(node), parameters_(parameters), serial_(serial) {
     used_lanes(parameters, node, lanes_);
   }
 
@@ -94,11 +115,19 @@ class TotalExchange {
     return leaves_below(node_, stage - 1);
   }
   [[nodiscard]] std::uint32_t messages(std::uint32_t stage) const {
-    return (node_.arity - 1) * branch(stage) * branch(stage);
+    return (node_.arity(stage) - 1) * branch(stage) * branch(stage);
   }
   [[nodiscard]] std::uint32_t slots(std::uint32_t stage) const {
     return (messages(stage) + capacity(stage) - 1) / capacity(stage);
   }
+
+  // Steps in which no message arrives: up to the first arrival of the stage.
+  [[nodiscard]] std::uint32_t ramp(std::uint32_t stage) const {
+    const std::uint32_t h = node_.height;
+    return serial_ ? h * h - (stage - 1) * (stage - 1) : 2 * h - 1;
+  }
+  // The position of this node in its branch of the stage's router, digit-reversed: r.
+  [[nodiscard]] std::uint32_t position(std::uint32_t stage) const;
 
   void add_rank(std::uint32_t stage);
   void add_turn(std::uint32_t stage);
@@ -118,18 +147,26 @@ class TotalExchange {
   Builder& builder_;
   const LeafNode& node_;
   const CollectiveParameters& parameters_;
+  bool serial_;                      // a stage begins once the stage before has ended
   std::uint32_t lanes_[kMaxLevels];  // lanes in use, by level
 };
+
+std::uint32_t TotalExchange::position(std::uint32_t stage) const {
+  std::uint32_t index = node_.index, reversed = 0;
+  for (std::uint32_t level = node_.level + 1; level < stage; ++level) {
+    const std::uint32_t radix = node_.arity(level);
+    reversed += index % radix * (branch(stage) / leaves_below(node_, level));
+    index /= radix;
+  }
+  return reversed;
+}
 
 void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
                          std::uint8_t pace, const Stream& stream) {
   std::uint32_t earlier = 0;  // slots per block of the earlier stages
   for (std::uint32_t other = stage + 1; other <= node_.height; ++other) earlier += slots(other);
-  action.t0_ref = builder_.count({.a = as_int(2 * node_.height - 1) - as_int(before),
-                                  .b = as_int(earlier),
-                                  .c = 0,
-                                  .d = 0,
-                                  .e = 0});
+  action.t0_ref = builder_.count(
+      {.a = as_int(ramp(stage)) - as_int(before), .b = as_int(earlier), .c = 0, .d = 0, .e = 0});
   action.instances_ref =
       builder_.count({.a = 0, .b = as_int(stream.round), .c = 0, .d = 0, .e = 0});
   action.pace_ref = pace;
@@ -195,32 +232,37 @@ Operand TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
 }
 
 std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first) {
-  const std::uint32_t below = branch(stage), all = below * node_.arity;
-  const std::uint32_t mine = node_.index / below % node_.arity;
+  const std::uint32_t k = node_.arity(stage), below = branch(stage), all = below * k;
+  const std::uint32_t mine = node_.index / below % k;
   Index row{};
   row.base = as_int(node_.index / all * all);
-  row.off = as_int((mine + (sign > 0 ? 1 : node_.arity - 1)) % node_.arity * below);
+  row.off = as_int((mine + (sign > 0 ? 1 : k - 1)) % k * below);
   row.mod = all;
-  Term terms[2];
+  Term terms[kMaxExchangeLevels];
   std::uint32_t count = 0;
-  if (node_.arity > 2) {
+  if (k > 2) {
     terms[count++] = {.coef = sign * as_int(below),
                       .mul = 1,
                       .add = 0,
                       .div = below,
-                      .mod = node_.arity - 1,
+                      .mod = k - 1,
                       .base = 0,
                       .digits = 0,
                       .table = 0};
   }
-  if (below > 1) {
-    terms[count++] = {.coef = 1,
+  // The digits of levels stage - 1 to 1, the lowest first. A term reverses those of equal radix.
+  for (std::uint32_t level = stage - 1; level > 0;) {
+    const std::uint32_t above = below / leaves_below(node_, level), radix = node_.arity(level);
+    std::uint32_t digits = 0, values = 1;
+    for (; level > 0 && node_.arity(level) == radix; --level, ++digits) values *= radix;
+    ESPALIER_ASSERT(count < kMaxExchangeLevels);
+    terms[count++] = {.coef = as_int(leaves_below(node_, level)),
                       .mul = sign,
                       .add = as_int(first),
-                      .div = 0,
-                      .mod = below,
-                      .base = node_.arity,
-                      .digits = stage - 1,
+                      .div = above > 1 ? above : 0,
+                      .mod = values,
+                      .base = radix,
+                      .digits = digits,
                       .table = 0};
   }
   return builder_.index(row, terms, count);
@@ -228,9 +270,9 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
 
 void TotalExchange::add_rank(std::uint32_t stage) {
   const std::uint32_t below = branch(stage);
-  const std::uint32_t place = reverse_digits(node_.index % below, node_.arity, stage - 1);
+  const std::uint32_t place = position(stage);
   const std::uint8_t link = builder_.constant(0);
-  const Stream out{.round = (node_.arity - 1) * below, .spread = below, .offset = place};
+  const Stream out{.round = (node_.arity(stage) - 1) * below, .spread = below, .offset = place};
   Operand from = Builder::operand(Buffer::kInput, partners(stage, 1, place));
   from.block_ref = block(out);
   const std::uint8_t out_pace = pace(stage, out);
@@ -246,7 +288,7 @@ void TotalExchange::add_rank(std::uint32_t stage) {
 // Adds the router where the messages of this stage change from branch to branch. Instance i is
 // message floor(i / k) from branch i mod k.
 void TotalExchange::add_turn(std::uint32_t stage) {
-  const std::uint32_t k = node_.arity;
+  const std::uint32_t k = node_.children();
   const Stream stream{.round = messages(stage) * k, .spread = 1, .wide = k};
   Index slot{}, from{}, to{};
   slot.coef = from.coef = to.coef = 1;
@@ -271,14 +313,14 @@ void TotalExchange::add_turn(std::uint32_t stage) {
 
 // Adds the nodes between the ranks and the router where this stage turns.
 void TotalExchange::add_below_turn(std::uint32_t stage) {
-  const std::uint32_t k = node_.arity, level = node_.level;
+  const std::uint32_t level = node_.level;
   const std::uint32_t spread = branch(stage) / node_.leaves;
-  const std::uint32_t place = reverse_digits(node_.index % spread, k, stage - 1 - level);
-  const std::uint8_t parent = builder_.constant(k);
+  const std::uint32_t place = position(stage);
+  const std::uint8_t parent = builder_.constant(node_.parent_link());
   Stream stream{.round = messages(stage) / spread, .spread = spread, .offset = place};
   Index slot{}, child{};
   slot.coef = child.coef = 1;
-  child.mod = k;
+  child.mod = node_.children();
   const auto add = [&](std::uint32_t before, std::uint8_t from, std::uint8_t to) {
     slot.mod = scratch(stage, stream);
     slot.base = as_int(builder_.scratch(slot.mod));
@@ -328,7 +370,7 @@ Status TotalExchange::finish() {
     bound = static_cast<std::uint32_t>(crossing);
     bound_stage = stage;
   }
-  builder_.phase(1, as_int(2 * node_.height - 1), as_int(steps));
+  builder_.phase(1, as_int(ramp(1)), as_int(steps));
   return builder_.finish(as_int(2 * bound_stage - 1), as_int(bound));
 }
 
@@ -337,15 +379,15 @@ Status check_size(const CollectiveParameters& parameters, const LeafNode& node) 
   std::uint64_t branch = 1, messages = 0;
   for (std::uint32_t level = 1; level <= node.height; ++level) {
     if (branch_lanes(parameters, level) < 1) return Status::kBadArgument;
-    messages += branch * branch * node.arity * (node.arity - 1);
-    branch *= node.arity;
+    const std::uint64_t k = node.arity(level);
+    messages += branch * branch * k * (k - 1);
+    branch *= k;
   }
   return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;
 }
 
-}  // namespace
-
-Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, bool serial,
+                      Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status == Status::kOk) status = check_size(parameters, node);
@@ -353,14 +395,25 @@ Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
   Builder builder(out);
   status = builder.begin(parameters, me,
                          {.collective = Collective::kAllToAll,
-                          .algorithm = "leaf",
+                          .algorithm = serial ? "leaf-serial" : "leaf",
                           .nodes = leaf_tree_nodes(node),
                           .port_model = PortModel::kMultiport});
   if (status != Status::kOk) return status;
   add_leaf_links(builder, node);
-  TotalExchange exchange(builder, node, parameters);
+  TotalExchange exchange(builder, node, parameters, serial);
   exchange.add();
   return exchange.finish();
+}
+
+}  // namespace
+
+Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return total_exchange(parameters, me, false, out);
+}
+
+Status leaf_serial_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
+                              Program& out) {
+  return total_exchange(parameters, me, true, out);
 }
 
 }  // namespace espalier

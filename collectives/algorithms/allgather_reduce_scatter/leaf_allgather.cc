@@ -1,26 +1,27 @@
 // Allgather (multinode broadcast) on a fat tree, over one lane of every branch, without any queue.
 //
-// Steps: N(n-1) + 1; for k = 2 < n it is N*n + 1. Cost: steps * (alpha + beta*m/N), where m is the
-// bytes of one rank's part. For N = 1 no schedule is faster, with or without queues ([DD96],
+// Let routers of level l have k_l children, and K_l = k_1 ... k_l; [DD96] has equal k_l = k.
+// Steps: N(n-1) + 1; for k_1 = 2 < n it is N*n + 1. Cost: steps * (alpha + beta*m/N), where m is
+// the bytes of one rank's part. For N = 1 no schedule is faster, with or without queues ([DD96],
 // theorem 7: a leaf receives n - 1 messages over one link, and every other leaf is at least two
 // steps away). The paper's own schedule without queues takes 2h - 2 steps more; this one is new.
 // Further lanes stay unused. The claimed bound counts them, so for N = 1 it is met only if all
 // branches have one lane.
 //
 // The blocks that arrive at the leaves in one step have turned in routers of one level L. A round
-// has n - 1 steps (k = 2: n steps, one of them idle). In it, (k-1) k^(L-1) consecutive arrivals are
-// of level L, the lower levels first. Leaves send their own block in every wave, one per step, as
-// often as needed. From wave w of a round, a router of level l passes up the block of branch
-// floor((w+1) / k^(l-1)) mod k. So a branch of the turning router delivers leaf (w+1) mod k^(L-1),
-// each leaf k - 1 times in the waves that turn there. The router gives wave j of branch u to branch
-// u + 1 + floor(j / k^(L-1)); below, routers replicate it at once. A message is forwarded in the
-// step after it arrived, and no link carries two messages in one step. Every round repeats the
-// first one.
+// has n - 1 steps (k_1 = 2: n steps, one of them idle). In it, (k_L - 1) K_(L-1) consecutive
+// arrivals are of level L, the lower levels first. Leaves send their own block in every wave, one
+// per step, as often as needed. From wave w of a round, a router of level l passes up the block of
+// branch floor((w+1) / K_(l-1)) mod k_l. So a branch of the turning router delivers leaf (w+1) mod
+// K_(L-1), whose number in mixed radix has those branches as digits, and each leaf k_L - 1 times in
+// the waves that turn there. The router gives wave j of branch u to branch u + 1 + floor(j /
+// K_(L-1)); below, routers replicate it at once. A message is forwarded in the step after it
+// arrived, and no link carries two messages in one step. Every round repeats the first one.
 //
 // Instances. If all waves that turn at one level pass through a node, they are numbered without
-// gaps, (k-1) k^(L-1) per round. If waves of several levels pass, they have n numbers per round,
+// gaps, (k_L - 1) K_(L-1) per round. If waves of several levels pass, they have n numbers per round,
 // some of which do not exist. Both are multiples of the digits' periods, so the digits do not
-// depend on the round. Actions: at most 3 + (h-1)(k+1) per router, h + 2 per rank. kTooLarge for
+// depend on the round. Actions: at most 3 + (h-1)(k_l + 1) per router, h + 2 per rank. kTooLarge for
 // h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
 #include "collectives/algorithms/build/rounds.h"
@@ -93,7 +94,7 @@ class Flood {
 
   Builder& builder_;
   const LeafNode& node_;
-  bool late_;             // k = 2 < n: no block arrives in the third step of a round
+  bool late_;             // k_1 = 2 < n: no block arrives in the third step of a round
   std::uint32_t period_;  // steps per round
   Ring streams_, down_;   // of all branches, one after the other in a step; and from the parent
 };
@@ -101,7 +102,7 @@ class Flood {
 Flood::Flood(Builder& builder, const LeafNode& node)
     : builder_(builder),
       node_(node),
-      late_(node.arity == 2 && node.height > 1),
+      late_(node.arity(1) == 2 && node.height > 1),
       period_(late_ ? node.ranks : node.ranks - 1) {}
 
 std::uint8_t Flood::pace(const Numbers& numbers, std::uint32_t wide) {
@@ -156,7 +157,7 @@ std::uint8_t Flood::slot(const Ring& ring, std::uint32_t off, const Numbers& num
 // Adds the blocks that rise from the branches, and the turn. Instance i is branch i mod k in wave
 // floor(i / k).
 void Flood::add_streams() {
-  const std::uint32_t k = node_.arity, below = node_.leaves / k;
+  const std::uint32_t k = node_.children(), below = node_.leaves / k;
   const std::uint32_t wave = first_wave(node_.level);
   const std::uint32_t step = wave + node_.level - 1;
   Index branch{}, turn{}, origin{};
@@ -176,13 +177,13 @@ void Flood::add_streams() {
   const Numbers turning = dense(waves(node_.level), k);
   operand.block_ref = turning.block;
   operand.slot_ref = slot(streams_, 0, turning);
-  // With k = 2 there is only one other branch.
+  // With 2 branches there is only one other branch.
   const std::uint8_t to = builder_.index(turn, &turned, k > 2);
   number(builder_.send_by(step + 1, to, operand, 1), turning);
 }
 
 void Flood::add_up() {
-  const std::uint32_t k = node_.arity;
+  const std::uint32_t k = node_.children();
   const std::uint32_t wave = first_wave(node_.level + 1);
   const Numbers rising_on = sparse(rising(node_.level + 1), 1);
   Index origin{}, slot{};
@@ -201,11 +202,13 @@ void Flood::add_up() {
   operand.block_ref = rising_on.block;
   operand.slot_ref =
       rising_on.has_back ? builder_.index(slot, {back, branch}) : builder_.index(slot, {branch});
-  number(builder_.send_by(wave + node_.level, builder_.constant(k), operand, 1), rising_on);
+  number(builder_.send_by(wave + node_.level, builder_.constant(node_.parent_link()), operand, 1),
+         rising_on);
 }
 
 std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint32_t branch) {
-  const std::uint32_t k = node_.arity, leaves = leaves_below(node_, level), below = leaves / k;
+  const std::uint32_t k = node_.arity(level), below = leaves_below(node_, level - 1);
+  const std::uint32_t leaves = below * k;
   Index row{};
   row.base = as_int(index * leaves);
   row.off = as_int((branch + k - 1) % k * below);
@@ -220,9 +223,10 @@ std::uint8_t Flood::origins(std::uint32_t level, std::uint32_t index, std::uint3
 // Adds the blocks that turn at `level` above and come down to this node.
 void Flood::add_down(std::uint32_t level) {
   const std::uint32_t step = first_wave(level) + 2 * level - node_.level - 1;
-  const std::uint32_t leaves = leaves_below(node_, level), below = leaves / node_.arity;
+  const std::uint32_t below = leaves_below(node_, level - 1);
+  const std::uint32_t leaves = below * node_.arity(level);
   const std::uint32_t first = node_.index * node_.leaves;  // of the ranks of this node
-  const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity);
+  const std::uint8_t origin = origins(level, first / leaves, first / below % node_.arity(level));
   const Numbers turning = dense(waves(level), 1);
   Operand operand = Builder::operand(Buffer::kOutput, origin);
   operand.block_ref = turning.block;
@@ -232,8 +236,8 @@ void Flood::add_down(std::uint32_t level) {
   }
   operand.buffer = Buffer::kScratch;
   operand.slot_ref = slot(down_, step, turning);  // by the step: one block arrives per step
-  number(builder_.receive_by(step, builder_.constant(node_.arity), operand), turning);
-  for (std::uint32_t branch = 0; branch < node_.arity; ++branch) {
+  number(builder_.receive_by(step, builder_.constant(node_.parent_link()), operand), turning);
+  for (std::uint32_t branch = 0; branch < node_.children(); ++branch) {
     number(builder_.send_by(step + 1, builder_.constant(branch), operand, 1), turning);
   }
 }
@@ -251,8 +255,8 @@ void Flood::add_rank() {
 
 void Flood::add_router() {
   streams_ = builder_.ring(1, 1);
-  streams_.slots *= node_.arity;
-  (void)builder_.scratch(streams_.slots - streams_.slots / node_.arity);
+  (void)builder_.scratch(streams_.slots * (node_.children() - 1));
+  streams_.slots *= node_.children();
   add_streams();
   if (node_.level == node_.height) return;
   down_ = builder_.ring(1, 1);
@@ -260,7 +264,7 @@ void Flood::add_router() {
   for (std::uint32_t level = node_.level + 1; level <= node_.height; ++level) add_down(level);
 }
 
-// A leaf receives the blocks of n - k^(i-1) leaves from a router of level i or above. The first of
+// A leaf receives the blocks of n - K_(i-1) leaves from a router of level i or above. The first of
 // them arrives in step 2i, and each crosses branches of all levels up to i.
 Count Flood::bound(const CollectiveParameters& parameters) const {
   std::uint32_t level = 1, lanes = branch_lanes(parameters, 1), blocks = node_.ranks - 1;

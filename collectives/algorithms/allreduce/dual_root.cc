@@ -1,5 +1,6 @@
 // Allreduce by two binary trees, one on each half of the ranks: sums go up and results down at the
-// same time, and the two roots exchange their sums. Operators need not be commutative.
+// same time (up_down_tree.h), and the two roots exchange their sums. Operators need not be
+// commutative.
 //
 // Let N be the blocks, n = ceil(p/2), U(1) = 0, U(2) = 1, U(n) = 2 + U(floor((n-1)/2)), and
 // D(1) = 0, D(n) = 2 + D(ceil((n-1)/2)). Steps: U(n) + D(n) + 1 + 3(N-1), at most
@@ -8,46 +9,19 @@
 // running, 10 ranks and more take 3.5 to 3.7 steps per block, not 3. two-tree takes 4 for blocks of
 // half the length: it is faster for long messages.
 //
-// The steps of an edge are the same modulo 3 in both directions: the sum of block i crosses it in
-// step up + 3i, and the result in step down + 3i. The edges to the left and to the right child of
-// a rank have up - 2, down + 1 and up - 1, down + 2. So a rank sends and receives at most once per
-// step.
-//
 // [Traff21] numbers the trees in post-order. In order is better here: a rank adds its own block to
 // the left child's sum in the step in which that arrives, and the right child's sum one step later.
 
 #include "collectives/algorithms/build/builder.h"
+#include "collectives/algorithms/trees/up_down_tree.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
 namespace {
 
-// The largest distance in steps from a rank to the root of its tree of n ranks, and back.
-std::uint32_t steps_up(std::uint32_t n) {
-  std::uint32_t steps = 0;
-  for (; n > 2; n = (n - 1) / 2) steps += 2;
-  return steps + n - 1;
-}
-std::uint32_t steps_down(std::uint32_t n) {
-  std::uint32_t steps = 0;
-  for (; n > 1; n /= 2) steps += 2;  // n/2 = ceil((n-1)/2)
-  return steps;
-}
-
-// A subtree: the ranks first .. first+size-1, and the edge to its root.
-struct Subtree {
-  std::uint32_t first, size;
-  std::uint32_t up, down;  // steps of block 0
-  std::uint32_t parent;
-
-  [[nodiscard]] std::uint32_t root() const { return first + (size - 1) / 2; }
-  [[nodiscard]] Subtree left() const { return {first, (size - 1) / 2, up - 2, down + 1, root()}; }
-  [[nodiscard]] Subtree right() const { return {root() + 1, size / 2, up - 1, down + 2, root()}; }
-};
-
 // Adds the receives of the children's sums. Returns where the sum of the subtree is; with children
 // it is made in the step before `up`.
-Operand add_sums(Builder& builder, const Subtree& tree) {
+Operand add_sums(Builder& builder, const UpDownTree& tree) {
   const Operand own = builder.input(0);
   if (tree.size == 1) return own;
   Operand sum = own;
@@ -56,7 +30,7 @@ Operand add_sums(Builder& builder, const Subtree& tree) {
     builder.receive(tree.left().up, tree.left().root(), sum);
     builder.combine(tree.left().up, sum, sum, own);
   }
-  const Subtree right = tree.right();
+  const UpDownTree right = tree.right();
   const Operand news = builder.slot(0, builder.ring(1, 3));
   builder.receive(right.up, right.root(), news);
   builder.combine(right.up, news, sum, news);
@@ -65,10 +39,11 @@ Operand add_sums(Builder& builder, const Subtree& tree) {
 
 // Results go to OUTPUT by a copy, so INPUT and OUTPUT may be the same memory.
 void add_dual_root(Builder& builder, std::uint32_t p, std::uint32_t me) {
-  const std::uint32_t lower = p / 2, up = steps_up(p - lower);
-  const Subtree halves[] = {{0, lower, up, up, 0}, {lower, p - lower, up, up, 0}};
+  const std::uint32_t lower = p / 2;
+  const std::uint32_t up = UpDownTree::steps_up(p - lower);
+  const UpDownTree halves[] = {{0, lower, up, up, 0}, {lower, p - lower, up, up, 0}};
   const bool is_upper = me >= lower;
-  Subtree tree = halves[is_upper ? 1 : 0];
+  UpDownTree tree = halves[is_upper ? 1 : 0];
   const std::uint32_t other_root = halves[is_upper ? 0 : 1].root();
   tree.parent = other_root;
   while (tree.root() != me) tree = me < tree.root() ? tree.left() : tree.right();
@@ -81,11 +56,11 @@ void add_dual_root(Builder& builder, std::uint32_t p, std::uint32_t me) {
   } else {
     builder.copy(tree.down, result, news);
   }
-  for (const Subtree& child : {tree.left(), tree.right()}) {
+  for (const UpDownTree& child : {tree.left(), tree.right()}) {
     if (child.size == 0) continue;
     builder.send(child.down, child.root(), result, child.down - tree.down);
   }
-  const std::uint32_t last = up + steps_down(p - lower);
+  const std::uint32_t last = up + UpDownTree::steps_down(p - lower);
   builder.phase(3, static_cast<std::int32_t>(last) - 2, 3);
 }
 

@@ -3,8 +3,8 @@
 // Steps: ceil(log2 p). Cost: ceil(log2 p) * (alpha + beta*m).
 //
 // Rank v (counted from the root) receives in step floor(log2 v) from rank v - 2^floor(log2 v). In
-// step s every rank below 2^s sends to rank v + 2^s. Folklore; optimal for one block ([Sanders03]
-// section 1: the number of ranks that have the block can at most double per step).
+// step s every rank below 2^s sends to rank v + 2^s. [Bruck96] section 2.1; optimal for one block
+// ([Sanders03] section 2: the number of ranks that have the block can at most double per step).
 
 #include "collectives/algorithms/build/builder.h"
 #include "espalier/collectives/algorithms/generators.h"

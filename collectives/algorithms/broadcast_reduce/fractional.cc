@@ -24,19 +24,6 @@
 namespace espalier {
 namespace {
 
-// The ranks in the tree's order: from the root upward or, in a reduce to the last rank, downward.
-struct Order {
-  std::uint32_t ranks, root;
-  bool descends;
-
-  [[nodiscard]] std::uint32_t rank(std::uint32_t virtual_rank) const {
-    return (descends ? root + ranks - virtual_rank : root + virtual_rank) % ranks;
-  }
-  [[nodiscard]] std::uint32_t virtual_rank(std::uint32_t rank) const {
-    return (descends ? root + ranks - rank : rank + ranks - root) % ranks;
-  }
-};
-
 // Block j of every run.
 struct BlockOfRun {
   Builder& builder;
@@ -54,7 +41,7 @@ struct BlockOfRun {
   }
 };
 
-void add_broadcast(Builder& builder, const FractionalTree& tree, const Order& order,
+void add_broadcast(Builder& builder, const FractionalTree& tree, const TreeOrder& order,
                    std::uint32_t virtual_rank) {
   const FractionalTree::Seat seat = tree.seat(virtual_rank);
   const std::uint32_t run_length = tree.run_length();
@@ -111,7 +98,7 @@ class Sums {
   std::uint32_t slots_ = 1, first_ = 0;
 };
 
-void add_reduce(Builder& builder, const FractionalTree& tree, const Order& order,
+void add_reduce(Builder& builder, const FractionalTree& tree, const TreeOrder& order,
                 std::uint32_t virtual_rank, std::uint32_t window) {
   const FractionalTree::Seat seat = tree.seat(virtual_rank);
   const std::uint32_t run_length = tree.run_length();
@@ -176,7 +163,7 @@ Status generate_fractional(const CollectiveParameters& parameters, std::uint32_t
   }
   if (p == 1) return builder.finish_alone();
   const FractionalTree tree(p, run_length);
-  const Order order{p, parameters.root, to_last};
+  const TreeOrder order{p, parameters.root, to_last};
   if (reduces) {
     add_reduce(builder, tree, order, order.virtual_rank(me), parameters.window);
   } else {

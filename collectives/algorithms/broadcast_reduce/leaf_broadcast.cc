@@ -3,11 +3,16 @@
 // `leaf`: every node sends to one neighbour per step: first to its parent, then to its children in
 // turn, but not back to the sender. Steps: (k+1)h - 1 + k(N-1). Cost: steps * (alpha + beta*m/N).
 // Source: [DD96] section 2.1, theorem 1 (optimal for one block); pipelined here: a router is busy
-// for k steps per block. `leaf-multiport`: every node sends to all neighbours in the step after it
-// received. Steps: 2h + N - 1, where 2h is the distance to the furthest leaf. Source: [DD96]
-// section 3.1. Actions: at most k + 1 per router, 1 per rank.
+// for k steps per block. If level i has k_i children: h - 1 + k_1 + ... + k_h + P(N-1) steps, where
+// P = max(k_1, ..., k_(h-1), k_h - 1) are the sends per block of the busiest router; the root router
+// never sends back. The paper's proof holds as it is: from the root router down a block takes
+// k_1 + ... + k_(h-1) steps more after the last of k_h - 1 sends, and every router on the way up
+// serves its parent first. For h = 1, P is k. `leaf-multiport`: every node sends to all neighbours in
+// the step after it received. Steps: 2h + N - 1, where 2h is the distance to the furthest leaf.
+// Source: [DD96] section 3.1. Actions: at most k_i + 1 per router, 1 per rank.
 
 #include "collectives/algorithms/trees/leaf_tree.h"
+#include "espalier/base/arithmetic.h"
 #include "espalier/collectives/algorithms/generators.h"
 
 namespace espalier {
@@ -18,23 +23,39 @@ namespace {
 std::uint32_t turn_arrival(const LeafNode& node, std::uint32_t root) {
   const std::uint32_t meeting = node.meeting_level(root);
   std::uint32_t index = node.index, step = meeting;
-  for (std::uint32_t level = node.level + 1; level < meeting; ++level, index /= node.arity) {
-    step += 1 + index % node.arity;
+  for (std::uint32_t level = node.level + 1; level < meeting; ++level) {
+    step += 1 + index % node.arity(level);
+    index /= node.arity(level);
   }
-  const std::uint32_t branch = index % node.arity;
-  const std::uint32_t from = root / leaves_below(node, meeting - 1) % node.arity;
+  const std::uint32_t branch = index % node.arity(meeting);
+  const std::uint32_t from = root / leaves_below(node, meeting - 1) % node.arity(meeting);
   const std::uint32_t parent_first = meeting < node.height ? 1 : 0;
   return step + parent_first + branch - (branch > from ? 1 : 0);
 }
 
+// The sends per block of the busiest router. The root router does not send to the branch that a
+// block came from.
+std::uint32_t busiest_router(const LeafNode& node) {
+  std::uint32_t sends = node.arity(node.height) - 1;
+  for (std::uint32_t level = 1; level < node.height; ++level) {
+    if (sends < node.arity(level)) sends = node.arity(level);
+  }
+  return sends;
+}
+
+// The steps per block of a single port.
+std::uint32_t broadcast_period(const LeafNode& node) {
+  return node.height == 1 ? node.arity(1) : busiest_router(node);
+}
+
 void add_router(Builder& builder, const LeafNode& node, std::uint32_t root, std::uint32_t arrival,
                 bool multiport) {
-  const std::uint32_t parent = node.arity;
+  const std::uint32_t k = node.children(), parent = node.parent_link();
   const bool rising = node.holds(root);
-  const std::uint32_t from = rising ? root / (node.leaves / node.arity) % node.arity : parent;
-  const std::uint32_t links = node.arity + (node.level < node.height ? 1 : 0);
+  const std::uint32_t from = rising ? root / (node.leaves / k) % k : parent;
+  const std::uint32_t links = k + (node.level < node.height ? 1 : 0);
   const std::uint32_t sends = links - 1;
-  const Ring ring = multiport ? builder.ring(1, 1) : builder.ring(sends, node.arity);
+  const Ring ring = multiport ? builder.ring(1, 1) : builder.ring(sends, broadcast_period(node));
   const Operand slot = builder.slot(0, ring);
   builder.receive_by(arrival, builder.constant(from), slot);
   std::uint32_t after = 1;
@@ -43,7 +64,7 @@ void add_router(Builder& builder, const LeafNode& node, std::uint32_t root, std:
     if (!multiport) ++after;
   };
   if (rising && node.level < node.height) send_to(parent);
-  for (std::uint32_t branch = 0; branch < node.arity; ++branch) {
+  for (std::uint32_t branch = 0; branch < k; ++branch) {
     if (branch != from) send_to(branch);
   }
 }
@@ -73,11 +94,10 @@ Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool 
   } else {
     add_router(builder, node, parameters.root, arrival, multiport);
   }
-  const auto k = static_cast<std::int32_t>(node.arity);
   const auto h = static_cast<std::int32_t>(node.height);
-  // Bounds. The furthest leaf is 2h hops away, over branches of all levels. A router of level 1
-  // sends k messages per block (the only router for h = 1: k - 1), none before block 0 can have
-  // arrived.
+  // Bounds. The furthest leaf is 2h hops away, over branches of all levels. A router of level l
+  // below the root sends k_l messages per block, the root router k_h - 1, none before block 0 can
+  // have arrived; a leaf is l hops away from it.
   if (multiport) {
     std::uint32_t lanes = branch_lanes(parameters, 1);
     for (std::uint32_t level = 2; level <= node.height; ++level) {
@@ -86,8 +106,11 @@ Status broadcast(const CollectiveParameters& parameters, std::uint32_t me, bool 
     builder.phase(1, 2 * h - 1, 1);
     return builder.finish(steps_over_lanes(2 * node.height - 1, 1, lanes));
   }
-  builder.phase(node.arity, (k + 1) * h - 1 - k, k);
-  return h == 1 ? builder.finish(1, k - 1) : builder.finish(2 * h - 1, k);
+  const std::uint32_t period = broadcast_period(node);
+  std::uint32_t first = node.height - 1;  // and the sends of the routers on the longest way
+  for (std::uint32_t level = 1; level <= node.height; ++level) first += node.arity(level);
+  builder.phase(period, as_int(first) - as_int(period), as_int(period));
+  return builder.finish(2 * h - 1, as_int(busiest_router(node)));
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 // The root is outside the trees and feeds (gathers from) their roots alternately. The other ranks,
 // from the root onward, are the trees' ranks 1 .. n (`pe`). Segment 0 travels over T1, segment 1
 // over T2. A reduce is the broadcast reversed in time. The trees are in order, so to root 0 or p-1
-// operators need not be commutative.
+// operators need not be commutative. In two-tree-mirror T2 is the mirror image of T1; n must then
+// be even.
 
 #include "collectives/algorithms/build/phases.h"
 #include "collectives/algorithms/trees/two_trees.h"
@@ -116,6 +117,11 @@ void add_pairs_broadcast(Builder& builder, const Member& member, Pairing pairing
             [&](const TreesOfRank& rank_trees) { add_broadcast(builder, rank_trees, source); });
 }
 
+void add_pairs_reduce(Builder& builder, const Member& member, Pairing pairing, Buffer own) {
+  add_trees(builder, member, pairing,
+            [&](const TreesOfRank& rank_trees) { add_reduce(builder, rank_trees, own); });
+}
+
 Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t me,
                          const char* algorithm, Collective collective, Pairing pairing,
                          Program& out) {
@@ -135,11 +141,13 @@ Status generate_two_tree(const CollectiveParameters& parameters, std::uint32_t m
     return Status::kUnsupported;
   }
   const Member member{p, root, me};
-  if (collective != Collective::kBroadcast) add_two_tree_reduce(builder, member, Buffer::kInput);
+  if (collective != Collective::kBroadcast) {
+    add_pairs_reduce(builder, member, pairing, Buffer::kInput);
+  }
   if (collective == Collective::kBroadcast) {
     add_pairs_broadcast(builder, member, pairing, Buffer::kInput);
   } else if (collective == Collective::kAllreduce) {
-    add_two_tree_broadcast(builder, member, Buffer::kOutput);
+    add_pairs_broadcast(builder, member, pairing, Buffer::kOutput);
   }
   return builder.finish_one_port();
 }
@@ -151,8 +159,7 @@ void add_two_tree_broadcast(Builder& builder, const Member& member, Buffer sourc
 }
 
 void add_two_tree_reduce(Builder& builder, const Member& member, Buffer own) {
-  add_trees(builder, member, Pairing::kShift,
-            [&](const TreesOfRank& rank_trees) { add_reduce(builder, rank_trees, own); });
+  add_pairs_reduce(builder, member, Pairing::kShift, own);
 }
 
 Status two_tree_broadcast(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
@@ -173,6 +180,12 @@ Status two_tree_mirror_broadcast(const CollectiveParameters& parameters, std::ui
                                  Program& out) {
   return generate_two_tree(parameters, me, "two-tree-mirror", Collective::kBroadcast,
                            Pairing::kMirror, out);
+}
+
+Status two_tree_mirror_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                              Program& out) {
+  return generate_two_tree(parameters, me, "two-tree-mirror", Collective::kReduce, Pairing::kMirror,
+                           out);
 }
 
 }  // namespace espalier

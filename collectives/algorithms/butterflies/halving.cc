@@ -1,21 +1,26 @@
-// Reduce-scatter by recursive halving, and allreduce by recursive halving and doubling
-// ("Rabenseifner"): for long messages in logarithmically many steps; one block.
+// Reduce-scatter by recursive halving, allreduce by recursive halving and doubling, and reduce by
+// recursive halving and a binomial gather ("Rabenseifner"): for long messages in logarithmically
+// many steps; one block.
 //
 // Let g = 2^levels be the groups (folding.h), levels = floor(log2 p), and f = 0 if p is a power of
-// two, otherwise 1. Steps: allreduce 2*levels + 2f; reduce-scatter levels + 1 + 2f, one less for
-// p = 2 and 3. Cost: allreduce steps * alpha + (2(g-1)/g + 2f) * beta*m, where m is the bytes of
-// the message. Reduce-scatter, where m is the bytes of one rank's part: steps * alpha + p * beta*m
-// if p is a power of two, otherwise less than steps * alpha + 3p * beta*m. Source: [TRG05]. There
-// partners are far apart first, so that operators must be commutative.
+// two, otherwise 1. Steps: allreduce 2*levels + 2f; reduce 2*levels + f; reduce-scatter
+// levels + 1 + 2f, one less for p = 2 and 3. Cost: allreduce steps * alpha +
+// (2(g-1)/g + 2f) * beta*m, where m is the bytes of the message; reduce steps * alpha +
+// (2(g-1)/g + f) * beta*m. Reduce-scatter, where m is the bytes of one rank's part: steps * alpha +
+// p * beta*m if p is a power of two, otherwise less than steps * alpha + 3p * beta*m. Source:
+// [TRG05]; the reduce is the butterfly of [SST09] section 6.2. There partners are far apart first,
+// so that operators must be commutative.
 //
 // Here partners are adjacent first: after step l a leader has the sum of 2^(l+1) consecutive
 // groups, so operators need not be commutative. Of its part of the message it keeps the lower half
 // if it is in the lower half of these groups. So group v ends with part number rev(v), where rev
-// reverses `levels` binary digits. The doubling takes the same way back. The reduce-scatter instead
-// exchanges part rev(v) for part v in one more step.
+// reverses `levels` binary digits. The doubling takes the same way back. So does the gather of a
+// reduce, in which the partner on the side of the root's group gets the parts of the other one. The
+// reduce-scatter instead exchanges part rev(v) for part v in one more step.
 //
-// In the allreduce the parts are g segments. In the reduce-scatter part v consists of the segments
-// of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are too small.
+// In the allreduce and the reduce the parts are g segments. In the reduce-scatter part v consists
+// of the segments of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are
+// too small.
 
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/build/one_block.h"
@@ -41,17 +46,23 @@ struct HeldSums {
 
 class Halving {
  public:
-  Halving(Builder& builder, const Folding& folding, bool scatters)
-      : builder_(builder), folding_(folding), scatters_(scatters) {}
+  Halving(Builder& builder, const Folding& folding, Collective collective)
+      : builder_(builder),
+        folding_(folding),
+        scatters_(collective == Collective::kReduceScatter),
+        gathers_(collective == Collective::kReduce),
+        in_output_(!scatters_ && (!gathers_ || folding.root_level() == folding.levels())) {}
 
   // Step 0: adds the mate's inputs.
   void fold() {
     const HeldSums news = scratch(all());
-    const HeldSums sums = scatters_ ? news : kOutput;
+    const HeldSums sums = in_output_ ? kOutput : news;
     builder_.receive(0, folding_.mate(), operand(news, all()));
     // Operands in a fixed order, since each adds to the program's tables.
     const Operand received = operand(news, all()), own = operand(kInput, all());
-    builder_.combine(0, operand(sums, all()), own, received);
+    const bool mate_first = !folding_.is_first();
+    builder_.combine(0, operand(sums, all()), mate_first ? received : own,
+                     mate_first ? own : received);
     sums_ = sums;
   }
 
@@ -66,8 +77,11 @@ class Halving {
       const Operand received = operand(news, kept), before = operand(sums_, kept);
       builder_.receive(step, partner, received);
       const bool last = level + 1 == folding_.levels();
-      const bool to_output = !scatters_ || (last && ends_with_own() && !folding_.in_pair());
-      const HeldSums sums = to_output ? kOutput : news;
+      const bool to_output =
+          in_output_ || (scatters_ && last && ends_with_own() && !folding_.in_pair());
+      // A gather needs the sums of all later levels in one piece.
+      const bool in_place = gathers_ && level > folding_.root_level();
+      const HeldSums sums = to_output ? kOutput : in_place ? sums_ : news;
       const bool upper = folding_.is_upper(level);
       builder_.combine(step, operand(sums, kept), upper ? received : before,
                        upper ? before : received);
@@ -92,6 +106,25 @@ class Halving {
       builder_.receive(step, partner, operand(kOutput, half(level, !upper)));
     }
     if (folding_.in_pair()) builder_.send(levels, folding_.mate(), operand(kOutput, all()), 1);
+  }
+
+  // The way back of a reduce: of two partners one gives its parts to the other, which got the other
+  // half when they halved. Copies: as above.
+  void gather() {
+    const std::uint32_t levels = folding_.levels(), end = folding_.root_level();
+    const Operand own = operand(sums_, held_);
+    if (end < levels && levels - 1 - end > 1) {
+      repeat_block(builder_, builder_.copy(0, own, own), levels - 1 - end);
+    }
+    for (std::uint32_t step = 0; step < levels; ++step) {
+      const std::uint32_t level = levels - 1 - step, partner = folding_.partner(level);
+      const bool upper = folding_.is_upper(level);
+      if (level == end) {
+        const std::uint32_t after = step == 0 ? 0 : 1;
+        return (void)builder_.send(step, partner, operand(sums_, half(level, upper)), after);
+      }
+      builder_.receive(step, partner, operand(sums_, half(level, !upper)));
+    }
   }
 
   // Part rev(v) goes to its group if that is another one. Then the mate gets its segment.
@@ -159,27 +192,31 @@ class Halving {
 
   Builder& builder_;
   const Folding& folding_;
-  bool scatters_;
+  bool scatters_, gathers_;
+  bool in_output_;  // this rank holds its sums in OUTPUT
   HeldSums sums_ = kInput;
   HeldParts held_{};
 };
 
 // Two phases: no rank receives results before it has sent its inputs, so INPUT and OUTPUT may be
 // the same memory.
-void add_halving(Builder& builder, std::uint32_t p, std::uint32_t me, bool scatters) {
-  const Folding folding(p, me);
+void add_halving(Builder& builder, const Folding& folding, std::uint32_t me,
+                 Collective collective) {
+  const bool scatters = collective == Collective::kReduceScatter;
+  const bool gathers = collective == Collective::kReduce;
   const std::uint32_t levels = folding.levels();
   const std::uint32_t back = !scatters ? levels : levels > 1 ? 1 : 0;  // rev(v) = v for one digit
-  Halving halving(builder, folding, scatters);
+  const std::uint32_t unfolds = gathers ? 0 : folding.folds();
+  Halving halving(builder, folding, collective);
   const bool leads = folding.is_leader();
   if (!leads) halving.send_to_leader();
   if (leads && folding.in_pair()) halving.fold();
   if (leads) halving.halve();
   builder.phase(1, static_cast<std::int32_t>(folding.folds() + levels), 0);
-  if (back + folding.folds() == 0) return;
-  if (!leads) halving.receive_from_leader(me, back);
-  if (leads) scatters ? halving.exchange(back) : halving.double_back();
-  builder.phase(1, static_cast<std::int32_t>(back + folding.folds()), 0);
+  if (back + unfolds == 0) return;
+  if (!leads && !gathers) halving.receive_from_leader(me, back);
+  if (leads) gathers ? halving.gather() : scatters ? halving.exchange(back) : halving.double_back();
+  builder.phase(1, static_cast<std::int32_t>(back + unfolds), 0);
 }
 
 Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me,
@@ -199,7 +236,8 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
     out.clear();
     return Status::kTooLarge;
   }
-  add_halving(builder, p, me, scatters);
+  const std::uint32_t root = collective == Collective::kReduce ? parameters.root : 0;
+  add_halving(builder, Folding(p, me, root), me, collective);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
 
@@ -208,6 +246,10 @@ Status generate_halving(const CollectiveParameters& parameters, std::uint32_t me
 Status rabenseifner_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                               Program& out) {
   return generate_halving(parameters, me, Collective::kAllreduce, out);
+}
+
+Status rabenseifner_reduce(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
+  return generate_halving(parameters, me, Collective::kReduce, out);
 }
 
 Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,

@@ -1,5 +1,5 @@
 // Scan and exscan by two trees at once, each of which carries half of the message, for operators
-// that need not be commutative ([SST07] section 2.3; [SST09] section 5.2 for the data flow).
+// that need not be commutative ([SST07] section 2.3; [SST09] section 4.3 and Fig. 4).
 //
 // All p ranks are ranks 1 .. p of both trees, in rank order. There are two phases. Up: every rank
 // except those on a tree's right spine sends the sum of its subtree to its parent, as in a reduce.
@@ -13,6 +13,11 @@
 // with equality for p = 2^h - 2. ([SST07] gives 4h - 2 + 2(N-2), where N counts both trees' blocks:
 // 4h + 4N - 6.) An exscan may need one step more, because the left spine's own blocks are added
 // before they are sent down. Cost: steps * (alpha + beta*m/2N).
+//
+// two-tree-mirror has mirrored trees, whose ranks must be even in number. If p is odd, they are the
+// ranks 1 .. p-1, and the last rank is above the roots of both trees ([SST09] section 3): up is a
+// reduce to it, and nothing goes down from it. With h = ceil(log2(p+1)) a scan takes 4h + 4N - 10
+// steps if p is even, otherwise 4h + 4N - 8 or one more; an exscan at most one step more.
 //
 // An exscan cannot keep its own block and its left subtree's sum in the same memory, so its INPUT
 // and OUTPUT must differ. For a scan they may be the same.
@@ -34,10 +39,15 @@ struct ScanNode {
   Edge edge, left, right;  // into this rank and to its children (pe 0: none)
   bool inclusive;
   std::uint32_t delay;  // of the phase, in steps
+  std::uint32_t ranks;
 
   [[nodiscard]] std::uint32_t up(const Edge& to) const { return trees.last_arrival() - to.arrival; }
   [[nodiscard]] std::uint32_t down(const Edge& to) const { return to.arrival + delay; }
-  [[nodiscard]] std::uint32_t parent() const { return trees.parent(tree, pe) - 1; }
+  // The last rank is above the roots.
+  [[nodiscard]] std::uint32_t parent() const {
+    const std::uint32_t above = trees.parent(tree, pe);
+    return above == 0 ? ranks - 1 : above - 1;
+  }
 };
 
 constexpr std::uint32_t rank_of(const Edge& edge) { return edge.pe - 1; }
@@ -161,27 +171,43 @@ bool combines_first(const TwoTrees& trees) {
   return false;
 }
 
-void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, bool up, bool inclusive) {
-  const TwoTrees trees(p, Pairing::kShift, up ? Use::kUp : Use::kDown);
+// The ranks in the trees.
+std::uint32_t tree_ranks(std::uint32_t p, Pairing pairing) {
+  return pairing == Pairing::kMirror && p % 2 == 1 ? p - 1 : p;
+}
+
+void add_phase(Builder& builder, std::uint32_t p, std::uint32_t me, Pairing pairing, bool up,
+               bool inclusive) {
+  const std::uint32_t n = tree_ranks(p, pairing);
+  const Use use = !up ? Use::kDown : n == p ? Use::kUp : Use::kAll;
+  const TwoTrees trees(n, pairing, use);
   const std::uint32_t delay = !up && !inclusive && combines_first(trees) ? 1 : 0;
   for (unsigned tree = 0; tree < 2; ++tree) {
+    if (me == n) {  // above both trees
+      const Edge root = trees.edge(tree, trees.root(tree));
+      const ScanNode node{trees, tree, me + 1, {}, root, {}, inclusive, delay, p};
+      if (up) (void)keep_left(builder, node);
+      continue;
+    }
     const Edge edge = trees.edge(tree, me + 1);
     const Children children = children_of(trees, tree, edge);
-    const ScanNode node{trees, tree, me + 1, edge, children.left, children.right, inclusive, delay};
+    const ScanNode node{trees,          tree,      me + 1, edge, children.left,
+                        children.right, inclusive, delay,  p};
     up ? add_up(builder, node) : add_down(builder, node);
   }
   builder.phase(2, static_cast<std::int32_t>(trees.last_arrival() + delay) - 1, 2);
 }
 
 Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
-                              Collective collective, Program& out) {
+                              const char* algorithm, Collective collective, Pairing pairing,
+                              Program& out) {
   Builder builder(out);
   const Status status = builder.begin(
-      parameters, me, {.collective = collective, .algorithm = "two-tree", .segments = 2});
+      parameters, me, {.collective = collective, .algorithm = algorithm, .segments = 2});
   if (status != Status::kOk) return status;
   if (parameters.ranks == 1) return builder.finish_alone();
   for (const bool up : {true, false}) {
-    add_phase(builder, parameters.ranks, me, up, collective == Collective::kScan);
+    add_phase(builder, parameters.ranks, me, pairing, up, collective == Collective::kScan);
   }
   return builder.finish_one_port();
 }
@@ -189,11 +215,25 @@ Status generate_two_tree_scan(const CollectiveParameters& parameters, std::uint3
 }  // namespace
 
 Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(parameters, me, Collective::kScan, out);
+  return generate_two_tree_scan(parameters, me, "two-tree", Collective::kScan, Pairing::kShift,
+                                out);
 }
 
 Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me, Program& out) {
-  return generate_two_tree_scan(parameters, me, Collective::kExscan, out);
+  return generate_two_tree_scan(parameters, me, "two-tree", Collective::kExscan, Pairing::kShift,
+                                out);
+}
+
+Status two_tree_mirror_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                            Program& out) {
+  return generate_two_tree_scan(parameters, me, "two-tree-mirror", Collective::kScan,
+                                Pairing::kMirror, out);
+}
+
+Status two_tree_mirror_exscan(const CollectiveParameters& parameters, std::uint32_t me,
+                              Program& out) {
+  return generate_two_tree_scan(parameters, me, "two-tree-mirror", Collective::kExscan,
+                                Pairing::kMirror, out);
 }
 
 }  // namespace espalier

@@ -1,13 +1,14 @@
 // Scatter and gather between a leaf of a fat tree and all others; routers forward in the next step.
 //
-// Steps: N(n-1) + 1, and one more if k = 2 < n. Cost: steps * (alpha + beta*m/N), where m is the
+// Steps: N(n-1) + 1, and one more if k_1 = 2 < n, where routers of level i have k_i children (the
+// routers of level 1 then lead to one other leaf, and the next ones are two steps further). Cost: steps * (alpha + beta*m/N), where m is the
 // bytes of one rank's part. Source: [DD96] sections 2.2 and 3.1, theorem 2 (optimal for N = 1: the
 // root's link carries n - 1 messages, and every other leaf is at least two steps away).
 //
 // Furthest first: the root sends one block of every rank's part, one per step, in decreasing order
 // of distance; then the next block of each part. All messages use one link at first and none waits,
-// so no link is needed twice in one step. The (k-1) k^(L-1) ranks that are reached through the
-// router of level L follow the root's own branch there, cyclically. A gather is the same reversed
+// so no link is needed twice in one step. The (k_L - 1) K_(L-1) ranks that are reached through
+// the router of level L, K_l = k_1 ... k_l, follow the root's own branch there, cyclically. A gather is the same reversed
 // in time: nearest first. Actions: O(h) for the root and the routers above it, 1 for other ranks, 2
 // for other routers. kTooLarge if the terms do not fit: k = 2, h > 14.
 
@@ -37,14 +38,16 @@ class Exchange {
 
  private:
   // Number of steps beyond N(n-1).
-  [[nodiscard]] std::uint32_t rest() const { return node_.arity == 2 && node_.height > 1 ? 2 : 1; }
+  [[nodiscard]] std::uint32_t rest() const {
+    return node_.arity(1) == 2 && node_.height > 1 ? 2 : 1;
+  }
   // Number of ranks whose path to the root turns at `level`.
   [[nodiscard]] std::uint32_t met(std::uint32_t level) const {
     return leaves_below(node_, level) - leaves_below(node_, level - 1);
   }
   // The branch of the root's router of `level` that contains the root.
   [[nodiscard]] std::uint32_t root_branch(std::uint32_t level) const {
-    return root_ / leaves_below(node_, level - 1) % node_.arity;
+    return root_ / leaves_below(node_, level - 1) % node_.arity(level);
   }
 
   // The step in which a node `hops` from the root receives the first message of `level` in round 0.
@@ -85,13 +88,13 @@ std::uint8_t Exchange::index(std::uint32_t base, std::uint32_t off, std::uint32_
 
 std::uint8_t Exchange::segments(std::uint32_t level) {
   const std::uint32_t leaves = leaves_below(node_, level);
-  const std::uint32_t branch = leaves / node_.arity;
+  const std::uint32_t branch = leaves / node_.arity(level);
   return index(root_ / leaves * leaves, (root_branch(level) + 1) * branch, 0, leaves);
 }
 
 std::uint32_t Exchange::position(std::uint32_t level) const {
   const std::uint32_t leaves = leaves_below(node_, level);
-  const std::uint32_t branch = leaves / node_.arity;
+  const std::uint32_t branch = leaves / node_.arity(level);
   const std::uint32_t mine = node_.index * node_.leaves % leaves;
   return (mine + leaves - (root_branch(level) + 1) * branch % leaves) % leaves;
 }
@@ -141,15 +144,14 @@ void Exchange::add_rank() {
 
 void Exchange::add_router_above() {
   const Ring ring = builder_.ring(1, 1);
-  const std::uint32_t below = node_.leaves / node_.arity;
+  const std::uint32_t k = node_.children(), below = node_.leaves / k;
   const std::uint32_t branch = root_branch(node_.level);
   const std::uint8_t near = builder_.constant(branch);
   for (std::uint32_t level = node_.height; level >= node_.level; --level) {
     Operand operand = Builder::operand(Buffer::kScratch, segments(level));
     operand.block_ref = rounds_.block(met(level));
-    const std::uint8_t far = level > node_.level
-                                 ? builder_.constant(node_.arity)
-                                 : index(0, (branch + 1) * below, below, node_.arity);
+    const std::uint8_t far = level > node_.level ? builder_.constant(node_.parent_link())
+                                                 : index(0, (branch + 1) * below, below, k);
     relay(arrival(level, node_.level), near, far, operand, ring);
   }
 }
@@ -160,9 +162,9 @@ void Exchange::add_other_router() {
   Operand operand =
       Builder::operand(Buffer::kScratch, index(node_.index * node_.leaves, 0, 0, node_.leaves));
   operand.block_ref = rounds_.block(node_.leaves);
-  const std::uint8_t far = index(0, 0, node_.leaves / node_.arity, node_.arity);
-  relay(arrival(level, hops) + position(level), builder_.constant(node_.arity), far, operand,
-        builder_.ring(1, 1));
+  const std::uint8_t far = index(0, 0, node_.leaves / node_.children(), node_.children());
+  relay(arrival(level, hops) + position(level), builder_.constant(node_.parent_link()), far,
+        operand, builder_.ring(1, 1));
 }
 
 Status Exchange::finish() {

@@ -1,4 +1,6 @@
-// Broadcast on a hierarchical crossbar by one fractional tree whose groups lie within modules.
+// Broadcast and commutative reduce on a hierarchical crossbar by one fractional tree whose groups
+// lie within modules. A reduce is the broadcast reversed in time: channels into a module become
+// channels out of it.
 //
 // Steps: d + N + ceil(N/r) - 1, where d is the step in which the last rank gets its first block. On
 // 256 modules of 64 ranks, d is 96 (r = 8) and 176 (r = 16) with variant A, 129 and 235 with
@@ -16,6 +18,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
@@ -53,6 +56,12 @@ std::span<const std::uint32_t> part(const std::vector<std::uint32_t>& module, st
   return std::span(module).subspan(first, size);
 }
 
+// Without other modules no link has to be kept for them.
+FractionalForest one_module(const std::vector<std::uint32_t>& module, FractionalForest forest) {
+  (void)forest.add_tree(module, -1);
+  return forest;
+}
+
 }  // namespace
 
 FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root,
@@ -60,6 +69,7 @@ FractionalForest crossbar_a(const CrossbarShape& shape, std::uint32_t root,
   ESPALIER_ASSERT(run_length <= shape.ranks);
   const auto modules = modules_of(shape, root);
   FractionalForest forest{.run_length = run_length, .groups = {}};
+  if (shape.modules == 1) return one_module(modules[0], std::move(forest));
   Offers offers;
   // Module number `module` has group number `module`.
   for (std::uint32_t module = 0; module < shape.modules; ++module) {
@@ -108,6 +118,7 @@ FractionalForest crossbar_b(const CrossbarShape& shape, std::uint32_t root,
   ESPALIER_ASSERT(2 * run_length <= shape.ranks);
   const auto modules = modules_of(shape, root);
   FractionalForest forest{.run_length = run_length, .groups = {}};
+  if (shape.modules == 1) return one_module(modules[0], std::move(forest));
   Offers offers;
   for (const std::vector<std::uint32_t>& module : modules) {
     std::int32_t arrival = -1;
@@ -135,55 +146,72 @@ namespace {
 
 struct Variant {
   const char* name;
-  std::uint32_t groups;  // groups per module
-  std::uint32_t channels_in, channels_out;
+  std::uint32_t groups;                     // groups per module
+  std::uint32_t channels_in, channels_out;  // of a broadcast
   ContentionGuarantee contention;
   FractionalForest (*lay_out)(const CrossbarShape&, std::uint32_t root, std::uint32_t run_length);
 };
 
-Result<Programs> search(const Variant& variant, const topology::Topology& topology,
+// In variant A all ranks of a group feed a head in another module, in turn: over one channel, but
+// only in lock step. In variant B all blocks that leave a module go from one rank to one other
+// rank.
+constexpr Variant kVariantA = {"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a};
+constexpr Variant kVariantB = {"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b};
+
+Result<Programs> search(const Variant& variant, Collective collective,
+                        const topology::Topology& topology,
                         const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::string who = std::string(variant.name) + " on " + topology.title() + ": ";
   if (shape.modules == 0) return fail(who + "expected crossbar:AxB");
+  const bool reduces = collective == Collective::kReduce;
   const bool several = shape.modules > 1;
-  if (several &&
-      (shape.channels_in < variant.channels_in || shape.channels_out < variant.channels_out)) {
-    return fail(who + "expected at least " + std::to_string(variant.channels_in) +
-                " channels in and " + std::to_string(variant.channels_out) + " out of a module");
+  const std::uint32_t in = reduces ? variant.channels_out : variant.channels_in;
+  const std::uint32_t out = reduces ? variant.channels_in : variant.channels_out;
+  if (several && (shape.channels_in < in || shape.channels_out < out)) {
+    return fail(who + "expected at least " + std::to_string(in) + " channels in and " +
+                std::to_string(out) + " out of a module");
   }
-  const std::uint32_t longest = std::min(kMaxRunLength, shape.module_ranks / variant.groups);
+  const std::uint32_t room = reduces ? kMaxReduceRunLength : kMaxRunLength;
+  const std::uint32_t longest = std::min(room, shape.module_ranks / variant.groups);
   if (longest == 0 || parameters.run_length > longest) {
     return fail(who + "runs of " +
                 std::to_string(parameters.run_length == 0 ? 1 : parameters.run_length) +
-                " do not fit; expected r at most " + std::to_string(kMaxRunLength) +
+                " do not fit; expected r at most " + std::to_string(room) +
                 " and modules of at least " + std::to_string(variant.groups) + " r ranks");
   }
   const std::uint32_t run_length = std::min(longest, fractional_run_length(parameters));
   const FractionalForest forest =
       variant.lay_out({shape.modules, shape.module_ranks}, parameters.root, run_length);
-  // In variant A all ranks of a group feed a head in another module, in turn: over one channel, but
-  // only in lock step. In variant B all blocks that leave a module go from one rank to one other
-  // rank.
-  const Outline outline{.collective = Collective::kBroadcast,
+  const Outline outline{.collective = collective,
                         .algorithm = variant.name,
+                        .needs_commutative = reduces,
                         .contention = several ? variant.contention : ContentionGuarantee::kAsync};
-  return write_broadcast(parameters, forest.broadcast(outline));
+  const Broadcast broadcast = forest.broadcast(outline);
+  return reduces ? write_reduce(parameters, broadcast) : write_broadcast(parameters, broadcast);
 }
 
 }  // namespace
 
 Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
                                       const CollectiveParameters& parameters) {
-  return search({"crossbar-a", 1, 2, 2, ContentionGuarantee::kSlot, crossbar_a}, topology,
-                parameters);
+  return search(kVariantA, Collective::kBroadcast, topology, parameters);
+}
+
+Result<Programs> crossbar_a_reduce(const topology::Topology& topology,
+                                   const CollectiveParameters& parameters) {
+  return search(kVariantA, Collective::kReduce, topology, parameters);
 }
 
 Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,
                                       const CollectiveParameters& parameters) {
-  return search({"crossbar-b", 2, 1, 2, ContentionGuarantee::kAsync, crossbar_b}, topology,
-                parameters);
+  return search(kVariantB, Collective::kBroadcast, topology, parameters);
+}
+
+Result<Programs> crossbar_b_reduce(const topology::Topology& topology,
+                                   const CollectiveParameters& parameters) {
+  return search(kVariantB, Collective::kReduce, topology, parameters);
 }
 
 }  // namespace espalier::searched

@@ -1,5 +1,6 @@
-// Broadcast by a fractional tree for simplex ports, which send or receive in a step but not both,
-// with the 2r+1 steps per run of r blocks that [Sanders03], section 3, promises.
+// Broadcast and commutative reduce by a fractional tree for simplex ports, which send or receive in
+// a step but not both, with the 2r+1 steps per run of r blocks that [Sanders03], section 3,
+// promises. A reduce is the broadcast reversed in time.
 //
 // Steps: a + (2r+1) N/r, N a multiple of r. First blocks reach all of 1024 ranks in 14, 23, 34, 45
 // steps for r = 1, 2, 3, 4. (Pairs of ranks with runs twice as long have the same period, but need
@@ -191,10 +192,12 @@ DirectTree direct_tree(const SimplexFamily& family, std::uint32_t ranks) {
 
 namespace {
 
-Broadcast plan(const CollectiveParameters& parameters, const DirectTree& tree) {
+Broadcast plan(const CollectiveParameters& parameters, Collective collective,
+               const DirectTree& tree) {
   Broadcast broadcast;
-  broadcast.outline = {.collective = Collective::kBroadcast,
+  broadcast.outline = {.collective = collective,
                        .algorithm = "fractional-direct",
+                       .needs_commutative = collective == Collective::kReduce,
                        .port_model = PortModel::kSimplex};
   broadcast.period = 2 * tree.run_length + 1;
   broadcast.every = tree.run_length;
@@ -223,17 +226,19 @@ Broadcast plan(const CollectiveParameters& parameters, const DirectTree& tree) {
             tree_group.steps.right);
     }
   }
+  // The source, which receives nothing, may be ready before the first step of its pattern is free.
+  std::uint32_t first = last;
+  for (const Stream& stream : broadcast.streams) first = std::min(first, stream.step);
+  for (Stream& stream : broadcast.streams) stream.step -= first;
   broadcast.steps.a =
-      static_cast<std::int32_t>(last + 1) - static_cast<std::int32_t>(broadcast.period);
+      static_cast<std::int32_t>(last + 1 - first) - static_cast<std::int32_t>(broadcast.period);
   broadcast.steps.c = static_cast<std::int32_t>(broadcast.period);
   broadcast.steps.e = tree.run_length;
   return broadcast;
 }
 
-}  // namespace
-
-Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
-                                             const CollectiveParameters& parameters) {
+Result<Programs> direct(Collective collective, const topology::Topology& topology,
+                        const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   if (parameters.run_length > kMaxDirectRunLength) {
     return fail("fractional-direct: runs of " + std::to_string(parameters.run_length) +
@@ -242,7 +247,21 @@ Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
   }
   const SimplexFamily family =
       simplex_family(parameters.run_length == 0 ? kDefaultRunLength : parameters.run_length);
-  return write_broadcast(parameters, plan(parameters, direct_tree(family, parameters.ranks)));
+  const Broadcast broadcast = plan(parameters, collective, direct_tree(family, parameters.ranks));
+  return collective == Collective::kReduce ? write_reduce(parameters, broadcast)
+                                           : write_broadcast(parameters, broadcast);
+}
+
+}  // namespace
+
+Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
+                                             const CollectiveParameters& parameters) {
+  return direct(Collective::kBroadcast, topology, parameters);
+}
+
+Result<Programs> fractional_direct_reduce(const topology::Topology& topology,
+                                          const CollectiveParameters& parameters) {
+  return direct(Collective::kReduce, topology, parameters);
 }
 
 }  // namespace espalier::searched

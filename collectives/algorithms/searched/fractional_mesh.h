@@ -8,8 +8,9 @@
 
 namespace espalier::searched {
 
-// Returns the programs with the groups placed by `embedding`; errors as of Search (searched.h).
-// Also: an embedding without groups, or for another topology, run length or root.
+// Returns the programs of the embedding's collective, a broadcast or reduce, with the groups placed
+// by `embedding`; errors as of Search (searched.h). Also: an embedding without groups, or for
+// another collective, topology, run length or root.
 [[nodiscard]] Result<Programs> fractional_mesh(const topology::Topology& topology,
                                                const CollectiveParameters& parameters,
                                                const topology::Embedding& embedding);

@@ -1,6 +1,10 @@
 // Total exchange on fat trees as in [DD96], as explicit schedules: `leaf-overlapped` and
 // `leaf-single`, both for at most 64 leaves.
 //
+// The formulas are for routers of k children. If level i has k_i, let K_i = k_1 ... k_i. The messages
+// that cross a branch of the root are K_(h-1) (n - K_(h-1)), and a router of level l < h sends
+// 2 K_l (n - K_l) + K_l (K_l - K_(l-1)).
+//
 // leaf-overlapped uses one lane per branch and all ports at once. Steps: n^2 (k-1)/k^2 per block,
 // plus 2h-1. This is the minimum, because n^2 (k-1)/k^2 messages cross a branch of the root.
 // [DD96], section 3.3, exchanges level by level, one after the other. Here the highest level
@@ -42,7 +46,7 @@ Result<void> check_tree(const topology::Topology& topology, const CollectivePara
                         const char* name, bool one_lane) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fits;
   const topology::Shape shape = topology.shape();
-  bool right = shape.arity >= 2;
+  bool right = shape.height > 0;
   for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
   if (right && parameters.ranks <= kMaxLeaves) return {};
   return fail(std::string(name) + " on " + topology.spec() + ": expected fattree:k=K,h=H,c=" +
@@ -101,8 +105,8 @@ class Overlapped {
   bool find(std::vector<TimedRoute>& routes) {
     for (std::uint32_t stage = shape_.height; stage > 0; --stage) {
       std::uint32_t branch = 1;
-      for (std::uint32_t level = 1; level < stage; ++level) branch *= shape_.arity;
-      for (std::uint32_t q = 0; q < (shape_.arity - 1) * branch * branch; ++q) {
+      for (std::uint32_t level = 1; level < stage; ++level) branch *= shape_.arities[level - 1];
+      for (std::uint32_t q = 0; q < (shape_.arities[stage - 1] - 1) * branch * branch; ++q) {
         for (std::uint32_t first = 0; first < topology_.ranks(); first += branch) {
           if (!add(stage, branch, q, first, routes)) return false;
         }
@@ -115,11 +119,11 @@ class Overlapped {
   // Message q of the branch of leaves `first` .. first + branch - 1, as in leaf_all_to_all.cc.
   bool add(std::uint32_t stage, std::uint32_t branch, std::uint32_t q, std::uint32_t first,
            std::vector<TimedRoute>& routes) {
-    const std::uint32_t k = shape_.arity, all = branch * k, turn = q / branch;
+    const std::uint32_t k = shape_.arities[stage - 1], all = branch * k, turn = q / branch;
     const std::uint32_t base = first / all * all, mine = first % all / branch;
-    const std::uint32_t origin = first + reverse_digits(q % branch, k, stage - 1);
-    const std::uint32_t destination = base + (mine + 1 + turn / branch) % k * branch +
-                                      reverse_digits((q + turn) % branch, k, stage - 1);
+    const std::uint32_t origin = first + reversed(q % branch, stage);
+    const std::uint32_t destination =
+        base + (mine + 1 + turn / branch) % k * branch + reversed((q + turn) % branch, stage);
     TimedRoute route{.nodes = topology_.route(origin, destination), .steps = {}};
     const std::int32_t latest = steps_ - 2 * as_int(stage);
     std::int32_t step = stage == shape_.height ? as_int(q) : 0;
@@ -129,6 +133,17 @@ class Overlapped {
     for (std::uint32_t hop = 0; hop < 2 * stage; ++hop) route.steps.push_back(step + as_int(hop));
     routes.push_back(std::move(route));
     return true;
+  }
+
+  // The number whose digits, by the arities below `stage`, are those of `value` in reverse order.
+  [[nodiscard]] std::uint32_t reversed(std::uint32_t value, std::uint32_t stage) const {
+    std::uint32_t result = 0;
+    for (std::uint32_t level = stage - 1; level > 0; --level) {
+      const std::uint32_t k = shape_.arities[level - 1];
+      result = result * k + value % k;
+      value /= k;
+    }
+    return result;
   }
 
   const topology::Topology& topology_;
@@ -184,6 +199,19 @@ Count line(std::uint32_t a, std::uint32_t b) {
   return {.a = as_int(a), .b = as_int(b), .c = 0, .d = 0, .e = 0};
 }
 
+// The bound by the sends of one router: up, down and among its own children. The first message
+// arrives after as many steps as the router's level, and the last one needs one step less.
+Count busiest_router(const topology::Shape& shape, std::uint32_t n) {
+  Count bound{};
+  for (std::uint32_t level = shape.height, all = n; level > 0; --level) {
+    const std::uint32_t branch = all / shape.arities[level - 1];
+    const std::uint32_t sends = 2 * all * (n - all) + all * (all - branch);
+    if (as_int(sends) > bound.b) bound = line(2 * level - 1, sends);
+    all = branch;
+  }
+  return bound;
+}
+
 // All parts; each rank's own part is copied.
 lower::TimedSchedule schedule_of(const topology::Topology& topology, const char* name,
                                  PortModel ports, const std::vector<TimedRoute>& routes) {
@@ -210,7 +238,7 @@ Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
   if (auto fits = check_tree(topology, parameters, "leaf-overlapped", true); !fits)
     return fail(fits.error());
   const topology::Shape shape = topology.shape();
-  const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
+  const std::uint32_t n = topology.ranks(), k = shape.arities.back(), h = shape.height;
   const std::uint32_t crossing = n / k * (n - n / k);
   std::vector<TimedRoute> routes;
   std::int32_t period = as_int(crossing);
@@ -232,37 +260,27 @@ Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
   if (auto fits = check_tree(topology, parameters, "leaf-single", false); !fits)
     return fail(fits.error());
   const topology::Shape shape = topology.shape();
-  const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
-  // The sends of the root, and of a router below it: up, down and among its own children.
-  const std::uint32_t root = n / k * (n - n / k) * k, below = n / k;
-  const std::uint32_t inner =
-      h == 1 ? 0 : 2 * below * (n - below) + below / k * (below - below / k) * k;
+  const std::uint32_t n = topology.ranks(), h = shape.height;
+  const Count bound = busiest_router(shape, n);
   std::vector<TimedRoute> routes;
   for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
     // `near` leaves share a subtree with this one; the leaves outside the largest proper subtree
     // come first.
-    for (std::uint32_t near = n / k; near > 0; near /= k) {
-      const std::uint32_t first = leaf / (near * k) * (near * k);
-      for (std::uint32_t to = first; to < first + near * k; ++to) {
+    for (std::uint32_t level = h, all = n; level > 0; --level) {
+      const std::uint32_t near = all / shape.arities[level - 1], first = leaf / all * all;
+      for (std::uint32_t to = first; to < first + all; ++to) {
         if (to / near == leaf / near) continue;
         routes.push_back({.nodes = topology.route(leaf, to), .steps = {}});
       }
+      all = near;
     }
   }
   Queues(topology, routes).run();
   lower::TimedSchedule schedule =
       schedule_of(topology, "leaf-single", PortModel::kSingleSend, routes);
   schedule.period = lower::least_period(topology, schedule, 1);
-  schedule.bound = inner > root ? line(2 * h - 3, inner) : line(2 * h - 1, root);
-  // Every wait below the window is a separate action, so the window is as large as a program has
-  // room for.
-  Result<Programs> programs;
-  CollectiveParameters narrow = parameters;
-  for (; narrow.window > 0; --narrow.window) {
-    programs = lower::write_programs(narrow, schedule);
-    if (programs) break;
-  }
-  return programs;
+  schedule.bound = bound;
+  return lower::write_programs_for_window(parameters, schedule);
 }
 
 }  // namespace espalier::searched

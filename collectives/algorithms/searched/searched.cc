@@ -11,13 +11,13 @@ bool anywhere(const topology::Topology&) { return true; }
 bool on_mesh(const topology::Topology& topology) { return topology.shape().rows > 0; }
 bool on_crossbar(const topology::Topology& topology) { return topology.shape().modules > 0; }
 
-bool on_fat_tree(const topology::Topology& topology) { return topology.shape().arity > 0; }
+bool on_fat_tree(const topology::Topology& topology) { return topology.shape().height > 0; }
 bool on_thin_tree(const topology::Topology& topology) {
   const topology::Shape shape = topology.shape();
   for (const std::uint32_t lanes : shape.capacities) {
     if (lanes != 1) return false;
   }
-  return shape.arity > 0;
+  return shape.height > 0;
 }
 
 constexpr SearchedAlgorithm kAlgorithms[] = {
@@ -30,9 +30,15 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"fractional-direct", Collective::kBroadcast, fractional_direct_broadcast, false,
      "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a multiple of r",
      "any topology", anywhere, kMaxDirectRunLength, true},
+    {"fractional-direct", Collective::kReduce, fractional_direct_reduce, true,
+     "a fractional tree for simplex ports, --run-length r: a+(2r+1)N/r steps, N a multiple of r",
+     "any topology", anywhere, kMaxDirectRunLength, true},
     {"fractional-mesh", Collective::kBroadcast, fractional_mesh_broadcast, false,
      "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
      on_mesh, kMaxRunLength, false, true},
+    {"fractional-mesh", Collective::kReduce, fractional_mesh_reduce, true,
+     "a fractional tree of rectangles, by a known embedding: d+N+ceil(N/r)-1 steps", "mesh:RxC",
+     on_mesh, kMaxReduceRunLength, false, true},
     {"crossbar-a", Collective::kBroadcast, crossbar_a_broadcast, false,
      "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
      "steps",
@@ -41,6 +47,14 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "a fractional tree, --run-length r, one channel in and two out of a module: d+N+ceil(N/r)-1 "
      "steps",
      "crossbar:AxB", on_crossbar, kMaxRunLength},
+    {"crossbar-a", Collective::kReduce, crossbar_a_reduce, true,
+     "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
+     "steps",
+     "crossbar:AxB", on_crossbar, kMaxReduceRunLength},
+    {"crossbar-b", Collective::kReduce, crossbar_b_reduce, true,
+     "a fractional tree, --run-length r, two channels in and one out of a module: d+N+ceil(N/r)-1 "
+     "steps",
+     "crossbar:AxB", on_crossbar, kMaxReduceRunLength},
     {"mesh-balanced", Collective::kAllToAll, mesh_balanced_all_to_all, false,
      "permutations that load every row and column evenly, p <= 129: about "
      "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",
@@ -51,6 +65,14 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"leaf-single", Collective::kAllToAll, leaf_single_all_to_all, false,
      "one send a node and step, furthest first, queues unrolled: about N n^2 (k-1)/k steps, n <= "
      "64",
+     "fattree:k=K,h=H", on_fat_tree},
+    {"leaf-flood", Collective::kAllgather, leaf_flood_allgather, false,
+     "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < n, n <= "
+     "256 "
+     "leaves",
+     "fattree:k=K,h=H", on_fat_tree},
+    {"leaf-single", Collective::kAllgather, leaf_single_allgather, false,
+     "one send a node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
      "fattree:k=K,h=H", on_fat_tree},
 };
 

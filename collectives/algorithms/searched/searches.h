@@ -17,21 +17,35 @@ namespace espalier::searched {
 // crossbar_trees.cc: hierarchical crossbars only. `run_length` as in fractional trees.
 [[nodiscard]] Result<Programs> crossbar_a_broadcast(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> crossbar_a_reduce(const topology::Topology& topology,
+                                                 const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> crossbar_b_broadcast(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> crossbar_b_reduce(const topology::Topology& topology,
+                                                 const CollectiveParameters& parameters);
 // fractional_mesh.cc: meshes with a known embedding (include/espalier/topology/embedding.h).
 [[nodiscard]] Result<Programs> fractional_mesh_broadcast(const topology::Topology& topology,
                                                          const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> fractional_mesh_reduce(const topology::Topology& topology,
+                                                      const CollectiveParameters& parameters);
 // mesh_all_to_all.cc: meshes of at most kMaxLinearRanks ranks (builder.h).
 [[nodiscard]] Result<Programs> mesh_balanced_all_to_all(const topology::Topology& topology,
                                                         const CollectiveParameters& parameters);
 // fractional_direct.cc
 [[nodiscard]] Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
                                                            const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> fractional_direct_reduce(const topology::Topology& topology,
+                                                        const CollectiveParameters& parameters);
 // leaf_exchange.cc: only fat trees whose routers run programs.
 [[nodiscard]] Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
                                                           const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                                       const CollectiveParameters& parameters);
+// leaf_flood.cc: as leaf_exchange.cc.
+[[nodiscard]] Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
+                                                    const CollectiveParameters& parameters);
+// leaf_multinode.cc: as leaf_exchange.cc.
+[[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,
+                                                     const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "espalier/base/assert.h"
-
 namespace espalier::searched {
 namespace {
 
@@ -21,14 +19,19 @@ std::vector<Ends> ends_of(const Broadcast& broadcast, std::uint32_t ranks) {
   return ends;
 }
 
+// The operand on blocks first, first + every, ... of its segment.
+Operand on_blocks(Builder& builder, Operand operand, std::uint32_t first, std::uint32_t every) {
+  Index row{};
+  row.base = static_cast<std::int32_t>(first);
+  row.coef = static_cast<std::int32_t>(every);
+  operand.block_ref = builder.index(row);
+  return operand;
+}
+
 void add_broadcast(Builder& builder, const Broadcast& broadcast, const Ends& ends, bool source) {
   const auto place = [&](const Stream& stream) {
-    Operand operand = source ? builder.input(stream.segment) : builder.output(stream.segment);
-    Index row{};
-    row.base = static_cast<std::int32_t>(stream.first);
-    row.coef = static_cast<std::int32_t>(broadcast.every);
-    operand.block_ref = builder.index(row);
-    return operand;
+    const Operand operand = source ? builder.input(stream.segment) : builder.output(stream.segment);
+    return on_blocks(builder, operand, stream.first, broadcast.every);
   };
   for (const Stream* stream : ends.in) builder.receive(stream->step, stream->from, place(*stream));
   for (const Stream* stream : ends.out) {
@@ -41,33 +44,45 @@ void add_broadcast(Builder& builder, const Broadcast& broadcast, const Ends& end
   }
 }
 
-// The child that the broadcast reaches last sends first.
-void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last, Ends ends,
-                bool sink) {
+// Adds the sums of the blocks of the streams (segment, first). The first block of a run becomes the
+// last one, so that runs keep their order. `ends.out` is sorted: the child that the broadcast
+// reaches last sends first.
+void add_sums(Builder& builder, const Broadcast& broadcast, std::uint32_t last, const Ends& ends,
+              std::uint32_t segment, std::uint32_t first) {
+  const auto belongs = [&](const Stream* stream) {
+    return stream->segment == segment && stream->first == first;
+  };
+  const auto on = [&](const Operand& operand) {
+    return on_blocks(builder, operand, broadcast.every - 1 - first, broadcast.every);
+  };
+  const auto found = std::find_if(ends.in.begin(), ends.in.end(), belongs);
+  const Stream* up = found == ends.in.end() ? nullptr : *found;  // null: the sink
+  Operand sum = on(builder.input(segment));
+  std::uint32_t ready = 0;
+  bool has_children = false;
+  for (const Stream* child : ends.out) {
+    if (!belongs(child)) continue;
+    const std::uint32_t lifetime = has_children || up == nullptr ? 0 : child->step - up->step;
+    const Operand slot = on(builder.slot(segment, builder.ring(lifetime, broadcast.period)));
+    const Operand before = sum;
+    if (!has_children) sum = up == nullptr ? on(builder.output(segment)) : slot;
+    has_children = true;
+    ready = last - child->step;
+    builder.receive(ready, child->to, slot);
+    builder.combine(ready, sum, before, slot);
+  }
+  if (up == nullptr) return;
+  const std::uint32_t step = last - up->step;
+  builder.send(step, up->from, sum, has_children ? step - ready : 0);
+}
+
+void add_reduce(Builder& builder, const Broadcast& broadcast, std::uint32_t last, Ends ends) {
   std::sort(ends.out.begin(), ends.out.end(),
             [](const Stream* a, const Stream* b) { return a->step > b->step; });
   for (std::uint32_t segment = 0; segment < broadcast.outline.segments; ++segment) {
-    const Stream* up = nullptr;
-    for (const Stream* stream : ends.in) {
-      if (stream->segment == segment) up = stream;
+    for (std::uint32_t first = broadcast.every; first-- > 0;) {
+      add_sums(builder, broadcast, last, ends, segment, first);
     }
-    Operand sum = builder.input(segment);
-    std::uint32_t ready = 0;
-    bool first = true;
-    for (const Stream* child : ends.out) {
-      if (child->segment != segment) continue;
-      const std::uint32_t lifetime = first && !sink ? child->step - up->step : 0;
-      const Operand slot = builder.slot(segment, builder.ring(lifetime, broadcast.period));
-      const Operand before = sum;
-      if (first) sum = sink ? builder.output(segment) : slot;
-      first = false;
-      ready = last - child->step;
-      builder.receive(ready, child->to, slot);
-      builder.combine(ready, sum, before, slot);
-    }
-    if (sink) continue;
-    const std::uint32_t step = last - up->step;
-    builder.send(step, up->from, sum, first ? 0 : step - ready);
   }
 }
 
@@ -87,7 +102,7 @@ Result<Programs> write(const CollectiveParameters& parameters, const Broadcast& 
     } else if (status == Status::kOk) {
       const bool root = rank == parameters.root;
       if (reduces) {
-        add_reduce(builder, broadcast, last, ends[rank], root);
+        add_reduce(builder, broadcast, last, ends[rank]);
       } else {
         add_broadcast(builder, broadcast, ends[rank], root);
       }
@@ -123,7 +138,6 @@ Result<Programs> write_broadcast(const CollectiveParameters& parameters,
 }
 
 Result<Programs> write_reduce(const CollectiveParameters& parameters, const Broadcast& reversed) {
-  ESPALIER_ASSERT(reversed.every == 1);
   return write(parameters, reversed, true);
 }
 

@@ -22,7 +22,8 @@ namespace espalier {
 // The maximum run lengths for which a program's tables have room (proto/schedule.options). A rank
 // of a broadcast has 2r+1 actions and 2r+3 indices (r blocks, r+2 links, one segment), a rank of a
 // reduce 3r+2 actions and 3r+4 indices. With simplex ports each action has its own first step,
-// which takes 2r+4 counts including N, the steps and the bound.
+// which takes 2r+4 counts including N, the steps and the bound. In a reduce with simplex ports the
+// sink has 4r+2 actions.
 struct ProgramRoom {
   std::uint32_t actions = sizeof(Program::actions) / sizeof(Action);
   std::uint32_t indices = sizeof(Program::indices) / sizeof(Index);
@@ -35,11 +36,26 @@ inline constexpr std::uint32_t kMaxReduceRunLength =
     std::min((kRoom.actions - 2) / 3, (kRoom.indices - 4) / 3);
 inline constexpr std::uint32_t kMaxSimplexRunLength =
     std::min(kMaxRunLength, (kRoom.counts - 4) / 2);
+inline constexpr std::uint32_t kMaxSimplexReduceRunLength =
+    std::min({kMaxReduceRunLength, kMaxSimplexRunLength, (kRoom.actions - 2) / 4});
 
 // Returns the run length r. If it is 0, returns the default: the integer nearest to
 // (k/(d't))^(1/3) with d' = max(1, ceil(log2 ranks) - 1), at most kMaxReduceRunLength. This is the
 // rule of [Sanders03] (Performance Analysis) for its example k = 4096 t.
 [[nodiscard]] std::uint32_t fractional_run_length(const CollectiveParameters& parameters);
+
+// The ranks in the tree's order: from the root upward or, in a reduce to the last rank, downward.
+struct TreeOrder {
+  std::uint32_t ranks, root;
+  bool descends;
+
+  [[nodiscard]] std::uint32_t rank(std::uint32_t virtual_rank) const {
+    return (descends ? root + ranks - virtual_rank : root + virtual_rank) % ranks;
+  }
+  [[nodiscard]] std::uint32_t virtual_rank(std::uint32_t rank) const {
+    return (descends ? root + ranks - rank : rank + ranks - root) % ranks;
+  }
+};
 
 class FractionalTree {
  public:

@@ -8,37 +8,48 @@ std::uint32_t LeafNode::meeting_level(std::uint32_t rank) const {
   std::uint32_t meeting = level;
   std::uint32_t mine = index, other = rank / leaves;
   for (; mine != other; ++meeting) {
-    mine /= arity;
-    other /= arity;
+    mine /= arity(meeting + 1);
+    other /= arity(meeting + 1);
   }
   return meeting;
 }
 
 std::uint32_t leaves_below(const LeafNode& node, std::uint32_t level) {
   std::uint32_t leaves = 1;
-  for (std::uint32_t i = 0; i < level; ++i) leaves *= node.arity;
+  for (std::uint32_t below = 1; below <= level; ++below) leaves *= node.arity(below);
   return leaves;
 }
 
 Status find_leaf_node(const CollectiveParameters& parameters, std::uint32_t me, LeafNode& node) {
-  if (parameters.arity < 2 || parameters.height < 1) return Status::kUnsupported;
+  if (parameters.height < 1) return Status::kUnsupported;
   std::uint64_t ranks = 1;
-  for (std::uint32_t i = 0; i < parameters.height && ranks <= kMaxRanks; ++i)
-    ranks *= parameters.arity;
+  for (std::uint32_t level = 1; level <= parameters.height && ranks <= kMaxRanks; ++level) {
+    const std::uint32_t arity = level_arity(parameters, level);
+    if (arity < 2) return Status::kUnsupported;
+    ranks *= arity;
+  }
   if (ranks != parameters.ranks || ranks > kMaxRanks) return Status::kUnsupported;
-  node = {parameters.arity, parameters.height, parameters.ranks, 0, 0, 0, 1};
+  node = {};
+  node.tree = &parameters;
+  node.height = parameters.height;
+  node.ranks = parameters.ranks;
   while (me - node.first >= node.ranks / node.leaves) {
     if (node.level == node.height) return Status::kBadArgument;
     node.first += node.ranks / node.leaves;
-    node.leaves *= node.arity;
     ++node.level;
+    node.leaves *= node.arity(node.level);
   }
   node.index = me - node.first;
   return Status::kOk;
 }
 
 std::uint32_t leaf_tree_nodes(const LeafNode& node) {
-  return (node.ranks - 1) / (node.arity - 1) + node.ranks;
+  std::uint32_t nodes = node.ranks, size = node.ranks;
+  for (std::uint32_t level = 1; level <= node.height; ++level) {
+    size /= node.arity(level);
+    nodes += size;
+  }
+  return nodes;
 }
 
 std::uint32_t branch_lanes(const CollectiveParameters& parameters, std::uint32_t level) {
@@ -69,7 +80,7 @@ Count steps_over_lanes(std::uint32_t a, std::uint32_t blocks, std::uint32_t lane
 
 void add_leaf_links(Builder& builder, const LeafNode& node) {
   if (node.level > 0) {
-    for (std::uint32_t branch = 0; branch < node.arity; ++branch) {
+    for (std::uint32_t branch = 0; branch < node.children(); ++branch) {
       (void)builder.link(node.child(branch));
     }
   }

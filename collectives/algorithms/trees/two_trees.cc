@@ -115,10 +115,16 @@ bool TwoTrees::changes_colour(unsigned tree, std::uint32_t parent, bool left) co
   return left != (turns_right_[tree] != differs);
 }
 
+// In a mirror image the nodes' right spine is the ranks' left spine.
+bool TwoTrees::unused_is_right(unsigned tree) const {
+  const bool mirrored = tree == 1 && pairing_ == Pairing::kMirror;
+  return goes_up() != mirrored;
+}
+
 // The left spine consists of the powers of two, up to the root.
 bool TwoTrees::on_unused_spine(unsigned tree, std::uint32_t node) const {
   if (use_ == Use::kAll) return false;
-  return use_ == Use::kUp ? on_right_spine(node, size_[tree]) : (node & (node - 1)) == 0;
+  return unused_is_right(tree) ? on_right_spine(node, size_[tree]) : (node & (node - 1)) == 0;
 }
 
 // Returns the arrival at a child over an edge of this colour.
@@ -169,7 +175,7 @@ TwoTrees::Edge TwoTrees::inner_edge(unsigned tree, std::uint32_t pe) const {
   if (use_ == Use::kAll) return edge;
   if (on_unused_spine(tree, index)) return {pe, edge.colour, 0};
   // Only edges below the top edge in use count, and the colour of the top edge.
-  if (use_ == Use::kUp) {
+  if (unused_is_right(tree)) {
     edges = way.low;
     changes = way.low_changes;
   } else if (index > root_[tree]) {  // right of the root, whose right edge is the top edge
@@ -280,7 +286,8 @@ std::uint32_t TwoTrees::latest_right_of_left_spine(unsigned tree) const {
 }
 
 std::uint32_t TwoTrees::latest(unsigned tree) const {
-  return use_ == Use::kDown ? latest_right_of_left_spine(tree) : latest_from(tree, root_edge(tree));
+  const bool walks_left = use_ != Use::kAll && !unused_is_right(tree);
+  return walks_left ? latest_right_of_left_spine(tree) : latest_from(tree, root_edge(tree));
 }
 
 }  // namespace espalier

@@ -23,8 +23,11 @@ enum class Pairing : std::uint8_t {
 // below the spine has its own timing.
 enum class Use : std::uint8_t {
   kAll,   // also the edges from the external source into the roots
-  kUp,    // all except those into right spines; Pairing::kShift only
-  kDown,  // all except those into left spines; Pairing::kShift only
+  kUp,    // all except those into right spines
+  kDown,  // all except those into left spines
+  // kUp in the colours of kAll and kDown; Pairing::kShift only. For some n kUp has other colours,
+  // with which a scan is one step shorter.
+  kUpSameColours,
 };
 
 class TwoTrees {
@@ -78,6 +81,9 @@ class TwoTrees {
   [[nodiscard]] Edge inner_edge(unsigned tree, std::uint32_t pe) const;
   [[nodiscard]] Edge leaf_edge(unsigned tree, const Edge& other) const;
   [[nodiscard]] Edge child(unsigned tree, const Edge& from, std::uint32_t node, bool left) const;
+  // Whether the edges that a phase of a scan does not use are those into the nodes' right spine.
+  [[nodiscard]] bool unused_is_right(unsigned tree) const;
+  [[nodiscard]] bool goes_up() const { return use_ == Use::kUp || use_ == Use::kUpSameColours; }
   [[nodiscard]] bool on_unused_spine(unsigned tree, std::uint32_t node) const;
   [[nodiscard]] std::uint32_t arrival(unsigned tree, const Edge& from, unsigned colour) const;
   [[nodiscard]] Edge root_edge(unsigned tree) const;
@@ -96,7 +102,7 @@ class TwoTrees {
   // Edges to right (otherwise left) inner children change colour.
   bool turns_right_[2] = {false, false};
   bool spine_differs_ = false;  // for T1's right spine this is reversed
-  // KUp, kDown: colour of the edges on which subtrees begin in step 0 (the other colour: step 1).
+  // Not kAll: colour of the edges on which subtrees begin in step 0 (the other colour: step 1).
   unsigned early_colour_ = 0;
   unsigned first_ = 0;
   std::uint32_t last_arrival_ = 0;

@@ -187,6 +187,95 @@ TEST(TwoTrees, MirroredByBruteForce) {
   }
 }
 
+// The phases of a scan: without the edges into one spine, each subtree below it begins on its own,
+// in step 0 or 1 by the colour of its top edge.
+void check_spines(std::uint32_t n, Pairing pairing, Use use) {
+  const TwoTrees trees(n, pairing, use);
+  std::uint32_t last = 0;
+  for (unsigned tree = 0; tree < 2; ++tree) {
+    std::uint32_t spine = trees.root(tree), unused = 0;
+    for (std::uint32_t pe = spine; pe != 0; ++unused) {
+      spine = pe;
+      ASSERT_FALSE(trees.in_use(tree, pe));
+      const TwoTrees::Both below = trees.children(tree, trees.edge(tree, pe));
+      pe = 0;
+      for (const Edge& child : below.of) {
+        if (child.pe != 0 && (child.pe > spine) == (use == Use::kUp)) pe = child.pe;
+      }
+    }
+    std::uint32_t early[2] = {0, 0};  // top edges that begin in step 0, by colour
+    for (std::uint32_t pe = 1; pe <= n; ++pe) {
+      const Edge edge = trees.edge(tree, pe);
+      if (!trees.in_use(tree, pe)) {
+        ASSERT_GT(unused--, 0u) << "not on the spine";
+        continue;
+      }
+      last = std::max(last, edge.arrival);
+      const Edge above = trees.edge(tree, trees.parent(tree, pe));
+      if (trees.in_use(tree, above.pe)) {
+        ASSERT_EQ(edge.arrival, above.arrival + (edge.colour != above.colour ? 1 : 2));
+      } else {
+        ASSERT_LE(edge.arrival, 1u);
+        early[edge.colour] |= edge.arrival == 0 ? 1 : 2;
+      }
+    }
+    ASSERT_EQ(unused, 0u);
+    for (const std::uint32_t seen : early) ASSERT_NE(seen, 3u) << "one colour, one step";
+    ASSERT_TRUE(early[0] != early[1] || early[0] == 0);
+  }
+  ASSERT_EQ(trees.last_arrival(), last);
+}
+
+TEST(TwoTrees, SpinesByBruteForce) {
+  for (std::uint32_t n = 1; n <= largest_n(); ++n) {
+    for (const Use use : {Use::kUp, Use::kDown}) {
+      ASSERT_NO_FATAL_FAILURE(check_spines(n, Pairing::kShift, use)) << "n " << n;
+      if (n % 2 == 1) continue;
+      ASSERT_NO_FATAL_FAILURE(check_spines(n, Pairing::kMirror, use)) << "n " << n;
+    }
+  }
+}
+
+// The edges of both phases of a scan: those in use, their steps and the end. Colours are equal
+// except those of kUp.
+TEST(TwoTrees, ColoursOfAScanByBruteForce) {
+  for (std::uint32_t n = 1; n <= largest_n(); ++n) {
+    const TwoTrees all(n, Pairing::kShift);
+    for (const Use use : {Use::kUp, Use::kUpSameColours, Use::kDown}) {
+      const TwoTrees trees(n, Pairing::kShift, use);
+      std::uint32_t last = 0;
+      for (unsigned tree = 0; tree < 2; ++tree) {
+        std::vector<bool> unused(n + 1, false);  // the spine, from the root
+        for (std::uint32_t pe = trees.root(tree); pe != 0;) {
+          unused[pe] = true;
+          std::uint32_t next = 0;
+          for (const Edge& child : trees.children(tree, trees.edge(tree, pe)).of) {
+            if (child.pe != 0 && (child.pe < pe) == (use == Use::kDown)) next = child.pe;
+          }
+          pe = next;
+        }
+        for (std::uint32_t pe = 1; pe <= n; ++pe) {
+          ASSERT_EQ(trees.in_use(tree, pe), !unused[pe]) << "n " << n << " PE " << pe;
+          const Edge edge = trees.edge(tree, pe);
+          if (use != Use::kUp) {
+            ASSERT_EQ(edge.colour, all.edge(tree, pe).colour) << "n " << n << " PE " << pe;
+          }
+          if (unused[pe]) continue;
+          last = std::max(last, edge.arrival);
+          const std::uint32_t parent = trees.parent(tree, pe);
+          if (unused[parent]) {
+            ASSERT_LE(edge.arrival, 1u);
+          } else {
+            const Edge above = trees.edge(tree, parent);
+            ASSERT_EQ(edge.arrival, above.arrival + (edge.colour != above.colour ? 1 : 2));
+          }
+        }
+      }
+      ASSERT_EQ(trees.last_arrival(), last) << "n " << n;
+    }
+  }
+}
+
 // The properties that a rank and its neighbours must agree on, sampled for n up to 2^29.
 TEST(TwoTrees, LargeTreesSampled) {
   std::mt19937 random(3);

@@ -7,6 +7,7 @@
 #include "collectives/verify/properties/ports.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::verify {
 namespace {
@@ -49,23 +50,25 @@ std::int64_t blocks_to_collide(const Program& program, const RankProgressions& r
   return here == 0 || later == 0 ? here + later : std::min(here, later);
 }
 
-// Returns the smallest N for which more progressions of `together` than the link has lanes use it
-// in the step of the first block of `one`; 0: none. All are in the same step of the period, and S =
-// 1. (Progressions that are once are only in their first step, so no later step has more.)
+// Returns the smallest N for which more than `most` progressions of `together` are of the kind of
+// `one`, and on its link unless `any_link`, in the step of its first block; 0: none. All are in the
+// same step of the period, and S = 1. (Progressions that are once are only in their first step, so
+// no later step has more.)
 std::int64_t blocks_to_fill(const RankProgressions& ranks, const Progression& one,
-                            const std::vector<const Progression*>& together, std::uint32_t lanes) {
+                            const std::vector<const Progression*>& together, std::uint32_t most,
+                            bool any_link) {
   const std::int64_t period = ranks.stages[one.stage].period;
-  std::vector<std::int64_t> blocks;  // of the others on the link in the step of its first block
+  std::vector<std::int64_t> blocks;  // of the others in the step of its first block
   for (const Progression* other : together) {
-    const bool same = other->kind == one.kind && other->link == one.link;
+    const bool same = other->kind == one.kind && (any_link || other->link == one.link);
     const std::int64_t apart = one.first - other->first;
     if (same && other != &one && (apart == 0 || (apart > 0 && !other->once))) {
       blocks.push_back(other->block + apart / period * ranks.stride);
     }
   }
-  if (blocks.size() < lanes) return 0;
-  std::nth_element(blocks.begin(), blocks.begin() + (lanes - 1), blocks.end());
-  return std::max<std::int64_t>(one.block, blocks[lanes - 1]) + 1;
+  if (blocks.size() < most) return 0;
+  std::nth_element(blocks.begin(), blocks.begin() + (most - 1), blocks.end());
+  return std::max<std::int64_t>(one.block, blocks[most - 1]) + 1;
 }
 
 // The steps in which progressions of a stage may use a port or link, for every N: from
@@ -182,9 +185,11 @@ bool PortResidues::suffice(const Program& program, const Group& group) {
   bool lanes_suffice = true;
   for (const Progression* one : group) {
     ++(is_send(*one) ? sends : receives);
-    lanes_suffice = ++loads_[channel_of(*one)] <= lanes_at(program, *one) && lanes_suffice;
+    const std::uint32_t most = std::min(lanes_at(program, *one), kMaxLinkMessages);
+    lanes_suffice = ++loads_[channel_of(*one)] <= most && lanes_suffice;
   }
   for (const Progression* one : group) loads_[channel_of(*one)] = 0;
+  if (sends > kMaxStepMessages || receives > kMaxStepMessages) return false;
   const bool alone = group.size() <= 1;
   if (sends > 1 && share_port(program.port_model, true, true)) return false;
   if (receives > 1 && share_port(program.port_model, false, false)) return false;
@@ -203,9 +208,12 @@ ReadResult PortResidues::check_group(const Program& program, const RankProgressi
     for (const Progression* other : group) {
       collide(blocks_to_collide(program, ranks, *one, *other, lanes));
     }
+    if (group.size() > kMaxStepMessages && send_ticks(program) == 1) {
+      collide(blocks_to_fill(ranks, *one, group, kMaxStepMessages, true));
+    }
     if (lanes <= 1) continue;
     if (send_ticks(program) != 1) return Undecided{"links of several lanes in the postal model"};
-    collide(blocks_to_fill(ranks, *one, group, lanes));
+    collide(blocks_to_fill(ranks, *one, group, std::min(lanes, kMaxLinkMessages), false));
   }
   return least > 0 ? ReadResult(WrongFrom{least}) : ReadResult();
 }
@@ -233,6 +241,45 @@ bool pairs_are_apart(const Program& program, const RankProgressions& ranks, std:
         return false;
       }
     }
+  }
+  return true;
+}
+
+// Returns the maximum of sends, or of receives, of a stage in one step. Every progression counts as
+// if it began at once and did not end.
+std::uint32_t messages_in_step(const RankProgressions& ranks, std::size_t stage, bool sends) {
+  std::uint32_t most = 0, count = 0;
+  std::int64_t step = -1;
+  for (std::size_t k = ranks.stage_begin[stage]; k < ranks.stage_begin[stage + 1]; ++k) {
+    const Progression& one = ranks.all[k];
+    if (!is_message(one) || is_send(one) != sends) continue;
+    if (one.first % ranks.stages[stage].period != step) count = 0;
+    step = one.first % ranks.stages[stage].period;
+    most = std::max(most, ++count);
+  }
+  return most;
+}
+
+// Whether a node counts all sends, or all receives, of stages that may share a step. `times`: of
+// these messages, by stage.
+bool are_counted(const RankProgressions& ranks, const Times* times, bool sends) {
+  const std::size_t stages = ranks.stages.size();
+  std::vector<std::uint32_t> messages;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    messages.push_back(messages_in_step(ranks, stage, sends));
+  }
+  for (std::size_t one = 0; one < stages; ++one) {
+    std::uint32_t together = 0;
+    for (std::size_t other = 0; other < stages; ++other) {
+      if (ranks.stages[one].phase != ranks.stages[other].phase) continue;
+      if (times[one].first == INT64_MAX || times[other].first == INT64_MAX) continue;
+      if (other != one && (is_before(times[one], times[other], ranks.stride, 1) ||
+                           is_before(times[other], times[one], ranks.stride, 1))) {
+        continue;
+      }
+      together += messages[other];
+    }
+    if (together > kMaxStepMessages) return false;
   }
   return true;
 }
@@ -280,6 +327,13 @@ std::optional<Undecided> PortResidues::stages_meet(const Program& program,
         if (steps == 1 && pairs_are_apart(program, ranks, one, other, uses)) continue;
         return Undecided{"actions that go on at different paces may share a port or link"};
       }
+    }
+  }
+  for (const bool sends : {true, false}) {
+    if (!are_counted(ranks, &times[(channels + (sends ? 0 : 1)) * stages], sends)) {
+      return Undecided{
+          "actions that go on at different paces may have more messages in a step "
+          "than nodes count"};
     }
   }
   return std::nullopt;

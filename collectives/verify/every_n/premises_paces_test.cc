@@ -24,6 +24,14 @@ class Paces : public Premises {
     return receive;
   }
   void finish_long() { finish({10, 1, 0, 0, 0}); }
+  // Expects the exhaustive proof, up to its own bound, to refuse N = `blocks`.
+  void expect_refused_exhaustively(std::int64_t blocks) const {
+    const Verdict verdict = brute_force(0);
+    ASSERT_FALSE(verdict.valid);
+    EXPECT_EQ(verdict.counterexample.blocks, blocks) << verdict.counterexample.message;
+    EXPECT_NE(verdict.counterexample.message.find("the pace of action"), std::string::npos)
+        << verdict.counterexample.message;
+  }
 };
 
 TEST_F(Paces, InsideThePhase) {
@@ -102,6 +110,16 @@ TEST_F(Paces, NotBeyondThePhaseForLargeN) {
   expect_unproven("its instances come nearer to the end of the phase with more blocks", 12);
 }
 
+TEST_F(Paces, NotBeyondThePhaseForFarLargerN) {
+  // Three steps per two blocks, in a phase of N + 60 steps. The last instance is in step
+  // floor(3 (N - 1) / 2), which is outside from N = 123 onward.
+  begin_long_pipe(60);
+  await_in_vain({0, 1, 0, 0, 0}, nodes[1].index({0, 3, 0, 2, 0, 0, 0}));
+  finish({60, 1, 0, 0, 0});
+  expect_unproven("its instances come nearer to the end of the phase with more blocks", 123);
+  expect_refused_exhaustively(123);
+}
+
 TEST_F(Paces, InstancesGrowInTheCycleOfTheBlocks) {
   // 3, 3, 3, 10, ..., 10, 17, ... instances.
   begin_long_pipe(4);
@@ -137,6 +155,7 @@ TEST_F(Paces, InstancesThatBeginForLargeN) {
   await_in_vain({-100, 1, 0, 0, 0}, nodes[1].pace(0, 2));
   finish_long();
   expect_unproven("its instances begin only with more blocks", 212);
+  expect_refused_exhaustively(212);
 }
 
 // Schedules of 4 ranks in which some instances have no block, found by an independent executor.

@@ -2,6 +2,7 @@
 // the links of routes.
 
 #include "collectives/verify/testing/premises.h"
+#include "espalier/base/arithmetic.h"
 
 namespace espalier::verify {
 namespace {
@@ -46,7 +47,60 @@ class PortPremises : public Premises {
     }
     finish({last, 1, 0, 0, 0});
   }
+  // Rank 0 sends `segments` segments in each step to the router, which sends them on to all others.
+  void wide(std::uint32_t segments, std::uint32_t arity) {
+    begin("fattree:k=" + std::to_string(arity) + ",h=1,c=100", Collective::kBroadcast, true);
+    const auto move = [&](std::uint32_t node, ActionKind kind, std::int32_t first,
+                          std::uint32_t peer, Buffer buffer) {
+      NodeWriter& writer = nodes[node];
+      if (writer.program.indices_count == 0) writer.index(0, 0);
+      Operand operand = writer.operand(buffer);
+      operand.segment_ref = writer.index({0, 1, 0, 0, segments, 0, 0});
+      operand.block_ref = writer.index({0, 1, 0, segments, 0, 0, 0});
+      if (buffer == Buffer::kScratch) operand.slot_ref = writer.index(0, 1, 8 * segments);
+      Action& action = kind == ActionKind::kSend ? writer.send(first, peer, operand)
+                                                 : writer.receive(first, peer, operand);
+      action.instances_ref = writer.count(0, as_int(segments));
+      action.pace_ref = operand.block_ref;
+      if (first > 0 && kind == ActionKind::kSend) action.after = 1;
+    };
+    move(0, ActionKind::kSend, 0, arity, Buffer::kInput);
+    nodes[arity].program.scratch_blocks = 8 * segments;
+    move(arity, ActionKind::kReceive, 0, 0, Buffer::kScratch);
+    for (std::uint32_t rank = 1; rank < arity; ++rank) {
+      move(arity, ActionKind::kSend, 1, rank, Buffer::kScratch);
+      move(rank, ActionKind::kReceive, 1, arity, Buffer::kOutput);
+    }
+    for (NodeWriter& node : nodes) node.program.segments = segments;
+    finish({1, 1, 0, 0, 0});
+  }
+  // Expects both methods to refuse N = 1 by a line that contains all `words`.
+  void expect_line(const std::vector<std::string>& words) const {
+    expect_refused(Property::kPorts, 1);
+    for (const Verdict& verdict : {proof(), brute_force(1)}) {
+      for (const std::string& word : words) {
+        const std::string& line = verdict.counterexample.message;
+        EXPECT_NE(line.find(word), std::string::npos) << "no '" << word << "' in: " << line;
+      }
+    }
+  }
 };
+
+TEST_F(PortPremises, MessagesOfALinkThatNodesCount) {
+  wide(64, 2);
+  expect_proven();
+  wide(65, 2);
+  expect_line({"rank 0, step 0", "to node 2", "at most 64 messages of a link in a step",
+               "sends more, on 100 lanes"});
+}
+
+TEST_F(PortPremises, MessagesOfAStepThatNodesCount) {
+  wide(63, 5);
+  expect_proven();
+  wide(64, 5);
+  expect_line({"router 5 (level 1), step 1", "after 255 other messages",
+               "nodes send at most 255 in a step"});
+}
 
 TEST_F(PortPremises, SendsThatMeetForLargeN) {
   star(PortModel::kSingleSend, 10, 1);

@@ -41,8 +41,14 @@ struct Embedding {
 // Returns text that parses as an equal embedding.
 [[nodiscard]] std::string write_embedding(const Embedding& embedding);
 
-// known_embeddings() returns the names of the files in topology/embeddings. known_embedding()
-// returns one of them, or nothing if no file has this name.
+// Returns the embedding of `collective`, which is the own one reversed in time, on the mesh with
+// rows and columns exchanged. Reversed XY routes are YX routes, which the exchange makes XY routes
+// again, so the links carry as much per slot as before. Requires a mesh. The name stays as it is.
+[[nodiscard]] Embedding reversed(Embedding embedding, const std::string& collective);
+
+// known_embeddings() returns the names of the files in topology/embeddings, and of the embeddings
+// that follow from them by reversed(). known_embedding() returns one of them, or nothing if none
+// has this name.
 [[nodiscard]] std::vector<std::string> known_embeddings();
 [[nodiscard]] std::optional<Embedding> known_embedding(const std::string& name);
 

@@ -33,7 +33,9 @@ struct Link {
 // The parameters of the built-in families, for algorithms made for one of them. Parameters of
 // other families are 0 and empty.
 struct Shape {
-  std::uint32_t arity = 0, height = 0;    // fat tree
+  // fat tree: arity is the number of children of every router, 0 if it differs between levels
+  std::uint32_t arity = 0, height = 0;
+  std::vector<std::uint32_t> arities;     // fat tree: children of a router of level 1 .. height
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
   std::uint32_t rows = 0, columns = 0;    // mesh
   // hierarchical crossbar: modules, ranks of each, channels into and out of each
@@ -83,8 +85,8 @@ class Topology {
 };
 
 // Parses "complete:N", "mesh:RxC", "crossbar:AxB[,in=I,out=O]", "hosts:HxR",
-// "fattree:k=K,h=H,c=1|k|c1,c2,..", or "custom:" and a topology file's text in one line. The error
-// has its position and the correct form.
+// "fattree:k=K,h=H,c=1|k|c1,c2,..", "fattree:k=K1xK2x..,c=..", or "custom:" and a topology file's
+// text in one line. The error has its position and the correct form.
 [[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.

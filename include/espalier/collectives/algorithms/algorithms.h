@@ -20,10 +20,12 @@ struct CollectiveParameters {
   std::uint32_t blocks_count = 0;
 
   // The topology, for algorithms made for one family (Algorithm::where); 0 for any other topology.
-  // A fat tree has arity^height ranks at the leaves and routers above, numbered as in
-  // topology/fat_tree.h. Branches of level l (1 at the leaves) have capacities[l - 1] lanes; null:
-  // 1 everywhere.
+  // A fat tree has ranks at the leaves and routers above, numbered as in topology/fat_tree.h.
+  // Routers of level l (1 above the leaves) have arities[l - 1] children; null: `arity` at every
+  // level, arity^height ranks. `arity` is 0 if it differs between levels. Branches of level l have
+  // capacities[l - 1] lanes; null: 1 everywhere.
   std::uint32_t arity = 0, height = 0;
+  const std::uint32_t* arities = nullptr;
   const std::uint32_t* capacities = nullptr;
   std::uint32_t rows = 0, columns = 0;  // a mesh: rank = row * columns + column
   // Hosts, with the ranks of each: rank = host * host_ranks + number on the host.

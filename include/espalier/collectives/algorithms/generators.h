@@ -6,8 +6,9 @@
 //
 // Buffers: see buffer_extent (program.h). A broadcast's root sends from INPUT; the others receive
 // into OUTPUT and forward from there. The root is used if has_root(). INPUT and OUTPUT may be the
-// same memory if both hold the whole message, except in exscan/two-tree, exscan/hosts-chain,
-// all-to-all/pairwise and all-to-all/hosts-pairwise.
+// same memory if both hold the whole message, except in exscan/two-tree, exscan/two-tree-mirror,
+// exscan/two-tree-simplex, exscan/doubly-pipelined, exscan/hosts-chain, all-to-all/pairwise and
+// all-to-all/hosts-pairwise.
 
 #include "espalier/collectives/algorithms/algorithms.h"
 
@@ -59,19 +60,36 @@ namespace espalier {
                                      Program& out);
 [[nodiscard]] Status two_tree_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                         Program& out);
-// A two-tree broadcast whose second tree is the mirror image of the first. kUnsupported if the
-// ranks other than the root are odd in number (p even).
+// The second tree is the mirror image of the first: two_tree_mirror_broadcast() and
+// two_tree_mirror_reduce(). kUnsupported if the ranks other than the root are odd in number (p
+// even).
 [[nodiscard]] Status two_tree_mirror_broadcast(const CollectiveParameters& parameters,
                                                std::uint32_t me, Program& out);
-// two_tree_scan.cc: two_tree_scan() and two_tree_exscan(), first up and then down two trees.
-// two_tree_simplex.cc: two_tree_simplex_broadcast(), for ports that send or receive in a step, but
-// not both.
+[[nodiscard]] Status two_tree_mirror_reduce(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
+// two_tree_scan.cc: two_tree_scan() and two_tree_exscan(), first up and then down two trees; and
+// the same with mirrored trees, two_tree_mirror_scan() and two_tree_mirror_exscan().
+// two_tree_simplex.cc: two_tree_simplex_broadcast(), two_tree_simplex_reduce() and
+// two_tree_simplex_allreduce(), for ports that send or receive in a step, but not both.
+// two_tree_simplex_scan.cc: two_tree_simplex_scan() and two_tree_simplex_exscan(), the same.
 [[nodiscard]] Status two_tree_scan(const CollectiveParameters& parameters, std::uint32_t me,
                                    Program& out);
 [[nodiscard]] Status two_tree_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
+[[nodiscard]] Status two_tree_mirror_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                          Program& out);
+[[nodiscard]] Status two_tree_mirror_exscan(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
 [[nodiscard]] Status two_tree_simplex_broadcast(const CollectiveParameters& parameters,
                                                 std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_reduce(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_allreduce(const CollectiveParameters& parameters,
+                                                std::uint32_t me, Program& out);
+[[nodiscard]] Status two_tree_simplex_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status two_tree_simplex_exscan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
 // One block in the postal model: lambda_tree_broadcast() (lambda_tree.cc) and combine_allreduce()
 // (combine.cc). alpha_tree.cc: alpha_tree_broadcast(), whose senders keep a fixed share of their
 // ranks, and alpha_table_broadcast(), whose share depends on their number. kBadArgument unless the
@@ -155,25 +173,35 @@ namespace espalier {
 [[nodiscard]] Status doubling_123_exscan(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 // halving.cc: recursive halving, for long messages in logarithmically many steps; kTooLarge above
-// 4095 ranks. recursive_halving_reduce_scatter(), and rabenseifner_allreduce(), which goes back by
-// recursive doubling.
+// 4095 ranks. recursive_halving_reduce_scatter(); rabenseifner_allreduce(), which goes back by
+// recursive doubling; and rabenseifner_reduce(), which gathers at the root.
 [[nodiscard]] Status rabenseifner_allreduce(const CollectiveParameters& parameters,
                                             std::uint32_t me, Program& out);
+[[nodiscard]] Status rabenseifner_reduce(const CollectiveParameters& parameters, std::uint32_t me,
+                                         Program& out);
 [[nodiscard]] Status recursive_halving_reduce_scatter(const CollectiveParameters& parameters,
                                                       std::uint32_t me, Program& out);
-// dual_root.cc: sums up and results down two binary trees at the same time.
+// doubly_pipelined_scan.cc: doubly_pipelined_scan() and doubly_pipelined_exscan(), up and down one
+// binary tree at the same time. dual_root.cc: dual_root_allreduce(), the same with two trees.
+[[nodiscard]] Status doubly_pipelined_scan(const CollectiveParameters& parameters, std::uint32_t me,
+                                           Program& out);
+[[nodiscard]] Status doubly_pipelined_exscan(const CollectiveParameters& parameters,
+                                             std::uint32_t me, Program& out);
 [[nodiscard]] Status dual_root_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
 // A pipelined fractional tree. fractional.cc: fractional_broadcast() and fractional_reduce().
-// fractional_simplex.cc: fractional_simplex_broadcast(), with one send or receive per step.
-// kTooLarge if the run length is above kMaxRunLength, kMaxReduceRunLength or
-// kMaxSimplexRunLength respectively (fractional_tree.h).
+// fractional_simplex.cc: fractional_simplex_broadcast() and fractional_simplex_reduce(), with one
+// send or receive per step. kTooLarge if the run length is above kMaxRunLength,
+// kMaxReduceRunLength, kMaxSimplexRunLength or kMaxSimplexReduceRunLength respectively
+// (fractional_tree.h).
 [[nodiscard]] Status fractional_broadcast(const CollectiveParameters& parameters, std::uint32_t me,
                                           Program& out);
 [[nodiscard]] Status fractional_reduce(const CollectiveParameters& parameters, std::uint32_t me,
                                        Program& out);
 [[nodiscard]] Status fractional_simplex_broadcast(const CollectiveParameters& parameters,
                                                   std::uint32_t me, Program& out);
+[[nodiscard]] Status fractional_simplex_reduce(const CollectiveParameters& parameters,
+                                               std::uint32_t me, Program& out);
 // Fat trees, ranks and routers (leaf_tree.h): kUnsupported if the ranks are not those of a fat
 // tree. leaf_broadcast.cc: in leaf_broadcast() every node sends to one neighbour per step, in
 // leaf_multiport_broadcast() to all neighbours at once.
@@ -190,9 +218,12 @@ namespace espalier {
 // leaf_allgather.cc
 [[nodiscard]] Status leaf_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                                     Program& out);
-// leaf_all_to_all.cc: any capacities
+// leaf_all_to_all.cc: any capacities. In leaf_all_to_all() the messages of one level follow those
+// of the level above without a gap, in leaf_serial_all_to_all() once these have arrived.
 [[nodiscard]] Status leaf_all_to_all(const CollectiveParameters& parameters, std::uint32_t me,
                                      Program& out);
+[[nodiscard]] Status leaf_serial_all_to_all(const CollectiveParameters& parameters,
+                                            std::uint32_t me, Program& out);
 
 // Clusters of hosts: phases inside each host and phases across the hosts. kUnsupported if the ranks
 // are not hosts * host_ranks.
