@@ -25,7 +25,6 @@
 namespace espalier::papers {
 namespace {
 
-constexpr char kRun[] = "simulated run";
 constexpr char kOurs[] = "the network's parameters are ours, from lambda at 512 and 16384 bytes";
 constexpr double kPacket = 512;  // bytes
 
@@ -81,7 +80,7 @@ void latencies(Chapter& chapter) {
   const auto top = std::max_element(lambdas.begin(), lambdas.end(), by_lambda);
   const auto add = [&](const char* where, const char* what, Printed printed,
                        const std::string& ours, const std::string& note = kOurs) {
-    chapter.items.push_back({where, what, printed, "", "", ours, kRun, note});
+    chapter.items.push_back({where, what, printed, "", "", ours, kSimulated, note});
   };
   const auto both = [&](double bytes, int digits) {
     const std::string one = fixed(value_at(measured.first, bytes), digits);
@@ -130,7 +129,7 @@ void kinds_of_sends(Chapter& chapter) {
         {"Fig. 5",
          "lambda by nonblocking sends against blocking sends, " + fixed(bytes, 0) + " bytes",
          "larger", "", "the same",
-         std::fabs(blocking - nonblocking) < 1e-9 ? "the same" : "not the same", kRun,
+         std::fabs(blocking - nonblocking) < 1e-9 ? "the same" : "not the same", kSimulated,
          "not here: the Delta's sender copies the message, and isend overlaps the copy; an "
          "endpoint sends from the caller's memory, with one send in flight or several"});
   }
@@ -256,10 +255,10 @@ void coarse_ratios(Chapter& chapter, const Mesh& mesh) {
   const ByRatio large(mesh, 16384, 10, 90, 10), small(mesh, 512, 10, 90, 10);
   chapter.items.push_back({"Fig. 10", "alpha with the least time, 16 KiB, 8 x 8, in tenths",
                            "around 0.5", "", "0.5", fixed(ByRatio::best(large.random) / 100.0, 1),
-                           kRun, kMean});
+                           kSimulated, kMean});
   chapter.items.push_back({"Fig. 11", "alpha with the least time, 512 bytes, 8 x 8, in tenths",
                            "around 0.6", "", "0.6", fixed(ByRatio::best(small.random) / 100.0, 1),
-                           kRun, kMean});
+                           kSimulated, kMean});
   const auto steps = [](const char* algorithm, std::uint32_t numerator, std::uint32_t denominator) {
     return proven_steps({.topology = "complete:64",
                          .algorithm = algorithm,
@@ -275,7 +274,7 @@ void coarse_ratios(Chapter& chapter, const Mesh& mesh) {
       small.draw("bruck96-fig11.svg", "Broadcast of 512 bytes by alpha, n = 64, simulated"));
 }
 
-// What the abstract and section 4 say of all of it.
+// What sections 1 and 4 say of all of it.
 void conclusion(Chapter& chapter) {
   const auto ticks = [](std::uint32_t hundredths) {
     return std::stod(proven_steps({.topology = "complete:64",
@@ -296,7 +295,7 @@ void fine_ratios(Chapter& chapter, const Mesh& mesh) {
   const ByRatio times(mesh, 512, 46, 70, 2);
   const auto add = [&](const std::string& what, Printed printed, const std::string& corrected,
                        const std::string& ours, const std::string& note) {
-    chapter.items.push_back({"Fig. 13", what, printed, "", corrected, ours, kRun, note});
+    chapter.items.push_back({"Fig. 13", what, printed, "", corrected, ours, kSimulated, note});
   };
   double apart = 0;
   for (const auto& [alpha, steps] : times.alone) {
@@ -349,7 +348,7 @@ void congestion(Chapter& chapter, const Mesh& mesh) {
     const double alone = mesh.alone(bytes, alpha);
     chapter.items.push_back({"Fig. 14", "time in row-major order on the mesh, " + what + ", steps",
                              "congestion-free", fixed(alone, 2), "",
-                             fixed(mesh.row_major(bytes, alpha, 1), 2), kRun,
+                             fixed(mesh.row_major(bytes, alpha, 1), 2), kSimulated,
                              "as without shared links; a link carries one message at once"});
     for (const std::uint32_t lanes : {1u, 2u}) {
       const double random = mesh.random(bytes, alpha, lanes);
@@ -358,7 +357,7 @@ void congestion(Chapter& chapter, const Mesh& mesh) {
           {"Fig. 14",
            "reduction by the row-major order, " + what +
                (fast ? ", links twice as fast as ports" : ", links as fast as ports"),
-           "about 10 %", "", reduction(bytes > 1024, fast), percent(1 - alone / random), kRun,
+           "about 10 %", "", reduction(bytes > 1024, fast), percent(1 - alone / random), kSimulated,
            fast ? "64 bytes is the text's size, 64 Kbyte the caption's; the speed of links is ours"
                 : "not here: the reduction grows with the waits for a link, whose speed is not "
                   "printed"});
@@ -398,11 +397,11 @@ void delays(Chapter& chapter) {
     const std::string what = ", lambda = 2.5, n = " + std::to_string(n) + ", steps";
     chapter.items.push_back({"Fig. 15", "global combine by delay-receive" + what, kNothing,
                              fixed(postal_ticks(n, 1, 3), 2), fixed(postal_ticks(n, 1, 3) - 1.0, 2),
-                             fixed(delay_receive(n, 2.5), 2), kRun,
+                             fixed(delay_receive(n, 2.5), 2), kSimulated,
                              "T_3(n) is a bound: the machine does not delay a receive"});
     chapter.items.push_back({"Fig. 16", "global combine by delay-send" + what, kNothing,
                              fixed(1.25 * postal_ticks(n, 1, 2), 2), "",
-                             fixed(delay_send(n, 2.5), 2), kRun, "1.25 T_2(n)"});
+                             fixed(delay_send(n, 2.5), 2), kSimulated, "1.25 T_2(n)"});
   }
   tools::PlotLine receive{"delay-receive", {}}, send{"delay-send", {}};
   for (int tenths = 10; tenths <= 40; ++tenths) {
@@ -423,7 +422,7 @@ void delays(Chapter& chapter) {
           {"section 3.1",
            "the faster approach, lambda = " + fixed(lambda, 1) + ", n = " + std::to_string(n),
            below ? Printed("delay-send") : Printed("delay-receive"), "", "", winner(n, lambda),
-           kRun});
+           kSimulated});
     }
   }
   chapter.pictures.push_back(picture("bruck96-fig15.svg",
