@@ -1,7 +1,7 @@
 // [SST09], section 6, and [SST07], section 3: the measured bandwidths again, as simulations and as
 // runs. The drawings are lost, and with them the start-up times and bandwidths of the two clusters:
-// the alpha and beta of the simulations are ours. Runs: tests/bench/paper_figures.py. Every sentence
-// about a figure is a row for each of them.
+// the alpha and beta of the simulations are ours. Runs: tests/bench/paper_figures.py. Every
+// sentence about a figure is a row for each of them.
 
 #include <algorithm>
 #include <fstream>
@@ -34,8 +34,8 @@ constexpr char kTwoTree[] = "two trees", kPipeline[] = "linear pipeline", kBinar
 // The papers' name of an algorithm, and this library's.
 using Contenders = std::vector<std::pair<const char*, const char*>>;
 
-// The papers' sentences that are true of neither or only one of simulations and runs: those that are
-// not are here.
+// The papers' sentences that are true of neither or only one of simulations and runs: those that
+// are not are here.
 constexpr const char* kNotHere[] = {
     "NOTHERE",
 };
@@ -47,7 +47,8 @@ struct Cluster {
 constexpr Cluster kMyrinet = {"Myrinet", 10e-6, 1 / 250e6};
 constexpr Cluster kInfiniBand = {"InfiniBand", 5e-6, 1 / 800e6};
 
-// The time of one algorithm on a cluster, by its programs with the block lengths that are best there.
+// The time of one algorithm on a cluster, by its programs with the block lengths that are best
+// there.
 class Simulated {
  public:
   Simulated(const Cluster& cluster, std::uint32_t ranks, Collective collective,

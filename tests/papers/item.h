@@ -63,7 +63,8 @@ void tradeoff(Chapter& chapter);
 // Adds [SST09]'s colourings, its lemmas on them, and its times.
 void colourings(Chapter& chapter);
 
-// Adds the bandwidths, simulated and of runs, of [SST09], Figs. 5 to 9, and what the papers say about them.
+// Adds the bandwidths, simulated and of runs, of [SST09], Figs. 5 to 9, and what the papers say
+// about them.
 void bandwidths(Chapter& chapter);
 
 // Adds [Bruck96]'s greedy tree, triangles and approaches to a combine.

@@ -337,8 +337,8 @@ struct UnequalTree {
   std::int64_t below(std::int64_t level) const { return leaves[static_cast<std::size_t>(level)]; }
 };
 
-// Theorem 3 for different k_i: a router of level l below the root sends k_l n messages. It begins in
-// step l + 1, and its last message reaches the last leaf k_1 + ... + k_(l-1) steps later.
+// Theorem 3 for different k_i: a router of level l below the root sends k_l n messages. It begins
+// in step l + 1, and its last message reaches the last leaf k_1 + ... + k_(l-1) steps later.
 std::int64_t multinode_bound(const UnequalTree& tree) {
   std::int64_t most = 0, down = 0;
   for (std::int64_t level = 1; level <= tree.h; down += tree.k(level++)) {

@@ -115,6 +115,9 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
        }) {
     expect_refused(on_four + row.arguments, row.words);
   }
+}
+
+TEST_F(Command, RefusesWhatIsTooLargeToCompile) {
   expect_refused(
       "compile --topology fattree:k=17,h=2,c=1 --collective all-to-all --algorithm leaf-single -o "
       "x",

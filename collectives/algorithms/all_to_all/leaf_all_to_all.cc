@@ -8,18 +8,18 @@
 // before it. The schedules themselves are new; the paper only refers to a report. c_i are the lanes
 // that are used (used_lanes). If a branch of level i+1 has more than k_i times the lanes of those
 // below, only k_i times as many are used, because more could never be filled. At most min(64,
-// floor(255 / k)) are used, for the largest k = k_i: nodes count no more messages per link and step,
-// and per step (step_limits.h). The paper has c_1 = 1.
+// floor(255 / k)) are used, for the largest k = k_i: nodes count no more messages per link and
+// step, and per step (step_limits.h). The paper has c_1 = 1.
 //
 // Stage i = h..1 exchanges between the branches of every router of level i. Let m = K_(i-1). Each
 // branch u sends messages q = 0 .. (k_i - 1) m^2 - 1; slot t has messages t c_i to t c_i + c_i - 1.
 // With b = floor(q / m), message q goes from the branch's rank rev(q mod m) to rank rev((q + b) mod
-// m) of branch u + 1 + floor(b / m). Here rev reverses i-1 digits of a mixed radix: the lowest digit
-// of its argument, modulo k_(i-1), is the highest of its result. The messages in flight are
+// m) of branch u + 1 + floor(b / m). Here rev reverses i-1 digits of a mixed radix: the lowest
+// digit of its argument, modulo k_(i-1), is the highest of its result. The messages in flight are
 // therefore always spread evenly over all links below. A message that arrives in step s was sent in
-// step s - 2i + 1. A stage does all N blocks in turn. In `leaf`, messages of a stage begin to arrive
-// in the step after the last arrival of the stage before. In `leaf-serial`, they are sent from that
-// step on, so stage i takes 2i-1 steps more than it has slots: h^2 in all.
+// step s - 2i + 1. A stage does all N blocks in turn. In `leaf`, messages of a stage begin to
+// arrive in the step after the last arrival of the stage before. In `leaf-serial`, they are sent
+// from that step on, so stage i takes 2i-1 steps more than it has slots: h^2 in all.
 //
 // Consider a node of level l below level i. Let K = K_(i-1) / K_l, and let r be the node's position
 // in its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
@@ -36,10 +36,10 @@
 //    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
 //    slots. For c_1 = 1, where c <= K_l, B is 1.
 //
-// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit, and if a router
-// forwards more than 2^20 messages per block. The terms fit for equal k_i if h <= 5; for k = 2 also
-// if h <= 8 and all lanes are powers of two. They fit for different k_i if h <= 3, or if h = 4 and
-// all branches have one lane.
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit, and if a
+// router forwards more than 2^20 messages per block. The terms fit for equal k_i if h <= 5; for k =
+// 2 also if h <= 8 and all lanes are powers of two. They fit for different k_i if h <= 3, or if h =
+// 4 and all branches have one lane.
 
 #include <algorithm>
 

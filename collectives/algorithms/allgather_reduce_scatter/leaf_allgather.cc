@@ -19,10 +19,10 @@
 // arrived, and no link carries two messages in one step. Every round repeats the first one.
 //
 // Instances. If all waves that turn at one level pass through a node, they are numbered without
-// gaps, (k_L - 1) K_(L-1) per round. If waves of several levels pass, they have n numbers per round,
-// some of which do not exist. Both are multiples of the digits' periods, so the digits do not
-// depend on the round. Actions: at most 3 + (h-1)(k_l + 1) per router, h + 2 per rank. kTooLarge for
-// h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
+// gaps, (k_L - 1) K_(L-1) per round. If waves of several levels pass, they have n numbers per
+// round, some of which do not exist. Both are multiples of the digits' periods, so the digits do
+// not depend on the round. Actions: at most 3 + (h-1)(k_l + 1) per router, h + 2 per rank.
+// kTooLarge for h > 6 (k = 2: h > 10), and if a router's actions or links do not fit.
 
 #include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"

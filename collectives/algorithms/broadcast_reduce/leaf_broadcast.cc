@@ -4,12 +4,12 @@
 // turn, but not back to the sender. Steps: (k+1)h - 1 + k(N-1). Cost: steps * (alpha + beta*m/N).
 // Source: [DD96] section 2.1, theorem 1 (optimal for one block); pipelined here: a router is busy
 // for k steps per block. If level i has k_i children: h - 1 + k_1 + ... + k_h + P(N-1) steps, where
-// P = max(k_1, ..., k_(h-1), k_h - 1) are the sends per block of the busiest router; the root router
-// never sends back. The paper's proof holds as it is: from the root router down a block takes
-// k_1 + ... + k_(h-1) steps more after the last of k_h - 1 sends, and every router on the way up
-// serves its parent first. For h = 1, P is k. `leaf-multiport`: every node sends to all neighbours in
-// the step after it received. Steps: 2h + N - 1, where 2h is the distance to the furthest leaf.
-// Source: [DD96] section 3.1. Actions: at most k_i + 1 per router, 1 per rank.
+// P = max(k_1, ..., k_(h-1), k_h - 1) are the sends per block of the busiest router; the root
+// router never sends back. The paper's proof holds as it is: from the root router down a block
+// takes k_1 + ... + k_(h-1) steps more after the last of k_h - 1 sends, and every router on the way
+// up serves its parent first. For h = 1, P is k. `leaf-multiport`: every node sends to all
+// neighbours in the step after it received. Steps: 2h + N - 1, where 2h is the distance to the
+// furthest leaf. Source: [DD96] section 3.1. Actions: at most k_i + 1 per router, 1 per rank.
 
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/base/arithmetic.h"

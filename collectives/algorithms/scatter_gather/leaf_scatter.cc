@@ -1,16 +1,18 @@
 // Scatter and gather between a leaf of a fat tree and all others; routers forward in the next step.
 //
 // Steps: N(n-1) + 1, and one more if k_1 = 2 < n, where routers of level i have k_i children (the
-// routers of level 1 then lead to one other leaf, and the next ones are two steps further). Cost: steps * (alpha + beta*m/N), where m is the
-// bytes of one rank's part. Source: [DD96] sections 2.2 and 3.1, theorem 2 (optimal for N = 1: the
-// root's link carries n - 1 messages, and every other leaf is at least two steps away).
+// routers of level 1 then lead to one other leaf, and the next ones are two steps further). Cost:
+// steps * (alpha + beta*m/N), where m is the bytes of one rank's part. Source: [DD96] sections 2.2
+// and 3.1, theorem 2 (optimal for N = 1: the root's link carries n - 1 messages, and every other
+// leaf is at least two steps away).
 //
 // Furthest first: the root sends one block of every rank's part, one per step, in decreasing order
 // of distance; then the next block of each part. All messages use one link at first and none waits,
 // so no link is needed twice in one step. The (k_L - 1) K_(L-1) ranks that are reached through
-// the router of level L, K_l = k_1 ... k_l, follow the root's own branch there, cyclically. A gather is the same reversed
-// in time: nearest first. Actions: O(h) for the root and the routers above it, 1 for other ranks, 2
-// for other routers. kTooLarge if the terms do not fit: k = 2, h > 14.
+// the router of level L, K_l = k_1 ... k_l, follow the root's own branch there, cyclically. A
+// gather is the same reversed in time: nearest first. Actions: O(h) for the root and the routers
+// above it, 1 for other ranks, 2 for other routers. kTooLarge if the terms do not fit: k = 2, h >
+// 14.
 
 #include "collectives/algorithms/build/rounds.h"
 #include "collectives/algorithms/trees/leaf_tree.h"

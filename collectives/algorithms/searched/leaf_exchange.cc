@@ -1,10 +1,10 @@
 // Total exchange on fat trees as in [DD96], as explicit schedules for at most 64 leaves:
-// `leaf-overlapped`, and `leaf-single` where levels have different arities (leaf_single.cc has it for
-// equal ones, without queues).
+// `leaf-overlapped`, and `leaf-single` where levels have different arities (leaf_single.cc has it
+// for equal ones, without queues).
 //
-// The formulas are for routers of k children. If level i has k_i, let K_i = k_1 ... k_i. The messages
-// that cross a branch of the root are K_(h-1) (n - K_(h-1)), and a router of level l < h sends
-// 2 K_l (n - K_l) + K_l (K_l - K_(l-1)).
+// The formulas are for routers of k children. If level i has k_i, let K_i = k_1 ... k_i. The
+// messages that cross a branch of the root are K_(h-1) (n - K_(h-1)), and a router of level l < h
+// sends 2 K_l (n - K_l) + K_l (K_l - K_(l-1)).
 //
 // leaf-overlapped uses one lane per branch and all ports at once. Steps: n^2 (k-1)/k^2 per block,
 // plus 2h-1. This is the minimum, because n^2 (k-1)/k^2 messages cross a branch of the root.

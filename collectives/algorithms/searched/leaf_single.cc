@@ -1,6 +1,7 @@
 // All-to-all (total exchange) on fat trees with one send per node and step: `leaf-single`, for at
-// most 256 leaves, any capacities and one arity (others: leaf_exchange.cc). [DD96], Theorems 5 and 6. The paper's routers have queues
-// (Fig. 3); here no message waits. Every program is a few loops, so nothing is searched.
+// most 256 leaves, any capacities and one arity (others: leaf_exchange.cc). [DD96], Theorems 5 and
+// 6. The paper's routers have queues (Fig. 3); here no message waits. Every program is a few loops,
+// so nothing is searched.
 //
 // Steps: N n^2 (k-1)/k + 2h-1, because the root sends n^2 (k-1)/k messages per block. If k = 2 and
 // h > 1: N 5n^2/8 + 2h-3, because each router below the root sends 5n^2/8 messages. Both are the
@@ -34,8 +35,8 @@
 //    w0: t = 2M + 2q + 1 - c, except that the first is in the step before all others, t = 1 - c.
 //  * All differences between going up and coming down are even, so the other parity never matters.
 //    v_c is busy in all steps 0 .. 5M/2 - 1.
-//  * Branch w0 is idle in steps M .. 3M/2 - 1, and w1 in steps M/2 .. M - 1, except that blocks still
-//    come down in the first 2L-2 steps. Then stages L-2 and L-3 inside of them take place.
+//  * Branch w0 is idle in steps M .. 3M/2 - 1, and w1 in steps M/2 .. M - 1, except that blocks
+//    still come down in the first 2L-2 steps. Then stages L-2 and L-3 inside of them take place.
 //
 // Actions: at most 1 + 2(k-1) h per rank and 4(h-l) + 2 per router; for k = 2, 1 + 3h and
 // 6(h-l) + 2.
