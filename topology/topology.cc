@@ -38,7 +38,7 @@ Result<std::unique_ptr<Topology>> parse(std::string_view spec) {
     if (spec.starts_with(family.prefix)) return family.parse(spec.substr(family.prefix.size()));
   }
   return fail("unknown topology '" + std::string(spec) +
-              "'; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
+              "'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, "
               "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH");
 }
 

@@ -327,10 +327,10 @@ std::map<std::string, std::string> errors() {
       "e.g. fattree:k=4,h=2,c=1; or k=K1xK2x...xKH by level, e.g. fattree:k=4x3,c=1";
   std::map<std::string, std::string> all = {
       {"ring:4",
-       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
+       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, "
        "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH"},
       {"",
-       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, "
+       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, "
        "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH"},
       {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
       {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},

@@ -398,7 +398,8 @@ class Pages:
             elif entry["collective"] != "reduce":
                 yield entry["collective"], "the operator must commute"
             else:
-                topology, keeping, own = self.topologies(entry)[0], [], own_run_length(entry)
+                topology = self.words[entry["algorithm"]].get("topology", self.topologies(entry)[0])
+                keeping, own = [], own_run_length(entry)
                 file = f"roots-{entry['algorithm']}.esp"
                 self.espalier.compile(file, topology, "reduce", entry["algorithm"], own)
                 for root in range(self.espalier.show(file).facts["ranks"]):

@@ -92,7 +92,7 @@ void add_topology(Command app) {
   const auto arguments = std::make_shared<TopologyArguments>();
   command
       .text("topology", arguments->spec,
-            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
+            "complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
             "fattree:k=K1x..xKH,c=.. or file:PATH")
       .required();
   command.text("--svg", arguments->svg, "Also draw it into this file");

@@ -352,7 +352,7 @@ std::vector<AlgorithmEntry> algorithm_entries() {
 void add_selection(Command command, Selection& selection, bool required) {
   command
       .text("--topology", selection.topology,
-            "complete:N, mesh:RxC, crossbar:AxB, hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
+            "complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
             "fattree:k=K1x..xKH,c=.. or file:PATH")
       .required(required);
   command.text("--collective", selection.collective, collective_names()).required(required);
