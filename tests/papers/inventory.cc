@@ -87,6 +87,9 @@ constexpr Subject kTwoTrees[] = {
      "broadcast two-tree-simplex, reduce two-tree-simplex, scan two-tree-simplex, exscan "
      "two-tree-simplex"},
     {"[SST09] Fig. 4", "data flow of a scan, duplex and simplex", "", kDrawing},
+    {"[SST09] section 6.1", "baselines of the broadcast",
+     "broadcast circulant, broadcast scatter-allgather, broadcast binomial, broadcast binary, "
+     "broadcast chain"},
     {"[SST09] Fig. 5", "bandwidth of broadcasts, 28 nodes"},
     {"[SST09] Fig. 6", "bandwidth of broadcasts, 150 nodes"},
     {"[SST09] section 6.2", "baselines of the reduction",
@@ -168,6 +171,7 @@ constexpr Subject kPostalModel[] = {
     {"Fig. 12", "predicted broadcast time by alpha"},
     {"Fig. 13", "measured broadcast time by alpha"},
     {"Fig. 14", "with and without congestion"},
+    {"section 4", "gain of more than 20 %"},
     {"section 3", "global combine: two approaches, break-even", "allreduce combine"},
     {"section 3.1", "global combine for an integer lambda", "allreduce combine"},
     {"Fig. 15", "delay-receive, lambda = 2.5"},

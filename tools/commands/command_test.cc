@@ -47,7 +47,7 @@ TEST_F(Command, RefusesWrongUse) {
 TEST_F(Command, RefusesWrongTopologies) {
   for (const Refusal& row : {
            Refusal{"ring:4",
-                   "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB, "
+                   "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], "
                    "hosts:HxR, "},
            Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Refusal{"mesh:4", "'x' is missing"},
