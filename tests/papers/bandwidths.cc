@@ -46,9 +46,6 @@ constexpr const char* kNotHere[] = {
     "Fig. 6, InfiniBand, 150 nodes: latency of the binomial tree next to the binary tree",
     "Fig. 7, Myrinet, 28 nodes: two trees next to the second best, 1 MiB",
     "Fig. 7, Myrinet, 28 nodes: linear pipeline faster than two trees",
-    "Fig. 7, 28 hosts of 25 Mbit/s: the second best algorithm, 256 KiB",
-    "Fig. 7, 28 hosts of 25 Mbit/s: two trees next to the second best, 256 KiB",
-    "Fig. 7, 28 hosts of 25 Mbit/s: linear pipeline next to two trees, 4 KiB",
     "Fig. 8, InfiniBand, 150 nodes: the second best algorithm, 1 MiB",
     "Fig. 8, InfiniBand, 150 nodes: linear pipeline faster than two trees",
     "Fig. 5, InfiniBand, 150 nodes: linear pipeline faster than two trees",
@@ -325,11 +322,9 @@ void reductions(Chapter& chapter, const Figure& figure, const char* second, Prin
              "the " + found);
   figure.say(chapter, "two trees next to the second best, " + size_text(at),
              "about a factor 1.5 higher bandwidth", is_about(factor, 1.5), times_text(factor));
-  if (figure.is_simulated()) {
-    const Bytes from = figure.ahead_from(kPipeline, kTwoTree);
-    figure.say(chapter, "linear pipeline faster than two trees", crossing,
-               from >= printed / 2 && from <= printed * 2, from_text(from));
-  }
+  const Bytes from = figure.ahead_from(kPipeline, kTwoTree);
+  figure.say(chapter, "linear pipeline faster than two trees", crossing,
+             from >= printed / 2 && from <= printed * 2, from_text(from));
   const double small = figure.ratio(kPipeline, kTwoTree, figure.at.small);
   figure.say(chapter, "linear pipeline next to two trees, " + size_text(figure.at.small),
              "is inferior", small < 1, times_text(small));
@@ -342,9 +337,7 @@ void reduction_figures(Chapter& chapter) {
                                  {kBinary, "binary"},
                                  {kPipeline, "chain"}};
   const Figure myrinet = simulated("[SST09] Fig. 7", kMyrinet, 28, Collective::kReduce, contenders);
-  for (const Figure& figure : {myrinet, run("[SST09] Fig. 7", 28, contenders)}) {
-    reductions(chapter, figure, kBinary, "the pipelined binary tree", "larger than 1MByte", kMiB);
-  }
+  reductions(chapter, myrinet, kBinary, "the pipelined binary tree", "larger than 1MByte", kMiB);
   myrinet.draw(chapter, "sst09-fig7.svg", "reductions");
   const Figure infiniband =
       simulated("[SST09] Fig. 8", kInfiniBand, 150, Collective::kReduce, contenders);
