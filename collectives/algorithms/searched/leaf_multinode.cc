@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/searched/streams.h"
 #include "collectives/lower/timed.h"
 #include "espalier/base/arithmetic.h"
 #include "espalier/base/limits.h"

@@ -45,6 +45,7 @@
 #include <utility>
 
 #include "collectives/algorithms/searched/searches.h"
+#include "collectives/algorithms/searched/streams.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
 #include "espalier/base/arithmetic.h"
 #include "espalier/base/limits.h"
