@@ -490,6 +490,9 @@ TEST(Searched, Refusals) {
                   ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and at most 128 links per "
                   "router");
   }
+  EXPECT_EQ(exchange("leaf-single", "fattree:k=128x2,c=1", Collective::kAllgather),
+            "leaf-single on fattree:k=128x2,c=1: expected fattree:k=K,h=H,c=C of at most 256 "
+            "leaves, and at most 128 links per router");
   for (const char* spec : {"fattree:k=129,h=1,c=1", "fattree:k=3,h=6,c=1", "complete:4"}) {
     const auto topology = must_parse(spec);
     for (const Collective collective : {Collective::kAllgather, Collective::kAllToAll}) {
@@ -497,7 +500,7 @@ TEST(Searched, Refusals) {
           find_searched(collective, "leaf-single")->search(*topology, {.ranks = topology->ranks()});
       EXPECT_EQ(message_of(found), std::string("leaf-single on ") + spec +
                                        ": expected fattree:k=K,h=H,c=C of at most 256 leaves, and "
-                                       "k at most 128");
+                                       "at most 128 links per router");
     }
   }
 }

@@ -45,6 +45,7 @@ constexpr const char* kNotHere[] = {
     "Fig. 6, InfiniBand, 150 nodes: latency of the binomial tree next to the binary tree",
     "Fig. 7, Myrinet, 28 nodes: two trees next to the second best, 1 MiB",
     "Fig. 7, Myrinet, 28 nodes: linear pipeline faster than two trees",
+    "Fig. 7, 28 hosts of 25 Mbit/s: two trees next to the second best, 256 KiB",
     "Fig. 8, InfiniBand, 150 nodes: the second best algorithm, 1 MiB",
     "Fig. 8, InfiniBand, 150 nodes: linear pipeline faster than two trees",
     "Fig. 5, InfiniBand, 150 nodes: linear pipeline faster than two trees",

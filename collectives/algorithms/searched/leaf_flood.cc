@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/algorithms/searched/leaf_check.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
 #include "collectives/lower/timed.h"
@@ -31,22 +32,6 @@ namespace espalier::searched {
 namespace {
 
 constexpr std::uint32_t kMaxFloodLeaves = 256;
-
-Result<void> check_flooded(const topology::Topology& topology,
-                           const CollectiveParameters& parameters) {
-  if (auto known = check_parameters(topology, parameters); !known) return known;
-  bool fits = topology.shape().height > 0 && topology.ranks() <= kMaxFloodLeaves;
-  if (fits) {
-    std::vector<std::uint32_t> links(topology.nodes());
-    for (const topology::Link& link : topology.links()) {
-      fits = ++links[link.from] <= kMaxLinks && fits;
-    }
-  }
-  if (fits) return {};
-  return fail("leaf-flood on " + topology.spec() + ": expected fattree:k=K,h=H,c=C of at most " +
-              std::to_string(kMaxFloodLeaves) + " leaves, and at most " +
-              std::to_string(kMaxLinks) + " links per router");
-}
 
 // A tree in which every node forwards every block to all neighbours except its sender.
 class FloodedTree {
@@ -142,7 +127,8 @@ class FloodedTree {
 
 Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
                                       const CollectiveParameters& parameters) {
-  if (auto fits = check_flooded(topology, parameters); !fits) return fail(fits.error());
+  if (auto fits = check_leaves(topology, parameters, "leaf-flood", kMaxFloodLeaves); !fits)
+    return fail(fits.error());
   lower::TimedSchedule schedule(topology.nodes());
   schedule.outline = {.collective = Collective::kAllgather,
                       .algorithm = "leaf-flood",

@@ -6,7 +6,7 @@
 // Let a router of level l have K_l = k_1 ... k_l leaves below it. Per block it makes S_l sends:
 // k_l n for l < h (K_l up, the others down), and (k_h - 1) n at the root. Steps for N = 1: the
 // largest of D_l = l + S_l + k_1 + ... + k_(l-1), the minimum; for equal k and h >= 2 this is
-// k n + (k+1)(h-2) + 1. Each further block takes at most max S_l steps. Cost:
+// k n + (k+1)(h-2) + 1. Each further block takes fewer steps, and at least max S_l. Cost:
 // steps * (alpha + beta*m/N), where m is the bytes of one rank's part.
 //
 // Bound: the first message reaches level l in step l - 1, so the router makes its last send in step
@@ -29,13 +29,14 @@
 // stays on level l otherwise. So it takes D_l steps for some l. The queues of Fig. 2 in the paper
 // take as many steps.
 //
-// kMaxLinks limits k_i: a router has a link to each child.
+// kMaxLinks limits k_i: a router has a link to each child and one to its parent.
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "collectives/algorithms/searched/leaf_check.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
 #include "collectives/lower/timed.h"
@@ -46,18 +47,6 @@ namespace espalier::searched {
 namespace {
 
 constexpr std::uint32_t kMaxGatherLeaves = 256;
-
-Result<void> check_tree(const topology::Topology& topology,
-                        const CollectiveParameters& parameters) {
-  if (auto valid = check_parameters(topology, parameters); !valid) return valid;
-  const topology::Shape shape = topology.shape();
-  bool fits = shape.height > 0 && parameters.ranks <= kMaxGatherLeaves;
-  for (const std::uint32_t arity : shape.arities) fits = fits && arity <= kMaxLinks;
-  if (fits) return {};
-  return fail("leaf-single on " + topology.spec() + ": expected fattree:k=K,h=H,c=C of at most " +
-              std::to_string(kMaxGatherLeaves) + " leaves, and k at most " +
-              std::to_string(kMaxLinks));
-}
 
 // The steps in which routers send, by level; [0] is of the leaves.
 class Timing {
@@ -231,7 +220,8 @@ Result<Programs> write_widest(const CollectiveParameters& parameters,
 
 Result<Programs> leaf_single_allgather(const topology::Topology& topology,
                                        const CollectiveParameters& parameters) {
-  if (auto fits = check_tree(topology, parameters); !fits) return fail(fits.error());
+  if (auto fits = check_leaves(topology, parameters, "leaf-single", kMaxGatherLeaves); !fits)
+    return fail(fits.error());
   const Timing timing(topology.shape());
   lower::TimedSchedule schedule(topology.nodes());
   schedule.outline = {.collective = Collective::kAllgather,

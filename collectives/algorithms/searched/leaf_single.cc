@@ -44,6 +44,7 @@
 #include <string>
 #include <utility>
 
+#include "collectives/algorithms/searched/leaf_check.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
 #include "collectives/algorithms/trees/leaf_tree.h"
@@ -413,17 +414,12 @@ Status write(const CollectiveParameters& parameters, std::uint32_t me, Program& 
 
 Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                         const CollectiveParameters& parameters) {
-  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   if (shape.arity == 0 && shape.height > 0) {
     return leaf_single_queued_all_to_all(topology, parameters);
   }
-  const std::string name = "leaf-single on " + topology.spec();
-  if (shape.arity < 2 || shape.arity > kMaxLinks || parameters.ranks > kMaxExchangeLeaves) {
-    return fail(name + ": expected fattree:k=K,h=H,c=C of at most " +
-                std::to_string(kMaxExchangeLeaves) + " leaves, and k at most " +
-                std::to_string(kMaxLinks));
-  }
+  const auto fits = check_leaves(topology, parameters, "leaf-single", kMaxExchangeLeaves);
+  if (!fits) return fail(fits.error());
   CollectiveParameters shaped = parameters;
   shaped.arity = shape.arity;
   shaped.height = shape.height;

@@ -55,7 +55,7 @@ inline constexpr std::int32_t kMaxSlope = 1 << 20;             // b and c of a c
 inline constexpr std::uint32_t kMaxNodes = 1u << 30;           // nodes of a schedule
 inline constexpr std::uint32_t kMaxTicks = 64;                 // S and L of the postal model
 inline constexpr std::uint32_t kMaxScratchBlocks = 1u << 20;   // scratch slots of a program
-inline constexpr std::uint32_t kMaxTableBytes = 1u << 17;      // 65536 entries
+inline constexpr std::uint32_t kMaxTableBytes = 1u << 18;      // 131072 entries
 inline constexpr std::uint64_t kMaxMessageBytes = 1ull << 40;  // bytes of a whole message: 1 TiB
 inline constexpr std::uint32_t kMaxBlocks = 1u << 29;  // N; proofs for every N hold up to here
 
