@@ -426,7 +426,8 @@ Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
   Programs programs(topology.nodes());
   for (std::uint32_t node = 0; node < programs.size(); ++node) {
     const Status status = write(shaped, node, programs[node]);
-    if (status != Status::kOk) return fail(name + ": " + status_name(status));
+    if (status != Status::kOk)
+      return fail("leaf-single on " + topology.spec() + ": " + status_name(status));
   }
   return programs;
 }
