@@ -107,8 +107,8 @@ class PostalTree {
        .latency_ticks = parameters.latency_ticks});
 }
 
-// Whether a program has room for the sends of every rank, in a tree of `steps` ticks in which a rank
-// with the block sends every S ticks and its last send arrives by the end. The first rank that the
+// Whether a program has room for the sends of every rank. In the tree of `steps` ticks, a rank with
+// the block sends every S ticks, and its last send arrives by the end. The first rank that the
 // root sends to has `steps` - L ticks, more than any other rank except the root.
 [[nodiscard]] inline bool has_room_for_sends(const CollectiveParameters& parameters,
                                              std::uint32_t steps) {
