@@ -170,7 +170,7 @@ std::string Crossbar::node_name(std::uint32_t node) const {
   const std::string number = std::to_string(node);
   if (node == hub()) return "router " + number + " (switch)";
   const std::size_t own = level(node);
-  // The module's numbers, from the outermost module on: "2" or "0.2".
+  // The module's numbers, from the outermost module onward: "2" or "0.2".
   std::uint32_t index = own == 0 ? node / size() : node - first_[own];
   std::string path;
   for (std::size_t i = sizes_.size() - std::max<std::size_t>(own, 1); i-- > 0;) {

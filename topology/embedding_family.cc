@@ -18,7 +18,7 @@ struct MeshSize {
   }
 };
 
-// Returns 16 for what is no digit.
+// Returns 16 for a character that is not a digit.
 std::uint32_t hex_digit(char c) {
   const std::size_t digit = std::string_view("0123456789abcdef").find(c);
   return digit == std::string_view::npos ? 16 : static_cast<std::uint32_t>(digit);

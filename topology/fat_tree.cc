@@ -15,14 +15,14 @@ constexpr std::string_view kFatTreeForm =
     "fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, e.g. "
     "fattree:k=4,h=2,c=1; or k=K1xK2x...xKH by level, e.g. fattree:k=4x3,c=1";
 
-// A tree of this height has more than kMaxTopologyNodes nodes, whatever the arities.
+// A tree of this height has more than kMaxTopologyNodes nodes for any arities.
 constexpr std::uint32_t kTooHigh = std::bit_width(kMaxTopologyNodes);
 
 // Nodes: the ranks (level 0) in order, then the routers of level 1, level 2, and so on; the root is
 // last.
 class FatTree final : public Topology {
  public:
-  // `arities` and `capacities`: of the levels from 1 upwards, as many of each.
+  // `arities` and `capacities`: of the levels from 1 upwards, the same number of each.
   FatTree(std::vector<std::uint32_t> arities, std::vector<std::uint32_t> capacities)
       : arities_(std::move(arities)), capacities_(std::move(capacities)) {
     const std::size_t height = capacities_.size();

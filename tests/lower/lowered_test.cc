@@ -1,4 +1,4 @@
-// Every algorithm but those of fat trees, lowered onto the links of meshes, trees, crossbars
+// Every algorithm except the fat trees' own, lowered onto the links of meshes, trees, crossbars
 // and hosts. Checks that the period is the least that the links allow, as proven by the verifier,
 // and that simulated machines give correct results in lock step and asynchronously. More topologies
 // and roots with ESPALIER_WHOLE=1.

@@ -15,7 +15,7 @@
 
 namespace espalier::tools {
 
-// What is to be chosen for.
+// A request to choose among candidates.
 struct ChoiceRequest {
   Selection selection;  // with algorithm kAuto, or a name; all else that is given holds for every
                         // candidate

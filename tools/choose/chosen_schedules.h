@@ -23,10 +23,11 @@ struct ChosenSchedules {
 };
 
 // Chooses for messages of 1 byte to kMaxChosenBytes (of one rank's part, where counts are per
-// rank): as few rows as leave every size that is ranked within 5 % of the best prediction (Sizes),
-// or within 2 % where only the run length is chosen. If a board or a selection has no room for
-// them, the tolerance is doubled until they fit. Where operands are combined, operators that do not
-// commute have rows of their own unless the schedules for those that commute serve them, too.
+// rank). Takes the fewest rows with which every size that is ranked stays within 5 % of the best
+// prediction (Sizes), or within 2 % if only the run length is chosen. If a board or a selection has
+// no room for them, the tolerance is doubled until they fit. If operands are combined, operators
+// that do not commute have rows of their own, unless the schedules for those that commute serve
+// them, too.
 // Throws Failure (bad input).
 [[nodiscard]] ChosenSchedules choose_for_all_sizes(const Selection& selection,
                                                    const OperatorOptions& combining,

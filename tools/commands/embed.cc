@@ -194,7 +194,7 @@ topology::Embedding find_by_groups(const EmbedArguments& arguments,
   return embedding;
 }
 
-// Refuses what cannot exist.
+// Refuses a placement that a cut shows to be impossible.
 void check_cuts(const topology::Topology& topology, const embed::Traffic& traffic,
                 const embed::Search& search) {
   if (search.switching != Switching::kCutThrough) return;
@@ -251,13 +251,14 @@ void report(const EmbedArguments& arguments, const topology::Topology& topology,
                 {"latency", placement.latency}});
     return;
   }
-  std::printf("%s: %s by %s on %s, root %u: %s; the last rank's first block after %lld %s\n",
-              one_line(arguments.output).c_str(), arguments.selection.collective.c_str(),
-              arguments.selection.algorithm.c_str(), topology.title().c_str(),
-              placement.node_of.front(),
-              stored ? "no link carries more than the period" : "no link twice in a slot",
-              static_cast<long long>(placement.latency),
-              has_groups(arguments.selection) ? "steps" : "hops");
+  const bool ends_at_root = arguments.selection.collective == "reduce";
+  std::printf(
+      "%s: %s by %s on %s, root %u: %s; %s first block after %lld %s\n",
+      one_line(arguments.output).c_str(), arguments.selection.collective.c_str(),
+      arguments.selection.algorithm.c_str(), topology.title().c_str(), placement.node_of.front(),
+      stored ? "no link carries more than the period" : "no link twice in a slot",
+      ends_at_root ? "the root's" : "the last rank's", static_cast<long long>(placement.latency),
+      has_groups(arguments.selection) ? "steps" : "hops");
 }
 
 // Refuses a search that found none, and says how near it came.

@@ -210,8 +210,7 @@ std::string reason_too_large(const SelectedAlgorithm& selected) {
   }
   if (parameters.ratio_denominator > 0) {
     return "with this --ratio a rank has more sends than programs have room for, or the tree is "
-           "too "
-           "deep; expected a --ratio nearer to 1/2, or fewer than " +
+           "too deep; expected a --ratio nearer to 1/2, or fewer than " +
            counted(parameters.ranks, "rank");
   }
   return "a node's program is larger than nodes have room for (proto/schedule.options); expected "
@@ -236,14 +235,6 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
   if (generator.needs_odd_ranks && parameters.ranks % 2 == 0) {
     return "its mirrored trees need an odd number of ranks, not " +
            std::to_string(parameters.ranks) + "; expected two-tree";
-  }
-  if (takes(selected.algorithm, "--run-length")) {
-    return "it has no runs of " + std::to_string(parameters.run_length) +
-           " blocks; expected a smaller --run-length";
-  }
-  if (generator.where == Where::kFatTree) {
-    return "it is for one lane at the leaves, and on each level at most k times the lanes of the "
-           "level below; expected such capacities c";
   }
   return "it is not for " + ranks + "; expected another algorithm";
 }

@@ -114,15 +114,12 @@ Status alpha_table_broadcast(const CollectiveParameters& parameters, std::uint32
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  const std::uint32_t send = parameters.send_ticks, latency = parameters.latency_ticks;
-  Reach reach(send, latency);
+  Reach reach(parameters.send_ticks, parameters.latency_ticks);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
-  // A rank sends every S ticks, and the last send arrives by the end: as in a lambda-tree.
-  if (steps >= 2 * latency && (steps - 2 * latency) / send >= kMaxPostalSends) {
-    return refuse(builder, Status::kTooLarge);
-  }
-  return finish_postal_tree(parameters, me, TableSplit(reach, send), steps, steps, builder);
+  if (!has_room_for_sends(parameters, steps)) return refuse(builder, Status::kTooLarge);
+  return finish_postal_tree(parameters, me, TableSplit(reach, parameters.send_ticks), steps, steps,
+                            builder);
 }
 
 }  // namespace espalier

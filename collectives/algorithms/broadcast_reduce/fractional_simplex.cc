@@ -1,11 +1,11 @@
 // Broadcast and reduce by a fractional tree of pairs of ranks (the paper's couples), for ports that
 // send or receive, but not both in a step ([Sanders03], section 1, footnote 2).
 //
-// Steps: twice those of fractional.cc for half as many ranks: 2(d + N + ceil(N/r) - 1), d = min{i :
-// P_i >= ceil(p/2)} - 1. 2N for p = 3 and 4, N for p = 2. One step less if p is odd and the tree of
-// pairs is a chain of at least three pairs. Cost: steps * (alpha + beta*m/N). kTooLarge: r above
-// kMaxSimplexRunLength, in a reduce above kMaxSimplexReduceRunLength. searched/fractional_direct.cc
-// needs no pairs.
+// Steps: twice the steps of fractional.cc for ceil(p/2) ranks: 2(d + N + ceil(N/r) - 1), where d =
+// min{i : P_i >= ceil(p/2)} - 1. 2N for p = 3 and 4, N for p = 2. One step less if p is odd and the
+// tree of pairs is a chain of at least three pairs. Cost: steps * (alpha + beta*m/N). kTooLarge: r
+// above kMaxSimplexRunLength, in a reduce above kMaxSimplexReduceRunLength.
+// searched/fractional_direct.cc needs no pairs.
 //
 // Each pair takes one place in the tree. In even steps one rank of the pair, the receiver, gets a
 // block from another pair, while the other rank, the sender, sends a block. In odd steps the
@@ -13,8 +13,8 @@
 // last place, which feeds no other, is a single rank.
 //
 // A reduce is the broadcast reversed in time, blocks included: its block j is block r-1-j of the
-// broadcast. As in fractional.cc ranks stay in order, and to root 0 or p-1 operators need not be
-// commutative: a sum grows by the pair's other rank, by the down and by the right successor, in
+// broadcast. As in fractional.cc, ranks stay in order, and to root 0 or p-1 operators need not be
+// commutative. A sum grows by the pair's other rank, by the down and by the right successor, in
 // this order.
 
 #include <algorithm>

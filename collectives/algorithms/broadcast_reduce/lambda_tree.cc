@@ -46,14 +46,11 @@ Status lambda_tree_broadcast(const CollectiveParameters& parameters, std::uint32
   if (status != Status::kOk) return status;
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
-  const std::uint32_t send = parameters.send_ticks, latency = parameters.latency_ticks;
-  Reach reach(send, latency);
+  Reach reach(parameters.send_ticks, parameters.latency_ticks);
   reach.up_to(p);
   const std::uint32_t steps = reach.ticks();
-  // The first rank that the root sends to has a full tree of T - L ticks, and the maximum number of
-  // sends.
-  if (steps >= 2 * latency && (steps - 2 * latency) / send >= kMaxPostalSends) {
-    out.clear();
+  if (!has_room_for_sends(parameters, steps)) {
+    builder.clear();
     return Status::kTooLarge;
   }
   return finish_postal_tree(parameters, me, LambdaSplit(reach, parameters), steps, steps, builder);

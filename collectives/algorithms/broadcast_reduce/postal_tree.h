@@ -1,10 +1,10 @@
 #pragma once
-// A broadcast of one block in the postal model, by a tree over intervals of ranks: the first rank
-// of an interval has the block, gives the end of the interval to the first rank there, and keeps
+// A broadcast of one block in the postal model, by a tree over intervals of ranks. The first rank
+// of an interval has the block. It gives the end of the interval to the first rank there and keeps
 // the rest, with S ticks less. The receiver has its part L ticks later. Freestanding.
 //
 // Ranks are taken in order from the root onward, cyclically. On a mesh this is the row-major list
-// from the source onward, on which messages of one step share no link, because their intervals are
+// from the source onward. Messages of one step share no link on it, because their intervals are
 // disjoint ([Bruck96] section 2.6; valid if a message occupies its links for one step).
 
 #include <cstdint>
@@ -105,6 +105,15 @@ class PostalTree {
        .contention = mesh > 0 ? ContentionGuarantee::kSlot : ContentionGuarantee::kAsync,
        .send_ticks = parameters.send_ticks,
        .latency_ticks = parameters.latency_ticks});
+}
+
+// Whether a program has room for the sends of every rank. In the tree of `steps` ticks, a rank with
+// the block sends every S ticks, and its last send arrives by the end. The first rank that the
+// root sends to has `steps` - L ticks, more than any other rank except the root.
+[[nodiscard]] inline bool has_room_for_sends(const CollectiveParameters& parameters,
+                                             std::uint32_t steps) {
+  const std::uint32_t send = parameters.send_ticks, latency = parameters.latency_ticks;
+  return steps < 2 * latency || (steps - 2 * latency) / send < kMaxPostalSends;
 }
 
 // Adds the tree, which takes `steps` ticks, and finishes the program with the lower bound `bound`.

@@ -10,9 +10,9 @@
 
 namespace espalier {
 
-// What ranks keep in OUTPUT for the second phase of a scan. A lower rank keeps the sum of its left
-// subtree, an inclusive one with its own block. An upper rank keeps the lower rank's sum, with its
-// own block or without; but only if it has the edge to the parent.
+// The sum that a rank keeps in OUTPUT for the second phase of a scan. A lower rank keeps the sum of
+// its left subtree, an inclusive one with its own block. An upper rank keeps the lower rank's sum,
+// with its own block or without; but only if it has the edge to the parent.
 enum class Kept : std::uint8_t { kNothing, kInclusive, kExclusive };
 
 // The step in which the first block crosses the edge.

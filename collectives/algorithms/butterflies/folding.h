@@ -1,7 +1,7 @@
 #pragma once
 // Any number of ranks in a butterfly, which needs a power of two. Freestanding.
 //
-// The p ranks form 2^levels groups, levels = floor(log2 p). If p is no power of two, each of the
+// The p ranks form 2^levels groups, levels = floor(log2 p). If p is not a power of two, each of the
 // first p - 2^levels groups has two consecutive ranks. The first rank of a group is its leader,
 // except that the root of a rooted collective leads its group. The other rank, the leader's mate,
 // gives its data to the leader before the butterfly and gets the result, if it needs one, from it

@@ -1,12 +1,12 @@
 // Broadcast and commutative reduce by a fractional tree for simplex ports, which send or receive in
-// a step but not both, with the 2r+1 steps per run of r blocks that [Sanders03], section 3,
-// promises. A reduce is the broadcast reversed in time.
+// a step but not both. A run of r blocks takes 2r+1 steps, as [Sanders03], section 3, promises. A
+// reduce is the broadcast reversed in time.
 //
 // Steps: a + (2r+1) N/r, N a multiple of r. First blocks reach all of 1024 ranks in 14, 23, 34, 45
 // steps for r = 1, 2, 3, 4. (Pairs of ranks with runs twice as long have the same period, but need
 // 38, 60, 82, 100 steps.) Cost: steps * (alpha + beta*m/N). r is `run_length`, at most
 // kMaxDirectRunLength, or 4. Runs up to 4 are searched exhaustively, and for P = 1024, beta*m =
-// 4096 alpha r = 4 is the best of those.
+// 4096 alpha r = 4 is the best of these.
 //
 // In steady state a rank with all successors has no free step: r receives, r sends down, 1 send to
 // the right. The assignment of steps must fit from rank to rank and from group to group

@@ -42,8 +42,9 @@ struct FractionalForest {
   // 1 + the step in which the last rank gets block 0.
   [[nodiscard]] std::uint32_t depth() const;
   // Returns the broadcast down the forest, which must be one tree: depth() - 1 + N + ceil(N/r) - 1
-  // steps. Reversed in time it has as many: a rank whose block 0 arrives in step A gets block j of
-  // a run in step A + j, so it sends block j of the reversed run j steps after block 0.
+  // steps. Reversed in time it has the same number of steps. A rank whose block 0 arrives in step A
+  // gets block j of a run in step A + j. It therefore sends block j of the reversed run j steps
+  // after block 0.
   [[nodiscard]] Broadcast broadcast(const Outline& outline) const;
 };
 

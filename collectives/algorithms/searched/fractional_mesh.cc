@@ -1,4 +1,4 @@
-// Broadcast and commutative reduce on a mesh by one fractional tree whose groups are rectangles,
+// Broadcast and commutative reduce on a mesh by one fractional tree. Its groups are rectangles,
 // each wound as a snake, so that no link carries two blocks in a step ([Sanders03], section 4,
 // "Meshes", and Fig. 4).
 //

@@ -1,6 +1,6 @@
 #pragma once
-// Trees with a ratio alpha ([Bruck96], section 2.4), in ticks: the rank that has the block keeps
-// n' = round(alpha n) of n ranks, at least 1 and at most n - 1, and gives the rest to another rank.
+// Trees with a ratio alpha ([Bruck96], section 2.4), in ticks. The rank that has the block keeps
+// n' = round(alpha n) of n ranks, at least 1 and at most n - 1. It gives the rest to another rank.
 // round(x) is floor(x + 1/2). Freestanding; memory does not grow with the group.
 
 #include <algorithm>

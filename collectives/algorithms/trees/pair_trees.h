@@ -8,8 +8,8 @@
 //
 // The lower rank has the edge to the left child and the upper rank the edge to the right child:
 // then sums keep the order of the ranks. A pair has children in one tree only, over edges of both
-// colours. In the steps of the left child's colour the lower rank is busy, so an edge of this
-// colour to a parent belongs to the upper rank, and one of the other colour to the lower rank.
+// colours. In the steps of the left child's colour the lower rank is busy. So an edge of this
+// colour to a parent belongs to the upper rank, and an edge of the other colour to the lower rank.
 
 #include <cstdint>
 

@@ -33,7 +33,8 @@ struct Placement {
   // Cut-through: excess transfers on links in slots, summed. Store-and-forward: excess over what
   // links carry in a period, summed.
   std::int64_t over = 0;
-  std::int64_t latency = 0;  // hops until the last rank has its first block of every segment
+  // Hops until the last rank (in a reduce: the root) has its first block of every segment.
+  std::int64_t latency = 0;
   // Store-and-forward and groups: the search ended by is_late(), so that more moves may find a
   // better placement.
   bool is_cut_short = false;
