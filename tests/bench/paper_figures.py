@@ -3,9 +3,8 @@
 
 paper_figures.py [FIGURE...]   measures these (default: all), the file's other rows stay
 
-Figures 5 and 9: 28 and 27 hosts, as the paper has them, network namespaces with shaped full-duplex links (lab.sh) that share this
-machine's processors. Figures 6 and 8 have 150 nodes, more than this machine has processors for: their rows, and those of figure 7, are
-simulations only. All
+Figures 5, 7 and 9: 28, 28 and 27 hosts, as the paper has them, network namespaces with shaped full-duplex links (lab.sh) that share this
+machine's processors. Figures 6 and 8 have 150 nodes, more than this machine has processors for: their rows are simulations only. All
 algorithms of a figure run in turn, several times around; as in the paper the time is the smallest. A row of the file: figure, algorithm,
 bytes, s. build/tests/papers/papers makes docs/results/papers.md of it.
 """
@@ -24,6 +23,7 @@ SIZES = (8, 4 << 10, 256 << 10, 4 << 20)
 ROUNDS, REPEATS = 2, 3
 FIGURES = {  # hosts, collective, algorithms
     "5": (28, "broadcast", ("two-tree", "circulant", "scatter-allgather", "binomial", "binary", "chain")),
+    "7": (28, "reduce", ("two-tree", "rabenseifner", "binomial", "binary", "chain")),
     "9": (27, "scan", ("two-tree", "recursive-doubling", "doubly-pipelined", "chain")),
 }
 

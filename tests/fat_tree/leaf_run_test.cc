@@ -198,5 +198,44 @@ TEST(Leaf, SearchedExchangesTakeTheLeastSteps) {
   }
 }
 
+// Allgather of one send per node and step on trees with different arities, with the steps of the
+// paper's queues. Each further block takes the sends of the busiest node.
+TEST(Leaf, SinglePortAllgatherTakesTheLeastSteps) {
+  const searched::SearchedAlgorithm* algorithm =
+      searched::find_searched(Collective::kAllgather, "leaf-single");
+  std::vector<Tree> trees =
+      leaf_replay::sample(leaf_replay::unequal_trees(whole() ? 256 : 48), whole() ? 1000 : 20);
+  trees.push_back({0, 2, {}, {2, 12}});
+  trees.push_back({0, 2, {}, {12, 2}});
+  if (whole()) {
+    for (const std::uint32_t arity : {32u, 64u, 128u}) {
+      trees.push_back({0, 2, {}, {2, arity}});
+      trees.push_back({0, 2, {}, {arity, 2}});
+    }
+  }
+  for (const Tree& tree : trees) {
+    const auto topology = or_throw(topology::parse(leaf_replay::spec(tree)));
+    CollectiveParameters parameters = leaf_replay::parameters_of(tree, 0);
+    parameters.topology_digest = topology->digest();
+    parameters.blocks = &kBlocks;
+    parameters.blocks_count = 1;
+    const std::string what = "leaf-single on " + topology->spec();
+    const Programs programs = or_throw(algorithm->search(*topology, parameters));
+    const std::int64_t steps = phase_steps(programs[0], 1);
+    EXPECT_EQ(steps, cost::single_port_multinode_broadcast(tree.arities).steps) << what;
+    const Count& bound = programs[0].counts[programs[0].bound_ref];
+    EXPECT_LE(count_value(bound, 1), steps) << what;
+    EXPECT_EQ(phase_steps(programs[0], 2) - steps, count_value(bound, 2) - count_value(bound, 1))
+        << what;
+    const std::int64_t most = parameters.ranks <= 16 ? 3 : 1;
+    EXPECT_TRUE(grid::verified(*topology, programs, most, what).async) << what;
+    const sim::RunResult result = testing::run_in_lock_step(
+        programs, job_of(programs, most),
+        testing::model_for(programs[0], [](std::uint32_t, std::uint32_t) { return 1u; }));
+    EXPECT_EQ(result.steps, phase_steps(programs[0], most)) << what;
+    if (HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace espalier

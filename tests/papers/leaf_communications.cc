@@ -395,6 +395,12 @@ void different_arities(Chapter& chapter) {
     add("gather, nearest first", least, proven(Collective::kGather, "leaf"), kProven);
     add("multinode broadcast, single-port", multinode_bound(tree),
         std::to_string(cost::single_port_multinode_broadcast(arities).steps), kQueues);
+    add("multinode broadcast, single-port, by programs", multinode_bound(tree),
+        proven_steps({.topology = spec + ",c=1",
+                      .collective = Collective::kAllgather,
+                      .algorithm = "leaf-single",
+                      .blocks = 1}),
+        kProven);
     add("multinode broadcast, multiport, flooding", least,
         std::to_string(cost::multiport_flood(arities, cost::Arities(arities.size(), 1)).steps),
         kQueues);

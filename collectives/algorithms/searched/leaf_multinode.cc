@@ -1,28 +1,37 @@
 // Allgather (multinode broadcast) on fat trees with one send per node and step: `leaf-single`, as
-// an explicit schedule for at most 256 leaves. [DD96], Theorems 3 and 4. Capacities do not matter,
-// because a node sends one message per step.
+// an explicit schedule for at most 256 leaves. [DD96], Theorems 3 and 4, which are for routers of k
+// children; here level i has k_i. Capacities do not matter, because a node sends one message per
+// step.
 //
-// Steps for N = 1: k n + (k+1)(h-2) + 1, the minimum; for h = 1 k^2 - k + 1. Each further block
-// takes at most k n + (k+1)(h-2) steps; for h = 1 k^2 - k. Cost:
+// Let a router of level l have K_l = k_1 ... k_l leaves below it. Per block it makes S_l sends:
+// k_l n for l < h (K_l up, the others down), and (k_h - 1) n at the root. Steps for N = 1: the
+// largest of D_l = l + S_l + k_1 + ... + k_(l-1), the minimum; for equal k and h >= 2 this is
+// k n + (k+1)(h-2) + 1. Each further block takes at most max S_l steps. Cost:
 // steps * (alpha + beta*m/N), where m is the bytes of one rank's part.
 //
-// Let a router of level l have K = k^l leaves below it.
-//  * Up. It sends the blocks of its K leaves to its parent in steps l .. l + K - 1, from each child
-//    in turn. The children together deliver k blocks per step.
-//  * Down. In frame f, slot c, it sends one block to child c, in step d(l) + k f + c, where
-//    d(l) = h - 1 + K + k (h - 1 - l), for h = 1 d(1) = 1. The first (k-1) K/k frames are for
-//    blocks from its own leaves: of every k blocks, one per child, child c receives those of
-//    children c + 1, c + 2, .. (modulo k) in k - 1 frames. In each later frame, every child
-//    receives the block that the parent sent to this router.
-// Proof of the steps. A child of level l - 1 receives frame f in step d(l) + k f + c, and sends it
-// on from frame f + (k-1) K/k^2, which begins in step d(l) + k (f + 1). So no block is late, and no
-// step has two sends. Level 1 begins with k n - k sends in step d(1), so the last one is in step
-// d(1) + k n - k - 1. The queues of Fig. 2 in the paper take as many steps.
+// Bound: the first message reaches level l in step l - 1, so the router makes its last send in step
+// l + S_l - 1 or later. That message then goes to k_j children of each level j < l, one after the
+// other. (If the last send is one upwards, the message takes longer.)
 //
-// kMaxLinks limits k: a router has a link to each child.
-// Bound: a router of level h - 1 sends k n messages, the first in step h - 1. After the last one,
-// each of the h - 2 levels below sends k messages more. For h = 1, the root sends k (k-1) messages.
+//  * Up. A router of level l < h sends the blocks of its leaves to its parent in steps
+//    l .. l + K_l - 1, from each child in turn. The children together deliver k_l blocks per step.
+//  * Down. A frame is k_l sends, one block to each child. The first (k_l - 1) K_(l-1) frames are for
+//    blocks from the router's own leaves: of every k_l blocks, one per child, child c receives those
+//    of children c + 1, c + 2, .. (modulo k_l) in k_l - 1 frames. In each later frame, every child
+//    receives the block that the parent sent to this router. All routers of a level begin frame f in
+//    the same step: as late as max D_l and the frames of their children allow.
+//
+// Proof that no block is late. Let every frame begin as early as possible instead. Then the last
+// frame of level 1 waits for a sequence of frames, each for the one before it on its level or for
+// that of its parent. The frames of a level take equal time, so the longest such sequence changes
+// levels only at the last frame, or before the first one that the parent sends; the latter is
+// shorter than the frames for the level's own leaves if k_l <= k_(l-1), and than the sequence that
+// stays on level l otherwise. So it takes D_l steps for some l. The queues of Fig. 2 in the paper
+// take as many steps.
+//
+// kMaxLinks limits k_i: a router has a link to each child.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,22 +49,81 @@ constexpr std::uint32_t kMaxGatherLeaves = 256;
 
 Result<void> check_tree(const topology::Topology& topology,
                         const CollectiveParameters& parameters) {
-  if (auto fits = check_parameters(topology, parameters); !fits) return fits;
-  const std::uint32_t arity = topology.shape().arity;
-  if (arity >= 2 && arity <= kMaxLinks && parameters.ranks <= kMaxGatherLeaves) return {};
+  if (auto valid = check_parameters(topology, parameters); !valid) return valid;
+  const topology::Shape shape = topology.shape();
+  bool fits = shape.height > 0 && parameters.ranks <= kMaxGatherLeaves;
+  for (const std::uint32_t arity : shape.arities) fits = fits && arity <= kMaxLinks;
+  if (fits) return {};
   return fail("leaf-single on " + topology.spec() + ": expected fattree:k=K,h=H,c=C of at most " +
               std::to_string(kMaxGatherLeaves) + " leaves, and k at most " +
               std::to_string(kMaxLinks));
 }
 
+// The steps in which routers send, by level; [0] is of the leaves.
+class Timing {
+ public:
+  explicit Timing(const topology::Shape& shape) : arities_(shape.arities) {
+    for (const std::uint32_t arity : arities_) leaves_.push_back(leaves_.back() * arity);
+    std::uint32_t below = 0;  // k_1 + ... + k_(l-1)
+    for (std::uint32_t level = 1; level <= height(); ++level) {
+      const std::uint32_t rest = level + below;
+      steps_ = std::max(steps_, rest + sends(level));
+      if (sends(level) >= busiest_) {
+        busiest_ = sends(level);
+        rest_ = rest;
+      }
+      below += arity(level);
+    }
+    frames_.resize(height() + 1);
+    for (std::uint32_t level = 1; level <= height(); ++level) set_frames(level);
+  }
+
+  [[nodiscard]] std::uint32_t height() const { return static_cast<std::uint32_t>(arities_.size()); }
+  // Children of a router of the level.
+  [[nodiscard]] std::uint32_t arity(std::uint32_t level) const { return arities_[level - 1]; }
+  // Leaves below a node of the level.
+  [[nodiscard]] std::uint32_t leaves(std::uint32_t level) const { return leaves_[level]; }
+  [[nodiscard]] std::uint32_t nodes(std::uint32_t level) const {
+    return leaves_.back() / leaves_[level];
+  }
+  // Frames for blocks from a router's own leaves.
+  [[nodiscard]] std::uint32_t own_frames(std::uint32_t level) const {
+    return (arity(level) - 1) * leaves(level - 1);
+  }
+  // The first steps of the frames of a router of the level.
+  [[nodiscard]] const std::vector<std::uint32_t>& frames(std::uint32_t level) const {
+    return frames_[level];
+  }
+  // Sends of the busiest node per block, and the other steps of the bound that follows from it.
+  [[nodiscard]] std::uint32_t busiest() const { return busiest_; }
+  [[nodiscard]] std::uint32_t rest() const { return rest_; }
+
+ private:
+  [[nodiscard]] std::uint32_t sends(std::uint32_t level) const {
+    return (arity(level) - (level == height() ? 1 : 0)) * leaves_.back();
+  }
+
+  void set_frames(std::uint32_t level) {
+    std::vector<std::uint32_t>& first = frames_[level];
+    first.resize(leaves_.back() - leaves(level - 1));
+    std::uint32_t end = steps_;
+    for (std::size_t frame = first.size(); frame-- > 0;) {
+      if (level > 1) end = std::min(end, frames_[level - 1][own_frames(level - 1) + frame]);
+      end -= arity(level);
+      first[frame] = end;
+    }
+  }
+
+  std::vector<std::uint32_t> arities_, leaves_{1};
+  std::uint32_t steps_ = 0, busiest_ = 0, rest_ = 0;
+  std::vector<std::vector<std::uint32_t>> frames_;
+};
+
 class Multinode {
  public:
-  Multinode(const topology::Topology& topology, lower::TimedSchedule& schedule)
-      : k_(topology.shape().arity),
-        height_(topology.shape().height),
-        ranks_(topology.ranks()),
-        schedule_(schedule),
-        nodes_(topology.nodes()) {
+  Multinode(const topology::Topology& topology, const Timing& timing,
+            lower::TimedSchedule& schedule)
+      : timing_(timing), ranks_(topology.ranks()), schedule_(schedule), nodes_(topology.nodes()) {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       nodes_[rank].rising.push_back(rank);
       nodes_[rank].blocks.resize(ranks_);
@@ -70,19 +138,17 @@ class Multinode {
       schedule_.add_operation(ActionKind::kCopy, rank, 0, 0, operand(Buffer::kOutput, rank),
                               operand(Buffer::kInput, rank));
     }
-    std::uint32_t first = 0, leaves = 1;
-    for (std::uint32_t level = 0; level < height_; ++level) {
-      add_up(level, first, ranks_ / leaves);
-      first += ranks_ / leaves;
-      leaves *= k_;
+    std::uint32_t first = 0;  // node of the level
+    for (std::uint32_t level = 0; level < timing_.height(); ++level) {
+      add_up(level, first);
+      first += timing_.nodes(level);
     }
-    for (std::uint32_t level = height_; level > 0; --level) {
-      const std::uint32_t routers = ranks_ / leaves;
-      for (std::uint32_t index = 0; index < routers; ++index) {
-        add_down(level, leaves, first + index, first - routers * k_ + index * k_);
+    for (std::uint32_t level = timing_.height(); level > 0; --level) {
+      const std::uint32_t first_child = first - timing_.nodes(level - 1);
+      for (std::uint32_t index = 0; index < timing_.nodes(level); ++index) {
+        add_down(level, first + index, first_child + index * timing_.arity(level));
       }
-      leaves /= k_;
-      first -= ranks_ / leaves;
+      first = first_child;
     }
   }
 
@@ -106,42 +172,40 @@ class Multinode {
   }
 
   // Adds the blocks that the nodes of a level send to their parents.
-  void add_up(std::uint32_t level, std::uint32_t first, std::uint32_t count) {
+  void add_up(std::uint32_t level, std::uint32_t first) {
+    const std::uint32_t count = timing_.nodes(level), k = timing_.arity(level + 1);
     for (std::uint32_t index = 0; index < count; ++index) {
       const std::vector<std::uint32_t>& rising = nodes_[first + index].rising;
       for (std::uint32_t block = 0; block < rising.size(); ++block) {
-        send(first + index, first + count + index / k_, level + block, rising[block]);
+        send(first + index, first + count + index / k, level + block, rising[block]);
       }
     }
-    for (std::uint32_t parent = 0; parent < count / k_; ++parent) {
-      const std::size_t each = nodes_[first].rising.size();
-      for (std::size_t block = 0; block < each * k_; ++block) {
-        const std::uint32_t child = first + parent * k_ + static_cast<std::uint32_t>(block % k_);
-        nodes_[first + count + parent].rising.push_back(nodes_[child].rising[block / k_]);
+    for (std::uint32_t parent = 0; parent < count / k; ++parent) {
+      for (std::uint32_t block = 0; block < timing_.leaves(level + 1); ++block) {
+        const std::uint32_t child = first + parent * k + block % k;
+        nodes_[first + count + parent].rising.push_back(nodes_[child].rising[block / k]);
       }
     }
   }
 
   // Adds the blocks that a router sends to its children.
-  void add_down(std::uint32_t level, std::uint32_t leaves, std::uint32_t router,
-                std::uint32_t first_child) {
-    const std::uint32_t begin =
-        height_ == 1 ? 1 : height_ - 1 + leaves + k_ * (height_ - level) - k_;
-    const std::uint32_t own = (k_ - 1) * (leaves / k_);
+  void add_down(std::uint32_t level, std::uint32_t router, std::uint32_t first_child) {
+    const std::uint32_t k = timing_.arity(level), own = timing_.own_frames(level);
+    const std::vector<std::uint32_t>& first_steps = timing_.frames(level);
     const TreeNode& node = nodes_[router];
-    const std::uint32_t frames = own + static_cast<std::uint32_t>(node.falling.size());
-    for (std::uint32_t frame = 0; frame < frames; ++frame) {
-      for (std::uint32_t child = 0; child < k_; ++child) {
-        const std::uint32_t turned = (child + 1 + frame % (k_ - 1)) % k_;
+    for (std::uint32_t frame = 0; frame < first_steps.size(); ++frame) {
+      for (std::uint32_t child = 0; child < k; ++child) {
+        const std::uint32_t turned = (child + 1 + frame % (k - 1)) % k;
         const std::uint32_t origin =
-            frame < own ? node.rising[frame / (k_ - 1) * k_ + turned] : node.falling[frame - own];
+            frame < own ? node.rising[frame / (k - 1) * k + turned] : node.falling[frame - own];
         nodes_[first_child + child].falling.push_back(origin);
-        send(router, first_child + child, begin + k_ * frame + child, origin);
+        send(router, first_child + child, first_steps[frame] + child, origin);
       }
     }
   }
 
-  std::uint32_t k_, height_, ranks_;
+  const Timing& timing_;
+  std::uint32_t ranks_;
   lower::TimedSchedule& schedule_;
   std::vector<TreeNode> nodes_;
 };
@@ -168,18 +232,16 @@ Result<Programs> write_widest(const CollectiveParameters& parameters,
 Result<Programs> leaf_single_allgather(const topology::Topology& topology,
                                        const CollectiveParameters& parameters) {
   if (auto fits = check_tree(topology, parameters); !fits) return fail(fits.error());
-  const topology::Shape shape = topology.shape();
-  const std::uint32_t n = topology.ranks(), k = shape.arity, h = shape.height;
+  const Timing timing(topology.shape());
   lower::TimedSchedule schedule(topology.nodes());
   schedule.outline = {.collective = Collective::kAllgather,
                       .algorithm = "leaf-single",
                       .nodes = topology.nodes(),
                       .port_model = PortModel::kSingleSend};
-  Multinode(topology, schedule).add();
-  const std::uint32_t busiest = h == 1 ? k * (k - 1) : k * n;  // sends of a node per block
-  const std::uint32_t rest = h == 1 ? 1 : (k + 1) * (h - 1) - k;
-  schedule.period = lower::least_period(topology, schedule, as_int(busiest));
-  schedule.bound = {.a = as_int(rest), .b = as_int(busiest), .c = 0, .d = 0, .e = 0};
+  Multinode(topology, timing, schedule).add();
+  schedule.period = lower::least_period(topology, schedule, as_int(timing.busiest()));
+  schedule.bound = {
+      .a = as_int(timing.rest()), .b = as_int(timing.busiest()), .c = 0, .d = 0, .e = 0};
   return write_widest(parameters, schedule);
 }
 

@@ -72,7 +72,7 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "leaves",
      "fattree:k=K,h=H", on_fat_tree},
     {"leaf-single", Collective::kAllgather, leaf_single_allgather, false,
-     "one send a node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
+     "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
      "fattree:k=K,h=H", on_fat_tree},
 };
 
