@@ -1,6 +1,6 @@
 // Fuzz target: the verifier ends for every schedule, and every schedule that it calls valid is
 // correct by the independent interpreter of tests/mutation. The input chooses a valid schedule of
-// at most 5 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
+// at most 6 ranks and changes it: single fields, numbers, bytes of a descriptor, whole programs.
 //
 // The stated bounds: N <= 6 or the proof for every N alone, at most 4096 instances and places for
 // each N, 64 times as many in all (VerifyOptions::max_instances, max_instances_total; their
@@ -39,7 +39,10 @@ constexpr const char* kSpecs[] = {"complete:1",
                                   "fattree:k=3,h=1,c=1",
                                   "fattree:k=2,h=2,c=k",
                                   "hosts:2x2",
-                                  "hosts:1x3"};
+                                  "hosts:1x3",
+                                  "fattree:k=3x2,c=1",
+                                  "crossbar:2x2",
+                                  "crossbar:2x1x2"};
 
 // The table that terms may look up: small numbers, and one very low number.
 constexpr auto kEntries = [] {

@@ -58,27 +58,25 @@ void compare(const topology::Topology& topology, const Programs& programs, const
   ASSERT_EQ(at_once.busiest.load, brute.busiest.load) << name;
 }
 
-// Calls `use` with every schedule of the given groups.
+// Whether the schedule is made for any topology, so that the links of one may be overloaded.
+bool is_for_any_topology(const Made& made, std::uint32_t ranks) {
+  return made.programs.size() == ranks && !made.algorithm.starts_with("hosts-") &&
+         !made.algorithm.starts_with("crossbar-");
+}
+
+// Calls `use` with every schedule on complete graphs, and on the other topologies with every
+// schedule that is made for them.
 template <typename Use>
-void for_groups(const std::set<std::uint32_t>& sizes, const std::set<std::uint32_t>& windows,
+void for_groups(const std::vector<std::string>& specs, const std::set<std::uint32_t>& windows,
                 const Use& use) {
-  for (const std::uint32_t ranks : sizes) {
-    std::vector<std::string> specs = {"complete:" + std::to_string(ranks)};
-    if (ranks == 4) {
-      specs.insert(specs.end(), {"fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k", "hosts:2x2"});
-    }
-    if (ranks == 8) specs.emplace_back("hosts:2x4");
-    for (const std::string& spec : specs) {
-      const auto topology = or_throw(topology::parse(spec));
-      for (const std::uint32_t window : windows) {
-        for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
-          // Trees and hosts have only the schedules made for them: others overload their links.
-          const bool is_flat =
-              made.programs.size() == ranks && !made.algorithm.starts_with("hosts-");
-          if (topology->nodes() > ranks && is_flat) return;
-          use(*topology, made.programs, made.name + ", window " + std::to_string(window));
-        });
-      }
+  for (const std::string& spec : specs) {
+    const auto topology = or_throw(topology::parse(spec));
+    const std::uint32_t ranks = topology->ranks();
+    for (const std::uint32_t window : windows) {
+      for_schedules(*topology, {0, ranks / 2, ranks - 1}, window, [&](const Made& made) {
+        if (topology->nodes() > ranks && is_for_any_topology(made, ranks)) return;
+        use(*topology, made.programs, made.name + ", window " + std::to_string(window));
+      });
     }
   }
 }
@@ -90,8 +88,10 @@ void print(const char* what, const Tally& tally) {
 
 TEST(EveryBlocks, ValidSchedules) {
   Tally tally;
-  for_groups({1, 2, 3, 4, 5, 8, 13}, {1, 3},
-             [&](const auto& topology, const auto& programs, const std::string& name) {
+  for_groups({"complete:1", "complete:2", "complete:3", "complete:4", "complete:5", "complete:8",
+              "complete:13", "fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k", "fattree:k=3x2,c=1",
+              "crossbar:2x3", "crossbar:2x2x2", "hosts:2x2", "hosts:2x4"},
+             {1, 3}, [&](const auto& topology, const auto& programs, const std::string& name) {
                if (!::testing::Test::HasFatalFailure()) compare(topology, programs, name, tally);
              });
   print("valid", tally);
@@ -123,10 +123,12 @@ void compare_mutants(const topology::Topology& topology, const Programs& program
 TEST(EveryBlocks, Mutants) {
   Tally tally;
   std::size_t salt = 0;
-  for_groups({2, 3, 4}, {2},
-             [&](const auto& topology, const auto& programs, const std::string& name) {
-               compare_mutants(topology, programs, name, 11, salt, tally);
-             });
+  for_groups(
+      {"complete:2", "complete:3", "complete:4", "fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k",
+       "fattree:k=3x2,c=1", "crossbar:2x2", "crossbar:2x2x2", "hosts:2x2"},
+      {2}, [&](const auto& topology, const auto& programs, const std::string& name) {
+        compare_mutants(topology, programs, name, 11, salt, tally);
+      });
   print("mutants", tally);
   EXPECT_GT(tally.proven, 50u);
   EXPECT_GT(tally.refused, 500u);
@@ -136,7 +138,8 @@ TEST(EveryBlocks, Mutants) {
 TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   Tally valid, mutants;
   std::size_t salt = 0;
-  for (const char* spec : {"mesh:2x3", "fattree:k=2,h=2,c=1", "fattree:k=3,h=1,c=1"}) {
+  for (const char* spec : {"mesh:2x3", "fattree:k=2,h=2,c=1", "fattree:k=3,h=1,c=1",
+                           "fattree:k=3x2,c=1", "crossbar:2x1x2"}) {
     const auto topology = or_throw(topology::parse(spec));
     for_lowered_schedules(*topology, {1}, 3, [&](const Made& made) {
       if (HasFatalFailure()) return;

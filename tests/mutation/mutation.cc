@@ -4,11 +4,11 @@
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
 //            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
 //
-// --family is complete, mesh, fattree or hosts; all four if not given. A schedule that the
+// --family is complete, mesh, fattree, crossbar or hosts; all five if not given. A schedule that the
 // topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
-// lowered onto the topology's links instead, on meshes, fat trees and hosts. --sample K judges
-// every K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none
-// survives, 1 if one does, 2 on bad options.
+// lowered onto the topology's links instead, on meshes, fat trees, crossbars and hosts. --sample K
+// judges every K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0
+// if none survives, 1 if one does, 2 on bad options.
 
 #include <unistd.h>
 
@@ -75,8 +75,10 @@ Options parse(int argc, char** argv) {
       options.collective = value;
     } else if (name == "--family") {
       options.family = value;
-      if (value != "complete" && value != "mesh" && value != "fattree" && value != "hosts") {
-        bad_option("--family is '" + value + "'; it must be complete, mesh, fattree or hosts");
+      if (value != "complete" && value != "mesh" && value != "fattree" && value != "crossbar" &&
+          value != "hosts") {
+        bad_option("--family is '" + value +
+                   "'; it must be complete, mesh, fattree, crossbar or hosts");
       }
     } else if (name == "--links") {
       if (value != "routed" && value != "hop-by-hop") {
@@ -208,33 +210,42 @@ class Worker {
   std::uint64_t killed_ = 0;
 };
 
-// The prime factors as the arities of a tree; empty if they are equal.
-std::string unequal_factors(std::uint32_t number) {
-  std::string factors;
-  bool equal = true;
-  std::uint32_t first = 0;
+// In ascending order.
+std::vector<std::uint32_t> prime_factors(std::uint32_t number) {
+  std::vector<std::uint32_t> factors;
   for (std::uint32_t k = 2; number > 1; number % k == 0 ? number /= k : ++k) {
-    if (number % k != 0) continue;
-    if (first == 0) first = k;
-    equal = equal && k == first;
-    factors += (factors.empty() ? "" : "x") + std::to_string(k);
+    if (number % k == 0) factors.push_back(k);
   }
-  return equal ? "" : factors;
+  return factors;
 }
 
-// The topologies with this number of ranks: complete, the squarest mesh, fat trees of the smallest
-// arity with thin and with full upper branches, a fat tree whose arities are the prime factors, if
-// they differ, and hosts, at least as many as each has ranks.
+// "2x2x3"
+std::string text_of(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (const std::uint32_t number : numbers) {
+    text += (text.empty() ? "" : "x") + std::to_string(number);
+  }
+  return text;
+}
+
+// The topologies with this number of ranks: complete; the squarest mesh; fat trees of the smallest
+// arity with thin and with full upper branches; a fat tree whose arities are the prime factors, if
+// they differ; a crossbar of two levels, at least as many modules as each has ranks; a crossbar
+// whose sizes are the prime factors, if there are three or more; hosts, as the modules.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
+  const std::vector<std::uint32_t> factors = prime_factors(ranks);
   if (family.empty() || family == "complete") specs.push_back("complete:" + std::to_string(ranks));
   std::uint32_t rows = 1;
   for (std::uint32_t r = 2; r * r <= ranks; ++r) rows = ranks % r == 0 ? r : rows;
   if (family.empty() || family == "mesh") {
     specs.push_back("mesh:" + std::to_string(rows) + "x" + std::to_string(ranks / rows));
   }
-  if (family.empty() || family == "hosts") {
-    specs.push_back("hosts:" + std::to_string(ranks / rows) + "x" + std::to_string(rows));
+  const std::string modules = text_of({ranks / rows, rows});
+  if (family.empty() || family == "hosts") specs.push_back("hosts:" + modules);
+  if (family.empty() || family == "crossbar") {
+    specs.push_back("crossbar:" + modules);
+    if (factors.size() > 2) specs.push_back("crossbar:" + text_of(factors));
   }
   if (family.empty() || family == "fattree") {
     std::uint32_t arity = ranks, height = 1;
@@ -247,8 +258,9 @@ std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family
         "fattree:k=" + std::to_string(arity) + ",h=" + std::to_string(height) + ",c=";
     if (arity > 1) specs.push_back(tree + "1");
     if (height > 1) specs.push_back(tree + "k");
-    const std::string factors = unequal_factors(ranks);
-    if (!factors.empty()) specs.push_back("fattree:k=" + factors + ",c=1");
+    if (!factors.empty() && factors.front() != factors.back()) {
+      specs.push_back("fattree:k=" + text_of(factors) + ",c=1");
+    }
   }
   return specs;
 }

@@ -24,6 +24,7 @@ Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/m
 COLUMNS = ("on", "mutants", "refused by the loader", "killed", "equivalent", "survived")
 NAMES = {"all": "all", "on complete": "complete graph", "on fattree": "fat tree", "on mesh": "mesh",
          "on hosts": "hosts", "on hosts, routed run": "hosts, routed run",
+         "on crossbar": "crossbar", "on crossbar, routed run": "crossbar, routed run",
          "on fattree, routed run": "fat tree, routed run", "on mesh, routed run": "mesh, routed run"}
 
 

@@ -30,6 +30,8 @@ std::vector<Choice> choices_of(const std::string& algorithm) {
     return {{0, 1, 1, ""}, {0, 1, 1, ", k = 3", 3}, {0, 2, 3, ", k = 4, L = 3, S = 2", 4}};
   }
   if (algorithm.find("fractional") == 0) return {{0, 1, 1, ""}, {3, 1, 1, ", r = 3"}};
+  // The modules of small crossbars hold no longer runs.
+  if (algorithm.find("crossbar") == 0) return {{0, 1, 1, ""}, {2, 1, 1, ", r = 2"}};
   return {{0, 1, 1, ""}};
 }
 

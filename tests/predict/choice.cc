@@ -26,8 +26,9 @@ namespace espalier::tools {
 namespace {
 
 constexpr const char* kTopologies[] = {
-    "complete:8", "complete:16",         "complete:100",        "mesh:4x4",    "mesh:5x7",
-    "mesh:8x8",   "fattree:k=4,h=2,c=1", "fattree:k=3,h=3,c=1", "crossbar:4x4"};
+    "complete:8",        "complete:16",  "complete:100",        "mesh:4x4",
+    "mesh:5x7",          "mesh:8x8",     "fattree:k=4,h=2,c=1", "fattree:k=3,h=3,c=1",
+    "fattree:k=4x3,c=1", "crossbar:4x4", "crossbar:2x2x4"};
 constexpr std::uint64_t kSizesToChoose[] = {8, 4096, 65536, 1 << 20, 64 << 20};
 constexpr std::uint64_t kMaxLossPermille = 50;
 // A sampled check takes every so many-th pair of topology and collective, of few ranks.

@@ -148,8 +148,9 @@ void each_schedule(const topology::Topology& topology, const With& with) {
 }
 
 TEST(Prediction, AgreesWithSimulation) {
-  std::vector<const char*> specs = {"complete:2",          "complete:8",   "mesh:3x4",
-                                    "fattree:k=2,h=3,c=1", "crossbar:3x4", "hosts:3x2"};
+  std::vector<const char*> specs = {"complete:2",          "complete:8",        "mesh:3x4",
+                                    "fattree:k=2,h=3,c=1", "fattree:k=3x2,c=1", "crossbar:3x4",
+                                    "crossbar:2x2x2",      "hosts:3x2"};
   if (whole()) specs.insert(specs.end(), {"complete:13", "mesh:5x7", "fattree:k=4,h=2,c=k"});
   Errors all;
   for (const char* spec : specs) {

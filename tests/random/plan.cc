@@ -23,13 +23,16 @@ std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t fami
       {"complete:2", "complete:3", "complete:4", "complete:4", "complete:5", "complete:6"},
       {"mesh:1x4", "mesh:2x2", "mesh:2x3", "mesh:1x3", "mesh:3x2", "mesh:1x6"},
       {"fattree:k=2,h=1,c=1", "fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k", "fattree:k=3,h=1,c=1",
-       "fattree:k=2,h=2,c=2,2", "fattree:k=4,h=1,c=2", "fattree:k=2,h=2,c=2,3"},
+       "fattree:k=2,h=2,c=2,2", "fattree:k=4,h=1,c=2", "fattree:k=2,h=2,c=2,3", "fattree:k=3x2,c=1",
+       "fattree:k=2x3,c=1,2"},
       {"custom:name:\"ring\" ranks:4 link{from:0 to:1} link{from:1 to:2 capacity:2} "
        "link{from:2 to:3} link{from:3 to:0}",
        "custom:name:\"star\" ranks:3 routers:1 link{from:0 to:3 capacity:2} link{from:1 to:3} "
        "link{from:2 to:3 capacity:3}",
        "custom:name:\"two-ways\" ranks:5 link{from:0 to:1 capacity:3} link{from:0 to:2} "
-       "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"}};
+       "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"},
+      {"crossbar:2x2", "crossbar:3x2", "crossbar:2x2,in=1,out=2", "crossbar:1x2x2",
+       "crossbar:2x1x2"}};
   const std::vector<std::string>& specs = all_specs[family];
   return or_throw(
       topology::parse(specs[dice.number(0, static_cast<std::uint32_t>(specs.size()) - 1)]));
@@ -41,7 +44,7 @@ class Planner {
 
   std::optional<Plan> make() {
     plan_.regular = dice_.one_in(5);
-    const std::uint32_t family = dice_.number(0, 5) < 3 ? 0 : dice_.number(0, 3);
+    const std::uint32_t family = dice_.number(0, 5) < 3 ? 0 : dice_.number(0, 4);
     plan_.topology = make_topology(dice_, family);
     const std::uint32_t ranks = plan_.topology->ranks();
     const bool routers = plan_.topology->nodes() > ranks;

@@ -4,6 +4,7 @@
 hop_by_hop_test.py            a sample, over shm
 hop_by_hop_test.py --whole    eleven collectives on every topology below, over shm; 64 nodes as 64 processes
 """
+import math
 import pathlib
 import re
 import subprocess
@@ -16,12 +17,13 @@ import espalier
 
 WHOLE = "--whole" in sys.argv
 BROKEN = f"file:{espalier.ROOT}/examples/topologies/broken-mesh.textproto"
-TOPOLOGIES = ["mesh:4x4", "mesh:3x5", "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k", "fattree:k=2,h=4,c=1", BROKEN,
-              "mesh:8x8"]
+TOPOLOGIES = ["mesh:4x4", "mesh:3x5", "fattree:k=4,h=2,c=1", "fattree:k=4,h=2,c=k", "fattree:k=2,h=4,c=1",
+              "fattree:k=4x2x2,c=k", "crossbar:4x4", "crossbar:2x2x4", BROKEN, "mesh:8x8"]
 ROUTED = {"broadcast": "two-tree", "reduce": "two-tree", "allreduce": "two-tree", "scatter": "binomial",
           "gather": "binomial", "allgather": "ring", "reduce-scatter": "ring", "all-to-all": "pairwise",
           "scan": "two-tree", "exscan": "two-tree", "barrier": "dissemination"}
 LEAF = {"broadcast", "scatter", "gather", "allgather", "all-to-all"}
+CROSSBAR = {"broadcast": "crossbar-a", "reduce": "crossbar-b"}
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
 COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 SIZES = [1, 64 << 10, 4 << 20]  # of a rank's whole buffer
@@ -42,16 +44,32 @@ def links(topology):
             if node + columns < rows * columns:
                 found[node, node + columns] = found[node + columns, node] = 1
         return found
-    words = dict(word.split("=") for word in numbers.split(","))
-    arity, height = int(words["k"]), int(words["h"])
-    below, first = 0, arity**height  # first node of the level, and first node of the level above
-    for level in range(1, height + 1):
-        lanes = arity ** (level - 1) if words["c"] == "k" else 1
+    if family == "crossbar":
+        sizes = [int(size) for size in numbers.split("x")][::-1]
+        lanes = [1] + [2] * (len(sizes) - 1)
+        for node in range(math.prod(sizes)):
+            module = node - node % sizes[0]
+            found.update({(node, other): 1 for other in range(module, module + sizes[0]) if other != node})
+    else:
+        words = dict(word.split("=") for word in numbers.split(","))
+        sizes = [int(size) for size in words["k"].split("x")] * int(words.get("h", 1))
+        lanes = [math.prod(sizes[:level]) if words["c"] == "k" else 1 for level in range(len(sizes))]
+    below, first = 0, math.prod(sizes)  # first node of the level, and first node of the level above
+    for level, size in enumerate(sizes):
         for node in range(below, first):
-            parent = first + (node - below) // arity
-            found[node, parent] = found[parent, node] = lanes
-        below, first = first, first + arity ** (height - level)
+            parent = first + (node - below) // size
+            found[node, parent] = found[parent, node] = lanes[level]
+        below, first = first, first + (first - below) // size
     return found
+
+
+def algorithm_on(topology, collective):
+    """The algorithm made for the topology's family, otherwise one for any topology."""
+    if topology.startswith("fattree") and collective in LEAF:
+        return "leaf"
+    if topology.startswith("crossbar") and collective in CROSSBAR:
+        return CROSSBAR[collective]
+    return ROUTED[collective]
 
 
 def endpoints(found):
@@ -74,6 +92,8 @@ class HopByHop(unittest.TestCase):
         if collective == "barrier":
             sizes = [0]
         words = ["--type", "u8", "--op", "sum"] if collective in COMBINE else []
+        if algorithm in CROSSBAR.values():
+            words += ["--run-length", 2]  # otherwise one schedule per run length that suits a size
         with self.subTest(topology=topology, collective=collective, algorithm=algorithm, provider=provider):
             status, found, error = espalier.run(
                 "--topology", topology, "--collective", collective, "--algorithm", algorithm, "--links", "hop-by-hop",
@@ -90,10 +110,9 @@ class HopByHop(unittest.TestCase):
 
     def test_collectives(self):
         for topology in TOPOLOGIES:
-            for collective, routed in ROUTED.items():
-                leaf = topology.startswith("fattree") and collective in LEAF
+            for collective in ROUTED:
                 if WHOLE or (topology, collective) in SAMPLE:
-                    self.check(topology, collective, "leaf" if leaf else routed)
+                    self.check(topology, collective, algorithm_on(topology, collective))
 
     def test_over_tcp(self):
         self.check("fattree:k=4,h=2,c=k", "all-to-all", "leaf", provider="tcp", sizes=[1, 64 << 10])
@@ -106,7 +125,9 @@ class HopByHop(unittest.TestCase):
 
 SAMPLE = ({("mesh:4x4", collective) for collective in ROUTED}
           | {("mesh:3x5", "scan"), ("fattree:k=4,h=2,c=1", "allreduce"), ("fattree:k=4,h=2,c=k", "allgather"),
-             ("fattree:k=2,h=4,c=1", "reduce-scatter"), (BROKEN, "all-to-all"), ("mesh:8x8", "broadcast")})
+             ("fattree:k=2,h=4,c=1", "reduce-scatter"), ("fattree:k=4x2x2,c=k", "all-to-all"), ("crossbar:4x4", "reduce"),
+             ("crossbar:2x2x4", "broadcast"), ("crossbar:2x2x4", "allreduce"), (BROKEN, "all-to-all"),
+             ("mesh:8x8", "broadcast")})
 
 
 class Memory(unittest.TestCase):

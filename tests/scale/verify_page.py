@@ -2,11 +2,14 @@
 """The cost of `espalier verify`, by algorithm and ranks.
 
 verify_page.py build/tools/espalier >docs/results/verify.md
+verify_page.py build/tools/espalier --rows-not-in docs/results/verify.md     the other rows' lines alone, each below its section
 """
 import os
+import pathlib
 import sys
 
 import proofs
+from pages import tables
 
 MIB = 1 << 20
 HEAD = """# What a proof takes
@@ -43,15 +46,37 @@ def row(cells):
     return f"| {' | '.join(cells)} |"
 
 
+def proven_row(program, case):
+    proof = proofs.prove(program, case)
+    return row([*key(case), *proof.exact(), f"{proof.seconds:.2f}", f"{proof.memory / MIB:.0f}"])
+
+
+def print_rows_not_in(page, program):
+    """The rows of algorithms and topologies that have come since the page was written."""
+    printed = tables(pathlib.Path(page).read_text())
+    for title, cases in proofs.sections(program):
+        known = [cells[:4] for cells in printed.get(title, [])]
+        lacking = [case for case in cases if key(case) not in known]
+        if lacking:
+            print(f"## {title}")
+        for case in lacking:
+            print(proven_row(program, case), flush=True)
+
+
 def main():
+    if len(sys.argv) == 4 and sys.argv[2] == "--rows-not-in":
+        print_rows_not_in(sys.argv[3], sys.argv[1])
+        return
+    if len(sys.argv) != 2:
+        print("verify_page.py: expected the espalier command, and nothing or --rows-not-in PAGE", file=sys.stderr)
+        sys.exit(2)
     program = sys.argv[1]
     floor = proofs.run(["true"])[3]
     print(HEAD.format(floor=floor // MIB, affordable=AFFORDABLE_SECONDS, cores=os.cpu_count(), load=os.getloadavg()[0]))
     for title, cases in proofs.sections(program):
         print(f"\n## {title}\n\n{row(COLUMNS)}\n|{5 * ' --- |'}{7 * ' ---: |'}")
         for case in cases:
-            proof = proofs.prove(program, case)
-            print(row([*key(case), *proof.exact(), f"{proof.seconds:.2f}", f"{proof.memory / MIB:.0f}"]), flush=True)
+            print(proven_row(program, case), flush=True)
 
 
 if __name__ == "__main__":
