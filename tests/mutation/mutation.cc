@@ -4,8 +4,8 @@
 //   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
 //            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
 //
-// --family is complete, mesh, fattree, crossbar or hosts; all five if not given. A schedule that the
-// topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
+// --family is complete, mesh, fattree, crossbar or hosts; all five if not given. A schedule that
+// the topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
 // lowered onto the topology's links instead, on meshes, fat trees, crossbars and hosts. --sample K
 // judges every K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0
 // if none survives, 1 if one does, 2 on bad options.

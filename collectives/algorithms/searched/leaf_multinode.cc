@@ -15,11 +15,11 @@
 //
 //  * Up. A router of level l < h sends the blocks of its leaves to its parent in steps
 //    l .. l + K_l - 1, from each child in turn. The children together deliver k_l blocks per step.
-//  * Down. A frame is k_l sends, one block to each child. The first (k_l - 1) K_(l-1) frames are for
-//    blocks from the router's own leaves: of every k_l blocks, one per child, child c receives those
-//    of children c + 1, c + 2, .. (modulo k_l) in k_l - 1 frames. In each later frame, every child
-//    receives the block that the parent sent to this router. All routers of a level begin frame f in
-//    the same step: as late as max D_l and the frames of their children allow.
+//  * Down. A frame is k_l sends, one block to each child. The first (k_l - 1) K_(l-1) frames are
+//    for blocks from the router's own leaves: of every k_l blocks, one per child, child c receives
+//    those of children c + 1, c + 2, .. (modulo k_l) in k_l - 1 frames. In each later frame, every
+//    child receives the block that the parent sent to this router. All routers of a level begin
+//    frame f in the same step: as late as max D_l and the frames of their children allow.
 //
 // Proof that no block is late. Let every frame begin as early as possible instead. Then the last
 // frame of level 1 waits for a sequence of frames, each for the one before it on its level or for
