@@ -24,8 +24,10 @@ def alive(pid):
 
 
 def children(pid):
+    """Its nodes. It has a keeper too."""
     try:
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        all = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(child) for child in all if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == "espalier-node"]
     except OSError:
         return []
 
