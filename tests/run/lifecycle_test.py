@@ -89,8 +89,7 @@ class Lifecycle(unittest.TestCase):
             process, nodes = self.start("--provider", provider)
             process.kill()
             process.wait()
-            wait_for(lambda: not any(alive(node) for node in nodes))
-            self.assertEqual(shared_memory(nodes), [])
+            wait_for(lambda: not any(alive(node) for node in nodes) and not shared_memory(nodes))
             self.assertEqual(list(self.path.iterdir()), [])
 
     def test_killed_nodes_leave_no_shared_memory(self):
