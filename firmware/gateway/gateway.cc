@@ -60,8 +60,7 @@ Result<void> Gateway::check_works() {
   }
   if (carrier_->down()) return fail_board("the device closed the connection");
   if (bridge_ != nullptr && !bridge_->fault().empty()) return fail_board(bridge_->fault());
-  pollfd entry{channel(), 0, 0};
-  if (poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0) {
+  if (control::is_closed(channel())) {
     ended_ = true;
     return fail("the launcher is gone");
   }

@@ -45,6 +45,11 @@ bool open_channel(int& launcher_end, int& node_end) {
   return true;
 }
 
+bool is_closed(int channel) {
+  pollfd entry{channel, 0, 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
                  int timeout_ms) {
   iovec part{const_cast<void*>(packet), size};

@@ -192,6 +192,8 @@ union Any {
 
 // Makes a channel. False and errno on failure.
 [[nodiscard]] bool open_channel(int& launcher_end, int& node_end);
+// Whether the process at the other end closed the channel or ended. Packets may still wait here.
+[[nodiscard]] bool is_closed(int channel);
 
 enum class Received {
   kPacket,

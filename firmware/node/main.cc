@@ -126,6 +126,8 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
       const auto connected = node->fabric->go_on_connecting();
       if (!connected) return cannot(*node, connected.error());
       busy = busy || !*connected;
+      // The neighbours of a lost launcher's node may have ended before they could connect.
+      if (control::is_closed(node->channel)) return kFailed;
     }
     if (busy) sched_yield();
   }

@@ -19,7 +19,8 @@ def children(parent):
     """The processes of nodes that `parent` has started."""
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if int((process / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+            is_node = (process / "comm").read_text().strip() == "espalier-node"
+            if is_node and int((process / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
                 yield process
         except (FileNotFoundError, ProcessLookupError):
             pass

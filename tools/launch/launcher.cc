@@ -59,12 +59,15 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   return command;
 }
 
-// The child's side of spawn(): becomes the node, or says why not.
+// The child's side of spawn(): becomes the node, or says why not. SIGKILL, because a process that
+// gets SIGTERM inside fi_getinfo() can hang: a library there calls exit(), and libfabric's
+// destructor then waits for a lock that the interrupted call holds.
 [[noreturn]] void become_node(const std::vector<std::string>& command,
-                              const std::vector<int>& channels, pid_t parent) {
+                              const std::vector<int>& channels, pid_t parent,
+                              const Keeper& keeper) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // libfabric removes its shared memory on it
-  if (getppid() != parent) _exit(1);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent || !keeper.enter()) _exit(1);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
   for (const int channel : channels) fcntl(channel, F_SETFD, 0);
   std::vector<char*> words;
@@ -135,7 +138,9 @@ Result<void> NodeProcesses::start(const LaunchOptions& options) {
   options_ = options;
   members_.resize(options_.nodes);
   options_.commands.resize(options_.nodes);
+  if (auto kept = keeper_.start(); !kept) return kept;
   for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
+    if (auto going_on = signals_.check(); !going_on) return going_on;
     if (auto spawned = spawn(first, process_end(first)); !spawned) return spawned;
   }
   auto started = wire_up();
@@ -172,7 +177,7 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end) {
   const std::vector<std::string> command = node_command(options_, first, start, theirs);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) become_node(command, theirs, parent);
+  if (child == 0) become_node(command, theirs, parent, keeper_);
   const int failure = errno;
   for (const int channel : theirs) close(channel);
   for (std::uint32_t node = first; node < end; ++node) {
@@ -256,6 +261,19 @@ Result<void> NodeProcesses::await_memory() { return await(Member::State::kMapped
 
 NodeProcesses::~NodeProcesses() { end(); }
 
+bool NodeProcesses::has_ended(Process& process) {
+  if (process.ended) return true;
+  siginfo_t about{};
+  if (waitid(P_PID, static_cast<id_t>(process.child), &about, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      about.si_pid != process.child) {
+    return false;
+  }
+  process.ended = true;
+  process.killed = about.si_code != CLD_EXITED;
+  process.status = about.si_status;
+  return true;
+}
+
 void NodeProcesses::end() {
   for (Member& member : members_) {
     if (member.channel < 0) continue;
@@ -264,24 +282,29 @@ void NodeProcesses::end() {
     member.channel = -1;
   }
   const std::uint64_t until = monotonic_ns() + kEndPatience;
+  std::vector<pid_t> groups;
   for (std::uint32_t i = 0; i < processes_.size(); ++i) {
     Process& process = processes_[i];
     if (process.child <= 0) continue;
-    // Those that failed or hang get no time.
-    bool wait = true;
+    groups.push_back(process.child);
+    // Only nodes that serve their channel read Quit. Those that start, failed or hang get no time.
+    bool serves = true;
     for (const Member& member : members_) {
-      if (member.process == i && member.state == Member::State::kFailed) wait = false;
+      if (member.process != i) continue;
+      serves =
+          serves && member.state >= Member::State::kReady && member.state != Member::State::kFailed;
     }
-    while (wait && !process.reaped && monotonic_ns() < until) {
-      process.reaped = waitpid(process.child, &process.status, WNOHANG) != 0;
-      if (!process.reaped) usleep(1000);
-    }
-    kill(-process.child, SIGKILL);
-    if (!process.reaped) waitpid(process.child, &process.status, 0);
-    ofi::sweep_shared_memory(process.child);
+    while (serves && !has_ended(process) && monotonic_ns() < until) usleep(1000);
   }
+  end_groups(groups);
   for (const Member& member : members_) {
     if (member.pid > 0) ofi::sweep_shared_memory(member.pid);
+  }
+  keeper_.stop();
+  for (const pid_t child : groups) {
+    kill(child, SIGKILL);  // it may have left its group
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
   processes_.clear();
   members_.clear();

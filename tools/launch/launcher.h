@@ -16,6 +16,7 @@
 
 #include "espalier/base/result.h"
 #include "firmware/node/control.h"
+#include "tools/launch/keeper.h"
 
 namespace espalier::launch {
 
@@ -101,7 +102,8 @@ class SharedMemory {
 struct Process {
   pid_t child = -1;     // the forked process; the prefix's process if the prefix does not exec
   std::string command;  // of LaunchOptions.commands, expanded; empty: espalier-node
-  bool reaped = false;  // child has ended and was waited for; its wait status:
+  bool ended = false;   // child has ended; it stays a zombie, so that its number stays its own
+  bool killed = false;  // ... by the signal `status`, otherwise with that exit status
   int status = 0;
 };
 
@@ -129,7 +131,8 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch();
-  [[nodiscard]] static int caught();  // the last one; 0: none
+  // Error: a signal was caught.
+  [[nodiscard]] static Result<void> check();
 
  private:
   std::array<struct sigaction, 3> before_;
@@ -146,7 +149,9 @@ class NodeProcesses {
   NodeProcesses() = default;
   NodeProcesses(const NodeProcesses&) = delete;
   NodeProcesses& operator=(const NodeProcesses&) = delete;
-  ~NodeProcesses();  // ends every process and removes their files in /dev/shm
+  // Ends every process and removes their files in /dev/shm. If the launcher is killed, a Keeper
+  // does.
+  ~NodeProcesses();
 
   // Starts and wires up all nodes.
   [[nodiscard]] Result<void> start(const LaunchOptions& options);
@@ -189,11 +194,13 @@ class NodeProcesses {
   void take_packet(Member& member);
   void take_report(Member& member, const control::Report& report);
   void lose(Member& member);
+  static bool has_ended(Process& process);  // does not wait
   void watch(Member& member, std::uint64_t now);
   void disturb(std::uint64_t now);
   void end();
 
   SignalWatch signals_;
+  Keeper keeper_;
   LaunchOptions options_;
   std::vector<Process> processes_;
   std::vector<Member> members_;

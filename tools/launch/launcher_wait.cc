@@ -55,7 +55,10 @@ SignalWatch::~SignalWatch() {
   for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
-int SignalWatch::caught() { return caught_signal; }
+Result<void> SignalWatch::check() {
+  if (caught_signal == 0) return {};
+  return fail(std::string("broken off: ") + strsignal(caught_signal));
+}
 
 std::string NodeProcesses::waits_for(const StallReport& stall) const {
   if (!stall.waiting) return "";
@@ -125,9 +128,7 @@ Result<void> NodeProcesses::listen(std::uint64_t until_ns) {
   const std::uint64_t wait = until_ns <= now ? 0 : std::min(until_ns - now, kListen);
   const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
   const int ready = poll(entries.data(), entries.size(), timeout);
-  if (SignalWatch::caught() != 0) {
-    return fail(std::string("broken off: ") + strsignal(SignalWatch::caught()));
-  }
+  if (auto going_on = signals_.check(); !going_on) return going_on;
   for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
     if (entries[i].revents != 0) take_packet(*behind[i]);
   }
@@ -191,17 +192,14 @@ void NodeProcesses::lose(Member& member) {
   if (member.state == Member::State::kFailed) return;
   member.state = Member::State::kFailed;
   Process& process = processes_[member.process];
-  for (int i = 0; i < 100 && !process.reaped; ++i) {
-    process.reaped = waitpid(process.child, &process.status, WNOHANG) == process.child;
-    if (!process.reaped) usleep(1000);
-  }
-  if (!process.reaped) {
+  for (int i = 0; i < 100 && !has_ended(process); ++i) usleep(1000);
+  if (!process.ended) {
     member.failure = "closed its control channel";
-  } else if (WIFSIGNALED(process.status)) {
-    member.failure = "killed by signal " + std::to_string(WTERMSIG(process.status)) + " (" +
-                     strsignal(WTERMSIG(process.status)) + ")";
+  } else if (process.killed) {
+    member.failure = "killed by signal " + std::to_string(process.status) + " (" +
+                     strsignal(process.status) + ")";
   } else {
-    member.failure = "ended with status " + std::to_string(WEXITSTATUS(process.status));
+    member.failure = "ended with status " + std::to_string(process.status);
   }
   if (!process.command.empty()) member.failure += "; it was started as: " + process.command;
 }

@@ -3,14 +3,18 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <list>
 
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -20,26 +24,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that lives as long as this.
-class TemporaryDirectory {
+// A file in memory, which the processes started meanwhile inherit. A launcher that is killed leaves
+// no file behind.
+class InheritedFile {
  public:
-  TemporaryDirectory() {
-    std::error_code ignored;
-    path_ = (fs::temp_directory_path(ignored) / "espalier-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) {
-      bad_input("cannot make a directory like " + path_ + ": " + std::strerror(errno));
+  explicit InheritedFile(const std::vector<std::uint8_t>& bytes)
+      : descriptor_(memfd_create("schedule", 0)) {
+    std::size_t written = 0;
+    while (descriptor_ >= 0 && written < bytes.size()) {
+      const ssize_t now = write(descriptor_, bytes.data() + written, bytes.size() - written);
+      if (now < 0 && errno != EINTR) break;
+      written += now > 0 ? static_cast<std::size_t>(now) : 0;
     }
+    if (descriptor_ >= 0 && written == bytes.size()) return;
+    const int failure = errno;
+    if (descriptor_ >= 0) close(descriptor_);
+    negative(std::string("no memory for a schedule: ") + std::strerror(failure));
   }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  InheritedFile(const InheritedFile&) = delete;
+  InheritedFile& operator=(const InheritedFile&) = delete;
+  ~InheritedFile() { close(descriptor_); }
+  // As every process that inherited it may open it.
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
  private:
-  std::string path_;
+  int descriptor_;
 };
 
 std::string find_node_binary(const std::string& given) {
@@ -60,9 +69,12 @@ std::string find_node_binary(const std::string& given) {
 // Whether `espalier-node --check` takes this provider. Only it is linked with libfabric, which is
 // slow to start.
 bool node_takes(const std::string& node_binary, const std::string& provider) {
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) negative(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
     const int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, STDERR_FILENO);
     execl(node_binary.c_str(), node_binary.c_str(), "--check", "--provider", provider.c_str(),
@@ -129,12 +141,10 @@ void check_addresses(const launch::LaunchOptions& options) {
 void start_cluster(launch::LaunchOptions options,
                    const std::vector<std::vector<std::uint8_t>>& schedules,
                    launch::NodeProcesses& cluster) {
-  const TemporaryDirectory directory;
+  std::list<InheritedFile> files;
   options.schedules.clear();
   for (const std::vector<std::uint8_t>& bytes : schedules) {
-    options.schedules.push_back(directory.path() + "/" + std::to_string(options.schedules.size()) +
-                                ".esp");
-    write_file(options.schedules.back(), bytes);
+    options.schedules.push_back(files.emplace_back(bytes).path());
   }
   Progress progress("starting nodes");
   options.progress = [&progress](double done) { progress.show(done); };

@@ -18,8 +18,8 @@ void find_node(launch::LaunchOptions& options);
 // processes start on this host (no prefix and no commands) and it is not an address of the host.
 void check_addresses(const launch::LaunchOptions& options);
 
-// Starts the cluster with the bytes of these schedule files. The nodes load them from a directory
-// that is removed once each node has its descriptors. Throws Failure if a node does not start.
+// Starts the cluster with the bytes of these schedule files. The nodes inherit them as files in
+// memory. Throws Failure if a node does not start.
 void start_cluster(launch::LaunchOptions options,
                    const std::vector<std::vector<std::uint8_t>>& schedules,
                    launch::NodeProcesses& cluster);

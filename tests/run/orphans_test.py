@@ -1,0 +1,203 @@
+#!/usr/bin/python3
+"""Launchers that are killed, terminated or interrupted at random moments from 0 to 2 s leave nothing: no process, no file, no
+shared memory. Every way to launch nodes gets its kills.
+
+orphans_test.py [--kills K] [--only KIND,...] [--seed S]    (default: 2 kills of each kind)
+
+The whole campaign: orphans_test.py --kills 200. The table at the end says how many kills came before the first node, while nodes
+started, and while all of them ran.
+"""
+import argparse
+import os
+import pathlib
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import espalier
+
+GATEWAY = os.environ.get("ESPALIER_GATEWAY", str(espalier.ROOT / "build/firmware/gateway/espalier-gateway"))
+HOSTED = os.environ.get("ESPALIER_BARE_HOSTED", str(espalier.ROOT / "build/firmware/bare/espalier-bare-hosted"))
+BOARD = espalier.ROOT / "boards/mps2-an385"
+NETWORK = f"espalier-orphans-{os.getpid()}"
+MOMENTS_S = 2.0  # kills come within this time, half of them in its first eighth, while nodes start
+HANG_S = 30.0  # what has not ended by then never will
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
+MARK = "ESPALIER_ORPHANS"  # a variable that every descendant of a launcher inherits
+NODE = espalier.NODE
+RUN_WORDS = ["run", "--collective", "allreduce", "--algorithm", "two-tree", "--bytes", "4096", "--back-to-back", "1000000000",
+             "--node-binary", NODE, "--topology"]
+RUN = [*RUN_WORDS, "complete:8"]
+MEASURE = ["measure", "--receivers", "2,4", "--repeat", "1000", "--node-binary", NODE]
+TUNE = ["tune", "--topology", "complete:8", "--model", "DEVICES/model", "--collective", "allreduce", "--rounds", "1000", "--node-binary",
+        NODE, "-o", "DEVICES/tuned"]
+# The process of the prefix is not the node's in "child"; the node leaves the process group in "session".
+KINDS = {
+    "tcp": [*RUN, "--provider", "tcp"],
+    "shm": [*RUN, "--provider", "shm"],
+    "tcp-64": [*RUN_WORDS, "complete:64", "--provider", "tcp"],
+    "tcp-threads": [*RUN, "--provider", "tcp", "--nodes-per-process", "4"],
+    "shm-threads": [*RUN, "--provider", "shm", "--nodes-per-process", "4"],
+    "tcp-prefix": [*RUN, "--provider", "tcp", "--launch-prefix", "env A=%r"],
+    "shm-child": [*RUN, "--provider", "shm", "--launch-prefix", "timeout 1000"],
+    "tcp-netns": [*RUN, "--provider", "tcp", "--launch-prefix", f"ip netns exec {NETWORK}"],
+    "tcp-start": [*RUN, "--provider", "tcp", "--start", f"0-7=env A=%r {shlex.quote(NODE)}"],
+    "shm-session": [*RUN, "--provider", "shm", "--start", f"3,5=setsid {shlex.quote(NODE)}"],
+    "gateway": [*RUN, "--provider", "tcp", "--start", f"1,4-6={GATEWAY} --node-command '{NODE} --stdio'"],
+    "board": [*RUN, "--provider", "tcp", "--start", f"2,5={GATEWAY} --device unix:DEVICES/g%r,DEVICES/b%r --start '{HOSTED} "
+              "--device unix:DEVICES/b%r,DEVICES/g%r --flash DEVICES/%r.flash --unsigned'"],
+    "measure": [*MEASURE, "--provider", "shm"],
+    "tune": [*TUNE, "--provider", "shm"],
+}
+MOMENTS = ("no node yet", "starting", "running", "ended")
+
+
+def descendants(mark):
+    """The living processes that inherited this value of the variable, as {pid: name}."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit() or f"{MARK}={mark}".encode() not in (entry / "environ").read_bytes().split(b"\0"):
+                continue
+            name, state = re.search(r"\((.*)\) (.)", (entry / "stat").read_text()).groups()
+            if state not in "ZX":
+                found[int(entry.name)] = name
+        except OSError:
+            pass
+    return found
+
+
+def running(pid):
+    """Whether the process has mapped the memory of a collective."""
+    try:
+        return "memfd:espalier" in pathlib.Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
+
+
+def shared_memory():
+    """libfabric's files in /dev/shm whose process has ended, PROCESS:DOMAIN:ENDPOINT."""
+    named = [re.fullmatch(r"(\d+):\d+:\d+", name) for name in os.listdir("/dev/shm")]
+    return {name[0] for name in named if name and not pathlib.Path(f"/proc/{name[1]}").exists()}
+
+
+class Kill:
+    """One launcher and its end. left: a line on each thing that it left behind."""
+
+    def __init__(self, words, number, moment_s, folder, devices):
+        mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        self.left = []
+        before = shared_memory()
+        environment = dict(os.environ, TMPDIR=str(folder), **{MARK: mark})
+        launcher = subprocess.Popen([espalier.COMMAND, *[word.replace("DEVICES", str(devices)) for word in words]], cwd=folder,
+                                    env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        time.sleep(moment_s)
+        nodes = [pid for pid, name in descendants(mark).items() if name == "espalier-node"]
+        self.moment = "ended" if launcher.poll() is not None else "no node yet" if not nodes \
+            else "running" if all(map(running, nodes)) else "starting"
+        begin = time.monotonic()
+        launcher.send_signal(number)
+        try:
+            launcher.wait(HANG_S)
+        except subprocess.TimeoutExpired:
+            self.left.append("the launcher does not end")
+        while (orphans := descendants(mark)) and time.monotonic() < begin + HANG_S:
+            time.sleep(0.002)
+        self.seconds = time.monotonic() - begin
+        self.left += [f"process {pid} ({name})" for pid, name in orphans.items()]
+        for pid in orphans:
+            os.kill(pid, signal.SIGKILL)
+        launcher.wait()
+        while descendants(mark):
+            time.sleep(0.002)
+        files = shared_memory() - before
+        if files:
+            time.sleep(1)  # other jobs on this machine may be about to remove theirs
+        for name in files & shared_memory():
+            self.left.append(f"/dev/shm/{name}")
+            os.unlink(f"/dev/shm/{name}")
+        for path in sorted(folder.rglob("*"), reverse=True):
+            self.left.append(str(path))
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+class Orphans(unittest.TestCase):
+    arguments = argparse.Namespace(kills=2, only=list(KINDS), seed=1)
+    rows = []
+
+    @classmethod
+    def setUpClass(cls):
+        dice = random.Random(cls.arguments.seed)
+        count = cls.arguments.kills * len(cls.arguments.only)
+        cls.moments = [((i + dice.random()) / count) ** 3 * MOMENTS_S for i in range(count)]
+        dice.shuffle(cls.moments)
+
+    @classmethod
+    def tearDownClass(cls):
+        print(f"\n{'kind':12} kills {'  '.join(f'{moment:>11}' for moment in MOMENTS)}  left something  longest until nothing is left")
+        for kind, kills in cls.rows:
+            counts = "  ".join(f"{sum(kill.moment == moment for kill in kills):11}" for moment in MOMENTS)
+            print(f"{kind:12} {len(kills):5} {counts}  {sum(bool(kill.left) for kill in kills):14}  "
+                  f"{max(kill.seconds for kill in kills):.2f} s")
+
+    def prepare(self, kind, devices):
+        if kind == "tcp-netns":
+            for words in (["netns", "add", NETWORK], ["-n", NETWORK, "link", "set", "lo", "up"]):
+                done = subprocess.run(["ip", *words], capture_output=True, text=True)
+                if done.returncode != 0:
+                    self.skipTest(f"no network namespace: {done.stderr.strip()}")
+            self.addCleanup(subprocess.run, ["ip", "netns", "delete", NETWORK])
+        if kind == "tune":
+            done = espalier.call("measure", "--receivers", "2", "--repeat", 3, "--bytes", "8,64KiB", "--node-binary", NODE,
+                                 "-o", devices / "model")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        if kind == "board":
+            file, image = espalier.compile(devices / "s.esp", "complete:8", "allreduce"), devices / "image"
+            for node in (2, 5):
+                for words in (["build", file, "--board", BOARD, "--node", node, "--release", "1.0.0", "-o", image],
+                              ["install", image, "--board", BOARD, "--flash", devices / f"{node}.flash", "--unsigned",
+                               "--confirmed"]):
+                    done = espalier.call("image", *words)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+    def check(self, kind):
+        kills = []
+        self.rows.append((kind, kills))
+        # Device sockets are the user's: a killed gateway leaves them, and the next one replaces them.
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir="/tmp") as devices:
+            self.prepare(kind, pathlib.Path(devices))
+            offset = list(KINDS).index(kind)
+            for i in range(self.arguments.kills):
+                number, moment = SIGNALS[(offset + i) % len(SIGNALS)], self.moments.pop()
+                with self.subTest(kind=kind, signal=number.name, after_s=round(moment, 4)):
+                    kills.append(Kill(KINDS[kind], number, moment, pathlib.Path(folder), devices))
+                    self.assertEqual(kills[-1].left, [], f"it was {kills[-1].moment}")
+                    self.assertNotEqual(kills[-1].moment, "ended", "the launcher ended by itself")
+
+
+def load_tests(loader, _, pattern):
+    del pattern
+    for kind in Orphans.arguments.only:
+        setattr(Orphans, "test_" + kind.replace("-", "_"), lambda self, kind=kind: self.check(kind))
+    return loader.loadTestsFromTestCase(Orphans)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=2, help="of each kind")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(KINDS), help=", ".join(KINDS))
+    parser.add_argument("--seed", type=int, default=1)
+    Orphans.arguments = parser.parse_args()
+    if unknown := set(Orphans.arguments.only) - set(KINDS):
+        parser.error(f"unknown kind {unknown.pop()}; expected {', '.join(KINDS)}")
+    if Orphans.arguments.kills < 1:
+        parser.error("--kills: expected at least 1")
+    sys.stdout.reconfigure(line_buffering=True)
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,110 @@
+#include "tools/launch/keeper.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "hal/ofi/sweep.h"
+
+namespace espalier::launch {
+namespace {
+
+// The processes of the groups that have not ended.
+std::vector<pid_t> living_members(const std::vector<pid_t>& groups) {
+  std::vector<pid_t> members;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process <= 0) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')');  // the name may contain anything
+    if (name_end == std::string::npos) continue;
+    std::istringstream fields(line.substr(name_end + 1));
+    char state = 0;
+    pid_t parent = 0;
+    pid_t group = 0;
+    if (!(fields >> state >> parent >> group) || state == 'Z' || state == 'X') continue;
+    if (std::find(groups.begin(), groups.end(), group) != groups.end()) members.push_back(process);
+  }
+  return members;
+}
+
+// The keeper's process. Other descriptors are closed: a reader of the launcher's output must not
+// wait for the keeper, and one keeper must not hold another's pipe.
+[[noreturn]] void keep(int pipe_end) {
+  setsid();  // so that no signal to the launcher's group or terminal arrives here
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
+  prctl(PR_SET_NAME, "espalier-keeper");
+  dup2(pipe_end, STDIN_FILENO);
+  close_range(STDIN_FILENO + 1, ~0u, 0);
+  if (chdir("/") != 0) _exit(1);
+  std::vector<pid_t> groups;
+  pid_t group = 0;
+  ssize_t received = 0;
+  while ((received = read(STDIN_FILENO, &group, sizeof group)) != 0) {
+    if (received == sizeof group) groups.push_back(group);
+    if (received < 0 && errno != EINTR) break;
+  }
+  end_groups(groups);
+  _exit(0);
+}
+
+}  // namespace
+
+void end_groups(const std::vector<pid_t>& groups) {
+  std::set<pid_t> members(groups.begin(), groups.end());
+  while (true) {
+    const std::vector<pid_t> living = living_members(groups);
+    members.insert(living.begin(), living.end());
+    for (const pid_t group : groups) kill(-group, SIGKILL);
+    if (living.empty()) break;
+    usleep(1000);
+  }
+  for (const pid_t member : members) ofi::sweep_shared_memory(member);
+}
+
+Result<void> Keeper::start() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return fail(std::string("cannot open a pipe: ") + std::strerror(errno));
+  }
+  process_ = fork();
+  if (process_ == 0) keep(ends[0]);
+  const int failure = errno;
+  close(ends[0]);
+  pipe_ = ends[1];
+  if (process_ > 0) return {};
+  return fail(std::string("cannot start a process: ") + std::strerror(failure));
+}
+
+bool Keeper::enter() const {
+  const pid_t group = getpid();
+  return write(pipe_, &group, sizeof group) == sizeof group;
+}
+
+void Keeper::stop() {
+  if (process_ > 0) {
+    kill(process_, SIGKILL);
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (pipe_ >= 0) close(pipe_);
+  process_ = -1;
+  pipe_ = -1;
+}
+
+}  // namespace espalier::launch

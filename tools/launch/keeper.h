@@ -1,0 +1,38 @@
+#pragma once
+// Ends the process groups of nodes, also if their launcher is killed. Host only.
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "espalier/base/result.h"
+
+namespace espalier::launch {
+
+// Kills all processes of the groups, waits until they have ended, and removes their files in
+// /dev/shm. A group's number must be unused or still belong to it.
+void end_groups(const std::vector<pid_t>& groups);
+
+// A process that outlives the launcher: once the launcher has ended without stop(), for any reason,
+// it ends the groups that were entered, and itself.
+class Keeper {
+ public:
+  Keeper() = default;
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() { stop(); }
+  // Call before the first node is forked. Error: the system's reason.
+  [[nodiscard]] Result<void> start();
+  // For a forked process that leads a group of its own: enters the group. The keeper reads every
+  // entry, because it acts only once the launcher and all callers of enter() have closed the pipe.
+  // Returns false if the keeper is gone.
+  [[nodiscard]] bool enter() const;
+  // Ends the keeper. The groups stay.
+  void stop();
+
+ private:
+  pid_t process_ = -1;
+  int pipe_ = -1;  // its end for writing; the launcher holds it open
+};
+
+}  // namespace espalier::launch
