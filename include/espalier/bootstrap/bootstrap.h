@@ -1,0 +1,90 @@
+#pragma once
+// How the processes of a job find each other: each learns its rank and the job's size, publishes
+// values, waits for all others, and reads their values. Host only.
+//
+// One interface for all launchers. join() finds the launcher, in this order unless Options name one:
+//  1. PMIx: mpirun of Open MPI, srun --mpi=pmix. Its client library is loaded when a launcher
+//     offers PMIx.
+//  2. PMI-1: mpiexec of MPICH, srun --mpi=pmi2.
+//  3. The environment: ESPALIER_RANK, ESPALIER_SIZE, ESPALIER_ADDRESS (host:port), or the names of
+//     PyTorch, Gloo and NCCL: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. A rendezvous server
+//     listens there: the launcher's, or otherwise rank 0 is the server.
+//  4. A file in a folder that all hosts share (only if Options name it).
+//  5. A table of addresses from the caller (only if Options name it), for boards without a launcher.
+//  6. None of these: a job of one process.
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "espalier/base/result.h"
+
+namespace espalier::bootstrap {
+
+enum class Method : std::uint8_t { kAutomatic, kPmix, kPmi, kEnvironment, kFile, kTable, kAlone };
+
+// Random bytes that all processes of a job share and no other process knows. All zero: the launcher
+// has no way to share them (is_secret is false there).
+using JobSecret = std::array<std::uint8_t, 32>;
+
+struct Options {
+  Method method = Method::kAutomatic;
+  // Deadline for each wait. Its error names the ranks that are missing.
+  std::chrono::milliseconds deadline{60'000};
+  std::string job = {};  // distinguishes jobs that share a folder or a host; may be empty
+  // kFile: the folder, and this process's rank and the size. kTable: rank, and one host:port per
+  // rank; rank 0's is the rendezvous server.
+  std::string folder = {};
+  std::vector<std::string> table = {};
+  std::int64_t rank = -1;
+  std::int64_t size = -1;
+  // kEnvironment, kTable: file of mode 0600 with the job secret, at least 32 bytes. Empty: the
+  // file that ESPALIER_SECRET_FILE names, otherwise none.
+  std::string secret_file = {};
+};
+
+// The processes of a job that survived: their former ranks, ascending. This process is among them.
+struct Survivors {
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t generation = 0;  // 1 after the first rejoin
+};
+
+// One process's membership in a job. Used by one thread at a time.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  [[nodiscard]] virtual std::uint32_t size() const = 0;
+  [[nodiscard]] virtual Method method() const = 0;
+  [[nodiscard]] virtual bool is_secret() const = 0;  // whether secret() is known to this job only
+  [[nodiscard]] virtual const JobSecret& secret() const = 0;
+  // An address of this host that the other processes can reach, to bind fabric endpoints to:
+  // 127.0.0.1 if all processes share this host.
+  [[nodiscard]] virtual const std::string& local_address() const = 0;
+
+  // Publishes a value of this process; binary, at most 64 KiB. Visible to others after fence().
+  // Errors: a key used twice, too long a value, the launcher is gone.
+  [[nodiscard]] virtual Result<void> put(const std::string& key, const std::string& value) = 0;
+  // Waits until every process of the job has called fence() as often as this one.
+  // Errors: a deadline, with the ranks that are missing; the launcher is gone.
+  [[nodiscard]] virtual Result<void> fence() = 0;
+  // Returns the value that `rank` published under `key` before its last fence().
+  // Errors: no such value.
+  [[nodiscard]] virtual Result<std::string> get(std::uint32_t rank, const std::string& key) = 0;
+  // Agrees with the other processes on those that are still there, after a failure. Every survivor
+  // must call it; a process that ended, or does not call it before the deadline, is left out.
+  // Afterwards fence() waits for the survivors only; ranks keep their former numbers here.
+  // Errors: a launcher without this service (PMIx, PMI-1, file); a deadline.
+  [[nodiscard]] virtual Result<Survivors> rejoin() = 0;
+};
+
+// Joins the job. Errors, one line each: a variable that is missing, malformed or contradicts
+// another; a wrong size or a rank that another process has; no server; a deadline with the ranks
+// that are missing.
+[[nodiscard]] Result<std::unique_ptr<Bootstrap>> join(const Options& options = {});
+
+}  // namespace espalier::bootstrap
