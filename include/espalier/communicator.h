@@ -1,0 +1,299 @@
+#pragma once
+// A program's view of Espalier: join a job, call collectives, leave. This header is all that a
+// program needs. Host only. espalier.h has the same calls for C.
+//
+//     auto world = espalier::join();                            // MPI_Init, ncclCommInitRank
+//     if (!world) return report(world.error().message);
+//     auto summed = world->allreduce<float>(gradients, espalier::Op::kSum);  // in place
+//
+// Every function that can fail returns a Result: a value, or an Error with one line.
+//
+//  * All ranks of a communicator start the same collectives in the same order.
+//  * Counts are elements. A span that only the root uses may be empty elsewhere.
+//  * In place: pass the same memory as `send` and `receive` (MPI_IN_PLACE). Otherwise the two must
+//    not overlap. Scatter and gather: the root's part is at its place in the root's whole message,
+//    and so are an allgather's and a reduce-scatter's own parts.
+//  * After a failure every surviving rank gets the same cause, within twice the deadline. The
+//    communicator is then of no more use, except for rejoin() and its destructor. The process lives
+//    on.
+//  * Threads: at most one thread uses a communicator at any time; a violation ends the program in
+//    builds with assertions. Different communicators may be used by different threads.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "espalier/base/result.h"
+#include "espalier/bootstrap/bootstrap.h"
+#include "espalier/collectives/machine/operators.h"
+#include "espalier/collectives/schedule/enumerations.h"
+#include "espalier/hal/endpoint.h"
+
+namespace espalier {
+
+namespace communicator {
+class Channel;
+class Operation;
+}  // namespace communicator
+
+// The parameters of join(). Whatever is set and cannot be used is an error of join().
+struct JoinOptions {
+  bootstrap::Options bootstrap = {};  // how the processes find each other
+  // The libfabric provider: "tcp", "shm", ... Empty: the one that FI_PROVIDER names, otherwise tcp.
+  std::string provider = {};
+  std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
+  // D: how long an awaited rank may stay silent before it is declared dead. A rank replies while it
+  // is in a call of this library, or always if it has a progress thread. So without one, D must
+  // exceed the longest time between two calls. A process that ended is noticed at once over tcp.
+  std::chrono::nanoseconds deadline = std::chrono::seconds(60);
+  // Schedule files for the whole job (`espalier compile`); each serves its collective and root.
+  // All others are chosen by the model.
+  std::vector<std::string> schedules = {};
+  std::string model = {};  // file of a model (`espalier measure`) that chooses; empty: the default
+  // A thread that makes progress while the program does not call: replies to other ranks, and
+  // non-blocking collectives.
+  bool progress_thread = false;
+};
+
+// A collective with its memory. Namespace `call` makes one for each collective.
+struct Call {
+  Collective collective = Collective::kNone;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::uint64_t count = 0;  // of the whole message, or of each rank's part (counts_per_rank())
+  // The v-variants: the count of each rank's part, the same vector on all ranks, parts without gaps
+  // in order of ranks. All-to-all: counts[o * size + d] elements go from rank o to rank d. Empty:
+  // `count` holds for all. Must last until the collective is complete.
+  std::span<const std::uint64_t> counts = {};
+  Operator op = {};
+  std::uint32_t root = 0;
+  // Elements of `send` and `receive`, which are compared with what the collective needs.
+  // kUnknownRoom: not compared.
+  static constexpr std::uint64_t kUnknownRoom = UINT64_MAX;
+  std::uint64_t send_room = kUnknownRoom, receive_room = kUnknownRoom;
+};
+
+// A started collective. Its memory belongs to the collective until it is complete.
+class Request {
+ public:
+  Request() = default;
+  Request(Request&&) noexcept;
+  Request& operator=(Request&&) noexcept;
+  ~Request();  // waits
+  // Whether the collective is complete; makes progress. Errors: the failure.
+  [[nodiscard]] Result<bool> test();
+  // Waits until the collective is complete. Errors: the failure.
+  [[nodiscard]] Result<void> wait();
+
+ private:
+  friend class Communicator;
+  explicit Request(std::shared_ptr<communicator::Operation> operation);
+  std::shared_ptr<communicator::Operation> operation_;
+};
+
+// A collective that is planned once and started any number of times (MPI_Allreduce_init). start(),
+// test() and wait() allocate no memory and make no system call except libfabric's.
+class Plan {
+ public:
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+  ~Plan();  // waits
+  // Starts the collective with the memory that plan() got. Errors: the last start is not complete;
+  // the failure.
+  [[nodiscard]] Result<void> start();
+  [[nodiscard]] Result<bool> test();
+  [[nodiscard]] Result<void> wait();
+  // The algorithm that serves it: "two-tree".
+  [[nodiscard]] const std::string& algorithm() const;
+
+ private:
+  friend class Communicator;
+  explicit Plan(std::shared_ptr<communicator::Operation> operation);
+  std::shared_ptr<communicator::Operation> operation_;
+};
+
+// The element type of spans of T.
+template <typename T>
+[[nodiscard]] constexpr Type type_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return Type::kF32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Type::kF64;
+  } else if constexpr (std::is_integral_v<T>) {
+    constexpr bool is_signed = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1) return is_signed ? Type::kI8 : Type::kU8;
+    if constexpr (sizeof(T) == 2) return is_signed ? Type::kI16 : Type::kU16;
+    if constexpr (sizeof(T) == 4) return is_signed ? Type::kI32 : Type::kU32;
+    if constexpr (sizeof(T) == 8) return is_signed ? Type::kI64 : Type::kU64;
+  } else {
+    static_assert(std::is_same_v<T, std::byte>, "pass an Operator, which names the type");
+    return Type::kBytes;
+  }
+}
+
+// Calls whose memory is spans: their sizes are checked when the call starts.
+namespace call {
+
+template <typename T>
+[[nodiscard]] Call make(Collective collective, std::span<const T> send, std::span<T> receive,
+                        std::uint64_t count, Op op, std::uint32_t root) {
+  return {.collective = collective,
+          .send = send.data(),
+          .receive = receive.data(),
+          .count = count,
+          .op = {.op = op, .type = type_of<T>()},
+          .root = root,
+          .send_room = send.size(),
+          .receive_room = receive.size()};
+}
+template <typename T>
+[[nodiscard]] Call broadcast(std::span<T> data, std::uint32_t root) {
+  return make<T>(Collective::kBroadcast, data, data, data.size(), Op::kNone, root);
+}
+template <typename T>
+[[nodiscard]] Call reduce(std::span<const T> send, std::span<T> receive, Op op,
+                          std::uint32_t root) {
+  return make<T>(Collective::kReduce, send, receive, send.size(), op, root);
+}
+template <typename T>
+[[nodiscard]] Call allreduce(std::span<const T> send, std::span<T> receive, Op op) {
+  return make<T>(Collective::kAllreduce, send, receive, send.size(), op, 0);
+}
+template <typename T>
+[[nodiscard]] Call scan(std::span<const T> send, std::span<T> receive, Op op) {
+  return make<T>(Collective::kScan, send, receive, send.size(), op, 0);
+}
+template <typename T>
+[[nodiscard]] Call exscan(std::span<const T> send, std::span<T> receive, Op op) {
+  return make<T>(Collective::kExscan, send, receive, send.size(), op, 0);
+}
+template <typename T>
+[[nodiscard]] Call scatter(std::span<const T> send, std::span<T> receive, std::uint32_t root) {
+  return make<T>(Collective::kScatter, send, receive, receive.size(), Op::kNone, root);
+}
+template <typename T>
+[[nodiscard]] Call gather(std::span<const T> send, std::span<T> receive, std::uint32_t root) {
+  return make<T>(Collective::kGather, send, receive, send.size(), Op::kNone, root);
+}
+template <typename T>
+[[nodiscard]] Call allgather(std::span<const T> send, std::span<T> receive) {
+  return make<T>(Collective::kAllgather, send, receive, send.size(), Op::kNone, 0);
+}
+template <typename T>
+[[nodiscard]] Call reduce_scatter(std::span<const T> send, std::span<T> receive, Op op) {
+  return make<T>(Collective::kReduceScatter, send, receive, receive.size(), op, 0);
+}
+// `count`: the elements of each part.
+template <typename T>
+[[nodiscard]] Call all_to_all(std::span<const T> send, std::span<T> receive, std::uint64_t count) {
+  return make<T>(Collective::kAllToAll, send, receive, count, Op::kNone, 0);
+}
+[[nodiscard]] inline Call barrier() { return {.collective = Collective::kBarrier}; }
+
+}  // namespace call
+
+// The ranks of a job, or some of them, that call collectives together.
+class Communicator {
+ public:
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
+  ~Communicator();  // waits for what was started; all ranks should end it at the same time
+
+  [[nodiscard]] std::uint32_t rank() const;
+  [[nodiscard]] std::uint32_t size() const;
+
+  // Blocking collectives, with the arguments of MPI's in the order of MPI's. Errors: arguments that
+  // contradict each other, with nothing started; or the failure.
+  template <typename T>
+  [[nodiscard]] Result<void> broadcast(std::span<T> data, std::uint32_t root) {
+    return run(call::broadcast(data, root));
+  }
+  template <typename T>
+  [[nodiscard]] Result<void> reduce(std::span<const T> send, std::span<T> receive, Op op,
+                                    std::uint32_t root) {
+    return run(call::reduce(send, receive, op, root));
+  }
+  template <typename T>
+  [[nodiscard]] Result<void> allreduce(std::span<const T> send, std::span<T> receive, Op op) {
+    return run(call::allreduce(send, receive, op));
+  }
+  template <typename T>
+  [[nodiscard]] Result<void> allreduce(std::span<T> data, Op op) {  // in place
+    return run(call::allreduce<T>(data, data, op));
+  }
+  template <typename T>
+  [[nodiscard]] Result<void> scan(std::span<const T> send, std::span<T> receive, Op op) {
+    return run(call::scan(send, receive, op));
+  }
+  template <typename T>
+  [[nodiscard]] Result<void> exscan(std::span<const T> send, std::span<T> receive, Op op) {
+    return run(call::exscan(send, receive, op));
+  }
+  // send: size() parts at the root; receive: one part.
+  template <typename T>
+  [[nodiscard]] Result<void> scatter(std::span<const T> send, std::span<T> receive,
+                                     std::uint32_t root) {
+    return run(call::scatter(send, receive, root));
+  }
+  // send: one part; receive: size() parts at the root.
+  template <typename T>
+  [[nodiscard]] Result<void> gather(std::span<const T> send, std::span<T> receive,
+                                    std::uint32_t root) {
+    return run(call::gather(send, receive, root));
+  }
+  // send: one part; receive: size() parts.
+  template <typename T>
+  [[nodiscard]] Result<void> allgather(std::span<const T> send, std::span<T> receive) {
+    return run(call::allgather(send, receive));
+  }
+  // send: size() parts; receive: this rank's part of the result.
+  template <typename T>
+  [[nodiscard]] Result<void> reduce_scatter(std::span<const T> send, std::span<T> receive, Op op) {
+    return run(call::reduce_scatter(send, receive, op));
+  }
+  // Both: size() parts.
+  template <typename T>
+  [[nodiscard]] Result<void> all_to_all(std::span<const T> send, std::span<T> receive) {
+    return run(call::all_to_all(send, receive, send.size() / size()));
+  }
+  // Complete when every rank has entered it.
+  [[nodiscard]] Result<void> barrier() { return run(call::barrier()); }
+
+  // Any collective, also the v-variants (Call::counts) and custom operators: blocking,
+  // non-blocking, persistent. Calls that are started on one communicator run in the order of their
+  // starts; those on different communicators run at once. Errors of all three: arguments that
+  // contradict each other, with nothing started; no schedule serves the call.
+  [[nodiscard]] Result<void> run(const Call& call);
+  [[nodiscard]] Result<Request> start(const Call& call);
+  [[nodiscard]] Result<Plan> plan(const Call& call);
+
+  // Communicators of the ranks with the same color, ordered by key, then by rank. All ranks must
+  // call it. A rank of a negative color gets no communicator: nothing. Errors: the failure.
+  [[nodiscard]] Result<std::vector<Communicator>> split(std::int64_t color, std::int64_t key = 0);
+
+  // After a failure: a communicator of the processes of the job that are still there, in the order
+  // of their ranks. Every survivor must call it, on the communicator that join() returned. Errors:
+  // a launcher that cannot count survivors; a deadline.
+  [[nodiscard]] Result<Communicator> rejoin();
+
+  // The cause of the failure, the same on all survivors; its status is kOk if there is none.
+  // `detector` and `peer` are ranks.
+  [[nodiscard]] Cause cause() const;
+
+ private:
+  friend Result<Communicator> join(const JoinOptions& options);
+  explicit Communicator(std::shared_ptr<communicator::Channel> channel);
+  std::shared_ptr<communicator::Channel> channel_;
+};
+
+// Joins the job that the launcher started: one communicator of all its processes. Without a
+// launcher: of this process alone. Errors: those of bootstrap::join(); an option that cannot be
+// used; a provider that is not installed; a rank that does not answer.
+[[nodiscard]] Result<Communicator> join(const JoinOptions& options = {});
+
+}  // namespace espalier
