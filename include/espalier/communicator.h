@@ -44,6 +44,8 @@ class Operation;
 // The parameters of join(). Whatever is set and cannot be used is an error of join().
 struct JoinOptions {
   bootstrap::Options bootstrap = {};  // how the processes find each other
+  // A membership in a job that the caller has, used in place of bootstrap::join(). Null: none.
+  std::shared_ptr<bootstrap::Bootstrap> membership = {};
   // The libfabric provider: "tcp", "shm", ... Empty: the one that FI_PROVIDER names, otherwise tcp.
   std::string provider = {};
   std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
@@ -287,8 +289,9 @@ class Communicator {
 
  private:
   friend Result<Communicator> join(const JoinOptions& options);
-  explicit Communicator(std::shared_ptr<communicator::Channel> channel);
+  Communicator(std::shared_ptr<communicator::Channel> channel, bool is_world);
   std::shared_ptr<communicator::Channel> channel_;
+  bool is_world_ = false;  // of the whole job
 };
 
 // Joins the job that the launcher started: one communicator of all its processes. Without a

@@ -1,0 +1,403 @@
+#include "communicator/channel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "espalier/base/assert.h"
+#include "espalier/collectives/schedule/program.h"
+#include "espalier/collectives/schedule/selection.h"
+#include "espalier/hal/ofi/address.h"
+
+namespace espalier::communicator {
+namespace {
+
+// How long a waiting call may block while other communicators of the process are busy.
+constexpr std::uint64_t kBusyWaitNs = 20'000;
+
+const char* verb_of(const StallReport& report) {
+  return report.sending ? "send to" : "receive from";
+}
+
+std::uint32_t bytes_of(const Operator& op) { return element_bytes(op); }
+
+// Elements of a buffer with this extent, for `count` elements (counts: of each rank).
+std::uint64_t elements_of(Extent extent, const Call& call, std::uint32_t rank, std::uint32_t ranks,
+                          bool is_input) {
+  if (extent == Extent::kNothing) return 0;
+  if (call.counts.empty()) {
+    const bool whole = extent == Extent::kWhole && counts_per_rank(call.collective);
+    return whole ? call.count * ranks : call.count;
+  }
+  std::uint64_t sum = 0;
+  for (std::uint32_t other = 0; other < ranks; ++other) {
+    if (call.collective == Collective::kAllToAll) {
+      const std::size_t entry =
+          is_input ? std::size_t{rank} * ranks + other : std::size_t{other} * ranks + rank;
+      sum += call.counts[entry];
+    } else if (extent == Extent::kWhole || other == rank) {
+      sum += call.counts[other];
+    }
+  }
+  return sum;
+}
+
+Extent extent_of(const Call& call, std::uint32_t rank, std::uint32_t ranks, Buffer::Value buffer) {
+  Program program;
+  program.clear();
+  program.collective = call.collective;
+  program.ranks = ranks;
+  program.node = rank;
+  program.root = call.root;
+  return buffer_extent(program, buffer);
+}
+
+}  // namespace
+
+// A thread's use of a channel: one at a time, and alone.
+class Channel::Use {
+ public:
+  explicit Use(Channel& channel) : channel_(channel), lock_(channel.mutex_) {
+    const bool was_in_call = channel_.is_in_call_.exchange(true);
+    ESPALIER_ASSERT(!was_in_call);  // Two threads use one communicator at once.
+  }
+  ~Use() { channel_.is_in_call_ = false; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Channel& channel_;
+  std::lock_guard<std::mutex> lock_;
+};
+
+Operation::~Operation() {
+  if (channel != nullptr && state != State::kIdle && state != State::kComplete) {
+    (void)channel->wait(*this);
+  }
+}
+
+Result<void> Channel::open() {
+  if (size_ == 1) return {};
+  ofi::Config config;
+  const JoinOptions& options = job_->options();
+  config.provider = options.provider;
+  config.local_address = options.local_address;
+  config.node = rank_;
+  for (std::uint32_t peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) config.peers.push_back(peer);
+  }
+  auto fabric = ofi::OfiEndpoint::open(config);
+  if (!fabric) return fail(fabric.error());
+  fabric_ = *std::move(fabric);
+  return {};
+}
+
+// The addresses of all lanes, each after its length.
+std::string Channel::address() const {
+  std::string all;
+  if (fabric_ == nullptr) return all;
+  for (const std::string& one : fabric_->addresses()) {
+    const auto length = static_cast<std::uint32_t>(one.size());
+    all.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    all += one;
+  }
+  return all;
+}
+
+namespace {
+
+// The address of lane `lane` in what address() returned; empty: malformed.
+std::string lane_address(const std::string& all, std::uint32_t lane) {
+  std::size_t position = 0;
+  for (std::uint32_t number = 0;; ++number) {
+    std::uint32_t length = 0;
+    if (all.size() < position + sizeof(length)) return {};
+    std::memcpy(&length, all.data() + position, sizeof(length));
+    position += sizeof(length);
+    if (all.size() - position < length) return {};
+    if (number == lane) return all.substr(position, length);
+    position += length;
+  }
+}
+
+}  // namespace
+
+Result<void> Channel::connect(Members members) {
+  members_ = std::move(members);
+  const JoinOptions& options = job_->options();
+  auto schedules = Schedules::make(rank_, size_, job_->options().schedules, options.model);
+  if (!schedules) return fail(schedules.error());
+  schedules_ = *std::move(schedules);
+  if (size_ > 1) {
+    std::vector<std::string> addresses;
+    for (std::uint32_t peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      addresses.push_back(lane_address(members_.addresses[peer], rank_ < peer ? rank_ : rank_ - 1));
+    }
+    if (auto connected = fabric_->connect(addresses); !connected) return connected;
+    MachineConfig config;
+    config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
+    const Status status = machine_.init(fabric_->endpoint(), config);
+    if (status != Status::kOk) return fail(std::string("cannot start: ") + status_name(status));
+  }
+  job_->add(*this);
+  is_listed_ = true;
+  return {};
+}
+
+Channel::~Channel() {
+  if (is_listed_) job_->remove(*this);
+}
+
+void Channel::leave(bool through_members) {
+  if (size_ == 1 || !is_listed_) return;
+  while (true) {
+    Operation* waiting = nullptr;
+    {
+      const Use use(*this);
+      waiting = last_;
+    }
+    if (waiting == nullptr) break;
+    (void)wait(*waiting);
+  }
+  if (cause().status != Status::kOk) return;
+  // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
+  if (auto barrier = make(call::barrier()); barrier) {
+    if (start(**barrier) && wait(**barrier) && through_members) (void)job_->members().fence();
+  }
+}
+
+Cause Channel::cause() const { return size_ == 1 ? Cause() : machine_.cause(); }
+
+Result<void> Channel::check_room(const Call& call) const {
+  const std::string name = collective_name(call.collective);
+  const auto check = [&](const char* which, Buffer::Value buffer, const void* bytes,
+                         std::uint64_t room) -> Result<void> {
+    const Extent extent = extent_of(call, rank_, size_, buffer);
+    const std::uint64_t needed = elements_of(extent, call, rank_, size_, buffer == Buffer::kInput);
+    if (needed == 0) return {};
+    if (room != Call::kUnknownRoom && room < needed) {
+      return fail(name + ": `" + which + "` has " + std::to_string(room) + " elements; expected " +
+                  std::to_string(needed));
+    }
+    if (bytes != nullptr) return {};
+    return fail(name + ": `" + which + "` is null; expected " + std::to_string(needed) +
+                " elements");
+  };
+  if (auto good = check("send", Buffer::kInput, call.send, call.send_room); !good) return good;
+  return check("receive", Buffer::kOutput, call.receive, call.receive_room);
+}
+
+Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
+  const std::string name = collective_name(call.collective);
+  if (call.collective < Collective::kBroadcast || call.collective > Collective::kBarrier) {
+    return fail("a call without a collective; expected one of namespace call");
+  }
+  if (call.root >= size_) {
+    return fail(name + ": root " + std::to_string(call.root) + " of " + std::to_string(size_) +
+                " ranks");
+  }
+  if (call.root != 0 && !has_root(call.collective)) return fail(name + " has no root");
+  const std::uint32_t size = bytes_of(call.op);
+  if (size == 0) return fail(name + ": the element type is unknown or has no size");
+  if (combines_operands(call.collective) && !can_combine(call.op)) {
+    return fail(name + ": operator " + op_name(call.op.op) + " is not defined for type " +
+                type_name(call.op.type));
+  }
+  if (!call.counts.empty()) {
+    const std::uint64_t entries = unequal_entries(call.collective, size_);
+    if (!counts_per_rank(call.collective) || call.counts.size() != entries) {
+      return fail(name + ": " + std::to_string(call.counts.size()) + " counts; expected " +
+                  (counts_per_rank(call.collective) ? std::to_string(entries) : "none"));
+    }
+  }
+  if (auto good = check_room(call); !good) return fail(good.error());
+  auto operation = std::make_shared<Operation>();
+  operation->channel = shared_from_this();
+  operation->call = call;
+  if (size_ == 1) return operation;
+  ScheduleRequest request;
+  request.collective = call.collective;
+  request.root = call.root;
+  request.unequal_counts = !call.counts.empty();
+  request.commutes = call.op.op != Op::kCustom || call.op.commutes;
+  const ElementCounts counts(
+      call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
+  request.bytes = started_bytes(counts, size);
+  const Use use(*this);
+  auto planned = schedules_->obtain(request);
+  if (!planned) return fail(name + ": " + planned.error().message);
+  operation->planned = *planned;
+  if (auto found = find_memory(*operation); !found)
+    return fail(name + ": " + found.error().message);
+  return operation;
+}
+
+// Everything that start() would otherwise have to allocate.
+Result<void> Channel::find_memory(Operation& operation) {
+  const Call& call = operation.call;
+  const Program& program = operation.planned->program;
+  const std::uint32_t size = bytes_of(call.op);
+  operation.offsets.resize(call.counts.empty() ? 0 : unequal_offsets(call.collective, size_));
+  const ElementCounts counts =
+      call.counts.empty()
+          ? ElementCounts(call.count)
+          : ElementCounts(call.counts.data(), call.counts.size(), operation.offsets.data());
+  Layout layout;
+  const Status status = make_layout(program, counts, size, layout);
+  if (status != Status::kOk) return fail(status_name(status));
+  operation.scratch_bytes = scratch_needed(program, layout);
+  scratch_.resize(std::max<std::size_t>(scratch_.size(), operation.scratch_bytes / 8 + 3));
+  Buffers& buffers = operation.buffers;
+  const bool has_input = buffer_extent(program, Buffer::kInput) != Extent::kNothing;
+  const bool has_output = buffer_extent(program, Buffer::kOutput) != Extent::kNothing;
+  buffers.input = has_input ? call.send : nullptr;
+  buffers.output = has_output ? call.receive : nullptr;
+  const std::uint64_t input_bytes =
+      size * elements_of(buffer_extent(program, Buffer::kInput), call, rank_, size_, true);
+  const std::uint64_t output_bytes =
+      size * elements_of(buffer_extent(program, Buffer::kOutput), call, rank_, size_, false);
+  const auto* input = static_cast<const std::uint8_t*>(buffers.input);
+  const auto* output = static_cast<const std::uint8_t*>(buffers.output);
+  const bool shared = input_bytes != 0 && output_bytes != 0 && input < output + output_bytes &&
+                      output < input + input_bytes;
+  const bool unequal_all_to_all = call.collective == Collective::kAllToAll && !call.counts.empty();
+  if (shared && (!operation.planned->in_place || unequal_all_to_all)) {
+    operation.input_copy.resize(input_bytes);
+    operation.copied_from = buffers.input;
+    buffers.input = operation.input_copy.data();
+  }
+  return {};
+}
+
+Result<void> Channel::start(Operation& operation) {
+  const Use use(*this);
+  if (operation.state == Operation::State::kQueued ||
+      operation.state == Operation::State::kRunning) {
+    return fail(std::string(collective_name(operation.call.collective)) +
+                ": the last start is not complete; expected wait() first");
+  }
+  operation.result = {};
+  if (operation.planned == nullptr) {
+    copy_alone(operation.call);
+    operation.state = Operation::State::kComplete;
+    return {};
+  }
+  operation.next = nullptr;
+  operation.state = Operation::State::kQueued;
+  (last_ == nullptr ? first_ : last_->next) = &operation;
+  last_ = &operation;
+  is_active_ = true;
+  progress();
+  if (operation.state != Operation::State::kComplete) return {};
+  return operation.result;
+}
+
+// A job of one rank has nothing to communicate.
+void Channel::copy_alone(const Call& call) const {
+  const std::uint64_t elements =
+      elements_of(extent_of(call, 0, 1, Buffer::kOutput), call, 0, 1, false);
+  const std::uint64_t bytes = elements * bytes_of(call.op);
+  if (bytes != 0 && call.receive != call.send) std::memmove(call.receive, call.send, bytes);
+}
+
+void Channel::begin(Operation& operation) {
+  operation.state = Operation::State::kRunning;
+  if (operation.copied_from != nullptr) {
+    std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
+  }
+  const Call& call = operation.call;
+  auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
+  address = (address + 15) / 16 * 16;
+  operation.buffers.scratch = reinterpret_cast<void*>(address);
+  operation.buffers.scratch_bytes = operation.scratch_bytes;
+  const ElementCounts counts =
+      call.counts.empty()
+          ? ElementCounts(call.count)
+          : ElementCounts(call.counts.data(), call.counts.size(), operation.offsets.data());
+  const Status status =
+      machine_.start(operation.planned->program, operation.buffers, call.op, counts);
+  if (status == Status::kOk) return;
+  if (machine_.cause().status != Status::kOk) {
+    fail_all();
+  } else {
+    finish(fail(std::string(collective_name(call.collective)) + ": " + status_name(status)));
+  }
+}
+
+void Channel::finish(Result<void> result) {
+  Operation& done = *first_;
+  first_ = done.next;
+  if (first_ == nullptr) last_ = nullptr;
+  done.result = std::move(result);
+  done.state = Operation::State::kComplete;
+  is_active_ = first_ != nullptr;
+}
+
+void Channel::fail_all() {
+  while (first_ != nullptr) finish(fail(failure_of(first_->call.collective)));
+}
+
+void Channel::progress() {
+  if (fabric_ == nullptr) return;
+  if (first_ != nullptr && first_->state == Operation::State::kQueued) begin(*first_);
+  const Status status = machine_.poll();
+  if (status == Status::kBusy) return;
+  if (status != Status::kOk) {
+    fail_all();
+    return;
+  }
+  if (first_ != nullptr && first_->state == Operation::State::kRunning) {
+    finish({});
+    if (first_ != nullptr) begin(*first_);
+  }
+}
+
+bool Channel::try_progress() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) progress();
+  return is_active_;
+}
+
+Result<bool> Channel::test(Operation& operation) {
+  const Use use(*this);
+  if (operation.state == Operation::State::kIdle) return true;
+  if (operation.state != Operation::State::kComplete) progress();
+  if (operation.state != Operation::State::kComplete) {
+    (void)job_->progress_others(this);
+    return false;
+  }
+  if (!operation.result) return fail(operation.result.error());
+  return true;
+}
+
+Result<void> Channel::wait(Operation& operation) {
+  const Use use(*this);
+  if (operation.state == Operation::State::kIdle) return {};
+  while (operation.state != Operation::State::kComplete) {
+    progress();
+    if (operation.state == Operation::State::kComplete) break;
+    const bool others_busy = job_->progress_others(this);
+    Endpoint& endpoint = fabric_->endpoint();
+    std::uint64_t until = machine_.next_deadline();
+    if (others_busy) until = std::min(until, endpoint.now() + kBusyWaitNs);
+    endpoint.wait(until);
+  }
+  return operation.result;
+}
+
+std::string Channel::failure_of(Collective collective) const {
+  const Cause& cause = machine_.cause();
+  const StallReport report = machine_.stall_report();
+  std::string text = std::string(collective_name(collective)) + " failed: ";
+  text +=
+      std::string(status_name(cause.status)) + ", found by rank " + std::to_string(cause.detector);
+  if (cause.peer != cause.detector) text += " on its link to rank " + std::to_string(cause.peer);
+  if (!report.waiting) return text;
+  const std::uint64_t now = fabric_->endpoint().now();
+  const std::uint64_t waited_ms = now < report.since_ns ? 0 : (now - report.since_ns) / 1'000'000;
+  return text + "; rank " + std::to_string(rank_) + " waited in step " +
+         std::to_string(report.step) + " to " + verb_of(report) + " rank " +
+         std::to_string(report.peer) + ", for " + std::to_string(waited_ms) + " ms";
+}
+
+}  // namespace espalier::communicator

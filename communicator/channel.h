@@ -1,0 +1,111 @@
+#pragma once
+// A communicator's state: its endpoint and machine, its schedules, and the collectives that were
+// started on it, which run one after the other. Host only.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "communicator/job.h"
+#include "communicator/schedules.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/communicator.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
+
+namespace espalier::communicator {
+
+class Channel;
+
+// A collective with its schedule and the memory that it needs beside the caller's.
+class Operation {
+ public:
+  // Waits until it is complete.
+  ~Operation();
+
+  enum class State : std::uint8_t { kIdle, kQueued, kRunning, kComplete };
+
+  std::shared_ptr<Channel> channel;
+  Call call;
+  const PlannedProgram* planned = nullptr;  // null: one rank, nothing to communicate
+  Buffers buffers;                          // as the machine gets them
+  // A copy of the input, for a schedule that cannot have it in the output's place.
+  std::vector<std::uint8_t> input_copy;
+  const void* copied_from = nullptr;
+  std::vector<std::uint64_t> offsets;  // of unequal counts
+  std::uint64_t scratch_bytes = 0;
+  State state = State::kIdle;
+  Result<void> result;
+  Operation* next = nullptr;  // in the channel's queue
+};
+
+class Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  // The processes of a communicator, by rank: numbers in the job, and addresses of their endpoints.
+  struct Members {
+    std::vector<std::uint32_t> jobs;
+    std::vector<std::string> addresses;
+  };
+
+  Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size)
+      : job_(std::move(job)), rank_(rank), size_(size) {}
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // First open(), then an exchange of address(), then connect().
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] std::string address() const;
+  [[nodiscard]] Result<void> connect(Members members);
+  // Waits for all that was started, then for the other ranks, so that closing the endpoint takes no
+  // message from them. `through_members`: the job's fence does the latter.
+  void leave(bool through_members);
+
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] Job& job() { return *job_; }
+  [[nodiscard]] std::shared_ptr<Job> shared_job() const { return job_; }
+  [[nodiscard]] const Members& members() const { return members_; }
+  [[nodiscard]] Cause cause() const;
+
+  // Checks the call, finds its schedule and its memory.
+  [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call);
+  // Puts an idle or complete operation into the queue. Errors: it is not; the failure.
+  [[nodiscard]] Result<void> start(Operation& operation);
+  [[nodiscard]] Result<bool> test(Operation& operation);
+  [[nodiscard]] Result<void> wait(Operation& operation);
+
+  // Makes progress unless another thread uses the channel. Returns whether a collective is in
+  // progress.
+  bool try_progress();
+
+ private:
+  class Use;
+
+  [[nodiscard]] Result<void> check_room(const Call& call) const;
+  [[nodiscard]] Result<void> find_memory(Operation& operation);
+  void progress();
+  void begin(Operation& operation);
+  void finish(Result<void> result);
+  void fail_all();
+  void copy_alone(const Call& call) const;
+  [[nodiscard]] std::string failure_of(Collective collective) const;
+
+  std::shared_ptr<Job> job_;
+  std::uint32_t rank_, size_;
+  Members members_;
+  std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
+  Machine machine_;
+  std::unique_ptr<Schedules> schedules_;
+  std::vector<std::uint64_t> scratch_;  // of the collective in progress; 16-byte aligned inside
+  Operation* first_ = nullptr;          // in progress
+  Operation* last_ = nullptr;
+  std::mutex mutex_;
+  std::atomic<bool> is_in_call_ = false;  // a thread of the program is in a call
+  std::atomic<bool> is_active_ = false;   // the queue is not empty
+  bool is_listed_ = false;                // in the job
+};
+
+}  // namespace espalier::communicator

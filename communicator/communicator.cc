@@ -1,0 +1,224 @@
+#include "espalier/communicator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "communicator/channel.h"
+#include "communicator/job.h"
+
+namespace espalier {
+namespace {
+
+using communicator::Channel;
+using communicator::Job;
+using communicator::Operation;
+
+// Opens a channel of the job's processes `ranks` (their numbers in the job) and connects it.
+Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job,
+                                                 const std::vector<std::uint32_t>& ranks) {
+  bootstrap::Bootstrap& members = job->members();
+  const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
+  if (me == ranks.end()) return fail("this process is not among the survivors of the job");
+  auto channel = std::make_shared<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
+                                           static_cast<std::uint32_t>(ranks.size()));
+  if (auto opened = channel->open(); !opened) return fail(opened.error());
+  const std::string key = "espalier.address." + std::to_string(job->next_publication());
+  if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
+  if (auto fenced = members.fence(); !fenced) return fail(fenced.error());
+  Channel::Members all;
+  for (const std::uint32_t rank : ranks) {
+    auto address = members.get(rank, key);
+    if (!address) return fail(address.error());
+    all.jobs.push_back(rank);
+    all.addresses.push_back(*std::move(address));
+  }
+  if (auto connected = channel->connect(std::move(all)); !connected) {
+    return fail(connected.error());
+  }
+  return channel;
+}
+
+Result<std::string> provider_of(const JoinOptions& options) {
+  if (!options.provider.empty()) return options.provider;
+  const char* given = std::getenv("FI_PROVIDER");
+  return std::string(given != nullptr && *given != '\0' ? given : "tcp");
+}
+
+}  // namespace
+
+Request::Request(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+Request::Request(Request&&) noexcept = default;
+Request& Request::operator=(Request&&) noexcept = default;
+Request::~Request() = default;
+
+Result<bool> Request::test() {
+  if (operation_ == nullptr) return true;
+  return operation_->channel->test(*operation_);
+}
+
+Result<void> Request::wait() {
+  if (operation_ == nullptr) return {};
+  return operation_->channel->wait(*operation_);
+}
+
+Plan::Plan(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+Plan::~Plan() = default;
+
+Result<void> Plan::start() { return operation_->channel->start(*operation_); }
+Result<bool> Plan::test() { return operation_->channel->test(*operation_); }
+Result<void> Plan::wait() { return operation_->channel->wait(*operation_); }
+
+const std::string& Plan::algorithm() const {
+  static const std::string none = "none: one rank";
+  return operation_->planned == nullptr ? none : operation_->planned->algorithm;
+}
+
+Communicator::Communicator(std::shared_ptr<Channel> channel, bool is_world)
+    : channel_(std::move(channel)), is_world_(is_world) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+
+Communicator& Communicator::operator=(Communicator&& other) noexcept {
+  if (this == &other) return *this;
+  if (channel_ != nullptr) channel_->leave(is_world_);
+  channel_ = std::move(other.channel_);
+  is_world_ = other.is_world_;
+  return *this;
+}
+
+Communicator::~Communicator() {
+  if (channel_ != nullptr) channel_->leave(is_world_);
+}
+
+std::uint32_t Communicator::rank() const { return channel_->rank(); }
+std::uint32_t Communicator::size() const { return channel_->size(); }
+Cause Communicator::cause() const { return channel_->cause(); }
+
+Result<void> Communicator::run(const Call& call) {
+  auto operation = channel_->make(call);
+  if (!operation) return fail(operation.error());
+  if (auto started = channel_->start(**operation); !started) return started;
+  return channel_->wait(**operation);
+}
+
+Result<Request> Communicator::start(const Call& call) {
+  auto operation = channel_->make(call);
+  if (!operation) return fail(operation.error());
+  if (auto started = channel_->start(**operation); !started) return fail(started.error());
+  return Request(*std::move(operation));
+}
+
+Result<Plan> Communicator::plan(const Call& call) {
+  auto operation = channel_->make(call);
+  if (!operation) return fail(operation.error());
+  return Plan(*std::move(operation));
+}
+
+Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::int64_t key) {
+  struct Wish {
+    std::int64_t color, key;
+  };
+  const std::uint32_t ranks = size();
+  std::vector<Wish> wishes(ranks);
+  wishes[rank()] = {color, key};
+  const Operator bytes{.type = Type::kBytes};
+  const auto gather = [&](void* all, std::size_t each) {
+    return run({.collective = Collective::kAllgather,
+                .send = static_cast<std::uint8_t*>(all) + rank() * each,
+                .receive = all,
+                .count = each,
+                .op = bytes});
+  };
+  if (auto gathered = gather(wishes.data(), sizeof(Wish)); !gathered) {
+    return fail(gathered.error());
+  }
+  std::vector<std::uint32_t> group;
+  for (std::uint32_t other = 0; other < ranks; ++other) {
+    if (color >= 0 && wishes[other].color == color) group.push_back(other);
+  }
+  std::stable_sort(group.begin(), group.end(), [&wishes](std::uint32_t a, std::uint32_t b) {
+    return wishes[a].key < wishes[b].key;
+  });
+  // A rank whose endpoint cannot be opened must still take part in the exchange: its address is
+  // empty, and all ranks of its color learn of it.
+  std::shared_ptr<Channel> channel;
+  std::string address, error;
+  if (!group.empty()) {
+    const auto me = std::find(group.begin(), group.end(), rank());
+    channel = std::make_shared<Channel>(channel_->shared_job(),
+                                        static_cast<std::uint32_t>(me - group.begin()),
+                                        static_cast<std::uint32_t>(group.size()));
+    if (auto opened = channel->open(); opened) {
+      address = channel->address();
+    } else {
+      error = opened.error().message;
+    }
+  }
+  std::vector<std::uint64_t> longest = {address.size()};
+  if (auto known = allreduce<std::uint64_t>(longest, Op::kMax); !known) return fail(known.error());
+  const std::size_t each = sizeof(std::uint64_t) + longest[0];
+  std::vector<std::uint8_t> all(each * ranks);
+  const std::uint64_t length = address.size();
+  std::memcpy(all.data() + rank() * each, &length, sizeof(length));
+  std::memcpy(all.data() + rank() * each + sizeof(length), address.data(), address.size());
+  if (auto gathered = gather(all.data(), each); !gathered) return fail(gathered.error());
+  std::vector<Communicator> made;
+  if (group.empty()) return made;
+  if (!error.empty()) return fail(error);
+  Channel::Members members;
+  for (const std::uint32_t other : group) {
+    std::uint64_t size_there = 0;
+    std::memcpy(&size_there, all.data() + other * each, sizeof(size_there));
+    if (size_there == 0 && group.size() > 1) {
+      return fail("rank " + std::to_string(other) + " cannot open an endpoint for the new group");
+    }
+    const auto* bytes_there =
+        reinterpret_cast<const char*>(all.data()) + other * each + sizeof(size_there);
+    members.jobs.push_back(channel_->members().jobs[other]);
+    members.addresses.emplace_back(bytes_there, size_there);
+  }
+  if (auto connected = channel->connect(std::move(members)); !connected) {
+    return fail(connected.error());
+  }
+  made.push_back(Communicator(std::move(channel), false));
+  return made;
+}
+
+Result<Communicator> Communicator::rejoin() {
+  if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
+  auto survivors = channel_->job().members().rejoin();
+  if (!survivors) return fail(survivors.error());
+  auto channel = connect_members(channel_->shared_job(), survivors->ranks);
+  if (!channel) return fail(channel.error());
+  return Communicator(*std::move(channel), true);
+}
+
+Result<Communicator> join(const JoinOptions& given) {
+  JoinOptions options = given;
+  auto provider = provider_of(options);
+  if (!provider) return fail(provider.error());
+  options.provider = *std::move(provider);
+  if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
+  if (!ofi::known_provider(options.provider)) {
+    return fail("no provider '" + options.provider +
+                "' that serves here: 'espalier doctor' says why");
+  }
+  std::shared_ptr<bootstrap::Bootstrap> members = options.membership;
+  if (members == nullptr) {
+    auto joined = bootstrap::join(options.bootstrap);
+    if (!joined) return fail(joined.error());
+    members = *std::move(joined);
+  }
+  if (options.local_address.empty()) options.local_address = members->local_address();
+  auto job = std::make_shared<Job>(std::move(options), members);
+  std::vector<std::uint32_t> ranks(members->size());
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
+  auto channel = connect_members(job, ranks);
+  if (!channel) return fail(channel.error());
+  return Communicator(*std::move(channel), true);
+}
+
+}  // namespace espalier

@@ -1,0 +1,388 @@
+// Communicators of the threads of one process, over tcp on the loopback interface.
+
+#include "espalier/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "communicator/testing/local_job.h"
+
+namespace espalier {
+namespace {
+
+using communicator::testing::LocalJob;
+
+JoinOptions options_of(LocalJob& job, std::uint32_t rank) {
+  JoinOptions options;
+  options.membership = job.member(rank);
+  options.provider = "tcp";
+  options.deadline = std::chrono::seconds(20);
+  return options;
+}
+
+// Runs `body` on every rank of a job, each in a thread of its own.
+void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
+            const std::function<void(JoinOptions&)>& change = {}) {
+  LocalJob job(ranks);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      if (change) change(options);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      ASSERT_EQ(world->rank(), rank);
+      ASSERT_EQ(world->size(), ranks);
+      body(*world);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
+
+using Vector = std::vector<std::int64_t>;
+using In = std::span<const std::int64_t>;
+using Out = std::span<std::int64_t>;
+
+std::int64_t value(std::uint32_t rank, std::uint64_t i) {
+  return static_cast<std::int64_t>(rank * 1000 + i);
+}
+Vector values(std::uint32_t rank, std::uint64_t count) {
+  Vector all(count);
+  for (std::uint64_t i = 0; i < count; ++i) all[i] = value(rank, i);
+  return all;
+}
+std::int64_t sum_of(std::uint32_t ranks, std::uint64_t i) {
+  std::int64_t sum = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) sum += value(rank, i);
+  return sum;
+}
+
+// Every collective, with `count` elements (of each part, where counts are per rank) and this root.
+void check_all(Communicator& world, std::uint64_t count, std::uint32_t root) {
+  const std::uint32_t me = world.rank();
+  const std::uint32_t ranks = world.size();
+  SCOPED_TRACE("rank " + std::to_string(me) + " of " + std::to_string(ranks) + ", count " +
+               std::to_string(count) + ", root " + std::to_string(root));
+  Vector data = values(me == root ? root : 99, count);
+  EXPECT_EQ(message(world.broadcast(Out(data), root)), "");
+  EXPECT_EQ(data, values(root, count));
+
+  Vector sums(count);
+  for (std::uint64_t i = 0; i < count; ++i) sums[i] = sum_of(ranks, i);
+  const Vector own = values(me, count);
+  Vector out(count, -1);
+  EXPECT_EQ(message(world.reduce(In(own), Out(out), Op::kSum, root)), "");
+  EXPECT_EQ(out, me == root ? sums : Vector(count, -1));
+  Vector in_place = own;
+  EXPECT_EQ(message(world.reduce(In(in_place), Out(in_place), Op::kSum, root)), "");
+  if (me == root) {
+    EXPECT_EQ(in_place, sums);
+  }
+  out.assign(count, -1);
+  EXPECT_EQ(message(world.allreduce(In(own), Out(out), Op::kSum)), "");
+  EXPECT_EQ(out, sums);
+  in_place = own;
+  EXPECT_EQ(message(world.allreduce(Out(in_place), Op::kSum)), "");
+  EXPECT_EQ(in_place, sums);
+
+  Vector prefix(count), before(count, -1);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    prefix[i] = sum_of(me + 1, i);
+    if (me > 0) before[i] = sum_of(me, i);
+  }
+  out.assign(count, -1);
+  EXPECT_EQ(message(world.scan(In(own), Out(out), Op::kSum)), "");
+  EXPECT_EQ(out, prefix);
+  out.assign(count, -1);
+  EXPECT_EQ(message(world.exscan(In(own), Out(out), Op::kSum)), "");
+  EXPECT_EQ(out, before);
+  in_place = own;
+  EXPECT_EQ(message(world.scan(In(in_place), Out(in_place), Op::kSum)), "");
+  EXPECT_EQ(in_place, prefix);
+
+  Vector parts, all_sums;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const Vector part = values(rank, count);
+    parts.insert(parts.end(), part.begin(), part.end());
+  }
+  out.assign(count, -1);
+  EXPECT_EQ(message(world.scatter(In(parts), Out(out), root)), "");
+  EXPECT_EQ(out, own);
+  Vector all(count * ranks, -1);
+  EXPECT_EQ(message(world.gather(In(own), Out(all), root)), "");
+  EXPECT_EQ(all, me == root ? parts : Vector(count * ranks, -1));
+  all.assign(count * ranks, -1);
+  EXPECT_EQ(message(world.allgather(In(own), Out(all))), "");
+  EXPECT_EQ(all, parts);
+  // In place: this rank's part is where it belongs.
+  all.assign(count * ranks, -1);
+  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(me * count));
+  EXPECT_EQ(message(world.allgather(In(all).subspan(me * count, count), Out(all))), "");
+  EXPECT_EQ(all, parts);
+
+  out.assign(count, -1);
+  Vector expected(count);
+  for (std::uint64_t i = 0; i < count; ++i) expected[i] = value(me, i) * ranks;
+  EXPECT_EQ(message(world.reduce_scatter(In(parts), Out(out), Op::kSum)), "");
+  EXPECT_EQ(out, expected);
+
+  Vector to_all(count * ranks), from_all(count * ranks, -1), wanted(count * ranks);
+  for (std::uint32_t other = 0; other < ranks; ++other) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      to_all[other * count + i] = value(me, i) * 100 + other;
+      wanted[other * count + i] = value(other, i) * 100 + me;
+    }
+  }
+  EXPECT_EQ(message(world.all_to_all(In(to_all), Out(from_all))), "");
+  EXPECT_EQ(from_all, wanted);
+  EXPECT_EQ(message(world.all_to_all(In(to_all), Out(to_all))), "");
+  EXPECT_EQ(to_all, wanted);
+  EXPECT_EQ(message(world.barrier()), "");
+}
+
+TEST(Communicator, EveryCollectiveOnEveryNumberOfRanks) {
+  for (std::uint32_t ranks = 1; ranks <= 8; ++ranks) {
+    on_all(ranks, [ranks](Communicator& world) {
+      for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}}) {
+        for (const std::uint32_t root : {0u, ranks - 1}) check_all(world, count, root);
+      }
+    });
+  }
+}
+
+TEST(Communicator, LargeMessages) {
+  on_all(4, [](Communicator& world) { check_all(world, 200'000, 2); });
+}
+
+TEST(Communicator, UnequalCounts) {
+  on_all(5, [](Communicator& world) {
+    const std::vector<std::uint64_t> counts = {3, 0, 7, 1, 2000};
+    const std::uint32_t me = world.rank();
+    const Vector own = values(me, counts[me]);
+    Vector parts;
+    for (std::uint32_t rank = 0; rank < 5; ++rank) {
+      const Vector part = values(rank, counts[rank]);
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    Vector all(parts.size(), -1);
+    Call gather = call::allgather(In(own), Out(all));
+    gather.counts = counts;
+    EXPECT_EQ(message(world.run(gather)), "");
+    EXPECT_EQ(all, parts);
+    Vector out(counts[me], -1);
+    Call scatter = call::scatter(In(parts), Out(out), 3);
+    scatter.counts = counts;
+    EXPECT_EQ(message(world.run(scatter)), "");
+    EXPECT_EQ(out, own);
+    // Rank o sends o + d elements to rank d.
+    std::vector<std::uint64_t> each(25);
+    Vector to_all, wanted;
+    for (std::uint32_t o = 0; o < 5; ++o) {
+      for (std::uint32_t d = 0; d < 5; ++d) {
+        each[o * 5 + d] = o + d;
+        if (o == me) to_all.insert(to_all.end(), o + d, 10 * o + d);
+        if (d == me) wanted.insert(wanted.end(), o + d, 10 * o + d);
+      }
+    }
+    Vector from_all(wanted.size(), -1);
+    Call exchange = call::all_to_all(In(to_all), Out(from_all), 0);
+    exchange.counts = each;
+    EXPECT_EQ(message(world.run(exchange)), "");
+    EXPECT_EQ(from_all, wanted);
+  });
+}
+
+// A map x -> a * x + b; (f (+) g)(x) = g(f(x)), which does not commute.
+void compose(void* into, const void* a, const void* b, std::uint64_t count, void*) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto* f = static_cast<const std::int64_t*>(a) + 2 * i;
+    const auto* g = static_cast<const std::int64_t*>(b) + 2 * i;
+    const std::int64_t composed[] = {f[0] * g[0], f[1] * g[0] + g[1]};
+    std::copy_n(composed, 2, static_cast<std::int64_t*>(into) + 2 * i);
+  }
+}
+
+TEST(Communicator, OperatorThatDoesNotCommute) {
+  on_all(6, [](Communicator& world) {
+    std::vector<std::int64_t> map = {2, world.rank() + 1}, out(2);
+    const Operator op{.op = Op::kCustom,
+                      .type = Type::kCustom,
+                      .commutes = false,
+                      .element_bytes = 16,
+                      .custom_id = 7,
+                      .custom = compose};
+    EXPECT_EQ(message(world.run({.collective = Collective::kAllreduce,
+                                 .send = map.data(),
+                                 .receive = out.data(),
+                                 .count = 1,
+                                 .op = op})),
+              "");
+    std::int64_t expected[] = {1, 0};
+    for (std::int64_t rank = 0; rank < 6; ++rank) {
+      expected[0] *= 2;
+      expected[1] = expected[1] * 2 + rank + 1;
+    }
+    EXPECT_EQ(out, std::vector<std::int64_t>(expected, expected + 2));
+  });
+}
+
+TEST(Communicator, StartsRunInOrder) {
+  on_all(4, [](Communicator& world) {
+    std::vector<Vector> data(20);
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      data[i] = values(world.rank(), 10 + 500 * i);
+      auto request = world.start(call::allreduce<std::int64_t>(data[i], data[i], Op::kMax));
+      ASSERT_TRUE(request) << request.error().message;
+      requests.push_back(*std::move(request));
+    }
+    while (true) {
+      const auto done = requests.back().test();
+      ASSERT_TRUE(done);
+      if (*done) break;
+    }
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      EXPECT_EQ(message(requests[i].wait()), "");
+      EXPECT_EQ(data[i], values(3, 10 + 500 * i));
+    }
+  });
+}
+
+TEST(Communicator, Plans) {
+  on_all(3, [](Communicator& world) {
+    Vector data(100), out(100);
+    auto plan = world.plan(call::allreduce<std::int64_t>(data, out, Op::kSum));
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_NE(plan->algorithm(), "");
+    for (std::int64_t repetition = 0; repetition < 50; ++repetition) {
+      data.assign(100, repetition + world.rank());
+      EXPECT_EQ(message(plan->start()), "");
+      EXPECT_EQ(message(plan->wait()), "");
+      EXPECT_EQ(out, Vector(100, 3 * repetition + 3));
+    }
+  });
+}
+
+// Rows and columns of a grid, in flight at once, in random order.
+TEST(Communicator, RowsAndColumns) {
+  on_all(6, [](Communicator& world) {
+    const std::uint32_t row = world.rank() / 3, column = world.rank() % 3;
+    auto rows = world.split(row);
+    ASSERT_TRUE(rows) << rows.error().message;
+    auto columns = world.split(column, -static_cast<std::int64_t>(world.rank()));
+    ASSERT_TRUE(columns) << columns.error().message;
+    ASSERT_EQ(rows->size(), 1u);
+    Communicator& my_row = rows->front();
+    Communicator& my_column = columns->front();
+    EXPECT_EQ(my_row.rank(), column);
+    EXPECT_EQ(my_column.rank(), 1 - row);  // keys descend
+    std::mt19937 random(1);
+    for (int repetition = 0; repetition < 200; ++repetition) {
+      const std::uint64_t count = random() % 3000;
+      Vector a(count, world.rank()), b(count, world.rank());
+      auto first = my_row.start(call::allreduce<std::int64_t>(a, a, Op::kSum));
+      auto second = my_column.start(call::allreduce<std::int64_t>(b, b, Op::kSum));
+      ASSERT_TRUE(first && second);
+      // Ranks wait in different orders.
+      Request* order[] = {&*first, &*second};
+      if (world.rank() % 2 == 0) std::swap(order[0], order[1]);
+      for (Request* request : order) ASSERT_EQ(message(request->wait()), "");
+      ASSERT_EQ(a, Vector(count, 9 * row + 3));
+      ASSERT_EQ(b, Vector(count, 2 * column + 3));
+    }
+    const auto none = world.split(world.rank() == 0 ? 0 : -1);
+    ASSERT_TRUE(none);
+    EXPECT_EQ(none->size(), world.rank() == 0 ? 1u : 0u);
+  });
+}
+
+TEST(Communicator, ProgressThread) {
+  on_all(
+      3,
+      [](Communicator& world) {
+        Vector data = values(world.rank(), 50'000);
+        auto request = world.start(call::allreduce<std::int64_t>(data, data, Op::kMax));
+        ASSERT_TRUE(request);
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        EXPECT_EQ(message(request->wait()), "");
+        EXPECT_EQ(data, values(2, 50'000));
+      },
+      [](JoinOptions& options) { options.progress_thread = true; });
+}
+
+TEST(Communicator, RefusesArgumentsThatContradict) {
+  on_all(2, [](Communicator& world) {
+    Vector data(4), out(7);
+    EXPECT_EQ(message(world.broadcast(Out(data), 2)), "broadcast: root 2 of 2 ranks");
+    EXPECT_EQ(message(world.allgather(In(data), Out(out))),
+              "allgather: `receive` has 7 elements; expected 8");
+    std::vector<float> floats(4);
+    EXPECT_EQ(message(world.allreduce<float>(floats, Op::kXor)),
+              "allreduce: operator xor is not defined for type f32");
+    Call gather = call::gather(In(data), Out(out), 0);
+    const std::vector<std::uint64_t> counts = {4};
+    gather.counts = counts;
+    EXPECT_EQ(message(world.run(gather)), "gather: 1 counts; expected 2");
+    EXPECT_EQ(message(world.allreduce(Out(data), Op::kSum)), "");  // nothing was started
+  });
+}
+
+// Rank 2 leaves without a word; the others get the same cause, rejoin and go on.
+TEST(Communicator, Rejoin) {
+  LocalJob job(4);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      options.deadline = std::chrono::seconds(2);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      Vector data = values(rank, 1000);
+      ASSERT_EQ(message(world->allreduce(Out(data), Op::kSum)), "");
+      if (rank == 2) {
+        job.end(rank);
+        // Its endpoint stays open, and no thread polls it, as if the process were stopped.
+        [[maybe_unused]] auto* stopped = new Communicator(*std::move(world));
+        return;
+      }
+      const auto failed = world->allreduce(Out(data), Op::kSum);
+      ASSERT_FALSE(failed);
+      EXPECT_NE(failed.error().message.find("dead link"), std::string::npos)
+          << failed.error().message;
+      EXPECT_EQ(world->cause().status, Status::kDeadLink);
+      EXPECT_TRUE(world->cause().peer == 2) << world->cause().peer;
+      EXPECT_FALSE(world->barrier());
+      auto again = world->rejoin();
+      ASSERT_TRUE(again) << again.error().message;
+      EXPECT_EQ(again->size(), 3u);
+      Vector one = {1};
+      EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
+      EXPECT_EQ(one[0], 3);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Communicator, JoinRefusesOptions) {
+  LocalJob job(1);
+  JoinOptions options = options_of(job, 0);
+  options.provider = "none such";
+  EXPECT_FALSE(join(options));
+  options = options_of(job, 0);
+  options.schedules = {"/no/such/file"};
+  const auto unread = join(options);
+  ASSERT_FALSE(unread);
+  EXPECT_EQ(unread.error().message, "cannot read the schedule '/no/such/file'");
+  options = options_of(job, 0);
+  options.model = "/no/such/model";
+  EXPECT_FALSE(join(options));
+}
+
+}  // namespace
+}  // namespace espalier

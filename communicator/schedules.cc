@@ -1,0 +1,293 @@
+#include "communicator/schedules.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "communicator/proven_cache.h"
+#include "espalier/base/digest.h"
+#include "espalier/collectives/schedule/selection.h"
+#include "espalier/collectives/verify/verify.h"
+#include "tools/choose/chosen_schedules.h"
+#include "tools/common/failure.h"
+#include "tools/select/loaded_schedule.h"
+
+namespace espalier::communicator {
+namespace {
+
+// Above this number of ranks, ranking all candidates takes seconds, and fixed algorithms with
+// logarithmically many links serve every size.
+constexpr std::uint32_t kMaxRankedRanks = 64;
+
+// Algorithms that serve every number of ranks: with an operator that commutes, with one that does
+// not, and with a count for each rank.
+struct FixedAlgorithms {
+  Collective::Value collective;
+  const char* commutes;
+  const char* in_order;
+  const char* unequal;
+};
+constexpr FixedAlgorithms kFixed[] = {
+    {Collective::kBroadcast, "circulant", "circulant", ""},
+    {Collective::kReduce, "circulant", "two-tree", ""},
+    {Collective::kAllreduce, "circulant", "two-tree", ""},
+    {Collective::kScan, "recursive-doubling", "recursive-doubling", ""},
+    {Collective::kExscan, "recursive-doubling", "recursive-doubling", ""},
+    {Collective::kScatter, "binomial", "binomial", "linear"},
+    {Collective::kGather, "binomial", "binomial", "linear"},
+    {Collective::kAllgather, "circulant", "circulant", "ring"},
+    {Collective::kReduceScatter, "circulant", "ring", "ring"},
+    {Collective::kAllToAll, "bruck", "bruck", "pairwise"},
+    {Collective::kBarrier, "dissemination", "dissemination", ""},
+};
+
+const FixedAlgorithms& fixed(Collective collective) {
+  return *std::find_if(std::begin(kFixed), std::end(kFixed),
+                       [collective](const auto& row) { return row.collective == collective; });
+}
+
+std::string text_of(Collective collective, std::uint32_t root) {
+  std::string text = collective_name(collective);
+  if (has_root(collective)) text += " from or to root " + std::to_string(root);
+  return text;
+}
+
+// The candidates of one collective: those of the model's choice, and the table that chooses.
+struct Chosen {
+  std::vector<tools::SelectedAlgorithm> schedules;
+  std::vector<std::string> names;
+  SelectionTable table = {};  // of several schedules
+};
+
+// All programs of a schedule, read once.
+struct Facts {
+  std::uint64_t digest = kDigestSeed;  // of all programs
+  bool unequal_counts = true;          // every node's program can have a count for each rank
+};
+
+Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
+  Facts facts;
+  std::vector<std::uint8_t> bytes(1 << 12);
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    const Program& one = program(node);
+    SlotGroups groups;
+    facts.unequal_counts = facts.unequal_counts && counts_per_rank(one.collective) &&
+                           takes_unequal_counts(one, groups);
+    std::size_t written = 0;
+    while (encode_program(one, bytes.data(), bytes.size(), written) == Status::kTooLarge &&
+           bytes.size() < (std::size_t{1} << 24)) {
+      bytes.resize(bytes.size() * 2);
+    }
+    facts.digest = digest_bytes(digest_u64(facts.digest, written), bytes.data(), written);
+  }
+  return facts;
+}
+
+class ChosenByModel : public Schedules {
+ public:
+  ChosenByModel(std::uint32_t rank, std::uint32_t ranks, std::string model)
+      : rank_(rank), ranks_(ranks), model_(std::move(model)) {}
+
+  [[nodiscard]] Result<void> add_file(const std::string& path);
+  [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
+
+ private:
+  using Key = std::tuple<std::string, Collective::Value, std::uint32_t>;  // name, collective, root
+
+  [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
+  [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
+  [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request);
+  [[nodiscard]] const PlannedProgram& plan(tools::SelectedAlgorithm& selected, const Key& key,
+                                           const ScheduleRequest& request);
+  [[nodiscard]] const PlannedProgram& plan_fixed(const char* name, const ScheduleRequest& request);
+  [[nodiscard]] tools::Selection selection_of(const ScheduleRequest& request,
+                                              const std::string& algorithm) const;
+
+  std::uint32_t rank_, ranks_;
+  std::string model_;
+  ProvenCache proven_;
+  std::map<Collective::Value, Chosen> chosen_;
+  std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
+  std::map<Key, bool> takes_unequal_;
+  std::map<std::pair<Collective::Value, std::uint32_t>, PlannedProgram> from_files_;
+};
+
+tools::Selection ChosenByModel::selection_of(const ScheduleRequest& request,
+                                             const std::string& algorithm) const {
+  tools::Selection selection;
+  selection.topology = "complete:" + std::to_string(ranks_);
+  selection.collective = collective_name(request.collective);
+  selection.algorithm = algorithm;
+  selection.root = std::to_string(request.root);
+  return selection;
+}
+
+Result<void> ChosenByModel::add_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream.good() && !stream.eof()) return fail("cannot read the schedule '" + path + "'");
+  try {
+    tools::LoadedSchedule loaded = tools::load_schedule(path, std::move(bytes), "");
+    const Program& first = loaded.programs.front();
+    if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
+      return fail("the schedule '" + path + "' is for " + std::to_string(first.ranks) +
+                  " ranks and " + std::to_string(program_nodes(first)) +
+                  " nodes; expected one for the " + std::to_string(ranks_) +
+                  " ranks of this job, without programs for routers");
+    }
+    verify::VerifyOptions options;
+    options.links = false;
+    const verify::Verdict verdict = verify::verify(
+        *loaded.topology,
+        [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); },
+        options);
+    if (!verdict.valid) {
+      return fail("the schedule '" + path + "' is not valid: " + verdict.counterexample.message);
+    }
+    const auto key = std::pair{Collective::Value{first.collective}, std::uint32_t{first.root}};
+    if (from_files_.contains(key)) {
+      return fail("the schedule '" + path + "': another file already serves " +
+                  text_of(first.collective, first.root));
+    }
+    from_files_[key] = {loaded.programs.at(rank_), path, verdict.in_place};
+  } catch (const tools::Failure& failure) {
+    return fail(failure.line);
+  }
+  return {};
+}
+
+Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
+  const auto found = chosen_.find(request.collective);
+  if (found != chosen_.end()) return found->second;
+  ScheduleRequest first_root = request;
+  first_root.root = 0;
+  tools::ModelOptions options;
+  options.model = model_;
+  tools::ChosenSchedules all =
+      tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options);
+  for (tools::SelectedAlgorithm& schedule : all.schedules) schedule.selection_digest = 0;
+  return chosen_[request.collective] = {std::move(all.schedules), std::move(all.names), all.table};
+}
+
+PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) {
+  const auto found = planned_.find(key);
+  if (found == planned_.end()) return nullptr;
+  return request.unequal_counts && !takes_unequal_.at(key) ? nullptr : found->second.get();
+}
+
+// Proves the schedule and keeps this rank's program.
+const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, const Key& key,
+                                          const ScheduleRequest& request) {
+  OwnedProgram scratch;
+  const verify::Programs program = [&](std::uint32_t node) -> const Program& {
+    tools::generate(selected, node, scratch);
+    return scratch;
+  };
+  const Facts facts = read_facts(program, selected.nodes);
+  std::string reason;
+  const Proof proof = proven_.obtain(facts.digest, [&] {
+    verify::VerifyOptions options;
+    options.links = false;
+    const verify::Verdict verdict = verify::verify(*selected.topology, program, options);
+    reason = verdict.counterexample.message;
+    if (!verdict.valid) return Proof::kInvalid;
+    return verdict.in_place ? Proof::kValidInPlace : Proof::kValid;
+  });
+  if (proof == Proof::kInvalid) {
+    tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
+                    std::get<0>(key) + "' is not valid: " + reason);
+  }
+  auto planned = std::make_unique<PlannedProgram>();
+  tools::generate(selected, rank_, planned->program);
+  planned->algorithm = std::get<0>(key);
+  planned->in_place = proof == Proof::kValidInPlace;
+  takes_unequal_[key] = facts.unequal_counts;
+  return *(planned_[key] = std::move(planned));
+}
+
+const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const ScheduleRequest& request) {
+  const Key key{name, request.collective, request.root};
+  if (const PlannedProgram* program = known(key, request)) return *program;
+  tools::SelectedAlgorithm selected = tools::select_algorithm(selection_of(request, name));
+  return plan(selected, key, request);
+}
+
+Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
+  const FixedAlgorithms& named = fixed(request.collective);
+  if (ranks_ > kMaxRankedRanks) {
+    const char* name = request.commutes ? named.commutes : named.in_order;
+    const PlannedProgram& program = plan_fixed(name, request);
+    if (!request.unequal_counts) return &program;
+    if (known({name, request.collective, request.root}, request) != nullptr) return &program;
+    return &plan_fixed(named.unequal, request);
+  }
+  Chosen& chosen = choose(request);
+  std::size_t index = 0;
+  if (chosen.schedules.size() > 1) {
+    const SelectionRow* row = find_row(chosen.table, request.bytes, request.commutes);
+    if (row == nullptr) return &plan_fixed(named.in_order, request);
+    index = row->program;
+  }
+  tools::SelectedAlgorithm& selected = chosen.schedules[index];
+  if (!request.commutes && selected.algorithm.needs_commutative) {
+    return &plan_fixed(named.in_order, request);
+  }
+  const Key key{chosen.names[index], request.collective, request.root};
+  if (!planned_.contains(key)) {
+    if (selected.algorithm.generator == nullptr && request.root != 0) {
+      // A searched schedule is for its root only.
+      tools::SelectedAlgorithm for_root =
+          tools::select_algorithm(selection_of(request, selected.algorithm.name));
+      for_root.rules = selected.rules;
+      (void)plan(for_root, key, request);
+    } else {
+      selected.parameters.root = request.root;
+      (void)plan(selected, key, request);
+    }
+  }
+  if (const PlannedProgram* program = known(key, request)) return program;
+  return &plan_fixed(named.unequal, request);
+}
+
+Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
+  const auto file = from_files_.find({request.collective, request.root});
+  if (file != from_files_.end()) {
+    const PlannedProgram& program = file->second;
+    if (!request.commutes && program.program.needs_commutative) {
+      return fail("the schedule '" + program.algorithm +
+                  "' does not keep the order of ranks, and the operator does not commute");
+    }
+    return &program;
+  }
+  try {
+    return serve(request);
+  } catch (const tools::Failure& failure) {
+    return fail(failure.line);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,
+                                                   const std::vector<std::string>& files,
+                                                   const std::string& model) {
+  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, model);
+  if (!model.empty()) {
+    tools::ModelOptions options;
+    options.model = model;
+    try {
+      (void)tools::model_of(options);
+    } catch (const tools::Failure& failure) {
+      return fail(failure.line);
+    }
+  }
+  for (const std::string& file : files) {
+    if (auto added = schedules->add_file(file); !added) return fail(added.error());
+  }
+  return schedules;
+}
+
+}  // namespace espalier::communicator

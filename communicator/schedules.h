@@ -1,0 +1,48 @@
+#pragma once
+// The schedules of a communicator: for each collective and size the one that the model chooses, or
+// that a file holds, proven before it is used. Host only.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "espalier/base/result.h"
+#include "espalier/collectives/schedule/programs.h"
+
+namespace espalier::communicator {
+
+// This rank's part of a proven schedule.
+struct PlannedProgram {
+  OwnedProgram program;
+  std::string algorithm;  // "two-tree"
+  bool in_place = false;  // input and output may be the same memory on every rank
+};
+
+// Which schedule a call needs.
+struct ScheduleRequest {
+  Collective collective = Collective::kNone;
+  std::uint32_t root = 0;
+  std::uint64_t bytes = 0;      // of the whole message, or of the largest part
+  bool commutes = true;         // the operator
+  bool unequal_counts = false;  // a count for each rank
+};
+
+// All schedules of one communicator. Every rank chooses alike: from the number of ranks, the
+// request and the model, by integer arithmetic.
+class Schedules {
+ public:
+  // `files`: schedule files, which serve their collective and root. `model`: file of a model;
+  // empty: the default constants. Errors: a file that cannot be read, is not a schedule for this
+  // number of ranks, or serves what another file serves; a model that cannot be read.
+  [[nodiscard]] static Result<std::unique_ptr<Schedules>> make(
+      std::uint32_t rank, std::uint32_t ranks, const std::vector<std::string>& files,
+      const std::string& model);
+  virtual ~Schedules() = default;
+  // Returns the schedule for a call; it lives as long as this object. Errors: no schedule serves
+  // the call; one that was chosen does not verify.
+  [[nodiscard]] virtual Result<const PlannedProgram*> obtain(const ScheduleRequest& request) = 0;
+};
+
+}  // namespace espalier::communicator

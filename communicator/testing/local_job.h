@@ -1,0 +1,42 @@
+#pragma once
+// A job whose processes are threads of one process, for tests: put, fence, get and rejoin in
+// memory.
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "espalier/bootstrap/bootstrap.h"
+
+namespace espalier::communicator::testing {
+
+class LocalJob {
+ public:
+  explicit LocalJob(std::uint32_t size) : size_(size), waiting_for_(size) {}
+  // The membership of one rank; the job must outlive it.
+  [[nodiscard]] std::shared_ptr<bootstrap::Bootstrap> member(std::uint32_t rank);
+  // A rank that takes no further part.
+  void end(std::uint32_t rank);
+
+ private:
+  class Member;
+  void fence();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint32_t size_;
+  std::uint32_t waiting_for_;  // members that take part in fences
+  std::uint32_t arrived_ = 0;
+  std::uint64_t fences_ = 0;
+  std::uint32_t generation_ = 0;
+  std::set<std::uint32_t> ended_;
+  std::set<std::uint32_t> rejoining_;
+  std::map<std::pair<std::uint32_t, std::string>, std::string> values_;
+};
+
+}  // namespace espalier::communicator::testing
