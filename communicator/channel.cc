@@ -246,7 +246,8 @@ Result<void> Channel::find_memory(Operation& operation) {
   const Status status = make_layout(program, counts, size, layout);
   if (status != Status::kOk) return fail(status_name(status));
   operation.scratch_bytes = scratch_needed(program, layout);
-  scratch_.resize(std::max<std::size_t>(scratch_.size(), operation.scratch_bytes / 8 + 3));
+  // Not while a collective uses the scratch: begin() then makes up for it.
+  if (first_ == nullptr) provide_scratch(operation);
   Buffers& buffers = operation.buffers;
   const bool has_input = buffer_extent(program, Buffer::kInput) != Extent::kNothing;
   const bool has_output = buffer_extent(program, Buffer::kOutput) != Extent::kNothing;
@@ -267,6 +268,12 @@ Result<void> Channel::find_memory(Operation& operation) {
     buffers.input = operation.input_copy.data();
   }
   return {};
+}
+
+void Channel::provide_scratch(const Operation& operation) {
+  // Room to align by 16 bytes.
+  const std::size_t words = operation.scratch_bytes / sizeof(std::uint64_t) + 3;
+  if (scratch_.size() < words) scratch_.resize(words);
 }
 
 Result<void> Channel::start(Operation& operation) {
@@ -306,6 +313,7 @@ void Channel::begin(Operation& operation) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
   }
   const Call& call = operation.call;
+  provide_scratch(operation);
   auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
   address = (address + 15) / 16 * 16;
   operation.buffers.scratch = reinterpret_cast<void*>(address);

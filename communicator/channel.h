@@ -86,6 +86,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   [[nodiscard]] Result<void> check_room(const Call& call) const;
   [[nodiscard]] Result<void> find_memory(Operation& operation);
+  void provide_scratch(const Operation& operation);
   void progress();
   void begin(Operation& operation);
   void finish(Result<void> result);

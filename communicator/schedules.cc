@@ -217,7 +217,7 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 
 Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
   const FixedAlgorithms& named = fixed(request.collective);
-  if (ranks_ > kMaxRankedRanks) {
+  if (ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier) {
     const char* name = request.commutes ? named.commutes : named.in_order;
     const PlannedProgram& program = plan_fixed(name, request);
     if (!request.unequal_counts) return &program;
