@@ -167,12 +167,13 @@ constexpr std::string_view kAfter = R"bash(  esac
 _espalier_program() {
   local word=${COMP_WORDS[COMP_CWORD]}
   case $word in
-    -*) mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$word") ;
-;
-    *) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;
-    ;
-    esac
-    }
+    -*)
+      mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null |
+        grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$word")
+      ;;
+    *) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+  esac
+}
 
 complete -o filenames -F _espalier espalier
 complete -o filenames -F _espalier_program espalier-node espalier-gateway
