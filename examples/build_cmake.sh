@@ -63,7 +63,7 @@ for program in espalier-node espalier-gateway; do
 done
 
 # docs/using.md lists each folder of what is installed.
-listed=$(sed -n 's/^| `\([a-z./*-]*\)` |.*/\1/p' "$sources/docs/using.md" | grep /)
+listed=$(sed -n 's/^| `\([a-z0-9./*-]*\)` |.*/\1/p' "$sources/docs/using.md" | grep /)
 (cd "$prefix" && find . -type f -o -type l) | sed 's,^\./,,; s,^lib/[^/]*-linux-gnu[^/]*/,lib/.../,' >"$folder/installed"
 while read -r file; do
   found=no
