@@ -1,6 +1,6 @@
 #pragma once
-// The messages between a process and the rendezvous server, and their fields. A message is its kind,
-// two numbers and two strings. Host only.
+// The messages between a process and the rendezvous server. A message is its kind, two numbers and
+// two strings. Host only.
 
 #include <cstdint>
 #include <cstring>

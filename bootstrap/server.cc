@@ -233,7 +233,8 @@ class ThreadedServer : public Server {
       member.published.merge(member.pending);
       member.pending.clear();
     }
-    for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+    // Rank 0 last: if this server is in its process, it may end as soon as it has its reply.
+    for (auto rank = static_cast<std::uint32_t>(members_.size()); rank-- > 0;) {
       if (members_[rank].waits != Waits::kFence) continue;
       members_[rank].waits = Waits::kNothing;
       if (Connection* to = connection_of(rank)) reply(*to, {.kind = Kind::kDone});

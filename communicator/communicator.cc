@@ -49,8 +49,6 @@ Result<std::string> provider_of(const JoinOptions& options) {
 }  // namespace
 
 Request::Request(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
-Request::Request(Request&&) noexcept = default;
-Request& Request::operator=(Request&&) noexcept = default;
 Request::~Request() = default;
 
 Result<bool> Request::test() {
@@ -64,8 +62,6 @@ Result<void> Request::wait() {
 }
 
 Plan::Plan(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
-Plan::Plan(Plan&&) noexcept = default;
-Plan& Plan::operator=(Plan&&) noexcept = default;
 Plan::~Plan() = default;
 
 Result<void> Plan::start() { return operation_->channel->start(*operation_); }
@@ -79,7 +75,6 @@ const std::string& Plan::algorithm() const {
 
 Communicator::Communicator(std::shared_ptr<Channel> channel, bool is_world)
     : channel_(std::move(channel)), is_world_(is_world) {}
-Communicator::Communicator(Communicator&&) noexcept = default;
 
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   if (this == &other) return *this;

@@ -63,6 +63,8 @@ std::int64_t sum_of(std::uint32_t ranks, std::uint64_t i) {
   return sum;
 }
 
+void check_parts(Communicator& world, std::uint64_t count, std::uint32_t root);
+
 // Every collective, with `count` elements (of each part, where counts are per rank) and this root.
 void check_all(Communicator& world, std::uint64_t count, std::uint32_t root) {
   const std::uint32_t me = world.rank();
@@ -106,7 +108,15 @@ void check_all(Communicator& world, std::uint64_t count, std::uint32_t root) {
   EXPECT_EQ(message(world.scan(In(in_place), Out(in_place), Op::kSum)), "");
   EXPECT_EQ(in_place, prefix);
 
-  Vector parts, all_sums;
+  check_parts(world, count, root);
+}
+
+// The collectives with a part for each rank.
+void check_parts(Communicator& world, std::uint64_t count, std::uint32_t root) {
+  const std::uint32_t me = world.rank();
+  const std::uint32_t ranks = world.size();
+  const Vector own = values(me, count);
+  Vector out(count, -1), parts;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const Vector part = values(rank, count);
     parts.insert(parts.end(), part.begin(), part.end());

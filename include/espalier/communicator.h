@@ -84,8 +84,8 @@ struct Call {
 class Request {
  public:
   Request() = default;
-  Request(Request&&) noexcept;
-  Request& operator=(Request&&) noexcept;
+  Request(Request&&) noexcept = default;
+  Request& operator=(Request&&) noexcept = default;
   ~Request();  // waits
   // Whether the collective is complete; makes progress. Errors: the failure.
   [[nodiscard]] Result<bool> test();
@@ -102,15 +102,17 @@ class Request {
 // test() and wait() allocate no memory and make no system call except libfabric's.
 class Plan {
  public:
-  Plan(Plan&&) noexcept;
-  Plan& operator=(Plan&&) noexcept;
+  Plan(Plan&&) noexcept = default;
+  Plan& operator=(Plan&&) noexcept = default;
   ~Plan();  // waits
   // Starts the collective with the memory that plan() got. Errors: the last start is not complete;
   // the failure.
   [[nodiscard]] Result<void> start();
+  // Whether the last start is complete; makes progress. Errors: the failure.
   [[nodiscard]] Result<bool> test();
+  // Waits until the last start is complete. Errors: the failure.
   [[nodiscard]] Result<void> wait();
-  // The algorithm that serves it: "two-tree".
+  // Returns the algorithm that serves it: "two-tree".
   [[nodiscard]] const std::string& algorithm() const;
 
  private:
@@ -141,6 +143,7 @@ template <typename T>
 // Calls whose memory is spans: their sizes are checked when the call starts.
 namespace call {
 
+// Returns a call of this collective; `count` is in elements.
 template <typename T>
 [[nodiscard]] Call make(Collective collective, std::span<const T> send, std::span<T> receive,
                         std::uint64_t count, Op op, std::uint32_t root) {
@@ -153,48 +156,58 @@ template <typename T>
           .send_room = send.size(),
           .receive_room = receive.size()};
 }
+// All ranks get the data of the root.
 template <typename T>
 [[nodiscard]] Call broadcast(std::span<T> data, std::uint32_t root) {
   return make<T>(Collective::kBroadcast, data, data, data.size(), Op::kNone, root);
 }
+// receive at the root = send of rank 0 (+) send of rank 1 (+) ...
 template <typename T>
 [[nodiscard]] Call reduce(std::span<const T> send, std::span<T> receive, Op op,
                           std::uint32_t root) {
   return make<T>(Collective::kReduce, send, receive, send.size(), op, root);
 }
+// As reduce, with the result on all ranks.
 template <typename T>
 [[nodiscard]] Call allreduce(std::span<const T> send, std::span<T> receive, Op op) {
   return make<T>(Collective::kAllreduce, send, receive, send.size(), op, 0);
 }
+// receive = the reduction of ranks 0 to this rank.
 template <typename T>
 [[nodiscard]] Call scan(std::span<const T> send, std::span<T> receive, Op op) {
   return make<T>(Collective::kScan, send, receive, send.size(), op, 0);
 }
+// receive = the reduction of the ranks below this rank; not set on rank 0.
 template <typename T>
 [[nodiscard]] Call exscan(std::span<const T> send, std::span<T> receive, Op op) {
   return make<T>(Collective::kExscan, send, receive, send.size(), op, 0);
 }
+// Rank r gets part r of the root. send: a part for each rank, at the root.
 template <typename T>
 [[nodiscard]] Call scatter(std::span<const T> send, std::span<T> receive, std::uint32_t root) {
   return make<T>(Collective::kScatter, send, receive, receive.size(), Op::kNone, root);
 }
+// The root gets part r from rank r. receive: a part for each rank, at the root.
 template <typename T>
 [[nodiscard]] Call gather(std::span<const T> send, std::span<T> receive, std::uint32_t root) {
   return make<T>(Collective::kGather, send, receive, send.size(), Op::kNone, root);
 }
+// As gather, with the result on all ranks.
 template <typename T>
 [[nodiscard]] Call allgather(std::span<const T> send, std::span<T> receive) {
   return make<T>(Collective::kAllgather, send, receive, send.size(), Op::kNone, 0);
 }
+// As reduce, with part r of the result on rank r. send: a part for each rank.
 template <typename T>
 [[nodiscard]] Call reduce_scatter(std::span<const T> send, std::span<T> receive, Op op) {
   return make<T>(Collective::kReduceScatter, send, receive, receive.size(), op, 0);
 }
-// `count`: the elements of each part.
+// Rank d gets part d of this rank's parts; `count`: the elements of each part.
 template <typename T>
 [[nodiscard]] Call all_to_all(std::span<const T> send, std::span<T> receive, std::uint64_t count) {
   return make<T>(Collective::kAllToAll, send, receive, count, Op::kNone, 0);
 }
+// Complete when every rank has entered it.
 [[nodiscard]] inline Call barrier() { return {.collective = Collective::kBarrier}; }
 
 }  // namespace call
@@ -202,11 +215,14 @@ template <typename T>
 // The ranks of a job, or some of them, that call collectives together.
 class Communicator {
  public:
-  Communicator(Communicator&&) noexcept;
+  Communicator(Communicator&&) noexcept = default;
+  // Ends this communicator as the destructor does, and takes the other one.
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();  // waits for what was started; all ranks should end it at the same time
 
+  // Returns this process's rank in the communicator.
   [[nodiscard]] std::uint32_t rank() const;
+  // Returns the number of ranks.
   [[nodiscard]] std::uint32_t size() const;
 
   // Blocking collectives, with the arguments of MPI's in the order of MPI's. Errors: arguments that
@@ -215,23 +231,28 @@ class Communicator {
   [[nodiscard]] Result<void> broadcast(std::span<T> data, std::uint32_t root) {
     return run(call::broadcast(data, root));
   }
+  // As call::reduce.
   template <typename T>
   [[nodiscard]] Result<void> reduce(std::span<const T> send, std::span<T> receive, Op op,
                                     std::uint32_t root) {
     return run(call::reduce(send, receive, op, root));
   }
+  // As call::allreduce.
   template <typename T>
   [[nodiscard]] Result<void> allreduce(std::span<const T> send, std::span<T> receive, Op op) {
     return run(call::allreduce(send, receive, op));
   }
+  // The same in place.
   template <typename T>
-  [[nodiscard]] Result<void> allreduce(std::span<T> data, Op op) {  // in place
+  [[nodiscard]] Result<void> allreduce(std::span<T> data, Op op) {
     return run(call::allreduce<T>(data, data, op));
   }
+  // As call::scan.
   template <typename T>
   [[nodiscard]] Result<void> scan(std::span<const T> send, std::span<T> receive, Op op) {
     return run(call::scan(send, receive, op));
   }
+  // As call::exscan.
   template <typename T>
   [[nodiscard]] Result<void> exscan(std::span<const T> send, std::span<T> receive, Op op) {
     return run(call::exscan(send, receive, op));
@@ -266,12 +287,14 @@ class Communicator {
   // Complete when every rank has entered it.
   [[nodiscard]] Result<void> barrier() { return run(call::barrier()); }
 
-  // Any collective, also the v-variants (Call::counts) and custom operators: blocking,
-  // non-blocking, persistent. Calls that are started on one communicator run in the order of their
-  // starts; those on different communicators run at once. Errors of all three: arguments that
-  // contradict each other, with nothing started; no schedule serves the call.
+  // The next three take any collective, also with Call::counts and custom operators. Their errors:
+  // arguments that contradict each other, with nothing started; no schedule serves the call.
+  // Runs the call and waits for it. Error also: the failure.
   [[nodiscard]] Result<void> run(const Call& call);
+  // Starts the call. Calls that are started on one communicator run in the order of their starts;
+  // those on different communicators run at once.
   [[nodiscard]] Result<Request> start(const Call& call);
+  // Plans the call, which starts with Plan::start().
   [[nodiscard]] Result<Plan> plan(const Call& call);
 
   // Communicators of the ranks with the same color, ordered by key, then by rank. All ranks must

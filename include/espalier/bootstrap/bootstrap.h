@@ -1,17 +1,15 @@
 #pragma once
-// How the processes of a job find each other: each learns its rank and the job's size, publishes
-// values, waits for all others, and reads their values. Host only.
+// How the processes of a job find each other: each learns its rank and the size of the job,
+// publishes values, waits for the others, and reads their values. Host only.
 //
-// One interface for all launchers. join() finds the launcher, in this order unless Options name one:
-//  1. PMIx: mpirun of Open MPI, srun --mpi=pmix. Its client library is loaded when a launcher
-//     offers PMIx.
+// One interface for all launchers; docs/cluster.md has their command lines. join() finds the
+// launcher, in this order unless the options name one:
+//  1. PMIx: mpirun of Open MPI, srun --mpi=pmix. Its client library is loaded only then.
 //  2. PMI-1: mpiexec of MPICH, srun --mpi=pmi2.
-//  3. The environment: ESPALIER_RANK, ESPALIER_SIZE, ESPALIER_ADDRESS (host:port), or the names of
-//     PyTorch, Gloo and NCCL: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. A rendezvous server
-//     listens there: the launcher's, or otherwise rank 0 is the server.
-//  4. A file in a folder that all hosts share (only if Options name it).
-//  5. A table of addresses from the caller (only if Options name it), for boards without a launcher.
-//  6. None of these: a job of one process.
+//  3. The environment: ESPALIER_RANK, ESPALIER_SIZE and ESPALIER_ADDRESS (HOST:PORT), or the names
+//     of PyTorch, Gloo and NCCL: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Rank 0 listens
+//     there, unless the launcher does.
+//  4. None of these: a job of one process.
 
 #include <array>
 #include <chrono>
@@ -25,12 +23,21 @@
 
 namespace espalier::bootstrap {
 
-enum class Method : std::uint8_t { kAutomatic, kPmix, kPmi, kEnvironment, kFile, kTable, kAlone };
+// How a process finds its job.
+enum class Method : std::uint8_t {
+  kAutomatic,    // as the table and the folder of the options say, otherwise in the order above
+  kPmix,         // a launcher that offers PMIx
+  kPmi,          // a launcher that offers PMI-1
+  kEnvironment,  // the variables RANK, WORLD_SIZE, ...
+  kFile,         // a file in a folder that all hosts share
+  kTable,        // a table of addresses from the caller, for boards without a launcher
+  kAlone,        // a job of one process
+};
 
-// Random bytes that all processes of a job share and no other process knows. All zero: the launcher
-// has no way to share them (is_secret is false there).
+// Random bytes that all processes of a job share and no other process knows.
 using JobSecret = std::array<std::uint8_t, 32>;
 
+// The parameters of join(). An option that the method does not use is refused.
 struct Options {
   Method method = Method::kAutomatic;
   // Deadline for each wait. Its error names the ranks that are missing.
@@ -57,10 +64,14 @@ struct Survivors {
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
+  // Returns the rank of this process.
   [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  // Returns the number of processes that the job was started with.
   [[nodiscard]] virtual std::uint32_t size() const = 0;
+  // Returns how the job was found.
   [[nodiscard]] virtual Method method() const = 0;
   [[nodiscard]] virtual bool is_secret() const = 0;  // whether secret() is known to this job only
+  // Returns the job secret; zeros unless is_secret().
   [[nodiscard]] virtual const JobSecret& secret() const = 0;
   // An address of this host that the other processes can reach, to bind fabric endpoints to:
   // 127.0.0.1 if all processes share this host.

@@ -11,6 +11,7 @@
 
 namespace espalier::bootstrap {
 
+// A server for one job.
 class Server {
  public:
   // Listens at `address` ("127.0.0.1:0"; port 0: any free one) for a job of `size` processes, and
