@@ -8,6 +8,7 @@
 #   ./setup.sh bench    also what tests/bench needs
 #   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
 #   ./setup.sh tidy     also what ./test.sh tidy needs
+#   ./setup.sh package  what building, dpkg-buildpackage and tests/install/clean_root.sh need
 #   ./setup.sh docs     what building and the API reference (meson compile -C build docs) need
 set -eu
 cd "$(dirname "$(readlink -f "$0")")"
@@ -26,8 +27,8 @@ case "${1-}" in
   '') sections='build tests' ;;
   aarch64 | bench | campaign | tidy) sections="build tests $1" ;;
   build) sections='build' with_tests=false ;;
-  docs) sections='build docs' with_tests=false ;;
-  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'bench', 'campaign', 'tidy' or 'docs'" ;;
+  docs | package) sections="build $1" with_tests=false ;;
+  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'bench', 'campaign', 'tidy', 'package' or 'docs'" ;;
 esac
 native=$(dpkg --print-architecture)
 if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   add_measure(program);
   add_tune(program);
 #endif
+  add_completion(program, line);
   line.run(argc, argv);
   // A full disk or a closed pipe must not look like success.
   if (std::fflush(stdout) != 0 || !std::cout.flush())

@@ -6,6 +6,8 @@
 
 namespace espalier::tools {
 
+// `line` must outlive the command's action.
+void add_completion(Command app, const CommandLine& line);
 void add_topology(Command app);
 void add_list(Command app);
 void add_compile(Command app);

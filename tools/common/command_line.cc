@@ -92,6 +92,24 @@ void check_command_names(CLI::App& app, const Values& words) {
   }
 }
 
+void summarize(const CLI::App& app, const std::string& path,
+               std::vector<CommandSummary>& summaries) {
+  CommandSummary summary = {path, {}, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) continue;
+    OptionSummary each = {{}, option->get_expected_max() == 0 ? "" : option->get_type_name()};
+    for (const std::string& name : option->get_snames()) each.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) each.names.push_back("--" + name);
+    summary.options.push_back(std::move(each));
+  }
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* command : commands) summary.commands.push_back(command->get_name());
+  summaries.push_back(std::move(summary));
+  for (const CLI::App* command : commands) {
+    summarize(*command, path + " " + command->get_name(), summaries);
+  }
+}
+
 std::string help_hint(const CLI::App& app) { return "; see '" + path_of(app) + " --help'"; }
 
 [[noreturn]] void refuse_extra(CLI::App& app) {
@@ -270,6 +288,12 @@ CommandLine::CommandLine(const std::string& name, const std::string& help,
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::program() { return Command(*state_, &state_->app); }
+
+std::vector<CommandSummary> CommandLine::commands() const {
+  std::vector<CommandSummary> summaries;
+  summarize(state_->app, state_->app.get_name(), summaries);
+  return summaries;
+}
 
 void CommandLine::run(int argc, char** argv) {
   CLI::App& app = state_->app;

@@ -74,12 +74,27 @@ class Command {
   CLI::App* app_;
 };
 
+// An option as a shell completes it.
+struct OptionSummary {
+  std::vector<std::string> names;  // with dashes
+  std::string value;               // as the help shows it: "TEXT", "text|json"; empty: a flag
+};
+
+// A command as a shell completes it.
+struct CommandSummary {
+  std::string path;                   // "espalier image build"
+  std::vector<std::string> commands;  // the names of its own commands
+  std::vector<OptionSummary> options;
+};
+
 // The program's command line.
 class CommandLine {
  public:
   CommandLine(const std::string& name, const std::string& help, const std::string& version);
   ~CommandLine();
   [[nodiscard]] Command program();
+  // The program and all its commands.
+  [[nodiscard]] std::vector<CommandSummary> commands() const;
   // Parses the arguments and runs the chosen command. Prints the help or the version if they are
   // asked for. Throws Failure (bad input) for an unknown command or option, with the nearest known
   // one; for a missing, repeated, empty or excluded option; and any Failure of the command.

@@ -1,0 +1,368 @@
+#include "espalier/bootstrap/bootstrap.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "bootstrap/client.h"
+#include "bootstrap/message.h"
+#include "bootstrap/stream.h"
+#include "espalier/bootstrap/server.h"
+
+namespace espalier::bootstrap {
+namespace {
+
+using std::chrono::milliseconds;
+
+JobSecret secret_of(unsigned char fill) {
+  JobSecret secret;
+  secret.fill(fill);
+  return secret;
+}
+
+std::unique_ptr<Server> start(std::uint32_t size, const JobSecret& secret = secret_of(1)) {
+  auto server = Server::start("127.0.0.1:0", size, secret);
+  EXPECT_TRUE(server) << server.error().message;
+  return *std::move(server);
+}
+
+Result<std::unique_ptr<Bootstrap>> member(const Server& server, std::uint32_t rank,
+                                          std::uint32_t size, milliseconds deadline,
+                                          const JobSecret& secret = secret_of(1)) {
+  Place place;
+  place.method = Method::kEnvironment;
+  place.rank = rank;
+  place.size = size;
+  place.address = server.address();
+  place.secret = secret;
+  return connect(std::move(place), deadline);
+}
+
+void in_threads(std::uint32_t count, const std::function<void(std::uint32_t)>& body) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+template <typename T>
+std::string message(const Result<T>& result) {
+  return result ? "" : result.error().message;
+}
+
+TEST(Bootstrap, PutFenceGet) {
+  const auto server = start(8);
+  in_threads(8, [&](std::uint32_t rank) {
+    auto job = member(*server, rank, 8, milliseconds(20'000));
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ((*job)->local_address(), "127.0.0.1");
+    for (int round = 0; round < 3; ++round) {
+      const std::string key = "key" + std::to_string(round);
+      const std::string value(round == 1 ? 65536 : 3, static_cast<char>('a' + rank));
+      ASSERT_EQ(message((*job)->put(key, value)), "");
+      EXPECT_EQ(message((*job)->put(key, value)), "key '" + key + "' is used twice");
+      ASSERT_EQ(message((*job)->fence()), "");
+      for (std::uint32_t other = 0; other < 8; ++other) {
+        const auto got = (*job)->get(other, key);
+        ASSERT_TRUE(got) << got.error().message;
+        EXPECT_EQ(*got, std::string(value.size(), static_cast<char>('a' + other)));
+      }
+    }
+    EXPECT_EQ(message((*job)->get(3, "none")), "rank 3 has published no 'none'");
+    EXPECT_EQ(message((*job)->get(9, "key0")), "rank 9 has published no 'key0'");
+    EXPECT_NE(message((*job)->put("long", std::string(65537, 'x'))), "");
+  });
+}
+
+TEST(Bootstrap, RefusesRanksAndSizes) {
+  const auto server = start(2);
+  const auto first = member(*server, 1, 2, milliseconds(20'000));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(message(member(*server, 1, 2, milliseconds(20'000))),
+            "another process has rank 1 already");
+  EXPECT_EQ(message(member(*server, 2, 2, milliseconds(20'000))), "rank 2 of 2");
+  EXPECT_EQ(message(member(*server, 0, 3, milliseconds(20'000))),
+            "this process was started for 3 ranks, the job has 2");
+  EXPECT_TRUE(member(*server, 0, 2, milliseconds(20'000)));
+}
+
+TEST(Bootstrap, NamesTheMissing) {
+  const auto server = start(4);
+  auto job = member(*server, 2, 4, milliseconds(300));
+  ASSERT_TRUE(job);
+  EXPECT_EQ(message((*job)->fence()), "ranks 0, 1, 3 of 4 did not come within 300 ms");
+}
+
+TEST(Bootstrap, NoServer) {
+  std::string address;
+  { address = start(1)->address(); }
+  Place place;
+  place.size = 2;
+  place.address = address;
+  EXPECT_EQ(message(connect(std::move(place), milliseconds(200))),
+            "no server of the job at " + address +
+                " within 200 ms; expected rank 0 or the launcher there");
+}
+
+TEST(Bootstrap, ServerMayStartLater) {
+  std::string address;
+  { address = start(1)->address(); }
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    const auto server = Server::start(address, 1, secret_of(1));
+    ASSERT_TRUE(server) << server.error().message;
+    std::this_thread::sleep_for(milliseconds(1000));
+  });
+  Place place;
+  place.address = address;
+  place.secret = secret_of(1);
+  EXPECT_EQ(message(connect(std::move(place), milliseconds(20'000))), "");
+  late.join();
+}
+
+TEST(Bootstrap, AnotherSecretHasNoEffect) {
+  const auto server = start(2);
+  const auto stranger = member(*server, 0, 2, milliseconds(20'000), secret_of(2));
+  EXPECT_NE(message(stranger).find("has another secret"), std::string::npos) << message(stranger);
+  in_threads(2, [&](std::uint32_t rank) {
+    auto job = member(*server, rank, 2, milliseconds(20'000));
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(message((*job)->fence()), "");
+  });
+}
+
+int connect_raw(const Server& server) {
+  const auto address = resolve(server.address());
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = address->ip;
+  where.sin_port = htons(address->port);
+  EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+  return descriptor;
+}
+
+// Bytes of strangers, also recorded ones of a process of the job, change nothing.
+TEST(Bootstrap, StrangersHaveNoEffect) {
+  const auto server = start(2);
+  std::vector<int> descriptors;
+  unsigned seed = 1;
+  for (int stranger = 0; stranger < 60; ++stranger) {
+    const int descriptor = connect_raw(*server);
+    std::string bytes = stranger % 2 == 0 ? "ESPJOIN1" : "";
+    for (int i = 0; i < 20 * stranger; ++i) bytes += static_cast<char>(rand_r(&seed));
+    (void)!send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    descriptors.push_back(descriptor);
+  }
+  in_threads(2, [&](std::uint32_t rank) {
+    auto job = member(*server, rank, 2, milliseconds(20'000));
+    ASSERT_TRUE(job) << job.error().message;
+    ASSERT_EQ(message((*job)->put("key", "value")), "");
+    EXPECT_EQ(message((*job)->fence()), "");
+    EXPECT_EQ(*(*job)->get(1 - rank, "key"), "value");
+  });
+  for (const int descriptor : descriptors) close(descriptor);
+}
+
+TEST(Bootstrap, MalformedMessages) {
+  unsigned seed = 7;
+  for (int length = 0; length < 200; ++length) {
+    std::string bytes;
+    for (int i = 0; i < length; ++i) bytes += static_cast<char>(rand_r(&seed));
+    const auto decoded = decode(bytes);
+    if (!decoded) continue;
+    EXPECT_LE(decoded->text.size() + decoded->data.size() + 13, bytes.size());
+  }
+  const Message sent{.kind = Kind::kPut, .a = 1, .b = 2, .text = "key", .data = "value"};
+  const auto back = decode(encode(sent));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->text + back->data, "keyvalue");
+  EXPECT_FALSE(decode(encode(sent).substr(0, 15)));
+}
+
+TEST(Bootstrap, FenceFailsWhenAMemberEnds) {
+  const auto server = start(2);
+  auto stays = member(*server, 0, 2, milliseconds(20'000));
+  ASSERT_TRUE(stays);
+  {
+    auto leaves = member(*server, 1, 2, milliseconds(20'000));
+    ASSERT_TRUE(leaves);
+  }
+  EXPECT_EQ(message((*stays)->fence()), "rank 1 has ended");
+}
+
+// Ranks 0 and 2 end; the others agree on who is left, and go on.
+TEST(Bootstrap, RejoinWithoutTheDead) {
+  const auto server = start(5);
+  std::atomic<int> ready = 0;
+  in_threads(5, [&](std::uint32_t rank) {
+    auto job = member(*server, rank, 5, milliseconds(20'000));
+    ASSERT_TRUE(job) << job.error().message;
+    ASSERT_EQ(message((*job)->fence()), "");
+    ++ready;
+    while (ready < 5) std::this_thread::yield();
+    if (rank % 2 == 0 && rank != 4) return;
+    const auto survivors = (*job)->rejoin();
+    ASSERT_TRUE(survivors) << survivors.error().message;
+    EXPECT_EQ(survivors->ranks, (std::vector<std::uint32_t>{1, 3, 4}));
+    EXPECT_EQ(survivors->generation, 1u);
+    ASSERT_EQ(message((*job)->put("again", std::to_string(rank))), "");
+    ASSERT_EQ(message((*job)->fence()), "");
+    EXPECT_EQ(*(*job)->get(3, "again"), "3");
+  });
+}
+
+TEST(Bootstrap, RejoinLeavesOutWhoDoesNotCall) {
+  const auto server = start(3);
+  auto silent = member(*server, 1, 3, milliseconds(20'000));
+  ASSERT_TRUE(silent);
+  in_threads(2, [&](std::uint32_t i) {
+    auto job = member(*server, 2 * i, 3, milliseconds(500));
+    ASSERT_TRUE(job);
+    const auto survivors = (*job)->rejoin();
+    ASSERT_TRUE(survivors) << survivors.error().message;
+    EXPECT_EQ(survivors->ranks, (std::vector<std::uint32_t>{0, 2}));
+  });
+  EXPECT_NE(message((*silent)->fence()), "");
+}
+
+// Environment variables are of the whole process: each rank is a process.
+class Environment : public ::testing::Test {
+ protected:
+  void TearDown() override { clear(); }
+  static void clear() {
+    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "ESPALIER_RANK",
+                             "ESPALIER_SIZE", "ESPALIER_ADDRESS", "ESPALIER_SECRET_FILE"}) {
+      unsetenv(name);
+    }
+  }
+  static void set(const std::string& rank, const std::string& size, const std::string& port) {
+    setenv("RANK", rank.c_str(), 1);
+    setenv("WORLD_SIZE", size.c_str(), 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", port.c_str(), 1);
+  }
+  static std::string free_port() {
+    const std::string address = start(1)->address();
+    return address.substr(address.rfind(':') + 1);
+  }
+  static std::string joined(const Options& options = {}) { return message(join(options)); }
+};
+
+TEST_F(Environment, ProcessesJoin) {
+  const std::string port = free_port();
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 4; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      set(std::to_string(rank), "4", port);
+      Options options;
+      options.deadline = milliseconds(20'000);
+      auto job = join(options);
+      bool good = job && (*job)->put("key", std::to_string(rank)) && (*job)->fence();
+      for (std::uint32_t other = 0; good && other < 4; ++other) {
+        const auto value = (*job)->get(other, "key");
+        good = value && *value == std::to_string(other);
+      }
+      good = good && (*job)->fence();
+      _exit(good ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST_F(Environment, SaysWhatIsWrong) {
+  clear();
+  EXPECT_EQ(joined(), "");  // alone
+  setenv("RANK", "0", 1);
+  EXPECT_NE(joined().find("the environment has no WORLD_SIZE"), std::string::npos) << joined();
+  set("4", "4", "1");
+  EXPECT_EQ(joined(), "RANK=4; expected a number from 0 to 3");
+  set("0", "0", "1");
+  EXPECT_EQ(joined(), "WORLD_SIZE=0; expected a number from 1 to 1048576");
+  set("1", "4", "70000");
+  EXPECT_NE(joined().find("expected HOST:PORT"), std::string::npos) << joined();
+  set("1", "4", "1");
+  setenv("ESPALIER_RANK", "2", 1);
+  EXPECT_EQ(joined(), "ESPALIER_RANK=2 contradicts RANK=1");
+  clear();
+  set("1", "4", "1");
+  setenv("ESPALIER_SECRET_FILE", "/no/such/file", 1);
+  EXPECT_EQ(joined(), "cannot read the secret '/no/such/file': No such file or directory");
+  clear();
+  Options options;
+  options.job = "x";
+  EXPECT_EQ(joined(options), "bootstrap option 'job' is not used by this way to join");
+}
+
+TEST_F(Environment, SecretFiles) {
+  const std::string folder =
+      std::filesystem::temp_directory_path() / ("espalier-bootstrap-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/secret";
+  std::ofstream(path) << std::string(40, 's');
+  chmod(path.c_str(), 0644);
+  set("0", "1", "0");
+  setenv("ESPALIER_SECRET_FILE", path.c_str(), 1);
+  EXPECT_NE(joined().find("can be read by other users"), std::string::npos) << joined();
+  chmod(path.c_str(), 0600);
+  set("0", "1", free_port());
+  const auto job = join();
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_TRUE((*job)->is_secret());
+  std::ofstream(path) << "short";
+  set("0", "1", free_port());
+  EXPECT_NE(joined().find("5 bytes; expected 32 to 4096"), std::string::npos) << joined();
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(Environment, FolderAndTable) {
+  clear();
+  const std::string folder =
+      std::filesystem::temp_directory_path() / ("espalier-folder-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string address = "127.0.0.1:" + free_port();
+  for (const Method method : {Method::kFile, Method::kTable}) {
+    in_threads(3, [&](std::uint32_t rank) {
+      Options options;
+      options.method = method;
+      options.rank = rank;
+      options.size = 3;
+      options.deadline = milliseconds(20'000);
+      if (method == Method::kFile) {
+        options.folder = folder;
+        options.job = "test";
+      } else {
+        options.table = {address, "127.0.0.1:1", "127.0.0.1:2"};
+      }
+      auto job = join(options);
+      ASSERT_TRUE(job) << job.error().message;
+      EXPECT_EQ((*job)->rank(), rank);
+      EXPECT_EQ((*job)->is_secret(), method == Method::kFile);
+      EXPECT_EQ(message((*job)->fence()), "");
+      // Rank 0, which has the server, ends last.
+      EXPECT_EQ(message((*job)->fence()), "");
+    });
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace espalier::bootstrap

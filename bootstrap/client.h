@@ -1,0 +1,31 @@
+#pragma once
+// A process of a job, connected to its rendezvous server. Host only.
+
+#include <memory>
+#include <string>
+
+#include "espalier/base/result.h"
+#include "espalier/bootstrap/bootstrap.h"
+#include "espalier/bootstrap/server.h"
+
+namespace espalier::bootstrap {
+
+// How a process found its job.
+struct Place {
+  Method method = Method::kAlone;
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  std::string address;  // of the rendezvous server
+  JobSecret secret = {};
+  bool is_secret = false;
+  std::unique_ptr<Server> server;  // in this process; null: elsewhere
+};
+
+// Connects to the server, which may start later. Errors: no server within the deadline, or one
+// that speaks another protocol or has another secret; it refuses the rank or size.
+[[nodiscard]] Result<std::unique_ptr<Bootstrap>> connect(Place place,
+                                                         std::chrono::milliseconds deadline);
+// A job of this process alone.
+[[nodiscard]] std::unique_ptr<Bootstrap> alone();
+
+}  // namespace espalier::bootstrap

@@ -1,0 +1,312 @@
+// Finds the launcher.
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "bootstrap/client.h"
+#include "bootstrap/process_manager.h"
+#include "bootstrap/stream.h"
+#include "espalier/bootstrap/bootstrap.h"
+
+namespace espalier::bootstrap {
+namespace {
+
+constexpr std::uint32_t kMaxRanks = 1u << 20;
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// A variable with a name of Espalier's and one that other libraries use. Error: they differ.
+struct Variable {
+  std::string name, value;
+};
+Result<Variable> either(const char* own, const char* usual) {
+  const std::string a = variable(own), b = variable(usual);
+  if (!a.empty() && !b.empty() && a != b) {
+    return fail(std::string(own) + "=" + a + " contradicts " + usual + "=" + b);
+  }
+  return a.empty() ? Variable{usual, b} : Variable{own, a};
+}
+
+Result<std::uint32_t> number_of(const Variable& from, std::uint32_t least, std::uint32_t most) {
+  const bool is_number = !from.value.empty() && from.value.size() <= 9 &&
+                         from.value.find_first_not_of("0123456789") == std::string::npos;
+  const unsigned long number = is_number ? std::stoul(from.value) : 0;
+  if (is_number && number >= least && number <= most) return static_cast<std::uint32_t>(number);
+  return fail(from.name + "=" + from.value + "; expected a number from " + std::to_string(least) +
+              " to " + std::to_string(most));
+}
+
+// The job secret in a file of mode 0600.
+Result<JobSecret> read_secret(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return fail("cannot read the secret '" + path + "': " + std::strerror(errno));
+  const Socket file(descriptor);
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || (status.st_mode & 077) != 0) {
+    return fail("the secret '" + path + "' can be read by other users; expected mode 0600");
+  }
+  std::string bytes(4097, '\0');
+  const ssize_t count = pread(descriptor, bytes.data(), bytes.size(), 0);
+  if (count < 32 || count > 4096) {
+    return fail("the secret '" + path + "' has " + std::to_string(count) +
+                " bytes; expected 32 to 4096");
+  }
+  JobSecret secret;
+  crypto_generichash(secret.data(), secret.size(), reinterpret_cast<unsigned char*>(bytes.data()),
+                     static_cast<unsigned long long>(count), nullptr, 0);
+  return secret;
+}
+
+Result<void> add_secret(const Options& options, Place& place) {
+  const std::string path =
+      options.secret_file.empty() ? variable("ESPALIER_SECRET_FILE") : options.secret_file;
+  if (!path.empty()) {
+    auto secret = read_secret(path);
+    if (!secret) return fail(secret.error());
+    place.secret = *secret;
+    place.is_secret = true;
+    return {};
+  }
+  auto address = resolve(place.address);
+  if (!address) return fail(address.error());
+  if (!address->is_loopback() && place.rank == 0) {
+    std::fprintf(stderr,
+                 "espalier: the job at %s has no secret, so any host can join it; expected "
+                 "ESPALIER_SECRET_FILE, a file of mode 0600\n",
+                 place.address.c_str());
+  }
+  return {};
+}
+
+// Rank 0 is the server, unless the launcher is.
+Result<void> serve(Place& place) {
+  if (place.rank != 0) return {};
+  bool is_in_use = false;
+  auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
+  if (server) place.server = *std::move(server);
+  if (server || is_in_use) return {};
+  return fail(server.error());
+}
+
+Result<Place> from_environment(const Options& options) {
+  const auto rank = either("ESPALIER_RANK", "RANK");
+  const auto size = either("ESPALIER_SIZE", "WORLD_SIZE");
+  if (!rank) return fail(rank.error());
+  if (!size) return fail(size.error());
+  std::string own = variable("ESPALIER_ADDRESS");
+  const std::string host = variable("MASTER_ADDR"), port = variable("MASTER_PORT");
+  const std::string usual = host.empty() || port.empty() ? "" : host + ":" + port;
+  if (!own.empty() && !usual.empty() && own != usual) {
+    return fail("ESPALIER_ADDRESS=" + own + " contradicts MASTER_ADDR and MASTER_PORT, " + usual);
+  }
+  for (const auto& [name, value] :
+       {std::pair<std::string, std::string>{rank->name, rank->value},
+        {size->name, size->value},
+        {"ESPALIER_ADDRESS, or MASTER_ADDR and MASTER_PORT", own.empty() ? usual : own}}) {
+    if (value.empty()) {
+      return fail("the environment has no " + name +
+                  "; expected RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT together");
+    }
+  }
+  const auto ranks = number_of(*size, 1, kMaxRanks);
+  if (!ranks) return fail(ranks.error());
+  const auto me = number_of(*rank, 0, *ranks - 1);
+  if (!me) return fail(me.error());
+  Place place;
+  place.method = Method::kEnvironment;
+  place.rank = *me;
+  place.size = *ranks;
+  place.address = own.empty() ? usual : own;
+  if (auto added = add_secret(options, place); !added) return fail(added.error());
+  if (auto served = serve(place); !served) return fail(served.error());
+  return place;
+}
+
+Result<void> take_rank(const Options& options, const char* method, Place& place) {
+  if (options.size < 1 || options.size > kMaxRanks || options.rank < 0 ||
+      options.rank >= options.size) {
+    return fail(std::string(method) + ": rank " + std::to_string(options.rank) + " of " +
+                std::to_string(options.size) + "; expected 0 <= rank < size");
+  }
+  place.rank = static_cast<std::uint32_t>(options.rank);
+  place.size = static_cast<std::uint32_t>(options.size);
+  return {};
+}
+
+Result<Place> from_table(const Options& options) {
+  Place place;
+  place.method = Method::kTable;
+  Options sized = options;
+  if (sized.size < 0) sized.size = static_cast<std::int64_t>(options.table.size());
+  if (auto taken = take_rank(sized, "table", place); !taken) return fail(taken.error());
+  if (options.table.size() != place.size) {
+    return fail("table: " + std::to_string(options.table.size()) + " addresses for " +
+                std::to_string(place.size) + " ranks");
+  }
+  place.address = options.table.front();
+  if (auto added = add_secret(options, place); !added) return fail(added.error());
+  if (auto served = serve(place); !served) return fail(served.error());
+  return place;
+}
+
+// What rank 0 hands to all: the server's address and the job secret.
+std::string ticket_of(const Place& place) {
+  char hex[2 * sizeof(JobSecret) + 1];
+  sodium_bin2hex(hex, sizeof hex, place.secret.data(), place.secret.size());
+  return place.address + "/" + hex;
+}
+bool take_ticket(const std::string& ticket, Place& place) {
+  const std::size_t slash = ticket.find('/');
+  if (slash == std::string::npos) return false;
+  std::size_t length = 0;
+  const std::string hex = ticket.substr(slash + 1);
+  if (sodium_hex2bin(place.secret.data(), place.secret.size(), hex.data(), hex.size(), nullptr,
+                     &length, nullptr) != 0 ||
+      length != place.secret.size()) {
+    return false;
+  }
+  place.address = ticket.substr(0, slash);
+  place.is_secret = true;
+  return true;
+}
+
+// Rank 0 starts the server, with a fresh secret.
+Result<void> serve_fresh(bool is_one_host, Place& place) {
+  randombytes_buf(place.secret.data(), place.secret.size());
+  place.is_secret = true;
+  const std::string host = is_one_host ? "127.0.0.1" : own_address().host();
+  auto server = Server::start(host + ":0", place.size, place.secret);
+  if (!server) return fail(server.error());
+  place.server = *std::move(server);
+  place.address = place.server->address();
+  return {};
+}
+
+Result<Place> from_process_manager(Method method) {
+  auto manager = method == Method::kPmix ? open_pmix() : open_pmi();
+  if (!manager) return fail(manager.error());
+  Place place;
+  place.method = method;
+  place.rank = (*manager)->rank();
+  place.size = (*manager)->size();
+  std::string ticket;
+  if (place.rank == 0) {
+    if (auto served = serve_fresh((*manager)->is_one_host(), place); !served) {
+      return fail(served.error());
+    }
+    ticket = ticket_of(place);
+  }
+  auto received = (*manager)->from_rank_zero(ticket);
+  if (!received) return fail(received.error());
+  if (!take_ticket(*received, place)) return fail("rank 0 published a malformed address");
+  return place;
+}
+
+// A file in a shared folder that holds rank 0's ticket. Its name has the job's name; its
+// permissions keep the secret.
+Result<Place> from_folder(const Options& options) {
+  Place place;
+  place.method = Method::kFile;
+  if (auto taken = take_rank(options, "file", place); !taken) return fail(taken.error());
+  if (options.job.empty() || options.job.find('/') != std::string::npos) {
+    return fail("file: job '" + options.job + "'; expected a name of this start of the job");
+  }
+  const std::string path = options.folder + "/espalier-" + options.job;
+  if (place.rank == 0) {
+    if (auto served = serve_fresh(false, place); !served) return fail(served.error());
+    const std::string hidden = path + ".part";
+    const int descriptor =
+        open(hidden.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const std::string ticket = ticket_of(place) + "\n";
+    const bool is_written = descriptor >= 0 && write(descriptor, ticket.data(), ticket.size()) ==
+                                                   static_cast<ssize_t>(ticket.size());
+    if (descriptor >= 0) close(descriptor);
+    if (!is_written || rename(hidden.c_str(), path.c_str()) != 0) {
+      return fail("cannot write '" + path + "': " + std::strerror(errno));
+    }
+    return place;
+  }
+  const Clock::time_point until = Clock::now() + options.deadline;
+  while (true) {
+    if (const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC); descriptor >= 0) {
+      const Socket file(descriptor);
+      struct stat status {};
+      if (fstat(descriptor, &status) != 0 || (status.st_mode & 077) != 0 ||
+          status.st_uid != geteuid()) {
+        return fail("'" + path + "' is not this user's alone; expected mode 0600");
+      }
+      char text[256] = {};
+      const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
+      std::string ticket(text, count > 0 ? static_cast<std::size_t>(count) : 0);
+      if (!ticket.empty() && ticket.back() == '\n') ticket.pop_back();
+      if (!take_ticket(ticket, place)) return fail("'" + path + "' is malformed");
+      return place;
+    }
+    if (Clock::now() > until) {
+      return fail("rank 0 did not write '" + path + "' within " +
+                  std::to_string(options.deadline.count()) + " ms");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Method find_method(const Options& options) {
+  if (options.method != Method::kAutomatic) return options.method;
+  if (!options.table.empty()) return Method::kTable;
+  if (!options.folder.empty()) return Method::kFile;
+  if (has_pmix()) return Method::kPmix;
+  if (has_pmi()) return Method::kPmi;
+  for (const char* name : {"ESPALIER_RANK", "ESPALIER_SIZE", "ESPALIER_ADDRESS", "RANK",
+                           "WORLD_SIZE", "MASTER_ADDR"}) {
+    if (!variable(name).empty()) return Method::kEnvironment;
+  }
+  return Method::kAlone;
+}
+
+// Options that the method does not use are refused.
+Result<void> check_used(const Options& options, Method method) {
+  const bool takes_rank = method == Method::kFile || method == Method::kTable;
+  std::string unused;
+  if (!options.table.empty() && method != Method::kTable) unused = "table";
+  if (!options.folder.empty() && method != Method::kFile) unused = "folder";
+  if ((options.rank >= 0 || options.size >= 0) && !takes_rank) unused = "rank and size";
+  if (!options.job.empty() && method != Method::kFile) unused = "job";
+  if (!options.secret_file.empty() && method != Method::kEnvironment && method != Method::kTable) {
+    unused = "secret_file";
+  }
+  if (unused.empty()) return {};
+  return fail("bootstrap option '" + unused + "' is not used by this way to join");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> join(const Options& options) {
+  if (sodium_init() < 0) return fail("libsodium cannot be initialized");
+  if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
+  const Method method = find_method(options);
+  if (auto used = check_used(options, method); !used) return fail(used.error());
+  Result<Place> place;
+  switch (method) {
+    case Method::kPmix:
+    case Method::kPmi: place = from_process_manager(method); break;
+    case Method::kEnvironment: place = from_environment(options); break;
+    case Method::kFile: place = from_folder(options); break;
+    case Method::kTable: place = from_table(options); break;
+    default: return alone();
+  }
+  if (!place) return fail(place.error());
+  return connect(*std::move(place), options.deadline);
+}
+
+}  // namespace espalier::bootstrap

@@ -1,0 +1,56 @@
+#pragma once
+// The messages between a process and the rendezvous server, and their fields. A message is its kind,
+// two numbers and two strings. Host only.
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace espalier::bootstrap {
+
+enum class Kind : std::uint8_t {
+  // From a process.
+  kHello = 1,  // a: rank, b: size, text: job
+  kPut = 2,    // text: key, data: value
+  kFence = 3,
+  kGet = 4,      // a: rank, text: key
+  kMissing = 5,  // asks which ranks the fence or rejoin waits for
+  kRejoin = 6,   // a: deadline, ms
+  // From the server.
+  kWelcome = 20,
+  kRefused = 21,    // text: the reason, one line. The request had no effect.
+  kDone = 22,       // of kFence
+  kValue = 23,      // data
+  kSurvivors = 24,  // data: 4 bytes per rank, little-endian; a: generation
+  kRanks = 25,      // data as above: those that are missing
+};
+
+struct Message {
+  Kind kind = Kind::kHello;
+  std::uint32_t a = 0, b = 0;
+  std::string text = {};
+  std::string data = {};
+};
+
+[[nodiscard]] inline std::string encode(const Message& message) {
+  const auto text_size = static_cast<std::uint32_t>(message.text.size());
+  std::string bytes(1, static_cast<char>(message.kind));
+  for (const std::uint32_t number : {message.a, message.b, text_size}) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return bytes + message.text + message.data;
+}
+
+// Nothing: malformed.
+[[nodiscard]] inline std::optional<Message> decode(const std::string& bytes) {
+  std::uint32_t numbers[3];
+  if (bytes.size() < 1 + sizeof(numbers)) return {};
+  std::memcpy(numbers, bytes.data() + 1, sizeof(numbers));
+  if (numbers[2] > bytes.size() - 1 - sizeof(numbers)) return {};
+  const std::size_t begin = 1 + sizeof(numbers);
+  return Message{static_cast<Kind>(bytes[0]), numbers[0], numbers[1],
+                 bytes.substr(begin, numbers[2]), bytes.substr(begin + numbers[2])};
+}
+
+}  // namespace espalier::bootstrap

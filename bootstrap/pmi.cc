@@ -1,0 +1,119 @@
+// PMI-1, a protocol of text lines: mpiexec of MPICH, srun --mpi=pmi2.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "bootstrap/process_manager.h"
+
+namespace espalier::bootstrap {
+namespace {
+
+// The number in an environment variable; -1: there is none.
+std::int64_t number_of(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return -1;
+  char* end = nullptr;
+  const std::int64_t number = std::strtoll(text, &end, 10);
+  return *end == '\0' && number >= 0 ? number : -1;
+}
+
+class Pmi : public ProcessManager {
+ public:
+  explicit Pmi(int descriptor) : descriptor_(descriptor) {}
+  ~Pmi() override {
+    if (is_open_) (void)ask("cmd=finalize", "finalize_ack");
+  }
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] std::uint32_t rank() const override { return rank_; }
+  [[nodiscard]] std::uint32_t size() const override { return size_; }
+  [[nodiscard]] bool is_one_host() const override {
+    const std::int64_t here = number_of("MPI_LOCALNRANKS");
+    return here == size_ || number_of("SLURM_STEP_NUM_NODES") == 1;
+  }
+  [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value) override;
+
+ private:
+  // Sends a line and reads the reply, which must be of this command.
+  [[nodiscard]] Result<std::string> ask(const std::string& line, const std::string& command);
+  [[nodiscard]] static std::string field(const std::string& line, const std::string& name);
+
+  int descriptor_;
+  bool is_open_ = false;
+  std::uint32_t rank_ = 0, size_ = 0;
+  std::string space_;  // the name of the job's values
+};
+
+Result<std::string> Pmi::ask(const std::string& line, const std::string& command) {
+  const std::string text = line + "\n";
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = write(descriptor_, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return fail("PMI: the launcher is gone");
+    done += static_cast<std::size_t>(count);
+  }
+  std::string reply;
+  char character = 0;
+  while (true) {
+    const ssize_t count = read(descriptor_, &character, 1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0 || reply.size() > 4096) return fail("PMI: the launcher is gone");
+    if (character == '\n') break;
+    reply += character;
+  }
+  const std::string status = field(reply, "rc");
+  if (field(reply, "cmd") != command || (!status.empty() && status != "0")) {
+    return fail("PMI: '" + line.substr(0, 40) + "' was answered by '" + reply.substr(0, 80) + "'");
+  }
+  return reply;
+}
+
+std::string Pmi::field(const std::string& line, const std::string& name) {
+  const std::string spaced = " " + line;
+  const std::size_t begin = spaced.find(" " + name + "=");
+  if (begin == std::string::npos) return "";
+  const std::size_t value = begin + name.size() + 2;
+  return spaced.substr(value, spaced.find(' ', value) - value);
+}
+
+Result<void> Pmi::open() {
+  const std::int64_t rank = number_of("PMI_RANK");
+  const std::int64_t size = number_of("PMI_SIZE");
+  if (rank < 0 || size <= rank || size > UINT32_MAX) {
+    return fail("PMI: PMI_RANK and PMI_SIZE are missing or contradict each other");
+  }
+  rank_ = static_cast<std::uint32_t>(rank);
+  size_ = static_cast<std::uint32_t>(size);
+  auto opened = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
+  if (!opened) return fail(opened.error());
+  is_open_ = true;
+  auto space = ask("cmd=get_my_kvsname", "my_kvsname");
+  if (!space) return fail(space.error());
+  space_ = field(*space, "kvsname");
+  return {};
+}
+
+Result<std::string> Pmi::from_rank_zero(const std::string& value) {
+  const std::string where = " kvsname=" + space_ + " key=espalier.server";
+  if (rank_ == 0) {
+    auto put = ask("cmd=put" + where + " value=" + value, "put_result");
+    if (!put) return put;
+  }
+  if (auto barrier = ask("cmd=barrier_in", "barrier_out"); !barrier) return barrier;
+  auto found = ask("cmd=get" + where, "get_result");
+  if (!found) return found;
+  return field(*found, "value");
+}
+
+}  // namespace
+
+bool has_pmi() { return number_of("PMI_FD") >= 0 && std::getenv("PMI_RANK") != nullptr; }
+
+Result<std::unique_ptr<ProcessManager>> open_pmi() {
+  auto pmi = std::make_unique<Pmi>(static_cast<int>(number_of("PMI_FD")));
+  if (auto opened = pmi->open(); !opened) return fail(opened.error());
+  return pmi;
+}
+
+}  // namespace espalier::bootstrap

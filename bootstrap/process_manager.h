@@ -1,0 +1,30 @@
+#pragma once
+// The launchers that hand a value from rank 0 to all processes of a job: PMIx and PMI-1. The rest
+// of a job's exchange is the rendezvous server's. Host only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "espalier/base/result.h"
+
+namespace espalier::bootstrap {
+
+class ProcessManager {
+ public:
+  virtual ~ProcessManager() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  [[nodiscard]] virtual std::uint32_t size() const = 0;
+  [[nodiscard]] virtual bool is_one_host() const = 0;  // false also if it is unknown
+  // Returns rank 0's value, of at most 400 printable characters, on every rank. Called once by all.
+  [[nodiscard]] virtual Result<std::string> from_rank_zero(const std::string& value) = 0;
+};
+
+// Whether a launcher offers PMIx (its environment is there), or PMI-1.
+[[nodiscard]] bool has_pmix();
+[[nodiscard]] bool has_pmi();
+// Connects to the launcher. Errors: its library or its server is missing or refuses.
+[[nodiscard]] Result<std::unique_ptr<ProcessManager>> open_pmix();
+[[nodiscard]] Result<std::unique_ptr<ProcessManager>> open_pmi();
+
+}  // namespace espalier::bootstrap

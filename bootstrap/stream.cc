@@ -1,0 +1,210 @@
+#include "bootstrap/stream.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace espalier::bootstrap {
+namespace {
+
+constexpr char kMagic[8] = {'E', 'S', 'P', 'J', 'O', 'I', 'N', '1'};
+constexpr std::size_t kGreetingBytes = sizeof(kMagic) + 32;
+constexpr std::size_t kSealBytes = crypto_aead_chacha20poly1305_ietf_ABYTES;
+constexpr int kWriteTimeoutMs = 10'000;
+
+// Nonces are counters: keys are fresh for each connection and direction.
+std::array<unsigned char, crypto_aead_chacha20poly1305_ietf_NPUBBYTES> nonce_of(
+    std::uint64_t number) {
+  std::array<unsigned char, crypto_aead_chacha20poly1305_ietf_NPUBBYTES> nonce = {};
+  for (std::size_t i = 0; i < 8; ++i) nonce[i] = static_cast<unsigned char>(number >> (8 * i));
+  return nonce;
+}
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  descriptor_ = other.descriptor_;
+  other.descriptor_ = -1;
+  return *this;
+}
+
+void Socket::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool Address::is_loopback() const { return (ntohl(ip) >> 24) == 127; }
+
+std::string Address::host() const {
+  char text[INET_ADDRSTRLEN] = {};
+  in_addr address{};
+  address.s_addr = ip;
+  inet_ntop(AF_INET, &address, text, sizeof text);
+  return text;
+}
+
+std::string Address::text() const { return host() + ":" + std::to_string(port); }
+
+Result<Address> resolve(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string host = colon == std::string::npos ? "" : text.substr(0, colon);
+  const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool is_number = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == std::string::npos &&
+                         std::stoul(port) <= 65535;
+  if (host.empty() || !is_number) {
+    return fail("'" + text + "' is not an address; expected HOST:PORT, with a port up to 65535");
+  }
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0 || found == nullptr) {
+    return fail("host '" + host + "' is unknown: " + gai_strerror(error));
+  }
+  Address address;
+  address.ip = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr.s_addr;
+  address.port = static_cast<std::uint16_t>(std::stoul(port));
+  freeaddrinfo(found);
+  return address;
+}
+
+Address own_address() {
+  Address own{htonl(INADDR_LOOPBACK), 0};
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return own;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    own.ip = reinterpret_cast<sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
+    break;
+  }
+  freeifaddrs(all);
+  return own;
+}
+
+Stream::Stream(Socket socket, bool is_server) : socket_(std::move(socket)), is_server_(is_server) {
+  const int on = 1;
+  (void)setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  randombytes_buf(own_.data(), own_.size());
+}
+
+bool Stream::greet() {
+  std::string greeting(kMagic, sizeof(kMagic));
+  greeting.append(reinterpret_cast<const char*>(own_.data()), own_.size());
+  return write_all(greeting);
+}
+
+bool Stream::read() {
+  char bytes[16384];
+  while (true) {
+    const ssize_t count = recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (count > 0) {
+      in_.append(bytes, static_cast<std::size_t>(count));
+      if (in_.size() > 2 * kMaxMessageBytes) return take_greeting();  // next() takes them first
+      continue;
+    }
+    if (count < 0 && errno == EINTR) continue;
+    const bool is_open = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    // What arrived before the end is still read.
+    return take_greeting() && (is_open || !in_.empty());
+  }
+}
+
+// False: the peer speaks another protocol.
+bool Stream::take_greeting() {
+  if (has_peer_) return true;
+  const std::size_t known = std::min(in_.size(), sizeof(kMagic));
+  if (std::memcmp(in_.data(), kMagic, known) != 0) return false;
+  if (in_.size() < kGreetingBytes) return true;
+  std::memcpy(peer_.data(), in_.data() + sizeof(kMagic), peer_.size());
+  in_.erase(0, kGreetingBytes);
+  has_peer_ = true;
+  return true;
+}
+
+void Stream::derive_keys(const JobSecret& secret) {
+  if (has_keys_) return;
+  for (const bool from_server : {false, true}) {
+    crypto_generichash_state state;
+    const unsigned char direction = from_server ? 1 : 0;
+    Key key;
+    crypto_generichash_init(&state, secret.data(), secret.size(), key.size());
+    crypto_generichash_update(&state, (is_server_ ? own_ : peer_).data(), own_.size());
+    crypto_generichash_update(&state, (is_server_ ? peer_ : own_).data(), own_.size());
+    crypto_generichash_update(&state, &direction, 1);
+    crypto_generichash_final(&state, key.data(), key.size());
+    (from_server == is_server_ ? send_key_ : receive_key_) = key;
+  }
+  has_keys_ = true;
+}
+
+std::optional<std::string> Stream::next(const JobSecret& secret) {
+  std::uint32_t size = 0;
+  if (!has_peer_ || in_.size() < sizeof(size)) return {};
+  std::memcpy(&size, in_.data(), sizeof(size));
+  if (size < kSealBytes || size > kMaxMessageBytes + kSealBytes) {
+    is_broken_ = true;
+    return {};
+  }
+  if (in_.size() < sizeof(size) + size) return {};
+  derive_keys(secret);
+  std::string message(size - kSealBytes, '\0');
+  const int opened = crypto_aead_chacha20poly1305_ietf_decrypt(
+      reinterpret_cast<unsigned char*>(message.data()), nullptr, nullptr,
+      reinterpret_cast<const unsigned char*>(in_.data()) + sizeof(size), size, nullptr, 0,
+      nonce_of(received_).data(), receive_key_.data());
+  if (opened != 0) {
+    is_broken_ = true;
+    return {};
+  }
+  ++received_;
+  in_.erase(0, sizeof(size) + size);
+  return message;
+}
+
+bool Stream::send(const std::string& message, const JobSecret& secret) {
+  if (message.size() > kMaxMessageBytes || !has_peer_) return false;
+  derive_keys(secret);
+  const auto size = static_cast<std::uint32_t>(message.size() + kSealBytes);
+  std::string sealed(sizeof(size) + size, '\0');
+  std::memcpy(sealed.data(), &size, sizeof(size));
+  crypto_aead_chacha20poly1305_ietf_encrypt(
+      reinterpret_cast<unsigned char*>(sealed.data()) + sizeof(size), nullptr,
+      reinterpret_cast<const unsigned char*>(message.data()), message.size(), nullptr, 0, nullptr,
+      nonce_of(sent_).data(), send_key_.data());
+  ++sent_;
+  return write_all(sealed);
+}
+
+bool Stream::write_all(const std::string& bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::send(socket_.get(), bytes.data() + done, bytes.size() - done,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+      continue;
+    }
+    if (count < 0 && errno == EINTR) continue;
+    if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return false;
+    pollfd waiting{socket_.get(), POLLOUT, 0};
+    if (poll(&waiting, 1, kWriteTimeoutMs) <= 0) return false;
+  }
+  return true;
+}
+
+}  // namespace espalier::bootstrap

@@ -1,0 +1,85 @@
+#pragma once
+// A TCP connection that carries sealed messages: encrypted and authenticated under keys derived
+// from the job secret and two fresh random values, one per end. A message that was not sealed by a
+// process of the job, or was repeated, reordered or cut, ends the connection and has no other
+// effect. Host only.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "espalier/base/result.h"
+#include "espalier/bootstrap/bootstrap.h"
+
+namespace espalier::bootstrap {
+
+inline constexpr std::size_t kMaxMessageBytes = (std::size_t{64} << 10) + 1024;
+
+using Clock = std::chrono::steady_clock;
+
+// A socket that is closed at the end.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket() { close(); }
+  void close();
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// "host:port". Errors: not of this form, or the host is unknown.
+struct Address {
+  std::uint32_t ip = 0;  // IPv4, in network order
+  std::uint16_t port = 0;
+  [[nodiscard]] bool is_loopback() const;
+  [[nodiscard]] std::string text() const;  // "127.0.0.1:4000"
+  [[nodiscard]] std::string host() const;  // "127.0.0.1"
+};
+[[nodiscard]] Result<Address> resolve(const std::string& text);
+// Returns the first address of this host that is not a loopback address, otherwise 127.0.0.1;
+// port 0.
+[[nodiscard]] Address own_address();
+
+// One end of a connection.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(Socket socket, bool is_server);
+
+  // Sends this end's random value, which must precede everything else.
+  [[nodiscard]] bool greet();
+  // Reads what has arrived, without waiting. False: the connection ended, or the peer is not a
+  // process of the job.
+  [[nodiscard]] bool read();
+  // The next message that has arrived whole; nothing: none, or is_broken().
+  [[nodiscard]] std::optional<std::string> next(const JobSecret& secret);
+  // Sends a message; waits for room at most 10 s. False: the connection ended. The peer's random
+  // value must have arrived: is_ready().
+  [[nodiscard]] bool send(const std::string& message, const JobSecret& secret);
+  [[nodiscard]] bool is_ready() const { return has_peer_; }
+  [[nodiscard]] bool is_broken() const { return is_broken_; }
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+
+ private:
+  using Key = std::array<unsigned char, 32>;
+  void derive_keys(const JobSecret& secret);
+  [[nodiscard]] bool take_greeting();
+  [[nodiscard]] bool write_all(const std::string& bytes);
+
+  Socket socket_;
+  bool is_server_ = false;
+  std::array<unsigned char, 32> own_ = {}, peer_ = {};  // random values
+  bool has_peer_ = false, has_keys_ = false, is_broken_ = false;
+  Key send_key_ = {}, receive_key_ = {};
+  std::uint64_t sent_ = 0, received_ = 0;
+  std::string in_;
+};
+
+}  // namespace espalier::bootstrap

@@ -1,0 +1,28 @@
+#pragma once
+// The rendezvous server of a job: keeps what its processes publish, releases their fences, and
+// counts survivors. A launcher has one; otherwise rank 0 does. Host only.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "espalier/base/result.h"
+#include "espalier/bootstrap/bootstrap.h"
+
+namespace espalier::bootstrap {
+
+class Server {
+ public:
+  // Listens at `address` ("127.0.0.1:0"; port 0: any free one) for a job of `size` processes, and
+  // serves them in a thread of its own. Connections of processes without the secret have no effect.
+  // Errors: the address is malformed, or in use (is_in_use says which).
+  [[nodiscard]] static Result<std::unique_ptr<Server>> start(const std::string& address,
+                                                             std::uint32_t size,
+                                                             const JobSecret& secret,
+                                                             bool* is_in_use = nullptr);
+  virtual ~Server() = default;  // ends the thread and all connections
+  // Where it listens: "127.0.0.1:4000".
+  [[nodiscard]] virtual const std::string& address() const = 0;
+};
+
+}  // namespace espalier::bootstrap
