@@ -1,0 +1,148 @@
+// Beginning and end, communicators, operators and requests: what has to be known of each.
+
+#include <vector>
+
+#include "bridge/counts.h"
+#include "bridge/operators.h"
+#include "bridge/state.h"
+
+using namespace espalier::bridge;  // NOLINT(google-build-using-namespace): functions of C
+
+namespace {
+
+// A new communicator gets one of Espalier.
+int with_attached(int error, MPI_Comm* made) {
+  if (error == MPI_SUCCESS) attach(*made);
+  return error;
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Init(int* argument_count, char*** arguments) {
+  const int error = PMPI_Init(argument_count, arguments);
+  if (error == MPI_SUCCESS) attach_first();
+  return error;
+}
+int MPI_Init_thread(int* argument_count, char*** arguments, int required, int* provided) {
+  const int error = PMPI_Init_thread(argument_count, arguments, required, provided);
+  if (error == MPI_SUCCESS) attach_first();
+  return error;
+}
+int MPI_Finalize(void) {
+  detach_first();
+  print_counts();
+  return PMPI_Finalize();
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+  return with_attached(PMPI_Comm_dup(comm, made), made);
+}
+int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+  return with_attached(PMPI_Comm_dup_with_info(comm, info, made), made);
+}
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
+  return with_attached(PMPI_Comm_split(comm, color, key, made), made);
+}
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  return with_attached(PMPI_Comm_split_type(comm, type, key, info, made), made);
+}
+int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
+  return with_attached(PMPI_Comm_create(comm, group, made), made);
+}
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  return with_attached(PMPI_Comm_create_group(comm, group, tag, made), made);
+}
+int MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm* made) {
+  return with_attached(PMPI_Intercomm_merge(comm, high, made), made);
+}
+int MPI_Cart_create(MPI_Comm comm, int dimensions, const int* sizes, const int* periods,
+                    int reorder, MPI_Comm* made) {
+  return with_attached(PMPI_Cart_create(comm, dimensions, sizes, periods, reorder, made), made);
+}
+int MPI_Cart_sub(MPI_Comm comm, const int* remain, MPI_Comm* made) {
+  return with_attached(PMPI_Cart_sub(comm, remain, made), made);
+}
+int MPI_Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder,
+                     MPI_Comm* made) {
+  return with_attached(PMPI_Graph_create(comm, nodes, index, edges, reorder, made), made);
+}
+int MPI_Comm_free(MPI_Comm* comm) {
+  if (comm != nullptr) detach(*comm);
+  return PMPI_Comm_free(comm);
+}
+int MPI_Comm_disconnect(MPI_Comm* comm) {
+  if (comm != nullptr) detach(*comm);
+  return PMPI_Comm_disconnect(comm);
+}
+
+int MPI_Op_create(MPI_User_function* function, int commutes, MPI_Op* op) {
+  const int error = PMPI_Op_create(function, commutes, op);
+  if (error == MPI_SUCCESS) add_user_operator(*op, function, commutes != 0);
+  return error;
+}
+int MPI_Op_free(MPI_Op* op) {
+  if (op != nullptr) remove_user_operator(*op);
+  return PMPI_Op_free(op);
+}
+
+// Requests of Espalier's collectives are generalized requests of the MPI library. Nothing but these
+// functions completes them.
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  while (request != nullptr && progress(request, 1) > 0) let_mpi_progress();
+  return PMPI_Wait(request, status);
+}
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  while (progress(requests, count) > 0) let_mpi_progress();
+  return PMPI_Waitall(count, requests, statuses);
+}
+int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  if (!has_ours(requests, count)) return PMPI_Waitany(count, requests, index, status);
+  while (true) {
+    progress(requests, count);
+    int is_complete = 0;
+    const int error = PMPI_Testany(count, requests, index, &is_complete, status);
+    if (error != MPI_SUCCESS || is_complete != 0) return error;
+    let_mpi_progress();
+  }
+}
+int MPI_Waitsome(int count, MPI_Request* requests, int* complete, int* indices,
+                 MPI_Status* statuses) {
+  if (!has_ours(requests, count))
+    return PMPI_Waitsome(count, requests, complete, indices, statuses);
+  while (true) {
+    progress(requests, count);
+    const int error = PMPI_Testsome(count, requests, complete, indices, statuses);
+    if (error != MPI_SUCCESS || *complete != 0) return error;
+    let_mpi_progress();
+  }
+}
+int MPI_Test(MPI_Request* request, int* is_complete, MPI_Status* status) {
+  if (request != nullptr) progress(request, 1);
+  return PMPI_Test(request, is_complete, status);
+}
+int MPI_Testall(int count, MPI_Request* requests, int* is_complete, MPI_Status* statuses) {
+  progress(requests, count);
+  return PMPI_Testall(count, requests, is_complete, statuses);
+}
+int MPI_Testany(int count, MPI_Request* requests, int* index, int* is_complete,
+                MPI_Status* status) {
+  progress(requests, count);
+  return PMPI_Testany(count, requests, index, is_complete, status);
+}
+int MPI_Testsome(int count, MPI_Request* requests, int* complete, int* indices,
+                 MPI_Status* statuses) {
+  progress(requests, count);
+  return PMPI_Testsome(count, requests, complete, indices, statuses);
+}
+int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* status) {
+  progress(&request, 1);
+  return PMPI_Request_get_status(request, is_complete, status);
+}
+int MPI_Request_free(MPI_Request* request) {
+  if (request != nullptr) let_go(*request);
+  return PMPI_Request_free(request);
+}
+
+}  // extern "C"

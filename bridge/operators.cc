@@ -1,0 +1,277 @@
+#include "bridge/operators.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+namespace espalier::bridge {
+namespace {
+
+enum class Kind : std::uint8_t { kInteger, kFortranInteger, kFloat, kLogical, kByte, kPair };
+
+// A basic type that Espalier's operators, or those below, can combine.
+struct BasicType {
+  MPI_Datatype type;
+  Kind kind;
+  Type element;  // kCustom: a pair that Espalier does not have
+};
+
+struct KnownOperator {
+  MPI_User_function* function;
+  bool commutes;
+};
+
+std::vector<BasicType> basic_types;
+std::map<MPI_Op, KnownOperator> user_operators;
+std::mutex user_operators_mutex;
+
+constexpr std::uint32_t kLogicalId = 1, kLocationId = 11, kUserId = 21;
+
+void add(MPI_Datatype type, Kind kind, Type element) {
+  if (type != MPI_DATATYPE_NULL) basic_types.push_back({type, kind, element});
+}
+void add_integer(MPI_Datatype type, Kind kind, bool is_signed) {
+  if (type == MPI_DATATYPE_NULL) return;
+  switch (size_of(type)) {
+    case 1: return add(type, kind, is_signed ? Type::kI8 : Type::kU8);
+    case 2: return add(type, kind, is_signed ? Type::kI16 : Type::kU16);
+    case 4: return add(type, kind, is_signed ? Type::kI32 : Type::kU32);
+    case 8: return add(type, kind, is_signed ? Type::kI64 : Type::kU64);
+    default: return;
+  }
+}
+void add_float(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return;
+  if (size_of(type) == sizeof(float)) add(type, Kind::kFloat, Type::kF32);
+  if (size_of(type) == sizeof(double)) add(type, Kind::kFloat, Type::kF64);
+}
+
+// MPI's logical operators have results 0 and 1.
+enum class Logic : std::uint8_t { kAnd, kOr, kXor };
+template <typename T, Logic kLogic>
+void combine_logical(void* into, const void* a, const void* b, std::uint64_t count, void*) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const bool x = static_cast<const T*>(a)[i] != 0, y = static_cast<const T*>(b)[i] != 0;
+    const bool z = kLogic == Logic::kAnd ? x && y : kLogic == Logic::kOr ? x || y : x != y;
+    static_cast<T*>(into)[i] = static_cast<T>(z ? 1 : 0);
+  }
+}
+template <Logic kLogic>
+CombineFn logical_of(Type element) {
+  switch (element) {
+    case Type::kI8:
+    case Type::kU8: return combine_logical<std::uint8_t, kLogic>;
+    case Type::kI16:
+    case Type::kU16: return combine_logical<std::uint16_t, kLogic>;
+    case Type::kI32:
+    case Type::kU32: return combine_logical<std::uint32_t, kLogic>;
+    default: return combine_logical<std::uint64_t, kLogic>;
+  }
+}
+
+// Pairs of C's struct layout. The bytes between the members are copied, too.
+template <typename V, typename I>
+struct Pair {
+  V value;
+  I index;
+};
+template <typename P, bool kLarger>
+void combine_location(void* into, const void* a, const void* b, std::uint64_t count, void*) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const P x = static_cast<const P*>(a)[i], y = static_cast<const P*>(b)[i];
+    const bool takes_x = x.value == y.value ? x.index <= y.index
+                         : kLarger          ? x.value > y.value
+                                            : x.value < y.value;
+    static_cast<P*>(into)[i] = takes_x ? x : y;
+  }
+}
+template <bool kLarger>
+CombineFn location_of(MPI_Datatype type) {
+  if (type == MPI_DOUBLE_INT) return combine_location<Pair<double, int>, kLarger>;
+  if (type == MPI_LONG_INT) return combine_location<Pair<long, int>, kLarger>;
+  if (type == MPI_SHORT_INT) return combine_location<Pair<short, int>, kLarger>;
+  if (type == MPI_2REAL) return combine_location<Pair<float, float>, kLarger>;
+  if (type == MPI_2DOUBLE_PRECISION) return combine_location<Pair<double, double>, kLarger>;
+  return nullptr;
+}
+
+// MPI's functions compute b = a (+) b.
+void combine_by_user(void* into, const void* a, const void* b, std::uint64_t count, void* context) {
+  auto& user = *static_cast<UserOperator*>(context);
+  const std::size_t extent = static_cast<std::size_t>(extent_of(user.type));
+  std::vector<std::uint8_t> copy;  // of the result, if it must not be where a is
+  void* result = into;
+  if (into == a && into != b) {
+    copy.resize(count * extent);
+    result = copy.data();
+  }
+  if (result != b) std::memcpy(result, b, count * extent);
+  for (std::uint64_t done = 0; done < count;) {
+    int length = static_cast<int>(std::min<std::uint64_t>(count - done, INT_MAX));
+    void* left = const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(a)) + done * extent;
+    user.function(left, static_cast<std::uint8_t*>(result) + done * extent, &length, &user.type);
+    done += static_cast<std::uint64_t>(length);
+  }
+  if (result != into) std::memcpy(into, result, count * extent);
+}
+
+Operator custom(CombineFn function, std::uint32_t id, MPI_Datatype type) {
+  return {.op = Op::kCustom,
+          .type = Type::kCustom,
+          .element_bytes = static_cast<std::uint32_t>(extent_of(type)),
+          .custom_id = id,
+          .custom = function};
+}
+
+std::optional<Operator> logical_operator(MPI_Op op, const BasicType& basic) {
+  if (op == MPI_LAND) return custom(logical_of<Logic::kAnd>(basic.element), kLogicalId, basic.type);
+  if (op == MPI_LOR) {
+    return custom(logical_of<Logic::kOr>(basic.element), kLogicalId + 1, basic.type);
+  }
+  if (op == MPI_LXOR) {
+    return custom(logical_of<Logic::kXor>(basic.element), kLogicalId + 2, basic.type);
+  }
+  return {};
+}
+
+std::optional<Operator> location_operator(MPI_Op op, const BasicType& basic) {
+  if (op != MPI_MINLOC && op != MPI_MAXLOC) return {};
+  const bool larger = op == MPI_MAXLOC;
+  if (basic.element != Type::kCustom) {
+    return Operator{.op = larger ? Op::kMaxLoc : Op::kMinLoc, .type = basic.element};
+  }
+  const CombineFn function =
+      larger ? location_of<true>(basic.type) : location_of<false>(basic.type);
+  return custom(function, kLocationId + (larger ? 1 : 0), basic.type);
+}
+
+Op arithmetic_of(MPI_Op op) {
+  if (op == MPI_SUM) return Op::kSum;
+  if (op == MPI_PROD) return Op::kProduct;
+  if (op == MPI_MIN) return Op::kMin;
+  if (op == MPI_MAX) return Op::kMax;
+  return Op::kNone;
+}
+Op bitwise_of(MPI_Op op) {
+  if (op == MPI_BAND) return Op::kAnd;
+  if (op == MPI_BOR) return Op::kOr;
+  if (op == MPI_BXOR) return Op::kXor;
+  return Op::kNone;
+}
+
+std::optional<Operator> predefined_operator(MPI_Op op, MPI_Datatype type) {
+  const auto found = std::find_if(basic_types.begin(), basic_types.end(),
+                                  [type](const BasicType& one) { return one.type == type; });
+  if (found == basic_types.end()) return {};
+  const Kind kind = found->kind;
+  if (kind == Kind::kPair) return location_operator(op, *found);
+  if (kind == Kind::kLogical) return logical_operator(op, *found);
+  const bool is_integer = kind == Kind::kInteger || kind == Kind::kFortranInteger;
+  if (is_integer || kind == Kind::kFloat) {
+    const Op arithmetic = arithmetic_of(op);
+    if (arithmetic != Op::kNone) return Operator{.op = arithmetic, .type = found->element};
+  }
+  if (is_integer || kind == Kind::kByte) {
+    const Op bitwise = bitwise_of(op);
+    if (bitwise != Op::kNone) return Operator{.op = bitwise, .type = found->element};
+  }
+  if (kind == Kind::kInteger) return logical_operator(op, *found);
+  return {};
+}
+
+bool is_named(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  return combiner == MPI_COMBINER_NAMED;
+}
+
+}  // namespace
+
+void list_types() {
+  for (MPI_Datatype type :
+       {MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T,
+        MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_COUNT, MPI_OFFSET}) {
+    add_integer(type, Kind::kInteger, true);
+  }
+  for (MPI_Datatype type :
+       {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG,
+        MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T}) {
+    add_integer(type, Kind::kInteger, false);
+  }
+  for (MPI_Datatype type : {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8}) {
+    add_integer(type, Kind::kFortranInteger, true);
+  }
+  for (MPI_Datatype type :
+       {MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8}) {
+    add_float(type);
+  }
+  for (MPI_Datatype type : {MPI_C_BOOL, MPI_CXX_BOOL, MPI_LOGICAL}) {
+    add_integer(type, Kind::kLogical, false);
+  }
+  add(MPI_BYTE, Kind::kByte, Type::kU8);
+  add(MPI_2INT, Kind::kPair, Type::kI32Loc);
+  add(MPI_2INTEGER, Kind::kPair, Type::kI32Loc);
+  add(MPI_FLOAT_INT, Kind::kPair, Type::kF32Loc);
+  for (MPI_Datatype type :
+       {MPI_DOUBLE_INT, MPI_LONG_INT, MPI_SHORT_INT, MPI_2REAL, MPI_2DOUBLE_PRECISION}) {
+    add(type, Kind::kPair, Type::kCustom);
+  }
+}
+
+void add_user_operator(MPI_Op op, MPI_User_function* function, bool commutes) {
+  const std::lock_guard lock(user_operators_mutex);
+  user_operators[op] = {function, commutes};
+}
+void remove_user_operator(MPI_Op op) {
+  const std::lock_guard lock(user_operators_mutex);
+  user_operators.erase(op);
+}
+
+std::uint64_t size_of(MPI_Datatype type) {
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  return static_cast<std::uint64_t>(size);
+}
+std::int64_t extent_of(MPI_Datatype type) {
+  MPI_Aint lower = 0, extent = 0;
+  PMPI_Type_get_extent(type, &lower, &extent);
+  return extent;
+}
+
+bool is_dense(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  if (combiner == MPI_COMBINER_NAMED) {
+    return size_of(type) == static_cast<std::uint64_t>(extent_of(type));
+  }
+  if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
+  int count = 0;
+  MPI_Aint no_address = 0;
+  MPI_Datatype inner = MPI_DATATYPE_NULL;
+  PMPI_Type_get_contents(type, integers, 0, 1, &count, &no_address, &inner);
+  const bool dense = is_dense(inner);
+  if (!is_named(inner)) PMPI_Type_free(&inner);
+  return dense;
+}
+
+std::optional<Operator> operator_of(MPI_Op op, MPI_Datatype type, bool blocking,
+                                    UserOperator& user) {
+  const std::lock_guard lock(user_operators_mutex);
+  const auto found = user_operators.find(op);
+  if (found == user_operators.end()) return predefined_operator(op, type);
+  // The user's function gets the type, which may be freed while a non-blocking collective runs,
+  // unless it is a basic one.
+  if (!is_named(type) && !(blocking && is_dense(type))) return {};
+  if (extent_of(type) <= 0) return {};
+  user = {found->second.function, type};
+  Operator made = custom(combine_by_user, kUserId, type);
+  made.commutes = found->second.commutes;
+  made.context = &user;
+  return made;
+}
+
+}  // namespace espalier::bridge

@@ -1,0 +1,172 @@
+#include "bridge/state.h"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "bridge/membership.h"
+
+namespace espalier::bridge {
+namespace {
+
+struct Started {
+  std::unique_ptr<Work> work;
+  Request request;
+  MPI_Comm comm;
+};
+
+int key = MPI_KEYVAL_INVALID;    // under which an MPI communicator has its Attached
+MPI_Comm poked = MPI_COMM_NULL;  // of this process alone; looking at it makes MPI's progress
+std::map<MPI_Request, Started> started;
+std::vector<Started> let_go_of;  // freed by the program before they were complete
+std::mutex mutex;                // of both
+
+int delete_attached(MPI_Comm, int, void* value, void*) {
+  delete static_cast<Attached*>(value);
+  return MPI_SUCCESS;
+}
+
+// The failure is the communicator's error, as one of MPI's own.
+int report(MPI_Comm comm, const std::string& message) {
+  std::fprintf(stderr, "espalier: %s\n", message.c_str());
+  PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
+int query(void*, MPI_Status* status) {
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_UNDEFINED;
+  status->MPI_TAG = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+int release(void*) { return MPI_SUCCESS; }
+int cancel(void*, int) { return MPI_SUCCESS; }
+
+}  // namespace
+
+void attach_first() {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_attached, &key, nullptr);
+  PMPI_Comm_dup(MPI_COMM_SELF, &poked);
+  list_types();
+  attach(MPI_COMM_WORLD);
+  attach(MPI_COMM_SELF);
+}
+
+void detach_first() {
+  {
+    const std::lock_guard lock(mutex);
+    started.clear();
+    let_go_of.clear();
+  }
+  detach(MPI_COMM_SELF);
+  detach(MPI_COMM_WORLD);
+  PMPI_Comm_free(&poked);
+  PMPI_Comm_free_keyval(&key);
+}
+
+void attach(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return;
+  int is_inter = 0;
+  PMPI_Comm_test_inter(comm, &is_inter);
+  if (is_inter != 0) return;
+  auto membership = std::make_shared<Membership>(comm);
+  JoinOptions options;
+  options.membership = membership;
+  // An MPI program may be outside of Espalier's calls for any time.
+  options.progress_thread = membership->size() > 1;
+  auto joined = join(options);
+  if (!joined) std::fprintf(stderr, "espalier: %s\n", joined.error().message.c_str());
+  int all_joined = joined ? 1 : 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm);
+  if (all_joined == 0) return;
+  auto* made = new Attached{*std::move(joined), membership->rank(), membership->size()};
+  PMPI_Comm_set_attr(comm, key, made);
+}
+
+void detach(MPI_Comm comm) {
+  if (attached(comm) != nullptr) PMPI_Comm_delete_attr(comm, key);
+}
+
+Attached* attached(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
+  void* value = nullptr;
+  int is_there = 0;
+  PMPI_Comm_get_attr(comm, key, &value, &is_there);
+  return is_there != 0 ? static_cast<Attached*>(value) : nullptr;
+}
+
+void let_mpi_progress() {
+  int is_there = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, poked, &is_there, MPI_STATUS_IGNORE);
+  sched_yield();
+}
+
+int run(MPI_Comm comm, Attached& to, Work& work) {
+  auto request = to.communicator.start(work.call);
+  if (!request) return report(comm, request.error().message);
+  while (true) {
+    const auto is_complete = request->test();
+    if (!is_complete) return report(comm, is_complete.error().message);
+    if (*is_complete) break;
+    // Another process may need a message that this one's MPI library still has to send.
+    let_mpi_progress();
+  }
+  if (work.finish) work.finish();
+  return MPI_SUCCESS;
+}
+
+int start(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MPI_Request* request) {
+  auto made = to.communicator.start(work->call);
+  if (!made) return report(comm, made.error().message);
+  const int error = PMPI_Grequest_start(query, release, cancel, nullptr, request);
+  if (error != MPI_SUCCESS) return error;
+  const std::lock_guard lock(mutex);
+  started.insert_or_assign(*request, Started{std::move(work), *std::move(made), comm});
+  return MPI_SUCCESS;
+}
+
+bool has_ours(const MPI_Request* requests, int count) {
+  const std::lock_guard lock(mutex);
+  if (started.empty()) return false;
+  for (int i = 0; i < count; ++i) {
+    if (started.contains(requests[i])) return true;
+  }
+  return false;
+}
+
+std::size_t progress(const MPI_Request* requests, int count) {
+  const std::lock_guard lock(mutex);
+  std::size_t waiting = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto found = started.find(requests[i]);
+    if (found == started.end()) continue;
+    const auto is_complete = found->second.request.test();
+    if (is_complete && !*is_complete) {
+      ++waiting;
+      continue;
+    }
+    if (!is_complete) {
+      (void)report(found->second.comm, is_complete.error().message);
+    } else if (found->second.work->finish) {
+      found->second.work->finish();
+    }
+    started.erase(found);
+    PMPI_Grequest_complete(requests[i]);
+  }
+  return waiting;
+}
+
+void let_go(MPI_Request request) {
+  const std::lock_guard lock(mutex);
+  const auto found = started.find(request);
+  if (found == started.end()) return;
+  let_go_of.push_back(std::move(found->second));
+  started.erase(found);
+  PMPI_Grequest_complete(request);
+}
+
+}  // namespace espalier::bridge

@@ -1,0 +1,60 @@
+#pragma once
+// The communicators of Espalier that belong to communicators of MPI, and the collectives on them.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bridge/mpi_below.h"
+#include "bridge/operators.h"
+#include "espalier/communicator.h"
+
+namespace espalier::bridge {
+
+// What belongs to an intracommunicator of MPI.
+struct Attached {
+  Communicator communicator;
+  std::uint32_t rank = 0, size = 0;
+};
+
+// After MPI_Init: the communicators of all processes, and of this one alone.
+void attach_first();
+// Before MPI_Finalize.
+void detach_first();
+// Makes a communicator of Espalier for a new intracommunicator. All its processes must call it.
+// Does nothing for MPI_COMM_NULL. If one process cannot, none has one.
+void attach(MPI_Comm comm);
+// Before `comm` is freed.
+void detach(MPI_Comm comm);
+// Returns what belongs to `comm`; null: the MPI library takes its collectives.
+[[nodiscard]] Attached* attached(MPI_Comm comm);
+
+// A collective as Espalier runs it, with the memory that it needs beside the caller's.
+struct Work {
+  Call call;
+  std::vector<std::uint64_t> counts;
+  std::vector<std::uint8_t> send_copy, receive_copy;
+  UserOperator user;
+  std::function<void()> finish;  // moves the result into the caller's buffer; may be empty
+};
+
+// Runs the work to its end; meanwhile the MPI library makes progress, too. Returns an MPI error.
+[[nodiscard]] int run(MPI_Comm comm, Attached& to, Work& work);
+// Starts it, and makes a request of MPI for it.
+[[nodiscard]] int start(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work,
+                        MPI_Request* request);
+
+// Makes progress with those of the requests that are Espalier's. Returns how many of them are not
+// complete; those that are complete are so for the MPI library as well.
+std::size_t progress(const MPI_Request* requests, int count);
+// Whether one of them is Espalier's.
+[[nodiscard]] bool has_ours(const MPI_Request* requests, int count);
+// Gives the MPI library time for its own messages, and other processes the processor.
+void let_mpi_progress();
+// Completes the request as far as MPI is concerned; the collective goes on.
+void let_go(MPI_Request request);
+
+}  // namespace espalier::bridge

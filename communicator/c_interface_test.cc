@@ -1,0 +1,126 @@
+// The C interface, called from C by the threads of one process, over tcp on the loopback interface.
+
+#include "communicator/c_interface.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "communicator/testing/c_calls.h"
+#include "communicator/testing/local_job.h"
+#include "espalier/base/version.h"
+
+namespace espalier {
+namespace {
+
+using communicator::testing::LocalJob;
+
+void check_ranks(std::uint32_t ranks) {
+  LocalJob job(ranks);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options;
+      options.membership = job.member(rank);
+      options.provider = "tcp";
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      espalier_comm* handle = communicator::make_handle(*std::move(world));
+      const char* bad = check_c_calls(handle);
+      EXPECT_EQ(bad, nullptr) << "rank " << rank << " of " << ranks << ": " << bad << "; "
+                              << espalier_error();
+      espalier_leave(handle);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(CInterface, OneRank) { check_ranks(1); }
+TEST(CInterface, TwoRanks) { check_ranks(2); }
+TEST(CInterface, FourRanks) { check_ranks(4); }
+TEST(CInterface, FiveRanks) { check_ranks(5); }
+
+TEST(CInterface, NumbersAreThoseOfTheCppEnumerations) {
+  EXPECT_STREQ(type_name(static_cast<Type>(ESPALIER_BF16)), "bf16");
+  EXPECT_STREQ(type_name(static_cast<Type>(ESPALIER_F64)), "f64");
+  EXPECT_STREQ(type_name(static_cast<Type>(ESPALIER_U64)), "u64");
+  EXPECT_STREQ(op_name(static_cast<Op>(ESPALIER_XOR)), "xor");
+  EXPECT_STREQ(op_name(static_cast<Op>(ESPALIER_PRODUCT)), "product");
+  EXPECT_EQ(ESPALIER_DEAD_LINK, static_cast<int>(Status::kDeadLink));
+  EXPECT_EQ(ESPALIER_MISMATCH, static_cast<int>(Status::kMismatch));
+  EXPECT_STREQ(espalier_version(), kVersion);
+}
+
+espalier_comm* alone() {
+  espalier_join_options options = ESPALIER_JOIN_OPTIONS;
+  options.method = ESPALIER_ALONE;
+  espalier_comm* world = nullptr;
+  EXPECT_EQ(espalier_join(&options, &world), ESPALIER_OK) << espalier_error();
+  return world;
+}
+
+TEST(CInterface, BadArgumentsAreNamed) {
+  espalier_comm* world = alone();
+  ASSERT_NE(world, nullptr);
+  int x = 1;
+  EXPECT_EQ(espalier_allreduce(&x, &x, 1, static_cast<espalier_type>(99), ESPALIER_SUM, world),
+            ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(), "type is 99; expected a number from 0 to 17");
+  EXPECT_EQ(espalier_broadcast(&x, 1, ESPALIER_I32, 5, world), ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(), "broadcast: root 5 of 1 ranks");
+  EXPECT_EQ(espalier_allreduce(&x, &x, 1, ESPALIER_F32, ESPALIER_AND, world),
+            ESPALIER_BAD_ARGUMENT);
+  EXPECT_EQ(espalier_barrier(nullptr), ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(), "comm is null; expected a pointer");
+  EXPECT_EQ(espalier_join(nullptr, nullptr), ESPALIER_BAD_ARGUMENT);
+  EXPECT_EQ(espalier_wait(nullptr), ESPALIER_OK);
+  espalier_plan_free(nullptr);
+  espalier_leave(world);
+  espalier_leave(nullptr);
+}
+
+TEST(CInterface, StructsOfOtherHeaders) {
+  espalier_comm* world = alone();
+  ASSERT_NE(world, nullptr);
+  // A newer header: the members that this library does not have must be zero.
+  struct {
+    espalier_call call = ESPALIER_CALL;
+    std::array<char, 16> more = {};
+  } newer;
+  newer.call.struct_size = sizeof(newer);
+  newer.call.collective = ESPALIER_BARRIER;
+  EXPECT_EQ(espalier_run(&newer.call, world), ESPALIER_OK) << espalier_error();
+  newer.more[3] = 1;
+  EXPECT_EQ(espalier_run(&newer.call, world), ESPALIER_BAD_ARGUMENT);
+  // An older one: the members that it does not have are not read.
+  espalier_call older = ESPALIER_CALL;
+  older.collective = ESPALIER_BARRIER;
+  older.type = static_cast<espalier_type>(99);
+  older.struct_size = offsetof(espalier_call, type);
+  EXPECT_EQ(espalier_run(&older, world), ESPALIER_OK) << espalier_error();
+  older.struct_size = 0;
+  EXPECT_EQ(espalier_run(&older, world), ESPALIER_BAD_ARGUMENT);
+  espalier_leave(world);
+}
+
+TEST(CInterface, OptionsThatCannotBeUsed) {
+  espalier_join_options options = ESPALIER_JOIN_OPTIONS;
+  espalier_comm* world = nullptr;
+  options.rank = 3;
+  EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BAD_ARGUMENT);
+  EXPECT_EQ(world, nullptr);
+  options.rank = 0;
+  options.method = ESPALIER_TABLE;
+  options.size = 2;
+  EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(), "table is null; expected a pointer");
+  options = ESPALIER_JOIN_OPTIONS;
+  options.method = ESPALIER_ALONE;
+  options.provider = "carrier-pigeon";
+  EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BACK_END);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,303 @@
+#pragma once
+// A program's view of Espalier in C: the calls of communicator.h, with the same names. C11 and C++.
+//
+//     espalier_comm* world = NULL;
+//     if (espalier_join(NULL, &world) != 0) return report(espalier_error());
+//     espalier_allreduce(sums, sums, 1000, ESPALIER_F32, ESPALIER_SUM, world);  // in place
+//     espalier_leave(world);
+//
+//  * Functions that can fail return 0 (ESPALIER_OK) or another number of espalier_status.
+//    espalier_error() then returns the reason.
+//  * All ranks of a communicator start the same collectives in the same order.
+//  * Counts are elements. A pointer that only the root uses may be null elsewhere.
+//  * In place: pass the same pointer as `send` and `receive`; there is no MPI_IN_PLACE. Otherwise
+//    the two must not overlap. Scatter and gather: the root's part is at its place in the root's
+//    whole message, and so are an allgather's and a reduce-scatter's own parts.
+//  * After a failure every surviving rank gets the same cause, within twice the deadline. The
+//    communicator is then of no more use, except for espalier_cause_of(), espalier_rejoin() and
+//    espalier_leave(). The process lives on.
+//  * Threads: at most one thread uses a communicator at any time; a violation ends the program in
+//    builds with assertions. Different communicators may be used by different threads.
+//  * ABI: numbers of enumerators never change. Functions and enumerators are only added. A struct
+//    with a member `struct_size` only grows at its end, and the library takes shorter ones; a
+//    struct without it does not change. Initialize structs with the macro below each.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The results of functions: the numbers of `Status` (base/status.h).
+enum espalier_status {
+  ESPALIER_OK = 0,            // The call did its work.
+  ESPALIER_BAD_ARGUMENT = 3,  // Arguments contradict each other, or no schedule serves the call.
+                              // Nothing was started.
+  ESPALIER_CORRUPT = 5,       // Failure: a block was damaged on its way.
+  ESPALIER_TOO_LARGE = 10,    // Failure: a message or a schedule exceeds a rank's limits.
+  ESPALIER_MISMATCH = 14,     // Failure: ranks disagree on the collective: counts, operator, type
+                              // or order.
+  ESPALIER_DEAD_LINK = 15,    // Failure: a rank ended, or did not answer within the deadline.
+  ESPALIER_STALLED = 16,  // Failure: all ranks answer, but nothing moved for twice the deadline.
+  ESPALIER_NOT_IN_SCHEDULE = 17,  // Failure: a block arrived that is not in the schedule.
+  ESPALIER_BACK_END = 18  // Failure: the fabric reported an error that no other number describes;
+                          // or espalier_join() or espalier_rejoin() did not succeed.
+};
+
+// Returns one line about this thread's most recent failed call: the fault, its place, the correct
+// form. Valid until the thread's next failed call. Empty if none failed.
+const char* espalier_error(void);
+// Returns the version of the library: "1.0.0".
+const char* espalier_version(void);
+
+// The type of an element: the numbers of `Type` (collectives/machine/operators.h). Sums and
+// products of integers wrap around.
+typedef enum espalier_type {
+  ESPALIER_BYTES = 0,  // one byte, without arithmetic: for collectives that only move
+  ESPALIER_I8 = 1,     // int8_t
+  ESPALIER_U8 = 2,     // uint8_t
+  ESPALIER_I16 = 3,    // int16_t
+  ESPALIER_U16 = 4,    // uint16_t
+  ESPALIER_I32 = 5,    // int32_t
+  ESPALIER_U32 = 6,    // uint32_t
+  ESPALIER_I64 = 7,    // int64_t
+  ESPALIER_U64 = 8,    // uint64_t
+  ESPALIER_F16 = 9,    // IEEE 754 binary16
+  ESPALIER_BF16 = 10,  // bfloat16: the upper 16 bits of an IEEE 754 binary32
+  ESPALIER_F32 = 11,   // float
+  ESPALIER_F64 = 12,   // double
+  // (value, index) pairs for ESPALIER_MIN_LOC and ESPALIER_MAX_LOC.
+  ESPALIER_I32_LOC = 13,     // struct { int32_t value; int32_t index; }
+  ESPALIER_F32_LOC = 14,     // struct { float value; int32_t index; }
+  ESPALIER_I64_LOC = 15,     // struct { int64_t value; int64_t index; }
+  ESPALIER_F64_LOC = 16,     // struct { double value; int64_t index; }
+  ESPALIER_CUSTOM_TYPE = 17  // the caller's own type, of espalier_call.element_bytes bytes
+} espalier_type;
+
+// The operation of a reduction: the numbers of `Op` (collectives/machine/operators.h). Results are
+// bitwise the same on every host and in every run.
+typedef enum espalier_op {
+  ESPALIER_NO_OP = 0,      // no reduction
+  ESPALIER_SUM = 1,        // integers and floats
+  ESPALIER_PRODUCT = 2,    // integers and floats
+  ESPALIER_MIN = 3,        // the smaller one, NaN if any is NaN; integers and floats
+  ESPALIER_MAX = 4,        // the larger one, NaN if any is NaN; integers and floats
+  ESPALIER_AND = 5,        // bitwise; integers
+  ESPALIER_OR = 6,         // bitwise; integers
+  ESPALIER_XOR = 7,        // bitwise; integers
+  ESPALIER_MIN_LOC = 8,    // the pair with the smaller value; if they are equal, the smaller index
+  ESPALIER_MAX_LOC = 9,    // the pair with the larger value; if they are equal, the smaller index
+  ESPALIER_CUSTOM_OP = 10  // espalier_call.combine; any type
+} espalier_op;
+
+// The collectives: the numbers of `Collective` (proto/schedule.proto).
+typedef enum espalier_collective {
+  ESPALIER_NO_COLLECTIVE = 0,   // no valid call has it
+  ESPALIER_BROADCAST = 1,       // from the root to all
+  ESPALIER_REDUCE = 2,          // the root gets the result
+  ESPALIER_ALLREDUCE = 3,       // all get the result
+  ESPALIER_SCAN = 4,            // rank r gets the result of ranks 0 .. r
+  ESPALIER_EXSCAN = 5,          // rank r gets the result of ranks 0 .. r-1; rank 0 gets nothing
+  ESPALIER_SCATTER = 6,         // rank r gets part r of the root's message
+  ESPALIER_GATHER = 7,          // the root gets all ranks' parts
+  ESPALIER_ALLGATHER = 8,       // all get all ranks' parts
+  ESPALIER_REDUCE_SCATTER = 9,  // rank r gets part r of the result
+  ESPALIER_ALL_TO_ALL = 10,     // each rank has a part for each rank
+  ESPALIER_BARRIER = 11         // complete when every rank has entered it
+} espalier_collective;
+
+// The ranks of a job, or some of them, that call collectives together.
+typedef struct espalier_comm espalier_comm;
+// A started collective.
+typedef struct espalier_request espalier_request;
+// A collective that is planned once and started any number of times.
+typedef struct espalier_plan espalier_plan;
+
+// How the processes of a job find each other (bootstrap/bootstrap.h).
+typedef enum espalier_method {
+  ESPALIER_AUTOMATIC = 0,    // by the first of the next three that is there, otherwise alone
+  ESPALIER_PMIX = 1,         // mpirun of Open MPI, srun --mpi=pmix
+  ESPALIER_PMI = 2,          // mpiexec of MPICH, srun --mpi=pmi2
+  ESPALIER_ENVIRONMENT = 3,  // RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or the names ESPALIER_*
+  ESPALIER_FILE = 4,         // by files in espalier_join_options.folder
+  ESPALIER_TABLE = 5,        // by espalier_join_options.table
+  ESPALIER_ALONE = 6         // a job of this process only
+} espalier_method;
+
+// The parameters of espalier_join(). Zero or null: the default. Whatever is set and cannot be used
+// is an error of espalier_join().
+typedef struct espalier_join_options {
+  size_t struct_size;         // sizeof(espalier_join_options)
+  const char* provider;       // libfabric's: "tcp", "shm"; default: FI_PROVIDER, otherwise tcp
+  const char* local_address;  // IP that the fabric binds to; default: as the processes find it
+  // D: how long an awaited rank may stay silent before it is declared dead, ns; default: 60 s.
+  // A rank replies while it is in a call of this library, or always if it has a progress thread.
+  uint64_t deadline_ns;
+  const char* const* schedules;  // schedule files for the whole job (`espalier compile`)
+  size_t schedule_count;         // number of `schedules`
+  const char* model;             // file of a model that chooses schedules (`espalier measure`)
+  int progress_thread;           // nonzero: a thread makes progress while the program does not call
+  espalier_method method;        // how the processes find each other
+  uint64_t join_deadline_ms;     // of joining, which names the missing ranks; default: 60,000
+  const char* job;               // distinguishes jobs that share a folder or a host
+  const char* secret_file;       // file of mode 0600 with the job secret, at least 32 bytes
+  // The last four: ESPALIER_FILE uses folder, rank and size; ESPALIER_TABLE table, size and rank.
+  const char* folder;        // that all hosts share
+  const char* const* table;  // host:port of each rank, `size` of them; rank 0's is the server
+  uint32_t rank;             // of this process
+  uint32_t size;             // of the job
+} espalier_join_options;
+
+// The initial value of an espalier_join_options: every default.
+#define ESPALIER_JOIN_OPTIONS                                                                    \
+  {                                                                                              \
+    sizeof(espalier_join_options), NULL, NULL, 0, NULL, 0, NULL, 0, ESPALIER_AUTOMATIC, 0, NULL, \
+        NULL, NULL, NULL, 0, 0                                                                   \
+  }
+
+// Joins the job that the launcher started: `*comm` has all its processes. Without a launcher: this
+// process alone. `options` null: every default. Errors: ESPALIER_BAD_ARGUMENT: `options` breaks its
+// contract; ESPALIER_BACK_END: the processes did not find each other, an option cannot be used, or
+// the provider is not there.
+int espalier_join(const espalier_join_options* options, espalier_comm** comm);
+// Waits for what was started, and ends the communicator; its requests and plans must have ended
+// before. All ranks should do so at the same time. Null: does nothing.
+void espalier_leave(espalier_comm* comm);
+// Returns this process's rank in `comm`.
+uint32_t espalier_rank(const espalier_comm* comm);
+// Returns the number of ranks of `comm`.
+uint32_t espalier_size(const espalier_comm* comm);
+
+// Blocking collectives: arguments in the order of MPI. `count` is that of the whole message, from
+// scatter() on that of one rank's part. Errors: ESPALIER_BAD_ARGUMENT, or the failure.
+int espalier_broadcast(void* data, uint64_t count, espalier_type type, uint32_t root,
+                       espalier_comm* comm);
+// Reduces to the root.
+int espalier_reduce(const void* send, void* receive, uint64_t count, espalier_type type,
+                    espalier_op op, uint32_t root, espalier_comm* comm);
+// Reduces, and gives all ranks the result.
+int espalier_allreduce(const void* send, void* receive, uint64_t count, espalier_type type,
+                       espalier_op op, espalier_comm* comm);
+// Gives rank r the result of ranks 0 .. r.
+int espalier_scan(const void* send, void* receive, uint64_t count, espalier_type type,
+                  espalier_op op, espalier_comm* comm);
+// Gives rank r the result of ranks 0 .. r-1; writes nothing on rank 0.
+int espalier_exscan(const void* send, void* receive, uint64_t count, espalier_type type,
+                    espalier_op op, espalier_comm* comm);
+// send: size parts at the root; receive: one part.
+int espalier_scatter(const void* send, void* receive, uint64_t count, espalier_type type,
+                     uint32_t root, espalier_comm* comm);
+// send: one part; receive: size parts at the root.
+int espalier_gather(const void* send, void* receive, uint64_t count, espalier_type type,
+                    uint32_t root, espalier_comm* comm);
+// send: one part; receive: size parts.
+int espalier_allgather(const void* send, void* receive, uint64_t count, espalier_type type,
+                       espalier_comm* comm);
+// send: size parts; receive: this rank's part of the result.
+int espalier_reduce_scatter(const void* send, void* receive, uint64_t count, espalier_type type,
+                            espalier_op op, espalier_comm* comm);
+// Both: size parts.
+int espalier_all_to_all(const void* send, void* receive, uint64_t count, espalier_type type,
+                        espalier_comm* comm);
+// Complete when every rank has entered it.
+int espalier_barrier(espalier_comm* comm);
+
+// The same with a count for each rank: `counts` has the elements of each rank's part, the same
+// vector on all ranks. Parts follow each other without gaps, in order of ranks.
+int espalier_scatterv(const void* send, void* receive, const uint64_t* counts, espalier_type type,
+                      uint32_t root, espalier_comm* comm);
+// As espalier_gather(), with `counts`.
+int espalier_gatherv(const void* send, void* receive, const uint64_t* counts, espalier_type type,
+                     uint32_t root, espalier_comm* comm);
+// As espalier_allgather(), with `counts`.
+int espalier_allgatherv(const void* send, void* receive, const uint64_t* counts, espalier_type type,
+                        espalier_comm* comm);
+// As espalier_reduce_scatter(), with `counts`.
+int espalier_reduce_scatterv(const void* send, void* receive, const uint64_t* counts,
+                             espalier_type type, espalier_op op, espalier_comm* comm);
+// As espalier_all_to_all(), with size * size counts: counts[o * size + d] elements go from rank o
+// to rank d.
+int espalier_all_to_allv(const void* send, void* receive, const uint64_t* counts,
+                         espalier_type type, espalier_comm* comm);
+
+// Computes into[0..count) = a[0..count) (+) b[0..count), in this order; a is the left operand.
+// `into` may be equal to a or b. Must be associative.
+typedef void (*espalier_combine)(void* into, const void* a, const void* b, uint64_t count,
+                                 void* context);
+
+// Any collective with its memory, to be run, started or planned; also custom operators and types.
+typedef struct espalier_call {
+  size_t struct_size;              // sizeof(espalier_call)
+  espalier_collective collective;  // which one
+  espalier_type type;              // of the elements
+  espalier_op op;                  // of a reduction
+  uint32_t root;                   // of a broadcast, reduce, scatter, gather
+  const void* send;                // as in the functions above; a broadcast uses `receive` only
+  void* receive;                   // must, like `send`, last until the collective is complete
+  uint64_t count;                  // as in the functions above
+  // A count for each rank, as in the functions with v; null: `count` holds for all. Must last until
+  // the collective is complete.
+  const uint64_t* counts;
+  uint32_t element_bytes;    // ESPALIER_CUSTOM_TYPE only: bytes of an element
+  uint32_t custom_id;        // ESPALIER_CUSTOM_OP only: any number, the same on all ranks
+  int commutes;              // ESPALIER_CUSTOM_OP only: whether `combine` commutes
+  espalier_combine combine;  // ESPALIER_CUSTOM_OP only
+  void* context;             // passed to `combine`
+} espalier_call;
+
+// The initial value of an espalier_call.
+#define ESPALIER_CALL                                                                             \
+  {                                                                                               \
+    sizeof(espalier_call), ESPALIER_NO_COLLECTIVE, ESPALIER_BYTES, ESPALIER_NO_OP, 0, NULL, NULL, \
+        0, NULL, 0, 0, 0, NULL, NULL                                                              \
+  }
+
+// Runs the call and waits. Errors: as the blocking collectives.
+int espalier_run(const espalier_call* call, espalier_comm* comm);
+// Starts the call, and returns a request. Calls that are started on one communicator run in the
+// order of their starts; those on different communicators run at once. Errors:
+// ESPALIER_BAD_ARGUMENT, with `*request` null; the failure.
+int espalier_start(const espalier_call* call, espalier_comm* comm, espalier_request** request);
+// Sets `*complete` to 1 if the collective is complete, otherwise to 0; makes progress. The request
+// remains. Errors: the failure.
+int espalier_test(espalier_request* request, int* complete);
+// Waits until the collective is complete, and frees the request, also after a failure. Each request
+// needs this call once. Null: returns 0. Errors: the failure.
+int espalier_wait(espalier_request* request);
+
+// Plans the call (MPI_Allreduce_init). The four functions below allocate no memory and make no
+// system call except libfabric's. Errors: ESPALIER_BAD_ARGUMENT, with `*plan` null; the failure.
+int espalier_plan_call(const espalier_call* call, espalier_comm* comm, espalier_plan** plan);
+// Starts it with the memory that espalier_plan_call() got. Errors: ESPALIER_BAD_ARGUMENT: the last
+// start is not complete; the failure.
+int espalier_plan_start(espalier_plan* plan);
+// As espalier_test().
+int espalier_plan_test(espalier_plan* plan, int* complete);
+// Waits until the collective is complete. Errors: the failure.
+int espalier_plan_wait(espalier_plan* plan);
+// Returns the algorithm that serves it: "two-tree". Valid as long as the plan.
+const char* espalier_plan_algorithm(const espalier_plan* plan);
+// Waits, and frees the plan. Null: does nothing.
+void espalier_plan_free(espalier_plan* plan);
+
+// Makes a communicator of the ranks with the same color, ordered by key, then by rank. All ranks
+// must call it. A rank of a negative color gets none: `*part` is null. Errors: the failure.
+int espalier_split(espalier_comm* comm, int64_t color, int64_t key, espalier_comm** part);
+// After a failure: makes a communicator of the processes of the job that are still there, in the
+// order of their ranks. Every survivor must call it, on the communicator of espalier_join().
+// Errors: ESPALIER_BACK_END: the launcher cannot count survivors, or a deadline.
+int espalier_rejoin(espalier_comm* comm, espalier_comm** rest);
+
+// Why a communicator failed: the same on all survivors.
+typedef struct espalier_cause {
+  int status;         // a number of espalier_status; ESPALIER_OK: there is no failure
+  uint32_t detector;  // the rank that detected it
+  uint32_t peer;      // the rank that ended, disagrees, ...
+} espalier_cause;
+// Returns the cause of the failure of `comm`.
+espalier_cause espalier_cause_of(const espalier_comm* comm);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

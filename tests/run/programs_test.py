@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The programs in examples/, built against the installed library, under every launcher.
+
+programs_test.py SOURCES BUILD FOLDER [ESPALIER]
+Installs BUILD below FOLDER, builds each example there, and runs each with four processes: started by the environment, by mpirun of
+Open MPI, mpiexec of MPICH and `espalier launch`. What is not installed is skipped with its reason. The output must be the same
+under all launchers. READMEs say how many lines each program has.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+
+RANKS = 4
+# Folder, program, arguments, words of the output, and the largest number of source lines where there is a limit.
+PROGRAMS = [
+    ("four", "four", [], "rank 3 of 4: sum 10, data 42: right"),
+    ("four", "four-c", [], "rank 3 of 4: sum 10, data 42: right"),
+    ("poisson", "poisson", ["64"], "on 2 x 2 processes, largest error"),
+    ("statistics", "statistics", ["1000000"], "as one process finds"),
+    ("distribute", "distribute", ["FILE", "COPIES"], "on 4 of 4 ranks"),
+    ("sort", "sort", ["20000"], "80000 numbers on 4 ranks"),
+]
+LIMITS = {"four.cc": 35, "four.c": 45}
+
+
+def fail(text):
+    sys.exit(f"programs_test.py: {text}")
+
+
+def quietly(command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode != 0:
+        fail(f"{command} ends with status {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def environment(**more):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM"))}
+    return {**clean, "IPATH_NO_BACKTRACE": "1", **more}
+
+
+def check_lines(sources):
+    """Each README says how many lines the folder's programs have, and the programs keep to the limits."""
+    for folder in sorted({name for name, *_ in PROGRAMS}):
+        readme = " ".join((sources / "examples" / folder / "README.md").read_text().split())
+        for source in sorted((sources / "examples" / folder).glob("*.c*")):
+            lines = len(source.read_text().splitlines())
+            said = re.search(rf"\[{re.escape(source.name)}\]\({re.escape(source.name)}\) has (\d+) lines", readme)
+            if not said or int(said[1]) != lines:
+                fail(f"{source} has {lines} lines; examples/{folder}/README.md says {said[1] if said else 'nothing'}")
+            if lines > LIMITS.get(source.name, lines):
+                fail(f"{source} has {lines} lines, at most {LIMITS[source.name]} are allowed")
+            print(f"examples/{folder}/{source.name}: {lines} lines")
+        if not (sources / "examples/README.md").read_text().count(f"]({folder})"):
+            fail(f"examples/README.md does not list {folder}")
+
+
+def build(sources, build_folder, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    quietly(["meson", "install", "-C", build_folder, "--no-rebuild"], env=environment(DESTDIR=str(folder / "root")))
+    configs = list((folder / "root").rglob("espalier-communicator.pc"))
+    if not configs:
+        fail("espalier-communicator.pc is not installed")
+    env = environment(PKG_CONFIG_PATH=str(configs[0].parent))
+    for name in sorted({name for name, *_ in PROGRAMS}):
+        shutil.copytree(sources / "examples" / name, folder / "source" / name)
+        quietly(["meson", "setup", folder / "build" / name, folder / "source" / name], env=env)
+        quietly(["ninja", "-C", folder / "build" / name], env=env)
+    return configs[0].parent.parent  # of the shared library
+
+
+def by_environment(command, libraries):
+    port = str(free_port())
+    processes = []
+    for rank in range(RANKS):
+        env = environment(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=port, LD_LIBRARY_PATH=libraries)
+        processes.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    outputs = [process.communicate() for process in processes]
+    return max(process.returncode for process in processes), "".join(out for out, _ in outputs), "".join(err for _, err in outputs)
+
+
+def by_launcher(launcher, command, libraries):
+    env = environment(LD_LIBRARY_PATH=libraries, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    done = subprocess.run([*launcher, *command], env=env, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def launchers(espalier):
+    """Yields (name, function that runs a command) and prints what is skipped."""
+    yield "environment", by_environment
+    for name, words in (("mpirun.openmpi", ["--oversubscribe", "-n", str(RANKS)]), ("mpiexec.hydra", ["-n", str(RANKS)])):
+        path = shutil.which(name)
+        if path:
+            yield name, lambda command, libraries, start=(path, *words): by_launcher(start, command, libraries)
+        else:
+            print(f"{name}: skipped, it is not installed")
+    if espalier and subprocess.run([espalier, "launch", "--help"], capture_output=True).returncode == 0:
+        yield "espalier launch", lambda command, libraries: by_launcher((espalier, "launch", "-n", str(RANKS), "--"), command, libraries)
+    else:
+        print("espalier launch: skipped, this build has no such command")
+
+
+def main(sources, build_folder, folder, espalier=None):
+    sources, folder = pathlib.Path(sources).resolve(), pathlib.Path(folder).resolve()
+    check_lines(sources)
+    libraries = str(build(sources, build_folder, folder))
+    file = folder / "firmware"
+    file.write_bytes(os.urandom(1 << 20) + b"end")
+    runs = list(launchers(espalier))
+    for name, program, arguments, words in PROGRAMS:
+        outputs = {}
+        for launcher, run in runs:
+            copies = folder / "copies"
+            shutil.rmtree(copies, ignore_errors=True)
+            copies.mkdir()
+            values = {"FILE": str(file), "COPIES": str(copies)}
+            command = [str(folder / "build" / name / program), *(values.get(argument, argument) for argument in arguments)]
+            status, output, errors = run(command, libraries)
+            if status != 0 or words not in output:
+                fail(f"{program} under {launcher}: status {status}, expected 0 and '{words}':\n{output}{errors}")
+            if "COPIES" in arguments:
+                for rank in range(RANKS):
+                    if (copies / str(rank)).read_bytes() != file.read_bytes():
+                        fail(f"{program} under {launcher}: the copy of rank {rank} differs")
+            # `espalier launch` prefixes lines.
+            outputs[launcher] = sorted(re.sub(r"^\[?\d+[\]:] ?", "", line) if launcher == "espalier launch" else line
+                                       for line in output.splitlines())
+        for launcher, lines in outputs.items():
+            if lines != outputs["environment"]:
+                fail(f"{program} prints something else under {launcher} than by the environment:\n" + "\n".join(lines) +
+                     "\nexpected\n" + "\n".join(outputs["environment"]))
+        print(f"{program}: the same {len(outputs['environment'])} lines under {', '.join(outputs)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
