@@ -14,6 +14,9 @@ void print(std::string& out, const char* format, Values... values) {
   out += line;
 }
 
+// Appends `text` as it is.
+inline void print(std::string& out, const char* text) { out += text; }
+
 // Returns `text` as element content. Characters other than printable ASCII become '?', because
 // names from a file may contain anything.
 inline std::string escaped(const std::string& text) {
