@@ -22,7 +22,7 @@ prefix=$(readlink -f "$prefix")
 
 # One list: a CMake target for each pkg-config file, and no others.
 config=$(find "$prefix" -name espalier-config.cmake)
-[ "$(sed -n 's/^espalier_row.* FILE \([^ ]*\) .*/lib\1.a/p' "$config" | sort)" = "$(find "$prefix" -name 'lib*.a' -printf '%f\n' | sort)" ] ||
+[ "$(sed -n 's/^espalier_row.* FILE \([^ )]*\).*/\1/p' "$config" | sort)" = "$(find "$prefix" -name 'lib*.a' -printf '%f\n' -o -name 'lib*.so' -printf '%f\n' | sort)" ] ||
   fail 'the CMake targets are not the installed libraries'
 [ "$(grep -c '^espalier_row' "$config")" = "$(find "$prefix" -name '*.pc' | wc -l)" ] ||
   fail 'there is not one CMake target for each pkg-config file'
