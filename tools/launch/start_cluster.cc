@@ -66,8 +66,8 @@ std::string find_node_binary(const std::string& given) {
             "; expected --node-binary PATH");
 }
 
-// Returns why `espalier-node --check` refuses this provider; empty if it takes it. Only it is linked
-// with libfabric, which is slow to start.
+// Returns why `espalier-node --check` refuses this provider; empty if it takes it. Only the node is
+// linked with libfabric, which is slow to start.
 std::string node_refusal(const std::string& node_binary, const std::string& provider) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
