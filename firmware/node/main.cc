@@ -181,10 +181,8 @@ int main_of(const std::vector<std::string>& words) {
     nodes.back()->number = options.nodes[i];
     nodes.back()->channel = options.check_only ? -1 : options.controls[i];
   }
-  if (!espalier::ofi::known_provider(options.provider)) {
-    return fail(
-        kBadInput, nodes.empty() ? -1 : nodes.front()->channel,
-        "unknown provider " + options.provider + "; expected tcp, shm or another of libfabric's");
+  if (const auto provider = espalier::ofi::check_provider(options.provider); !provider) {
+    return fail(kBadInput, nodes.empty() ? -1 : nodes.front()->channel, provider.error().message);
   }
   for (const std::unique_ptr<LocalNode>& node : nodes) {
     const bool from_schedules = !options.schedules.empty();

@@ -4,6 +4,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::conformance {
@@ -26,8 +28,8 @@ class OfiEndpoints final : public ConnectedEndpoints {
 
 // lanes = 0: the fabric routes. Otherwise hop by hop, with `lanes` lanes per link and direction.
 BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
-  const std::string name =
-      lanes == 0 ? provider : provider + "_hop_by_hop_" + std::to_string(lanes);
+  std::string name = lanes == 0 ? provider : provider + "_hop_by_hop_" + std::to_string(lanes);
+  std::replace(name.begin(), name.end(), ';', '_');
   return {name,
           [provider, lanes](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
             ofi::Config config;
@@ -44,7 +46,9 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
 
 INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
                          testing::Values(back_end("tcp", 0), back_end("shm", 0), back_end("tcp", 3),
-                                         back_end("shm", 1), back_end("shm", 4)),
+                                         back_end("shm", 1), back_end("shm", 4),
+                                         back_end("tcp;ofi_rxm", 0), back_end("net;ofi_rxm", 0),
+                                         back_end("tcp;ofi_rxm", 2)),
                          back_end_name);
 
 }  // namespace

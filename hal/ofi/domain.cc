@@ -9,43 +9,13 @@
 #include <vector>
 
 #include "hal/ofi/libfabric_call.h"
+#include "hal/ofi/provider.h"
 
 namespace espalier::ofi {
 namespace {
 
-constexpr std::uint64_t kMinInjectBytes = 64;  // Every entry of wire.h fits.
-
 std::string reason(const char* call, int code) {
   return std::string(call) + ": " + fi_strerror(code < 0 ? -code : code);
-}
-
-// Finds the reliable datagram endpoint of exactly this provider: a layered provider ("tcp;ofi_rxm")
-// does not match the name of a part of it.
-fi_info* find_exactly(const std::string& name, const std::string& local_address, int mr_mode) {
-  fi_info* hints = fi_allocinfo();
-  if (hints == nullptr) return nullptr;
-  hints->caps = FI_MSG | FI_RMA;
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;
-  hints->ep_attr->type = FI_EP_RDM;
-  hints->fabric_attr->prov_name = strdup(name.c_str());  // fi_freeinfo frees it
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;
-  hints->domain_attr->cq_data_size = 8;
-  hints->domain_attr->mr_mode = mr_mode;
-  hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_WAW;
-  const char* node = local_address.empty() ? nullptr : local_address.c_str();
-  fi_info* all = nullptr;
-  const int code =
-      fi_getinfo(FI_VERSION(1, 17), node, nullptr, node != nullptr ? FI_SOURCE : 0, hints, &all);
-  fi_freeinfo(hints);
-  if (code != 0) return nullptr;
-  fi_info* found = nullptr;
-  for (fi_info* info = all; info != nullptr && found == nullptr; info = info->next) {
-    if (name == info->fabric_attr->prov_name && info->tx_attr->inject_size >= kMinInjectBytes) {
-      found = fi_dupinfo(info);
-    }
-  }
-  fi_freeinfo(all);
-  return found;
 }
 
 // The file in /dev/shm that holds the queue of a shm endpoint: the queue of
@@ -56,24 +26,6 @@ std::string file_of(const std::string& name) {
 }
 
 }  // namespace
-
-fi_info* Domain::find(const std::string& provider, const std::string& local_address) {
-  const LibfabricCall mark;
-  // "tcp" means the tcp provider with reliable datagram endpoints. libfabric 1.17 ships it under
-  // the name "net"; from 1.18 on it is "tcp".
-  std::vector<std::string> names = {provider};
-  if (provider == "tcp") names.emplace_back("net");
-  std::string address = local_address;
-  if (address.empty() && (provider == "tcp" || provider == "net")) address = "127.0.0.1";
-  if (provider == "shm") address.clear();
-  // Prefer offsets and keys that we choose; otherwise take the modes that the provider requires.
-  for (const int mr_mode : {0, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY}) {
-    for (const std::string& name : names) {
-      if (fi_info* info = find_exactly(name, address, mr_mode)) return info;
-    }
-  }
-  return nullptr;
-}
 
 espalier::Result<void> Domain::open(const std::string& provider, const std::string& local_address,
                                     const Capacity& capacity) {
@@ -86,12 +38,9 @@ espalier::Result<void> Domain::open(const std::string& provider, const std::stri
 espalier::Result<void> Domain::open_all(const std::string& provider,
                                         const std::string& local_address,
                                         const Capacity& capacity) {
-  info_ = find(provider, local_address);
-  if (info_ == nullptr) {
-    return fail(
-        "this libfabric has no such provider there; expected \"tcp\", \"shm\", or another with "
-        "reliable datagram endpoints and remote writes");
-  }
+  const auto found = find_provider(provider, local_address);
+  if (!found) return fail(found.error());
+  info_ = *found;
   const LibfabricCall mark;
   provider_ = info_->fabric_attr->prov_name;
   inject_bytes_ = info_->tx_attr->inject_size;
@@ -182,13 +131,14 @@ void Domain::restart() {
 
 // If a completion queue supports waiting, the provider net starts a progress thread, which then
 // races ours for every message. An event queue with a descriptor, opened before the domain, watches
-// the domain's sockets without such a thread. For providers that have no such queue (shm), the
-// caller of wait() sleeps instead.
+// the domain's sockets without such a thread. No other provider reports arrivals there (over rxm
+// the queue stays silent and each wait would last until its end), so its callers sleep instead.
 void Domain::open_wake() {
   fi_eq_attr attributes = {};
   attributes.size = 1;
   attributes.wait_obj = FI_WAIT_FD;
-  if (provider_ == "shm" || fi_eq_open(fabric_, &attributes, &events_, nullptr) != 0) {
+  if (info_->ep_attr->protocol != FI_PROTO_XNET ||
+      fi_eq_open(fabric_, &attributes, &events_, nullptr) != 0) {
     events_ = nullptr;
     return;
   }
@@ -240,8 +190,8 @@ espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
 bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
   const LibfabricCall mark;
   // A new key each time: a write under an old key must never reach new memory.
-  if (fi_mr_reg(domain_, bytes, size, FI_REMOTE_WRITE, 0, next_key_, 0, &out.region, nullptr) !=
-      0) {
+  const std::uint64_t access = FI_REMOTE_WRITE | (registers_local_memory() ? FI_WRITE : 0);
+  if (fi_mr_reg(domain_, bytes, size, access, 0, next_key_, 0, &out.region, nullptr) != 0) {
     out.region = nullptr;
     return false;
   }
@@ -249,14 +199,31 @@ bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out)
   const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   out.base = virtual_addresses ? reinterpret_cast<std::uintptr_t>(bytes) : 0;
   out.key = fi_mr_key(out.region);
+  if (registers_local_memory()) local_.push_back({bytes, size, out.region});
   return true;
 }
 
 void Domain::deregister(Registration& registration) {
   if (registration.region == nullptr) return;
   const LibfabricCall mark;
+  std::erase_if(local_,
+                [&](const LocalMemory& each) { return each.region == registration.region; });
   fi_close(&registration.region->fid);
   registration = {};
+}
+
+bool Domain::registers_local_memory() const {
+  return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+}
+
+// The registered memory that contains these bytes; null if there is none.
+fid_mr* Domain::local_region(const void* bytes, std::size_t size) const {
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes);
+  for (const LocalMemory& each : local_) {
+    const auto base = reinterpret_cast<std::uintptr_t>(each.bytes);
+    if (first >= base && size <= each.size && first - base <= each.size - size) return each.region;
+  }
+  return nullptr;
 }
 
 template <typename Call>
@@ -293,6 +260,13 @@ Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std
   fi_rma_iov there = {address, size, key};
   fi_msg_rma message = {};
   message.msg_iov = &from;
+  void* descriptor = nullptr;
+  if (registers_local_memory()) {
+    fid_mr* const region = local_region(bytes, size);
+    if (region == nullptr) return Result::kFailed;
+    descriptor = fi_mr_desc(region);
+  }
+  message.desc = &descriptor;
   message.iov_count = 1;
   message.addr = to.peer;
   message.rma_iov = &there;

@@ -38,11 +38,6 @@ class Domain {
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
 
-  // Finds the provider that users call `provider` in the installed libfabric. Null if libfabric has
-  // no such provider, or if it lacks a capability that this back end needs. The caller frees the
-  // result (fi_freeinfo).
-  [[nodiscard]] static fi_info* find(const std::string& provider, const std::string& local_address);
-
   struct Capacity {
     std::size_t ports = 1;
     std::size_t peers = 0;        // per port
@@ -66,6 +61,8 @@ class Domain {
 
   // Registers memory for writes by peers; false if the provider refuses.
   [[nodiscard]] bool register_memory(void* bytes, std::uint64_t size, Registration& out);
+  // Whether write() needs the bytes to be in registered memory (FI_MR_LOCAL).
+  [[nodiscard]] bool registers_local_memory() const;
   // Ends the registration, if there is one: from then on no write arrives under its key.
   void deregister(Registration& registration);
 
@@ -77,7 +74,8 @@ class Domain {
   [[nodiscard]] std::uint64_t inject_bytes() const { return inject_bytes_; }
   [[nodiscard]] const std::string& provider() const { return provider_; }
 
-  // Whether messages of any length must be sent by inject_piece() and inject(). Shared memory
+  // Whether messages of any length must be sent by inject_piece() and inject(). No capability tells
+  // it, so the name decides: shared memory
   // copies in any case. With write(), the receiver's process would read the sender's memory at some
   // later time, and that read cannot be cancelled.
   [[nodiscard]] bool copies_messages() const { return provider_ == "shm"; }
@@ -132,6 +130,11 @@ class Domain {
     std::string name;
     std::vector<Peer> peers;  // index: fi_addr_t
   };
+  struct LocalMemory {
+    const void* bytes = nullptr;
+    std::uint64_t size = 0;
+    fid_mr* region = nullptr;
+  };
   struct Queue {
     fid_cq* queue = nullptr;
     SharedQueueLock lock;  // the lock of its port
@@ -144,6 +147,7 @@ class Domain {
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
   [[nodiscard]] espalier::Result<void> read_name(std::uint32_t port);
+  [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
   [[nodiscard]] Queue& queue_of(std::uint32_t port) {
     return queues_[port < queues_.size() ? port : 0];
   }
@@ -158,6 +162,7 @@ class Domain {
   fid_domain* domain_ = nullptr;
   std::vector<Queue> queues_;
   std::vector<Port> ports_;
+  std::vector<LocalMemory> local_;  // only if registers_local_memory()
   std::string provider_;
   std::uint64_t inject_bytes_ = 0;
   std::uint64_t next_key_ = 1;

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "hal/ofi/config_check.h"
+#include "hal/ofi/provider.h"
 #include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
@@ -33,12 +34,14 @@ void sweep_own_number() {
 
 }  // namespace
 
-bool known_provider(const std::string& name) {
-  fi_info* info = Domain::find(name, "");
-  if (info == nullptr) return false;
-  fi_freeinfo(info);
-  return true;
+Result<void> check_provider(const std::string& name) {
+  const auto info = find_provider(name, "");
+  if (!info) return fail("provider \"" + name + "\": " + info.error().message);
+  fi_freeinfo(*info);
+  return {};
 }
+
+bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
 
 Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
   auto endpoint = std::make_unique<LibfabricEndpoint>();
@@ -96,7 +99,11 @@ Result<void> LibfabricEndpoint::make_arena() {
   const std::uint64_t bytes = state_.layout.bytes(std::max(lanes, 1u));
   state_.arena = std::make_unique<std::byte[]>(bytes);
   state_.staging = std::make_unique<std::byte[]>(bytes);
-  if (state_.domain.register_memory(state_.arena.get(), bytes, state_.arena_registration)) {
+  const bool staging_registered =
+      !state_.domain.registers_local_memory() ||
+      state_.domain.register_memory(state_.staging.get(), bytes, staging_registration_);
+  if (staging_registered &&
+      state_.domain.register_memory(state_.arena.get(), bytes, state_.arena_registration)) {
     return {};
   }
   return fail("provider " + state_.domain.provider() + " refused to register " +
@@ -106,6 +113,7 @@ Result<void> LibfabricEndpoint::make_arena() {
 LibfabricEndpoint::~LibfabricEndpoint() {
   regions_.clear(state_.domain);
   state_.domain.deregister(state_.arena_registration);
+  state_.domain.deregister(staging_registration_);
   state_.domain.close();
 }
 

@@ -80,6 +80,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
 
   EndpointState state_;
   PreparedRegions regions_;
+  Registration staging_registration_;  // only if the provider needs it (FI_MR_LOCAL)
   LaneWriter writer_{state_};
   LaneAnnouncer announcer_{state_, writer_};
   LaneSender sender_{state_, writer_, announcer_};

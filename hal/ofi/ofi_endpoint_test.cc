@@ -102,6 +102,10 @@ TEST(Ofi, NamesWhatIsWrong) {
   EXPECT_NE(error.find("\"carrier-pigeon\""), std::string::npos) << error;
   EXPECT_TRUE(known_provider("tcp"));
   EXPECT_TRUE(known_provider("shm"));
+  EXPECT_TRUE(known_provider("tcp;ofi_rxm"));
+  EXPECT_NE(message_of(check_provider("udp")).find("FI_EP_RDM"), std::string::npos);
+  EXPECT_NE(message_of(check_provider("udp;ofi_rxd")).find("crashes"), std::string::npos);
+  EXPECT_NE(message_of(check_provider("sockets")).find("deprecated"), std::string::npos);
 
   config.provider = "tcp";
   config.local_address = "203.0.113.77";  // No interface has it.

@@ -29,7 +29,10 @@ class Refusals(unittest.TestCase):
             self.refused(espalier.call("run", "--node-binary", espalier.NODE, *words), *texts)
 
         what = ["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "two-tree"]
-        refused([*what, "--provider", "carrier-pigeon"], "unknown provider 'carrier-pigeon'", "tcp or shm")
+        refused([*what, "--provider", "carrier-pigeon"], "carrier-pigeon", "no such provider", "shm")
+        refused([*what, "--provider", "udp"], '"udp"', "FI_EP_RDM")
+        refused([*what, "--provider", "udp;ofi_rxd"], "crashes")
+        refused([*what, "--provider", "sockets"], "deprecated")
         refused([*what, "--input", self.path / "nothing"], "cannot read", "nothing")
         refused([*what, "--input", self.path], "cannot read")
         refused([*what, "--root", "4"], "root")

@@ -66,25 +66,43 @@ std::string find_node_binary(const std::string& given) {
             "; expected --node-binary PATH");
 }
 
-// Whether `espalier-node --check` takes this provider. Only it is linked with libfabric, which is
-// slow to start.
-bool node_takes(const std::string& node_binary, const std::string& provider) {
+// Returns why `espalier-node --check` refuses this provider; empty if it takes it. Only the node is
+// linked with libfabric, which is slow to start.
+std::string node_refusal(const std::string& node_binary, const std::string& provider) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    negative(std::string("cannot open a pipe: ") + std::strerror(errno));
+  }
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) negative(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
-    const int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
     execl(node_binary.c_str(), node_binary.c_str(), "--check", "--provider", provider.c_str(),
           static_cast<char*>(nullptr));
     _exit(127);
   }
+  close(ends[1]);
+  std::string text;
+  char part[512];
+  for (ssize_t size = 1; size != 0;) {
+    size = read(ends[0], part, sizeof part);
+    if (size < 0 && errno != EINTR) break;
+    if (size > 0) text.append(part, static_cast<std::size_t>(size));
+  }
+  close(ends[0]);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  // Libraries behind libfabric print lines of their own; the node's is the last.
+  while (text.ends_with('\n')) text.pop_back();
+  text.erase(0, text.rfind('\n') + 1);
+  const std::string prefix = "espalier-node: ";
+  if (!text.starts_with(prefix)) return "provider \"" + provider + "\": " + node_binary + " failed";
+  return text.substr(prefix.size());
 }
 
 // 0 if `text` is a numeric IP, and if `here` one that sockets of this host can have; otherwise
@@ -114,8 +132,10 @@ void find_node(launch::LaunchOptions& options) {
   if (provider == "shm" && !options.address.empty()) {
     bad_input("--address is an IP to bind, and shm binds none; expected --provider tcp");
   }
-  if (provider == "tcp" || provider == "shm" || node_takes(options.node_binary, provider)) return;
-  bad_input("unknown provider '" + one_line(provider) + "'; expected tcp or shm");
+  // Nodes check these two themselves, which saves the time that libfabric takes to start.
+  if (provider == "tcp" || provider == "shm") return;
+  const std::string refusal = node_refusal(options.node_binary, provider);
+  if (!refusal.empty()) bad_input(one_line(refusal));
 }
 
 void check_addresses(const launch::LaunchOptions& options) {

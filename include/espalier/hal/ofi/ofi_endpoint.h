@@ -47,8 +47,9 @@ struct Config {
   std::uint32_t eager_bytes = 0;
 };
 
-// Whether `name` can be given to `--provider`: the installed libfabric has that provider, with the
-// capabilities that the endpoint needs.
+// Checks that `name` can be given to `--provider`: the installed libfabric has that provider, with
+// the capabilities that the endpoint needs. Error: why it cannot serve, in one line.
+[[nodiscard]] Result<void> check_provider(const std::string& name);
 [[nodiscard]] bool known_provider(const std::string& name);
 
 // One node's endpoint over libfabric. First open(), then exchange addresses(), then connect().
