@@ -20,10 +20,16 @@ bool precedes(const Cause& a, const Cause& b) {
 void FailureDetector::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
   endpoint_ = &endpoint;
   deadline_ = std::max<std::uint64_t>(deadline_ns, 8);
-  links_count_ = std::min(endpoint.links(), kMaxLinks);
-  for (std::uint32_t link = 0; link < links_count_; ++link) links_[link].peer = endpoint.peer(link);
+  read_links();
   next_due_ = kNoDeadline;
   now_ = endpoint.now();
+}
+
+void FailureDetector::read_links() {
+  const std::uint32_t count = std::min(endpoint_->links(), kMaxLinks);
+  for (; links_count_ < count; ++links_count_) {
+    links_[links_count_].peer = endpoint_->peer(links_count_);
+  }
 }
 
 void FailureDetector::tick() {

@@ -65,6 +65,7 @@ bool Machine::take_completions() {
 
 void Machine::handle(const Completion& completion) {
   const std::uint32_t link = completion.link;
+  if (link >= failure_detector_.links()) failure_detector_.read_links();
   if (link >= failure_detector_.links()) return fail_here(Status::kBackEnd);
   switch (completion.kind) {
     case Completion::Kind::kSent: return complete(completion, true);

@@ -164,6 +164,7 @@ std::uint8_t Machine::window_of(const Program& program) const {
 
 // Finds the endpoint's link to each of the program's peers.
 Status Machine::map_links(const Program& program) {
+  failure_detector_.read_links();
   if (links_count(program) > failure_detector_.links()) return Status::kNoSuchPeer;
   for (std::uint32_t program_link = 0; program_link < links_count(program); ++program_link) {
     const std::uint32_t peer = peer_of(program, program_link);

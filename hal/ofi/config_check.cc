@@ -26,6 +26,13 @@ Result<void> check_lanes(const Config& config, const std::string& node) {
 
 Result<void> check_config(const Config& config) {
   const std::string node = "node " + std::to_string(config.node);
+  if (config.max_links > kMaxLinks) {
+    return fail(node + ": max_links " + std::to_string(config.max_links) + "; at most " +
+                std::to_string(kMaxLinks) + " are possible");
+  }
+  if (config.max_links != 0 && !(config.peers.empty() && config.lanes.empty())) {
+    return fail(node + ": with max_links, expected no peers and no lanes");
+  }
   if (config.peers.size() > kMaxLinks) {
     return fail(node + " has " + std::to_string(config.peers.size()) + " links; at most " +
                 std::to_string(kMaxLinks) + " are possible");

@@ -26,15 +26,24 @@ class OfiEndpoints final : public ConnectedEndpoints {
   ofi::LocalEndpoints endpoints_;
 };
 
-// lanes = 0: the fabric routes. Otherwise hop by hop, with `lanes` lanes per link and direction.
+// lanes = 0: the fabric routes. kAdded: it routes, and links are added and connected one by one.
+// Otherwise hop by hop, with `lanes` lanes per link and direction.
+constexpr std::uint32_t kAdded = 0xffffffff;
+
 BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
-  std::string name = lanes == 0 ? provider : provider + "_hop_by_hop_" + std::to_string(lanes);
+  std::string name = lanes == 0        ? provider
+                     : lanes == kAdded ? provider + "_added"
+                                       : provider + "_hop_by_hop_" + std::to_string(lanes);
   std::replace(name.begin(), name.end(), ';', '_');
   return {name,
           [provider, lanes](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
             ofi::Config config;
             config.provider = provider;
-            if (lanes != 0) config.lanes = {{lanes, lanes}};
+            if (lanes == kAdded) {
+              config.max_links = 16;
+            } else if (lanes != 0) {
+              config.lanes = {{lanes, lanes}};
+            }
             config.window = spec.window;
             config.eager_bytes = spec.eager_bytes;
             auto cluster = std::make_unique<OfiEndpoints>(config, spec);
@@ -47,6 +56,7 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
 INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
                          testing::Values(back_end("tcp", 0), back_end("shm", 0), back_end("tcp", 3),
                                          back_end("shm", 1), back_end("shm", 4),
+                                         back_end("tcp", kAdded), back_end("shm", kAdded),
                                          back_end("tcp;ofi_rxm", 0), back_end("net;ofi_rxm", 0),
                                          back_end("tcp;ofi_rxm", 2)),
                          back_end_name);

@@ -72,6 +72,7 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
   fi_av_attr av = {};
   av.type = FI_AV_TABLE;
   av.count = capacity.peers + 1;
+  ports_[port].peers.reserve(capacity.peers + 1);
   if (const int code = fi_av_open(domain_, &av, &ports_[port].addresses, nullptr); code != 0) {
     return fail(reason("fi_av_open", code));
   }
@@ -283,6 +284,11 @@ void Domain::stop_searching_locks() {
   for (Port& port : ports_) {
     for (Peer& peer : port.peers) peer.lock.stop_searching();
   }
+}
+
+void Domain::stop_searching_locks(Target peer) {
+  queue_of(peer.port).lock.stop_searching();
+  ports_[peer.port].peers[peer.peer].lock.stop_searching();
 }
 
 bool Domain::locks_bounded() const {

@@ -108,6 +108,8 @@ class Domain {
   // Ends the search for shared queue locks. Call when every peer has been written to, and has
   // written: locks that are not found by then never will be.
   void stop_searching_locks();
+  // The same for one peer of a port, and for the port's own lock.
+  void stop_searching_locks(Target peer);
   // Whether every wait for a shared queue lock is bounded. Call after stop_searching_locks().
   [[nodiscard]] bool locks_bounded() const;
   // False: the peer's process (shm) is stopped or has ended.

@@ -1,9 +1,9 @@
 #pragma once
 // The state that the parts of an endpoint share: links, lanes, arena, and the libfabric domain.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/clock.h"
@@ -12,6 +12,7 @@
 #include "hal/ofi/domain.h"
 #include "hal/ofi/lane.h"
 #include "hal/ofi/link_state.h"
+#include "hal/ofi/pages.h"
 #include "hal/ofi/wire.h"
 
 namespace espalier::ofi {
@@ -29,17 +30,39 @@ struct EndpointState {
   ArenaLayout layout;
   Domain domain;
   Registration arena_registration;
-  std::unique_ptr<std::byte[]> arena;    // written by the peers
-  std::unique_ptr<std::byte[]> staging;  // eager messages being sent, with the arena's layout
-  std::vector<WriteContext> contexts;    // lanes x ring
+  Pages arena;                         // written by the peers
+  Pages staging;                       // eager messages being sent, with the arena's layout
+  std::vector<WriteContext> contexts;  // lanes x ring
   std::vector<LinkState> links;
   std::vector<Lane> lanes;
   LinkSet to_report;         // lanes that have something to report to the caller
   LinkSet to_push;           // lanes that have something to write, now or when libfabric has room
+  LinkSet greeting;          // lanes whose greeting is not answered
   std::uint64_t writes = 0;  // accepted by libfabric
-  bool connected = false;
+  std::uint64_t opened = 0;  // greetings received
   bool released = false;
 
+  // Adds a link with lanes for both directions. Allocates unless capacity was reserved.
+  void add_link(std::uint32_t peer, std::uint32_t out, std::uint32_t in, bool routed) {
+    const auto link = static_cast<std::uint32_t>(links.size());
+    const auto first = static_cast<std::uint32_t>(lanes.size());
+    links.push_back({first, {out, 0, 0, 0}, {in, 0, 0, 0}});
+    for (std::uint32_t i = 0; i < std::max(out, in); ++i) {
+      Lane& lane = lanes.emplace_back();
+      lane.index = first + i;
+      lane.link = link;
+      lane.peer = peer;
+      lane.target.port = routed ? 0 : lane.index;
+    }
+  }
+  // Makes the contexts of all lanes that have none.
+  void add_contexts() {
+    for (std::size_t i = contexts.size(); i < lanes.size() * layout.ring(); ++i) {
+      contexts.push_back({{},
+                          static_cast<std::uint32_t>(i / layout.ring()),
+                          static_cast<std::uint32_t>(i % layout.ring())});
+    }
+  }
   [[nodiscard]] std::uint64_t position(std::uint64_t number) const {
     return number & (layout.ring() - 1);
   }

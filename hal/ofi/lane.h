@@ -79,6 +79,7 @@ struct Incoming {
 // The announcements that the peer still needs. They are written as soon as libfabric has room.
 struct Outbox {
   bool hello = false;
+  bool greeting = false;
   bool credit = false;
   std::uint8_t controls = 0;  // one bit per ControlKind
   std::array<Control, kControlKinds> control;
@@ -92,7 +93,7 @@ struct Lane {
   std::uint32_t index = 0;        // this endpoint's number of the lane
   std::uint32_t link = 0;         // the endpoint link
   std::uint32_t peer = 0;         // the peer node
-  std::uint32_t remote_lane = 0;  // the peer's number of the lane
+  std::uint32_t remote_lane = 0;  // the peer's number of the lane; see is_open
   Domain::Target target;
   std::uint64_t remote_base = 0;  // address of the peer's arena
   std::uint64_t remote_key = 0;
@@ -101,13 +102,18 @@ struct Lane {
   Outbox outbox;
   std::uint8_t unread_controls = 0;  // arrived and not yet reported, one bit per ControlKind
   std::array<Control, kControlKinds> control;
-  bool hello_received = false;
+  bool is_open = false;         // the peer's number of the lane is known, so writes may begin
+  bool hello_received = false;  // or a greeting
   bool down = false;
   bool down_reported = false;
   bool blocks_reception = false;  // the peer stopped or died, and this endpoint cannot receive
   bool blocks_reception_reported = false;
   std::uint32_t refusals = 0;  // consecutive refusals by libfabric
   std::uint64_t retry_at_ns = 0;
+  // Only with Config.max_links:
+  std::uint64_t connect_until_ns = 0;   // 0: this end has not asked to connect
+  std::uint64_t greet_again_at_ns = 0;  // unless answered
+  std::uint64_t greet_delay_ns = 0;
 };
 
 }  // namespace espalier::ofi

@@ -4,6 +4,14 @@
 
 namespace espalier::ofi {
 
+bool LaneAnnouncer::push_greeting(Lane& lane) {
+  if (!lane.outbox.greeting) return true;
+  const GreetingEntry entry = {state_.config.node, lane.index};
+  if (!writer_.write_greeting(lane, entry)) return false;
+  lane.outbox.greeting = false;
+  return true;
+}
+
 bool LaneAnnouncer::push_controls(Lane& lane) {
   Outbox& outbox = lane.outbox;
   if (outbox.hello) {

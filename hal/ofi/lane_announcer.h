@@ -13,6 +13,8 @@ class LaneAnnouncer {
  public:
   LaneAnnouncer(EndpointState& state, LaneWriter& writer) : state_(state), writer_(writer) {}
 
+  // Pushes the greeting.
+  [[nodiscard]] bool push_greeting(Lane& lane);
   // Pushes the hello and the controls.
   [[nodiscard]] bool push_controls(Lane& lane);
   // Pushes the mismatches that this end found, and the credit.

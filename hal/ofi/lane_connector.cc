@@ -1,24 +1,35 @@
 #include "hal/ofi/lane_connector.h"
 
+#include <algorithm>
 #include <cstring>
-
-#include "espalier/hal/ofi/address.h"
 
 namespace espalier::ofi {
 namespace {
 
-constexpr std::uint64_t kGreetTimeoutNs = 60'000'000'000;
+// A greeting is lost if the peer has no addresses yet, or if another greeting overwrote it.
+constexpr std::uint64_t kFirstGreetDelayNs = 50'000'000;
+constexpr std::uint64_t kMaxGreetDelayNs = 1'000'000'000;
+
+std::string seconds(std::uint64_t ns) {
+  const std::uint64_t ms = ns / 1'000'000;
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
 
 }  // namespace
 
-std::vector<std::string> LaneConnector::addresses() const {
-  std::vector<std::string> all;
+AddressHead LaneConnector::head() const {
   AddressHead head;
   head.node = state_.config.node;
   head.window = state_.config.window;
   head.eager_bytes = state_.config.eager_bytes;
   head.base = state_.arena_registration.base;
   head.key = state_.arena_registration.key;
+  return head;
+}
+
+std::vector<std::string> LaneConnector::addresses() const {
+  std::vector<std::string> all;
+  AddressHead head = this->head();
   for (const Lane& lane : state_.lanes) {
     head.peer = lane.peer;
     head.lane = lane.index;
@@ -36,9 +47,116 @@ Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
   for (Lane& lane : state_.lanes) {
     if (auto decoded = decode(lane, addresses[lane.index]); !decoded) return decoded;
   }
-  state_.connected = true;
   greet();
   return {};
+}
+
+std::string LaneConnector::address() const {
+  AddressHead head = this->head();
+  head.peer = head.lane = AddressHead::kAny;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + state_.domain.name(0);
+}
+
+Result<void> LaneConnector::set_addresses(std::vector<std::string> addresses) {
+  if (state_.config.max_links == 0) return fail("this endpoint has fixed links");
+  if (!addresses_.empty()) return fail("this endpoint has its addresses");
+  addresses_ = std::move(addresses);
+  return {};
+}
+
+Lane* LaneConnector::find_lane(std::uint32_t node) {
+  for (Lane& lane : state_.lanes) {
+    if (lane.peer == node) return &lane;
+  }
+  return nullptr;
+}
+
+Result<std::uint32_t> LaneConnector::add_link(std::uint32_t node) {
+  if (const Lane* const present = find_lane(node)) return present->link;
+  if (node >= addresses_.size() || node == state_.config.node) {
+    return fail("node " + std::to_string(state_.config.node) + ": no address of node " +
+                std::to_string(node));
+  }
+  if (state_.links.size() >= state_.config.max_links) {
+    return fail("node " + std::to_string(state_.config.node) + " has " +
+                std::to_string(state_.links.size()) +
+                " links, the limit; no room for one to node " + std::to_string(node));
+  }
+  Lane lane;
+  lane.peer = node;
+  if (auto decoded = decode(lane, addresses_[node]); !decoded) return fail(decoded.error());
+  state_.add_link(node, 1, 1, true);
+  state_.add_contexts();
+  Lane& added = state_.lanes.back();
+  added.target = lane.target;
+  added.remote_base = lane.remote_base;
+  added.remote_key = lane.remote_key;
+  return added.link;
+}
+
+Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
+  const std::uint64_t time_ns = monotonic_ns();
+  for (const std::uint32_t link : links) {
+    if (link >= state_.links.size() || state_.config.max_links == 0) {
+      return fail("node " + std::to_string(state_.config.node) + ": cannot connect link " +
+                  std::to_string(link));
+    }
+    Lane& lane = state_.lanes[state_.links[link].first_lane];
+    if (lane.connect_until_ns != 0) continue;
+    lane.connect_until_ns = time_ns + state_.config.connect_deadline_ns;
+    if (lane.hello_received || state_.config.node > lane.peer) continue;
+    lane.outbox.greeting = true;
+    lane.greet_delay_ns = kFirstGreetDelayNs;
+    lane.greet_again_at_ns = time_ns + lane.greet_delay_ns;
+    state_.greeting.insert(lane.index);
+    state_.to_push.insert(lane.index);
+  }
+  return {};
+}
+
+void LaneConnector::repeat_greetings() {
+  const std::uint64_t time_ns = monotonic_ns();
+  state_.greeting.for_each([&](std::uint32_t index) {
+    Lane& lane = state_.lanes[index];
+    if (time_ns < lane.greet_again_at_ns) return;
+    lane.greet_delay_ns = std::min(2 * lane.greet_delay_ns, kMaxGreetDelayNs);
+    lane.greet_again_at_ns = time_ns + lane.greet_delay_ns;
+    lane.outbox.greeting = true;
+    state_.to_push.insert(index);
+  });
+}
+
+std::uint64_t LaneConnector::next_greeting_ns() const {
+  std::uint64_t next = UINT64_MAX;
+  state_.greeting.for_each(
+      [&](std::uint32_t index) { next = std::min(next, state_.lanes[index].greet_again_at_ns); });
+  return next;
+}
+
+void LaneConnector::hello_arrived(Lane& lane) {
+  lane.hello_received = true;
+  if (lane.peer < state_.config.node) lane.outbox.hello = true;
+  if (lane.outbox.hello) state_.to_push.insert(lane.index);
+}
+
+// A greeting that cannot be answered yet is ignored: the peer repeats it.
+void LaneConnector::greeting_arrived(std::uint32_t node) {
+  if (state_.config.max_links == 0) return;
+  GreetingEntry entry;
+  std::memcpy(&entry, state_.arena.get() + state_.layout.greeting(node), sizeof(entry));
+  if (entry.node != node || entry.lane >= kMaxLinks) return;
+  Lane* lane = find_lane(node);
+  // Only the lower node greets first.
+  if (lane == nullptr && node < state_.config.node && add_link(node)) lane = find_lane(node);
+  if (lane == nullptr) return;
+  if (node > state_.config.node && !state_.greeting.contains(lane->index)) return;
+  lane->remote_lane = entry.lane;
+  lane->is_open = true;
+  lane->hello_received = true;
+  state_.greeting.erase(lane->index);
+  ++state_.opened;
+  lane->outbox.greeting = node < state_.config.node;
+  state_.to_push.insert(lane->index);
 }
 
 Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
@@ -49,12 +167,15 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
     return fail(where + "too short");
   }
   std::memcpy(&head, address.data(), sizeof(head));
-  if (head.magic != AddressHead().magic || head.lane >= kMaxLinks) {
+  if (head.magic != AddressHead().magic ||
+      (head.lane >= kMaxLinks && head.lane != AddressHead::kAny)) {
     return fail(where + "malformed");
   }
-  if (head.node != lane.peer || head.peer != config.node) {
-    return fail(where + "it belongs to node " + std::to_string(head.node) + " and is for node " +
-                std::to_string(head.peer));
+  const bool for_all = config.max_links != 0;
+  if (head.node != lane.peer || head.peer != (for_all ? AddressHead::kAny : config.node)) {
+    return fail(
+        where + "it belongs to node " + std::to_string(head.node) + " and is for " +
+        (head.peer == AddressHead::kAny ? "all nodes" : "node " + std::to_string(head.peer)));
   }
   if (head.window != config.window || head.eager_bytes != config.eager_bytes) {
     return fail(where + "window " + std::to_string(head.window) + " and eager_bytes " +
@@ -67,30 +188,47 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
   return state_.domain.insert(address.substr(sizeof(head)), lane.target);
 }
 
-// The lower node of a lane says hello first and the other answers, so only one of the two opens a
-// connection.
 void LaneConnector::greet() {
-  greet_until_ns_ = monotonic_ns() + kGreetTimeoutNs;
+  greet_until_ns_ = monotonic_ns() + state_.config.connect_deadline_ns;
   for (Lane& lane : state_.lanes) {
+    lane.is_open = true;
     if (state_.config.node < lane.peer) lane.outbox.hello = true;
     if (lane.outbox.hello) state_.to_push.insert(lane.index);
   }
 }
 
 Result<bool> LaneConnector::check() {
-  const Lane* missing = nullptr;
+  bool all = true;
   for (const Lane& lane : state_.lanes) {
-    if (!lane.hello_received || lane.outbox.hello) missing = &lane;
-    if (lane.down) {
-      return fail("the link to node " + std::to_string(lane.peer) + " broke while connecting");
-    }
+    const auto one = connected(lane, greet_until_ns_);
+    if (!one) return one;
+    all = all && *one;
   }
-  if (missing == nullptr) {
-    state_.domain.stop_searching_locks();
-    return true;
+  if (all) state_.domain.stop_searching_locks();
+  return all;
+}
+
+Result<bool> LaneConnector::check_links(std::span<const std::uint32_t> links) {
+  bool all = true;
+  for (const std::uint32_t link : links) {
+    const Lane& lane = state_.lanes[state_.links[link].first_lane];
+    const auto one = connected(lane, lane.connect_until_ns);
+    if (!one) return one;
+    if (*one) state_.domain.stop_searching_locks(lane.target);
+    all = all && *one;
   }
-  if (monotonic_ns() <= greet_until_ns_) return false;
-  return fail("node " + std::to_string(missing->peer) + " did not connect within 60 s");
+  return all;
+}
+
+// Whether the lane can carry messages. Errors as check().
+Result<bool> LaneConnector::connected(const Lane& lane, std::uint64_t until_ns) const {
+  if (lane.down) {
+    return fail("the link to node " + std::to_string(lane.peer) + " broke while connecting");
+  }
+  if (lane.hello_received && !lane.outbox.hello && !lane.outbox.greeting) return true;
+  if (monotonic_ns() <= until_ns) return false;
+  return fail("node " + std::to_string(lane.peer) + " did not connect within " +
+              seconds(state_.config.connect_deadline_ns));
 }
 
 }  // namespace espalier::ofi

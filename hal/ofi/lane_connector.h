@@ -1,10 +1,16 @@
 #pragma once
 // Connects the lanes of an endpoint: makes their addresses, reads those of the peers, greets.
+//
+// The lower node of a lane writes first and the other answers, so only one of the two opens a
+// connection. With fixed links both say hello on lanes whose numbers the addresses contain. With
+// Config.max_links the greetings carry the numbers.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/address.h"
 #include "hal/ofi/endpoint_state.h"
 
 namespace espalier::ofi {
@@ -22,12 +28,33 @@ class LaneConnector {
   // or a peer did not connect in time.
   [[nodiscard]] Result<bool> check();
 
+  // As the functions of OfiEndpoint.
+  [[nodiscard]] std::string address() const;
+  [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses);
+  [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node);
+  // Starts to connect these links, unless that was done. Error: no such link.
+  [[nodiscard]] Result<void> start_links(std::span<const std::uint32_t> links);
+  // Whether these links are connected. Errors as check().
+  [[nodiscard]] Result<bool> check_links(std::span<const std::uint32_t> links);
+  // Repeats the greetings that are due.
+  void repeat_greetings();
+  // Returns the time of the next repetition; UINT64_MAX: none.
+  [[nodiscard]] std::uint64_t next_greeting_ns() const;
+
+  // A peer's hello or greeting arrived.
+  void hello_arrived(Lane& lane);
+  void greeting_arrived(std::uint32_t node);
+
  private:
+  [[nodiscard]] AddressHead head() const;
   [[nodiscard]] Result<void> decode(Lane& lane, const std::string& address);
   void greet();
+  [[nodiscard]] Result<bool> connected(const Lane& lane, std::uint64_t until_ns) const;
+  [[nodiscard]] Lane* find_lane(std::uint32_t node);
 
   EndpointState& state_;
   std::uint64_t greet_until_ns_ = 0;
+  std::vector<std::string> addresses_;  // by node; only with Config.max_links
 };
 
 }  // namespace espalier::ofi

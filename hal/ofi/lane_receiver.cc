@@ -41,10 +41,11 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
 
 void LaneReceiver::data_arrived(std::uint64_t data) {
   const Immediate immediate = unpack(data);
+  if (immediate.opcode == Opcode::kGreeting) return connector_.greeting_arrived(immediate.value);
   if (immediate.lane >= state_.lanes.size()) return;
   Lane& lane = state_.lanes[immediate.lane];
   switch (immediate.opcode) {
-    case Opcode::kHello: return hello_arrived(lane);
+    case Opcode::kHello: return connector_.hello_arrived(lane);
     case Opcode::kProbe:
     case Opcode::kAnswer:
     case Opcode::kCause: return control_arrived(lane, immediate);
@@ -61,13 +62,6 @@ void LaneReceiver::data_arrived(std::uint64_t data) {
     case Opcode::kCredit: return sender_.credit_arrived(lane, immediate.value);
     default: return;
   }
-}
-
-// The lower node of a lane says hello first; this end answers if it is the other.
-void LaneReceiver::hello_arrived(Lane& lane) {
-  lane.hello_received = true;
-  if (lane.peer < state_.config.node) lane.outbox.hello = true;
-  if (lane.outbox.hello) state_.to_push.insert(lane.index);
 }
 
 void LaneReceiver::control_arrived(Lane& lane, const Immediate& immediate) {

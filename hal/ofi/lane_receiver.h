@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "hal/ofi/endpoint_state.h"
+#include "hal/ofi/lane_connector.h"
 #include "hal/ofi/lane_sender.h"
 #include "hal/ofi/prepared_regions.h"
 
@@ -11,8 +12,9 @@ namespace espalier::ofi {
 
 class LaneReceiver {
  public:
-  LaneReceiver(EndpointState& state, const PreparedRegions& regions, LaneSender& sender)
-      : state_(state), regions_(regions), sender_(sender) {}
+  LaneReceiver(EndpointState& state, const PreparedRegions& regions, LaneConnector& connector,
+               LaneSender& sender)
+      : state_(state), regions_(regions), connector_(connector), sender_(sender) {}
 
   // As Endpoint::post_receive().
   [[nodiscard]] Status post(std::uint32_t link, const ReceivePost& post);
@@ -22,7 +24,6 @@ class LaneReceiver {
   void data_arrived(std::uint64_t data);
 
  private:
-  void hello_arrived(Lane& lane);
   void control_arrived(Lane& lane, const Immediate& immediate);
   void message_arrived(Lane& lane, const Immediate& immediate);
   // Reads what arrived for message `number`, at `position`; false: it must be ignored.
@@ -33,6 +34,7 @@ class LaneReceiver {
 
   EndpointState& state_;
   const PreparedRegions& regions_;
+  LaneConnector& connector_;
   LaneSender& sender_;
 };
 

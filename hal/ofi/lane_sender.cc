@@ -25,6 +25,8 @@ Status LaneSender::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint32_t>(control.kind);
   if (link >= state_.links.size() || kind >= kControlKinds) return Status::kBadArgument;
   Lane& lane = state_.lanes[state_.links[link].first_lane];
+  // No peer awaits a control on a link that is not connected.
+  if (!lane.is_open && lane.connect_until_ns == 0) return Status::kOk;
   lane.outbox.control[kind] = control;
   lane.outbox.controls |= static_cast<std::uint8_t>(bit(kind));
   push(lane);
@@ -32,9 +34,9 @@ Status LaneSender::post_control(std::uint32_t link, const Control& control) {
 }
 
 void LaneSender::push(Lane& lane) {
-  if (!state_.connected) return;
-  const bool done = announcer_.push_controls(lane) &&
-                    (lane.down || state_.released ||
+  const bool done = announcer_.push_greeting(lane) &&
+                    (!lane.is_open || announcer_.push_controls(lane)) &&
+                    (!lane.is_open || lane.down || state_.released ||
                      (announcer_.push_answers(lane) && announcer_.push_clear_to_send(lane) &&
                       push_messages(lane)));
   if (done) {

@@ -52,6 +52,13 @@ bool LaneWriter::write_entry(Lane& lane, Opcode opcode, std::uint64_t number, st
                                              lane.remote_base + offset, lane.remote_key));
 }
 
+bool LaneWriter::write_greeting(Lane& lane, const GreetingEntry& entry) {
+  const std::uint64_t data = pack({Opcode::kGreeting, 0, 0, entry.node});
+  return accepted(lane, state_.domain.inject(lane.target, &entry, sizeof(entry), data,
+                                             lane.remote_base + state_.layout.greeting(entry.node),
+                                             lane.remote_key));
+}
+
 bool LaneWriter::write_immediate(Lane& lane, Opcode opcode, std::uint64_t number,
                                  std::uint32_t value) {
   const std::uint64_t nothing = 0;

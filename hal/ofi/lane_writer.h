@@ -21,6 +21,7 @@ class LaneWriter {
   [[nodiscard]] bool write_entry(Lane& lane, Opcode opcode, std::uint64_t number,
                                  std::uint32_t value, std::uint64_t offset, const void* bytes,
                                  std::size_t size);
+  [[nodiscard]] bool write_greeting(Lane& lane, const GreetingEntry& entry);
   // Writes immediate data only.
   [[nodiscard]] bool write_immediate(Lane& lane, Opcode opcode, std::uint64_t number,
                                      std::uint32_t value);

@@ -53,7 +53,7 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   if (auto sound = check_config(config); !sound) return sound;
   state_.config = config;
   make_lanes();
-  const std::size_t lanes = state_.lanes.size();
+  const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), config.max_links);
   Domain::Capacity capacity;
   capacity.ports = config.lanes.empty() ? 1 : lanes;
   capacity.peers = config.lanes.empty() ? lanes : 1;
@@ -73,32 +73,29 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
 void LibfabricEndpoint::make_lanes() {
   const Config& config = state_.config;
   const bool routed = config.lanes.empty();
-  for (std::uint32_t link = 0; link < links(); ++link) {
+  if (config.max_links != 0) {
+    state_.links.reserve(config.max_links);
+    state_.lanes.reserve(config.max_links);
+  }
+  for (std::uint32_t link = 0; link < config.peers.size(); ++link) {
     const Config::Lanes has = routed ? Config::Lanes{} : config.lanes[link];
-    const auto first = static_cast<std::uint32_t>(state_.lanes.size());
-    state_.links.push_back({first, {has.out, 0, 0, 0}, {has.in, 0, 0, 0}});
-    for (std::uint32_t i = 0; i < std::max(has.out, has.in); ++i) {
-      Lane& lane = state_.lanes.emplace_back();
-      lane.index = first + i;
-      lane.link = link;
-      lane.peer = config.peers[link];
-      lane.target.port = routed ? 0 : lane.index;
-    }
+    state_.add_link(config.peers[link], has.out, has.in, routed);
   }
 }
 
 Result<void> LibfabricEndpoint::make_arena() {
   state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
-  const std::uint32_t ring = state_.layout.ring();
-  const auto lanes = static_cast<std::uint32_t>(state_.lanes.size());
-  state_.contexts.resize(std::size_t{lanes} * ring);
-  for (std::uint32_t i = 0; i < state_.contexts.size(); ++i) {
-    state_.contexts[i].lane = i / ring;
-    state_.contexts[i].position = i % ring;
+  const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), state_.config.max_links);
+  state_.contexts.reserve(lanes * state_.layout.ring());
+  state_.add_contexts();
+  const std::uint64_t bytes =
+      state_.layout.bytes(static_cast<std::uint32_t>(std::max<std::size_t>(lanes, 1)));
+  state_.arena = Pages(bytes);
+  state_.staging = Pages(bytes);
+  if (state_.arena.get() == nullptr || state_.staging.get() == nullptr) {
+    return fail("no memory: " + std::to_string(2 * bytes) + " bytes for the slots of node " +
+                std::to_string(state_.config.node));
   }
-  const std::uint64_t bytes = state_.layout.bytes(std::max(lanes, 1u));
-  state_.arena = std::make_unique<std::byte[]>(bytes);
-  state_.staging = std::make_unique<std::byte[]>(bytes);
   const bool staging_registered =
       !state_.domain.registers_local_memory() ||
       state_.domain.register_memory(state_.staging.get(), bytes, staging_registration_);
@@ -138,6 +135,12 @@ Result<bool> LibfabricEndpoint::go_on_connecting() {
   return connector_.check();
 }
 
+Result<bool> LibfabricEndpoint::connect_links(std::span<const std::uint32_t> links) {
+  if (auto started = connector_.start_links(links); !started) return fail(started.error());
+  (void)progress();
+  return connector_.check_links(links);
+}
+
 Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
   if (count > kMaxRegions) return Status::kTooLarge;
   bool outstanding = state_.released;
@@ -154,6 +157,7 @@ bool LibfabricEndpoint::progress() {
   for (std::uint32_t queue = 0; queue < state_.domain.queues(); ++queue) {
     moved = read_queue(queue) || moved;
   }
+  if (!state_.greeting.empty()) connector_.repeat_greetings();
   if (!state_.to_push.empty()) retry();
   return moved || state_.writes != writes_before;
 }
@@ -226,17 +230,19 @@ void LibfabricEndpoint::release() {
 // to wake an idle core), but with long messages it takes the cores from processes that have work.
 void LibfabricEndpoint::wait(std::uint64_t until) {
   const std::uint64_t start = now();
+  const std::uint64_t opened = state_.opened;
   std::uint64_t waited = 0;
   while (true) {
     const bool moved = progress();
     const std::uint64_t time = now();
     waited = time - start;
-    if (!reporter_.empty() || time >= until) break;
+    if (!reporter_.empty() || time >= until || state_.opened != opened) break;
+    const std::uint64_t next = std::min(until, connector_.next_greeting_ns());
     if (moved) continue;  // There may be more.
     if (waited < spin_ns_) {
       sched_yield();
     } else if (!state_.to_push.empty() ||
-               !state_.domain.wait(std::min(until - time, kMaxBlockNs))) {
+               !state_.domain.wait(std::min(next - std::min(time, next), kMaxBlockNs))) {
       const std::uint64_t sleep_ns = std::min({waited / 16, kMaxSleepNs, until - time});
       const timespec t = {0, static_cast<long>(sleep_ns)};
       nanosleep(&t, nullptr);

@@ -11,6 +11,7 @@
 // a bit in the lane's state, and poll() tries it again.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,15 +43,23 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
     return connector_.start(addresses);
   }
   [[nodiscard]] Result<bool> go_on_connecting() override;
+  [[nodiscard]] std::string address() const override { return connector_.address(); }
+  [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override {
+    return connector_.set_addresses(std::move(addresses));
+  }
+  [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override {
+    return connector_.add_link(node);
+  }
+  [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain.locks_bounded(); }
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
   [[nodiscard]] std::uint32_t node() const override { return state_.config.node; }
   [[nodiscard]] std::uint32_t links() const override {
-    return static_cast<std::uint32_t>(state_.config.peers.size());
+    return static_cast<std::uint32_t>(state_.links.size());
   }
   [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override {
-    return state_.config.peers[link];
+    return state_.lanes[state_.links[link].first_lane].peer;
   }
   [[nodiscard]] std::uint32_t window() const override { return state_.config.window; }
   [[nodiscard]] std::uint64_t eager_bytes() const override { return state_.config.eager_bytes; }
@@ -84,10 +93,10 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   LaneWriter writer_{state_};
   LaneAnnouncer announcer_{state_, writer_};
   LaneSender sender_{state_, writer_, announcer_};
-  LaneReceiver receiver_{state_, regions_, sender_};
+  LaneConnector connector_{state_};
+  LaneReceiver receiver_{state_, regions_, connector_, sender_};
   CompletionReporter reporter_{state_};
   ReceptionMonitor monitor_{state_};
-  LaneConnector connector_{state_};
   std::uint64_t spin_ns_ = 0;  // how long wait() spins before it blocks
 };
 

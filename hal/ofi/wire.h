@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "espalier/base/digest.h"
+#include "espalier/base/limits.h"
 #include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
@@ -26,6 +27,7 @@ enum class Opcode : std::uint8_t {
   kProbe,          // Keepalive probe; `value` is its number.
   kAnswer,         // Reply to the keepalive probe with the number `value`.
   kCause,          // The cause is in a CauseEntry; `value` is the digest of that entry.
+  kGreeting,       // Node `value` has a lane to this node; a GreetingEntry has its number.
 };
 
 struct Immediate {
@@ -78,6 +80,13 @@ struct CauseEntry {
   std::uint32_t reception_blocked = 0;
 };
 
+// Several nodes may share the place of their greetings: the entry names its node, and greetings are
+// repeated until they are answered.
+struct GreetingEntry {
+  std::uint32_t node = 0;
+  std::uint32_t lane = 0;  // the node's number of its lane to this node
+};
+
 [[nodiscard]] inline std::uint32_t digest(const CauseEntry& entry) {
   const std::uint64_t first = std::uint64_t{entry.status} << 32 | entry.detector;
   const std::uint64_t second = std::uint64_t{entry.reception_blocked} << 32 | entry.peer;
@@ -98,6 +107,10 @@ class ArenaLayout {
   [[nodiscard]] std::uint32_t ring() const { return ring_; }      // slots per lane, a power of two
   [[nodiscard]] std::uint64_t stride() const { return stride_; }  // bytes per slot
   [[nodiscard]] std::uint64_t bytes(std::uint32_t lanes) const { return lane_offset(lanes); }
+  // The entry for greetings of `node`, whose lane number is not known.
+  [[nodiscard]] std::uint64_t greeting(std::uint32_t node) const {
+    return node % kMaxLinks * kLineBytes;
+  }
   [[nodiscard]] std::uint64_t slot(std::uint32_t lane, std::uint64_t position) const {
     return lane_offset(lane) + position * stride_;
   }
@@ -111,7 +124,7 @@ class ArenaLayout {
 
  private:
   [[nodiscard]] std::uint64_t lane_offset(std::uint32_t lane) const {
-    return lane * (ring_ * (stride_ + kLineBytes) + 3 * kLineBytes);
+    return kMaxLinks * kLineBytes + lane * (ring_ * (stride_ + kLineBytes) + 3 * kLineBytes);
   }
   [[nodiscard]] std::uint64_t tail(std::uint32_t lane) const {
     return lane_offset(lane) + ring_ * (stride_ + kLineBytes);

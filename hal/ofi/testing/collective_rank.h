@@ -86,6 +86,7 @@ class CollectiveRank {
     return count;
   }
 
+  [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] Machine& machine() { return machine_; }
   [[nodiscard]] std::uint32_t me() const { return endpoint_->node(); }
 

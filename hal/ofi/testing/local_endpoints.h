@@ -11,11 +11,13 @@
 
 namespace espalier::ofi {
 
-// Returns `config` for node `node`, whose links lead to `peers`. config.lanes is empty or has one
+// Returns `config` for node `node`, whose links lead to `peers`, unless links are added later
+// (config.max_links). config.lanes is empty or has one
 // entry, which applies to every link from the viewpoint of the lower of its two nodes.
 [[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
                                      const std::vector<std::uint32_t>& peers) {
   config.node = node;
+  if (config.max_links != 0) return config;
   config.peers = peers;
   if (config.lanes.empty()) return config;
   const Config::Lanes lower = config.lanes.front();
@@ -40,6 +42,10 @@ struct LocalEndpoints {
       }
       nodes.push_back(*std::move(opened));
     }
+    if (config.max_links != 0) {
+      connect_added(peers);
+      return;
+    }
     std::vector<std::vector<std::uint32_t>> lanes;
     for (const auto& node : nodes) lanes.push_back(node->lane_peers());
     std::vector<std::string> errors(peers.size());
@@ -59,7 +65,37 @@ struct LocalEndpoints {
       if (!e.empty()) error = e;
     }
   }
+  // Gives all endpoints their addresses, with config.max_links.
+  void set_addresses() {
+    std::vector<std::string> addresses;
+    for (const auto& node : nodes) addresses.push_back(node->address());
+    for (const auto& node : nodes) {
+      if (auto set = node->set_addresses(addresses); !set) error = set.error().message;
+    }
+  }
   [[nodiscard]] Endpoint& operator[](std::size_t v) { return nodes[v]->endpoint(); }
+
+ private:
+  // Adds the links in the order of `peers` before any is connected, so that their numbers are known.
+  void connect_added(const std::vector<std::vector<std::uint32_t>>& peers) {
+    set_addresses();
+    std::vector<std::vector<std::uint32_t>> links(peers.size());
+    for (std::uint32_t v = 0; v < peers.size(); ++v) {
+      for (const std::uint32_t peer : peers[v]) {
+        const auto link = nodes[v]->add_link(peer);
+        if (!link) error = link.error().message;
+        links[v].push_back(link.value_or(0));
+      }
+    }
+    for (bool all = false; !all && error.empty();) {
+      all = true;
+      for (std::uint32_t v = 0; v < peers.size(); ++v) {
+        const auto connected = nodes[v]->connect_links(links[v]);
+        if (!connected) error = connected.error().message;
+        all = connected.value_or(false) && all;
+      }
+    }
+  }
 };
 
 }  // namespace espalier::ofi

@@ -1,8 +1,8 @@
 #pragma once
 // The endpoint: the complete contract between the machine and any fabric. Freestanding.
 //
-// A node has a fixed set of links, 0 .. links()-1. Each link connects it to one peer node, in both
-// directions. Send k at one end of a link matches receive k at the other end; k counts over the
+// A node has the links 0 .. links()-1. Each link connects it to one peer node, in both directions.
+// Back ends may add links, never remove them. Send k at one end of a link matches receive k at the other end; k counts over the
 // endpoint's whole lifetime. A link has at most window() outstanding sends and window() outstanding
 // receives. Sends complete in order, and so do receives.
 //

@@ -12,12 +12,14 @@ namespace espalier::ofi {
 struct AddressHead {
   std::uint32_t magic = 0x32495045;  // "EPI2"
   std::uint32_t node = 0;            // whose address it is
-  std::uint32_t peer = 0;            // the node that it is for
-  std::uint32_t lane = 0;            // number of the lane at `node`
+  std::uint32_t peer = 0;            // the node that it is for; kAny: every node
+  std::uint32_t lane = 0;            // number of the lane at `node`; kAny: the greeting tells it
   std::uint32_t window = 0;
   std::uint32_t eager_bytes = 0;
   std::uint64_t base = 0;  // address of the node's arena
   std::uint64_t key = 0;   // key of the node's arena
+
+  static constexpr std::uint32_t kAny = 0xffffffff;
 };
 
 // Returns the number that lane `lane` of node `node` has at its other end. peers[v]: the node at

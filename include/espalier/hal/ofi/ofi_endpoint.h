@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,12 @@ struct Config {
   // on tcp a system call, so copying 16 KiB is cheaper. 0: the default, which is 16384, or over shm
   // the size that the provider copies in one piece.
   std::uint32_t eager_bytes = 0;
+  // 0: the links are those of `peers`, and connect() connects them. Otherwise the endpoint starts
+  // without links, `peers` and `lanes` are empty, the fabric routes, and add_link() adds links, one
+  // per peer, at most this number.
+  std::uint32_t max_links = 0;
+  // How long to wait for a peer that does not connect.
+  std::uint64_t connect_deadline_ns = 60'000'000'000;
 };
 
 // Checks that `name` can be given to `--provider`: the installed libfabric has that provider, with
@@ -52,7 +59,9 @@ struct Config {
 [[nodiscard]] Result<void> check_provider(const std::string& name);
 [[nodiscard]] bool known_provider(const std::string& name);
 
-// One node's endpoint over libfabric. First open(), then exchange addresses(), then connect().
+// One node's endpoint over libfabric. First open(). With fixed links, exchange addresses(), then
+// connect(). With max_links, exchange address(), then set_addresses(), add_link() and
+// connect_links().
 class OfiEndpoint {
  public:
   // Opens the local half. Errors: a configuration out of range; a provider that this libfabric does
@@ -65,7 +74,7 @@ class OfiEndpoint {
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
   // Connects all lanes and returns when each can carry messages. addresses[l]: the address that the
   // other end of lane l published (other_end() in address.h). Errors: not one address per lane, a
-  // wrong address, no connection within 60 s.
+  // wrong address, no connection within Config.connect_deadline_ns.
   [[nodiscard]] virtual Result<void> connect(const std::vector<std::string>& addresses) = 0;
   // connect() in two parts, for a thread that connects several endpoints to each other. Start each;
   // then call go_on_connecting() on all in turn until each has returned true: all its lanes can
@@ -74,8 +83,26 @@ class OfiEndpoint {
   [[nodiscard]] virtual Result<void> start_connecting(
       const std::vector<std::string>& addresses) = 0;
   [[nodiscard]] virtual Result<bool> go_on_connecting() = 0;
+
+  // Only with Config.max_links:
+  // Returns the one address that every peer needs (binary; the launcher carries it).
+  [[nodiscard]] virtual std::string address() const = 0;
+  // Gives the addresses of all nodes, by node; this node's own is ignored. Connects nothing. From
+  // then on a link is added when a peer connects to this node, in any call that makes progress.
+  // Errors: called twice, not an endpoint with max_links.
+  [[nodiscard]] virtual Result<void> set_addresses(std::vector<std::string> addresses) = 0;
+  // Returns the number of the link to `node`; adds the link unless there is one. Connects nothing.
+  // Errors: no address of this node, a wrong address, max_links links.
+  [[nodiscard]] virtual Result<std::uint32_t> add_link(std::uint32_t node) = 0;
+  // Starts to connect these links, makes progress, and returns whether each can carry messages. Call
+  // again until it returns true. The lower node of a link opens the connection, so both nodes must
+  // call this for a link, in any order; the higher one may do so later if it makes progress.
+  // Messages may be posted earlier; they wait for the connection. Errors: a link broke, a peer did
+  // not connect within Config.connect_deadline_ns of the first call for its link.
+  [[nodiscard]] virtual Result<bool> connect_links(std::span<const std::uint32_t> links) = 0;
+
   // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
-  // Call after connect(). Always true except over shm. Over shm it is true if the program is linked
+  // Call when the links are connected. Always true except over shm. Over shm it is true if the program is linked
   // with espalier-spin-lock-interposer and the locks of this libfabric version were found.
   [[nodiscard]] virtual bool spin_locks_bounded() const = 0;
   // Returns the endpoint, which lives as long as this object. It carries messages once its lanes

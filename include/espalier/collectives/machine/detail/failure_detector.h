@@ -20,6 +20,8 @@ class FailureDetector {
   // Binds the detector to `endpoint`, which must outlive it. `deadline_ns` is D; values below 8
   // count as 8. Links from kMaxLinks onward are ignored.
   void init(Endpoint& endpoint, std::uint64_t deadline_ns);
+  // Takes note of the links that the endpoint added.
+  void read_links();
 
   // Reads the clock; call first in every poll. If the caller polls more than D/8 after
   // next_deadline() (the process was stopped), the missed time does not count. Every link then gets
