@@ -4,12 +4,14 @@
 #include <rdma/fi_errno.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
 
 #include "hal/ofi/libfabric_call.h"
 #include "hal/ofi/provider.h"
+#include "hal/ofi/random.h"
 
 namespace espalier::ofi {
 namespace {
@@ -23,6 +25,15 @@ std::string reason(const char* call, int code) {
 std::string file_of(const std::string& name) {
   const std::string text = name.c_str();  // to its terminating zero
   return text.substr(text.rfind('/') + 1);
+}
+
+constexpr int kKeyAttempts = 4;  // A random key is in use already once in 2^60 registrations.
+
+// Returns a random key of at most `size` bytes.
+std::uint64_t random_key(std::size_t size) {
+  std::uint64_t key = 0;
+  fill_randomly(reinterpret_cast<std::uint8_t*>(&key), std::min(size, sizeof(key)));
+  return key;
 }
 
 }  // namespace
@@ -190,13 +201,18 @@ espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
 
 bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
   const LibfabricCall mark;
-  // A new key each time: a write under an old key must never reach new memory.
   const std::uint64_t access = FI_REMOTE_WRITE | (registers_local_memory() ? FI_WRITE : 0);
-  if (fi_mr_reg(domain_, bytes, size, access, 0, next_key_, 0, &out.region, nullptr) != 0) {
+  // A random key each time: no stranger guesses it, and a write under an old key never reaches new
+  // memory. Providers with FI_MR_PROV_KEY choose the key themselves.
+  int code = -FI_ENOKEY;
+  for (int attempt = 0; attempt < kKeyAttempts && code == -FI_ENOKEY; ++attempt) {
+    code = fi_mr_reg(domain_, bytes, size, access, 0, random_key(info_->domain_attr->mr_key_size),
+                     0, &out.region, nullptr);
+  }
+  if (code != 0) {
     out.region = nullptr;
     return false;
   }
-  ++next_key_;
   const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   out.base = virtual_addresses ? reinterpret_cast<std::uintptr_t>(bytes) : 0;
   out.key = fi_mr_key(out.region);

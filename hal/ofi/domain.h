@@ -167,7 +167,6 @@ class Domain {
   std::vector<LocalMemory> local_;  // only if registers_local_memory()
   std::string provider_;
   std::uint64_t inject_bytes_ = 0;
-  std::uint64_t next_key_ = 1;
   int wake_ = -1;  // readable when the domain has something to progress; -1: not available
 };
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <vector>
 
 #include "base/clock.h"
 #include "espalier/base/link_set.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/ofi/authentication.h"
 #include "hal/ofi/domain.h"
 #include "hal/ofi/lane.h"
 #include "hal/ofi/link_state.h"
@@ -29,17 +31,20 @@ struct EndpointState {
   Config config;
   ArenaLayout layout;
   Domain domain;
+  Authentication authentication;
+  std::uint32_t header_bytes = 0;  // of MessageHeader, in front of each eager message
   Registration arena_registration;
   Pages arena;                         // written by the peers
   Pages staging;                       // eager messages being sent, with the arena's layout
   std::vector<WriteContext> contexts;  // lanes x ring
   std::vector<LinkState> links;
   std::vector<Lane> lanes;
-  LinkSet to_report;         // lanes that have something to report to the caller
-  LinkSet to_push;           // lanes that have something to write, now or when libfabric has room
-  LinkSet greeting;          // lanes whose greeting is not answered
-  std::uint64_t writes = 0;  // accepted by libfabric
-  std::uint64_t opened = 0;  // greetings received
+  LinkSet to_report;           // lanes that have something to report to the caller
+  LinkSet to_push;             // lanes that have something to write, now or when libfabric has room
+  LinkSet greeting;            // lanes whose greeting is not answered
+  std::uint64_t writes = 0;    // accepted by libfabric
+  std::uint64_t opened = 0;    // greetings received
+  std::uint64_t rejected = 0;  // words that were not authentic
   bool released = false;
 
   // Adds a link with lanes for both directions. Allocates unless capacity was reserved.
@@ -62,6 +67,14 @@ struct EndpointState {
                           static_cast<std::uint32_t>(i / layout.ring()),
                           static_cast<std::uint32_t>(i % layout.ring())});
     }
+  }
+  // Drops a word that is not authentic.
+  void reject(std::uint32_t peer, const char* word) {
+    if (++rejected != 1) return;
+    std::fprintf(stderr,
+                 "espalier: node %u dropped a %s that does not authenticate as node %u's: another "
+                 "process may be attacking this job, or the nodes have different job secrets\n",
+                 config.node, word, peer);
   }
   [[nodiscard]] std::uint64_t position(std::uint64_t number) const {
     return number & (layout.ring() - 1);

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "espalier/hal/endpoint.h"
+#include "hal/ofi/authentication.h"
 #include "hal/ofi/domain.h"
 
 namespace espalier::ofi {
@@ -44,6 +45,9 @@ struct Outgoing {
   std::uint64_t writing = 0;        // a write is pending that ends with a completion ...
   std::uint64_t own_bytes = 0;      // ... and reads the caller's memory, not the staged copy
   std::uint64_t late_mismatch = 0;  // completed with kOk, mismatch found later, not yet reported
+  // Of the large message to send next, if it has one: a message in pieces keeps its header.
+  MessageHeader large_header;
+  std::uint64_t header_of = 0;                            // number of that message + 1
   std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message per position
 };
 
@@ -58,12 +62,20 @@ struct Incoming {
     std::uint32_t check = 0;
     Status status = Status::kOk;
   };
-  enum class What : std::uint8_t { kNothing, kEager, kRequestToSend, kPlaced, kWithdrawn };
+  enum class What : std::uint8_t {
+    kNothing,
+    kEager,
+    kRequestToSend,
+    kPlaced,
+    kPlacedWithHeader,
+    kWithdrawn
+  };
   struct Arrival {
     What what = What::kNothing;
     std::uint32_t check = 0;
-    std::uint64_t tag = 0;   // only kEager, kRequestToSend
-    std::uint64_t size = 0;  // only kEager, kRequestToSend
+    std::uint64_t tag = 0;        // only kEager, kRequestToSend
+    std::uint64_t size = 0;       // only kEager, kRequestToSend
+    std::uint64_t data_code = 0;  // only kEager, kPlacedWithHeader
   };
   std::array<Post, kMaxRing> posts;
   std::array<Arrival, kMaxRing> arrivals;
@@ -97,6 +109,10 @@ struct Lane {
   Domain::Target target;
   std::uint64_t remote_base = 0;  // address of the peer's arena
   std::uint64_t remote_key = 0;
+  DirectionKey send_key;
+  DirectionKey receive_key;
+  std::uint64_t controls_sent = 0;
+  std::array<std::uint64_t, kControlKinds> controls_received = {};  // the latest sequence, by kind
   Outgoing out;
   Incoming in;
   Outbox outbox;

@@ -3,10 +3,24 @@
 #include <bit>
 
 namespace espalier::ofi {
+namespace {
+
+Opcode opcode_of(ControlKind kind) {
+  switch (kind) {
+    case ControlKind::kProbe: return Opcode::kProbe;
+    case ControlKind::kAnswer: return Opcode::kAnswer;
+    case ControlKind::kCause: break;
+  }
+  return Opcode::kCause;
+}
+
+}  // namespace
 
 bool LaneAnnouncer::push_greeting(Lane& lane) {
   if (!lane.outbox.greeting) return true;
-  const GreetingEntry entry = {state_.config.node, lane.index};
+  GreetingEntry entry = {state_.config.node, lane.index, 0};
+  entry.code = state_.authentication.entry_code(lane.send_key, Opcode::kGreeting, &entry,
+                                                kCovered<GreetingEntry>);
   if (!writer_.write_greeting(lane, entry)) return false;
   lane.outbox.greeting = false;
   return true;
@@ -15,7 +29,7 @@ bool LaneAnnouncer::push_greeting(Lane& lane) {
 bool LaneAnnouncer::push_controls(Lane& lane) {
   Outbox& outbox = lane.outbox;
   if (outbox.hello) {
-    if (!writer_.write_immediate(lane, Opcode::kHello, 0, 0)) return false;
+    if (!writer_.write_immediate(lane, Opcode::kHello, 0)) return false;
     outbox.hello = false;
   }
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
@@ -27,18 +41,23 @@ bool LaneAnnouncer::push_controls(Lane& lane) {
 }
 
 bool LaneAnnouncer::push_control(Lane& lane, const Control& control) {
-  switch (control.kind) {
-    case ControlKind::kProbe:
-      return writer_.write_immediate(lane, Opcode::kProbe, 0, control.number);
-    case ControlKind::kAnswer:
-      return writer_.write_immediate(lane, Opcode::kAnswer, 0, control.number);
-    case ControlKind::kCause: break;
+  const Opcode opcode = opcode_of(control.kind);
+  ControlEntry entry;
+  entry.sequence = lane.controls_sent + 1;
+  entry.number = control.number;
+  entry.status = static_cast<std::uint32_t>(control.cause.status);
+  entry.detector = control.cause.detector;
+  entry.peer = control.cause.peer;
+  entry.reception_blocked = control.cause.reception_blocked ? 1 : 0;
+  entry.code =
+      state_.authentication.entry_code(lane.send_key, opcode, &entry, kCovered<ControlEntry>);
+  if (!writer_.write_entry(lane, {opcode, lane.remote_lane, 0, 0},
+                           state_.layout.control(lane.remote_lane, control.kind), &entry,
+                           sizeof(entry))) {
+    return false;
   }
-  const CauseEntry entry = {static_cast<std::uint32_t>(control.cause.status),
-                            control.cause.detector, control.cause.peer,
-                            control.cause.reception_blocked ? 1u : 0u};
-  return writer_.write_entry(lane, Opcode::kCause, 0, digest(entry),
-                             state_.layout.cause(lane.remote_lane), &entry, sizeof(entry));
+  ++lane.controls_sent;
+  return true;
 }
 
 bool LaneAnnouncer::push_answers(Lane& lane) {
@@ -46,19 +65,19 @@ bool LaneAnnouncer::push_answers(Lane& lane) {
   while (outbox.withdrawn != 0) {
     const auto position = static_cast<std::uint64_t>(std::countr_zero(outbox.withdrawn));
     const std::uint64_t number = state_.last_before(lane.out.sent, position);
-    if (!writer_.write_immediate(lane, Opcode::kWithdrawn, number, 0)) return false;
+    if (!writer_.write_immediate(lane, Opcode::kWithdrawn, number)) return false;
     outbox.withdrawn &= ~bit(position);
   }
   while (outbox.rejected != 0) {
     const auto position = static_cast<std::uint64_t>(std::countr_zero(outbox.rejected));
     const std::uint64_t number = state_.last_before(lane.in.consumed, position);
-    if (!writer_.write_immediate(lane, Opcode::kRejected, number, 0)) return false;
+    if (!writer_.write_immediate(lane, Opcode::kRejected, number)) return false;
     outbox.rejected &= ~bit(position);
   }
   if (outbox.credit) {
-    const auto count = static_cast<std::uint32_t>(lane.in.consumed);
-    if (!writer_.write_immediate(lane, Opcode::kCredit, 0, count)) return false;
-    count_credited(lane, count);
+    const std::uint64_t count = lane.in.consumed;
+    if (!writer_.write_immediate(lane, Opcode::kCredit, count)) return false;
+    count_credited(lane, static_cast<std::uint32_t>(count));
   }
   return true;
 }
@@ -71,8 +90,14 @@ bool LaneAnnouncer::push_clear_to_send(Lane& lane) {
     while ((lane.outbox.clear_to_send & bit(state_.position(number))) == 0) ++number;
     const std::uint64_t position = state_.position(number);
     const Incoming::Post& post = in.posts[position];
-    const ClearToSendEntry entry = {post.tag, post.size, post.address, post.key, in.consumed};
-    if (!writer_.write_entry(lane, Opcode::kClearToSend, number, 0,
+    ClearToSendEntry entry = {post.tag, post.size, post.address, post.key, in.consumed, number, 0};
+    const Authentication& authentication = state_.authentication;
+    entry.code = authentication.entry_code(lane.send_key, Opcode::kClearToSend, &entry,
+                                           kCovered<ClearToSendEntry>);
+    const Immediate immediate = {
+        Opcode::kClearToSend, lane.remote_lane, static_cast<std::uint8_t>(number),
+        authentication.word_code(lane.send_key, Opcode::kClearToSend, number)};
+    if (!writer_.write_entry(lane, immediate,
                              state_.layout.clear_to_send(lane.remote_lane, position), &entry,
                              sizeof(entry))) {
       return false;

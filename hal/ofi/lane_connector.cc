@@ -24,6 +24,7 @@ AddressHead LaneConnector::head() const {
   head.eager_bytes = state_.config.eager_bytes;
   head.base = state_.arena_registration.base;
   head.key = state_.arena_registration.key;
+  head.nonce = state_.authentication.nonce();
   return head;
 }
 
@@ -46,6 +47,7 @@ Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
   }
   for (Lane& lane : state_.lanes) {
     if (auto decoded = decode(lane, addresses[lane.index]); !decoded) return decoded;
+    if (auto inserted = insert(lane, addresses[lane.index]); !inserted) return inserted;
   }
   greet();
   return {};
@@ -85,12 +87,15 @@ Result<std::uint32_t> LaneConnector::add_link(std::uint32_t node) {
   Lane lane;
   lane.peer = node;
   if (auto decoded = decode(lane, addresses_[node]); !decoded) return fail(decoded.error());
+  if (auto inserted = insert(lane, addresses_[node]); !inserted) return fail(inserted.error());
   state_.add_link(node, 1, 1, true);
   state_.add_contexts();
   Lane& added = state_.lanes.back();
   added.target = lane.target;
   added.remote_base = lane.remote_base;
   added.remote_key = lane.remote_key;
+  added.send_key = lane.send_key;
+  added.receive_key = lane.receive_key;
   return added.link;
 }
 
@@ -133,7 +138,10 @@ std::uint64_t LaneConnector::next_greeting_ns() const {
   return next;
 }
 
-void LaneConnector::hello_arrived(Lane& lane) {
+void LaneConnector::hello_arrived(Lane& lane, std::uint64_t code) {
+  if (code != state_.authentication.word_code(lane.receive_key, Opcode::kHello, 0)) {
+    return state_.reject(lane.peer, "hello");
+  }
   lane.hello_received = true;
   if (lane.peer < state_.config.node) lane.outbox.hello = true;
   if (lane.outbox.hello) state_.to_push.insert(lane.index);
@@ -146,8 +154,21 @@ void LaneConnector::greeting_arrived(std::uint32_t node) {
   std::memcpy(&entry, state_.arena.get() + state_.layout.greeting(node), sizeof(entry));
   if (entry.node != node || entry.lane >= kMaxLinks) return;
   Lane* lane = find_lane(node);
-  // Only the lower node greets first.
-  if (lane == nullptr && node < state_.config.node && add_link(node)) lane = find_lane(node);
+  Lane unknown;
+  if (lane == nullptr) {
+    // Only the lower node greets first. Its link is added if the greeting is authentic.
+    unknown.peer = node;
+    if (node >= state_.config.node || node >= addresses_.size() ||
+        !decode(unknown, addresses_[node])) {
+      return;
+    }
+  }
+  const DirectionKey& key = lane != nullptr ? lane->receive_key : unknown.receive_key;
+  if (entry.code !=
+      state_.authentication.entry_code(key, Opcode::kGreeting, &entry, kCovered<GreetingEntry>)) {
+    return state_.reject(node, "greeting");
+  }
+  if (lane == nullptr && add_link(node)) lane = find_lane(node);
   if (lane == nullptr) return;
   if (node > state_.config.node && !state_.greeting.contains(lane->index)) return;
   lane->remote_lane = entry.lane;
@@ -185,7 +206,17 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
   lane.remote_lane = head.lane;
   lane.remote_base = head.base;
   lane.remote_key = head.key;
-  return state_.domain.insert(address.substr(sizeof(head)), lane.target);
+  const bool has_number = head.lane != AddressHead::kAny;
+  const LaneEnd here = {config.node, has_number ? lane.index : AddressHead::kAny,
+                        state_.authentication.nonce()};
+  const LaneEnd there = {lane.peer, head.lane, head.nonce};
+  lane.send_key = state_.authentication.derive(here, there);
+  lane.receive_key = state_.authentication.derive(there, here);
+  return {};
+}
+
+Result<void> LaneConnector::insert(Lane& lane, const std::string& address) {
+  return state_.domain.insert(address.substr(sizeof(AddressHead)), lane.target);
 }
 
 void LaneConnector::greet() {

@@ -32,6 +32,8 @@ class LaneConnector {
   [[nodiscard]] std::string address() const;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses);
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node);
+  // Whether start() or set_addresses() was called.
+  [[nodiscard]] bool has_addresses() const { return greet_until_ns_ != 0 || !addresses_.empty(); }
   // Starts to connect these links, unless that was done. Error: no such link.
   [[nodiscard]] Result<void> start_links(std::span<const std::uint32_t> links);
   // Whether these links are connected. Errors as check().
@@ -42,12 +44,13 @@ class LaneConnector {
   [[nodiscard]] std::uint64_t next_greeting_ns() const;
 
   // A peer's hello or greeting arrived.
-  void hello_arrived(Lane& lane);
+  void hello_arrived(Lane& lane, std::uint64_t code);
   void greeting_arrived(std::uint32_t node);
 
  private:
   [[nodiscard]] AddressHead head() const;
   [[nodiscard]] Result<void> decode(Lane& lane, const std::string& address);
+  [[nodiscard]] Result<void> insert(Lane& lane, const std::string& address);
   void greet();
   [[nodiscard]] Result<bool> connected(const Lane& lane, std::uint64_t until_ns) const;
   [[nodiscard]] Lane* find_lane(std::uint32_t node);

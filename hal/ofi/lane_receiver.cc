@@ -41,49 +41,52 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
 
 void LaneReceiver::data_arrived(std::uint64_t data) {
   const Immediate immediate = unpack(data);
-  if (immediate.opcode == Opcode::kGreeting) return connector_.greeting_arrived(immediate.value);
+  if (immediate.opcode == Opcode::kGreeting) {
+    return connector_.greeting_arrived(static_cast<std::uint32_t>(immediate.code));
+  }
   if (immediate.lane >= state_.lanes.size()) return;
   Lane& lane = state_.lanes[immediate.lane];
   switch (immediate.opcode) {
-    case Opcode::kHello: return connector_.hello_arrived(lane);
-    case Opcode::kProbe:
-    case Opcode::kAnswer:
-    case Opcode::kCause: return control_arrived(lane, immediate);
+    case Opcode::kHello: return connector_.hello_arrived(lane, immediate.code);
+    case Opcode::kProbe: return control_arrived(lane, ControlKind::kProbe, immediate.opcode);
+    case Opcode::kAnswer: return control_arrived(lane, ControlKind::kAnswer, immediate.opcode);
+    case Opcode::kCause: return control_arrived(lane, ControlKind::kCause, immediate.opcode);
     default: break;
   }
   if (state_.released) return;
   switch (immediate.opcode) {
     case Opcode::kEager:
     case Opcode::kPlaced:
+    case Opcode::kPlacedWithHeader:
     case Opcode::kRequestToSend:
     case Opcode::kWithdrawn: return message_arrived(lane, immediate);
-    case Opcode::kClearToSend: return sender_.clear_to_send_arrived(lane, immediate.number);
-    case Opcode::kRejected: return sender_.rejection_arrived(lane, immediate.number);
-    case Opcode::kCredit: return sender_.credit_arrived(lane, immediate.value);
+    case Opcode::kClearToSend: return sender_.clear_to_send_arrived(lane, immediate);
+    case Opcode::kRejected: return sender_.rejection_arrived(lane, immediate);
+    case Opcode::kCredit: return sender_.credit_word_arrived(lane, immediate);
     default: return;
   }
 }
 
-void LaneReceiver::control_arrived(Lane& lane, const Immediate& immediate) {
-  Control control;
-  control.number = immediate.value;
-  if (immediate.opcode == Opcode::kProbe) {
-    control.kind = ControlKind::kProbe;
-  } else if (immediate.opcode == Opcode::kAnswer) {
-    control.kind = ControlKind::kAnswer;
-  } else {
-    CauseEntry entry;
-    std::memcpy(&entry, state_.arena.get() + state_.layout.cause(lane.index), sizeof(entry));
-    // A newer cause may be arriving in the entry; its own immediate data follows.
-    if (digest(entry) != immediate.value) return;
-    control = {ControlKind::kCause,
-               0,
-               {static_cast<Status>(entry.status), entry.detector, entry.peer,
-                entry.reception_blocked != 0}};
+void LaneReceiver::control_arrived(Lane& lane, ControlKind kind, Opcode opcode) {
+  ControlEntry entry;
+  std::memcpy(&entry, state_.arena.get() + state_.layout.control(lane.index, kind), sizeof(entry));
+  const auto index = static_cast<std::uint32_t>(kind);
+  if (entry.code !=
+      state_.authentication.entry_code(lane.receive_key, opcode, &entry, kCovered<ControlEntry>)) {
+    // Without a secret, a newer control may be arriving; its own immediate data follows.
+    if (state_.authentication.has_secret()) state_.reject(lane.peer, "control");
+    return;
   }
-  const auto kind = static_cast<std::uint32_t>(control.kind);
-  lane.control[kind] = control;
-  lane.unread_controls |= static_cast<std::uint8_t>(bit(kind));
+  // The immediate data of an earlier control found this one.
+  if (entry.sequence <= lane.controls_received[index]) return;
+  lane.controls_received[index] = entry.sequence;
+  Control control = {kind, entry.number, {}};
+  if (kind == ControlKind::kCause) {
+    control.cause = {static_cast<Status>(entry.status), entry.detector, entry.peer,
+                     entry.reception_blocked != 0};
+  }
+  lane.control[index] = control;
+  lane.unread_controls |= static_cast<std::uint8_t>(bit(index));
   state_.to_report.insert(lane.index);
 }
 
@@ -94,7 +97,7 @@ void LaneReceiver::message_arrived(Lane& lane, const Immediate& immediate) {
   if (ended) return;
   const std::uint64_t position = state_.position(number);
   const bool posted = number < in.posted;
-  if (!read_arrival(lane, immediate, position, posted)) return;
+  if (!read_arrival(lane, immediate, number, posted)) return;
   const Incoming::What what = in.arrivals[position].what;
   if (posted) {
     consume(lane);
@@ -104,15 +107,29 @@ void LaneReceiver::message_arrived(Lane& lane, const Immediate& immediate) {
   }
 }
 
-bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uint64_t position,
+bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uint64_t number,
                                 bool posted) {
+  const std::uint64_t position = state_.position(number);
   Incoming::Arrival& arrival = lane.in.arrivals[position];
+  const auto authentic = [&](const void* bytes, std::size_t size) {
+    const std::uint64_t code =
+        state_.authentication.word_code(lane.receive_key, immediate.opcode, number, bytes, size);
+    if (immediate.code == code) return true;
+    state_.reject(lane.peer, "message");
+    return false;
+  };
   switch (immediate.opcode) {
-    case Opcode::kEager: {
-      EagerHeader header;
+    case Opcode::kEager:
+    case Opcode::kPlacedWithHeader: {
+      MessageHeader header;
       std::memcpy(&header, state_.arena.get() + state_.layout.slot(lane.index, position),
-                  sizeof(header));
-      arrival = {Incoming::What::kEager, immediate.value, header.tag, header.size};
+                  state_.header_bytes);
+      if (!authentic(&header, state_.header_bytes)) return false;
+      const bool eager = immediate.opcode == Opcode::kEager;
+      // The size was written by the peer: it must not lead beyond the slot.
+      if (eager && header.size > state_.config.eager_bytes) return false;
+      arrival = {eager ? Incoming::What::kEager : Incoming::What::kPlacedWithHeader, header.check,
+                 header.tag, header.size, header.data_code};
       sender_.credit_arrived(lane, header.credit);
       return true;
     }
@@ -122,11 +139,18 @@ bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uin
       RequestToSendEntry entry;
       std::memcpy(&entry, state_.arena.get() + state_.layout.request_to_send(lane.index),
                   sizeof(entry));
-      arrival = {Incoming::What::kRequestToSend, 0, entry.tag, entry.size};
+      if (!authentic(&entry, sizeof(entry))) return false;
+      arrival = {Incoming::What::kRequestToSend, 0, entry.tag, entry.size, 0};
       return true;
     }
-    case Opcode::kPlaced: arrival = {Incoming::What::kPlaced, immediate.value, 0, 0}; return true;
-    default: arrival = {Incoming::What::kWithdrawn, 0, 0, 0}; return true;
+    case Opcode::kPlaced:
+      if (!authentic(nullptr, 0)) return false;
+      arrival = {Incoming::What::kPlaced, 0, 0, 0, 0};
+      return true;
+    default:
+      if (!authentic(nullptr, 0)) return false;
+      arrival = {Incoming::What::kWithdrawn, 0, 0, 0, 0};
+      return true;
   }
 }
 
@@ -158,6 +182,10 @@ bool LaneReceiver::consume_next(Lane& lane) {
   switch (arrival.what) {
     case Incoming::What::kNothing: return false;
     case Incoming::What::kPlaced: break;
+    case Incoming::What::kPlacedWithHeader:
+      in.slot_consumed = true;
+      if (!intact(lane, arrival, post.bytes)) post.status = Status::kCorrupt;
+      break;
     case Incoming::What::kWithdrawn: post.status = Status::kMismatch; break;
     case Incoming::What::kRequestToSend:
       if (matches(arrival, post.tag, post.size)) return false;  // The clear to send is on its way.
@@ -167,8 +195,11 @@ bool LaneReceiver::consume_next(Lane& lane) {
     case Incoming::What::kEager:
       in.slot_consumed = true;
       if (matches(arrival, post.tag, post.size)) {
-        const std::byte* slot = state_.arena.get() + state_.layout.slot(lane.index, position);
-        if (post.size != 0) std::memcpy(post.bytes, slot + sizeof(EagerHeader), post.size);
+        const std::byte* bytes =
+            state_.arena.get() + state_.layout.slot(lane.index, position) + state_.header_bytes;
+        if (post.size != 0) std::memcpy(post.bytes, bytes, post.size);
+        // The copy is checked: nothing changes it any more.
+        if (!intact(lane, arrival, post.bytes)) post.status = Status::kCorrupt;
       } else {
         post.status = Status::kMismatch;
         lane.outbox.rejected |= bit(position);
@@ -177,6 +208,13 @@ bool LaneReceiver::consume_next(Lane& lane) {
   }
   arrival = {};
   return true;
+}
+
+bool LaneReceiver::intact(const Lane& lane, const Incoming::Arrival& arrival,
+                          const void* bytes) const {
+  return !state_.config.authenticate_data ||
+         state_.authentication.data_code(lane.receive_key, bytes, arrival.size) ==
+             arrival.data_code;
 }
 
 }  // namespace espalier::ofi

@@ -24,13 +24,16 @@ class LaneReceiver {
   void data_arrived(std::uint64_t data);
 
  private:
-  void control_arrived(Lane& lane, const Immediate& immediate);
+  void control_arrived(Lane& lane, ControlKind kind, Opcode opcode);
   void message_arrived(Lane& lane, const Immediate& immediate);
-  // Reads what arrived for message `number`, at `position`; false: it must be ignored.
-  [[nodiscard]] bool read_arrival(Lane& lane, const Immediate& immediate, std::uint64_t position,
+  // Reads what arrived for message `number`; false: it must be ignored.
+  [[nodiscard]] bool read_arrival(Lane& lane, const Immediate& immediate, std::uint64_t number,
                                   bool posted);
   void consume(Lane& lane);
   [[nodiscard]] bool consume_next(Lane& lane);
+  // Whether the payload is what the peer sent, if payloads are authenticated.
+  [[nodiscard]] bool intact(const Lane& lane, const Incoming::Arrival& arrival,
+                            const void* bytes) const;
 
   EndpointState& state_;
   const PreparedRegions& regions_;

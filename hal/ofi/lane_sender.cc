@@ -70,20 +70,21 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
 
   std::byte* staged = state_.staging.get() + state_.layout.slot(lane.index, position);
   if (out.written_bytes == 0) {
-    const EagerHeader header = {post.tag, static_cast<std::uint32_t>(post.size),
-                                static_cast<std::uint32_t>(lane.in.consumed)};
-    std::memcpy(staged, &header, sizeof(header));
-    if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
+    const MessageHeader header = header_of(lane, post);
+    std::memcpy(staged, &header, state_.header_bytes);
+    if (post.size != 0) std::memcpy(staged + state_.header_bytes, post.bytes, post.size);
   }
-  const Immediate immediate = {Opcode::kEager, lane.remote_lane, static_cast<std::uint16_t>(number),
-                               post.check};
-  if (!writer_.write_message(lane, immediate, staged, sizeof(EagerHeader) + post.size,
+  const std::uint64_t code = state_.authentication.word_code(lane.send_key, Opcode::kEager, number,
+                                                             staged, state_.header_bytes);
+  const Immediate immediate = {Opcode::kEager, lane.remote_lane, static_cast<std::uint8_t>(number),
+                               code};
+  if (!writer_.write_message(lane, immediate, staged, state_.header_bytes + post.size,
                              lane.remote_base + state_.layout.slot(lane.remote_lane, position),
                              lane.remote_key)) {
     return false;
   }
-  EagerHeader header;
-  std::memcpy(&header, staged, sizeof(header));
+  MessageHeader header;
+  std::memcpy(&header, staged, state_.header_bytes);
   announcer_.count_credited(lane, header.credit);
   out.own_bytes &= ~bit(position);
   out.in_slot |= bit(position);
@@ -94,6 +95,18 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
   return true;
 }
 
+MessageHeader LaneSender::header_of(const Lane& lane, const Outgoing::Post& post) const {
+  MessageHeader header;
+  header.tag = post.tag;
+  header.size = static_cast<std::uint32_t>(post.size);
+  header.credit = static_cast<std::uint32_t>(lane.in.consumed);
+  header.check = post.check;
+  if (state_.config.authenticate_data) {
+    header.data_code = state_.authentication.data_code(lane.send_key, post.bytes, post.size);
+  }
+  return header;
+}
+
 bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(number);
@@ -101,9 +114,12 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   if ((out.clear_to_send & bit(position)) == 0) {
     if (out.requested_below > number) return true;
     const RequestToSendEntry entry = {post.tag, post.size};
-    if (!writer_.write_entry(lane, Opcode::kRequestToSend, number, 0,
-                             state_.layout.request_to_send(lane.remote_lane), &entry,
-                             sizeof(entry))) {
+    const std::uint64_t code = state_.authentication.word_code(
+        lane.send_key, Opcode::kRequestToSend, number, &entry, sizeof(entry));
+    if (!writer_.write_entry(
+            lane,
+            {Opcode::kRequestToSend, lane.remote_lane, static_cast<std::uint8_t>(number), code},
+            state_.layout.request_to_send(lane.remote_lane), &entry, sizeof(entry))) {
       return false;
     }
     out.requested_below = number + 1;
@@ -111,16 +127,45 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   }
   if ((out.writing & bit(position)) != 0) return true;
   ClearToSendEntry clear;
-  std::memcpy(&clear, state_.arena.get() + state_.layout.clear_to_send(lane.index, position),
-              sizeof(clear));
+  if (!read_clear_to_send(lane, position, clear) || clear.number != number) {
+    out.clear_to_send &= ~bit(position);
+    return true;
+  }
   if (clear.tag != post.tag || clear.size != post.size) return withdraw(lane, number);
-  const Immediate immediate = {Opcode::kPlaced, lane.remote_lane,
-                               static_cast<std::uint16_t>(number), post.check};
+  const bool has_header = post.check != 0 || state_.config.authenticate_data;
+  if (!has_header) return send_placed(lane, number, clear, Opcode::kPlaced, nullptr);
+  MessageHeader& header = out.large_header;
+  if (out.header_of != number + 1) {
+    header = header_of(lane, post);
+    out.header_of = number + 1;
+  }
+  // The peer has consumed the message that was in this slot, because it posted this receive.
+  if (out.written_bytes == 0 &&
+      !writer_.write_header(lane, state_.layout.slot(lane.remote_lane, position), &header,
+                            state_.header_bytes)) {
+    return false;
+  }
+  return send_placed(lane, number, clear, Opcode::kPlacedWithHeader, &header);
+}
+
+// Writes message `number` to its final place. `header` is in the peer's slot unless it is null.
+bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSendEntry& clear,
+                             Opcode opcode, const MessageHeader* header) {
+  Outgoing& out = lane.out;
+  const std::uint64_t position = state_.position(number);
+  Outgoing::Post& post = out.posts[position];
+  const std::uint64_t code = state_.authentication.word_code(
+      lane.send_key, opcode, number, header, header != nullptr ? state_.header_bytes : 0);
+  const Immediate immediate = {opcode, lane.remote_lane, static_cast<std::uint8_t>(number), code};
   if (!writer_.write_message(lane, immediate, post.bytes, post.size, clear.address, clear.key)) {
     return false;
   }
   out.clear_to_send &= ~bit(position);
   out.in_slot &= ~bit(position);
+  if (header != nullptr) {
+    out.in_slot |= bit(position);
+    announcer_.count_credited(lane, header->credit);
+  }
   out.may_mismatch &= ~bit(position);
   out.own_bytes |= bit(position);
   post.done = (out.writing & bit(position)) == 0;
@@ -170,14 +215,38 @@ void LaneSender::credit_arrived(Lane& lane, std::uint32_t count) {
   if (out.sent < out.posted) state_.to_push.insert(lane.index);
 }
 
-void LaneSender::clear_to_send_arrived(Lane& lane, std::uint16_t low) {
+bool LaneSender::authentic(const Lane& lane, const Immediate& immediate, std::uint64_t number) {
+  const std::uint64_t code =
+      state_.authentication.word_code(lane.receive_key, immediate.opcode, number);
+  if (immediate.code == code) return true;
+  state_.reject(lane.peer, "word of flow control");
+  return false;
+}
+
+void LaneSender::credit_word_arrived(Lane& lane, const Immediate& immediate) {
+  const std::uint64_t count = widen(immediate.number, lane.out.sent);
+  if (authentic(lane, immediate, count)) credit_arrived(lane, static_cast<std::uint32_t>(count));
+}
+
+// Reads the newest clear to send at `position`; false: it is not authentic.
+bool LaneSender::read_clear_to_send(Lane& lane, std::uint64_t position, ClearToSendEntry& entry) {
+  std::memcpy(&entry, state_.arena.get() + state_.layout.clear_to_send(lane.index, position),
+              sizeof(entry));
+  if (entry.code == state_.authentication.entry_code(lane.receive_key, Opcode::kClearToSend, &entry,
+                                                     kCovered<ClearToSendEntry>)) {
+    return true;
+  }
+  state_.reject(lane.peer, "clear to send");
+  return false;
+}
+
+void LaneSender::clear_to_send_arrived(Lane& lane, const Immediate& immediate) {
   Outgoing& out = lane.out;
-  const std::uint64_t number = widen(low, out.sent);
+  const std::uint64_t number = widen(immediate.number, out.sent);
   const std::uint64_t position = state_.position(number);
-  // The entry may already hold a newer clear to send: its credit is valid, too.
   ClearToSendEntry clear;
-  std::memcpy(&clear, state_.arena.get() + state_.layout.clear_to_send(lane.index, position),
-              sizeof(clear));
+  if (!authentic(lane, immediate, number) || !read_clear_to_send(lane, position, clear)) return;
+  // The entry may already hold a newer clear to send: its credit is valid, too.
   credit_arrived(lane, static_cast<std::uint32_t>(clear.credit));
   if (number < out.sent) {
     // This end sent the message into a slot; the peer expects a large one.
@@ -188,9 +257,10 @@ void LaneSender::clear_to_send_arrived(Lane& lane, std::uint16_t low) {
   if (out.sent < out.posted) state_.to_push.insert(lane.index);
 }
 
-void LaneSender::rejection_arrived(Lane& lane, std::uint16_t low) {
+void LaneSender::rejection_arrived(Lane& lane, const Immediate& immediate) {
   Outgoing& out = lane.out;
-  const std::uint64_t number = widen(low, out.sent);
+  const std::uint64_t number = widen(immediate.number, out.sent);
+  if (!authentic(lane, immediate, number)) return;
   if (number < out.sent) {
     mismatch_after_send(lane, number);
   } else if (number == out.sent && number < out.posted) {

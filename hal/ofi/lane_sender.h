@@ -28,17 +28,24 @@ class LaneSender {
   void write_failed(Lane& lane);
   // The peer has consumed `count` messages (low 32 bits).
   void credit_arrived(Lane& lane, std::uint32_t count);
-  // `low`: low 16 bits of the message's number.
-  void clear_to_send_arrived(Lane& lane, std::uint16_t low);
-  void rejection_arrived(Lane& lane, std::uint16_t low);
+  void credit_word_arrived(Lane& lane, const Immediate& immediate);
+  void clear_to_send_arrived(Lane& lane, const Immediate& immediate);
+  void rejection_arrived(Lane& lane, const Immediate& immediate);
 
  private:
   // These return false if libfabric refused a write, true if the rest waits for the peer.
   [[nodiscard]] bool push_messages(Lane& lane);
   [[nodiscard]] bool send_eager(Lane& lane, std::uint64_t number);
   [[nodiscard]] bool send_large(Lane& lane, std::uint64_t number);
+  [[nodiscard]] bool send_placed(Lane& lane, std::uint64_t number, const ClearToSendEntry& clear,
+                                 Opcode opcode, const MessageHeader* header);
   [[nodiscard]] bool withdraw(Lane& lane, std::uint64_t number);
 
+  [[nodiscard]] MessageHeader header_of(const Lane& lane, const Outgoing::Post& post) const;
+  [[nodiscard]] bool read_clear_to_send(Lane& lane, std::uint64_t position,
+                                        ClearToSendEntry& entry);
+  // Whether feedback on `number` is authentic; counts it if not.
+  [[nodiscard]] bool authentic(const Lane& lane, const Immediate& immediate, std::uint64_t number);
   void count_sent(Lane& lane);
   void mismatch_after_send(Lane& lane, std::uint64_t number);
 

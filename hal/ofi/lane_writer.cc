@@ -44,26 +44,28 @@ bool LaneWriter::write_message(Lane& lane, const Immediate& immediate, const voi
   return true;
 }
 
-bool LaneWriter::write_entry(Lane& lane, Opcode opcode, std::uint64_t number, std::uint32_t value,
-                             std::uint64_t offset, const void* bytes, std::size_t size) {
-  const std::uint64_t data =
-      pack({opcode, lane.remote_lane, static_cast<std::uint16_t>(number), value});
-  return accepted(lane, state_.domain.inject(lane.target, bytes, size, data,
+bool LaneWriter::write_entry(Lane& lane, const Immediate& immediate, std::uint64_t offset,
+                             const void* bytes, std::size_t size) {
+  return accepted(lane, state_.domain.inject(lane.target, bytes, size, pack(immediate),
                                              lane.remote_base + offset, lane.remote_key));
 }
 
-bool LaneWriter::write_greeting(Lane& lane, const GreetingEntry& entry) {
-  const std::uint64_t data = pack({Opcode::kGreeting, 0, 0, entry.node});
-  return accepted(lane, state_.domain.inject(lane.target, &entry, sizeof(entry), data,
-                                             lane.remote_base + state_.layout.greeting(entry.node),
-                                             lane.remote_key));
+bool LaneWriter::write_header(Lane& lane, std::uint64_t offset, const void* bytes,
+                              std::size_t size) {
+  return accepted(lane, state_.domain.inject_piece(lane.target, bytes, size,
+                                                   lane.remote_base + offset, lane.remote_key));
 }
 
-bool LaneWriter::write_immediate(Lane& lane, Opcode opcode, std::uint64_t number,
-                                 std::uint32_t value) {
+bool LaneWriter::write_greeting(Lane& lane, const GreetingEntry& entry) {
+  return write_entry(lane, {Opcode::kGreeting, 0, 0, entry.node},
+                     state_.layout.greeting(entry.node), &entry, sizeof(entry));
+}
+
+bool LaneWriter::write_immediate(Lane& lane, Opcode opcode, std::uint64_t number) {
   const std::uint64_t nothing = 0;
-  return write_entry(lane, opcode, number, value, state_.layout.sink(lane.remote_lane), &nothing,
-                     sizeof(nothing));
+  const std::uint64_t code = state_.authentication.word_code(lane.send_key, opcode, number);
+  return write_entry(lane, {opcode, lane.remote_lane, static_cast<std::uint8_t>(number), code},
+                     state_.layout.sink(lane.remote_lane), &nothing, sizeof(nothing));
 }
 
 // A broken link is retried like a full one: the machine's keepalive probes decide whether a link is

@@ -18,13 +18,14 @@ class LaneWriter {
   [[nodiscard]] bool write_message(Lane& lane, const Immediate& immediate, const void* bytes,
                                    std::uint64_t size, std::uint64_t address, std::uint64_t key);
   // Writes an entry (at most 64 bytes) to `offset` in the peer's arena, with its immediate data.
-  [[nodiscard]] bool write_entry(Lane& lane, Opcode opcode, std::uint64_t number,
-                                 std::uint32_t value, std::uint64_t offset, const void* bytes,
-                                 std::size_t size);
+  [[nodiscard]] bool write_entry(Lane& lane, const Immediate& immediate, std::uint64_t offset,
+                                 const void* bytes, std::size_t size);
+  // Writes to the peer's arena without immediate data.
+  [[nodiscard]] bool write_header(Lane& lane, std::uint64_t offset, const void* bytes,
+                                  std::size_t size);
   [[nodiscard]] bool write_greeting(Lane& lane, const GreetingEntry& entry);
   // Writes immediate data only.
-  [[nodiscard]] bool write_immediate(Lane& lane, Opcode opcode, std::uint64_t number,
-                                     std::uint32_t value);
+  [[nodiscard]] bool write_immediate(Lane& lane, Opcode opcode, std::uint64_t number);
 
  private:
   [[nodiscard]] bool accepted(Lane& lane, Domain::Result result);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <mutex>
 
 #include "hal/ofi/config_check.h"
@@ -52,6 +53,10 @@ Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
 Result<void> LibfabricEndpoint::open(const Config& config) {
   if (auto sound = check_config(config); !sound) return sound;
   state_.config = config;
+  state_.config.secret = {};
+  if (config.has_secret) state_.authentication.set_secret(config.secret);
+  state_.header_bytes =
+      config.authenticate_data ? sizeof(MessageHeader) : offsetof(MessageHeader, data_code);
   make_lanes();
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), config.max_links);
   Domain::Capacity capacity;
@@ -63,7 +68,7 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   const auto opened = state_.domain.open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   if (config.eager_bytes == 0) {
-    const std::uint64_t piece = state_.domain.inject_bytes() - sizeof(EagerHeader);
+    const std::uint64_t piece = state_.domain.inject_bytes() - state_.header_bytes;
     state_.config.eager_bytes =
         state_.domain.copies_messages() ? static_cast<std::uint32_t>(piece) : kDefaultEagerBytes;
   }
@@ -84,7 +89,7 @@ void LibfabricEndpoint::make_lanes() {
 }
 
 Result<void> LibfabricEndpoint::make_arena() {
-  state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
+  state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes, state_.header_bytes);
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), state_.config.max_links);
   state_.contexts.reserve(lanes * state_.layout.ring());
   state_.add_contexts();
@@ -133,6 +138,12 @@ Result<void> LibfabricEndpoint::connect(const std::vector<std::string>& addresse
 Result<bool> LibfabricEndpoint::go_on_connecting() {
   (void)progress();
   return connector_.check();
+}
+
+Result<void> LibfabricEndpoint::set_secret(const Secret& secret) {
+  if (connector_.has_addresses()) return fail("the addresses were given before the job secret");
+  state_.authentication.set_secret(secret);
+  return {};
 }
 
 Result<bool> LibfabricEndpoint::connect_links(std::span<const std::uint32_t> links) {

@@ -52,6 +52,8 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   }
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain.locks_bounded(); }
+  [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
+  [[nodiscard]] std::uint64_t rejected_words() const override { return state_.rejected; }
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
   [[nodiscard]] std::uint32_t node() const override { return state_.config.node; }

@@ -1,6 +1,7 @@
 #pragma once
 // The addresses that a launcher carries from endpoint to endpoint. Needs no libfabric.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,7 +11,9 @@ namespace espalier::ofi {
 // The fixed part of an address: what one end of a lane tells the other. The endpoint's name in
 // libfabric follows.
 struct AddressHead {
-  std::uint32_t magic = 0x32495045;  // "EPI2"
+  using Nonce = std::array<std::uint8_t, 16>;
+
+  std::uint32_t magic = 0x33495045;  // "EPI3"
   std::uint32_t node = 0;            // whose address it is
   std::uint32_t peer = 0;            // the node that it is for; kAny: every node
   std::uint32_t lane = 0;            // number of the lane at `node`; kAny: the greeting tells it
@@ -18,6 +21,7 @@ struct AddressHead {
   std::uint32_t eager_bytes = 0;
   std::uint64_t base = 0;  // address of the node's arena
   std::uint64_t key = 0;   // key of the node's arena
+  Nonce nonce = {};        // random, of the endpoint; the keys of its lanes depend on it
 
   static constexpr std::uint32_t kAny = 0xffffffff;
 };

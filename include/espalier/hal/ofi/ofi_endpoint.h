@@ -13,6 +13,7 @@
 // pthread_spin_trylock and pthread_spin_unlock; the endpoint library alone replaces nothing. Other
 // providers do not need it.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,9 @@
 #include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
+
+// Random bytes that all nodes of a job share and no other process knows.
+using Secret = std::array<std::uint8_t, 32>;
 
 // The parameters of OfiEndpoint::open().
 struct Config {
@@ -52,6 +56,13 @@ struct Config {
   std::uint32_t max_links = 0;
   // How long to wait for a peer that does not connect.
   std::uint64_t connect_deadline_ns = 60'000'000'000;
+  // Whether the endpoint has a job secret, and the secret: each word that a peer writes is then
+  // authenticated (docs/security.md). All nodes of a job must have the same.
+  bool has_secret = false;
+  Secret secret = {};
+  // Also authenticates the payload of each message where it is complete; one that was changed
+  // completes with kCorrupt. Needs a secret. All nodes of a job must have the same.
+  bool authenticate_data = false;
 };
 
 // Checks that `name` can be given to `--provider`: the installed libfabric has that provider, with
@@ -105,6 +116,11 @@ class OfiEndpoint {
   // Call when the links are connected. Always true except over shm. Over shm it is true if the program is linked
   // with espalier-spin-lock-interposer and the locks of this libfabric version were found.
   [[nodiscard]] virtual bool spin_locks_bounded() const = 0;
+  // Gives the job secret that Config did not have. Call before addresses are given. Error: later.
+  [[nodiscard]] virtual Result<void> set_secret(const Secret& secret) = 0;
+  // Returns the number of words that were dropped because they were not authentic. The first one is
+  // also reported on stderr.
+  [[nodiscard]] virtual std::uint64_t rejected_words() const = 0;
   // Returns the endpoint, which lives as long as this object. It carries messages once its lanes
   // are connected.
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
