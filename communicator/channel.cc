@@ -82,6 +82,8 @@ Result<void> Channel::open() {
   config.provider = options.provider;
   config.local_address = options.local_address;
   config.node = rank_;
+  config.has_secret = job_->members().is_secret();
+  config.secret = job_->members().secret();
   for (std::uint32_t peer = 0; peer < size_; ++peer) {
     if (peer != rank_) config.peers.push_back(peer);
   }

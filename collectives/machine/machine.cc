@@ -136,6 +136,7 @@ void Machine::finish() {
     if (expected_receives_[link] > receives_[link].next_number) fail(Status::kNotInSchedule, link);
   }
   running_ = false;
+  if (!keeps_regions_ && !failure_detector_.failed()) endpoint_->release_regions();
 }
 
 const Cause& Machine::cause() const { return failure_detector_.cause(); }

@@ -6,7 +6,8 @@
 //
 //   node                               launcher
 //   Hello (its lanes' addresses) ->
-//                                   <- Peers (the address at the other end of each of its lanes)
+//                                   <- Peers (the address at the other end of each of its lanes,
+//                                      and the job secret)
 //   Ready (every link can carry)  ->
 //                                   <- Memory, with a file descriptor: input, output, log, counts
 //   Mapped                        ->
@@ -26,7 +27,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 7;
+inline constexpr std::uint32_t kControlVersion = 8;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -95,6 +96,7 @@ struct Peers {
   Packet packet = Packet::kPeers;
   std::uint32_t lanes = 0;
   Address addresses[kMaxLanes];  // by lane, as in Hello
+  std::uint8_t secret[32] = {};  // the job secret, the same for all nodes
 };
 
 // Travels with a file descriptor. The file contains four parts, each at a multiple of
@@ -162,7 +164,7 @@ struct Quit {
 };
 
 static_assert(sizeof(Hello) == 36 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
-static_assert(sizeof(Peers) == 8 + kMaxLanes * sizeof(Address));
+static_assert(sizeof(Peers) == 40 + kMaxLanes * sizeof(Address));
 static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
 static_assert(sizeof(Report) == 120 && offsetof(Report, completed) == 16 &&
               offsetof(Report, cause) == 48 && offsetof(Report, stall) == 80);

@@ -116,6 +116,9 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
     auto addresses = wire_ups[i].collect();
     if (!addresses) return fail(kFailed, node.channel, addresses.error().message);
     node.addresses = *std::move(addresses);
+    if (auto set = node.fabric->set_secret(*wire_ups[i].secret()); !set) {
+      return cannot(node, set.error());
+    }
     const auto started = node.fabric->start_connecting(node.addresses);
     if (!started) return cannot(node, started.error());
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "firmware/node/control.h"
 
@@ -50,6 +51,7 @@ Result<std::vector<std::string>> ControlWireUp::collect() {
       packet.peers.lanes != lanes_) {
     return fail("the launcher ended before it sent the neighbours' addresses");
   }
+  std::copy(std::begin(packet.peers.secret), std::end(packet.peers.secret), secret_.begin());
   std::vector<std::string> addresses;
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
     const control::Address& address = packet.peers.addresses[lane];

@@ -17,11 +17,13 @@ class ControlWireUp : public ofi::WireUp {
   [[nodiscard]] Result<void> publish(std::uint32_t node, const std::vector<std::string>& addresses,
                                      const std::vector<std::uint32_t>& peers) override;
   [[nodiscard]] Result<std::vector<std::string>> collect() override;
+  [[nodiscard]] const ofi::Secret* secret() const override { return &secret_; }
 
  private:
   int channel_;
   std::int32_t pid_;
   std::uint32_t lanes_ = 0;
+  ofi::Secret secret_ = {};
 };
 
 }  // namespace espalier::node

@@ -26,6 +26,8 @@ class AddedLinksTest : public testing::TestWithParam<const char*> {
     Config config;
     config.provider = GetParam();
     config.max_links = max_links;
+    config.has_secret = true;
+    config.secret.fill(3);
     return config;
   }
   // Opens `nodes` endpoints without links, which know each other's addresses.

@@ -37,9 +37,6 @@ Result<void> check_config(const Config& config) {
     return fail(node + " has " + std::to_string(config.peers.size()) + " links; at most " +
                 std::to_string(kMaxLinks) + " are possible");
   }
-  if (config.authenticate_data && !config.has_secret) {
-    return fail(node + ": authenticate_data needs a job secret");
-  }
   if (config.window == 0 || config.window > kMaxRing) {
     return fail("window " + std::to_string(config.window) + " is not in 1.." +
                 std::to_string(kMaxRing));

@@ -30,33 +30,43 @@ class OfiEndpoints final : public ConnectedEndpoints {
 // Otherwise hop by hop, with `lanes` lanes per link and direction.
 constexpr std::uint32_t kAdded = 0xffffffff;
 
-BackEnd back_end(const std::string& provider, std::uint32_t lanes) {
+// The endpoints of a closed fabric have a job secret; kData: they also authenticate payloads.
+enum class Closed : std::uint8_t { kNo, kWords, kData };
+
+BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed = Closed::kNo) {
   std::string name = lanes == 0        ? provider
                      : lanes == kAdded ? provider + "_added"
                                        : provider + "_hop_by_hop_" + std::to_string(lanes);
+  if (closed != Closed::kNo) name += closed == Closed::kData ? "_closed_data" : "_closed";
   std::replace(name.begin(), name.end(), ';', '_');
-  return {name,
-          [provider, lanes](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
-            ofi::Config config;
-            config.provider = provider;
-            if (lanes == kAdded) {
-              config.max_links = 16;
-            } else if (lanes != 0) {
-              config.lanes = {{lanes, lanes}};
-            }
-            config.window = spec.window;
-            config.eager_bytes = spec.eager_bytes;
-            auto cluster = std::make_unique<OfiEndpoints>(config, spec);
-            EXPECT_EQ(cluster->error(), "");
-            if (!cluster->error().empty()) return nullptr;
-            return cluster;
-          }};
+  return {
+      name,
+      [provider, lanes, closed](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
+        ofi::Config config;
+        config.provider = provider;
+        if (lanes == kAdded) {
+          config.max_links = 16;
+        } else if (lanes != 0) {
+          config.lanes = {{lanes, lanes}};
+        }
+        config.window = spec.window;
+        config.has_secret = closed != Closed::kNo;
+        config.secret.fill(7);
+        config.authenticate_data = closed == Closed::kData;
+        config.eager_bytes = spec.eager_bytes;
+        auto cluster = std::make_unique<OfiEndpoints>(config, spec);
+        EXPECT_EQ(cluster->error(), "");
+        if (!cluster->error().empty()) return nullptr;
+        return cluster;
+      }};
 }
 
 INSTANTIATE_TEST_SUITE_P(Ofi, ConformanceTest,
-                         testing::Values(back_end("tcp", 0), back_end("shm", 0), back_end("tcp", 3),
-                                         back_end("shm", 1), back_end("shm", 4),
-                                         back_end("tcp", kAdded), back_end("shm", kAdded),
+                         testing::Values(back_end("tcp", 0), back_end("shm", 0),
+                                         back_end("tcp", 3, Closed::kWords),
+                                         back_end("shm", 1, Closed::kData), back_end("shm", 4),
+                                         back_end("tcp", kAdded, Closed::kData),
+                                         back_end("shm", kAdded, Closed::kWords),
                                          back_end("tcp;ofi_rxm", 0), back_end("net;ofi_rxm", 0),
                                          back_end("tcp;ofi_rxm", 2)),
                          back_end_name);

@@ -40,7 +40,14 @@ std::vector<std::string> LaneConnector::addresses() const {
   return all;
 }
 
+Result<void> LaneConnector::check_secret() const {
+  if (!state_.config.authenticate_data || state_.authentication.has_secret()) return {};
+  return fail("node " + std::to_string(state_.config.node) +
+              ": authenticate_data needs a job secret");
+}
+
 Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
+  if (auto good = check_secret(); !good) return good;
   if (addresses.size() != state_.lanes.size()) {
     return fail(std::to_string(addresses.size()) + " addresses for " +
                 std::to_string(state_.lanes.size()) + " lanes");
@@ -62,6 +69,7 @@ std::string LaneConnector::address() const {
 Result<void> LaneConnector::set_addresses(std::vector<std::string> addresses) {
   if (state_.config.max_links == 0) return fail("this endpoint has fixed links");
   if (!addresses_.empty()) return fail("this endpoint has its addresses");
+  if (auto good = check_secret(); !good) return good;
   addresses_ = std::move(addresses);
   return {};
 }

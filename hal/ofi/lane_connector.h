@@ -49,6 +49,7 @@ class LaneConnector {
 
  private:
   [[nodiscard]] AddressHead head() const;
+  [[nodiscard]] Result<void> check_secret() const;
   [[nodiscard]] Result<void> decode(Lane& lane, const std::string& address);
   [[nodiscard]] Result<void> insert(Lane& lane, const std::string& address);
   void greet();

@@ -24,7 +24,9 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   Incoming::Post& mine = in.posts[position];
   mine = {post.bytes, post.size, post.tag, 0, 0, post.context, 0, Status::kOk};
   if (post.size > state_.config.eager_bytes) {
-    if (!regions_.find(post.bytes, post.size, mine.address, mine.key)) return Status::kBadArgument;
+    const Status found =
+        regions_.find(state_.domain, post.bytes, post.size, mine.address, mine.key);
+    if (found != Status::kOk) return found;
     const Incoming::Arrival& arrival = in.arrivals[position];
     const bool may_match =
         arrival.what == Incoming::What::kNothing ||

@@ -12,7 +12,7 @@ namespace espalier::ofi {
 
 class LaneReceiver {
  public:
-  LaneReceiver(EndpointState& state, const PreparedRegions& regions, LaneConnector& connector,
+  LaneReceiver(EndpointState& state, PreparedRegions& regions, LaneConnector& connector,
                LaneSender& sender)
       : state_(state), regions_(regions), connector_(connector), sender_(sender) {}
 
@@ -36,7 +36,7 @@ class LaneReceiver {
                             const void* bytes) const;
 
   EndpointState& state_;
-  const PreparedRegions& regions_;
+  PreparedRegions& regions_;
   LaneConnector& connector_;
   LaneSender& sender_;
 };

@@ -67,6 +67,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] std::uint64_t eager_bytes() const override { return state_.config.eager_bytes; }
 
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
+  void release_regions() override { regions_.clear(state_.domain); }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
     return receiver_.post(link, post);
   }

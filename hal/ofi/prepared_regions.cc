@@ -31,7 +31,7 @@ Status PreparedRegions::prepare(Domain& domain, const Region* regions, std::uint
   prepared_ = next;
   for (std::uint32_t i = 0; i < filled; ++i) {
     Prepared& it = prepared_[i];
-    if (it.registration.region != nullptr) continue;
+    if (it.registration.region != nullptr || !domain.registers_local_memory()) continue;
     if (!domain.register_memory(it.region.bytes, it.region.size, it.registration)) {
       it.region = {};
       return Status::kBackEnd;
@@ -40,20 +40,25 @@ Status PreparedRegions::prepare(Domain& domain, const Region* regions, std::uint
   return Status::kOk;
 }
 
-bool PreparedRegions::find(const void* bytes, std::uint64_t size, std::uint64_t& address,
-                           std::uint64_t& key) const {
+Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t size,
+                             std::uint64_t& address, std::uint64_t& key) {
   const auto first = reinterpret_cast<std::uintptr_t>(bytes);
-  for (const Prepared& prepared : prepared_) {
+  for (Prepared& prepared : prepared_) {
     const auto base = reinterpret_cast<std::uintptr_t>(prepared.region.bytes);
-    if (prepared.registration.region == nullptr || first < base || size > prepared.region.size ||
+    if (prepared.region.bytes == nullptr || first < base || size > prepared.region.size ||
         first - base > prepared.region.size - size) {
       continue;
     }
+    if (prepared.registration.region == nullptr &&
+        !domain.register_memory(prepared.region.bytes, prepared.region.size,
+                                prepared.registration)) {
+      return Status::kBackEnd;
+    }
     address = prepared.registration.base + (first - base);
     key = prepared.registration.key;
-    return true;
+    return Status::kOk;
   }
-  return false;
+  return Status::kBadArgument;
 }
 
 void PreparedRegions::clear(Domain& domain) {

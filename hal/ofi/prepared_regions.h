@@ -12,14 +12,16 @@ namespace espalier::ofi {
 class PreparedRegions {
  public:
   // Replaces the prepared regions by `count` others, at most kMaxRegions. A region that was
-  // prepared before keeps its registration; empty and repeated regions are ignored. kBackEnd: the
-  // provider refused a registration; this region and those after it are not usable.
+  // prepared before keeps its registration; empty and repeated regions are ignored. If the provider
+  // sends from registered memory only, all are registered here; kBackEnd: it refused one; this
+  // region and those after it are not usable.
   [[nodiscard]] Status prepare(Domain& domain, const Region* regions, std::uint32_t count);
 
-  // The address and key under which a peer can write `size` bytes at `bytes`; false if they are not
-  // inside one prepared region.
-  [[nodiscard]] bool find(const void* bytes, std::uint64_t size, std::uint64_t& address,
-                          std::uint64_t& key) const;
+  // Finds the address and key under which a peer can write `size` bytes at `bytes`. Registers the
+  // region unless it is: collectives of short messages register nothing. kBadArgument: the bytes
+  // are not inside one prepared region; kBackEnd: the provider refused.
+  [[nodiscard]] Status find(Domain& domain, const void* bytes, std::uint64_t size,
+                            std::uint64_t& address, std::uint64_t& key);
 
   // Ends all registrations: no peer can write to the regions any more.
   void clear(Domain& domain);

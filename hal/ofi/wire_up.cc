@@ -7,6 +7,9 @@ Result<void> connect(OfiEndpoint& endpoint, std::uint32_t node, WireUp& wire_up)
   if (!published) return published;
   const auto addresses = wire_up.collect();
   if (!addresses) return fail(addresses.error());
+  if (const Secret* const secret = wire_up.secret(); secret != nullptr) {
+    if (auto set = endpoint.set_secret(*secret); !set) return set;
+  }
   const auto connected = endpoint.connect(*addresses);
   if (connected) return {};
   return fail("cannot connect to the neighbours: " + connected.error().message);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -216,8 +218,13 @@ Result<void> NodeProcesses::wire_up() {
     const control::Hello& hello = member.hello;
     lanes.emplace_back(hello.peers, hello.peers + std::min(hello.lanes, control::kMaxLanes));
   }
+  std::uint8_t secret[sizeof(control::Peers::secret)];
+  if (getrandom(secret, sizeof secret, 0) != sizeof secret) {
+    return fail(std::string("no random bytes for the job secret: ") + std::strerror(errno));
+  }
   for (std::uint32_t node = 0; node < members_.size(); ++node) {
     control::Peers peers;
+    std::copy(std::begin(secret), std::end(secret), peers.secret);
     peers.lanes = static_cast<std::uint32_t>(lanes[node].size());
     for (std::uint32_t lane = 0; lane < peers.lanes; ++lane) {
       const std::uint32_t peer = lanes[node][lane];

@@ -114,6 +114,9 @@ class Endpoint {
   // regions unless they are named again. Call while no posts are outstanding. kTooLarge: too many
   // regions; kBackEnd: the fabric refused.
   [[nodiscard]] virtual Status prepare(const Region* regions, std::uint32_t count) = 0;
+  // Ends the access of peers to the prepared regions. Call while no posts are outstanding. The next
+  // large receive needs prepare() again.
+  virtual void release_regions() {}
 
   // post_receive() and post_send() post the next receive or send of the link and return at once.
   // kOk; kTryAgain: the fabric has no room now, call poll() and try again; kTooLarge: window()

@@ -118,6 +118,9 @@ class Machine {
   // Lock step: steps >= `limit` are not issued until the limit is raised. Call after init().
   // Unlimited by default.
   void set_step_limit(std::int64_t limit);
+  // Whether the memory of each collective stays accessible to the peers after its end, so that the
+  // next one with the same buffers needs no registration: for persistent plans. False at first.
+  void keep_regions(bool keep) { keeps_regions_ = keep; }
   // The next three functions are for simulators.
   // Returns the first step that has not been issued; INT64_MAX: none is known.
   [[nodiscard]] std::int64_t next_step() const {
@@ -248,6 +251,7 @@ class Machine {
   std::uint8_t window_ = 0;
   std::uint8_t ring_limit_ = 0;  // messages that a message ring accepts
   bool running_ = false;
+  bool keeps_regions_ = false;
   bool has_moved_ = false;      // the last poll() moved the collective
   bool may_have_more_ = false;  // the last poll() may have left completions
   bool post_refused_ = false;   // the fabric had no room for a post in the last poll()

@@ -36,6 +36,7 @@ class FaultEndpoint final : public Endpoint {
   [[nodiscard]] std::uint32_t window() const override { return inner_.window(); }
   [[nodiscard]] std::uint64_t eager_bytes() const override { return inner_.eager_bytes(); }
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
+  void release_regions() override { inner_.release_regions(); }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;

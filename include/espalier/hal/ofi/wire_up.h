@@ -27,6 +27,8 @@ class WireUp {
   // the order of the lanes. All nodes of a thread must publish before the first of them collects.
   // Error: the launcher is gone.
   [[nodiscard]] virtual Result<std::vector<std::string>> collect() = 0;
+  // Returns the job secret, once collect() has returned; null: the launcher gave none.
+  [[nodiscard]] virtual const Secret* secret() const { return nullptr; }
 };
 
 // Connects the endpoint of `node` to its neighbours: publishes its addresses, collects theirs and
