@@ -98,6 +98,10 @@ TEST_P(AddedLinksTest, ConnectsOneLinkAfterTheOther) {
     expect_message(endpoints, a, b);
     expect_message(endpoints, b, a);
   }
+  for (const auto& node : endpoints.nodes) {
+    EXPECT_TRUE(node->spin_locks_bounded());
+    EXPECT_EQ(node->rejected_words(), 0u);
+  }
 }
 
 TEST_P(AddedLinksTest, TheHigherNodeAnswersBeforeItAsks) {

@@ -32,7 +32,8 @@ struct EndpointState {
   ArenaLayout layout;
   Domain domain;
   Authentication authentication;
-  std::uint32_t header_bytes = 0;  // of MessageHeader, in front of each eager message
+  std::uint32_t header_bytes = 0;   // of MessageHeader, in front of each eager message
+  std::uint32_t covered_bytes = 0;  // of these, by the code in the immediate data
   Registration arena_registration;
   Pages arena;                         // written by the peers
   Pages staging;                       // eager messages being sent, with the arena's layout

@@ -126,7 +126,7 @@ bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uin
       MessageHeader header;
       std::memcpy(&header, state_.arena.get() + state_.layout.slot(lane.index, position),
                   state_.header_bytes);
-      if (!authentic(&header, state_.header_bytes)) return false;
+      if (!authentic(&header, state_.covered_bytes)) return false;
       const bool eager = immediate.opcode == Opcode::kEager;
       // The size was written by the peer: it must not lead beyond the slot.
       if (eager && header.size > state_.config.eager_bytes) return false;

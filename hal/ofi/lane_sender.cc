@@ -75,7 +75,7 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
     if (post.size != 0) std::memcpy(staged + state_.header_bytes, post.bytes, post.size);
   }
   const std::uint64_t code = state_.authentication.word_code(lane.send_key, Opcode::kEager, number,
-                                                             staged, state_.header_bytes);
+                                                             staged, state_.covered_bytes);
   const Immediate immediate = {Opcode::kEager, lane.remote_lane, static_cast<std::uint8_t>(number),
                                code};
   if (!writer_.write_message(lane, immediate, staged, state_.header_bytes + post.size,
@@ -155,7 +155,7 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
   const std::uint64_t position = state_.position(number);
   Outgoing::Post& post = out.posts[position];
   const std::uint64_t code = state_.authentication.word_code(
-      lane.send_key, opcode, number, header, header != nullptr ? state_.header_bytes : 0);
+      lane.send_key, opcode, number, header, header != nullptr ? state_.covered_bytes : 0);
   const Immediate immediate = {opcode, lane.remote_lane, static_cast<std::uint8_t>(number), code};
   if (!writer_.write_message(lane, immediate, post.bytes, post.size, clear.address, clear.key)) {
     return false;

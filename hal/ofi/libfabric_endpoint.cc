@@ -55,8 +55,9 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   state_.config = config;
   state_.config.secret = {};
   if (config.has_secret) state_.authentication.set_secret(config.secret);
-  state_.header_bytes =
-      config.authenticate_data ? sizeof(MessageHeader) : offsetof(MessageHeader, data_code);
+  const bool has_code = config.authenticate_data;
+  state_.header_bytes = has_code ? sizeof(MessageHeader) : offsetof(MessageHeader, data_code);
+  state_.covered_bytes = has_code ? sizeof(MessageHeader) : offsetof(MessageHeader, unused);
   make_lanes();
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), config.max_links);
   Domain::Capacity capacity;

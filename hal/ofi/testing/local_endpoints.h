@@ -76,7 +76,7 @@ struct LocalEndpoints {
   [[nodiscard]] Endpoint& operator[](std::size_t v) { return nodes[v]->endpoint(); }
 
  private:
-  // Adds the links in the order of `peers` before any is connected, so that their numbers are known.
+  // Adds the links in the order of `peers` before any is connected: their numbers are known then.
   void connect_added(const std::vector<std::vector<std::uint32_t>>& peers) {
     set_addresses();
     std::vector<std::vector<std::uint32_t>> links(peers.size());

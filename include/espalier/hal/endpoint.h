@@ -2,9 +2,9 @@
 // The endpoint: the complete contract between the machine and any fabric. Freestanding.
 //
 // A node has the links 0 .. links()-1. Each link connects it to one peer node, in both directions.
-// Back ends may add links, never remove them. Send k at one end of a link matches receive k at the other end; k counts over the
-// endpoint's whole lifetime. A link has at most window() outstanding sends and window() outstanding
-// receives. Sends complete in order, and so do receives.
+// Back ends may add links, never remove them. Send k at one end of a link matches receive k at the
+// other end; k counts over the endpoint's whole lifetime. A link has at most window() outstanding
+// sends and window() outstanding receives. Sends complete in order, and so do receives.
 //
 //  * Ownership: a post lends its memory to the endpoint until its completion is polled or release()
 //    returns.

@@ -11,6 +11,7 @@ namespace espalier::ofi {
 // The fixed part of an address: what one end of a lane tells the other. The endpoint's name in
 // libfabric follows.
 struct AddressHead {
+  // Random bytes, used once.
   using Nonce = std::array<std::uint8_t, 16>;
 
   std::uint32_t magic = 0x33495045;  // "EPI3"
@@ -23,6 +24,7 @@ struct AddressHead {
   std::uint64_t key = 0;   // key of the node's arena
   Nonce nonce = {};        // random, of the endpoint; the keys of its lanes depend on it
 
+  // See `peer` and `lane`.
   static constexpr std::uint32_t kAny = 0xffffffff;
 };
 

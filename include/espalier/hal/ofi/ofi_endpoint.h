@@ -68,6 +68,7 @@ struct Config {
 // Checks that `name` can be given to `--provider`: the installed libfabric has that provider, with
 // the capabilities that the endpoint needs. Error: why it cannot serve, in one line.
 [[nodiscard]] Result<void> check_provider(const std::string& name);
+// Whether check_provider() has no error.
 [[nodiscard]] bool known_provider(const std::string& name);
 
 // One node's endpoint over libfabric. First open(). With fixed links, exchange addresses(), then
@@ -99,24 +100,27 @@ class OfiEndpoint {
   // Returns the one address that every peer needs (binary; the launcher carries it).
   [[nodiscard]] virtual std::string address() const = 0;
   // Gives the addresses of all nodes, by node; this node's own is ignored. Connects nothing. From
-  // then on a link is added when a peer connects to this node, in any call that makes progress.
-  // Errors: called twice, not an endpoint with max_links.
+  // then on a link is added when a lower node connects to this node, in any call that makes
+  // progress. Errors: called twice, not an endpoint with max_links, authenticate_data without a
+  // secret.
   [[nodiscard]] virtual Result<void> set_addresses(std::vector<std::string> addresses) = 0;
   // Returns the number of the link to `node`; adds the link unless there is one. Connects nothing.
   // Errors: no address of this node, a wrong address, max_links links.
   [[nodiscard]] virtual Result<std::uint32_t> add_link(std::uint32_t node) = 0;
-  // Starts to connect these links, makes progress, and returns whether each can carry messages. Call
-  // again until it returns true. The lower node of a link opens the connection, so both nodes must
-  // call this for a link, in any order; the higher one may do so later if it makes progress.
-  // Messages may be posted earlier; they wait for the connection. Errors: a link broke, a peer did
-  // not connect within Config.connect_deadline_ns of the first call for its link.
+  // Starts to connect these links, makes progress, and returns whether each can carry messages.
+  // Call again until it returns true. The lower node of a link opens the connection, so both nodes
+  // must call this for a link, in any order; the higher one may do so later if it makes progress.
+  // Messages may be posted earlier; they wait for the connection. Errors: no such link, a link
+  // broke, a peer did not connect within Config.connect_deadline_ns of the first call for its link.
   [[nodiscard]] virtual Result<bool> connect_links(std::span<const std::uint32_t> links) = 0;
 
   // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
-  // Call when the links are connected. Always true except over shm. Over shm it is true if the program is linked
-  // with espalier-spin-lock-interposer and the locks of this libfabric version were found.
+  // Call when the links are connected. Always true except over shm. Over shm it is true if the
+  // program is linked with espalier-spin-lock-interposer and the locks of this libfabric version
+  // were found.
   [[nodiscard]] virtual bool spin_locks_bounded() const = 0;
-  // Gives the job secret that Config did not have. Call before addresses are given. Error: later.
+  // Gives the job secret that Config did not have. Errors: the addresses of peers were given
+  // before.
   [[nodiscard]] virtual Result<void> set_secret(const Secret& secret) = 0;
   // Returns the number of words that were dropped because they were not authentic. The first one is
   // also reported on stderr.
