@@ -190,7 +190,10 @@ class ThreadedServer : public Server {
       case Kind::kGet: return get(from, message);
       case Kind::kMissing:
         return reply(from, {.kind = Kind::kRanks, .data = ranks_data(missing())}, message.number);
-      case Kind::kFence: member.waits = Waits::kFence; return release_fence();
+      case Kind::kFence:
+        member.waits = Waits::kFence;
+        member.number = message.number;
+        return release_fence();
       case Kind::kRejoin:
         if (!is_rejoining_) rejoin_until_ = Clock::now() + std::chrono::milliseconds(message.a);
         is_rejoining_ = true;
