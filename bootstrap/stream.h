@@ -55,8 +55,8 @@ class Stream {
 
   // Sends this end's random value, which must precede everything else.
   [[nodiscard]] bool greet();
-  // Reads what has arrived, without waiting. False: the connection ended, or the peer speaks another
-  // protocol (is_foreign()); next() still gives the messages that arrived whole.
+  // Reads what has arrived, without waiting. False: the connection ended, or the peer speaks
+  // another protocol (is_foreign()); next() still gives the messages that arrived whole.
   [[nodiscard]] bool read();
   // The next message that has arrived whole; nothing: none, or is_broken().
   [[nodiscard]] std::optional<std::string> next(const JobSecret& secret);
