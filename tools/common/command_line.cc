@@ -30,6 +30,7 @@ struct CommandLineState {
   std::vector<Binding> bindings;
   std::vector<std::pair<CLI::Option*, CLI::Option*>> exclusions;
   std::map<CLI::App*, std::function<void()>> actions;
+  std::map<CLI::App*, Values*> rests;  // for Command::rest()
 };
 
 namespace {
@@ -215,6 +216,11 @@ Option Command::arguments(const std::string& name, std::vector<std::string>& val
   return Option(*state_, option);
 }
 
+void Command::rest(std::vector<std::string>& values) {
+  app_->prefix_command();
+  state_->rests[app_] = &values;
+}
+
 Option Command::number(const std::string& names, std::uint32_t& value, std::uint64_t least,
                        std::uint64_t most, const std::string& help) {
   Option option(*state_, add(*state_, *app_, names, help, "NUMBER", false,
@@ -293,6 +299,9 @@ void CommandLine::run(int argc, char** argv) {
   const auto action = state_->actions.find(&command);
   if (action == state_->actions.end()) bad_input("no command" + help_hint(app));
   store_values(*state_);
+  if (const auto rest = state_->rests.find(&command); rest != state_->rests.end()) {
+    *rest->second = command.remaining();
+  }
   action->second();
 }
 
