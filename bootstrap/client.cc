@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sodium.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,6 +56,7 @@ class ConnectedBootstrap : public Bootstrap {
   ConnectedBootstrap(Place place, Milliseconds deadline)
       : place_(std::move(place)), deadline_(deadline) {}
 
+  ~ConnectedBootstrap() override { remove_file(); }
   [[nodiscard]] Result<void> connect();
 
   [[nodiscard]] std::uint32_t rank() const override { return place_.rank; }
@@ -77,6 +79,7 @@ class ConnectedBootstrap : public Bootstrap {
   [[nodiscard]] Result<void> fence() override {
     auto reply = ask({.kind = Kind::kFence}, Kind::kDone, deadline_);
     if (!reply) return fail(reply.error());
+    remove_file();  // All have joined.
     return {};
   }
 
@@ -101,13 +104,19 @@ class ConnectedBootstrap : public Bootstrap {
   }
 
  private:
+  // Removes the file through which the others join.
+  void remove_file() {
+    if (!place_.file.empty()) (void)unlink(place_.file.c_str());
+    place_.file.clear();
+  }
   enum class Attempt : std::uint8_t { kConnected, kNotYet };
   [[nodiscard]] Result<Attempt> try_connect(const Address& address);
-  [[nodiscard]] Result<void> say_hello(Clock::time_point until);
+  [[nodiscard]] Result<bool> say_hello(Clock::time_point until);
   // Sends a request and waits for its reply, of the kind `wanted`.
-  [[nodiscard]] Result<Message> ask(const Message& request, Kind wanted, Milliseconds time);
-  // Nothing: not within the time.
-  [[nodiscard]] Result<std::optional<Message>> receive(Clock::time_point until);
+  [[nodiscard]] Result<Message> ask(Message request, Kind wanted, Milliseconds time);
+  // Receives the reply to a request. Nothing: not within the time.
+  [[nodiscard]] Result<std::optional<Message>> receive(Clock::time_point until,
+                                                       std::uint32_t number);
   [[nodiscard]] Result<std::string> missing();
   [[nodiscard]] Error lost() const {
     return {"the connection to the job's server at " + place_.address + " has ended"};
@@ -118,6 +127,8 @@ class ConnectedBootstrap : public Bootstrap {
   Stream stream_;
   std::string local_address_;
   std::optional<Message> early_;  // arrived before it was waited for
+  std::uint32_t requests_ = 0;
+  bool has_ended_ = false;  // the connection
 };
 
 Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Address& address) {
@@ -153,7 +164,11 @@ Result<void> ConnectedBootstrap::connect() {
   while (true) {
     auto attempt = try_connect(*address);
     if (!attempt) return fail(attempt.error());
-    if (*attempt == Attempt::kConnected) return say_hello(until);
+    if (*attempt == Attempt::kConnected) {
+      auto welcome = say_hello(until);
+      if (!welcome) return fail(welcome.error());
+      if (*welcome) return {};
+    }
     if (Clock::now() > until) {
       return fail("no server of the job at " + place_.address + " within " +
                   seconds_text(deadline_) + "; expected rank 0 or the launcher there");
@@ -162,21 +177,24 @@ Result<void> ConnectedBootstrap::connect() {
   }
 }
 
-Result<void> ConnectedBootstrap::say_hello(Clock::time_point until) {
+// False: the server closed the connection before it said a word.
+Result<bool> ConnectedBootstrap::say_hello(Clock::time_point until) {
   while (!stream_.is_ready()) {
     pollfd waiting{stream_.descriptor(), POLLIN, 0};
     (void)poll(&waiting, 1, 100);
-    if (!stream_.read()) {
+    const bool is_open = stream_.read();
+    if (stream_.is_foreign()) {
       return fail("the server at " + place_.address +
                   " is not one of Espalier; expected another ESPALIER_ADDRESS or MASTER_PORT");
     }
+    if (!is_open && !stream_.is_ready()) return false;
     if (Clock::now() > until) {
       return fail("the server at " + place_.address + " does not answer");
     }
   }
   auto reply =
       ask({.kind = Kind::kHello, .a = place_.rank, .b = place_.size}, Kind::kWelcome, kReplyTime);
-  if (reply) return {};
+  if (reply) return true;
   if (reply.error().message == lost().message) {
     return fail("the job's server at " + place_.address +
                 " has another secret; expected the file that ESPALIER_SECRET_FILE names to be the "
@@ -185,33 +203,36 @@ Result<void> ConnectedBootstrap::say_hello(Clock::time_point until) {
   return fail(reply.error());
 }
 
-Result<std::optional<Message>> ConnectedBootstrap::receive(Clock::time_point until) {
-  if (early_) return std::exchange(early_, std::nullopt);
+// A reply to an earlier request, which was given up, is dropped.
+Result<std::optional<Message>> ConnectedBootstrap::receive(Clock::time_point until,
+                                                           std::uint32_t number) {
+  if (early_ && early_->number == number) return std::exchange(early_, std::nullopt);
   while (true) {
-    if (auto bytes = stream_.next(place_.secret)) {
+    while (auto bytes = stream_.next(place_.secret)) {
       auto message = decode(*bytes);
       if (!message) return fail(lost());
-      return message;
+      if (message->number == number) return message;
+      early_ = std::move(message);
     }
-    if (stream_.is_broken()) return fail(lost());
+    if (stream_.is_broken() || has_ended_) return fail(lost());
     const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now()).count();
     if (left < 0) return std::optional<Message>();
     pollfd waiting{stream_.descriptor(), POLLIN, 0};
     (void)poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left + 1, 1000)));
-    if ((waiting.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !stream_.read()) {
-      return fail(lost());
-    }
+    if (waiting.revents != 0) has_ended_ = !stream_.read();
   }
 }
 
-Result<Message> ConnectedBootstrap::ask(const Message& request, Kind wanted, Milliseconds time) {
+Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Milliseconds time) {
+  const std::uint32_t number = request.number = ++requests_;
+  early_.reset();
   if (!stream_.send(encode(request), place_.secret)) return fail(lost());
   const Clock::time_point until = Clock::now() + time;
   bool has_told = false;
   while (true) {
     Clock::time_point next = until;
     if (!has_told && is_watched()) next = std::min(until, Clock::now() + kPatience);
-    auto reply = receive(next);
+    auto reply = receive(next, number);
     if (!reply) return fail(reply.error());
     if (reply->has_value()) {
       if ((*reply)->kind == Kind::kRefused) return fail((*reply)->text);
@@ -231,21 +252,23 @@ Result<Message> ConnectedBootstrap::ask(const Message& request, Kind wanted, Mil
   }
 }
 
-// Those that a fence or rejoin waits for; empty: none.
+// Those that a fence or rejoin waits for; empty: none. The reply of the request that waits may
+// arrive first: receive() keeps it.
 Result<std::string> ConnectedBootstrap::missing() {
-  if (!stream_.send(encode({.kind = Kind::kMissing}), place_.secret)) return fail(lost());
-  auto reply = receive(Clock::now() + kReplyTime);
-  if (!reply) return fail(reply.error());
-  if (!reply->has_value()) return fail(lost());
-  if ((*reply)->kind != Kind::kRanks) {
-    // The awaited reply was on its way; that of this question follows it.
-    early_ = *std::move(*reply);
-    auto ranks = receive(Clock::now() + kReplyTime);
-    if (!ranks) return fail(ranks.error());
-    if (!ranks->has_value() || (*ranks)->kind != Kind::kRanks) return fail(lost());
-    return std::string();
+  const std::uint32_t number = ++requests_;
+  if (!stream_.send(encode({.kind = Kind::kMissing, .number = number}), place_.secret)) {
+    return fail(lost());
   }
+  auto reply = receive(Clock::now() + kReplyTime, number);
+  if (!reply) return fail(reply.error());
+  if (!reply->has_value() || (*reply)->kind != Kind::kRanks) return fail(lost());
   return (*reply)->data.empty() ? std::string() : list_of((*reply)->data);
+}
+
+JobSecret random_secret() {
+  JobSecret secret;
+  randombytes_buf(secret.data(), secret.size());
+  return secret;
 }
 
 class AloneBootstrap : public Bootstrap {
@@ -269,7 +292,7 @@ class AloneBootstrap : public Bootstrap {
   [[nodiscard]] Result<Survivors> rejoin() override { return Survivors{{0}, ++generation_}; }
 
  private:
-  JobSecret secret_ = {};
+  JobSecret secret_ = random_secret();
   std::string address_ = "127.0.0.1";
   std::map<std::string, std::string> values_;
   std::uint32_t generation_ = 0;

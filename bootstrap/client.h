@@ -18,7 +18,8 @@ struct Place {
   std::string address;  // of the rendezvous server
   JobSecret secret = {};
   bool is_secret = false;
-  std::unique_ptr<Server> server;  // in this process; null: elsewhere
+  std::unique_ptr<Server> server = nullptr;  // in this process; null: elsewhere
+  std::string file = {};  // of rank 0, with the secret: removed when all have joined
 };
 
 // Connects to the server, which may start later. Errors: no server within the deadline, or one

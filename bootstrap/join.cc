@@ -226,8 +226,9 @@ Result<Place> from_folder(const Options& options) {
   if (place.rank == 0) {
     if (auto served = serve_fresh(false, place); !served) return fail(served.error());
     const std::string hidden = path + ".part";
+    (void)unlink(hidden.c_str());
     const int descriptor =
-        open(hidden.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        open(hidden.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     const std::string ticket = ticket_of(place) + "\n";
     const bool is_written = descriptor >= 0 && write(descriptor, ticket.data(), ticket.size()) ==
                                                    static_cast<ssize_t>(ticket.size());
@@ -235,6 +236,7 @@ Result<Place> from_folder(const Options& options) {
     if (!is_written || rename(hidden.c_str(), path.c_str()) != 0) {
       return fail("cannot write '" + path + "': " + std::strerror(errno));
     }
+    place.file = path;
     return place;
   }
   const Clock::time_point until = Clock::now() + options.deadline;

@@ -1,6 +1,6 @@
 #pragma once
-// The messages between a process and the rendezvous server. A message is its kind, two numbers and
-// two strings. Host only.
+// The messages between a process and the rendezvous server. A message is its kind, three
+// numbers and two strings. Host only.
 
 #include <cstdint>
 #include <cstring>
@@ -29,6 +29,9 @@ enum class Kind : std::uint8_t {
 struct Message {
   Kind kind = Kind::kHello;
   std::uint32_t a = 0, b = 0;
+  // Of a request, in the order of a process's requests; its reply repeats it. So the late reply of
+  // a request that was given up is not taken for that of the next one.
+  std::uint32_t number = 0;
   std::string text = {};
   std::string data = {};
 };
@@ -36,7 +39,7 @@ struct Message {
 [[nodiscard]] inline std::string encode(const Message& message) {
   const auto text_size = static_cast<std::uint32_t>(message.text.size());
   std::string bytes(1, static_cast<char>(message.kind));
-  for (const std::uint32_t number : {message.a, message.b, text_size}) {
+  for (const std::uint32_t number : {message.a, message.b, message.number, text_size}) {
     bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
   }
   return bytes + message.text + message.data;
@@ -44,13 +47,17 @@ struct Message {
 
 // Nothing: malformed.
 [[nodiscard]] inline std::optional<Message> decode(const std::string& bytes) {
-  std::uint32_t numbers[3];
+  std::uint32_t numbers[4];
   if (bytes.size() < 1 + sizeof(numbers)) return {};
   std::memcpy(numbers, bytes.data() + 1, sizeof(numbers));
-  if (numbers[2] > bytes.size() - 1 - sizeof(numbers)) return {};
+  if (numbers[3] > bytes.size() - 1 - sizeof(numbers)) return {};
   const std::size_t begin = 1 + sizeof(numbers);
-  return Message{static_cast<Kind>(bytes[0]), numbers[0], numbers[1],
-                 bytes.substr(begin, numbers[2]), bytes.substr(begin + numbers[2])};
+  return Message{static_cast<Kind>(bytes[0]),
+                 numbers[0],
+                 numbers[1],
+                 numbers[2],
+                 bytes.substr(begin, numbers[3]),
+                 bytes.substr(begin + numbers[3])};
 }
 
 }  // namespace espalier::bootstrap

@@ -62,6 +62,7 @@ class ThreadedServer : public Server {
     bool has_joined = false;
     bool has_ended = false;
     Waits waits = Waits::kNothing;
+    std::uint32_t number = 0;  // of the request that waits
     std::map<std::string, std::string> pending, published;
   };
   struct Connection {
@@ -90,7 +91,7 @@ class ThreadedServer : public Server {
   }
 
   [[nodiscard]] int timeout_ms() const {
-    if (rejoins_ > 0) return 50;
+    if (is_rejoining_) return 50;
     return connections_.empty() ? -1 : 1000;
   }
 
@@ -101,9 +102,15 @@ class ThreadedServer : public Server {
       if (errno == EMFILE || errno == ENFILE) usleep(10'000);
       return;
     }
-    const auto strangers = std::count_if(connections_.begin(), connections_.end(),
-                                         [](const Connection& one) { return one.rank < 0; });
-    if (static_cast<std::size_t>(strangers) >= kMaxStrangers + members_.size()) return;
+    const auto strangers =
+        std::count_if(connections_.begin(), connections_.end(),
+                      [](const Connection& one) { return one.rank < 0 && !one.is_over; });
+    if (static_cast<std::size_t>(strangers) >= kMaxStrangers + members_.size()) {
+      // The oldest one makes room: a process of the job proves itself at once.
+      std::find_if(connections_.begin(), connections_.end(), [](const Connection& one) {
+        return one.rank < 0 && !one.is_over;
+      })->is_over = true;
+    }
     connections_.push_back({Stream(std::move(socket), true), Clock::now()});
     if (!connections_.back().stream.greet()) connections_.back().is_over = true;
   }
@@ -132,11 +139,13 @@ class ThreadedServer : public Server {
     if (!is_open || from.stream.is_broken()) from.is_over = true;
   }
 
-  void reply(Connection& to, const Message& message) {
+  // `number`: of the request that is answered.
+  void reply(Connection& to, Message message, std::uint32_t number) {
+    message.number = number;
     if (!to.stream.send(encode(message), secret_)) to.is_over = true;
   }
-  void refuse(Connection& to, const std::string& reason) {
-    reply(to, {.kind = Kind::kRefused, .text = reason});
+  void refuse(Connection& to, const std::string& reason, std::uint32_t number) {
+    reply(to, {.kind = Kind::kRefused, .text = reason}, number);
   }
 
   void hello(Connection& from, const Message& message) {
@@ -151,17 +160,19 @@ class ThreadedServer : public Server {
                " ranks, the job has " + std::to_string(size);
     } else if (message.a >= size) {
       reason = "rank " + std::to_string(message.a) + " of " + std::to_string(size);
+    } else if (members_[message.a].has_ended) {
+      reason = "the job goes on without rank " + std::to_string(message.a);
     } else if (members_[message.a].has_joined) {
       reason = "another process has rank " + std::to_string(message.a) + " already";
     }
     if (!reason.empty()) {
-      refuse(from, reason);
+      refuse(from, reason, message.number);
       from.is_over = true;
       return;
     }
     from.rank = message.a;
     members_[message.a].has_joined = true;
-    reply(from, {.kind = Kind::kWelcome});
+    reply(from, {.kind = Kind::kWelcome}, message.number);
   }
 
   void request(Connection& from, const Message& message) {
@@ -170,17 +181,24 @@ class ThreadedServer : public Server {
       case Kind::kPut: {
         const bool is_used =
             member.pending.contains(message.text) || member.published.contains(message.text);
-        if (is_used) return refuse(from, "key '" + message.text + "' is used twice");
+        if (is_used) {
+          return refuse(from, "key '" + message.text + "' is used twice", message.number);
+        }
         member.pending[message.text] = message.data;
-        return reply(from, {.kind = Kind::kDone});
+        return reply(from, {.kind = Kind::kDone}, message.number);
       }
       case Kind::kGet: return get(from, message);
       case Kind::kMissing:
-        return reply(from, {.kind = Kind::kRanks, .data = ranks_data(missing())});
-      case Kind::kFence: member.waits = Waits::kFence; return release_fence();
+        return reply(from, {.kind = Kind::kRanks, .data = ranks_data(missing())}, message.number);
+      case Kind::kFence:
+        member.waits = Waits::kFence;
+        member.number = message.number;
+        return release_fence();
       case Kind::kRejoin:
-        if (rejoins_++ == 0) rejoin_until_ = Clock::now() + std::chrono::milliseconds(message.a);
+        if (!is_rejoining_) rejoin_until_ = Clock::now() + std::chrono::milliseconds(message.a);
+        is_rejoining_ = true;
         member.waits = Waits::kRejoin;
+        member.number = message.number;
         fail_fences("a process of the job calls rejoin()");
         return release_rejoin();
       default: from.is_over = true;
@@ -193,10 +211,11 @@ class ThreadedServer : public Server {
       const auto& published = members_[message.a].published;
       const auto found = published.find(message.text);
       if (found != published.end()) {
-        return reply(from, {.kind = Kind::kValue, .data = found->second});
+        return reply(from, {.kind = Kind::kValue, .data = found->second}, message.number);
       }
     }
-    refuse(from, "rank " + std::to_string(message.a) + " has published no '" + message.text + "'");
+    refuse(from, "rank " + std::to_string(message.a) + " has published no '" + message.text + "'",
+           message.number);
   }
 
   // Those that the others wait for: they have not joined, or have not called what the others did.
@@ -237,7 +256,9 @@ class ThreadedServer : public Server {
     for (auto rank = static_cast<std::uint32_t>(members_.size()); rank-- > 0;) {
       if (members_[rank].waits != Waits::kFence) continue;
       members_[rank].waits = Waits::kNothing;
-      if (Connection* to = connection_of(rank)) reply(*to, {.kind = Kind::kDone});
+      if (Connection* to = connection_of(rank)) {
+        reply(*to, {.kind = Kind::kDone}, members_[rank].number);
+      }
     }
   }
 
@@ -245,7 +266,7 @@ class ThreadedServer : public Server {
     for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
       if (members_[rank].waits != Waits::kFence) continue;
       members_[rank].waits = Waits::kNothing;
-      if (Connection* to = connection_of(rank)) refuse(*to, reason);
+      if (Connection* to = connection_of(rank)) refuse(*to, reason, members_[rank].number);
     }
   }
 
@@ -256,20 +277,22 @@ class ThreadedServer : public Server {
       if (member.waits == Waits::kRejoin) survivors.push_back(rank);
       if (!member.has_ended && member.waits != Waits::kRejoin) return;
     }
+    // None: those that called it have ended, too.
+    is_rejoining_ = false;
     if (survivors.empty()) return;
     ++generation_;
-    rejoins_ = 0;
     for (const std::uint32_t rank : survivors) members_[rank].waits = Waits::kNothing;
     for (const std::uint32_t rank : survivors) {
       if (Connection* to = connection_of(rank)) {
-        reply(*to, {.kind = Kind::kSurvivors, .a = generation_, .data = ranks_data(survivors)});
+        reply(*to, {.kind = Kind::kSurvivors, .a = generation_, .data = ranks_data(survivors)},
+              members_[rank].number);
       }
     }
   }
 
   // Processes that did not call rejoin() in time take no further part.
   void end_rejoin_in_time() {
-    if (rejoins_ == 0 || Clock::now() < rejoin_until_) return;
+    if (!is_rejoining_ || Clock::now() < rejoin_until_) return;
     for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
       if (members_[rank].waits == Waits::kRejoin || members_[rank].has_ended) continue;
       members_[rank].has_ended = true;
@@ -284,7 +307,14 @@ class ThreadedServer : public Server {
     members_[rank].waits = Waits::kNothing;
     if (generation_ == 0) fail_fences("rank " + std::to_string(rank) + " has ended");
     if (generation_ > 0) release_fence();
-    release_rejoin();
+    const bool any_waits = std::any_of(members_.begin(), members_.end(), [](const Member& member) {
+      return member.waits == Waits::kRejoin;
+    });
+    if (any_waits) {
+      release_rejoin();
+    } else {
+      is_rejoining_ = false;
+    }
   }
 
   Socket listener_, wake_;
@@ -293,7 +323,7 @@ class ThreadedServer : public Server {
   std::vector<Member> members_;
   std::list<Connection> connections_;
   std::uint32_t generation_ = 0;
-  std::uint32_t rejoins_ = 0;  // processes that wait for it
+  bool is_rejoining_ = false;  // processes wait for it, until rejoin_until_
   Clock::time_point rejoin_until_;
   std::atomic<bool> ends_ = false;
   std::thread thread_;

@@ -119,8 +119,7 @@ bool Stream::read() {
     }
     if (count < 0 && errno == EINTR) continue;
     const bool is_open = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    // What arrived before the end is still read.
-    return take_greeting() && (is_open || !in_.empty());
+    return take_greeting() && is_open;
   }
 }
 
@@ -128,7 +127,8 @@ bool Stream::read() {
 bool Stream::take_greeting() {
   if (has_peer_) return true;
   const std::size_t known = std::min(in_.size(), sizeof(kMagic));
-  if (std::memcmp(in_.data(), kMagic, known) != 0) return false;
+  is_foreign_ = std::memcmp(in_.data(), kMagic, known) != 0;
+  if (is_foreign_) return false;
   if (in_.size() < kGreetingBytes) return true;
   std::memcpy(peer_.data(), in_.data() + sizeof(kMagic), peer_.size());
   in_.erase(0, kGreetingBytes);

@@ -55,8 +55,8 @@ class Stream {
 
   // Sends this end's random value, which must precede everything else.
   [[nodiscard]] bool greet();
-  // Reads what has arrived, without waiting. False: the connection ended, or the peer is not a
-  // process of the job.
+  // Reads what has arrived, without waiting. False: the connection ended, or the peer speaks
+  // another protocol (is_foreign()); next() still gives the messages that arrived whole.
   [[nodiscard]] bool read();
   // The next message that has arrived whole; nothing: none, or is_broken().
   [[nodiscard]] std::optional<std::string> next(const JobSecret& secret);
@@ -65,6 +65,7 @@ class Stream {
   [[nodiscard]] bool send(const std::string& message, const JobSecret& secret);
   [[nodiscard]] bool is_ready() const { return has_peer_; }
   [[nodiscard]] bool is_broken() const { return is_broken_; }
+  [[nodiscard]] bool is_foreign() const { return is_foreign_; }
   [[nodiscard]] int descriptor() const { return socket_.get(); }
 
  private:
@@ -76,7 +77,7 @@ class Stream {
   Socket socket_;
   bool is_server_ = false;
   std::array<unsigned char, 32> own_ = {}, peer_ = {};  // random values
-  bool has_peer_ = false, has_keys_ = false, is_broken_ = false;
+  bool has_peer_ = false, has_keys_ = false, is_broken_ = false, is_foreign_ = false;
   Key send_key_ = {}, receive_key_ = {};
   std::uint64_t sent_ = 0, received_ = 0;
   std::string in_;

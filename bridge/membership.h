@@ -1,5 +1,5 @@
 #pragma once
-// The processes of an MPI communicator as a job: addresses travel by collectives of the MPI library.
+// The processes of an MPI communicator as a job: the MPI library's collectives carry addresses.
 
 #include <cstdint>
 #include <map>

@@ -1,7 +1,8 @@
 #pragma once
-// The arguments of MPI's collectives as calls of Espalier. Each function fills in `work`, or returns
-// false if the MPI library takes the call. That depends only on what is the same on all ranks, so
-// that all decide alike. Arguments that MPI forbids are for the MPI library, which has its errors.
+// The arguments of MPI's collectives as calls of Espalier. Each function fills in `work`, or
+// returns false if the MPI library takes the call. That depends only on what is the same on all
+// ranks, so that all decide alike. Arguments that MPI forbids are for the MPI library, which has
+// its errors.
 
 #include "bridge/layout.h"
 #include "bridge/state.h"

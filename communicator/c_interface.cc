@@ -38,7 +38,7 @@ int fails(int status, std::string reason) {
   return status;
 }
 
-// Calls `function`, which returns a status. C callers cannot catch: an exception (no memory) becomes
+// Calls `function`, which returns a status. C cannot catch: an exception (no memory) becomes
 // a status.
 template <typename Function>
 int without_exceptions(Function function) {

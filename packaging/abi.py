@@ -54,8 +54,9 @@ def exported(library):
     run = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library], capture_output=True, text=True)
     if run.returncode:
         fail(run.stderr.strip())
-    # A: a version node itself.
-    symbols = [re.sub("@@?", "@", name) for _, kind, name in (line.split() for line in run.stdout.splitlines()) if kind != "A"]
+    # A: a version node itself. Lower case: a local symbol, which no program can use.
+    symbols = [re.sub("@@?", "@", name) for _, kind, name in (line.split() for line in run.stdout.splitlines())
+               if kind != "A" and (kind.isupper() or kind in "uvw")]
     return {name: node for name, _, node in (symbol.partition("@") for symbol in symbols)}
 
 

@@ -1,6 +1,6 @@
-// poisson [N]: solves -(u_xx + u_yy) = f on the unit square, u = 0 on its boundary, by the conjugate
-// gradient method on a grid of N x N inner points. The processes form a grid of their own. Each has
-// a block of points, and a rim of its neighbours' points around it.
+// poisson [N]: solves -(u_xx + u_yy) = f on the unit square, u = 0 on its boundary, by the
+// conjugate gradient method on a grid of N x N inner points. The processes form a grid of their
+// own. Each has a block of points, and a rim of its neighbours' points around it.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -35,7 +35,7 @@ Numbers checksum(espalier::Communicator& world, const Numbers& numbers) {
   return both;
 }
 
-// The upper limits of the ranks' ranges, except the last one's: from a sample of each rank's numbers.
+// The upper limits of all ranges except the last: from a sample of each rank's numbers.
 Numbers find_limits(espalier::Communicator& world, const Numbers& sorted) {
   constexpr std::size_t kSample = 64;
   const std::size_t ranks = world.size();

@@ -45,7 +45,8 @@ class Table:
             self.errors += [f"{where}: '{name}' has no line above this one" for name in below if name not in self.below]
             if folder in self.below:
                 self.errors.append(f"{where}: '{folder}' has a line above")
-            if not any((pathlib.Path(root) / start / folder).is_dir() for start in ("", PUBLIC)):
+            is_header = (pathlib.Path(root) / PUBLIC / f"{folder}.h").is_file()
+            if not is_header and not any((pathlib.Path(root) / start / folder).is_dir() for start in ("", PUBLIC)):
                 self.errors.append(f"{where}: there is no folder '{folder}'")
             below = [name for name in below if name in self.below]
             self.below[folder], self.lines[folder] = below, number

@@ -11,7 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kInteger = 1, kFortranInteger = 2, kFloat = 4, kComplex = 8, kLogical = 16, kByte = 32, kPair = 64 };
+enum {
+  kInteger = 1,
+  kFortranInteger = 2,
+  kFloat = 4,
+  kComplex = 8,
+  kLogical = 16,
+  kByte = 32,
+  kPair = 64
+};
 enum { kMaxCount = 1024, kMaxRanks = 16 };
 
 struct type {
@@ -19,7 +27,7 @@ struct type {
   MPI_Datatype type;
   int kind;
 };
-struct operator {
+struct operator{
   const char* name;
   MPI_Op op;
   int kinds;
@@ -36,15 +44,36 @@ static void add(const char* name, MPI_Datatype type, int kind) {
 #define ADD(type, kind) add(#type, type, kind)
 
 static void list_types(void) {
-  ADD(MPI_SIGNED_CHAR, kInteger); ADD(MPI_UNSIGNED_CHAR, kInteger); ADD(MPI_SHORT, kInteger); ADD(MPI_UNSIGNED_SHORT, kInteger);
-  ADD(MPI_INT, kInteger); ADD(MPI_UNSIGNED, kInteger); ADD(MPI_LONG, kInteger); ADD(MPI_UNSIGNED_LONG, kInteger);
-  ADD(MPI_LONG_LONG, kInteger); ADD(MPI_UNSIGNED_LONG_LONG, kInteger);
-  ADD(MPI_INT8_T, kInteger); ADD(MPI_INT16_T, kInteger); ADD(MPI_INT32_T, kInteger); ADD(MPI_INT64_T, kInteger);
-  ADD(MPI_UINT8_T, kInteger); ADD(MPI_UINT16_T, kInteger); ADD(MPI_UINT32_T, kInteger); ADD(MPI_UINT64_T, kInteger);
-  ADD(MPI_FLOAT, kFloat); ADD(MPI_DOUBLE, kFloat); ADD(MPI_LONG_DOUBLE, kFloat);
-  ADD(MPI_C_FLOAT_COMPLEX, kComplex); ADD(MPI_C_DOUBLE_COMPLEX, kComplex);
-  ADD(MPI_C_BOOL, kLogical); ADD(MPI_BYTE, kByte);
-  ADD(MPI_2INT, kPair); ADD(MPI_FLOAT_INT, kPair); ADD(MPI_DOUBLE_INT, kPair); ADD(MPI_LONG_INT, kPair); ADD(MPI_SHORT_INT, kPair);
+  ADD(MPI_SIGNED_CHAR, kInteger);
+  ADD(MPI_UNSIGNED_CHAR, kInteger);
+  ADD(MPI_SHORT, kInteger);
+  ADD(MPI_UNSIGNED_SHORT, kInteger);
+  ADD(MPI_INT, kInteger);
+  ADD(MPI_UNSIGNED, kInteger);
+  ADD(MPI_LONG, kInteger);
+  ADD(MPI_UNSIGNED_LONG, kInteger);
+  ADD(MPI_LONG_LONG, kInteger);
+  ADD(MPI_UNSIGNED_LONG_LONG, kInteger);
+  ADD(MPI_INT8_T, kInteger);
+  ADD(MPI_INT16_T, kInteger);
+  ADD(MPI_INT32_T, kInteger);
+  ADD(MPI_INT64_T, kInteger);
+  ADD(MPI_UINT8_T, kInteger);
+  ADD(MPI_UINT16_T, kInteger);
+  ADD(MPI_UINT32_T, kInteger);
+  ADD(MPI_UINT64_T, kInteger);
+  ADD(MPI_FLOAT, kFloat);
+  ADD(MPI_DOUBLE, kFloat);
+  ADD(MPI_LONG_DOUBLE, kFloat);
+  ADD(MPI_C_FLOAT_COMPLEX, kComplex);
+  ADD(MPI_C_DOUBLE_COMPLEX, kComplex);
+  ADD(MPI_C_BOOL, kLogical);
+  ADD(MPI_BYTE, kByte);
+  ADD(MPI_2INT, kPair);
+  ADD(MPI_FLOAT_INT, kPair);
+  ADD(MPI_DOUBLE_INT, kPair);
+  ADD(MPI_LONG_INT, kPair);
+  ADD(MPI_SHORT_INT, kPair);
 }
 
 static const struct operator operators[] = {
@@ -72,13 +101,16 @@ static int extent_of(MPI_Datatype type) {
 /* Small numbers: sums and products of floats are exact, products of integers fit. */
 static int value(int rank, int i) { return (rank * 7 + i * 3) % 4; }
 
-#define PUT(T, index, v) (*(T*)(to + (index) * extent) = (T)(v))
-#define PUT_PAIR(V, v, n)            \
-  do {                               \
-    struct { V value; int index; } pair; \
-    memset(&pair, 0, sizeof(pair));  \
-    pair.value = (V)(v);             \
-    pair.index = (n);                \
+#define PUT(T, index, v) (*(T*)(to + (index)*extent) = (T)(v))
+#define PUT_PAIR(V, v, n)                         \
+  do {                                            \
+    struct {                                      \
+      V value;                                    \
+      int index;                                  \
+    } pair;                                       \
+    memset(&pair, 0, sizeof(pair));               \
+    pair.value = (V)(v);                          \
+    pair.index = (n);                             \
     memcpy(to + i * extent, &pair, sizeof(pair)); \
   } while (0)
 
@@ -87,18 +119,31 @@ static void fill(char* to, const struct type* t, int rank, int count) {
   memset(to, 0, (size_t)(count * extent));
   for (int i = 0; i < count; ++i) {
     const int v = value(rank, i);
-    if (t->type == MPI_FLOAT) PUT(float, i, v - 1);
-    else if (t->type == MPI_DOUBLE) PUT(double, i, v - 1);
-    else if (t->type == MPI_LONG_DOUBLE) PUT(long double, i, v - 1);
-    else if (t->type == MPI_C_FLOAT_COMPLEX) PUT(float complex, i, v + I);
-    else if (t->type == MPI_C_DOUBLE_COMPLEX) PUT(double complex, i, v + I);
-    else if (t->type == MPI_C_BOOL) PUT(_Bool, i, v % 2);
-    else if (t->type == MPI_2INT) PUT_PAIR(int, v, rank);
-    else if (t->type == MPI_FLOAT_INT) PUT_PAIR(float, v, rank);
-    else if (t->type == MPI_DOUBLE_INT) PUT_PAIR(double, v, rank);
-    else if (t->type == MPI_LONG_INT) PUT_PAIR(long, v, rank);
-    else if (t->type == MPI_SHORT_INT) PUT_PAIR(short, v, rank);
-    else {
+    if (t->type == MPI_FLOAT)
+      PUT(float, i, v - 1);
+    else if (t->type == MPI_DOUBLE)
+      PUT(double, i, v - 1);
+    else if (t->type == MPI_LONG_DOUBLE)
+      PUT(long double, i, v - 1);
+    else if (t->type == MPI_C_FLOAT_COMPLEX)
+      PUT(float complex, i, v + I);
+    else if (t->type == MPI_C_DOUBLE_COMPLEX)
+      PUT(double complex, i, v + I);
+    else if (t->type == MPI_C_BOOL)
+      PUT(_Bool, i, v % 2);
+    else if (t->type == MPI_2INT)
+      PUT_PAIR(int, v, rank);
+    else if (t->type == MPI_FLOAT_INT)
+      PUT_PAIR(float, v, rank);
+    else if (t->type == MPI_DOUBLE_INT)
+      PUT_PAIR(double, v, rank);
+    else if (t->type == MPI_LONG_INT)
+      PUT_PAIR(long, v, rank);
+    else if (t->type == MPI_SHORT_INT)
+      PUT_PAIR(short, v, rank);
+    else if (extent > 8) { /* of several int */
+      for (int j = 0; j < extent / 4; ++j) memcpy(to + i * extent + 4 * j, &(const int){v + j}, 4);
+    } else {
       const int64_t wide = t->type == MPI_BYTE ? v * 77 : v;
       memcpy(to + i * extent, &wide, (size_t)extent); /* little-endian */
     }
@@ -111,17 +156,20 @@ static void clear_gaps(char* bytes, const struct type* t, int count) {
   for (int i = 0; i < count; ++i) {
     char* one = bytes + i * extent;
     if (t->type == MPI_LONG_DOUBLE) memset(one + 10, 0, (size_t)extent - 10);
-    if (t->type == MPI_DOUBLE_INT || t->type == MPI_LONG_INT) memset(one + 12, 0, (size_t)extent - 12);
+    if (t->type == MPI_DOUBLE_INT || t->type == MPI_LONG_INT)
+      memset(one + 12, 0, (size_t)extent - 12);
     if (t->type == MPI_SHORT_INT) memset(one + 2, 0, 2);
   }
 }
 
-static void write_result(const char* what, const struct type* t, const char* op, const char* comm, int count, int elements) {
+static void write_result(const char* what, const struct type* t, const char* op, const char* comm,
+                         int count, int elements) {
   uint64_t hash = 14695981039346656037ULL; /* FNV-1a */
   clear_gaps(receive, t, elements);
   const int bytes = elements * extent_of(t->type);
   for (int i = 0; i < bytes; ++i) hash = (hash ^ (unsigned char)receive[i]) * 1099511628211ULL;
-  fprintf(results, "%s %s %s %s %d: %016llx\n", what, t->name, op, comm, count, (unsigned long long)hash);
+  fprintf(results, "%s %s %s %s %d: %016llx\n", what, t->name, op, comm, count,
+          (unsigned long long)hash);
 }
 
 static void finish(MPI_Request* request, int number) {
@@ -130,9 +178,12 @@ static void finish(MPI_Request* request, int number) {
   while (number % 2 == 1 && !done) MPI_Test(request, &done, MPI_STATUS_IGNORE);
 }
 
-static void clear(int elements, const struct type* t) { memset(receive, 0x55, (size_t)(elements * extent_of(t->type))); }
+static void clear(int elements, const struct type* t) {
+  memset(receive, 0x55, (size_t)(elements * extent_of(t->type)));
+}
 
-static void check_reductions(const struct type* t, const char* name, MPI_Op op, MPI_Comm comm, const char* comm_name, int count) {
+static void check_reductions(const struct type* t, const char* name, MPI_Op op, MPI_Comm comm,
+                             const char* comm_name, int count) {
   int rank, ranks, counts[kMaxRanks], all = 0;
   MPI_Request request;
   MPI_Comm_rank(comm, &rank);
@@ -144,13 +195,19 @@ static void check_reductions(const struct type* t, const char* name, MPI_Op op, 
     const char* forms[] = {"", "+in-place", "+non-blocking", "+in-place+non-blocking"};
     char what[64];
     fill(send, t, rank, most);
-#define RUN(NAME, ELEMENTS, RESULT, BLOCKING, STARTING)                  \
-  do {                                                                   \
-    clear(most, t);                                                      \
-    if (in_place) fill(receive, t, rank, most);                          \
-    const void* from = in_place ? MPI_IN_PLACE : send;                   \
-    if (later) { STARTING; finish(&request, form + count); } else { BLOCKING; } \
-    snprintf(what, sizeof(what), NAME "%s", forms[form]);                \
+#define RUN(NAME, ELEMENTS, RESULT, BLOCKING, STARTING)                       \
+  do {                                                                        \
+    clear(most, t);                                                           \
+    if (in_place) fill(receive, t, rank, most);                               \
+    const void* from = in_place ? MPI_IN_PLACE : send;                        \
+    (void)from;                                                               \
+    if (later) {                                                              \
+      STARTING;                                                               \
+      finish(&request, form + count);                                         \
+    } else {                                                                  \
+      BLOCKING;                                                               \
+    }                                                                         \
+    snprintf(what, sizeof(what), NAME "%s", forms[form]);                     \
     write_result(what, t, name, comm_name, count, (RESULT) ? (ELEMENTS) : 0); \
   } while (0)
     RUN("allreduce", count, 1, MPI_Allreduce(from, receive, count, t->type, op, comm),
@@ -159,9 +216,11 @@ static void check_reductions(const struct type* t, const char* name, MPI_Op op, 
         MPI_Iscan(from, receive, count, t->type, op, comm, &request));
     RUN("exscan", count, rank > 0, MPI_Exscan(from, receive, count, t->type, op, comm),
         MPI_Iexscan(from, receive, count, t->type, op, comm, &request));
-    RUN("reduce-scatter-block", count, 1, MPI_Reduce_scatter_block(from, receive, count, t->type, op, comm),
+    RUN("reduce-scatter-block", count, 1,
+        MPI_Reduce_scatter_block(from, receive, count, t->type, op, comm),
         MPI_Ireduce_scatter_block(from, receive, count, t->type, op, comm, &request));
-    RUN("reduce-scatter", counts[rank], 1, MPI_Reduce_scatter(from, receive, counts, t->type, op, comm),
+    RUN("reduce-scatter", counts[rank], 1,
+        MPI_Reduce_scatter(from, receive, counts, t->type, op, comm),
         MPI_Ireduce_scatter(from, receive, counts, t->type, op, comm, &request));
     RUN("reduce", count, rank == root,
         MPI_Reduce(rank == root ? from : send, receive, count, t->type, op, root, comm),
@@ -180,7 +239,8 @@ static MPI_Datatype spaced(void) {
 }
 
 static void check_moves(const struct type* t, MPI_Comm comm, const char* comm_name, int count) {
-  int rank, ranks, counts[kMaxRanks], offsets[kMaxRanks], gaps[kMaxRanks], sends[kMaxRanks], send_offsets[kMaxRanks], total = 0, spread = 0;
+  int rank, ranks, counts[kMaxRanks], offsets[kMaxRanks], gaps[kMaxRanks], sends[kMaxRanks],
+      send_offsets[kMaxRanks], total = 0, spread = 0;
   int receives[kMaxRanks], receive_offsets[kMaxRanks], received = 0, sent = 0;
   MPI_Request request;
   MPI_Comm_rank(comm, &rank);
@@ -199,7 +259,6 @@ static void check_moves(const struct type* t, MPI_Comm comm, const char* comm_na
     received += receives[i];
   }
   const int most = (count + 5) * ranks;
-  const int extent = extent_of(t->type);
   for (int form = 0; form < 4; ++form) {
     const int in_place = form & 1, later = form & 2, root = (form + 1) % ranks;
     const char* name = "-";
@@ -210,10 +269,13 @@ static void check_moves(const struct type* t, MPI_Comm comm, const char* comm_na
         MPI_Ibcast(rank == root ? send : receive, count, t->type, root, comm, &request));
     RUN("gather", count * ranks, rank == root,
         MPI_Gather(rank == root ? from : send, count, t->type, receive, count, t->type, root, comm),
-        MPI_Igather(rank == root ? from : send, count, t->type, receive, count, t->type, root, comm, &request));
+        MPI_Igather(rank == root ? from : send, count, t->type, receive, count, t->type, root, comm,
+                    &request));
     RUN("gatherv", spread, rank == root,
-        MPI_Gatherv(rank == root ? from : send, counts[rank], t->type, receive, counts, gaps, t->type, root, comm),
-        MPI_Igatherv(rank == root ? from : send, counts[rank], t->type, receive, counts, gaps, t->type, root, comm, &request));
+        MPI_Gatherv(rank == root ? from : send, counts[rank], t->type, receive, counts, gaps,
+                    t->type, root, comm),
+        MPI_Igatherv(rank == root ? from : send, counts[rank], t->type, receive, counts, gaps,
+                     t->type, root, comm, &request));
     void* into = receive;
     RUN("scatter", count, !(in_place && rank == root),
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
@@ -224,25 +286,33 @@ static void check_moves(const struct type* t, MPI_Comm comm, const char* comm_na
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
         MPI_Scatterv(send, counts, gaps, t->type, into, counts[rank], t->type, root, comm),
         into = in_place && rank == root ? MPI_IN_PLACE : receive;
-        MPI_Iscatterv(send, counts, gaps, t->type, into, counts[rank], t->type, root, comm, &request));
-    RUN("allgather", count * ranks, 1, MPI_Allgather(from, count, t->type, receive, count, t->type, comm),
+        MPI_Iscatterv(send, counts, gaps, t->type, into, counts[rank], t->type, root, comm,
+                      &request));
+    RUN("allgather", count * ranks, 1,
+        MPI_Allgather(from, count, t->type, receive, count, t->type, comm),
         MPI_Iallgather(from, count, t->type, receive, count, t->type, comm, &request));
-    RUN("allgatherv", total, 1, MPI_Allgatherv(from, counts[rank], t->type, receive, counts, offsets, t->type, comm),
-        MPI_Iallgatherv(from, counts[rank], t->type, receive, counts, offsets, t->type, comm, &request));
-    RUN("allgatherv-gaps", spread, 1, MPI_Allgatherv(from, counts[rank], t->type, receive, counts, gaps, t->type, comm),
-        MPI_Iallgatherv(from, counts[rank], t->type, receive, counts, gaps, t->type, comm, &request));
-    RUN("alltoall", count * ranks, 1, MPI_Alltoall(from, count, t->type, receive, count, t->type, comm),
+    RUN("allgatherv", total, 1,
+        MPI_Allgatherv(from, counts[rank], t->type, receive, counts, offsets, t->type, comm),
+        MPI_Iallgatherv(from, counts[rank], t->type, receive, counts, offsets, t->type, comm,
+                        &request));
+    RUN("allgatherv-gaps", spread, 1,
+        MPI_Allgatherv(from, counts[rank], t->type, receive, counts, gaps, t->type, comm),
+        MPI_Iallgatherv(from, counts[rank], t->type, receive, counts, gaps, t->type, comm,
+                        &request));
+    RUN("alltoall", count * ranks, 1,
+        MPI_Alltoall(from, count, t->type, receive, count, t->type, comm),
         MPI_Ialltoall(from, count, t->type, receive, count, t->type, comm, &request));
     if (!in_place) {
       RUN("alltoallv", received, 1,
-          MPI_Alltoallv(from, sends, send_offsets, t->type, receive, receives, receive_offsets, t->type, comm),
-          MPI_Ialltoallv(from, sends, send_offsets, t->type, receive, receives, receive_offsets, t->type, comm, &request));
+          MPI_Alltoallv(from, sends, send_offsets, t->type, receive, receives, receive_offsets,
+                        t->type, comm),
+          MPI_Ialltoallv(from, sends, send_offsets, t->type, receive, receives, receive_offsets,
+                         t->type, comm, &request));
     }
     MPI_Barrier(comm);
     MPI_Ibarrier(comm, &request);
     finish(&request, form);
   }
-  (void)extent;
 }
 
 /* Affine maps x -> a x + b on unsigned numbers: associative; the order matters. */
@@ -269,17 +339,22 @@ static void check_many(MPI_Comm a, MPI_Comm b) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int way = 0; way < 5; ++way) {
     MPI_Request requests[kMany + 1];
+    MPI_Status statuses[kMany + 1];
     int left = kMany, flag = 0, indices[kMany], some;
     for (int i = 0; i < kMany; ++i) {
       for (int j = 0; j < 3; ++j) in[i][j] = rank + i + j;
       MPI_Iallreduce(in[i], out + 3 * i, 3, MPI_INT, MPI_SUM, i % 2 ? a : b, &requests[i]);
     }
     requests[kMany] = MPI_REQUEST_NULL;
-    if (way == 0) MPI_Waitall(kMany + 1, requests, MPI_STATUSES_IGNORE);
-    if (way == 1) for (int i = kMany; i-- > 0;) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-    if (way == 2) for (; left > 0; --left) MPI_Waitany(kMany, requests, &some, MPI_STATUS_IGNORE);
-    if (way == 3) for (; left > 0; left -= some) MPI_Waitsome(kMany, requests, &some, indices, MPI_STATUSES_IGNORE);
-    if (way == 4) while (!flag) MPI_Testall(kMany, requests, &flag, MPI_STATUSES_IGNORE);
+    if (way == 0) MPI_Waitall(kMany + 1, requests, statuses);
+    if (way == 1)
+      for (int i = kMany; i-- > 0;) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    if (way == 2)
+      for (; left > 0; --left) MPI_Waitany(kMany, requests, &some, MPI_STATUS_IGNORE);
+    if (way == 3)
+      for (; left > 0; left -= some) MPI_Waitsome(kMany, requests, &some, indices, statuses);
+    if (way == 4)
+      while (!flag) MPI_Testall(kMany, requests, &flag, statuses);
     write_result("many", &t, "sum", "two", way, 3 * kMany);
   }
   /* A message of MPI's own that is under way while the ranks are in a collective. */
@@ -290,7 +365,8 @@ static void check_many(MPI_Comm a, MPI_Comm b) {
   memset(big, rank, sizeof(big));
   MPI_Isend(big, sizeof(big), MPI_BYTE, (rank + 1) % ranks, 0, MPI_COMM_WORLD, &requests[0]);
   if (rank % 2 == 0) MPI_Barrier(a);
-  MPI_Recv(other, sizeof(other), MPI_BYTE, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Recv(other, sizeof(other), MPI_BYTE, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD,
+           MPI_STATUS_IGNORE);
   if (rank % 2 == 1) MPI_Barrier(a);
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   fprintf(results, "message: %d\n", other[sizeof(other) - 1]);
@@ -305,7 +381,8 @@ int main(int argument_count, char** arguments) {
   snprintf(path, sizeof(path), "%s/%d", argument_count > 1 ? arguments[1] : ".", rank);
   results = fopen(path, "w");
   if (results == NULL || ranks > kMaxRanks) {
-    fprintf(stderr, "every_collective: cannot write '%s', or more than %d ranks\n", path, kMaxRanks);
+    fprintf(stderr, "every_collective: cannot write '%s', or more than %d ranks\n", path,
+            kMaxRanks);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   list_types();
@@ -316,8 +393,14 @@ int main(int argument_count, char** arguments) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, periods, 0, &grid);
-  struct { MPI_Comm comm; const char* name; } comms[] = {
-      {MPI_COMM_WORLD, "world"}, {half, "half"}, {copy, "copy"}, {grid, "grid"}, {MPI_COMM_SELF, "self"}};
+  struct {
+    MPI_Comm comm;
+    const char* name;
+  } comms[] = {{MPI_COMM_WORLD, "world"},
+               {half, "half"},
+               {copy, "copy"},
+               {grid, "grid"},
+               {MPI_COMM_SELF, "self"}};
 
   for (int i = 0; i < type_count; ++i) {
     for (int o = 0; o < kOperators; ++o) {
@@ -339,14 +422,16 @@ int main(int argument_count, char** arguments) {
     MPI_Type_commit(&map);
     MPI_Op_create(compose, 0, &ordered);
     MPI_Op_create(add_numbers, 1, &unordered);
-    const struct type maps = {"map", map, kInteger}, gaps = {"gapped", gapped, kInteger}, ints = {"MPI_INT", MPI_INT, kInteger};
+    const struct type maps = {"map", map, kInteger}, gaps = {"gapped", gapped, kInteger},
+                      ints = {"MPI_INT", MPI_INT, kInteger};
     for (size_t c = 0; c < sizeof(comms) / sizeof(comms[0]); ++c) {
-      for (int count = 0; count < 1000; count = count * 10 + 1) {
+      for (int count = 0; count < 200; count = count * 10 + 1) {
         check_reductions(&ints, "sum", MPI_SUM, comms[c].comm, comms[c].name, count);
         check_reductions(&ints, "user", unordered, comms[c].comm, comms[c].name, count);
-        if (count < 200) check_reductions(&maps, "user-ordered", ordered, comms[c].comm, comms[c].name, count);
-        for (int i = 0; i < type_count; i += 5) check_moves(&types[i], comms[c].comm, comms[c].name, count);
-        if (count < 200) check_moves(&gaps, comms[c].comm, comms[c].name, count);
+        check_reductions(&maps, "user-ordered", ordered, comms[c].comm, comms[c].name, count);
+        for (int i = 0; i < type_count; i += 5)
+          check_moves(&types[i], comms[c].comm, comms[c].name, count);
+        check_moves(&gaps, comms[c].comm, comms[c].name, count);
       }
     }
     check_many(copy, half);

@@ -68,7 +68,7 @@ struct Config {
 // Checks that `name` can be given to `--provider`: the installed libfabric has that provider, with
 // the capabilities that the endpoint needs. Error: why it cannot serve, in one line.
 [[nodiscard]] Result<void> check_provider(const std::string& name);
-// Whether check_provider() has no error.
+// Whether check_provider() finds no error.
 [[nodiscard]] bool known_provider(const std::string& name);
 
 // One node's endpoint over libfabric. First open(). With fixed links, exchange addresses(), then

@@ -1,0 +1,166 @@
+// Members that fail, come late or are strangers.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "bootstrap/client.h"
+#include "bootstrap/message.h"
+#include "bootstrap/stream.h"
+#include "espalier/bootstrap/server.h"
+
+namespace espalier::bootstrap {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::unique_ptr<Server> serve(std::uint32_t size) {
+  return *Server::start("127.0.0.1:0", size, JobSecret{});
+}
+Result<std::unique_ptr<Bootstrap>> enter(const Server& server, std::uint32_t rank,
+                                         std::uint32_t size, milliseconds deadline) {
+  Place place;
+  place.method = Method::kEnvironment;
+  place.rank = rank;
+  place.size = size;
+  place.address = server.address();
+  return connect(std::move(place), deadline);
+}
+int raw(const Server& server) {
+  const Address to = *resolve(server.address());
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = to.ip;
+  address.sin_port = htons(to.port);
+  EXPECT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return descriptor;
+}
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A rank is silent: the fences of the others time out, and all of them rejoin.
+TEST(Membership, RejoinAfterFencesThatTimedOut) {
+  const auto server = serve(3);
+  auto silent = enter(*server, 2, 3, milliseconds(20'000));
+  std::vector<std::unique_ptr<Bootstrap>> jobs;
+  for (std::uint32_t rank : {0u, 1u}) jobs.push_back(*enter(*server, rank, 3, milliseconds(500)));
+  const auto both = [&](auto body) {
+    std::thread other([&] { body(*jobs[1]); });
+    body(*jobs[0]);
+    other.join();
+  };
+  both([](Bootstrap& job) { EXPECT_FALSE(job.fence()); });
+  both([](Bootstrap& job) {
+    const auto survivors = job.rejoin();
+    EXPECT_TRUE(survivors) << "rank " << job.rank() << ": " << survivors.error().message;
+  });
+}
+
+// A member is killed inside a message.
+TEST(Membership, MemberEndsInsideAMessage) {
+  const auto server = serve(2);
+  auto stays = *enter(*server, 0, 2, milliseconds(2'000));
+  {
+    Stream dies(Socket(raw(*server)), false);
+    ASSERT_TRUE(dies.greet());
+    while (!dies.is_ready()) ASSERT_TRUE(dies.read());
+    ASSERT_TRUE(dies.send(encode({.kind = Kind::kHello, .a = 1, .b = 2}), JobSecret{}));
+    std::optional<std::string> welcome;
+    while (!(welcome = dies.next(JobSecret{}))) ASSERT_TRUE(dies.read());
+    ASSERT_EQ(::send(dies.descriptor(), "\x40\0\0", 3, 0), 3);
+  }
+  const double before = processor_seconds();
+  const auto fenced = stays->fence();
+  EXPECT_EQ(fenced ? "" : fenced.error().message, "rank 1 has ended");
+  EXPECT_LT(processor_seconds() - before, 0.5) << "processor seconds of the server";
+}
+
+// Strangers hold connections, and say nothing.
+TEST(Membership, SilentStrangersKeepNoMemberOut) {
+  const auto server = serve(2);
+  std::vector<int> held;
+  for (int i = 0; i < 80; ++i) held.push_back(raw(*server));
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto job = enter(*server, 0, 2, milliseconds(20'000));
+  EXPECT_TRUE(job) << job.error().message;
+  for (const int one : held) close(one);
+}
+
+// A process whose rank was left out comes late.
+TEST(Membership, NoMemberAfterItWasLeftOut) {
+  const auto server = serve(2);
+  auto stays = *enter(*server, 0, 2, milliseconds(300));
+  const auto survivors = stays->rejoin();
+  ASSERT_TRUE(survivors);
+  EXPECT_EQ(survivors->ranks, std::vector<std::uint32_t>{0});
+  EXPECT_FALSE(enter(*server, 1, 2, milliseconds(300))) << "rank 1 joined after it was left out";
+}
+
+// One process calls rejoin() and is killed; the others never called it.
+TEST(Membership, RejoinOfAProcessThatEnded) {
+  const auto server = serve(3);
+  auto first = *enter(*server, 0, 3, milliseconds(1'000));
+  auto second = *enter(*server, 1, 3, milliseconds(1'000));
+  {
+    Stream dies(Socket(raw(*server)), false);
+    ASSERT_TRUE(dies.greet());
+    while (!dies.is_ready()) ASSERT_TRUE(dies.read());
+    ASSERT_TRUE(dies.send(encode({.kind = Kind::kHello, .a = 2, .b = 3}), JobSecret{}));
+    ASSERT_TRUE(dies.send(encode({.kind = Kind::kRejoin, .a = 300}), JobSecret{}));
+    std::optional<std::string> welcome;
+    while (!(welcome = dies.next(JobSecret{}))) ASSERT_TRUE(dies.read());
+  }
+  std::this_thread::sleep_for(milliseconds(1'000));
+  const auto put = first->put("key", "value");
+  EXPECT_TRUE(put) << "rank 0: " << put.error().message;
+  const auto put_too = second->put("key", "value");
+  EXPECT_TRUE(put_too) << "rank 1: " << put_too.error().message;
+}
+
+// Another user of the shared folder made the hidden file first, readable by all.
+TEST(Membership, FolderSecretIsNeverReadableByOthers) {
+  const std::string folder = std::filesystem::temp_directory_path() / "espalier-defects";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/espalier-job.part").put('x');
+  chmod((folder + "/espalier-job.part").c_str(), 0644);
+  Options options;
+  options.folder = folder;
+  options.job = "job";
+  options.rank = 0;
+  options.size = 1;
+  {
+    const auto job = join(options);
+    struct stat status {};
+    if (job && stat((folder + "/espalier-job").c_str(), &status) == 0) {
+      EXPECT_EQ(status.st_mode & 0777, 0600u) << std::oct << (status.st_mode & 0777);
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder + "/espalier-job")) << "the secret outlives the job";
+  std::filesystem::remove_all(folder);
+}
+
+// The zeros are not a secret.
+TEST(Membership, AloneHasASecret) {
+  Options options;
+  options.method = Method::kAlone;
+  const auto job = *join(options);
+  EXPECT_TRUE(!job->is_secret() || job->secret() != JobSecret{});
+}
+
+}  // namespace
+}  // namespace espalier::bootstrap
