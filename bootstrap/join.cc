@@ -56,16 +56,18 @@ Result<JobSecret> read_secret(const std::string& path) {
   if (fstat(descriptor, &status) != 0 || (status.st_mode & 077) != 0) {
     return fail("the secret '" + path + "' can be read by other users; expected mode 0600");
   }
+  if (status.st_uid != geteuid()) {
+    return fail("the secret '" + path + "' is of user " + std::to_string(status.st_uid) +
+                "; expected a file of this process's user, " + std::to_string(geteuid()));
+  }
   std::string bytes(4097, '\0');
   const ssize_t count = pread(descriptor, bytes.data(), bytes.size(), 0);
   if (count < 32 || count > 4096) {
     return fail("the secret '" + path + "' has " + std::to_string(count) +
                 " bytes; expected 32 to 4096");
   }
-  JobSecret secret;
-  crypto_generichash(secret.data(), secret.size(), reinterpret_cast<unsigned char*>(bytes.data()),
-                     static_cast<unsigned long long>(count), nullptr, 0);
-  return secret;
+  bytes.resize(static_cast<std::size_t>(count));
+  return secret_of(bytes);
 }
 
 Result<void> add_secret(const Options& options, Place& place) {
@@ -91,7 +93,11 @@ Result<void> add_secret(const Options& options, Place& place) {
 
 // Rank 0 is the server, unless the launcher is.
 Result<void> serve(Place& place) {
-  if (place.rank != 0) return {};
+  const std::string server_is = variable("ESPALIER_SERVER");
+  if (!server_is.empty() && server_is != "launcher") {
+    return fail("ESPALIER_SERVER=" + server_is + "; expected launcher, or no such variable");
+  }
+  if (place.rank != 0 || !server_is.empty()) return {};
   bool is_in_use = false;
   auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
   if (server) place.server = *std::move(server);
@@ -267,10 +273,11 @@ Method find_method(const Options& options) {
   if (options.method != Method::kAutomatic) return options.method;
   if (!options.table.empty()) return Method::kTable;
   if (!options.folder.empty()) return Method::kFile;
+  if (!variable("ESPALIER_RANK").empty()) return Method::kEnvironment;
   if (has_pmix()) return Method::kPmix;
   if (has_pmi()) return Method::kPmi;
-  for (const char* name : {"ESPALIER_RANK", "ESPALIER_SIZE", "ESPALIER_ADDRESS", "RANK",
-                           "WORLD_SIZE", "MASTER_ADDR"}) {
+  for (const char* name :
+       {"ESPALIER_SIZE", "ESPALIER_ADDRESS", "RANK", "WORLD_SIZE", "MASTER_ADDR"}) {
     if (!variable(name).empty()) return Method::kEnvironment;
   }
   return Method::kAlone;
@@ -292,6 +299,14 @@ Result<void> check_used(const Options& options, Method method) {
 }
 
 }  // namespace
+
+JobSecret secret_of(const std::string& bytes) {
+  JobSecret secret;
+  crypto_generichash(secret.data(), secret.size(),
+                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr,
+                     0);
+  return secret;
+}
 
 Result<std::unique_ptr<Bootstrap>> join(const Options& options) {
   if (sodium_init() < 0) return fail("libsodium cannot be initialized");

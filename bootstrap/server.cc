@@ -331,6 +331,8 @@ class ThreadedServer : public Server {
 
 }  // namespace
 
+std::string own_ip() { return own_address().host(); }
+
 Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::uint32_t size,
                                               const JobSecret& secret, bool* is_in_use) {
   if (is_in_use != nullptr) *is_in_use = false;

@@ -12,6 +12,9 @@
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
+#ifdef ESPALIER_WITH_OFI
+#include "tools/job/daemon.h"
+#endif
 
 namespace espalier::tools {
 namespace {
@@ -47,6 +50,7 @@ int run(int argc, char** argv) {
   add_trace(program);
 #ifdef ESPALIER_WITH_OFI
   add_run(program);
+  add_launch(program);
   add_measure(program);
   add_tune(program);
 #endif
@@ -63,6 +67,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using espalier::tools::complain;
+#ifdef ESPALIER_WITH_OFI
+  // Only the launcher starts it, therefore no help names it.
+  if (argc == 2 && std::string(argv[1]) == "launch-daemon") return espalier::job::serve_launcher();
+#endif
   try {
     return espalier::tools::run(argc, argv);
   } catch (const espalier::tools::Failure& failure) {

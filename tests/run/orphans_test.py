@@ -31,6 +31,7 @@ HANG_S = 30.0  # what has not ended by then never will
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 MARK = "ESPALIER_ORPHANS"  # a variable that every descendant of a launcher inherits
 NODE = espalier.NODE
+REMOTE = """sh -c 'ip netns exec "$1" sh -c "$2"' rsh"""
 RUN_WORDS = ["run", "--collective", "allreduce", "--algorithm", "two-tree", "--bytes", "4096", "--back-to-back", "1000000000",
              "--node-binary", NODE, "--topology"]
 RUN = [*RUN_WORDS, "complete:8"]
@@ -52,6 +53,8 @@ KINDS = {
     "gateway": [*RUN, "--provider", "tcp", "--start", f"1,4-6={GATEWAY} --node-command '{NODE} --stdio'"],
     "board": [*RUN, "--provider", "tcp", "--start", f"2,5={GATEWAY} --device unix:DEVICES/g%r,DEVICES/b%r --start '{HOSTED} "
               "--device unix:DEVICES/b%r,DEVICES/g%r --flash DEVICES/%r.flash --unsigned'"],
+    "launch": ["launch", "-n", "8", "sleep", "1000"],
+    "launch-netns": ["launch", "-n", "8", "--hosts", NETWORK, "--address", "127.0.0.1", "--rsh", REMOTE, "sleep", "1000"],
     "measure": [*MEASURE, "--provider", "shm"],
     "tune": [*TUNE, "--provider", "shm"],
 }
@@ -76,7 +79,8 @@ def descendants(mark):
 def running(pid):
     """Whether the process has mapped the memory of a collective."""
     try:
-        return "memfd:espalier" in pathlib.Path(f"/proc/{pid}/maps").read_text()
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+        return "memfd:espalier" in maps or "/sleep\n" in maps
     except OSError:
         return False
 
@@ -99,7 +103,7 @@ class Kill:
                                     env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(moment_s)
-        nodes = [pid for pid, name in descendants(mark).items() if name == "espalier-node"]
+        nodes = [pid for pid, name in descendants(mark).items() if name in ("espalier-node", "sleep")]
         self.moment = "ended" if launcher.poll() is not None else "no node yet" if not nodes \
             else "running" if all(map(running, nodes)) else "starting"
         begin = time.monotonic()
@@ -148,7 +152,7 @@ class Orphans(unittest.TestCase):
                   f"{max(kill.seconds for kill in kills):.2f} s")
 
     def prepare(self, kind, devices):
-        if kind == "tcp-netns":
+        if kind.endswith("-netns"):
             for words in (["netns", "add", NETWORK], ["-n", NETWORK, "link", "set", "lo", "up"]):
                 done = subprocess.run(["ip", *words], capture_output=True, text=True)
                 if done.returncode != 0:

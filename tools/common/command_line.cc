@@ -30,6 +30,7 @@ struct CommandLineState {
   std::vector<Binding> bindings;
   std::vector<std::pair<CLI::Option*, CLI::Option*>> exclusions;
   std::map<CLI::App*, std::function<void()>> actions;
+  std::map<CLI::App*, Values*> rests;  // for Command::rest()
 };
 
 namespace {
@@ -233,6 +234,11 @@ Option Command::arguments(const std::string& name, std::vector<std::string>& val
   return Option(*state_, option);
 }
 
+void Command::rest(std::vector<std::string>& values) {
+  app_->prefix_command();
+  state_->rests[app_] = &values;
+}
+
 Option Command::number(const std::string& names, std::uint32_t& value, std::uint64_t least,
                        std::uint64_t most, const std::string& help) {
   Option option(*state_, add(*state_, *app_, names, help, "NUMBER", false,
@@ -302,8 +308,19 @@ void CommandLine::run(int argc, char** argv) {
   if (words.size() > 1 && words.front() == "--version") {  // CLI11 would ignore the rest
     bad_input("unexpected argument '" + one_line(words[1]) + "' after --version" + help_hint(app));
   }
+  // Another program's command line may begin with --, which CLI11 would take for its own.
+  int own = argc;
+  const auto takes_rest = [this](const std::string& word) {
+    for (const auto& [command, values] : state_->rests) {
+      if (command->check_name(word)) return true;
+    }
+    return false;
+  };
+  if (!words.empty() && takes_rest(words.front())) {
+    own = static_cast<int>(std::find(argv, argv + argc, std::string("--")) - argv);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(own, argv);
   } catch (const CLI::ExtrasError&) {
     refuse_extra(app);
   } catch (const CLI::ParseError& error) {
@@ -317,6 +334,11 @@ void CommandLine::run(int argc, char** argv) {
   const auto action = state_->actions.find(&command);
   if (action == state_->actions.end()) bad_input("no command" + help_hint(app));
   store_values(*state_);
+  if (const auto rest = state_->rests.find(&command); rest != state_->rests.end()) {
+    *rest->second = command.remaining();
+    const bool is_separator = rest->second->empty();
+    for (int i = is_separator ? own + 1 : own; i < argc; ++i) rest->second->emplace_back(argv[i]);
+  }
   action->second();
 }
 

@@ -55,6 +55,9 @@ class Command {
   // Positional arguments, one or more.
   Option arguments(const std::string& name, std::vector<std::string>& values,
                    const std::string& help);
+  // All words from the first one that is neither an option of the command nor its value: another
+  // program's command line.
+  void rest(std::vector<std::string>& values);
   // A whole number, and a number, from `least` to `most`; the help shows the default.
   Option number(const std::string& names, std::uint32_t& value, std::uint64_t least,
                 std::uint64_t most, const std::string& help);

@@ -4,11 +4,12 @@
 //
 // One interface for all launchers; docs/cluster.md has their command lines. join() finds the
 // launcher, in this order unless the options name one:
+//  0. ESPALIER_RANK is set: the environment, as in 3.
 //  1. PMIx: mpirun of Open MPI, srun --mpi=pmix. Its client library is loaded only then.
 //  2. PMI-1: mpiexec of MPICH, srun --mpi=pmi2.
 //  3. The environment: ESPALIER_RANK, ESPALIER_SIZE and ESPALIER_ADDRESS (HOST:PORT), or the names
 //     of PyTorch, Gloo and NCCL: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Rank 0 listens
-//     there, unless the launcher does.
+//     there, unless the launcher does (ESPALIER_SERVER=launcher).
 //  4. None of these: a job of one process.
 
 #include <array>
@@ -36,6 +37,8 @@ enum class Method : std::uint8_t {
 
 // Random bytes that all processes of a job share and no other process knows.
 using JobSecret = std::array<std::uint8_t, 32>;
+// Returns the job secret that a file of these 32 to 4096 random bytes stands for.
+[[nodiscard]] JobSecret secret_of(const std::string& bytes);
 
 // The parameters of join(). An option that the method does not use is refused.
 struct Options {

@@ -11,6 +11,10 @@
 
 namespace espalier::bootstrap {
 
+// Returns an IP of this host that other hosts can reach: the first one of an interface that is up
+// and is not the loopback, otherwise 127.0.0.1.
+[[nodiscard]] std::string own_ip();
+
 // A server for one job.
 class Server {
  public:

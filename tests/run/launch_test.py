@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""espalier launch: on this host, and over hosts that are network namespaces.
+
+launch_test.py ESPALIER JOINED
+Hosts as network namespaces need root; otherwise that part is skipped with its reason.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ESPALIER, JOINED = (os.path.abspath(path) for path in sys.argv[1:3])
+LAB = str(pathlib.Path(__file__).resolve().parents[1] / "bench/lab.sh")
+HOSTS = 4
+HANG_S = 120  # what has not ended by then never will
+
+
+def environment():
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM")) and key != "ESPALIER_RANK"}
+    return {**clean, "IPATH_NO_BACKTRACE": "1"}
+
+
+def launch(*words, text="", prefix=()):
+    return subprocess.run([*prefix, ESPALIER, "launch", *words], input=text, env=environment(), capture_output=True, text=True,
+                          timeout=HANG_S, check=False)
+
+
+class ThisHost(unittest.TestCase):
+    def test_processes_join(self):
+        done = launch("-n", "4", JOINED)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0] 4 processes joined\n", ""))
+
+    def test_lines_have_their_rank(self):
+        done = launch("-n", "3", "sh", "-c", "echo a; printf b; echo c >&2")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(sorted(done.stdout.split("\n")), sorted(["", *(f"[{r}] {x}" for r in range(3) for x in "ab")]))
+        self.assertEqual(sorted(done.stderr.split("\n")), sorted(["", *(f"[{r}] c" for r in range(3))]))
+
+    def test_rank_0_reads_the_input(self):
+        text = "".join(f"line {i}\n" for i in range(50_000))
+        done = launch("-n", "2", "cat", text=text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "".join(f"[0] {line}\n" for line in text.splitlines()))
+
+    def test_words_of_the_program_are_its_own(self):
+        for words in (["echo", "-n", "--", "x"], ["--", "echo", "-n", "--", "x"]):
+            self.assertEqual(launch("-n", "1", *words).stdout, "[0] -- x\n", words)
+
+    def test_exit_status(self):
+        for program, status, line in (("exit $((7 * ESPALIER_RANK))", 7, "rank 1 ended with status 7"),
+                                      ("[ $ESPALIER_RANK = 0 ] || kill -9 $$", 137, "rank 1 ended with signal 9")):
+            done = launch("-n", "2", "sh", "-c", program)
+            self.assertEqual(done.returncode, status)
+            self.assertIn(line, done.stderr)
+
+    def test_kill_on_failure_ends_the_others(self):
+        done = launch("-n", "3", "--kill-on-failure", "sh", "-c", "[ $ESPALIER_RANK = 2 ] && exit 3; exec sleep 1000")
+        self.assertEqual(done.returncode, 3)
+
+    def test_signals_reach_the_processes(self):
+        program = "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+        job = subprocess.Popen([ESPALIER, "launch", "-n", "2", "sh", "-c", program], stdout=subprocess.PIPE, text=True,
+                               env=environment())
+        lines = [job.stdout.readline() for _ in range(2)]
+        job.send_signal(signal.SIGTERM)
+        lines += job.communicate(timeout=HANG_S)[0].splitlines(keepends=True)
+        self.assertEqual(sorted(lines), ["[0] ready\n", "[0] told\n", "[1] ready\n", "[1] told\n"])
+
+    def test_the_secret_is_on_no_command_line_and_in_no_environment(self):
+        program = "stat -Lc %a $ESPALIER_SECRET_FILE; od -An -v -tx1 $ESPALIER_SECRET_FILE | tr -d ' \\n'; echo; env; cat /proc/*/cmdline"
+        lines = launch("-n", "1", "sh", "-c", program).stdout.split("\n")
+        mode, secret, others = lines[0], lines[1].removeprefix("[0] "), "\n".join(lines[2:])
+        self.assertEqual((mode, len(secret)), ("[0] 600", 64))
+        self.assertNotIn(secret, others)
+
+    def test_other_launchers_variables_do_not_contradict(self):
+        done = subprocess.run([ESPALIER, "launch", "-n", "2", JOINED], capture_output=True, text=True, timeout=HANG_S,
+                              check=False, env={**environment(), "RANK": "7", "WORLD_SIZE": "9", "MASTER_ADDR": "x", "MASTER_PORT": "1"})
+        self.assertEqual((done.returncode, done.stdout), (0, "[0] 2 processes joined\n"), done.stderr)
+
+    def test_refusals(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("a slots=2\nb slits=1\n")
+            file.flush()
+            for words, line in (
+                (["-n", "2"], "no program; expected"),
+                (["-n", "0", "true"], "-n"),
+                (["-n", "2", "--frob", "true"], "unknown option '--frob'"),
+                (["-n", "2", "no-such-program"], "no program 'no-such-program'; expected an executable file"),
+                (["-n", "2", "--hosts", "a,a", "true"], "host 'a' is named twice"),
+                (["-n", "2", "--hosts", "a", "--hostfile", file.name, "true"], "--hosts"),
+                (["-n", "2", "--hostfile", file.name, "true"], f"{file.name}, line 2: expected"),
+                (["-n", "2", "--hosts", "a", "--rsh", "sh -c 'echo no route >&2; exit 255' rsh", "true"],
+                 "host a cannot be reached: no route"),
+                (["-n", "2", "--address", "192.0.2.1", "true"], "cannot listen at 192.0.2.1:0"),
+            ):
+                done = launch(*words)
+                self.assertEqual(done.returncode, 2, (words, done.stderr))
+                self.assertIn(line, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+
+class Hosts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state = tempfile.TemporaryDirectory(prefix="espalier-lab-", dir="/tmp")
+        cls.addClassCleanup(cls.state.cleanup)
+        os.environ["ESPALIER_LAB"] = cls.state.name + "/lab"
+        up = subprocess.run([LAB, "up", str(HOSTS), "0"], capture_output=True, text=True, check=False)
+        cls.addClassCleanup(subprocess.run, [LAB, "down"], check=False)
+        if up.returncode != 0:
+            raise unittest.SkipTest(f"no network namespaces: {up.stderr.strip()}")
+
+    names = [f"esplab{host}" for host in range(HOSTS)]
+    on_host_0 = (LAB, "on", "0")
+
+    def over_hosts(self, *words):
+        return launch(*words[:2], "--hosts", ",".join(self.names), "--rsh", f"{LAB} rsh", *words[2:], prefix=self.on_host_0)
+
+    def test_processes_join(self):
+        done = self.over_hosts("-n", "8", JOINED)
+        self.assertEqual((done.returncode, done.stdout), (0, "[0] 8 processes joined\n"), done.stderr)
+
+    def test_ranks_are_in_blocks(self):
+        done = self.over_hosts("-n", "8", "hostname")
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"[{rank}] {self.names[rank // 2]}" for rank in range(8)])
+
+    def test_hostfile_with_slots(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("# hosts\nesplab2 slots=3\nesplab1 slots=9\n")
+            file.flush()
+            done = launch("-n", "5", "--hostfile", file.name, "--rsh", f"{LAB} rsh", "hostname", prefix=self.on_host_0)
+        self.assertEqual(sorted(done.stdout.splitlines()),
+                         ["[0] esplab2", "[1] esplab2", "[2] esplab2", "[3] esplab1", "[4] esplab1"], done.stderr)
+
+    def test_a_failure_names_the_host(self):
+        done = self.over_hosts("-n", "4", "sh", "-c", "[ $ESPALIER_RANK = 2 ] && exit 9; exit 0")
+        self.assertEqual(done.returncode, 9)
+        self.assertIn("rank 2 on host esplab2 ended with status 9", done.stderr)
+
+    def test_no_process_outlives_the_launcher(self):
+        mark = f"espalier-launch-test-{os.getpid()}"
+        job = subprocess.Popen([*self.on_host_0, ESPALIER, "launch", "-n", "8", "--hosts", ",".join(self.names), "--rsh", f"{LAB} rsh",
+                                "sh", "-c", f": {mark}; echo ready; sleep 1000"], stdout=subprocess.PIPE, text=True, env=environment())
+        for _ in range(8):
+            self.assertIn("ready", job.stdout.readline())
+        job.kill()
+        job.communicate(timeout=HANG_S)
+        until = time.monotonic() + HANG_S
+        while (left := subprocess.run(["pgrep", "-f", mark], capture_output=True, text=True, check=False).stdout) and time.monotonic() < until:
+            time.sleep(0.02)
+        self.assertEqual(left, "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,120 @@
+// espalier launch: starts a program's processes on this host or on several.
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#include "tools/job/job.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has it in no header
+
+namespace espalier::tools {
+namespace {
+
+constexpr std::uint32_t kMaxRanks = 65536;
+
+constexpr const char* kLaunchExamples =
+    "Starts N processes of PROGRAM, with their rank and the rendezvous in the environment\n"
+    "(ESPALIER_RANK, ESPALIER_SIZE, ESPALIER_ADDRESS, ESPALIER_SECRET_FILE). Over several hosts,\n"
+    "one daemon per host, started by ssh, starts that host's processes; espalier must be at the\n"
+    "same path there. Each line of output gets its rank in front; rank 0 reads the input. INT,\n"
+    "TERM and HUP are forwarded; a second INT or TERM ends all processes. Variables whose names\n"
+    "begin with ESPALIER_ or FI_ reach all hosts.\n"
+    "Examples:\n"
+    "  espalier launch -n 4 ./solver --size 1000\n"
+    "  espalier launch -n 16 --hosts a,b,c,d ./solver\n"
+    "  espalier launch -n 16 --hostfile hosts.txt --rsh 'ssh -p 2222' ./solver\n"
+    "Exit status: 0 if every process ended with 0; otherwise the first other status, or 128 plus\n"
+    "the number of the signal that ended a process; 2 also for bad input.";
+
+struct LaunchWords {
+  job::JobOptions job;
+  std::vector<std::string> hosts;
+  std::vector<std::string> variables;
+  std::string hostfile;
+  std::uint32_t deadline_s = 30;
+};
+
+void add_variables(LaunchWords& words) {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (text.starts_with("ESPALIER_") || text.starts_with("FI_"))
+      words.job.variables.push_back(text);
+  }
+  for (const std::string& text : words.variables) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0) bad_input("--env '" + one_line(text) + "' has no name; expected NAME=VALUE");
+    if (equals != std::string::npos) {
+      words.job.variables.push_back(text);
+    } else if (const char* value = std::getenv(text.c_str())) {
+      words.job.variables.push_back(text + "=" + value);
+    } else {
+      bad_input("--env " + one_line(text) + " is not set here; expected NAME=VALUE");
+    }
+  }
+}
+
+void run_launch(LaunchWords words) {
+  std::vector<std::string>& program = words.job.arguments;
+  if (program.empty()) bad_input("no program; expected 'espalier launch -n N PROGRAM ARGUMENTS'");
+  if (program.front().starts_with('-')) {
+    bad_input("unknown option '" + one_line(program.front()) + "'; see 'espalier launch --help'");
+  }
+  std::vector<job::Host> hosts;
+  for (const std::string& name : words.hosts) hosts.push_back({name, 0, 0, 0});
+  if (!words.hostfile.empty()) {
+    auto read = job::read_hostfile(words.hostfile);
+    if (!read) bad_input(read.error().message);
+    hosts = std::move(*read);
+  }
+  if (hosts.empty()) hosts.emplace_back();
+  auto placed = job::place(std::move(hosts), words.job.ranks);
+  if (!placed) bad_input(placed.error().message);
+  words.job.hosts = std::move(*placed);
+  words.job.deadline_ms = words.deadline_s * 1000;
+  add_variables(words);
+  const auto status = job::run_job(words.job);
+  if (!status) bad_input(status.error().message);
+  if (*status != 0) throw Failure{*status, "the job failed"};
+}
+
+}  // namespace
+
+void add_launch(Command app) {
+  Command command =
+      app.add_command("launch", "Starts the processes of a program on this host or over several");
+  const auto words = std::make_shared<LaunchWords>();
+  words->job.remote_shell = "ssh -o BatchMode=yes";
+  command.number("-n", words->job.ranks, 1, kMaxRanks, "Number of processes");
+  Option hosts =
+      command.list("--hosts", words->hosts, "Hosts, e.g. a,b,c; each gets an equal block of ranks");
+  command
+      .text("--hostfile", words->hostfile,
+            "File of lines 'HOST slots=N'; ranks go to slots in order; # begins a comment")
+      .excludes(hosts);
+  command
+      .text("--rsh", words->job.remote_shell,
+            "Remote shell, words for sh; the host's name and one command follow them")
+      .show_default(words->job.remote_shell);
+  command.text(
+      "--address", words->job.address,
+      "IP or name of this host at which all hosts reach it; default: as ssh reports it to them, or "
+      "of the first interface; 127.0.0.1 without hosts");
+  command.texts("--env", words->variables,
+                "NAME=VALUE, or NAME for its value here: a variable for all processes; may be "
+                "repeated");
+  command.number("--connect-deadline", words->deadline_s, 1, 3600,
+                 "How long each host may take to answer before the start, s");
+  command.flag("--kill-on-failure", words->job.kill_on_failure,
+               "The first failed process ends all others; by default they go on");
+  command.flag("--verbose", words->job.verbose, "Print each host's ranks");
+  command.rest(words->job.arguments);
+  command.set_footer(kLaunchExamples);
+  command.set_action([words] { run_launch(*words); });
+}
+
+}  // namespace espalier::tools

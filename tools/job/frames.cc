@@ -1,0 +1,85 @@
+#include "tools/job/frames.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace espalier::job {
+namespace {
+
+constexpr std::size_t kMaxMessage = 64u << 20;  // bytes
+constexpr std::size_t kLength = 4;              // bytes of a length
+
+void add_length(std::string& bytes, std::size_t value) {
+  for (std::size_t i = 0; i < kLength; ++i) {
+    bytes.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+  }
+}
+
+std::size_t length_at(const std::string& bytes, std::size_t position) {
+  std::size_t value = 0;
+  for (std::size_t i = 0; i < kLength; ++i) {
+    value |= std::size_t{static_cast<std::uint8_t>(bytes[position + i])} << (8 * i);
+  }
+  return value;
+}
+
+}  // namespace
+
+bool write_all(int file, const std::string& bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    done += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+bool send_fields(int pipe, const Fields& fields) {
+  std::string body;
+  for (const std::string& field : fields) {
+    add_length(body, field.size());
+    body += field;
+  }
+  std::string message;
+  add_length(message, body.size());
+  return write_all(pipe, message + body);
+}
+
+bool Reader::fill(int pipe) {
+  char buffer[65536];
+  ssize_t received = 0;
+  do {
+    received = read(pipe, buffer, sizeof buffer);
+  } while (received < 0 && errno == EINTR);
+  if (received <= 0) return received < 0 && errno == EAGAIN;
+  bytes_.append(buffer, static_cast<std::size_t>(received));
+  return valid_ && bytes_.size() <= 2 * kMaxMessage;
+}
+
+bool Reader::take(Fields& fields) {
+  if (!greeting_.empty()) {
+    const std::size_t found = bytes_.find(greeting_);
+    if (found == std::string::npos) return false;
+    bytes_.erase(0, found + greeting_.size());
+    greeting_.clear();
+  }
+  if (bytes_.size() < kLength) return false;
+  const std::size_t end = kLength + length_at(bytes_, 0);
+  valid_ = valid_ && end <= kMaxMessage;
+  if (!valid_ || bytes_.size() < end) return false;
+  fields.clear();
+  for (std::size_t at = kLength; at < end;) {
+    valid_ = end - at >= kLength && length_at(bytes_, at) <= end - at - kLength;
+    if (!valid_) return false;
+    fields.push_back(bytes_.substr(at + kLength, length_at(bytes_, at)));
+    at += kLength + fields.back().size();
+  }
+  bytes_.erase(0, end);
+  return !fields.empty();
+}
+
+}  // namespace espalier::job

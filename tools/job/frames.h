@@ -1,0 +1,47 @@
+#pragma once
+// The messages between a job's launcher and the daemon of each host, over two pipes. A message is a
+// list of fields; its first field names it. Host only.
+//
+//   launcher to daemon                      daemon to launcher
+//   job SIZE RANKS SECRET FOLDER N ENV.. ARGUMENTS..   hello VERSION CALLER
+//   go ADDRESS (HOST:PORT)                  ready | refused REASON
+//   signal NUMBER                           output RANK STREAM LINES
+//   input BYTES (none: end of input)        taken
+//                                           end RANK STATUS (negative: a signal)
+// CALLER is the launcher's IP as ssh reports it, or empty. A closed pipe ends the other side.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace espalier::job {
+
+using Fields = std::vector<std::string>;
+
+// Precedes the daemon's first message: a login shell may print text of its own before.
+inline constexpr const char* kGreeting =
+    "\n\x01"
+    "espalier-daemon\x02";
+
+// Writes one message. Returns false if the other side has closed the pipe.
+[[nodiscard]] bool send_fields(int pipe, const Fields& fields);
+// Writes all bytes. Returns false on an error.
+[[nodiscard]] bool write_all(int file, const std::string& bytes);
+
+// Collects bytes of a pipe and takes messages out of them.
+class Reader {
+ public:
+  explicit Reader(std::string greeting = {}) : greeting_(std::move(greeting)) {}
+  // Reads the available bytes. Returns false at the end of the pipe, or if the bytes are no
+  // messages.
+  [[nodiscard]] bool fill(int pipe);
+  // Whether a complete message was available; it is then in `fields`.
+  [[nodiscard]] bool take(Fields& fields);
+
+ private:
+  std::string greeting_;  // skipped up to its end; empty once it was found
+  std::string bytes_;
+  bool valid_ = true;
+};
+
+}  // namespace espalier::job

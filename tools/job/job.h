@@ -1,0 +1,32 @@
+#pragma once
+// Starts the processes of a job on this host or on several, forwards signals, input and output, and
+// learns how each process ended. Host only.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "espalier/base/result.h"
+#include "tools/job/hosts.h"
+
+namespace espalier::job {
+
+struct JobOptions {
+  std::vector<Host> hosts;             // placed; one without a name: this host, without a shell
+  std::uint32_t ranks = 1;             //
+  std::string remote_shell;            // words for sh; the host's name and a command follow them
+  std::string address;                 // of this host, for the rendezvous; empty: found
+  std::vector<std::string> variables;  // NAME=VALUE, for the processes
+  std::vector<std::string> arguments;  // the program and its arguments
+  std::uint32_t deadline_ms = 30'000;  // for each host's answer before the start
+  bool kill_on_failure = false;        // the first failure ends all other processes
+  bool verbose = false;
+};
+
+// Runs the job and waits for its end. Prints each line of a process's stdout and stderr with its
+// rank. Returns 0, or the first exit status other than 0, or 128 plus the number of the first
+// signal that ended a process; failures are named on stderr.
+// Errors, before any process starts: a host that cannot be reached, or without the program.
+[[nodiscard]] Result<int> run_job(const JobOptions& options);
+
+}  // namespace espalier::job
