@@ -38,7 +38,7 @@ bool write_all(int file, const std::string& bytes) {
   return true;
 }
 
-bool send_fields(int pipe, const Fields& fields) {
+std::string encode(const Fields& fields) {
   std::string body;
   for (const std::string& field : fields) {
     add_length(body, field.size());
@@ -46,8 +46,10 @@ bool send_fields(int pipe, const Fields& fields) {
   }
   std::string message;
   add_length(message, body.size());
-  return write_all(pipe, message + body);
+  return message + body;
 }
+
+bool send_fields(int pipe, const Fields& fields) { return write_all(pipe, encode(fields)); }
 
 bool Reader::fill(int pipe) {
   char buffer[65536];

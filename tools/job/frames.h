@@ -23,6 +23,8 @@ inline constexpr const char* kGreeting =
     "\n\x01"
     "espalier-daemon\x02";
 
+// Returns the bytes of one message.
+[[nodiscard]] std::string encode(const Fields& fields);
 // Writes one message. Returns false if the other side has closed the pipe.
 [[nodiscard]] bool send_fields(int pipe, const Fields& fields);
 // Writes all bytes. Returns false on an error.

@@ -47,6 +47,7 @@ struct Connection {
   State state = State::kStarting;
   pid_t process = -1;
   int to = -1;
+  std::string outgoing;  // what the pipe has not taken yet
   int from = -1;
   int errors = -1;
   Reader reader{kGreeting};
@@ -76,6 +77,8 @@ class Job {
   [[nodiscard]] std::string address_for(const Connection& connection) const;
   void describe_job(Connection& connection);
   void wait_and_serve(int timeout_ms);
+  void send(Connection& connection, const Fields& message);
+  void flush(Connection& connection);
   void serve(Connection& connection);
   void handle(Connection& connection, const Fields& message);
   void lose(Connection& connection);
@@ -162,6 +165,7 @@ Result<void> Job::connect(Connection& connection, const std::string& espalier) {
   close(pipes[1][1]);
   close(pipes[2][1]);
   connection.to = pipes[0][1];
+  fcntl(connection.to, F_SETFL, O_NONBLOCK);
   connection.from = pipes[1][0];
   connection.errors = pipes[2][0];
   if (connection.process < 0) {
@@ -185,7 +189,24 @@ void Job::describe_job(Connection& connection) {
                  std::to_string(options_.variables.size())};
   message.insert(message.end(), options_.variables.begin(), options_.variables.end());
   message.insert(message.end(), options_.arguments.begin(), options_.arguments.end());
-  if (!send_fields(connection.to, message)) lose(connection);
+  send(connection, message);
+}
+
+// Never waits: a daemon that waits until its own messages are read takes no others.
+void Job::send(Connection& connection, const Fields& message) {
+  connection.outgoing += encode(message);
+  flush(connection);
+}
+
+void Job::flush(Connection& connection) {
+  while (!connection.outgoing.empty()) {
+    const ssize_t written =
+        write(connection.to, connection.outgoing.data(), connection.outgoing.size());
+    if (written > 0) connection.outgoing.erase(0, static_cast<std::size_t>(written));
+    if (written >= 0 || errno == EINTR) continue;
+    if (errno != EAGAIN) connection.outgoing.clear();  // its end is read from the other pipe
+    return;
+  }
 }
 
 void Job::fail_with(const std::string& line, int status) {
@@ -196,9 +217,9 @@ void Job::fail_with(const std::string& line, int status) {
 }
 
 void Job::end_all(int signal_number) {
-  for (const Connection& connection : connections_) {
+  for (Connection& connection : connections_) {
     if (connection.state != Connection::State::kRunning) continue;
-    (void)send_fields(connection.to, {"signal", std::to_string(signal_number)});
+    send(connection, {"signal", std::to_string(signal_number)});
   }
 }
 
@@ -303,7 +324,7 @@ void Job::take_input() {
   const ssize_t received = read(STDIN_FILENO, bytes.data(), bytes.size());
   takes_input_ = false;  // until the daemon has passed it on
   bytes.resize(received > 0 ? static_cast<std::size_t>(received) : 0);
-  (void)send_fields(connections_.front().to, {"input", bytes});
+  send(connections_.front(), {"input", bytes});
 }
 
 void Job::wait_and_serve(int timeout_ms) {
@@ -311,12 +332,14 @@ void Job::wait_and_serve(int timeout_ms) {
   for (const Connection& connection : connections_) {
     files.push_back({connection.from, POLLIN, 0});
     files.push_back({connection.errors, POLLIN, 0});
+    files.push_back({connection.outgoing.empty() ? -1 : connection.to, POLLOUT, 0});
   }
   if (poll(files.data(), files.size(), timeout_ms) <= 0) return;
   if (files[0].revents != 0) take_signal();
   for (std::size_t i = 0; i < connections_.size(); ++i) {
-    if (files[3 + 2 * i].revents != 0) read_errors(connections_[i]);
-    if (files[2 + 2 * i].revents != 0) serve(connections_[i]);
+    if (files[3 + 3 * i].revents != 0) read_errors(connections_[i]);
+    if (files[4 + 3 * i].revents != 0) flush(connections_[i]);
+    if (files[2 + 3 * i].revents != 0) serve(connections_[i]);
   }
   if (files[1].revents != 0 && takes_input_) take_input();
 }
@@ -407,7 +430,7 @@ Result<int> Job::run() {
   for (Connection& connection : connections_) {
     const std::string address = address_for(connection);
     connection.state = Connection::State::kRunning;
-    if (!send_fields(connection.to, {"go", address})) lose(connection);
+    send(connection, {"go", address});
     if (!options_.verbose) continue;
     std::fprintf(stderr, "espalier: %s: ranks %u to %u; rendezvous at %s\n",
                  connection.where().c_str(), connection.host.first,
