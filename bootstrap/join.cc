@@ -199,7 +199,7 @@ Result<void> serve_fresh(bool is_one_host, Place& place) {
   return {};
 }
 
-Result<Place> from_process_manager(Method method) {
+Result<Place> from_process_manager(Method method, std::chrono::milliseconds deadline) {
   auto manager = method == Method::kPmix ? open_pmix() : open_pmi();
   if (!manager) return fail(manager.error());
   Place place;
@@ -213,7 +213,7 @@ Result<Place> from_process_manager(Method method) {
     }
     ticket = ticket_of(place);
   }
-  auto received = (*manager)->from_rank_zero(ticket);
+  auto received = (*manager)->from_rank_zero(ticket, deadline);
   if (!received) return fail(received.error());
   if (!take_ticket(*received, place)) return fail("rank 0 published a malformed address");
   return place;
@@ -316,7 +316,7 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options) {
   Result<Place> place;
   switch (method) {
     case Method::kPmix:
-    case Method::kPmi: place = from_process_manager(method); break;
+    case Method::kPmi: place = from_process_manager(method, options.deadline); break;
     case Method::kEnvironment: place = from_environment(options); break;
     case Method::kFile: place = from_folder(options); break;
     case Method::kTable: place = from_table(options); break;

@@ -1,8 +1,12 @@
 // PMI-1, a protocol of text lines: mpiexec of MPICH, srun --mpi=pmi2.
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <cstdlib>
 
 #include "bootstrap/process_manager.h"
@@ -19,10 +23,13 @@ std::int64_t number_of(const char* name) {
   return *end == '\0' && number >= 0 ? number : -1;
 }
 
+using Clock = std::chrono::steady_clock;
+
 class Pmi : public ProcessManager {
  public:
   explicit Pmi(int descriptor) : descriptor_(descriptor) {}
   ~Pmi() override {
+    until_ = Clock::now() + deadline_;
     if (is_open_) (void)ask("cmd=finalize", "finalize_ack");
   }
   [[nodiscard]] Result<void> open();
@@ -32,17 +39,21 @@ class Pmi : public ProcessManager {
     const std::int64_t here = number_of("MPI_LOCALNRANKS");
     return here == size_ || number_of("SLURM_STEP_NUM_NODES") == 1;
   }
-  [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value) override;
+  [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value,
+                                                   std::chrono::milliseconds deadline) override;
 
  private:
   // Sends a line and reads the reply, which must be of this command.
   [[nodiscard]] Result<std::string> ask(const std::string& line, const std::string& command);
+  [[nodiscard]] bool is_readable() const;
   [[nodiscard]] static std::string field(const std::string& line, const std::string& name);
 
   int descriptor_;
   bool is_open_ = false;
   std::uint32_t rank_ = 0, size_ = 0;
   std::string space_;  // the name of the job's values
+  std::chrono::milliseconds deadline_{60'000};
+  Clock::time_point until_ = Clock::now() + deadline_;
 };
 
 Result<std::string> Pmi::ask(const std::string& line, const std::string& command) {
@@ -56,6 +67,10 @@ Result<std::string> Pmi::ask(const std::string& line, const std::string& command
   std::string reply;
   char character = 0;
   while (true) {
+    if (!is_readable()) {
+      is_open_ = false;  // a late reply would be taken for that of the next request
+      return fail(missing("PMI", size_, deadline_));
+    }
     const ssize_t count = read(descriptor_, &character, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0 || reply.size() > 4096) return fail("PMI: the launcher is gone");
@@ -67,6 +82,18 @@ Result<std::string> Pmi::ask(const std::string& line, const std::string& command
     return fail("PMI: '" + line.substr(0, 40) + "' was answered by '" + reply.substr(0, 80) + "'");
   }
   return reply;
+}
+
+// Whether the launcher has sent something, or has gone, before the deadline.
+bool Pmi::is_readable() const {
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
+    pollfd file{descriptor_, POLLIN, 0};
+    const int ready =
+        poll(&file, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX)));
+    if (ready < 0 && errno == EINTR) continue;
+    return ready > 0;
+  }
 }
 
 std::string Pmi::field(const std::string& line, const std::string& name) {
@@ -94,7 +121,10 @@ Result<void> Pmi::open() {
   return {};
 }
 
-Result<std::string> Pmi::from_rank_zero(const std::string& value) {
+Result<std::string> Pmi::from_rank_zero(const std::string& value,
+                                        std::chrono::milliseconds deadline) {
+  deadline_ = deadline;
+  until_ = Clock::now() + deadline;
   const std::string where = " kvsname=" + space_ + " key=espalier.server";
   if (rank_ == 0) {
     auto put = ask("cmd=put" + where + " value=" + value, "put_result");

@@ -9,7 +9,10 @@
 #include <dlfcn.h>
 #include <pmix.h>
 
+#include <condition_variable>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #endif
 
 namespace espalier::bootstrap {
@@ -30,7 +33,8 @@ class Pmix : public ProcessManager {
   [[nodiscard]] std::uint32_t rank() const override { return self_.rank; }
   [[nodiscard]] std::uint32_t size() const override { return size_; }
   [[nodiscard]] bool is_one_host() const override { return local_size_ == size_; }
-  [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value) override;
+  [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value,
+                                                   std::chrono::milliseconds deadline) override;
 
  private:
   // The library's function of this name.
@@ -43,16 +47,18 @@ class Pmix : public ProcessManager {
     return {std::string("PMIx: ") + call + ": " + error_string_(status)};
   }
   [[nodiscard]] std::uint32_t number(const char* key) const;
+  [[nodiscard]] Result<void> fence(std::chrono::milliseconds deadline);
 
   void* library_ = nullptr;
   bool is_open_ = false;
-  pmix_proc_t self_ = {};
+  pmix_proc_t self_ = {}, job_ = {};
+  pmix_info_t collect_ = {};
   std::uint32_t size_ = 0, local_size_ = 0;
   decltype(&PMIx_Init) init_ = nullptr;
   decltype(&PMIx_Finalize) finalize_ = nullptr;
   decltype(&PMIx_Put) put_ = nullptr;
   decltype(&PMIx_Commit) commit_ = nullptr;
-  decltype(&PMIx_Fence) fence_ = nullptr;
+  decltype(&PMIx_Fence_nb) fence_ = nullptr;
   decltype(&PMIx_Get) get_ = nullptr;
   decltype(&PMIx_Error_string) error_string_ = nullptr;
 };
@@ -68,7 +74,7 @@ Result<void> Pmix::open() {
                 dlerror() + "; expected Debian's package libpmix2");
   }
   if (!find("PMIx_Init", init_) || !find("PMIx_Finalize", finalize_) || !find("PMIx_Put", put_) ||
-      !find("PMIx_Commit", commit_) || !find("PMIx_Fence", fence_) || !find("PMIx_Get", get_) ||
+      !find("PMIx_Commit", commit_) || !find("PMIx_Fence_nb", fence_) || !find("PMIx_Get", get_) ||
       !find("PMIx_Error_string", error_string_)) {
     return fail("PMIx: libpmix.so.2 lacks a function of version 2");
   }
@@ -91,7 +97,47 @@ std::uint32_t Pmix::number(const char* key) const {
   return found;
 }
 
-Result<std::string> Pmix::from_rank_zero(const std::string& value) {
+// What the library's thread says about the end of a fence, possibly after the deadline.
+struct FenceEnd {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool has_ended = false;
+  pmix_status_t status = PMIX_SUCCESS;
+};
+
+void take_fence_end(pmix_status_t status, void* data) {
+  const std::unique_ptr<std::shared_ptr<FenceEnd>> end(
+      static_cast<std::shared_ptr<FenceEnd>*>(data));
+  const std::lock_guard lock((*end)->mutex);
+  (*end)->has_ended = true;
+  (*end)->status = status;
+  (*end)->changed.notify_all();
+}
+
+// PMIx_Fence() itself waits for ever, and launchers need not know PMIX_TIMEOUT.
+Result<void> Pmix::fence(std::chrono::milliseconds deadline) {
+  collect_ = {};
+  std::strncpy(collect_.key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN);
+  collect_.value.type = PMIX_BOOL;
+  collect_.value.data.flag = true;
+  job_ = self_;
+  job_.rank = PMIX_RANK_WILDCARD;
+  const auto end = std::make_shared<FenceEnd>();
+  auto shared = std::make_unique<std::shared_ptr<FenceEnd>>(end);
+  const pmix_status_t started = fence_(&job_, 1, &collect_, 1, take_fence_end, shared.get());
+  if (started != PMIX_SUCCESS) return fail(error("PMIx_Fence", started));
+  (void)shared.release();  // take_fence_end() owns it
+  std::unique_lock lock(end->mutex);
+  if (!end->changed.wait_for(lock, deadline, [&] { return end->has_ended; })) {
+    is_open_ = false;  // PMIx_Finalize() would wait for the fence
+    return fail(missing("PMIx", size_, deadline));
+  }
+  if (end->status != PMIX_SUCCESS) return fail(error("PMIx_Fence", end->status));
+  return {};
+}
+
+Result<std::string> Pmix::from_rank_zero(const std::string& value,
+                                         std::chrono::milliseconds deadline) {
   pmix_status_t status = PMIX_SUCCESS;
   if (self_.rank == 0) {
     pmix_value_t published{};
@@ -103,14 +149,7 @@ Result<std::string> Pmix::from_rank_zero(const std::string& value) {
     status = commit_();
     if (status != PMIX_SUCCESS) return fail(error("PMIx_Commit", status));
   }
-  pmix_info_t collect{};
-  std::strncpy(collect.key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN);
-  collect.value.type = PMIX_BOOL;
-  collect.value.data.flag = true;
-  pmix_proc_t job = self_;
-  job.rank = PMIX_RANK_WILDCARD;
-  status = fence_(&job, 1, &collect, 1);
-  if (status != PMIX_SUCCESS) return fail(error("PMIx_Fence", status));
+  if (const auto fenced = fence(deadline); !fenced) return fail(fenced.error());
   if (self_.rank == 0) return value;
   pmix_proc_t zero = self_;
   zero.rank = 0;

@@ -2,6 +2,7 @@
 // The launchers that hand a value from rank 0 to all processes of a job: PMIx and PMI-1. The rest
 // of a job's exchange is the rendezvous server's. Host only.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,8 +18,17 @@ class ProcessManager {
   [[nodiscard]] virtual std::uint32_t size() const = 0;
   [[nodiscard]] virtual bool is_one_host() const = 0;  // false also if it is unknown
   // Returns rank 0's value, of at most 400 printable characters, on every rank. Called once by all.
-  [[nodiscard]] virtual Result<std::string> from_rank_zero(const std::string& value) = 0;
+  // Errors: a process that does not call it before the deadline; neither launcher says which.
+  [[nodiscard]] virtual Result<std::string> from_rank_zero(const std::string& value,
+                                                           std::chrono::milliseconds deadline) = 0;
 };
+
+// The error of a deadline.
+[[nodiscard]] inline Error missing(const char* launcher, std::uint32_t size,
+                                   std::chrono::milliseconds deadline) {
+  return {std::string(launcher) + ": not all of the " + std::to_string(size) +
+          " processes joined within " + std::to_string(deadline.count()) + " ms"};
+}
 
 // Whether a launcher offers PMIx (its environment is there), or PMI-1.
 [[nodiscard]] bool has_pmix();

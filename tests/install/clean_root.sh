@@ -38,6 +38,8 @@ unmount() {
 }
 trap unmount EXIT
 new_root() {
+  # What an interrupted run left mounted is this machine's own /dev.
+  ! grep -q " $folder/$1/" /proc/mounts || fail "'$folder/$1' has mounts; expected none: umount $folder/$1/proc $folder/$1/dev"
   rm -rf "$folder/$1"
   cp -a "$folder/base" "$folder/$1"
   # dh, mpirun and libfabric expect these.

@@ -34,6 +34,14 @@ def check(name, command, env):
     print(f"{name}: {RANKS} processes joined")
 
 
+def check_missing(name, command, env, line):
+    """One rank of four never joins: the others end at their deadline, and the launcher ends that rank."""
+    done = subprocess.run([*command[:-1], "sh", "-c", f'[ "${{PMIX_RANK-$PMI_RANK}}" = 3 ] && exec sleep 1000; exec {command[-1]} 1000'],
+                          env=env, capture_output=True, text=True)
+    if done.returncode == 0 or line not in done.stderr:
+        sys.exit(f"{name}, rank 3 does not join: status {done.returncode}, expected '{line}'\n{done.stdout}{done.stderr}")
+
+
 def by_hand(program, secret):
     port = str(free_port())
     processes = [
@@ -155,10 +163,12 @@ def main():
         by_hand(program, {"ESPALIER_SECRET_FILE": secret})
     refusals(program)
     as_root = environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    for name, command in (("mpirun of Open MPI", ["mpirun.openmpi", "--oversubscribe", "-n", str(RANKS), program]),
-                          ("mpiexec of MPICH", ["mpiexec.hydra", "-n", str(RANKS), program])):
+    for name, manager, command in (
+            ("mpirun of Open MPI", "PMIx", ["mpirun.openmpi", "--oversubscribe", "-n", str(RANKS), program]),
+            ("mpiexec of MPICH", "PMI", ["mpiexec.hydra", "-n", str(RANKS), program])):
         if shutil.which(command[0]):
             check(name, command, as_root)
+            check_missing(name, command, as_root, f"{manager}: not all of the {RANKS} processes joined within 1000 ms")
         else:
             print(f"{name}: skipped, {command[0]} is not installed")
     under_slurm(program)
