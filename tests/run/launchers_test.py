@@ -5,6 +5,7 @@ launchers_test.py JOINED
 A launcher that is not installed is skipped with its reason.
 """
 
+import contextlib
 import os
 import shutil
 import socket
@@ -135,22 +136,27 @@ PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=FORCE:32
             daemon.wait()
 
 
-def under_slurm(program):
+def start_slurm(ends):
+    """Returns a private Slurm that ends with the ExitStack, and None; or None and the reason why there is none."""
     missing = [name for name in ("slurmctld", "slurmd", "srun", "munged") if not shutil.which(name)]
-    if missing or os.getuid() != 0:
-        print(f"srun: skipped, {'not root' if not missing else 'not installed: ' + ', '.join(missing)}")
-        return
-    with tempfile.TemporaryDirectory(prefix="espalier-slurm-", dir="/tmp") as folder:
-        slurm = Slurm(folder)
-        try:
-            reason = slurm.wait_until_up()
-            if reason:
-                print(f"srun: skipped, the private Slurm did not come up: {reason}")
-                return
-            for kind in ("pmix", "pmi2"):
-                check(f"srun --mpi={kind}", ["srun", "-O", f"--mpi={kind}", "-n", str(RANKS), program], slurm.env)
-        finally:
-            slurm.end()
+    if missing:
+        return None, "not installed: " + ", ".join(missing)
+    if os.getuid() != 0:
+        return None, "not root"
+    slurm = Slurm(ends.enter_context(tempfile.TemporaryDirectory(prefix="espalier-slurm-", dir="/tmp")))
+    ends.callback(slurm.end)
+    reason = slurm.wait_until_up()
+    return (None, f"the private Slurm did not come up: {reason}") if reason else (slurm, None)
+
+
+def under_slurm(program):
+    with contextlib.ExitStack() as ends:
+        slurm, reason = start_slurm(ends)
+        if not slurm:
+            print(f"srun: skipped, {reason}")
+            return
+        for kind in ("pmix", "pmi2"):
+            check(f"srun --mpi={kind}", ["srun", "-O", f"--mpi={kind}", "-n", str(RANKS), program], slurm.env)
 
 
 def main():

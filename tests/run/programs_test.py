@@ -3,10 +3,11 @@
 
 programs_test.py SOURCES BUILD FOLDER [ESPALIER]
 Installs BUILD below FOLDER, builds each example there, and runs each with four processes: started by the environment, by mpirun of
-Open MPI, mpiexec of MPICH and `espalier launch`. What is not installed is skipped with its reason. The output must be the same
-under all launchers. READMEs say how many lines each program has.
+Open MPI, mpiexec of MPICH, srun, and `espalier launch` on this host and over four network namespaces. What is not installed is
+skipped with its reason. The output must be the same under all launchers. READMEs say how many lines each program has.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -14,7 +15,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 
+import launchers_test
+
+LAB = str(pathlib.Path(__file__).resolve().parents[1] / "bench/lab.sh")
 RANKS = 4
 # Folder, program, arguments, words of the output, and the largest number of source lines where there is a limit.
 PROGRAMS = [
@@ -91,13 +96,13 @@ def by_environment(command, libraries):
     return max(process.returncode for process in processes), "".join(out for out, _ in outputs), "".join(err for _, err in outputs)
 
 
-def by_launcher(launcher, command, libraries):
-    env = environment(LD_LIBRARY_PATH=libraries, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+def by_launcher(launcher, command, libraries, more=None):
+    env = {**environment(LD_LIBRARY_PATH=libraries, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"), **(more or {})}
     done = subprocess.run([*launcher, *command], env=env, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
 
 
-def launchers(espalier):
+def launchers(espalier, ends):
     """Yields (name, function that runs a command) and prints what is skipped."""
     yield "environment", by_environment
     for name, words in (("mpirun.openmpi", ["--oversubscribe", "-n", str(RANKS)]), ("mpiexec.hydra", ["-n", str(RANKS)])):
@@ -106,19 +111,39 @@ def launchers(espalier):
             yield name, lambda command, libraries, start=(path, *words): by_launcher(start, command, libraries)
         else:
             print(f"{name}: skipped, it is not installed")
-    if espalier and subprocess.run([espalier, "launch", "--help"], capture_output=True).returncode == 0:
-        yield "espalier launch", lambda command, libraries: by_launcher((espalier, "launch", "-n", str(RANKS), "--"), command, libraries)
+    slurm, reason = launchers_test.start_slurm(ends)
+    if slurm:
+        yield "srun", lambda command, libraries: by_launcher(("srun", "-O", "--mpi=pmix", "-n", str(RANKS)), command, libraries,
+                                                             {"SLURM_CONF": slurm.conf})
     else:
+        print(f"srun: skipped, {reason}")
+    if not espalier:
         print("espalier launch: skipped, this build has no such command")
+        return
+    yield "espalier launch", lambda command, libraries: by_launcher((espalier, "launch", "-n", str(RANKS), "--"), command, libraries)
+    os.environ["ESPALIER_LAB"] = ends.enter_context(tempfile.TemporaryDirectory(prefix="espalier-lab-", dir="/tmp")) + "/lab"
+    up = subprocess.run([LAB, "up", str(RANKS), "0"], capture_output=True, text=True)
+    ends.callback(subprocess.run, [LAB, "down"])
+    if up.returncode != 0:
+        print(f"espalier launch over hosts: skipped, no network namespaces: {up.stderr.strip()}")
+        return
+    hosts = ",".join(f"esplab{host}" for host in range(RANKS))
+    start = (LAB, "on", "0", espalier, "launch", "-n", str(RANKS), "--hosts", hosts, "--rsh", f"{LAB} rsh", "--env", "LD_LIBRARY_PATH", "--")
+    yield "espalier launch over hosts", lambda command, libraries: by_launcher(start, command, libraries)
 
 
-def main(sources, build_folder, folder, espalier=None):
+def main(*arguments):
+    with contextlib.ExitStack() as ends:
+        run_all(ends, *arguments)
+
+
+def run_all(ends, sources, build_folder, folder, espalier=None):
     sources, folder = pathlib.Path(sources).resolve(), pathlib.Path(folder).resolve()
     check_lines(sources)
     libraries = str(build(sources, build_folder, folder))
     file = folder / "firmware"
     file.write_bytes(os.urandom(1 << 20) + b"end")
-    runs = list(launchers(espalier))
+    runs = list(launchers(espalier and os.path.abspath(espalier), ends))
     for name, program, arguments, words in PROGRAMS:
         outputs = {}
         for launcher, run in runs:
@@ -135,7 +160,7 @@ def main(sources, build_folder, folder, espalier=None):
                     if (copies / str(rank)).read_bytes() != file.read_bytes():
                         fail(f"{program} under {launcher}: the copy of rank {rank} differs")
             # `espalier launch` prefixes lines.
-            outputs[launcher] = sorted(re.sub(r"^\[?\d+[\]:] ?", "", line) if launcher == "espalier launch" else line
+            outputs[launcher] = sorted(re.sub(r"^\[?\d+[\]:] ?", "", line) if launcher.startswith("espalier launch") else line
                                        for line in output.splitlines())
         for launcher, lines in outputs.items():
             if lines != outputs["environment"]:
