@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_run(program);
   add_measure(program);
   add_tune(program);
+  add_doctor(program);
 #endif
   add_completion(program, line);
   line.run(argc, argv);

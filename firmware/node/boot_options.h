@@ -41,6 +41,7 @@ struct BootOptions {
   bool check_blocks = false;  // sends and checks a CRC-32 of every block
   bool log = false;           // keeps a log if the launcher provides memory for one
   bool check_only = false;    // loads and prints the descriptors, then ends
+  bool lists_providers = false;  // prints libfabric's providers, then ends
   bool help = false;
 };
 

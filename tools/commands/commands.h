@@ -22,5 +22,6 @@ void add_trace(Command app);
 void add_run(Command app);
 void add_measure(Command app);
 void add_tune(Command app);
+void add_doctor(Command app);
 
 }  // namespace espalier::tools
