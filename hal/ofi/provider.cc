@@ -31,8 +31,7 @@ constexpr Refusal kRefusals[] = {
     {"udp;ofi_rxd",
      "it crashes when an endpoint with pending writes is closed, as every failed collective does",
      "tcp or shm"},
-    {"sockets", "it is deprecated upstream and slow",
-     "tcp, which uses the same network, or shm"},
+    {"sockets", "it is deprecated upstream and slow", "tcp, which uses the same network, or shm"},
 };
 
 const Refusal* find_refusal(const std::string& name) {
@@ -165,10 +164,13 @@ std::string reason(const std::string& name, const std::string& address) {
            "registration mode (mr_mode) or a mode that this library does not have";
   }
   const char* const filter = std::getenv("FI_PROVIDER");
-  const std::string filtered =
-      filter == nullptr ? "" : std::string("; FI_PROVIDER=") + filter + " hides others";
-  if (is_compiled_in(name)) return "libfabric has it, but it finds no device here" + filtered;
-  return "libfabric has no such provider; expected one of: " + provider_names() + filtered;
+  if (hides_provider(filter, name)) {
+    return std::string("FI_PROVIDER=") + filter +
+           " hides it from libfabric; expected another, or "
+           "FI_PROVIDER unset";
+  }
+  if (is_compiled_in(name)) return "libfabric has it, but it finds no device here";
+  return "libfabric has no such provider; expected one of: " + provider_names();
 }
 
 // Returns an entry of this provider: the first with reliable datagram endpoints, otherwise the
@@ -219,6 +221,9 @@ ProviderSummary summarize(const std::string& name, const fi_info* entry) {
   if (const Refusal* refused = find_refusal(name)) {
     summary.refusal = refused->reason;
     summary.remedy = std::string("use ") + refused->expected;
+  } else if (hides_provider(std::getenv("FI_PROVIDER"), name)) {
+    summary.refusal = "FI_PROVIDER hides it from libfabric";
+    summary.remedy = "unset FI_PROVIDER";
   } else {
     summary.refusal = served.error().message;
     summary.remedy = entry != nullptr ? "use a provider that serves"

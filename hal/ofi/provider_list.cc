@@ -59,8 +59,8 @@ std::string provider_list_text(const ProviderList& list) {
   std::string text = std::string(kLibfabricRow) + "\t" + list.libfabric + "\n";
   for (const ProviderSummary& each : list.providers) {
     text += kProviderRow;
-    for (const std::string* field : {&each.name, &each.version, &each.served_by, &each.refusal,
-                                     &each.remedy, &each.offers}) {
+    for (const std::string* field :
+         {&each.name, &each.version, &each.served_by, &each.refusal, &each.remedy, &each.offers}) {
       text += "\t" + *field;
     }
     text += "\n";
@@ -76,14 +76,17 @@ Result<ProviderList> parse_provider_list(const std::string& text) {
     if (fields.front() == kLibfabricRow && fields.size() == 2) {
       list.libfabric = fields[1];
     } else if (fields.front() == kProviderRow && fields.size() == 7) {
-      list.providers.push_back(
-          {fields[1], fields[2], fields[3], fields[4], fields[5], fields[6]});
+      list.providers.push_back({fields[1], fields[2], fields[3], fields[4], fields[5], fields[6]});
     } else {
       return fail("'" + line + "' is not a line of a list of providers");
     }
   }
   if (list.libfabric.empty()) return fail("a list of providers without libfabric's version");
   return list;
+}
+
+bool hides_provider(const char* filter, const std::string& name) {
+  return filter != nullptr && !read_filter(filter).shows(name);
 }
 
 Result<std::string> choose_provider(const std::string& given, const char* filter) {
@@ -95,7 +98,7 @@ Result<std::string> choose_provider(const std::string& given, const char* filter
   std::string name = given.empty() ? "tcp" : given;
   if (read.shows(name)) return name;
   return fail("FI_PROVIDER=" + text + " hides the provider \"" + name + "\"" +
-              (given.empty() ? ", the default" : "") + " from libfabric; expected " +
+              (given.empty() ? ", the default," : "") + " from libfabric; expected " +
               (read.excludes ? "another provider" : "provider \"" + read.names.front() + "\"") +
               ", or FI_PROVIDER unset");
 }

@@ -138,13 +138,15 @@ void add_doctor(Command app) {
   Command command = app.add_command(
       "doctor", "Says which libfabric providers serve here, and what else this host has for a job");
   const auto arguments = std::make_shared<DoctorArguments>();
-  command.text("--provider", arguments->provider, "Only this provider of libfabric's; default: all");
+  command.text("--provider", arguments->provider,
+               "Only this provider of libfabric's; default: all");
   command.text("--node-binary", arguments->node_binary, "espalier-node; default: beside espalier");
   add_format(command, arguments->format);
   command.set_footer(
       "Prints each provider of libfabric's with its version: whether Espalier can use it, what it\n"
       "offers, and otherwise what it lacks. Then the host's interfaces, limits, hugepages,\n"
-      "/dev/shm, copies between processes, clock, cores and launchers. A line 'what to do' follows\n"
+      "/dev/shm, copies between processes, clock, cores and launchers. A line 'what to do' "
+      "follows\n"
       "each problem.\n"
       "Examples:\n"
       "  espalier doctor\n"

@@ -120,8 +120,8 @@ HostFact hugepages_fact() {
   const bool is_known = begin != std::string::npos && end != std::string::npos;
   return {"hugepages",
           words["HugePages_Free"] + " of " + words["HugePages_Total"] + " free (" +
-              words["Hugepagesize"] + "); transparent: " +
-              (is_known ? mode.substr(begin + 1, end - begin - 1) : "unknown"),
+              words["Hugepagesize"] +
+              "); transparent: " + (is_known ? mode.substr(begin + 1, end - begin - 1) : "unknown"),
           "", ""};
 }
 
@@ -134,8 +134,8 @@ HostFact shared_memory_fact() {
     return fact;
   }
   const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
-  fact.value = bytes_text(free) + " free of " +
-               bytes_text(std::uint64_t{about.f_blocks} * about.f_frsize);
+  fact.value =
+      bytes_text(free) + " free of " + bytes_text(std::uint64_t{about.f_blocks} * about.f_frsize);
   if (access("/dev/shm", R_OK | W_OK | X_OK) != 0) {
     fact.problem = std::string("this user cannot make files there: ") + std::strerror(errno);
     fact.remedy = "chmod 1777 /dev/shm, or use tcp";
@@ -219,8 +219,9 @@ HostFact cores_fact() {
                 std::to_string(online) + " online, " + std::to_string(usable) + " for this process",
                 "", ""};
   if (usable < online) {
-    fact.problem = "the affinity mask leaves some cores out, and ranks that share a core take "
-                   "turns";
+    fact.problem =
+        "the affinity mask leaves some cores out, and ranks that share a core take "
+        "turns";
     fact.remedy = "taskset, or the launcher's option for binding";
   }
   long long quota = 0, period = 0;
@@ -281,10 +282,9 @@ std::vector<HostFact> interface_facts() {
 
 std::vector<HostFact> host_facts(bool locks_memory) {
   std::vector<HostFact> facts = interface_facts();
-  for (HostFact& fact :
-       std::vector<HostFact>{files_fact(), processes_fact(), locked_memory_fact(locks_memory),
-                             hugepages_fact(), shared_memory_fact(), copies_fact(), clock_fact(),
-                             cores_fact()}) {
+  for (HostFact& fact : std::vector<HostFact>{
+           files_fact(), processes_fact(), locked_memory_fact(locks_memory), hugepages_fact(),
+           shared_memory_fact(), copies_fact(), clock_fact(), cores_fact()}) {
     facts.push_back(std::move(fact));
   }
   return facts;

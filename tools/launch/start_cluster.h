@@ -13,9 +13,9 @@ namespace espalier::tools {
 void add_provider_option(Command command, launch::LaunchOptions& options);
 
 // Completes `options.node_binary` (find_node_binary()) and `options.provider`
-// (ofi::choose_provider() with FI_PROVIDER). Throws Failure (bad input) if there is no such node, if
-// FI_PROVIDER contradicts the provider, or if the node refuses it; only providers other than tcp and
-// shm are tried.
+// (ofi::choose_provider() with FI_PROVIDER). Throws Failure (bad input) if there is no such node,
+// if FI_PROVIDER contradicts the provider, or if the node refuses it; only providers other than tcp
+// and shm are tried.
 void find_node(launch::LaunchOptions& options);
 
 // Throws Failure (bad input) if options.address, expanded for each node, is not a numeric IP, or if

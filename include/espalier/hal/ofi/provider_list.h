@@ -11,6 +11,7 @@
 
 namespace espalier::ofi {
 
+// One provider: whether an endpoint can be opened by its name, and with what.
 struct ProviderSummary {
   std::string name;     // libfabric's
   std::string version;  // "117.0"; libfabric's own providers have libfabric's version times 100
@@ -21,6 +22,7 @@ struct ProviderSummary {
   std::string offers;  // of served_by, otherwise of the entry that comes nearest; empty: no device
 };
 
+// The providers of one libfabric, by name.
 struct ProviderList {
   std::string libfabric;  // "1.17.0"
   std::vector<ProviderSummary> providers;
@@ -30,9 +32,9 @@ struct ProviderList {
 // one. Layers and hooks (ofi_*) are not listed by themselves.
 [[nodiscard]] ProviderList list_providers();
 
-// The list as lines of fields between tabs, and back. Error: text that provider_list_text() does
-// not give.
+// Returns the list as lines of fields between tabs.
 [[nodiscard]] std::string provider_list_text(const ProviderList& list);
+// Reads such text back. Error: text that provider_list_text() does not give.
 [[nodiscard]] Result<ProviderList> parse_provider_list(const std::string& text);
 
 // Returns the provider to use: `given` (empty: the user named none), otherwise the one that
@@ -40,5 +42,8 @@ struct ProviderList {
 // between commas (tcp if it is among them, otherwise the first), or ^ and names that it excludes.
 // Error: `filter` hides the provider from libfabric.
 [[nodiscard]] Result<std::string> choose_provider(const std::string& given, const char* filter);
+
+// Whether `filter`, as above, hides this provider from libfabric.
+[[nodiscard]] bool hides_provider(const char* filter, const std::string& name);
 
 }  // namespace espalier::ofi
