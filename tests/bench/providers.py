@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Which libfabric providers pass the conformance suite: docs/results/providers.md.
 
-providers.py --write BUILD FOLDER        runs the suite over each provider that serves here, writes FOLDER/providers.md; exit status 1 if a test fails
+providers.py --write BUILD FOLDER [NAME...]  runs the suite over each provider that serves here, or only over these and keeps the counts that the
+                                         page has of the others; writes FOLDER/providers.md; exit status 1 if a test fails
 providers.py --check COMMAND NODE PAGE   compares the page's providers, versions and reasons with what `espalier doctor` finds here
 
 The number of tests that passed is not compared: the tests ofi-conformance and ofi-conformance-rxm run them. Another version of libfabric
@@ -76,7 +77,13 @@ def passed(suite, tests):
     return count
 
 
-def write(build, folder):
+def page_rows(text):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
+
+
+def write(build, folder, only):
+    page = folder / "providers.md"
+    kept = {row[0].strip("`"): row[3] for row in page_rows(page.read_text(encoding="utf-8"))} if only else {}
     suite = str(build / "hal/ofi/ofi-conformance-test")
     report = doctor(build / "tools/espalier", build / "firmware/node/espalier-node")
     served = {provider["provider"]: provider["served_by"] for provider in report["providers"] if provider["serves"]}
@@ -87,7 +94,9 @@ def write(build, folder):
         own = tests.get(provider["provider"])
         by = [other for other in tests if served[other] == provider["provider"]]
         counted = "–"
-        if own:
+        if own and only and provider["provider"] not in only:
+            counted = kept.get(provider["provider"], "not run")
+        elif own:
             count = passed(suite, own)
             failed = failed or count != len(own)
             counted = f"{count} of {len(own)}"
@@ -95,8 +104,7 @@ def write(build, folder):
             counted = f"by the name `{by[0]}`" if by else "not tried"
         rows.append("| " + " | ".join([name, *rest, counted, words]) + " |")
         print(rows[-1], flush=True)
-    (folder / "providers.md").write_text(PAGE.format(libfabric=report["libfabric"], machine=platform.machine(), rows="\n".join(rows)),
-                                         encoding="utf-8")
+    page.write_text(PAGE.format(libfabric=report["libfabric"], machine=platform.machine(), rows="\n".join(rows)), encoding="utf-8")
     sys.exit(1 if failed else 0)
 
 
@@ -112,8 +120,7 @@ def check(command, node, page):
     if where != here:
         print(f"skipped: the page is of libfabric {' on '.join(where)}, and this is libfabric {' on '.join(here)}")
         sys.exit(SKIPPED)
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
-    old = {row[0]: (*row[:3], row[4]) for row in rows}
+    old = {row[0]: (*row[:3], row[4]) for row in page_rows(text)}
     now = {facts(provider)[0]: facts(provider) for provider in report["providers"]}
     wrong = False
     for name in sorted(old | now):
@@ -128,8 +135,8 @@ def check(command, node, page):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--write"] and len(sys.argv) == 4:
-        write(*map(pathlib.Path, sys.argv[2:]))
+    if sys.argv[1:2] == ["--write"] and len(sys.argv) >= 4:
+        write(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:])
     elif sys.argv[1:2] == ["--check"] and len(sys.argv) == 5:
         check(*map(pathlib.Path, sys.argv[2:]))
     else:
