@@ -22,8 +22,9 @@ WITHOUT_DEVICE = {"tcp", "net", "shm", "udp", "sockets"}
 PAGE = """# Providers of libfabric
 
 libfabric {libfabric} on {machine}. `espalier doctor` gives versions, offers and reasons. The conformance suite (`hal/conformance`) holds the
-endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links that the fabric routes and, over `tcp`, `shm`
-and `tcp;ofi_rxm`, also hop by hop, with links added later and with a job secret. A provider that serves by two names is tested by one.
+endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links that the fabric routes; over `tcp`, `shm` and
+`tcp;ofi_rxm` also hop by hop; over `tcp` and `shm` also with links added later and with a job secret. A provider that serves by two names is
+tested by one.
 Providers of devices that the machine does not have (such as `verbs` and `efa`) have not been tried.
 
 | provider | version | serves | conformance tests passed | offers, or why it cannot serve |
