@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "bootstrap/pmix_library.h"
 #include "bootstrap/process_manager.h"
 
 #if ESPALIER_WITH_PMIX
@@ -64,9 +65,7 @@ class Pmix : public ProcessManager {
 };
 
 Result<void> Pmix::open() {
-  // Debian keeps the library in a folder of its own.
-  for (const char* name : {"libpmix.so.2", "/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so.2",
-                           "/usr/lib/aarch64-linux-gnu/pmix2/lib/libpmix.so.2"}) {
+  for (const char* name : kPmixLibraries) {
     if (library_ == nullptr) library_ = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   }
   if (library_ == nullptr) {

@@ -7,6 +7,7 @@
 
 #include "communicator/channel.h"
 #include "communicator/job.h"
+#include "espalier/hal/ofi/provider_list.h"
 
 namespace espalier {
 namespace {
@@ -41,9 +42,7 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
-  if (!options.provider.empty()) return options.provider;
-  const char* given = std::getenv("FI_PROVIDER");
-  return std::string(given != nullptr && *given != '\0' ? given : "tcp");
+  return ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER"));
 }
 
 }  // namespace

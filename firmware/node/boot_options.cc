@@ -110,6 +110,7 @@ constexpr BootOption kBootOptions[] = {
     {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>, Applies::kToRuns},
     {{"log", false}, set_flag<&BootOptions::log>, Applies::kToRuns},
     {{"check", false}, set_flag<&BootOptions::check_only>},
+    {{"providers", false}, set_flag<&BootOptions::lists_providers>},
     {{"help", false}, set_flag<&BootOptions::help>},
 };
 
@@ -180,6 +181,7 @@ const char* usage() {
          "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
          "       espalier-node --stdio [any of these]\n"
          "       espalier-node --provider P --check\n"
+         "       espalier-node --providers\n"
          "\n"
          "Loads node I's descriptors and exchanges addresses with the neighbours through the\n"
          "control channel (an inherited SOCK_SEQPACKET socket, as `espalier run` passes it). Then\n"
@@ -188,6 +190,10 @@ const char* usage() {
          "--check loads and prints the descriptors, then ends; options of a run are refused. It\n"
          "reads only node I's own descriptor of a schedule file. Without a schedule, image or\n"
          "flash it reports whether libfabric has the provider.\n"
+         "\n"
+         "--providers lists libfabric's providers for 'espalier doctor', one per line: name,\n"
+         "version, what serves by that name, otherwise why it cannot and what to do, and its\n"
+         "offers, between tabs.\n"
          "\n"
          "--stdio: the launcher is at the other end of standard input and output, through\n"
          "espalier-gateway --node-command, which sends the rest of the command line and the\n"
@@ -238,6 +244,10 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     }
   }
   if (options.help) return options;
+  if (options.lists_providers) {
+    if (given.size() == 1) return options;
+    return fail("--providers lists libfabric's providers, then ends; expected no other option");
+  }
   if (auto sound = check_effects(options, given); !sound) return fail(sound.error());
   const bool boots = !options.schedules.empty() || has_image(options);
   if (options.check_only && !boots && options.nodes.empty()) {

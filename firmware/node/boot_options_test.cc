@@ -89,6 +89,10 @@ TEST(NodeOptions, WithoutEffectAreRefused) {
     }
   }
   EXPECT_NE(parse({"--check", "--topology", "mesh:2x2"}, options), "");
+  ASSERT_EQ(parse({"--providers"}, options), "");
+  EXPECT_TRUE(options.lists_providers);
+  EXPECT_NE(parse({"--providers", "--check"}, options), "");
+  EXPECT_NE(parse({"--provider", "tcp", "--providers"}, options), "");
   EXPECT_EQ(
       parse({"--schedule", "a", "--node", "3", "--node", "4", "--node", "3", "--check"}, options),
       "the same --node is given twice; expected each node once");

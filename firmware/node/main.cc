@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "espalier/hal/ofi/provider_list.h"
 #include "firmware/node/boot_image.h"
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
@@ -176,6 +177,10 @@ int main_of(const std::vector<std::string>& words) {
   const espalier::node::BootOptions& options = *parsed;
   if (options.help) {
     std::fputs(espalier::node::usage(), stdout);
+    return 0;
+  }
+  if (options.lists_providers) {
+    std::fputs(espalier::ofi::provider_list_text(espalier::ofi::list_providers()).c_str(), stdout);
     return 0;
   }
   Nodes nodes;

@@ -5,10 +5,13 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
 
 namespace espalier::ofi {
@@ -22,15 +25,21 @@ constexpr std::size_t kImmediateBytes = 8;
 struct Refusal {
   const char* name;
   const char* reason;
+  const char* expected;
 };
 constexpr Refusal kRefusals[] = {
     {"udp;ofi_rxd",
-     "it crashes when an endpoint with pending writes is closed, as every failed collective does; "
-     "expected tcp or shm"},
-    {"sockets",
-     "libfabric has deprecated it, and messages stalled on it; expected tcp, which uses the same "
-     "network, or shm"},
+     "it crashes when an endpoint with pending writes is closed, as every failed collective does",
+     "tcp or shm"},
+    {"sockets", "it is deprecated upstream and slow", "tcp, which uses the same network, or shm"},
 };
+
+const Refusal* find_refusal(const std::string& name) {
+  for (const Refusal& refused : kRefusals) {
+    if (name == refused.name) return &refused;
+  }
+  return nullptr;
+}
 
 struct InfoDeleter {
   void operator()(fi_info* info) const { fi_freeinfo(info); }
@@ -155,17 +164,103 @@ std::string reason(const std::string& name, const std::string& address) {
            "registration mode (mr_mode) or a mode that this library does not have";
   }
   const char* const filter = std::getenv("FI_PROVIDER");
-  const std::string filtered =
-      filter == nullptr ? "" : std::string("; FI_PROVIDER=") + filter + " hides others";
-  if (is_compiled_in(name)) return "libfabric has it, but it finds no device here" + filtered;
-  return "libfabric has no such provider; expected one of: " + provider_names() + filtered;
+  if (hides_provider(filter, name)) {
+    return std::string("FI_PROVIDER=") + filter +
+           " hides it from libfabric; expected another, or "
+           "FI_PROVIDER unset";
+  }
+  if (is_compiled_in(name)) return "libfabric has it, but it finds no device here";
+  return "libfabric has no such provider; expected one of: " + provider_names();
+}
+
+// Returns an entry of this provider: the first with reliable datagram endpoints, otherwise the
+// first.
+const fi_info* find_entry(const Info& all, const std::string& name) {
+  const fi_info* found = nullptr;
+  for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
+    if (name != info->fabric_attr->prov_name) continue;
+    if (info->ep_attr->type == FI_EP_RDM) return info;
+    if (found == nullptr) found = info;
+  }
+  return found;
+}
+
+std::string version_text(const fi_info& info) {
+  const std::uint32_t version = info.fabric_attr->prov_version;
+  return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
+std::string offers_text(const fi_info& info) {
+  std::string text = info.ep_attr->type == FI_EP_RDM     ? "reliable datagrams"
+                     : info.ep_attr->type == FI_EP_DGRAM ? "unreliable datagrams only"
+                                                         : "connections only";
+  if ((info.caps & FI_RMA) != 0) {
+    text += ", remote writes with " + std::to_string(info.domain_attr->cq_data_size) +
+            " bytes of immediate data";
+  }
+  text += ", " + std::to_string(info.tx_attr->inject_size) + " bytes injected";
+  if ((info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0) text += ", keys of its own choice";
+  if ((info.domain_attr->mr_mode & FI_MR_LOCAL) != 0) text += ", local memory registered, too";
+  return text;
+}
+
+bool is_layer_or_hook(const std::string& name) { return name.starts_with("ofi_"); }
+
+// Describes one provider; `entry` is null if it finds no device.
+ProviderSummary summarize(const std::string& name, const fi_info* entry) {
+  ProviderSummary summary;
+  summary.name = name;
+  const Result<fi_info*> served = find_provider(name, "");
+  if (served) {
+    const Info info(*served);
+    summary.served_by = info->fabric_attr->prov_name;
+    summary.offers = offers_text(*info);
+    return summary;
+  }
+  if (entry != nullptr) summary.offers = offers_text(*entry);
+  if (const Refusal* refused = find_refusal(name)) {
+    summary.refusal = refused->reason;
+    summary.remedy = std::string("use ") + refused->expected;
+  } else if (hides_provider(std::getenv("FI_PROVIDER"), name)) {
+    summary.refusal = "FI_PROVIDER hides it from libfabric";
+    summary.remedy = "unset FI_PROVIDER";
+  } else {
+    summary.refusal = served.error().message;
+    summary.remedy = entry != nullptr ? "use a provider that serves"
+                                      : "if this host has such a device, load its driver and check "
+                                        "who may open it";
+  }
+  return summary;
 }
 
 }  // namespace
 
+ProviderList list_providers() {
+  const LibfabricCall mark;
+  ProviderList list;
+  char number[] = "";  // fi_tostr() wants data even for its own version
+  const char* const version = fi_tostr(number, FI_TYPE_VERSION);
+  list.libfabric = version != nullptr ? version : "unknown";
+  std::map<std::string, std::string> versions;
+  const Info compiled_in = get_info("", FI_PROV_ATTR_ONLY, nullptr);
+  const Info found = get_info("", 0, nullptr);
+  for (const Info* all : {&compiled_in, &found}) {
+    for (const fi_info* info = all->get(); info != nullptr; info = info->next) {
+      const std::string name = info->fabric_attr->prov_name;
+      if (!is_layer_or_hook(name)) versions[name] = version_text(*info);
+    }
+  }
+  for (const auto& [name, provider_version] : versions) {
+    ProviderSummary summary = summarize(name, find_entry(found, name));
+    summary.version = provider_version;
+    list.providers.push_back(std::move(summary));
+  }
+  return list;
+}
+
 Result<fi_info*> find_provider(const std::string& name, const std::string& local_address) {
-  for (const Refusal& refused : kRefusals) {
-    if (name == refused.name) return fail(refused.reason);
+  if (const Refusal* refused = find_refusal(name)) {
+    return fail(std::string(refused->reason) + "; expected " + refused->expected);
   }
   const LibfabricCall mark;
   // Prefer offsets and keys that we choose; otherwise take the modes that the provider requires.

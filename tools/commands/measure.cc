@@ -325,7 +325,7 @@ void add_measure(Command app) {
       "measure", "Measures alpha, beta and lambda of a fabric between real processes");
   const auto arguments = std::make_shared<MeasureArguments>();
   launch::LaunchOptions& launch = arguments->launch;
-  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  add_provider_option(command, launch);
   command.list("--bytes", arguments->sizes, std::string("Message sizes (") + kByteUnits + ")")
       .show_default("8,64,512,4KiB,16KiB,64KiB,256KiB,1MiB");
   command

@@ -147,7 +147,7 @@ void add_message_options(Command command, RunOptions& options) {
 
 void add_launch_options(Command command, RunOptions& options) {
   launch::LaunchOptions& launch = options.launch;
-  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  add_provider_option(command, launch);
   command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
                  "How long an awaited link may stay silent before it is declared dead, ms; nodes "
                  "end within twice this time");

@@ -305,7 +305,7 @@ void add_tune(Command app) {
   command.number("--repeat", run.repeat, 1, 100000,
                  "Repetitions in a start; messages above 10 ms: at most 2, every fifth round");
   launch::LaunchOptions& launch = run.launch;
-  command.text("--provider", launch.provider, "tcp or shm").show_default(launch.provider);
+  add_provider_option(command, launch);
   command.number("--deadline", launch.deadline_ms, 10, 3'600'000,
                  "How long an awaited link may stay silent before it is declared dead, ms");
   command.text("--launch-prefix", launch.prefix,

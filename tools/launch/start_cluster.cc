@@ -4,25 +4,22 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
+#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <list>
 
+#include "espalier/hal/ofi/provider_list.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
+#include "tools/launch/node_call.h"
 
 namespace espalier::tools {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A file in memory, which the processes started meanwhile inherit. A launcher that is killed leaves
 // no file behind.
@@ -51,60 +48,6 @@ class InheritedFile {
   int descriptor_;
 };
 
-std::string find_node_binary(const std::string& given) {
-  if (!given.empty()) {
-    if (access(given.c_str(), X_OK) == 0) return fs::absolute(given).string();
-    bad_input("cannot run '" + one_line(given) + "': " + std::strerror(errno));
-  }
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const fs::path& path :
-       {here / "espalier-node", here.parent_path() / "firmware" / "node" / "espalier-node"}) {
-    if (access(path.c_str(), X_OK) == 0) return path.string();
-  }
-  bad_input("no espalier-node beside " + (here / "espalier").string() +
-            "; expected --node-binary PATH");
-}
-
-// Returns why `espalier-node --check` refuses this provider; empty if it takes it. Only the node is
-// linked with libfabric, which is slow to start.
-std::string node_refusal(const std::string& node_binary, const std::string& provider) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    negative(std::string("cannot open a pipe: ") + std::strerror(errno));
-  }
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child < 0) negative(std::string("cannot start a process: ") + std::strerror(errno));
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    dup2(ends[1], STDERR_FILENO);
-    execl(node_binary.c_str(), node_binary.c_str(), "--check", "--provider", provider.c_str(),
-          static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  close(ends[1]);
-  std::string text;
-  char part[512];
-  for (ssize_t size = 1; size != 0;) {
-    size = read(ends[0], part, sizeof part);
-    if (size < 0 && errno != EINTR) break;
-    if (size > 0) text.append(part, static_cast<std::size_t>(size));
-  }
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  // Libraries behind libfabric print lines of their own; the node's is the last.
-  while (text.ends_with('\n')) text.pop_back();
-  text.erase(0, text.rfind('\n') + 1);
-  const std::string prefix = "espalier-node: ";
-  if (!text.starts_with(prefix)) return "provider \"" + provider + "\": " + node_binary + " failed";
-  return text.substr(prefix.size());
-}
-
 // 0 if `text` is a numeric IP, and if `here` one that sockets of this host can have; otherwise
 // EINVAL or why binding fails.
 int bind_status(const std::string& text, bool here) {
@@ -126,8 +69,17 @@ int bind_status(const std::string& text, bool here) {
 
 }  // namespace
 
+void add_provider_option(Command command, launch::LaunchOptions& options) {
+  options.provider.clear();
+  command.text("--provider", options.provider,
+               "libfabric's provider: tcp, shm or another that 'espalier doctor' finds; default: "
+               "the one that FI_PROVIDER names, otherwise tcp");
+}
+
 void find_node(launch::LaunchOptions& options) {
   options.node_binary = find_node_binary(options.node_binary);
+  options.provider =
+      or_bad_input(ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER")));
   const std::string& provider = options.provider;
   if (provider == "shm" && !options.address.empty()) {
     bad_input("--address is an IP to bind, and shm binds none; expected --provider tcp");

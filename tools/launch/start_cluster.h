@@ -4,14 +4,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "tools/common/command_line.h"
 #include "tools/launch/launcher.h"
 
 namespace espalier::tools {
 
-// Completes `options.node_binary`, the espalier-node to start: where it is empty the one that
-// belongs to this program (beside it when installed, in firmware/node in a build directory). Throws
-// Failure (bad input), also where that one knows no such provider as `options` name: tcp and shm it
-// does.
+// Adds --provider, and empties options.provider: find_node() sets it if the user does not.
+void add_provider_option(Command command, launch::LaunchOptions& options);
+
+// Completes `options.node_binary` (find_node_binary()) and `options.provider`
+// (ofi::choose_provider() with FI_PROVIDER). Throws Failure (bad input) if there is no such node,
+// if FI_PROVIDER contradicts the provider, or if the node refuses it; only providers other than tcp
+// and shm are tried.
 void find_node(launch::LaunchOptions& options);
 
 // Throws Failure (bad input) if options.address, expanded for each node, is not a numeric IP, or if

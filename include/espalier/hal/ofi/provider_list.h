@@ -1,0 +1,49 @@
+#pragma once
+// The libfabric providers of this host, and the choice of one by FI_PROVIDER. Only list_providers()
+// needs libfabric; a program that starts nodes gets the list as text from `espalier-node
+// --providers`. Host only.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "espalier/base/result.h"
+
+namespace espalier::ofi {
+
+// One provider: whether an endpoint can be opened by its name, and with what.
+struct ProviderSummary {
+  std::string name;     // libfabric's
+  std::string version;  // "117.0"; libfabric's own providers have libfabric's version times 100
+  // The provider that an endpoint opened by this name gets ("net" for "tcp" in libfabric 1.17).
+  // Empty: it cannot serve, for the reason `refusal`, and `remedy` says what to do.
+  std::string served_by;
+  std::string refusal, remedy;
+  std::string offers;  // of served_by, otherwise of the entry that comes nearest; empty: no device
+};
+
+// The providers of one libfabric, by name.
+struct ProviderList {
+  std::string libfabric;  // "1.17.0"
+  std::vector<ProviderSummary> providers;
+};
+
+// Asks libfabric. Lists providers with a device on this host, and those that libfabric has without
+// one. Layers and hooks (ofi_*) are not listed by themselves.
+[[nodiscard]] ProviderList list_providers();
+
+// Returns the list as lines of fields between tabs.
+[[nodiscard]] std::string provider_list_text(const ProviderList& list);
+// Reads such text back. Error: text that provider_list_text() does not give.
+[[nodiscard]] Result<ProviderList> parse_provider_list(const std::string& text);
+
+// Returns the provider to use: `given` (empty: the user named none), otherwise the one that
+// `filter` names, otherwise tcp. `filter` is the value of FI_PROVIDER, or null: one name, several
+// between commas (tcp if it is among them, otherwise the first), or ^ and names that it excludes.
+// Error: `filter` hides the provider from libfabric.
+[[nodiscard]] Result<std::string> choose_provider(const std::string& given, const char* filter);
+
+// Whether `filter`, as above, hides this provider from libfabric.
+[[nodiscard]] bool hides_provider(const char* filter, const std::string& name);
+
+}  // namespace espalier::ofi

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""espalier doctor: which providers serve, what the host has, what to do about a problem; and the provider that FI_PROVIDER names."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import espalier
+
+
+def doctor(*words, before=(), node=espalier.NODE, **variables):
+    environment = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"} | variables
+    return subprocess.run([*before, espalier.COMMAND, "doctor", "--node-binary", node, *words], capture_output=True, text=True,
+                          env=environment, stdin=subprocess.DEVNULL)
+
+
+class Doctor(unittest.TestCase):
+    def report(self, *words, status=0, **more):
+        done = doctor("--format", "json", *words, **more)
+        self.assertEqual(done.returncode, status, done.stderr)
+        value = json.loads(done.stdout)
+        return ({provider["provider"]: provider for provider in value["providers"]}, {fact["name"]: fact for fact in value["host"]}, done)
+
+    def test_providers(self):
+        providers, facts, _ = self.report()
+        for name in ("tcp", "shm"):
+            self.assertTrue(providers[name]["serves"], providers[name])
+            self.assertIn("remote writes", providers[name]["offers"])
+        for provider in providers.values():
+            self.assertEqual(provider["serves"], provider["problem"] == "", provider)
+            self.assertEqual(provider["serves"], provider["what_to_do"] == "", provider)
+            self.assertRegex(provider["version"], r"^\d+\.\d+$")
+        for fact in facts.values():
+            self.assertTrue(fact["value"], fact)
+            self.assertEqual(fact["problem"] == "", fact["what_to_do"] == "", fact)
+        for name in ("interface lo", "open files", "processes", "locked memory", "hugepages", "/dev/shm", "copies between processes", "clock",
+                     "cores", "PMIx", "srun", "ssh"):
+            self.assertIn(name, facts)
+
+    def test_text(self):
+        done = doctor()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^libfabric \d")
+        self.assertRegex(done.stdout, r"\n  shm +\S+ +serves\n    offers: ")
+        self.assertRegex(done.stdout, r"\n  tcp +\S+ +serves")
+        self.assertEqual(done.stdout.count("    problem: "), done.stdout.count("    what to do: "))
+
+    def test_one_provider(self):
+        self.assertEqual(list(self.report("--provider", "shm")[0]), ["shm"])
+        self.assertEqual(list(self.report("--provider", "tcp;ofi_rxm")[0]), ["tcp;ofi_rxm"])
+        providers, _, done = self.report("--provider", "sockets", status=1)
+        self.assertEqual(providers["sockets"]["problem"], "it is deprecated upstream and slow")
+        self.assertEqual(done.stderr, 'espalier: provider "sockets" cannot serve: it is deprecated upstream and slow\n')
+        self.assertIn("FI_EP_RDM", self.report("--provider", "udp", status=1)[2].stderr)
+
+    def test_bad_input(self):
+        for words, node, text in ((("--provider", "carrier-pigeon"), espalier.NODE,
+                                   'provider "carrier-pigeon": libfabric has no such provider; expected one of: '),
+                                  (("--format", "xml"), espalier.NODE, "xml"), ((), "/no/such", "cannot run '/no/such'")):
+            done = doctor(*words, node=node)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+            self.assertIn(text, done.stderr)
+        done = doctor(node="/bin/false")
+        self.assertEqual((done.returncode, done.stderr), (1, "espalier: /bin/false --providers failed: exit status 1\n"))
+        done = doctor(node="/bin/echo")
+        self.assertEqual((done.returncode, done.stderr), (1, "espalier: '--providers' is not a line of a list of providers\n"))
+
+    def test_fi_provider(self):
+        providers, _, _ = self.report(FI_PROVIDER="shm")
+        self.assertTrue(providers["shm"]["serves"])
+        self.assertEqual(providers["tcp"]["problem"] if "tcp" in providers else "FI_PROVIDER hides it from libfabric",
+                         "FI_PROVIDER hides it from libfabric")
+        self.assertIn("FI_PROVIDER=shm restricts what libfabric shows\n    what to do: unset FI_PROVIDER", doctor(FI_PROVIDER="shm").stdout)
+        done = doctor(FI_PROVIDER="udp")
+        self.assertEqual((done.returncode, done.stderr), (1, "espalier: no provider of libfabric can serve on this host\n"))
+        done = doctor("--provider", "tcp", FI_PROVIDER="shm")
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+
+    def test_a_poor_host(self):
+        """Low limits, one core, and a network namespace of its own with loopback down: each is a problem with what to do."""
+        low = ["sh", "-c", 'ulimit -Sn 100 && exec "$@"', "sh", "taskset", "-c", "0"]
+        _, facts, _ = self.report(before=low)
+        self.assertEqual(facts["open files"]["what_to_do"], "ulimit -Sn hard")
+        if os.cpu_count() > 1:
+            self.assertIn("affinity", facts["cores"]["problem"])
+        with tempfile.TemporaryDirectory() as empty:
+            _, facts, _ = self.report(PATH=empty)
+            self.assertIn("slurm-client", facts["srun"]["what_to_do"])
+        if subprocess.run(["unshare", "-nm", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no network and mount namespaces here")
+        alone = ["unshare", "-nm", "sh", "-c", 'mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"', "sh"]
+        done = doctor("--format", "json", before=alone)
+        facts = {fact["name"]: fact for fact in json.loads(done.stdout)["host"]}
+        self.assertEqual(facts["interfaces"]["problem"], "other hosts cannot reach this one")
+        self.assertIn("remount,size=1G", facts["/dev/shm"]["what_to_do"])
+
+
+class Chosen(unittest.TestCase):
+    """The provider of run, measure and tune, without --provider and with it."""
+
+    def call(self, *words, **variables):
+        environment = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"} | variables
+        return subprocess.run([espalier.COMMAND, *words, "--node-binary", espalier.NODE], capture_output=True, text=True, env=environment,
+                              stdin=subprocess.DEVNULL)
+
+    def test_run(self):
+        what = ["run", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "chain", "--bytes", "8"]
+        for variables, words, provider in (({}, (), "tcp"), ({"FI_PROVIDER": "shm"}, (), "shm"), ({"FI_PROVIDER": "shm"}, ("--provider", "shm"), "shm"),
+                                           ({"FI_PROVIDER": "^udp"}, (), "tcp"), ({"FI_PROVIDER": "tcp"}, (), "tcp"),
+                                           ({"FI_PROVIDER": "udp,shm,tcp"}, (), "tcp")):
+            done = self.call(*what, *words, **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f", over {provider};", done.stdout)
+
+    def test_contradictions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "m"
+            for command in (["run"], ["measure"], ["tune", "--topology", "complete:2", "--model", model, "-o", model]):
+                done = self.call(*command, "--provider", "shm", FI_PROVIDER="tcp")
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr, 'espalier: FI_PROVIDER=tcp hides the provider "shm" from libfabric; expected provider "tcp", '
+                                 "or FI_PROVIDER unset\n")
+                done = self.call(*command, FI_PROVIDER="udp")
+                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+                self.assertIn('provider "udp": it has no reliable datagram endpoints', done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

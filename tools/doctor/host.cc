@@ -1,0 +1,293 @@
+#include "tools/doctor/host.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "tools/common/output.h"
+
+namespace espalier::tools::doctor {
+namespace {
+
+constexpr rlim_t kMinFiles = 1024;
+constexpr rlim_t kMinProcesses = 256;
+// Twelve endpoints over shm.
+constexpr std::uint64_t kMinSharedBytes = 64'000'000;
+// A clock that the C library reads without a system call takes 20 to 60 ns.
+constexpr double kMaxClockNs = 250;
+
+// The first line of a file; empty if it cannot be read.
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  while (line.ends_with(' ')) line.pop_back();
+  return line;
+}
+
+// "64.0 MiB"
+std::string bytes_text(std::uint64_t bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; number >= 1024 && unit < 4; ++unit) number /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", number, units[unit]);
+  return text;
+}
+
+std::string count_text(std::uint64_t count) { return std::to_string(count); }
+
+std::string limit_text(rlim_t limit, std::string (*text)(std::uint64_t)) {
+  return limit == RLIM_INFINITY ? "unlimited" : text(limit);
+}
+
+std::string limits_text(const rlimit& limit, std::string (*text)(std::uint64_t)) {
+  return limit_text(limit.rlim_cur, text) + " (hard limit " + limit_text(limit.rlim_max, text) +
+         ")";
+}
+
+// What to do about a limit: an option of the shell's ulimit, and an item of limits.conf.
+std::string limit_remedy(const rlimit& limit, const std::string& option, const std::string& item,
+                         rlim_t wanted) {
+  if (limit.rlim_max >= wanted) return "ulimit -S" + option + " hard";
+  return "raise '" + item + "' in /etc/security/limits.conf, and log in again";
+}
+
+HostFact files_fact() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  HostFact fact{"open files", limits_text(limit, count_text), "", ""};
+  if (limit.rlim_cur < kMinFiles) {
+    fact.problem = "a process that drives many nodes, or a rank with many peers over tcp, needs " +
+                   std::to_string(kMinFiles) + " or more";
+    fact.remedy = limit_remedy(limit, "n", "nofile", kMinFiles);
+  }
+  return fact;
+}
+
+HostFact processes_fact() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NPROC, &limit);
+  HostFact fact{"processes", limits_text(limit, count_text), "", ""};
+  if (limit.rlim_cur < kMinProcesses) {
+    fact.problem = "'espalier run' starts a process per node unless --nodes-per-process says more";
+    fact.remedy = limit_remedy(limit, "u", "nproc", kMinProcesses);
+  }
+  return fact;
+}
+
+HostFact locked_memory_fact(bool locks_memory) {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  HostFact fact{"locked memory", limits_text(limit, bytes_text), "", ""};
+  if (!locks_memory) {
+    fact.value += "; the providers that serve here lock none";
+  } else if (limit.rlim_cur != RLIM_INFINITY) {
+    fact.problem = "a device's provider locks the memory that it registers";
+    fact.remedy = limit_remedy(limit, "l", "memlock", RLIM_INFINITY);
+  }
+  return fact;
+}
+
+HostFact hugepages_fact() {
+  std::map<std::string, std::string> words;
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (!line.starts_with("Huge") || colon == std::string::npos) continue;
+    words[line.substr(0, colon)] = line.substr(line.find_first_not_of(' ', colon + 1));
+  }
+  const std::string mode = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+  const std::size_t begin = mode.find('['), end = mode.find(']');
+  const bool is_known = begin != std::string::npos && end != std::string::npos;
+  return {"hugepages",
+          words["HugePages_Free"] + " of " + words["HugePages_Total"] + " free (" +
+              words["Hugepagesize"] +
+              "); transparent: " + (is_known ? mode.substr(begin + 1, end - begin - 1) : "unknown"),
+          "", ""};
+}
+
+HostFact shared_memory_fact() {
+  struct statvfs about {};
+  HostFact fact{"/dev/shm", "none", "", ""};
+  if (statvfs("/dev/shm", &about) != 0) {
+    fact.problem = std::string("the provider shm keeps its queues there: ") + std::strerror(errno);
+    fact.remedy = "mount -t tmpfs tmpfs /dev/shm, or use tcp";
+    return fact;
+  }
+  const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
+  fact.value =
+      bytes_text(free) + " free of " + bytes_text(std::uint64_t{about.f_blocks} * about.f_frsize);
+  if (access("/dev/shm", R_OK | W_OK | X_OK) != 0) {
+    fact.problem = std::string("this user cannot make files there: ") + std::strerror(errno);
+    fact.remedy = "chmod 1777 /dev/shm, or use tcp";
+  } else if (free < kMinSharedBytes) {
+    fact.problem = "each endpoint over shm takes 5.5 MB of it";
+    fact.remedy =
+        "mount -o remount,size=1G /dev/shm (containers: --shm-size=1g), remove files there, or "
+        "use tcp";
+  }
+  return fact;
+}
+
+// Reads a word of the parent from a child, as ranks that the launcher started read from each other.
+// 0, or why the kernel refuses.
+int copy_status() {
+  int word = 7;
+  const pid_t parent = getpid();
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    int copied = 0;
+    iovec to{&copied, sizeof copied}, from{&word, sizeof word};
+    const ssize_t size = process_vm_readv(parent, &to, 1, &from, 1, 0);
+    _exit(size == static_cast<ssize_t>(sizeof word) ? 0 : std::min(errno, 255));
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EFAULT;
+}
+
+HostFact copies_fact() {
+  const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+  const std::string setting =
+      scope.empty() ? "no kernel.yama.ptrace_scope" : "kernel.yama.ptrace_scope = " + scope;
+  const int status = copy_status();
+  if (status == 0) return {"copies between processes", "allowed (" + setting + ")", "", ""};
+  return {"copies between processes", "refused (" + setting + ")",
+          std::string("shm copies long messages twice, because process_vm_readv fails: ") +
+              std::strerror(status),
+          "sysctl kernel.yama.ptrace_scope=0; in a container, also --cap-add SYS_PTRACE"};
+}
+
+// The shortest time per reading of several batches: other work on the host only lengthens them.
+double clock_ns() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kBatches = 20, kReadings = 1000;
+  double best = 1e9;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begin = Clock::now();
+    for (int i = 1; i < kReadings; ++i) (void)Clock::now();
+    const std::chrono::duration<double, std::nano> took = Clock::now() - begin;
+    best = std::min(best, took.count() / kReadings);
+  }
+  return best;
+}
+
+HostFact clock_fact() {
+  const std::string folder = "/sys/devices/system/clocksource/clocksource0/";
+  const std::string source = first_line(folder + "current_clocksource");
+  const double ns = clock_ns();
+  char text[64];
+  std::snprintf(text, sizeof text, ", %.0f ns per reading", ns);
+  HostFact fact{"clock", (source.empty() ? "unknown source" : source) + text, "", ""};
+  if (ns > kMaxClockNs) {
+    fact.problem = "each reading is a system call, and nodes read the clock while they poll";
+    fact.remedy = "choose another of '" + first_line(folder + "available_clocksource") +
+                  "' (tsc where it is reliable), by the kernel's option clocksource=";
+  }
+  return fact;
+}
+
+HostFact cores_fact() {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  long usable = online;
+  cpu_set_t set;
+  // More than 1024 processors do not fit this set; all online ones are then taken as usable.
+  if (sched_getaffinity(0, sizeof set, &set) == 0) usable = CPU_COUNT(&set);
+  HostFact fact{"cores",
+                std::to_string(online) + " online, " + std::to_string(usable) + " for this process",
+                "", ""};
+  if (usable < online) {
+    fact.problem =
+        "the affinity mask leaves some cores out, and ranks that share a core take "
+        "turns";
+    fact.remedy = "taskset, or the launcher's option for binding";
+  }
+  long long quota = 0, period = 0;
+  const std::string limit = first_line("/sys/fs/cgroup/cpu.max");
+  if (std::sscanf(limit.c_str(), "%lld %lld", &quota, &period) == 2 && period > 0 &&
+      quota < usable * period) {
+    fact.value += ", cgroup cpu.max " + limit;
+    fact.problem = "the control group stops processes that use more than its share of the cores";
+    fact.remedy = "start fewer ranks, or raise the control group's cpu.max";
+  }
+  return fact;
+}
+
+std::string address_text(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address->sa_family == AF_INET) {
+    sockaddr_in ip{};
+    std::memcpy(&ip, address, sizeof ip);
+    inet_ntop(AF_INET, &ip.sin_addr, text, sizeof text);
+  } else if (address->sa_family == AF_INET6) {
+    sockaddr_in6 ip{};
+    std::memcpy(&ip, address, sizeof ip);
+    inet_ntop(AF_INET6, &ip.sin6_addr, text, sizeof text);
+  }
+  return text;
+}
+
+std::vector<HostFact> interface_facts() {
+  std::vector<HostFact> facts;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) {
+    return {{"interfaces", "unknown", std::strerror(errno), "check the network's set-up"}};
+  }
+  bool reaches_others = false;
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
+    const std::string text = address_text(each->ifa_addr);
+    if (text.empty()) continue;
+    reaches_others = reaches_others || (each->ifa_flags & IFF_LOOPBACK) == 0;
+    const std::string name = std::string("interface ") + each->ifa_name;
+    const auto same = std::find_if(facts.begin(), facts.end(),
+                                   [&](const HostFact& fact) { return fact.name == name; });
+    if (same == facts.end()) {
+      facts.push_back({name, text, "", ""});
+    } else {
+      same->value += ", " + text;
+    }
+  }
+  freeifaddrs(all);
+  if (!reaches_others) {
+    facts.push_back({"interfaces", "loopback only", "other hosts cannot reach this one",
+                     "set up a network interface, unless all ranks run on this host"});
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::vector<HostFact> host_facts(bool locks_memory) {
+  std::vector<HostFact> facts = interface_facts();
+  for (HostFact& fact : std::vector<HostFact>{
+           files_fact(), processes_fact(), locked_memory_fact(locks_memory), hugepages_fact(),
+           shared_memory_fact(), copies_fact(), clock_fact(), cores_fact()}) {
+    facts.push_back(std::move(fact));
+  }
+  return facts;
+}
+
+}  // namespace espalier::tools::doctor

@@ -1,0 +1,54 @@
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "bootstrap/pmix_library.h"
+#include "tools/doctor/host.h"
+
+namespace espalier::tools::doctor {
+namespace {
+
+// The path of a program; empty if no folder of PATH has it.
+std::string find_program(const std::string& name) {
+  const char* const folders = std::getenv("PATH");
+  std::istringstream all(folders != nullptr ? folders : "");
+  for (std::string folder; std::getline(all, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+HostFact program_fact(const std::string& name, const std::string& remedy) {
+  const std::string path = find_program(name);
+  if (!path.empty()) return {name, path, "", ""};
+  return {name, "none", "no " + name + " in PATH", remedy};
+}
+
+HostFact pmix_fact() {
+  for (const char* name : bootstrap::kPmixLibraries) {
+    void* const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    dlclose(library);
+    const bool is_launched = std::getenv("PMIX_NAMESPACE") != nullptr;
+    return {"PMIx", std::string(name) + (is_launched ? ", offered by this launcher" : ""), "", ""};
+  }
+  return {"PMIx", "none", "libpmix.so.2 cannot be loaded",
+          "to start by mpirun or srun --mpi=pmix, install Debian's package libpmix2"};
+}
+
+}  // namespace
+
+std::vector<HostFact> program_facts() {
+  std::vector<HostFact> facts = {
+      pmix_fact(),
+      program_fact("mpirun", "to start by mpirun, install Open MPI or MPICH"),
+      program_fact("srun", "to start by Slurm, install its client (Debian: slurm-client)"),
+      program_fact("ssh", "to start ranks on other hosts, install Debian's package openssh-client"),
+  };
+  return facts;
+}
+
+}  // namespace espalier::tools::doctor
