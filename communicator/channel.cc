@@ -51,6 +51,11 @@ Extent extent_of(const Call& call, std::uint32_t rank, std::uint32_t ranks, Buff
   return buffer_extent(program, buffer);
 }
 
+// Words of memory for the operation's scratch, with room to align it by 16 bytes.
+std::size_t scratch_words(const Operation& operation) {
+  return operation.scratch_bytes / sizeof(std::uint64_t) + 3;
+}
+
 }  // namespace
 
 // A thread's use of a channel: one at a time, and alone.
@@ -73,6 +78,7 @@ Operation::~Operation() {
   if (channel != nullptr && state != State::kIdle && state != State::kComplete) {
     (void)channel->wait(*this);
   }
+  if (!kept.empty()) channel->forget(*this);
 }
 
 Result<void> Channel::open() {
@@ -234,7 +240,31 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   return operation;
 }
 
-// Everything that start() would otherwise have to allocate.
+Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
+  auto made = make(call);
+  if (!made || (*made)->planned == nullptr) return made;
+  Operation& operation = **made;
+  operation.own_scratch.resize(scratch_words(operation));
+  const Buffers& buffers = operation.buffers;
+  // The fabric only reads the input.
+  for (const Region region : {Region{const_cast<void*>(buffers.input), operation.input_bytes},
+                              Region{buffers.output, operation.output_bytes},
+                              Region{provide_scratch(operation), operation.scratch_bytes}}) {
+    if (region.bytes != nullptr && region.size != 0) operation.kept.push_back(region);
+  }
+  const Use use(*this);
+  if (auto kept = fabric_->keep(operation.kept); !kept) {
+    operation.kept.clear();
+    return fail(std::string(collective_name(call.collective)) + ": " + kept.error().message);
+  }
+  return made;
+}
+
+void Channel::forget(const Operation& operation) {
+  const Use use(*this);
+  fabric_->forget(operation.kept);
+}
+
 Result<void> Channel::find_memory(Operation& operation) {
   const Call& call = operation.call;
   const Program& program = operation.planned->program;
@@ -248,16 +278,14 @@ Result<void> Channel::find_memory(Operation& operation) {
   const Status status = make_layout(program, counts, size, layout);
   if (status != Status::kOk) return fail(status_name(status));
   operation.scratch_bytes = scratch_needed(program, layout);
-  // Not while a collective uses the scratch: begin() then makes up for it.
-  if (first_ == nullptr) provide_scratch(operation);
   Buffers& buffers = operation.buffers;
   const bool has_input = buffer_extent(program, Buffer::kInput) != Extent::kNothing;
   const bool has_output = buffer_extent(program, Buffer::kOutput) != Extent::kNothing;
   buffers.input = has_input ? call.send : nullptr;
   buffers.output = has_output ? call.receive : nullptr;
-  const std::uint64_t input_bytes =
+  const std::uint64_t input_bytes = operation.input_bytes =
       size * elements_of(buffer_extent(program, Buffer::kInput), call, rank_, size_, true);
-  const std::uint64_t output_bytes =
+  const std::uint64_t output_bytes = operation.output_bytes =
       size * elements_of(buffer_extent(program, Buffer::kOutput), call, rank_, size_, false);
   const auto* input = static_cast<const std::uint8_t*>(buffers.input);
   const auto* output = static_cast<const std::uint8_t*>(buffers.output);
@@ -272,10 +300,12 @@ Result<void> Channel::find_memory(Operation& operation) {
   return {};
 }
 
-void Channel::provide_scratch(const Operation& operation) {
-  // Room to align by 16 bytes.
-  const std::size_t words = operation.scratch_bytes / sizeof(std::uint64_t) + 3;
-  if (scratch_.size() < words) scratch_.resize(words);
+void* Channel::provide_scratch(Operation& operation) {
+  std::vector<std::uint64_t>& words =
+      operation.own_scratch.empty() ? scratch_ : operation.own_scratch;
+  if (words.size() < scratch_words(operation)) words.resize(scratch_words(operation));
+  const auto address = reinterpret_cast<std::uintptr_t>(words.data());
+  return reinterpret_cast<void*>((address + 15) / 16 * 16);
 }
 
 Result<void> Channel::start(Operation& operation) {
@@ -315,10 +345,7 @@ void Channel::begin(Operation& operation) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
   }
   const Call& call = operation.call;
-  provide_scratch(operation);
-  auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
-  address = (address + 15) / 16 * 16;
-  operation.buffers.scratch = reinterpret_cast<void*>(address);
+  operation.buffers.scratch = provide_scratch(operation);
   operation.buffers.scratch_bytes = operation.scratch_bytes;
   const ElementCounts counts =
       call.counts.empty()
