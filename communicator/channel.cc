@@ -1,7 +1,9 @@
 #include "communicator/channel.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <future>
 
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
@@ -13,6 +15,9 @@ namespace {
 
 // How long a waiting call may block while other communicators of the process are busy.
 constexpr std::uint64_t kBusyWaitNs = 20'000;
+
+// How often a thread that awaits a plan replies to other ranks.
+constexpr std::chrono::milliseconds kPlanningPause(2);
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
@@ -195,6 +200,19 @@ Result<void> Channel::check_room(const Call& call) const {
   return check("receive", Buffer::kOutput, call.receive, call.receive_room);
 }
 
+// Choosing and proving may take longer than the deadline of ranks that have done so. Meanwhile this
+// thread replies to them.
+Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
+  if (schedules_->is_known(request)) return schedules_->obtain(request);
+  auto planned =
+      std::async(std::launch::async, [this, &request] { return schedules_->obtain(request); });
+  while (planned.wait_for(kPlanningPause) != std::future_status::ready) {
+    progress();
+    (void)job_->progress_others(this);
+  }
+  return planned.get();
+}
+
 Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   const std::string name = collective_name(call.collective);
   if (call.collective < Collective::kBroadcast || call.collective > Collective::kBarrier) {
@@ -232,7 +250,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
       call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
   request.bytes = started_bytes(counts, size);
   const Use use(*this);
-  auto planned = schedules_->obtain(request);
+  auto planned = obtain(request);
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
   if (auto found = find_memory(*operation); !found)

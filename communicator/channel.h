@@ -90,6 +90,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
  private:
   class Use;
 
+  [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   [[nodiscard]] Result<void> check_room(const Call& call) const;
   [[nodiscard]] Result<void> find_memory(Operation& operation);
   // Returns the operation's scratch, 16-byte aligned.
