@@ -1,7 +1,9 @@
 #include "communicator/channel.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <future>
 
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
@@ -13,6 +15,9 @@ namespace {
 
 // How long a waiting call may block while other communicators of the process are busy.
 constexpr std::uint64_t kBusyWaitNs = 20'000;
+
+// How often a thread that awaits a plan replies to other ranks.
+constexpr std::chrono::milliseconds kPlanningPause(2);
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
@@ -51,6 +56,11 @@ Extent extent_of(const Call& call, std::uint32_t rank, std::uint32_t ranks, Buff
   return buffer_extent(program, buffer);
 }
 
+// Words of memory for the operation's scratch, with room to align it by 16 bytes.
+std::size_t scratch_words(const Operation& operation) {
+  return operation.scratch_bytes / sizeof(std::uint64_t) + 3;
+}
+
 }  // namespace
 
 // A thread's use of a channel: one at a time, and alone.
@@ -73,6 +83,7 @@ Operation::~Operation() {
   if (channel != nullptr && state != State::kIdle && state != State::kComplete) {
     (void)channel->wait(*this);
   }
+  if (!kept.empty()) channel->forget(*this);
 }
 
 Result<void> Channel::open() {
@@ -189,6 +200,19 @@ Result<void> Channel::check_room(const Call& call) const {
   return check("receive", Buffer::kOutput, call.receive, call.receive_room);
 }
 
+// Choosing and proving may take longer than the deadline of ranks that have done so. Meanwhile this
+// thread replies to them.
+Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
+  if (schedules_->is_known(request)) return schedules_->obtain(request);
+  auto planned =
+      std::async(std::launch::async, [this, &request] { return schedules_->obtain(request); });
+  while (planned.wait_for(kPlanningPause) != std::future_status::ready) {
+    progress();
+    (void)job_->progress_others(this);
+  }
+  return planned.get();
+}
+
 Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   const std::string name = collective_name(call.collective);
   if (call.collective < Collective::kBroadcast || call.collective > Collective::kBarrier) {
@@ -226,7 +250,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
       call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
   request.bytes = started_bytes(counts, size);
   const Use use(*this);
-  auto planned = schedules_->obtain(request);
+  auto planned = obtain(request);
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
   if (auto found = find_memory(*operation); !found)
@@ -234,7 +258,31 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   return operation;
 }
 
-// Everything that start() would otherwise have to allocate.
+Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
+  auto made = make(call);
+  if (!made || (*made)->planned == nullptr) return made;
+  Operation& operation = **made;
+  operation.own_scratch.resize(scratch_words(operation));
+  const Buffers& buffers = operation.buffers;
+  // The fabric only reads the input.
+  for (const Region region : {Region{const_cast<void*>(buffers.input), operation.input_bytes},
+                              Region{buffers.output, operation.output_bytes},
+                              Region{provide_scratch(operation), operation.scratch_bytes}}) {
+    if (region.bytes != nullptr && region.size != 0) operation.kept.push_back(region);
+  }
+  const Use use(*this);
+  if (auto kept = fabric_->keep(operation.kept); !kept) {
+    operation.kept.clear();
+    return fail(std::string(collective_name(call.collective)) + ": " + kept.error().message);
+  }
+  return made;
+}
+
+void Channel::forget(const Operation& operation) {
+  const Use use(*this);
+  fabric_->forget(operation.kept);
+}
+
 Result<void> Channel::find_memory(Operation& operation) {
   const Call& call = operation.call;
   const Program& program = operation.planned->program;
@@ -248,16 +296,14 @@ Result<void> Channel::find_memory(Operation& operation) {
   const Status status = make_layout(program, counts, size, layout);
   if (status != Status::kOk) return fail(status_name(status));
   operation.scratch_bytes = scratch_needed(program, layout);
-  // Not while a collective uses the scratch: begin() then makes up for it.
-  if (first_ == nullptr) provide_scratch(operation);
   Buffers& buffers = operation.buffers;
   const bool has_input = buffer_extent(program, Buffer::kInput) != Extent::kNothing;
   const bool has_output = buffer_extent(program, Buffer::kOutput) != Extent::kNothing;
   buffers.input = has_input ? call.send : nullptr;
   buffers.output = has_output ? call.receive : nullptr;
-  const std::uint64_t input_bytes =
+  const std::uint64_t input_bytes = operation.input_bytes =
       size * elements_of(buffer_extent(program, Buffer::kInput), call, rank_, size_, true);
-  const std::uint64_t output_bytes =
+  const std::uint64_t output_bytes = operation.output_bytes =
       size * elements_of(buffer_extent(program, Buffer::kOutput), call, rank_, size_, false);
   const auto* input = static_cast<const std::uint8_t*>(buffers.input);
   const auto* output = static_cast<const std::uint8_t*>(buffers.output);
@@ -272,10 +318,12 @@ Result<void> Channel::find_memory(Operation& operation) {
   return {};
 }
 
-void Channel::provide_scratch(const Operation& operation) {
-  // Room to align by 16 bytes.
-  const std::size_t words = operation.scratch_bytes / sizeof(std::uint64_t) + 3;
-  if (scratch_.size() < words) scratch_.resize(words);
+void* Channel::provide_scratch(Operation& operation) {
+  std::vector<std::uint64_t>& words =
+      operation.own_scratch.empty() ? scratch_ : operation.own_scratch;
+  if (words.size() < scratch_words(operation)) words.resize(scratch_words(operation));
+  const auto address = reinterpret_cast<std::uintptr_t>(words.data());
+  return reinterpret_cast<void*>((address + 15) / 16 * 16);
 }
 
 Result<void> Channel::start(Operation& operation) {
@@ -315,10 +363,7 @@ void Channel::begin(Operation& operation) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
   }
   const Call& call = operation.call;
-  provide_scratch(operation);
-  auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
-  address = (address + 15) / 16 * 16;
-  operation.buffers.scratch = reinterpret_cast<void*>(address);
+  operation.buffers.scratch = provide_scratch(operation);
   operation.buffers.scratch_bytes = operation.scratch_bytes;
   const ElementCounts counts =
       call.counts.empty()

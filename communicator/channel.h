@@ -35,7 +35,10 @@ class Operation {
   std::vector<std::uint8_t> input_copy;
   const void* copied_from = nullptr;
   std::vector<std::uint64_t> offsets;  // of unequal counts
-  std::uint64_t scratch_bytes = 0;
+  // Only a plan has these: scratch of its own, and its memory that stays registered.
+  std::vector<std::uint64_t> own_scratch;
+  std::vector<Region> kept;
+  std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   State state = State::kIdle;
   Result<void> result;
   Operation* next = nullptr;  // in the channel's queue
@@ -72,6 +75,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // Checks the call, finds its schedule and its memory.
   [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call);
+  // As make(), for a plan: also everything that start() would otherwise have to allocate or
+  // register.
+  [[nodiscard]] Result<std::shared_ptr<Operation>> plan(const Call& call);
+  void forget(const Operation& operation);
   // Puts an idle or complete operation into the queue. Errors: it is not; the failure.
   [[nodiscard]] Result<void> start(Operation& operation);
   [[nodiscard]] Result<bool> test(Operation& operation);
@@ -84,9 +91,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
  private:
   class Use;
 
+  [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   [[nodiscard]] Result<void> check_room(const Call& call) const;
   [[nodiscard]] Result<void> find_memory(Operation& operation);
-  void provide_scratch(const Operation& operation);
+  // Returns the operation's scratch, 16-byte aligned.
+  [[nodiscard]] void* provide_scratch(Operation& operation);
   void progress();
   void begin(Operation& operation);
   void finish(Result<void> result);
@@ -100,7 +109,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
   Machine machine_;
   std::unique_ptr<Schedules> schedules_;
-  std::vector<std::uint64_t> scratch_;  // of the collective in progress; 16-byte aligned inside
+  std::vector<std::uint64_t> scratch_;  // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;          // in progress
   Operation* last_ = nullptr;
   std::mutex mutex_;

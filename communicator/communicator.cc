@@ -106,7 +106,7 @@ Result<Request> Communicator::start(const Call& call) {
 }
 
 Result<Plan> Communicator::plan(const Call& call) {
-  auto operation = channel_->make(call);
+  auto operation = channel_->plan(call);
   if (!operation) return fail(operation.error());
   return Plan(*std::move(operation));
 }

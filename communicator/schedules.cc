@@ -93,15 +93,29 @@ class ChosenByModel : public Schedules {
 
   [[nodiscard]] Result<void> add_file(const std::string& path);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
+  [[nodiscard]] bool is_known(const ScheduleRequest& request) const override;
 
  private:
   using Key = std::tuple<std::string, Collective::Value, std::uint32_t>;  // name, collective, root
 
+  // The algorithm for a request, unless it cannot have unequal counts. `index`: in Chosen, or
+  // kFixedChoice.
+  struct Choice {
+    std::string name;
+    std::size_t index = kFixedChoice;
+  };
+  static constexpr std::size_t kFixedChoice = SIZE_MAX;
+  [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const {
+    return ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier;
+  }
+  [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
   [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
-  [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request);
+  [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
   [[nodiscard]] const PlannedProgram& plan(tools::SelectedAlgorithm& selected, const Key& key,
                                            const ScheduleRequest& request);
+  void plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
+                   const ScheduleRequest& request);
   [[nodiscard]] const PlannedProgram& plan_fixed(const char* name, const ScheduleRequest& request);
   [[nodiscard]] tools::Selection selection_of(const ScheduleRequest& request,
                                               const std::string& algorithm) const;
@@ -172,7 +186,7 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   return chosen_[request.collective] = {std::move(all.schedules), std::move(all.names), all.table};
 }
 
-PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) {
+PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) const {
   const auto found = planned_.find(key);
   if (found == planned_.end()) return nullptr;
   return request.unequal_counts && !takes_unequal_.at(key) ? nullptr : found->second.get();
@@ -215,41 +229,59 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
   return plan(selected, key, request);
 }
 
-Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
+// Requires choose() before, unless has_fixed_choice().
+ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request) const {
   const FixedAlgorithms& named = fixed(request.collective);
-  if (ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier) {
-    const char* name = request.commutes ? named.commutes : named.in_order;
-    const PlannedProgram& program = plan_fixed(name, request);
-    if (!request.unequal_counts) return &program;
-    if (known({name, request.collective, request.root}, request) != nullptr) return &program;
-    return &plan_fixed(named.unequal, request);
-  }
-  Chosen& chosen = choose(request);
+  if (has_fixed_choice(request)) return {request.commutes ? named.commutes : named.in_order};
+  const Chosen& chosen = chosen_.at(request.collective);
   std::size_t index = 0;
   if (chosen.schedules.size() > 1) {
     const SelectionRow* row = find_row(chosen.table, request.bytes, request.commutes);
-    if (row == nullptr) return &plan_fixed(named.in_order, request);
+    if (row == nullptr) return {named.in_order};
     index = row->program;
   }
-  tools::SelectedAlgorithm& selected = chosen.schedules[index];
-  if (!request.commutes && selected.algorithm.needs_commutative) {
-    return &plan_fixed(named.in_order, request);
+  if (!request.commutes && chosen.schedules[index].algorithm.needs_commutative) {
+    return {named.in_order};
   }
-  const Key key{chosen.names[index], request.collective, request.root};
+  return {chosen.names[index], index};
+}
+
+bool ChosenByModel::is_known(const ScheduleRequest& request) const {
+  if (from_files_.contains({request.collective, request.root})) return true;
+  if (!has_fixed_choice(request) && !chosen_.contains(request.collective)) return false;
+  const Key first{find_choice(request).name, request.collective, request.root};
+  if (!planned_.contains(first)) return false;
+  const Key second{fixed(request.collective).unequal, request.collective, request.root};
+  return known(first, request) != nullptr || planned_.contains(second);
+}
+
+Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
+  Chosen* const chosen = has_fixed_choice(request) ? nullptr : &choose(request);
+  const Choice choice = find_choice(request);
+  const Key key{choice.name, request.collective, request.root};
   if (!planned_.contains(key)) {
-    if (selected.algorithm.generator == nullptr && request.root != 0) {
-      // A searched schedule is for its root only.
-      tools::SelectedAlgorithm for_root =
-          tools::select_algorithm(selection_of(request, selected.algorithm.name));
-      for_root.rules = selected.rules;
-      (void)plan(for_root, key, request);
+    if (choice.index == kFixedChoice) {
+      (void)plan_fixed(choice.name.c_str(), request);
     } else {
-      selected.parameters.root = request.root;
-      (void)plan(selected, key, request);
+      plan_chosen(chosen->schedules[choice.index], key, request);
     }
   }
   if (const PlannedProgram* program = known(key, request)) return program;
-  return &plan_fixed(named.unequal, request);
+  return &plan_fixed(fixed(request.collective).unequal, request);
+}
+
+void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
+                                const ScheduleRequest& request) {
+  if (selected.algorithm.generator == nullptr && request.root != 0) {
+    // A searched schedule is for its root only.
+    tools::SelectedAlgorithm for_root =
+        tools::select_algorithm(selection_of(request, selected.algorithm.name));
+    for_root.rules = selected.rules;
+    (void)plan(for_root, key, request);
+  } else {
+    selected.parameters.root = request.root;
+    (void)plan(selected, key, request);
+  }
 }
 
 Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {

@@ -43,6 +43,9 @@ class Schedules {
   // Returns the schedule for a call; it lives as long as this object. Errors: no schedule serves
   // the call; one that was chosen does not verify.
   [[nodiscard]] virtual Result<const PlannedProgram*> obtain(const ScheduleRequest& request) = 0;
+  // Whether obtain() finds the schedule at once. Otherwise it chooses and proves, which can take
+  // seconds.
+  [[nodiscard]] virtual bool is_known(const ScheduleRequest& request) const = 0;
 };
 
 }  // namespace espalier::communicator

@@ -200,14 +200,14 @@ espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
 }
 
 bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out) {
-  const LibfabricCall mark;
   const std::uint64_t access = FI_REMOTE_WRITE | (registers_local_memory() ? FI_WRITE : 0);
   // A random key each time: no stranger guesses it, and a write under an old key never reaches new
   // memory. Providers with FI_MR_PROV_KEY choose the key themselves.
   int code = -FI_ENOKEY;
   for (int attempt = 0; attempt < kKeyAttempts && code == -FI_ENOKEY; ++attempt) {
-    code = fi_mr_reg(domain_, bytes, size, access, 0, random_key(info_->domain_attr->mr_key_size),
-                     0, &out.region, nullptr);
+    const std::uint64_t wanted_key = random_key(info_->domain_attr->mr_key_size);
+    const LibfabricCall mark;
+    code = fi_mr_reg(domain_, bytes, size, access, 0, wanted_key, 0, &out.region, nullptr);
   }
   if (code != 0) {
     out.region = nullptr;

@@ -163,6 +163,16 @@ Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
   return regions_.prepare(state_.domain, regions, count);
 }
 
+Result<void> LibfabricEndpoint::keep(std::span<const Region> regions) {
+  if (state_.released || regions_.keep(state_.domain, regions) == Status::kOk) return {};
+  return fail("the provider does not register " + std::to_string(regions.size()) +
+              " regions of memory");
+}
+
+void LibfabricEndpoint::forget(std::span<const Region> regions) {
+  regions_.forget(state_.domain, regions);
+}
+
 bool LibfabricEndpoint::progress() {
   const std::uint64_t writes_before = state_.writes;
   bool moved = false;

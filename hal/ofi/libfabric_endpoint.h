@@ -53,6 +53,8 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain.locks_bounded(); }
   [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
+  [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
+  void forget(std::span<const Region> regions) override;
   [[nodiscard]] std::uint64_t rejected_words() const override { return state_.rejected; }
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
@@ -67,7 +69,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] std::uint64_t eager_bytes() const override { return state_.config.eager_bytes; }
 
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
-  void release_regions() override { regions_.clear(state_.domain); }
+  void release_regions() override { regions_.release(state_.domain); }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
     return receiver_.post(link, post);
   }

@@ -1,9 +1,26 @@
 #include "hal/ofi/prepared_regions.h"
 
+#include <algorithm>
+
 namespace espalier::ofi {
 namespace {
 
 bool same(const Region& a, const Region& b) { return a.bytes == b.bytes && a.size == b.size; }
+
+std::uint64_t offset_in(const Region& region, const void* bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes) - reinterpret_cast<std::uintptr_t>(region.bytes);
+}
+
+bool contains(const Region& region, const void* bytes, std::uint64_t size) {
+  return region.bytes != nullptr && bytes >= region.bytes && size <= region.size &&
+         offset_in(region, bytes) <= region.size - size;
+}
+
+bool overlap(const Region& a, const Region& b) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a.bytes);
+  const auto second = reinterpret_cast<std::uintptr_t>(b.bytes);
+  return first < second + b.size && second < first + a.size;
+}
 
 }  // namespace
 
@@ -29,9 +46,11 @@ Status PreparedRegions::prepare(Domain& domain, const Region* regions, std::uint
   }
   for (Prepared& old : prepared_) domain.deregister(old.registration);
   prepared_ = next;
+  end_forgotten(domain);
   for (std::uint32_t i = 0; i < filled; ++i) {
     Prepared& it = prepared_[i];
     if (it.registration.region != nullptr || !domain.registers_local_memory()) continue;
+    if (kept_around(it.region.bytes, it.region.size) != nullptr) continue;
     if (!domain.register_memory(it.region.bytes, it.region.size, it.registration)) {
       it.region = {};
       return Status::kBackEnd;
@@ -40,32 +59,86 @@ Status PreparedRegions::prepare(Domain& domain, const Region* regions, std::uint
   return Status::kOk;
 }
 
-Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t size,
-                             std::uint64_t& address, std::uint64_t& key) {
-  const auto first = reinterpret_cast<std::uintptr_t>(bytes);
-  for (Prepared& prepared : prepared_) {
-    const auto base = reinterpret_cast<std::uintptr_t>(prepared.region.bytes);
-    if (prepared.region.bytes == nullptr || first < base || size > prepared.region.size ||
-        first - base > prepared.region.size - size) {
-      continue;
-    }
-    if (prepared.registration.region == nullptr &&
-        !domain.register_memory(prepared.region.bytes, prepared.region.size,
-                                prepared.registration)) {
+bool PreparedRegions::is_used(const Region& region) const {
+  return std::any_of(prepared_.begin(), prepared_.end(), [&region](const Prepared& prepared) {
+    return prepared.region.bytes != nullptr && overlap(prepared.region, region);
+  });
+}
+
+const PreparedRegions::Kept* PreparedRegions::kept_around(const void* bytes,
+                                                          std::uint64_t size) const {
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [=](const Kept& kept) {
+    return !kept.is_over && contains(kept.region, bytes, size);
+  });
+  return found == kept_.end() ? nullptr : &*found;
+}
+
+Status PreparedRegions::keep(Domain& domain, std::span<const Region> regions) {
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    Kept kept;
+    kept.region = regions[i];
+    if (!domain.register_memory(kept.region.bytes, kept.region.size, kept.registration)) {
+      forget(domain, regions.first(i));
       return Status::kBackEnd;
     }
-    address = prepared.registration.base + (first - base);
-    key = prepared.registration.key;
+    kept_.push_back(kept);
+  }
+  return Status::kOk;
+}
+
+void PreparedRegions::forget(Domain& domain, std::span<const Region> regions) {
+  for (const Region& region : regions) {
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&region](const Kept& kept) {
+      return !kept.is_over && same(kept.region, region);
+    });
+    if (found == kept_.end()) continue;  // clear() ended it.
+    found->is_over = true;
+    if (is_used(region)) continue;
+    domain.deregister(found->registration);
+    kept_.erase(found);
+  }
+}
+
+void PreparedRegions::end_forgotten(Domain& domain) {
+  for (Kept& kept : kept_) {
+    if (kept.is_over) domain.deregister(kept.registration);
+  }
+  std::erase_if(kept_, [](const Kept& kept) { return kept.is_over; });
+}
+
+Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t size,
+                             std::uint64_t& address, std::uint64_t& key) {
+  for (Prepared& prepared : prepared_) {
+    if (!contains(prepared.region, bytes, size)) continue;
+    const Prepared* registered = &prepared;
+    if (prepared.registration.region == nullptr) {
+      const Kept* const kept = kept_around(bytes, size);
+      if (kept != nullptr) {
+        registered = kept;
+      } else if (!domain.register_memory(prepared.region.bytes, prepared.region.size,
+                                         prepared.registration)) {
+        return Status::kBackEnd;
+      }
+    }
+    address = registered->registration.base + offset_in(registered->region, bytes);
+    key = registered->registration.key;
     return Status::kOk;
   }
   return Status::kBadArgument;
 }
 
-void PreparedRegions::clear(Domain& domain) {
+void PreparedRegions::release(Domain& domain) {
   for (Prepared& prepared : prepared_) {
     domain.deregister(prepared.registration);
     prepared = {};
   }
+  end_forgotten(domain);
+}
+
+void PreparedRegions::clear(Domain& domain) {
+  release(domain);
+  for (Kept& kept : kept_) domain.deregister(kept.registration);
+  kept_.clear();
 }
 
 }  // namespace espalier::ofi

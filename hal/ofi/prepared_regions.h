@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "espalier/hal/endpoint.h"
 #include "hal/ofi/domain.h"
@@ -17,13 +19,22 @@ class PreparedRegions {
   // region and those after it are not usable.
   [[nodiscard]] Status prepare(Domain& domain, const Region* regions, std::uint32_t count);
 
+  // Registers regions until forget(), so that no collective that uses them has to. kBackEnd: the
+  // provider refused one; none of them is kept.
+  [[nodiscard]] Status keep(Domain& domain, std::span<const Region> regions);
+  // Ends what keep() of the same regions began. A registration that the prepared regions may use
+  // ends when these are replaced or released.
+  void forget(Domain& domain, std::span<const Region> regions);
+
   // Finds the address and key under which a peer can write `size` bytes at `bytes`. Registers the
   // region unless it is: collectives of short messages register nothing. kBadArgument: the bytes
   // are not inside one prepared region; kBackEnd: the provider refused.
   [[nodiscard]] Status find(Domain& domain, const void* bytes, std::uint64_t size,
                             std::uint64_t& address, std::uint64_t& key);
 
-  // Ends all registrations: no peer can write to the regions any more.
+  // Ends the registrations of the prepared regions, which no collective uses any more.
+  void release(Domain& domain);
+  // Ends all registrations, also those of keep(): no peer can write to the regions any more.
   void clear(Domain& domain);
 
  private:
@@ -31,7 +42,15 @@ class PreparedRegions {
     Region region;
     Registration registration;
   };
+  struct Kept : Prepared {
+    bool is_over = false;  // forgotten, but in use
+  };
+  [[nodiscard]] bool is_used(const Region& region) const;
+  [[nodiscard]] const Kept* kept_around(const void* bytes, std::uint64_t size) const;
+  void end_forgotten(Domain& domain);
+
   std::array<Prepared, Endpoint::kMaxRegions> prepared_;
+  std::vector<Kept> kept_;
 };
 
 }  // namespace espalier::ofi

@@ -267,7 +267,8 @@ int espalier_test(espalier_request* request, int* complete);
 int espalier_wait(espalier_request* request);
 
 // Plans the call (MPI_Allreduce_init). The four functions below allocate no memory and make no
-// system call except libfabric's. Errors: ESPALIER_BAD_ARGUMENT, with `*plan` null; the failure.
+// system call except libfabric's; a wait for other ranks also yields the core or blocks. Errors:
+// ESPALIER_BAD_ARGUMENT, with `*plan` null; the failure.
 int espalier_plan_call(const espalier_call* call, espalier_comm* comm, espalier_plan** plan);
 // Starts it with the memory that espalier_plan_call() got. Errors: ESPALIER_BAD_ARGUMENT: the last
 // start is not complete; the failure.

@@ -1,72 +1,23 @@
-// Over libfabric, nothing is allocated between boot and the last result. The test replaces malloc
-// and counts the allocations of threads that run machines, outside libfabric's own calls.
+// Over libfabric, nothing is allocated between boot and the last result. Allocations of
+// threads that run machines are counted, outside libfabric's own calls.
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <atomic>
 #include <cstdio>
 #include <thread>
 #include <tuple>
 
-#include "hal/ofi/libfabric_call.h"
 #include "hal/ofi/testing/collective_rank.h"
+#include "hal/ofi/testing/counted_heap.h"
 #include "hal/ofi/testing/local_endpoints.h"
-
-namespace {
-
-thread_local bool counted = false;  // this thread is between boot and its last result
-std::atomic<std::uint64_t> ours{0};
-std::atomic<std::uint64_t> theirs{0};
-
-void note() {
-  if (counted) (espalier::ofi::libfabric_call_depth == 0 ? ours : theirs).fetch_add(1);
-}
-
-}  // namespace
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kReplaced = false;
-#else
-constexpr bool kReplaced = true;
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void __libc_free(void*);
-
-void* malloc(std::size_t size) {
-  note();
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t count, std::size_t size) {
-  note();
-  return __libc_calloc(count, size);
-}
-void* realloc(void* old, std::size_t size) {
-  note();
-  return __libc_realloc(old, size);
-}
-void* memalign(std::size_t alignment, std::size_t size) {
-  note();
-  return __libc_memalign(alignment, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  note();
-  return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** out, std::size_t alignment, std::size_t size) {
-  note();
-  *out = __libc_memalign(alignment, size);
-  return *out == nullptr ? 12 : 0;
-}
-void free(void* bytes) { __libc_free(bytes); }
-}
-#endif
 
 namespace espalier::ofi {
 namespace {
+
+using heap::counted;
+using heap::ours;
+using heap::theirs;
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kMaxCount = 300'000;
@@ -120,7 +71,7 @@ void run_rank(Endpoint& endpoint, std::atomic<std::uint32_t>& running,
 }
 
 TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
-  if (!kReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
+  if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
   Config config;
   config.provider = std::get<0>(GetParam());
   if (std::get<1>(GetParam())) config.lanes = {{2, 2}};
@@ -141,7 +92,7 @@ TEST_P(HeapTest, NothingIsAllocatedOutsideLibfabric) {
 }
 
 TEST(HeapCounter, TellsOurAllocationsFromOthers) {
-  if (!kReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
+  if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
   ours = theirs = 0;
   counted = true;
   {

@@ -125,6 +125,12 @@ class OfiEndpoint {
   // Returns the number of words that were dropped because they were not authentic. The first one is
   // also reported on stderr.
   [[nodiscard]] virtual std::uint64_t rejected_words() const = 0;
+  // Registers regions at once, until forget() of the same regions: collectives that use memory
+  // inside them then register nothing. Without effect after Endpoint::release(). Errors: the
+  // provider refuses.
+  [[nodiscard]] virtual Result<void> keep(std::span<const Region> regions) = 0;
+  // Ends the registrations of keep(), those of a collective in progress when it is complete.
+  virtual void forget(std::span<const Region> regions) = 0;
   // Returns the endpoint, which lives as long as this object. It carries messages once its lanes
   // are connected.
   [[nodiscard]] virtual Endpoint& endpoint() = 0;
