@@ -75,7 +75,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // Checks the call, finds its schedule and its memory.
   [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call);
-  // As make(), for a plan: also everything that start() would otherwise have to allocate or register.
+  // As make(), for a plan: also everything that start() would otherwise have to allocate or
+  // register.
   [[nodiscard]] Result<std::shared_ptr<Operation>> plan(const Call& call);
   void forget(const Operation& operation);
   // Puts an idle or complete operation into the queue. Errors: it is not; the failure.

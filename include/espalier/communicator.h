@@ -51,7 +51,7 @@ struct JoinOptions {
   std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
   // D: how long an awaited rank may stay silent before it is declared dead. A rank replies while it
   // is in a call of this library, or always if it has a progress thread. So without one, D must
-  // exceed the longest time between two calls. A process that ended is noticed at once over tcp.
+  // exceed the longest time between two calls. A process that ended is found as a silent one is.
   std::chrono::nanoseconds deadline = std::chrono::seconds(60);
   // Schedule files for the whole job (`espalier compile`); each serves its collective and root.
   // All others are chosen by the model.
