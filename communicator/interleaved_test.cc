@@ -60,8 +60,8 @@ class Drawn {
     constexpr Op kOperators[] = {Op::kSum, Op::kMax, Op::kXor};
     if (combines_operands(collective)) op = kOperators[random_() % std::size(kOperators)];
     count = draw_count();
-    // A broadcast has one buffer. Exscan does not set the output of rank 0, so memory in place has no
-    // reference there.
+    // A broadcast has one buffer. Exscan does not set the output of rank 0, so memory in place has
+    // no reference there.
     in_place = collective != Collective::kExscan && random_() % 4 == 0;
     if (collective == Collective::kBroadcast) in_place = true;
     if (counts_per_rank(collective)) draw_counts();
