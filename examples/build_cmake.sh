@@ -51,7 +51,7 @@ refused() {
 refused 'component nonsense: it is not installed; expected one of espalier' REQUIRED COMPONENTS nonsense
 refused 'considered but not accepted' 99.0 REQUIRED
 refused 'considered but not accepted' 0.0 REQUIRED
-PKG_CONFIG_LIBDIR=$folder refused 'component ofi: pkg-config does not find libfabric' REQUIRED COMPONENTS ofi
+PKG_CONFIG_LIBDIR=$folder refused 'component ofi: pkg-config does not find libsodium' REQUIRED COMPONENTS ofi
 
 # Completion: the installed file is what the installed command prints.
 completions=$prefix/share/bash-completion/completions
