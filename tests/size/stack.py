@@ -23,7 +23,7 @@ INDIRECT = [
     # The machine and the bare node's server call their endpoints, the machine the operator's function.
     (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|SerialEndpoint::(poll|post_\w+|prepare|now|release)\("),
     (r"espalier::(Machine|FailureDetector|EventLog)::",
-     r"MailboxEndpoint::(?!poll)|SerialEndpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|"
+     r"MailboxEndpoint::(?!poll)|SerialEndpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|espalier::Endpoint::release_regions\(|"
      r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # The serial port and its links: the carrier, the clock, and the owner of the links.
