@@ -69,7 +69,8 @@ class AbiTest(unittest.TestCase):
 
     @unittest.skipUnless(LIBRARIES, "no static libraries were given")
     def test_static_libraries_can_be_part_of_it(self):
-        more = ["-Wl,--whole-archive", *LIBRARIES, "-Wl,--no-whole-archive", "-lprotobuf", "-lprotobuf-nanopb", "-lfabric", "-Wl,--no-undefined"]
+        more = ["-Wl,--whole-archive", *LIBRARIES, "-Wl,--no-whole-archive", "-lprotobuf", "-lprotobuf-nanopb", "-lfabric", "-lsodium",
+                "-Wl,--no-undefined"]
         status, out, _ = self.check(more=more)
         self.assertEqual((status, out), (0, "2 symbols\n"))
 
