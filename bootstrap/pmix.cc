@@ -52,8 +52,7 @@ class Pmix : public ProcessManager {
 
   void* library_ = nullptr;
   bool is_open_ = false;
-  pmix_proc_t self_ = {}, job_ = {};
-  pmix_info_t collect_ = {};
+  pmix_proc_t self_ = {};
   std::uint32_t size_ = 0, local_size_ = 0;
   decltype(&PMIx_Init) init_ = nullptr;
   decltype(&PMIx_Finalize) finalize_ = nullptr;
@@ -96,42 +95,46 @@ std::uint32_t Pmix::number(const char* key) const {
   return found;
 }
 
-// What the library's thread says about the end of a fence, possibly after the deadline.
-struct FenceEnd {
+// A fence: its arguments, and what the library's thread says about its end, possibly after the
+// deadline.
+struct Fence {
+  pmix_proc_t job = {};
+  pmix_info_t collect = {};
   std::mutex mutex;
   std::condition_variable changed;
   bool has_ended = false;
   pmix_status_t status = PMIX_SUCCESS;
 };
 
+// `data` is the library's share of the fence.
 void take_fence_end(pmix_status_t status, void* data) {
-  const std::unique_ptr<std::shared_ptr<FenceEnd>> end(
-      static_cast<std::shared_ptr<FenceEnd>*>(data));
-  const std::lock_guard lock((*end)->mutex);
-  (*end)->has_ended = true;
-  (*end)->status = status;
-  (*end)->changed.notify_all();
+  const std::unique_ptr<std::shared_ptr<Fence>> share(static_cast<std::shared_ptr<Fence>*>(data));
+  Fence& fence = **share;
+  const std::lock_guard lock(fence.mutex);
+  fence.has_ended = true;
+  fence.status = status;
+  fence.changed.notify_all();
 }
 
 // PMIx_Fence() itself waits for ever, and launchers need not know PMIX_TIMEOUT.
 Result<void> Pmix::fence(std::chrono::milliseconds deadline) {
-  collect_ = {};
-  std::strncpy(collect_.key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN);
-  collect_.value.type = PMIX_BOOL;
-  collect_.value.data.flag = true;
-  job_ = self_;
-  job_.rank = PMIX_RANK_WILDCARD;
-  const auto end = std::make_shared<FenceEnd>();
-  auto shared = std::make_unique<std::shared_ptr<FenceEnd>>(end);
-  const pmix_status_t started = fence_(&job_, 1, &collect_, 1, take_fence_end, shared.get());
+  const auto fence = std::make_shared<Fence>();
+  fence->job = self_;
+  fence->job.rank = PMIX_RANK_WILDCARD;
+  std::strncpy(fence->collect.key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN);
+  fence->collect.value.type = PMIX_BOOL;
+  fence->collect.value.data.flag = true;
+  auto share = std::make_unique<std::shared_ptr<Fence>>(fence);
+  const pmix_status_t started =
+      fence_(&fence->job, 1, &fence->collect, 1, take_fence_end, share.get());
   if (started != PMIX_SUCCESS) return fail(error("PMIx_Fence", started));
-  (void)shared.release();  // take_fence_end() owns it
-  std::unique_lock lock(end->mutex);
-  if (!end->changed.wait_for(lock, deadline, [&] { return end->has_ended; })) {
+  (void)share.release();  // take_fence_end() deletes it
+  std::unique_lock lock(fence->mutex);
+  if (!fence->changed.wait_for(lock, deadline, [&fence] { return fence->has_ended; })) {
     is_open_ = false;  // PMIx_Finalize() would wait for the fence
     return fail(missing("PMIx", size_, deadline));
   }
-  if (end->status != PMIX_SUCCESS) return fail(error("PMIx_Fence", end->status));
+  if (fence->status != PMIX_SUCCESS) return fail(error("PMIx_Fence", fence->status));
   return {};
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """espalier launch: on this host, and over hosts that are network namespaces.
 
-launch_test.py ESPALIER JOINED
+launch_test.py ESPALIER JOINED SURVIVORS
 Hosts as network namespaces need root; otherwise that part is skipped with its reason.
 """
+import contextlib
 import os
-import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,15 +14,11 @@ import tempfile
 import time
 import unittest
 
-ESPALIER, JOINED = (os.path.abspath(path) for path in sys.argv[1:3])
-LAB = str(pathlib.Path(__file__).resolve().parents[1] / "bench/lab.sh")
+from launchers import LAB, environment, start_hosts
+
+ESPALIER, JOINED, SURVIVORS = (os.path.abspath(path) for path in sys.argv[1:4])
 HOSTS = 4
 HANG_S = 120  # what has not ended by then never will
-
-
-def environment():
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM")) and key != "ESPALIER_RANK"}
-    return {**clean, "IPATH_NO_BACKTRACE": "1"}
 
 
 def launch(*words, text="", prefix=()):
@@ -96,6 +93,7 @@ class ThisHost(unittest.TestCase):
                 (["-n", "2", "--hostfile", file.name, "true"], f"{file.name}, line 2: expected"),
                 (["-n", "2", "--hosts", "a", "--rsh", "sh -c 'echo no route >&2; exit 255' rsh", "true"],
                  "host a cannot be reached: no route"),
+                (["-n", "2", "--rsh", "ssh", "true"], "--rsh reaches other hosts; expected --hosts or --hostfile"),
                 (["-n", "2", "--address", "192.0.2.1", "true"], "cannot listen at 192.0.2.1:0"),
             ):
                 done = launch(*words)
@@ -108,19 +106,15 @@ class ThisHost(unittest.TestCase):
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.state = tempfile.TemporaryDirectory(prefix="espalier-lab-", dir="/tmp")
-        cls.addClassCleanup(cls.state.cleanup)
-        os.environ["ESPALIER_LAB"] = cls.state.name + "/lab"
-        up = subprocess.run([LAB, "up", str(HOSTS), "0"], capture_output=True, text=True, check=False)
-        cls.addClassCleanup(subprocess.run, [LAB, "down"], check=False)
-        if up.returncode != 0:
-            raise unittest.SkipTest(f"no network namespaces: {up.stderr.strip()}")
-
-    names = [f"esplab{host}" for host in range(HOSTS)]
-    on_host_0 = (LAB, "on", "0")
+        ends = contextlib.ExitStack()
+        cls.addClassCleanup(ends.close)
+        cls.on_host_0, cls.words, reason = start_hosts(ends, HOSTS)
+        if reason:
+            raise unittest.SkipTest(reason)
+        cls.names = cls.words[1].split(",")
 
     def over_hosts(self, *words):
-        return launch(*words[:2], "--hosts", ",".join(self.names), "--rsh", f"{LAB} rsh", *words[2:], prefix=self.on_host_0)
+        return launch(*words[:2], *self.words, *words[2:], prefix=self.on_host_0)
 
     def test_processes_join(self):
         done = self.over_hosts("-n", "8", JOINED)
@@ -143,9 +137,14 @@ class Hosts(unittest.TestCase):
         self.assertEqual(done.returncode, 9)
         self.assertIn("rank 2 on host esplab2 ended with status 9", done.stderr)
 
+    def test_survivors_rejoin(self):
+        words = " ".join(shlex.quote(word) for word in (*self.on_host_0, ESPALIER, "launch", "-n", "8", *self.words))
+        done = subprocess.run([SURVIVORS, "--trials", "2", "--launch", words], env=environment(), capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_no_process_outlives_the_launcher(self):
         mark = f"espalier-launch-test-{os.getpid()}"
-        job = subprocess.Popen([*self.on_host_0, ESPALIER, "launch", "-n", "8", "--hosts", ",".join(self.names), "--rsh", f"{LAB} rsh",
+        job = subprocess.Popen([*self.on_host_0, ESPALIER, "launch", "-n", "8", *self.words,
                                 "sh", "-c", f": {mark}; echo ready; sleep 1000"], stdout=subprocess.PIPE, text=True, env=environment())
         for _ in range(8):
             self.assertIn("ready", job.stdout.readline())

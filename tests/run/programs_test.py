@@ -12,14 +12,11 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 
-import launchers_test
+from launchers import AS_ROOT, environment, free_port, start_hosts, start_slurm
 
-LAB = str(pathlib.Path(__file__).resolve().parents[1] / "bench/lab.sh")
 RANKS = 4
 # Folder, program, arguments, words of the output, and the largest number of source lines where there is a limit.
 PROGRAMS = [
@@ -42,17 +39,6 @@ def quietly(command, **more):
     if done.returncode != 0:
         fail(f"{command} ends with status {done.returncode}:\n{done.stdout}")
     return done.stdout
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def environment(**more):
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM"))}
-    return {**clean, "IPATH_NO_BACKTRACE": "1", **more}
 
 
 def check_lines(sources):
@@ -97,7 +83,7 @@ def by_environment(command, libraries):
 
 
 def by_launcher(launcher, command, libraries, more=None):
-    env = {**environment(LD_LIBRARY_PATH=libraries, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"), **(more or {})}
+    env = environment(LD_LIBRARY_PATH=libraries, **AS_ROOT, **(more or {}))
     done = subprocess.run([*launcher, *command], env=env, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
 
@@ -111,7 +97,7 @@ def launchers(espalier, ends):
             yield name, lambda command, libraries, start=(path, *words): by_launcher(start, command, libraries)
         else:
             print(f"{name}: skipped, it is not installed")
-    slurm, reason = launchers_test.start_slurm(ends)
+    slurm, reason = start_slurm(ends)
     if slurm:
         yield "srun", lambda command, libraries: by_launcher(("srun", "-O", "--mpi=pmix", "-n", str(RANKS)), command, libraries,
                                                              {"SLURM_CONF": slurm.conf})
@@ -121,14 +107,11 @@ def launchers(espalier, ends):
         print("espalier launch: skipped, this build has no such command")
         return
     yield "espalier launch", lambda command, libraries: by_launcher((espalier, "launch", "-n", str(RANKS), "--"), command, libraries)
-    os.environ["ESPALIER_LAB"] = ends.enter_context(tempfile.TemporaryDirectory(prefix="espalier-lab-", dir="/tmp")) + "/lab"
-    up = subprocess.run([LAB, "up", str(RANKS), "0"], capture_output=True, text=True)
-    ends.callback(subprocess.run, [LAB, "down"])
-    if up.returncode != 0:
-        print(f"espalier launch over hosts: skipped, no network namespaces: {up.stderr.strip()}")
+    on_first, hosts, reason = start_hosts(ends, RANKS)
+    if reason:
+        print(f"espalier launch over hosts: skipped, {reason}")
         return
-    hosts = ",".join(f"esplab{host}" for host in range(RANKS))
-    start = (LAB, "on", "0", espalier, "launch", "-n", str(RANKS), "--hosts", hosts, "--rsh", f"{LAB} rsh", "--env", "LD_LIBRARY_PATH", "--")
+    start = (*on_first, espalier, "launch", "-n", str(RANKS), *hosts, "--env", "LD_LIBRARY_PATH", "--")
     yield "espalier launch over hosts", lambda command, libraries: by_launcher(start, command, libraries)
 
 

@@ -2,8 +2,11 @@
 // allreduces. All survivors must get the same cause within twice the deadline, rejoin, and finish
 // an allreduce among seven.
 //
-// survivors [--trials N] [--seed S]    (default: 4 trials of a random seed; 100 with
-//                                       ESPALIER_WHOLE=1). Exit status 1: a trial was bad.
+// survivors [--trials N] [--seed S] [--launch WORDS]
+//
+// Default: 4 trials of a random seed; 100 with ESPALIER_WHOLE=1. WORDS start the eight processes,
+// e.g. 'espalier launch -n 8 --hosts a,b'; without them they find each other by the environment.
+// The provider is the one of FI_PROVIDER, otherwise tcp. Exit status 1: a trial was bad.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
@@ -73,7 +77,6 @@ Result<void> allreduce(Communicator& communicator, std::uint64_t number) {
 int run_member() {
   setvbuf(stdout, nullptr, _IOLBF, 4096);
   JoinOptions options;
-  options.provider = "tcp";
   options.deadline = kDeadline;
   auto world = join(options);
   if (!world) {
@@ -82,7 +85,7 @@ int run_member() {
   }
   const std::uint32_t rank = world->rank();
   Result<void> done = allreduce(*world, 0);
-  if (done) std::printf("ready %u\n", rank);
+  if (done) std::printf("ready %u %d\n", rank, getpid());
   for (std::uint64_t number = 1; done; ++number) done = allreduce(*world, number);
   const auto now = Clock::now().time_since_epoch();
   const Cause cause = world->cause();
@@ -115,12 +118,10 @@ struct Failure {
 
 class Trial {
  public:
-  explicit Trial(std::uint64_t seed) : random_(seed) {}
+  Trial(std::uint64_t seed, const std::string& launcher) : random_(seed), launcher_(launcher) {}
   ~Trial() {
-    for (const pid_t process : processes_) {
-      if (process > 0) kill(process, SIGKILL);
-    }
-    end_all();
+    for (const pid_t child : children_) kill(child, SIGKILL);
+    for (const pid_t child : children_) (void)waitpid(child, nullptr, 0);
     close(lines_);
   }
   Trial(const Trial&) = delete;
@@ -136,44 +137,67 @@ class Trial {
 
  private:
   [[nodiscard]] std::string start();
+  [[nodiscard]] std::string start_by_environment(const posix_spawn_file_actions_t& actions);
+  [[nodiscard]] std::string spawn(const posix_spawn_file_actions_t& actions, const char* program,
+                                  std::vector<std::string> words);
   [[nodiscard]] std::optional<std::string> next_line(Clock::time_point until);
   [[nodiscard]] std::string await_ready(Clock::time_point until);
   [[nodiscard]] std::string read_ends(Clock::time_point until);
   [[nodiscard]] std::string judge(long long killed_ms) const;
-  void end_all();
 
   std::mt19937_64 random_;
+  const std::string& launcher_;
   std::unique_ptr<bootstrap::Server> server_;
-  std::array<pid_t, kRanks> processes_ = {};
-  int lines_ = -1;  // what members print
+  std::vector<pid_t> children_;             // the members, or their launcher
+  std::array<pid_t, kRanks> members_ = {};  // as they say
+  int lines_ = -1;                          // what members print
   std::string text_;
   std::vector<Failure> failures_;
   std::set<std::uint32_t> done_;
 };
 
+std::string Trial::spawn(const posix_spawn_file_actions_t& actions, const char* program,
+                         std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, program, &actions, nullptr, arguments.data(), environ);
+  if (error != 0) return std::string("cannot start a process: ") + std::strerror(error);
+  children_.push_back(child);
+  return "";
+}
+
 // The server is in this process, so that any rank may be killed.
-std::string Trial::start() {
+std::string Trial::start_by_environment(const posix_spawn_file_actions_t& actions) {
   auto server = bootstrap::Server::start("127.0.0.1:0", kRanks, {});
   if (!server) return server.error().message;
   server_ = *std::move(server);
+  std::string error;
+  for (std::uint32_t rank = 0; rank < kRanks && error.empty(); ++rank) {
+    setenv("ESPALIER_RANK", std::to_string(rank).c_str(), 1);
+    setenv("ESPALIER_SIZE", std::to_string(kRanks).c_str(), 1);
+    setenv("ESPALIER_ADDRESS", server_->address().c_str(), 1);
+    error = spawn(actions, "/proc/self/exe", {"survivors", "member"});
+  }
+  return error;
+}
+
+std::string Trial::start() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
   lines_ = ends[0];
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  int error = 0;
-  for (std::uint32_t rank = 0; rank < kRanks && error == 0; ++rank) {
-    setenv("ESPALIER_RANK", std::to_string(rank).c_str(), 1);
-    setenv("ESPALIER_SIZE", std::to_string(kRanks).c_str(), 1);
-    setenv("ESPALIER_ADDRESS", server_->address().c_str(), 1);
-    char name[] = "survivors", role[] = "member";
-    char* arguments[] = {name, role, nullptr};
-    error = posix_spawn(&processes_[rank], "/proc/self/exe", &actions, nullptr, arguments, environ);
-  }
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::string error =
+      launcher_.empty()
+          ? start_by_environment(actions)
+          : spawn(actions, "/bin/sh", {"sh", "-c", "exec " + launcher_ + " \"$0\" member", self});
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
-  return error == 0 ? "" : std::string("cannot start a member: ") + std::strerror(error);
+  return error;
 }
 
 // Nothing: all members have ended, or it is late.
@@ -183,7 +207,8 @@ std::optional<std::string> Trial::next_line(Clock::time_point until) {
     if (end != std::string::npos) {
       std::string line = text_.substr(0, end);
       text_.erase(0, end + 1);
-      return line;
+      // `espalier launch` puts the rank in front.
+      return line.starts_with('[') ? line.substr(line.find(' ') + 1) : line;
     }
     const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now()).count();
     if (left <= 0) return {};
@@ -201,7 +226,12 @@ std::string Trial::await_ready(Clock::time_point until) {
   for (std::uint32_t ready = 0; ready < kRanks; ++ready) {
     const auto line = next_line(until);
     if (!line) return "members did not get ready";
-    if (!line->starts_with("ready ")) return "before the kill: " + *line;
+    std::uint32_t rank = 0;
+    int process = 0;
+    if (std::sscanf(line->c_str(), "ready %u %d", &rank, &process) != 2 || rank >= kRanks) {
+      return "before the kill: " + *line;
+    }
+    members_[rank] = process;
   }
   return "";
 }
@@ -255,7 +285,7 @@ std::string Trial::run() {
   std::this_thread::sleep_for(moment);
   const auto killed = Clock::now().time_since_epoch();
   const long long killed_ms = std::chrono::duration_cast<Milliseconds>(killed).count();
-  kill(processes_[victim], SIGKILL);
+  kill(members_[victim], SIGKILL);
   std::string wrong = read_ends(until);
   if (wrong.empty()) wrong = judge(killed_ms);
   for (const Failure& one : failures_) slowest_ms = std::max(slowest_ms, one.time_ms - killed_ms);
@@ -263,21 +293,14 @@ std::string Trial::run() {
   return wrong;
 }
 
-void Trial::end_all() {
-  for (pid_t& process : processes_) {
-    if (process > 0) (void)waitpid(process, nullptr, 0);
-    process = 0;
-  }
-}
-
-int run_trials(std::uint64_t trials, std::uint64_t seed) {
+int run_trials(std::uint64_t trials, std::uint64_t seed, const std::string& launcher) {
   std::printf("%llu trials, seed %llu\n", static_cast<unsigned long long>(trials),
               static_cast<unsigned long long>(seed));
   std::uint64_t bad = 0;
   long long slowest_ms = 0;
   std::array<std::uint64_t, kRanks> killed = {};
   for (std::uint64_t number = 0; number < trials; ++number) {
-    Trial trial(seed + number);
+    Trial trial(seed + number, launcher);
     const std::string wrong = trial.run();
     ++killed[trial.victim];
     slowest_ms = std::max(slowest_ms, trial.slowest_ms);
@@ -307,19 +330,24 @@ int run(const std::vector<std::string>& arguments) {
   }
   std::uint64_t trials = whole() ? 100 : 4;
   std::uint64_t seed = std::random_device()() % 1'000'000;
+  std::string launcher;
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
+    if (arguments[i] == "--launch" && i + 1 < arguments.size()) {
+      launcher = arguments[i + 1];
+      continue;
+    }
     const bool has_number = i + 1 < arguments.size() && !arguments[i + 1].empty() &&
                             arguments[i + 1].size() < 10 &&
                             arguments[i + 1].find_first_not_of("0123456789") == std::string::npos;
     const bool is_known = arguments[i] == "--trials" || arguments[i] == "--seed";
     if (!has_number || !is_known) {
-      std::fprintf(stderr, "survivors: '%s'; expected [--trials N] [--seed S]\n",
+      std::fprintf(stderr, "survivors: '%s'; expected [--trials N] [--seed S] [--launch WORDS]\n",
                    arguments[i].c_str());
       return 2;
     }
     (arguments[i] == "--trials" ? trials : seed) = std::stoull(arguments[i + 1]);
   }
-  return run_trials(trials, seed);
+  return run_trials(trials, seed, launcher);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace espalier::tools {
 namespace {
 
 constexpr std::uint32_t kMaxRanks = 65536;
+constexpr const char* kRemoteShell = "ssh -o BatchMode=yes";
 
 constexpr const char* kLaunchExamples =
     "Starts N processes of PROGRAM, with their rank and the rendezvous in the environment\n"
@@ -71,7 +72,13 @@ void run_launch(LaunchWords words) {
     if (!read) bad_input(read.error().message);
     hosts = std::move(*read);
   }
-  if (hosts.empty()) hosts.emplace_back();
+  if (hosts.empty()) {
+    if (!words.job.remote_shell.empty()) {
+      bad_input("--rsh reaches other hosts; expected --hosts or --hostfile with it");
+    }
+    hosts.emplace_back();
+  }
+  if (words.job.remote_shell.empty()) words.job.remote_shell = kRemoteShell;
   auto placed = job::place(std::move(hosts), words.job.ranks);
   if (!placed) bad_input(placed.error().message);
   words.job.hosts = std::move(*placed);
@@ -88,7 +95,6 @@ void add_launch(Command app) {
   Command command =
       app.add_command("launch", "Starts the processes of a program on this host or over several");
   const auto words = std::make_shared<LaunchWords>();
-  words->job.remote_shell = "ssh -o BatchMode=yes";
   command.number("-n", words->job.ranks, 1, kMaxRanks, "Number of processes");
   Option hosts =
       command.list("--hosts", words->hosts, "Hosts, e.g. a,b,c; each gets an equal block of ranks");
@@ -99,7 +105,7 @@ void add_launch(Command app) {
   command
       .text("--rsh", words->job.remote_shell,
             "Remote shell, words for sh; the host's name and one command follow them")
-      .show_default(words->job.remote_shell);
+      .show_default(kRemoteShell);
   command.text(
       "--address", words->job.address,
       "IP or name of this host at which all hosts reach it; default: as ssh reports it to them, or "

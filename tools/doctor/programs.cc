@@ -1,25 +1,13 @@
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <sstream>
 
 #include "bootstrap/pmix_library.h"
+#include "tools/common/find_program.h"
 #include "tools/doctor/host.h"
 
 namespace espalier::tools::doctor {
 namespace {
-
-// The path of a program; empty if no folder of PATH has it.
-std::string find_program(const std::string& name) {
-  const char* const folders = std::getenv("PATH");
-  std::istringstream all(folders != nullptr ? folders : "");
-  for (std::string folder; std::getline(all, folder, ':');) {
-    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
-}
 
 HostFact program_fact(const std::string& name, const std::string& remedy) {
   const std::string path = find_program(name);

@@ -23,6 +23,7 @@
 
 #include "espalier/base/result.h"
 #include "espalier/base/version.h"
+#include "tools/common/find_program.h"
 #include "tools/job/frames.h"
 #include "tools/launch/keeper.h"
 
@@ -51,23 +52,6 @@ std::string caller() {
   const std::string ip = text.substr(0, text.find(' '));
   in_addr address{};
   return inet_pton(AF_INET, ip.c_str(), &address) == 1 ? ip : "";
-}
-
-// Path of the program's file, as execvp() would find it; empty if there is none.
-std::string find_program(const std::string& program) {
-  const auto is_program = [](const std::string& path) {
-    struct stat about {};
-    return stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
-           access(path.c_str(), X_OK) == 0;
-  };
-  if (program.find('/') != std::string::npos) return is_program(program) ? program : "";
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
-    if (is_program(file)) return file;
-  }
-  return "";
 }
 
 class Daemon {
@@ -132,7 +116,7 @@ void Daemon::prepare(const Fields& message) {
   if (chdir(message[4].c_str()) != 0) {
     return refuse("folder '" + message[4] + "': " + std::strerror(errno));
   }
-  program_ = find_program(arguments_.front());
+  program_ = tools::find_program(arguments_.front());
   if (program_.empty()) {
     return refuse("no program '" + arguments_.front() + "'; expected an executable file");
   }

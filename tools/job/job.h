@@ -13,7 +13,7 @@ namespace espalier::job {
 
 struct JobOptions {
   std::vector<Host> hosts;             // placed; one without a name: this host, without a shell
-  std::uint32_t ranks = 1;             //
+  std::uint32_t ranks = 1;             // of the whole job
   std::string remote_shell;            // words for sh; the host's name and a command follow them
   std::string address;                 // of this host, for the rendezvous; empty: found
   std::vector<std::string> variables;  // NAME=VALUE, for the processes
