@@ -93,11 +93,7 @@ Result<void> add_secret(const Options& options, Place& place) {
 
 // Rank 0 is the server, unless the launcher is.
 Result<void> serve(Place& place) {
-  const std::string server_is = variable("ESPALIER_SERVER");
-  if (!server_is.empty() && server_is != "launcher") {
-    return fail("ESPALIER_SERVER=" + server_is + "; expected launcher, or no such variable");
-  }
-  if (place.rank != 0 || !server_is.empty()) return {};
+  if (place.rank != 0) return {};
   bool is_in_use = false;
   auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
   if (server) place.server = *std::move(server);
@@ -135,6 +131,11 @@ Result<Place> from_environment(const Options& options) {
   place.size = *ranks;
   place.address = own.empty() ? usual : own;
   if (auto added = add_secret(options, place); !added) return fail(added.error());
+  const std::string server = variable("ESPALIER_SERVER");
+  if (server == "launcher") return place;
+  if (!server.empty()) {
+    return fail("ESPALIER_SERVER=" + server + "; expected launcher, or no such variable");
+  }
   if (auto served = serve(place); !served) return fail(served.error());
   return place;
 }
