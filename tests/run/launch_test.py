@@ -6,6 +6,7 @@ Hosts as network namespaces need root; otherwise that part is skipped with its r
 """
 import contextlib
 import os
+import pathlib
 import shlex
 import signal
 import subprocess
@@ -24,6 +25,16 @@ HANG_S = 120  # what has not ended by then never will
 def launch(*words, text="", prefix=()):
     return subprocess.run([*prefix, ESPALIER, "launch", *words], input=text, env=environment(), capture_output=True, text=True,
                           timeout=HANG_S, check=False)
+
+
+def processes_with(word):
+    """The numbers of the processes whose command line has this word."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if word.encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found
 
 
 class ThisHost(unittest.TestCase):
@@ -148,12 +159,13 @@ class Hosts(unittest.TestCase):
                                 "sh", "-c", f": {mark}; echo ready; sleep 1000"], stdout=subprocess.PIPE, text=True, env=environment())
         for _ in range(8):
             self.assertIn("ready", job.stdout.readline())
+        self.assertGreaterEqual(len(processes_with(mark)), 8)
         job.kill()
         job.communicate(timeout=HANG_S)
         until = time.monotonic() + HANG_S
-        while (left := subprocess.run(["pgrep", "-f", mark], capture_output=True, text=True, check=False).stdout) and time.monotonic() < until:
+        while (left := processes_with(mark)) and time.monotonic() < until:
             time.sleep(0.02)
-        self.assertEqual(left, "")
+        self.assertEqual(left, [])
 
 
 if __name__ == "__main__":
