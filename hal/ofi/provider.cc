@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -46,7 +47,20 @@ struct InfoDeleter {
 };
 using Info = std::unique_ptr<fi_info, InfoDeleter>;
 
+// FI_PROVIDER=tcp hides libfabric 1.17's "net", which serves "tcp" here (candidates()), and leaves
+// tcp;ofi_rxm: there a peer that dies within a message ends this process, because ofi_rxm reads the
+// context of the failed completion, which is null. libfabric reads the variable once, when it is
+// first called.
+void show_net() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char* const filter = std::getenv("FI_PROVIDER");
+    if (filter != nullptr) setenv("FI_PROVIDER", filter_with_net(filter).c_str(), 1);
+  });
+}
+
 Info get_info(const std::string& address, std::uint64_t flags, const fi_info* hints) {
+  show_net();
   const char* node = address.empty() ? nullptr : address.c_str();
   fi_info* all = nullptr;
   const int code = fi_getinfo(FI_VERSION(1, 17), node, nullptr,

@@ -89,6 +89,15 @@ bool hides_provider(const char* filter, const std::string& name) {
   return filter != nullptr && !read_filter(filter).shows(name);
 }
 
+std::string filter_with_net(const std::string& filter) {
+  const ProviderFilter read = read_filter(filter);
+  const auto is_named = [&](const char* name) {
+    return std::any_of(read.names.begin(), read.names.end(),
+                       [&](const std::string& each) { return is_same(each, name); });
+  };
+  return !read.excludes && is_named("tcp") && !is_named("net") ? filter + ",net" : filter;
+}
+
 Result<std::string> choose_provider(const std::string& given, const char* filter) {
   const std::string text = filter == nullptr ? "" : filter;
   const ProviderFilter read = read_filter(text);

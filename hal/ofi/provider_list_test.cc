@@ -37,6 +37,14 @@ TEST(ChooseProvider, TakesNamesThatFiProviderShows) {
   EXPECT_EQ(chosen("shm", "^tcp"), "shm");
 }
 
+TEST(FilterWithNet, ShowsNetBesideTcpOnly) {
+  EXPECT_EQ(filter_with_net("tcp"), "tcp,net");
+  EXPECT_EQ(filter_with_net("shm,TCP"), "shm,TCP,net");
+  for (const char* same : {"", "net,tcp", "shm", "^tcp", "^shm", "tcp;ofi_rxm"}) {
+    EXPECT_EQ(filter_with_net(same), same);
+  }
+}
+
 TEST(ChooseProvider, RefusesContradictions) {
   EXPECT_EQ(chosen("shm", "tcp"),
             "refused: FI_PROVIDER=tcp hides the provider \"shm\" from libfabric; expected provider "

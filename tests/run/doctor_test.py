@@ -78,6 +78,11 @@ class Doctor(unittest.TestCase):
         done = doctor("--provider", "tcp", FI_PROVIDER="shm")
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
 
+    def test_fi_provider_tcp_is_the_same_tcp(self):
+        everything, _, _ = self.report()
+        restricted, _, _ = self.report(FI_PROVIDER="tcp")
+        self.assertEqual(restricted["tcp"], everything["tcp"])
+
     def test_a_poor_host(self):
         """Low limits, one core, and a network namespace of its own with loopback down: each is a problem with what to do."""
         low = ["sh", "-c", 'ulimit -Sn 100 && exec "$@"', "sh", "taskset", "-c", "0"]

@@ -46,4 +46,7 @@ struct ProviderList {
 // Whether `filter`, as above, hides this provider from libfabric.
 [[nodiscard]] bool hides_provider(const char* filter, const std::string& name);
 
+// Returns `filter`, as above, with libfabric 1.17's "net" beside "tcp": it serves "tcp" there.
+[[nodiscard]] std::string filter_with_net(const std::string& filter);
+
 }  // namespace espalier::ofi
