@@ -113,15 +113,35 @@ TEST_P(AddedLinksTest, TheHigherNodeAnswersBeforeItAsks) {
   expect_message(endpoints, 1, 0);
 }
 
-TEST_P(AddedLinksTest, TheHigherNodeWaitsForTheLower) {
+// The lower node never asks, as in another collective.
+TEST_P(AddedLinksTest, TheLowerNodeAnswersTheHigher) {
   LocalEndpoints endpoints = open(config(), 2);
-  for (int i = 0; i < 1000; ++i) {
-    EXPECT_FALSE(connected(*endpoints.nodes[1], 0));
-    poll(*endpoints.nodes[0]);
-  }
-  EXPECT_EQ(endpoints[0].links(), 0u);
-  connect(*endpoints.nodes[0], *endpoints.nodes[1]);
+  EXPECT_FALSE(connected(*endpoints.nodes[1], 0));
+  poll(*endpoints.nodes[0]);
+  EXPECT_EQ(endpoints[0].links(), 0u);  // The higher node waits at first.
+  while (!connected(*endpoints.nodes[1], 0)) poll(*endpoints.nodes[0]);
+  EXPECT_EQ(endpoints[0].links(), 1u);
+  EXPECT_TRUE(connected(*endpoints.nodes[0], 1));
   expect_message(endpoints, 0, 1);
+  expect_message(endpoints, 1, 0);
+}
+
+// Each node's greeting is under way when the other's arrives.
+TEST_P(AddedLinksTest, BothNodesMayGreetAtOnce) {
+  for (int round = 0; round < 5; ++round) {
+    LocalEndpoints endpoints = open(config(), 2);
+    Endpoint& one = endpoints[1];
+    EXPECT_FALSE(connected(*endpoints.nodes[1], 0));
+    // The higher node alone makes progress until it has greeted.
+    const std::uint64_t begin = one.now();
+    while (one.now() < begin + 120'000'000) poll(*endpoints.nodes[1]);
+    connect(*endpoints.nodes[0], *endpoints.nodes[1]);
+    for (int message = 0; message < 3; ++message) {
+      expect_message(endpoints, 0, 1);
+      expect_message(endpoints, 1, 0);
+    }
+    EXPECT_EQ(endpoints.nodes[0]->rejected_words() + endpoints.nodes[1]->rejected_words(), 0u);
+  }
 }
 
 // Neither end makes progress while the other does, except after its own call.

@@ -18,7 +18,7 @@ Opcode opcode_of(ControlKind kind) {
 
 bool LaneAnnouncer::push_greeting(Lane& lane) {
   if (!lane.outbox.greeting) return true;
-  GreetingEntry entry = {state_.config.node, lane.index, 0};
+  GreetingEntry entry = {state_.config.node, lane.index, lane.hello_received ? 1U : 0U, 0, 0};
   entry.code = state_.authentication.entry_code(lane.send_key, Opcode::kGreeting, &entry,
                                                 kCovered<GreetingEntry>);
   if (!writer_.write_greeting(lane, entry)) return false;

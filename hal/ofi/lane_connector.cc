@@ -8,6 +8,8 @@ namespace {
 
 // A greeting is lost if the peer has no addresses yet, or if another greeting overwrote it.
 constexpr std::uint64_t kFirstGreetDelayNs = 50'000'000;
+// The higher node of a link greets if the lower one has not: that one may be in another collective.
+constexpr std::uint64_t kHigherGreetDelayNs = 100'000'000;
 constexpr std::uint64_t kMaxGreetDelayNs = 1'000'000'000;
 
 std::string seconds(std::uint64_t ns) {
@@ -117,11 +119,13 @@ Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
     Lane& lane = state_.lanes[state_.links[link].first_lane];
     if (lane.connect_until_ns != 0) continue;
     lane.connect_until_ns = time_ns + state_.config.connect_deadline_ns;
-    if (lane.hello_received || state_.config.node > lane.peer) continue;
-    lane.outbox.greeting = true;
-    lane.greet_delay_ns = kFirstGreetDelayNs;
+    if (lane.hello_received) continue;
+    const bool is_lower = state_.config.node < lane.peer;
+    lane.greet_delay_ns = is_lower ? kFirstGreetDelayNs : kHigherGreetDelayNs;
     lane.greet_again_at_ns = time_ns + lane.greet_delay_ns;
     state_.greeting.insert(lane.index);
+    if (!is_lower) continue;
+    lane.outbox.greeting = true;
     state_.to_push.insert(lane.index);
   }
   return {};
@@ -164,9 +168,9 @@ void LaneConnector::greeting_arrived(std::uint32_t node) {
   Lane* lane = find_lane(node);
   Lane unknown;
   if (lane == nullptr) {
-    // Only the lower node greets first. Its link is added if the greeting is authentic.
+    // Its link is added if the greeting is authentic.
     unknown.peer = node;
-    if (node >= state_.config.node || node >= addresses_.size() ||
+    if (node == state_.config.node || node >= addresses_.size() ||
         !decode(unknown, addresses_[node])) {
       return;
     }
@@ -178,14 +182,13 @@ void LaneConnector::greeting_arrived(std::uint32_t node) {
   }
   if (lane == nullptr && add_link(node)) lane = find_lane(node);
   if (lane == nullptr) return;
-  if (node > state_.config.node && !state_.greeting.contains(lane->index)) return;
   lane->remote_lane = entry.lane;
   lane->is_open = true;
   lane->hello_received = true;
   state_.greeting.erase(lane->index);
   ++state_.opened;
-  lane->outbox.greeting = node < state_.config.node;
-  state_.to_push.insert(lane->index);
+  lane->outbox.greeting = entry.answers == 0;
+  state_.to_push.insert(lane->index);  // also for what was posted earlier
 }
 
 Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {

@@ -3,7 +3,8 @@
 //
 // The lower node of a lane writes first and the other answers, so only one of the two opens a
 // connection. With fixed links both say hello on lanes whose numbers the addresses contain. With
-// Config.max_links the greetings carry the numbers.
+// Config.max_links the greetings carry the numbers, and the higher node greets too if the lower one
+// has not done so for a while.
 
 #include <cstdint>
 #include <span>

@@ -103,7 +103,9 @@ struct ControlEntry {
 // repeated until they are answered.
 struct GreetingEntry {
   std::uint32_t node = 0;
-  std::uint32_t lane = 0;  // the node's number of its lane to this node
+  std::uint32_t lane = 0;     // the node's number of its lane to this node
+  std::uint32_t answers = 0;  // 1: replies to a greeting, and wants no reply
+  std::uint32_t unused = 0;
   std::uint64_t code = 0;
 };
 

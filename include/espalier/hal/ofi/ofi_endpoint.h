@@ -100,7 +100,7 @@ class OfiEndpoint {
   // Returns the one address that every peer needs (binary; the launcher carries it).
   [[nodiscard]] virtual std::string address() const = 0;
   // Gives the addresses of all nodes, by node; this node's own is ignored. Connects nothing. From
-  // then on a link is added when a lower node connects to this node, in any call that makes
+  // then on a link is added when another node connects to this node, in any call that makes
   // progress. Errors: called twice, not an endpoint with max_links, authenticate_data without a
   // secret.
   [[nodiscard]] virtual Result<void> set_addresses(std::vector<std::string> addresses) = 0;
@@ -108,8 +108,8 @@ class OfiEndpoint {
   // Errors: no address of this node, a wrong address, max_links links.
   [[nodiscard]] virtual Result<std::uint32_t> add_link(std::uint32_t node) = 0;
   // Starts to connect these links, makes progress, and returns whether each can carry messages.
-  // Call again until it returns true. The lower node of a link opens the connection, so both nodes
-  // must call this for a link, in any order; the higher one may do so later if it makes progress.
+  // Call again until it returns true. The other end of a link need not call this, if it makes
+  // progress. If both call, the lower node opens the connection.
   // Messages may be posted earlier; they wait for the connection. Errors: no such link, a link
   // broke, a peer did not connect within Config.connect_deadline_ns of the first call for its link.
   [[nodiscard]] virtual Result<bool> connect_links(std::span<const std::uint32_t> links) = 0;
