@@ -5,10 +5,10 @@
 #include <cstring>
 #include <future>
 
+#include "communicator/backbone.h"
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/selection.h"
-#include "espalier/hal/ofi/address.h"
 
 namespace espalier::communicator {
 namespace {
@@ -18,6 +18,9 @@ constexpr std::uint64_t kBusyWaitNs = 20'000;
 
 // How often a thread that awaits a plan replies to other ranks.
 constexpr std::chrono::milliseconds kPlanningPause(2);
+
+// How long a thread that connects may block.
+constexpr std::uint64_t kConnectPauseNs = 50'000'000;
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
@@ -95,44 +98,14 @@ Result<void> Channel::open() {
   config.node = rank_;
   config.has_secret = job_->members().is_secret();
   config.secret = job_->members().secret();
-  for (std::uint32_t peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) config.peers.push_back(peer);
-  }
+  config.max_links = std::min(size_ - 1, kMaxLinks);
   auto fabric = ofi::OfiEndpoint::open(config);
   if (!fabric) return fail(fabric.error());
   fabric_ = *std::move(fabric);
   return {};
 }
 
-// The addresses of all lanes, each after its length.
-std::string Channel::address() const {
-  std::string all;
-  if (fabric_ == nullptr) return all;
-  for (const std::string& one : fabric_->addresses()) {
-    const auto length = static_cast<std::uint32_t>(one.size());
-    all.append(reinterpret_cast<const char*>(&length), sizeof(length));
-    all += one;
-  }
-  return all;
-}
-
-namespace {
-
-// The address of lane `lane` in what address() returned; empty: malformed.
-std::string lane_address(const std::string& all, std::uint32_t lane) {
-  std::size_t position = 0;
-  for (std::uint32_t number = 0;; ++number) {
-    std::uint32_t length = 0;
-    if (all.size() < position + sizeof(length)) return {};
-    std::memcpy(&length, all.data() + position, sizeof(length));
-    position += sizeof(length);
-    if (all.size() - position < length) return {};
-    if (number == lane) return all.substr(position, length);
-    position += length;
-  }
-}
-
-}  // namespace
+std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_->address(); }
 
 Result<void> Channel::connect(Members members) {
   members_ = std::move(members);
@@ -141,12 +114,7 @@ Result<void> Channel::connect(Members members) {
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {
-    std::vector<std::string> addresses;
-    for (std::uint32_t peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
-      addresses.push_back(lane_address(members_.addresses[peer], rank_ < peer ? rank_ : rank_ - 1));
-    }
-    if (auto connected = fabric_->connect(addresses); !connected) return connected;
+    if (auto connected = connect_backbone(); !connected) return connected;
     MachineConfig config;
     config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
     const Status status = machine_.init(fabric_->endpoint(), config);
@@ -154,6 +122,38 @@ Result<void> Channel::connect(Members members) {
   }
   job_->add(*this);
   is_listed_ = true;
+  return {};
+}
+
+Result<void> Channel::connect_backbone() {
+  if (auto given = fabric_->set_addresses(members_.addresses); !given) return given;
+  linked_.resize(size_);
+  std::vector<std::uint32_t> links;
+  for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
+    auto link = fabric_->add_link(peer);
+    if (!link) return fail(link.error());
+    linked_[peer] = true;
+    links.push_back(*link);
+  }
+  while (true) {
+    const auto connected = fabric_->connect_links(links);
+    if (!connected) return fail(connected.error());
+    if (*connected) return {};
+    fabric_->endpoint().wait(fabric_->endpoint().now() + kConnectPauseNs);
+  }
+}
+
+// Adds the links of a program and begins to connect them. Nothing waits: messages on a link that is
+// not connected wait for it, and the machine's deadlines find a peer that never connects.
+Result<void> Channel::add_links(const Program& program) {
+  for (std::uint32_t i = 0; i < links_count(program); ++i) {
+    const std::uint32_t peer = peer_of(program, i);
+    if (linked_[peer]) continue;
+    auto link = fabric_->add_link(peer);
+    if (!link) return fail(link.error());
+    linked_[peer] = true;
+    connecting_.push_back(*link);
+  }
   return {};
 }
 
@@ -253,6 +253,9 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   auto planned = obtain(request);
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
+  if (auto added = add_links(operation->planned->program); !added) {
+    return fail(name + ": " + added.error().message);
+  }
   if (auto found = find_memory(*operation); !found)
     return fail(name + ": " + found.error().message);
   return operation;
@@ -394,6 +397,10 @@ void Channel::fail_all() {
 
 void Channel::progress() {
   if (fabric_ == nullptr) return;
+  if (!connecting_.empty()) {
+    const auto connected = fabric_->connect_links(connecting_);
+    if (!connected || *connected) connecting_.clear();
+  }
   if (first_ != nullptr && first_->state == Operation::State::kQueued) begin(*first_);
   const Status status = machine_.poll();
   if (status == Status::kBusy) return;

@@ -91,6 +91,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
  private:
   class Use;
 
+  [[nodiscard]] Result<void> connect_backbone();
+  [[nodiscard]] Result<void> add_links(const Program& program);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   [[nodiscard]] Result<void> check_room(const Call& call) const;
   [[nodiscard]] Result<void> find_memory(Operation& operation);
@@ -107,6 +109,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::uint32_t rank_, size_;
   Members members_;
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
+  std::vector<bool> linked_;                  // ranks to which there is a link
+  std::vector<std::uint32_t> connecting_;     // links that are not connected yet
   Machine machine_;
   std::unique_ptr<Schedules> schedules_;
   std::vector<std::uint64_t> scratch_;  // of the collective in progress, unless it is a plan's

@@ -1,6 +1,8 @@
 #include "communicator/proven_cache.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +10,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -58,9 +62,53 @@ class LockedFile {
   int descriptor_;
 };
 
+// The program or shared library that this code is in.
+struct OwnBinary {
+  std::string path;
+  std::uint64_t build_id = 0;  // digest of the linker's build id, a hash of the contents; 0: none
+};
+
+void read_build_id(const dl_phdr_info& object, const ElfW(Phdr) & notes, OwnBinary& binary) {
+  const auto* at = reinterpret_cast<const char*>(object.dlpi_addr + notes.p_vaddr);
+  const char* const end = at + notes.p_memsz;
+  const auto padded = [](std::uint32_t size) { return (std::size_t{size} + 3) / 4 * 4; };
+  ElfW(Nhdr) note;
+  while (at + sizeof(note) <= end) {
+    std::memcpy(&note, at, sizeof(note));
+    const char* const name = at + sizeof(note);
+    const char* const id = name + padded(note.n_namesz);
+    if (note.n_type == NT_GNU_BUILD_ID && std::string_view(name, 3) == "GNU") {
+      binary.build_id = digest_bytes(kDigestSeed, reinterpret_cast<const std::uint8_t*>(id),
+                                     std::size_t{note.n_descsz});
+    }
+    at = id + padded(note.n_descsz);
+  }
+}
+
+// For dl_iterate_phdr(): returns 1 if this code is in `object`.
+int find_own(dl_phdr_info* object, std::size_t, void* found) {
+  const auto own = reinterpret_cast<std::uintptr_t>(&find_own);
+  const std::span segments(object->dlpi_phdr, object->dlpi_phnum);
+  const bool is_own = std::any_of(segments.begin(), segments.end(), [&](const auto& segment) {
+    const std::uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
+    return segment.p_type == PT_LOAD && own >= begin && own - begin < segment.p_memsz;
+  });
+  if (!is_own) return 0;
+  OwnBinary& binary = *static_cast<OwnBinary*>(found);
+  const std::string_view name = object->dlpi_name;
+  binary.path = name.empty() ? "/proc/self/exe" : name;  // the program has no name
+  for (const auto& segment : segments) {
+    if (segment.p_type == PT_NOTE) read_build_id(*object, segment, binary);
+  }
+  return 1;
+}
+
 // Identifies the binary whose code generates and proves. 0: unknown.
 std::uint64_t binary_digest() {
-  const int descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  OwnBinary binary;
+  (void)dl_iterate_phdr(find_own, &binary);
+  if (binary.build_id != 0) return binary.build_id;
+  const int descriptor = open(binary.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return 0;
   std::uint64_t digest = kDigestSeed;
   std::vector<std::uint8_t> bytes(1 << 20);
@@ -89,7 +137,7 @@ std::string cache_folder() {
 
 ProvenCache::ProvenCache() {
   const std::string folder = cache_folder();
-  const std::uint64_t binary = binary_digest();
+  static const std::uint64_t binary = binary_digest();
   if (folder.empty() || binary == 0) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -9,6 +9,7 @@
 
 #include "communicator/proven_cache.h"
 #include "espalier/base/digest.h"
+#include "espalier/base/limits.h"
 #include "espalier/collectives/schedule/selection.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tools/choose/chosen_schedules.h"
@@ -66,6 +67,7 @@ struct Chosen {
 struct Facts {
   std::uint64_t digest = kDigestSeed;  // of all programs
   bool unequal_counts = true;          // every node's program can have a count for each rank
+  std::uint32_t links = 0;             // maximum of a node
 };
 
 Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
@@ -74,6 +76,7 @@ Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const Program& one = program(node);
     SlotGroups groups;
+    facts.links = std::max(facts.links, links_count(one));
     facts.unequal_counts = facts.unequal_counts && counts_per_rank(one.collective) &&
                            takes_unequal_counts(one, groups);
     std::size_t written = 0;
@@ -201,6 +204,12 @@ const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, co
     return scratch;
   };
   const Facts facts = read_facts(program, selected.nodes);
+  // Every rank must refuse it, not only the one with too many links.
+  if (facts.links > kMaxLinks) {
+    tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
+                    std::get<0>(key) + "' has " + std::to_string(facts.links) +
+                    " links at one rank; a rank has at most " + std::to_string(kMaxLinks));
+  }
   std::string reason;
   const Proof proof = proven_.obtain(facts.digest, [&] {
     verify::VerifyOptions options;

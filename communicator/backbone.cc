@@ -1,0 +1,17 @@
+#include "communicator/backbone.h"
+
+#include <algorithm>
+
+namespace espalier::communicator {
+
+std::vector<std::uint32_t> backbone_peers(std::uint32_t rank, std::uint32_t size) {
+  std::vector<std::uint32_t> peers;
+  for (std::uint32_t distance = 1; distance < size; distance *= 2) {
+    for (const std::uint32_t peer : {(rank + distance) % size, (rank + size - distance) % size}) {
+      if (std::find(peers.begin(), peers.end(), peer) == peers.end()) peers.push_back(peer);
+    }
+  }
+  return peers;
+}
+
+}  // namespace espalier::communicator

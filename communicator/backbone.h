@@ -1,0 +1,14 @@
+#pragma once
+// The links that every rank of a communicator has, whatever it calls. Host only.
+
+#include <cstdint>
+#include <vector>
+
+namespace espalier::communicator {
+
+// Returns the ranks at distance 1, 2, 4, ... in both directions, modulo `size`. Their links carry
+// the cause of a failure to ranks that have no other link to those that found it: the graph stays
+// connected without any set of ranks that is smaller than the number of links of a rank.
+[[nodiscard]] std::vector<std::uint32_t> backbone_peers(std::uint32_t rank, std::uint32_t size);
+
+}  // namespace espalier::communicator
