@@ -32,8 +32,9 @@ std::int64_t arrivals(const Algorithm& algorithm, std::int64_t ranks) {
   return leaf_replay::is_rooted(algorithm) ? ranks : ranks * ranks;
 }
 
-// Returns an N at which the pipeline fills, runs with all its blocks in flight for a whole stride,
-// and drains. A block takes the steps of N = 1, and the next block starts a stride later.
+// Returns an N that covers fill, steady state and drain. A block takes the steps of N = 1, and the
+// next block starts a stride later. So ceil(first / stride) blocks overlap in the steady state, and
+// one more block repeats it.
 std::int64_t covering_blocks(const Program& program) {
   const std::int64_t first = phase_steps(program, 1);
   const std::int64_t stride = phase_steps(program, 2) - first;
@@ -145,7 +146,7 @@ TEST(Leaf, IsProvenAndRuns) {
   }
   std::printf(
       "%d schedules proven for every N and run; %d of them, on trees of more than %u ranks, "
-      "with few N and without the check of each N\n",
+      "with N = 1 and the covering N only, and without the check of each N\n",
       schedules, few, kMaxRanksOfManyBlocks);
 }
 
