@@ -79,8 +79,8 @@ std::uint64_t elements_before(const Job& job, std::uint32_t ranks, std::uint32_t
   return sum;
 }
 
-// Returns this many elements of the rank's input, from element `first` on. Each element follows from
-// the seed, the rank and its index alone, so a part is made without the rest of the input.
+// Returns this many elements of the rank's input, from element `first` onward. An element depends
+// only on the seed, the rank and its index, so a part is made without the rest of the input.
 Bytes values(const Job& job, std::uint32_t rank, std::uint64_t first, std::uint64_t elements) {
   const std::uint32_t size = element_bytes(job.op);
   const std::uint64_t start = splitmix64(job.seed + 1000ull * rank);
