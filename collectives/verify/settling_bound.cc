@@ -9,8 +9,8 @@
 // and the residue. They repeat after a round of blocks, and one more round is checked.
 //
 // Actions with paces may advance by other steps per block than their phase grows by. The distance
-// of any two of them, and of each to the end of the phase, is a line in N. The bound is behind the
-// N at which any of these lines is 0: beyond it, what comes first remains first.
+// between any two of them is a line in N. So is the distance from each to the end of the phase. The
+// bound is greater than every N at which one of these lines is 0. Beyond it their order is fixed.
 
 #include <algorithm>
 #include <cmath>

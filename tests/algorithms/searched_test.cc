@@ -446,7 +446,7 @@ TEST(Searched, Refusals) {
     return message_of(found);
   };
   EXPECT_EQ(refusal("crossbar-a", "complete:8", {.ranks = 8}),
-            "crossbar-a on complete:8: expected crossbar:AxB");
+            "crossbar-a on complete:8: expected crossbar:AxB[xC..]");
   EXPECT_EQ(
       refusal("crossbar-a", "crossbar:2x4", {.ranks = 8, .run_length = 5}),
       "crossbar-a on crossbar:2x4: runs of 5 do not fit; expected r at most 30 and modules of "

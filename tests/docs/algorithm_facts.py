@@ -22,7 +22,7 @@ LAMBDA_MODEL = "link {\n  link_class: FABRIC\n  lambda_permille: 3000\n  line { 
 TOPOLOGIES = {
     "any topology": ("complete:8", ("complete:8", "complete:16", "complete:64")),
     "mesh:RxC": ("mesh:3x4", ("mesh:2x4", "mesh:4x4", "mesh:8x8")),
-    "crossbar:AxB": ("crossbar:2x4", ("crossbar:2x4", "crossbar:4x4", "crossbar:8x8")),
+    "crossbar:AxB[xC..]": ("crossbar:2x4", ("crossbar:2x4", "crossbar:4x4", "crossbar:8x8")),
     "hosts:HxR": ("hosts:2x4", ("hosts:2x4", "hosts:4x4", "hosts:8x8")),
     "fattree:k=K,h=H": ("fattree:k=2,h=3,c=1", ("fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1")),
 }

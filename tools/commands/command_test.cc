@@ -81,8 +81,9 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                "--collective allgather --algorithm leaf",
                "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "
                "not for complete:4"},
-           Refusal{"--collective broadcast --algorithm crossbar-a",
-                   "algorithm 'crossbar-a' of broadcast is for crossbar:AxB, not for complete:4"},
+           Refusal{
+               "--collective broadcast --algorithm crossbar-a",
+               "algorithm 'crossbar-a' of broadcast is for crossbar:AxB[xC..], not for complete:4"},
            Refusal{"--collective broadcast --algorithm chain --run-length 2",
                    "--run-length is no parameter of algorithm 'chain'; 'espalier list'"},
            Refusal{"--collective broadcast --algorithm lambda-tree --run-length 2",

@@ -283,7 +283,7 @@ Result<Programs> search(const Variant& variant, Collective collective,
   if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::string who = std::string(variant.name) + " on " + topology.title() + ": ";
-  if (shape.crossbar.empty()) return fail(who + "expected crossbar:AxB");
+  if (shape.crossbar.empty()) return fail(who + "expected crossbar:AxB[xC..]");
   const bool reduces = collective == Collective::kReduce;
   const bool several = shape.crossbar.back() < topology.ranks();  // modules
   const std::uint32_t in = reduces ? variant.channels_out : variant.channels_in;

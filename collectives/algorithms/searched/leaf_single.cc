@@ -14,8 +14,9 @@
 // The following shows that no node has two sends in a step. Steps are counted from the begin of the
 // stage.
 //
-// k > 2 (or h = 1). Run r = a (k-1) + d - 1 of M steps has the messages from branch a to branch
-// b = (a + d) mod k, one per step: t = r M + x m + y for leaf x of branch a and leaf y of branch b.
+// k > 2 (or h = 1). The stage is runs of M steps. Run r = a (k-1) + d - 1, 0 < d < k, has the
+// messages from branch a to branch b = (a + d) mod k, one per step. The message from leaf x of
+// branch a to leaf y of branch b is in step t = r M + x m + y.
 //  * The next run never begins in branch b, because d = k - 1 is followed by branch a + 1 = b + 2.
 //    So no branch goes up while blocks still come down.
 //  * Run ((c+1) mod k) (k-1) does not touch branch c. Stage L-1 inside of branch c takes place in
@@ -23,10 +24,10 @@
 //    M (k-1)/k steps, and M/k >= 4L-6, so it ends before the next run.
 //
 // k = 2. Stages L and L-1 are together. The branches of the router are v0 and v1, and their
-// branches are w0 and w1, of m/2 leaves each. Let e be the number of a message of stage L from one
-// branch, 0 <= e < M. Its digits are the branch w of its origin, the other one than the branch w of
-// its destination, and then the leaves x and y in these branches: e = w M/2 + (1-w') M/4 + x m/2 +
-// y. Messages q = x m/2 + y of stage L-1, 0 <= q < M/4, are from one branch w to the other.
+// branches are w0 and w1, of m/2 leaves each. A message of stage L goes from leaf x of branch w of
+// one v to leaf y of branch w' of the other. Its number e among the messages from its v is
+// e = w M/2 + (1-w') M/4 + x m/2 + y, 0 <= e < M. A message of stage L-1 goes from leaf x of one
+// branch w to leaf y of the other. Its number is q = x m/2 + y, 0 <= q < M/4.
 //  * v0 sends up in steps t = 2e, and v1 in steps t = 2e + 1; the blocks come down two steps later.
 //    So a router c below sends up if its step is c mod 2, and otherwise down.
 //  * In steps t = c mod 2 of v_c follow the messages from w0 to w1: t = 2M + 2q + c. The first

@@ -42,19 +42,19 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"crossbar-a", Collective::kBroadcast, crossbar_a_broadcast, false,
      "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
      "steps",
-     "crossbar:AxB", on_crossbar, kMaxRunLength},
+     "crossbar:AxB[xC..]", on_crossbar, kMaxRunLength},
     {"crossbar-b", Collective::kBroadcast, crossbar_b_broadcast, false,
      "a fractional tree, --run-length r, one channel in and two out of a module: d+N+ceil(N/r)-1 "
      "steps",
-     "crossbar:AxB", on_crossbar, kMaxRunLength},
+     "crossbar:AxB[xC..]", on_crossbar, kMaxRunLength},
     {"crossbar-a", Collective::kReduce, crossbar_a_reduce, true,
      "a fractional tree, --run-length r, two channels in and out of a module: d+N+ceil(N/r)-1 "
      "steps",
-     "crossbar:AxB", on_crossbar, kMaxReduceRunLength},
+     "crossbar:AxB[xC..]", on_crossbar, kMaxReduceRunLength},
     {"crossbar-b", Collective::kReduce, crossbar_b_reduce, true,
      "a fractional tree, --run-length r, two channels in and one out of a module: d+N+ceil(N/r)-1 "
      "steps",
-     "crossbar:AxB", on_crossbar, kMaxReduceRunLength},
+     "crossbar:AxB[xC..]", on_crossbar, kMaxReduceRunLength},
     {"mesh-balanced", Collective::kAllToAll, mesh_balanced_all_to_all, false,
      "permutations that load every row and column evenly, p <= 129: about "
      "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",

@@ -79,32 +79,30 @@ std::uint64_t elements_before(const Job& job, std::uint32_t ranks, std::uint32_t
   return sum;
 }
 
-// Returns this many elements of the rank.
-Bytes values(const Job& job, std::uint32_t rank, std::uint64_t elements) {
+// Returns this many elements of the rank's input, from element `first` onward. An element depends
+// only on the seed, the rank and its index, so a part is made without the rest of the input.
+Bytes values(const Job& job, std::uint32_t rank, std::uint64_t first, std::uint64_t elements) {
   const std::uint32_t size = element_bytes(job.op);
+  const std::uint64_t start = splitmix64(job.seed + 1000ull * rank);
   Bytes bytes(elements * size);
   for (std::uint64_t i = 0; i < elements; ++i) {
-    put_element(job.op, bytes, i * size, splitmix64(splitmix64(job.seed + 1000ull * rank) + i));
+    put_element(job.op, bytes, i * size, splitmix64(start + first + i));
   }
   return bytes;
 }
 
-// Returns the part that goes from rank `from` to rank `to`, of all parts from there.
-Bytes part(const Job& job, std::uint32_t ranks, const Bytes& whole, std::uint32_t from,
-           std::uint32_t to) {
-  const std::uint64_t size = element_bytes(job.op);
-  const auto begin = static_cast<std::ptrdiff_t>(size * elements_before(job, ranks, from, to));
-  const auto bytes = static_cast<std::ptrdiff_t>(size * part_elements(job, ranks, from, to));
-  return {whole.begin() + begin, whole.begin() + begin + bytes};
+// Returns the part that goes from rank `from` to rank `to`.
+Bytes part(const Job& job, std::uint32_t ranks, std::uint32_t from, std::uint32_t to) {
+  return values(job, from, elements_before(job, ranks, from, to),
+                part_elements(job, ranks, from, to));
 }
 
-// Returns the inputs of ranks 0 .. end-1, combined in this order.
-Bytes combined(const Job& job, std::uint32_t ranks, std::uint32_t end) {
-  Bytes result = input_of(job, ranks, 0);
+// Returns these elements of the inputs of ranks 0 .. end-1, combined in this order.
+Bytes combined(const Job& job, std::uint32_t end, std::uint64_t first, std::uint64_t elements) {
+  Bytes result = values(job, 0, first, elements);
   for (std::uint32_t rank = 1; rank < end; ++rank) {
-    const Bytes next = input_of(job, ranks, rank);
-    combine(job.op, result.data(), result.data(), next.data(),
-            result.size() / element_bytes(job.op));
+    const Bytes next = values(job, rank, first, elements);
+    combine(job.op, result.data(), result.data(), next.data(), elements);
   }
   return result;
 }
@@ -127,15 +125,17 @@ std::string describe(const Job& job, std::uint32_t ranks) {
 Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   switch (job.collective) {
     case Collective::kBarrier: return {};
-    case Collective::kBroadcast: return rank == job.root ? values(job, rank, job.count) : Bytes();
+    case Collective::kBroadcast:
+      return rank == job.root ? values(job, rank, 0, job.count) : Bytes();
     case Collective::kScatter:
       if (rank != job.root) return {};
       [[fallthrough]];
     case Collective::kReduceScatter:
-    case Collective::kAllToAll: return values(job, rank, elements_before(job, ranks, rank, ranks));
+    case Collective::kAllToAll:
+      return values(job, rank, 0, elements_before(job, ranks, rank, ranks));
     case Collective::kGather:
-    case Collective::kAllgather: return values(job, rank, part_elements(job, ranks, rank, 0));
-    default: return values(job, rank, job.count);
+    case Collective::kAllgather: return values(job, rank, 0, part_elements(job, ranks, rank, 0));
+    default: return values(job, rank, 0, job.count);
   }
 }
 
@@ -144,22 +144,22 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   Bytes all;
   switch (job.collective) {
     case Collective::kBroadcast: return root ? Bytes() : input_of(job, ranks, job.root);
-    case Collective::kReduce: return root ? combined(job, ranks, ranks) : Bytes();
-    case Collective::kAllreduce: return combined(job, ranks, ranks);
-    case Collective::kScan: return combined(job, ranks, rank + 1);
-    case Collective::kExscan: return rank == 0 ? Bytes() : combined(job, ranks, rank);
-    case Collective::kScatter:
-      return part(job, ranks, input_of(job, ranks, job.root), job.root, rank);
-    case Collective::kReduceScatter: return part(job, ranks, combined(job, ranks, ranks), 0, rank);
+    case Collective::kReduce: return root ? combined(job, ranks, 0, job.count) : Bytes();
+    case Collective::kAllreduce: return combined(job, ranks, 0, job.count);
+    case Collective::kScan: return combined(job, rank + 1, 0, job.count);
+    case Collective::kExscan: return rank == 0 ? Bytes() : combined(job, rank, 0, job.count);
+    case Collective::kScatter: return part(job, ranks, job.root, rank);
+    case Collective::kReduceScatter:
+      return combined(job, ranks, elements_before(job, ranks, 0, rank),
+                      part_elements(job, ranks, 0, rank));
     case Collective::kGather:
       if (!root) return {};
       [[fallthrough]];
     case Collective::kAllgather:
     case Collective::kAllToAll:
       for (std::uint32_t from = 0; from < ranks; ++from) {
-        const Bytes whole = input_of(job, ranks, from);
         const bool to_all = job.collective == Collective::kAllToAll;
-        const Bytes rank_part = to_all ? part(job, ranks, whole, from, rank) : whole;
+        const Bytes rank_part = to_all ? part(job, ranks, from, rank) : input_of(job, ranks, from);
         all.insert(all.end(), rank_part.begin(), rank_part.end());
       }
       return all;

@@ -26,7 +26,7 @@ struct SearchedAlgorithm {
   Search search;
   bool needs_commutative;
   const char* summary;     // one line with the step count
-  const char* topologies;  // supported topologies: "any topology", "crossbar:AxB"
+  const char* topologies;  // supported topologies: "any topology", "crossbar:AxB[xC..]"
   bool (*applies)(const topology::Topology& topology);  // whether the topology is supported
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
