@@ -1,9 +1,11 @@
 #pragma once
 // Test helpers: how much of their range tests go through.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 namespace espalier {
 
@@ -22,6 +24,25 @@ namespace espalier {
     return true;
   }();
   return said;
+}
+
+// What draws the samples: ESPALIER_SEED, or a new number for each process, which is printed.
+[[nodiscard]] inline std::uint64_t sample_seed() {
+  static const std::uint64_t seed = [] {
+    const char* given = std::getenv("ESPALIER_SEED");
+    const std::uint64_t drawn =
+        given == nullptr ? std::random_device{}() : std::strtoull(given, nullptr, 10);
+    std::printf("a sample; ESPALIER_SEED=%llu repeats it\n",
+                static_cast<unsigned long long>(drawn));
+    return drawn;
+  }();
+  return seed;
+}
+
+// Whether to test case `number` of a list: one in `of` in turn, from one that the seed draws, or
+// all (whole()).
+[[nodiscard]] inline bool sampled(std::uint64_t number, std::uint64_t of) {
+  return whole() || number % of == sample_seed() % of;
 }
 
 }  // namespace espalier

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Every collective by every algorithm that `espalier list` names, on real processes: every rank's bytes are checked.
 
-collectives_test.py            a sample, over shm
+collectives_test.py            a sample, over shm: one run in ONE_EACH has a process per node, in turn, the others one per TOGETHER
+                               nodes, for starting sixteen processes takes longer than what they do then
 collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over shm and tcp; a fat
                                tree of 16 ranks with its five routers as processes. All-to-all needs 5 GiB of memory
 
@@ -9,11 +10,15 @@ collectives_test.py [--whole] --only NAME[,NAME...] [--providers shm,tcp] says w
 runs nothing else: NAME is a collective (scan) or one with an algorithm (scan/chain)
 """
 import json
+import pathlib
 import sys
 import time
 import unittest
 
 import espalier
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from sample import sampled  # noqa: E402
 
 
 def option(name):
@@ -34,6 +39,7 @@ COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 RANKS = 16
 MIB = 1 << 20
+TOGETHER, ONE_EACH = 8, 8
 
 
 def offers():
@@ -77,11 +83,22 @@ def topology(offer):
 
 
 class Collectives(unittest.TestCase):
+    runs = 0
+
+    @classmethod
+    def together(cls):
+        """The nodes per process of the next run."""
+        cls.runs += 1
+        return 1 if WHOLE or ONLY or sampled(cls.runs, ONE_EACH) else TOGETHER
+
     def check(self, offer, provider, *words, root=0, bytes=None):
         name = offer["collective"]
         listed = bytes or sizes(name)
         if offer["max_run_length"] and "--run-length" not in words:
             words = (*words, "--run-length", "own")  # one schedule for all sizes
+        together = self.together()
+        if together > 1:
+            words = (*words, "--nodes-per-process", together)
         status, found, error = espalier.run(
             "--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"], "--root", root,
             "--provider", provider, "--bytes", ",".join(map(str, listed)), "--deadline", 60000, *words)
@@ -95,8 +112,8 @@ class Collectives(unittest.TestCase):
                "exscan": set(range(1, ranks))}.get(name, set(range(ranks)))
         for run in found["runs"]:
             self.assertEqual({rank["rank"] for rank in run["ranks"] if rank.get("right")}, got, where)
-            self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}),
-                             ranks + (5 if has_routers(offer) else 0), where)
+            nodes = ranks + (5 if has_routers(offer) else 0)
+            self.assertEqual(len({node["pid"] for node in run["ranks"] + run["routers"]}), -(-nodes // together), where)
         return found
 
     def test_every_algorithm(self):
@@ -123,7 +140,7 @@ class Collectives(unittest.TestCase):
                              offer["algorithm"], "--root", root, "--provider", "shm", "--op", "affine", "--bytes",
                              "8,4096"]
                     if offer["needs_commutative"]:
-                        status, _, error = espalier.run(*words)
+                        status, _, error = espalier.run(*words, "--nodes-per-process", self.together())
                         self.assertIn(status, (0, 2), error)
                         if status == 2:
                             self.assertIn("does not commute", error)
@@ -142,7 +159,8 @@ class Collectives(unittest.TestCase):
             for provider in PROVIDERS:
                 with self.subTest(collective=name, algorithm=offer["algorithm"], provider=provider):
                     words = ["--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"],
-                             "--provider", provider, "--counts", "random:3:5000", "--repeat", 2]
+                             "--provider", provider, "--counts", "random:3:5000", "--repeat", 2,
+                             "--nodes-per-process", self.together()]
                     status, found, error = espalier.run(*words, "--deadline", 60000)
                     if status == 2 and name == "all-to-all":
                         self.assertIn("passes parts on", error)

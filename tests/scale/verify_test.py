@@ -1,19 +1,24 @@
 #!/usr/bin/python3
 """docs/results/verify.md has the present output of its command, and proofs grow no faster than the schedule.
 
-verify_test.py ESPALIER PAGE      ESPALIER_WHOLE=1: also the rows of the page that take longer
+verify_test.py ESPALIER PAGE      one row in SAMPLE of those of less than half a second, in turn; ESPALIER_WHOLE=1: all rows
 """
 import os
 import pathlib
 import sys
 import unittest
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
 import proofs
 import verify_page
 from pages import tables
+from sample import sampled
 
 PROGRAM, PAGE = sys.argv[1:3]
 WHOLE = os.environ.get("ESPALIER_WHOLE") == "1"
+SAMPLE = 4
 
 
 class Page(unittest.TestCase):
@@ -36,12 +41,13 @@ class Page(unittest.TestCase):
 
     def test_figures(self):
         compared = 0
-        for title, cases in self.sections:
-            for cells, case in zip(self.printed[title], cases):
-                if float(cells[-2]) >= verify_page.AFFORDABLE_SECONDS and not WHOLE:
-                    continue
+        rows = [(title, cells, case) for title, cases in self.sections for cells, case in zip(self.printed[title], cases)]
+        for number, (title, cells, case) in enumerate(rows):
+            if not WHOLE and (float(cells[-2]) >= verify_page.AFFORDABLE_SECONDS or not sampled(number, SAMPLE)):
+                continue
+            with self.subTest(number):
                 self.assertEqual(proofs.prove(PROGRAM, case).exact(), cells[4:-2], f"{title}, {case}: write the page anew")
-                compared += 1
+            compared += 1
         self.assertGreater(compared, 100)
 
 

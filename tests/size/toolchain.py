@@ -1,5 +1,6 @@
 """Runs the bare-metal compiler and reads its output. Python's standard library only."""
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -46,12 +47,14 @@ def link(objects, script, target, extra=()):
          *extra, *objects, "-lgcc", "-o", target])
 
 
+@functools.cache
 def library(name):
     return run([PREFIX + "gcc", *CPU, f"-print-file-name={name}"]).strip()
 
 
+@functools.cache  # of objects, asked again for each program that they are linked into
 def symbols(file):
-    """[(name, type letter, size, address)] of a file or an archive's members."""
+    """[(name, type letter, size, address)] of a file or an archive's members, which does not change any more."""
     found = []
     for line in run([PREFIX + "nm", "-P", file]).splitlines():
         parts = line.split()
@@ -73,12 +76,16 @@ def sections(elf):
 
 def addresses_taken(objects):
     """Names of functions whose address is used in data or in code as a value, not in a call."""
+    return set().union(*map(addresses_taken_in, objects))
+
+
+@functools.cache
+def addresses_taken_in(item):
     names = set()
-    for item in objects:
-        for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
-            parts = line.split()
-            if len(parts) >= 5 and parts[2] in ("R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC"):
-                names.add(re.sub(r"^\.text\.", "", parts[4]))
+    for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
+        parts = line.split()
+        if len(parts) >= 5 and parts[2] in ("R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC"):
+            names.add(re.sub(r"^\.text\.", "", parts[4]))
     return names
 
 

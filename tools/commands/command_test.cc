@@ -1,4 +1,4 @@
-// The built command from outside: exit status, one line on stderr, nothing half written.
+// The command from outside: exit status, one line on stderr, nothing half written.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -547,6 +547,21 @@ TEST_F(Command, ReplacesFilesWhole) {
   compile("x", "complete:4");
   EXPECT_EQ(read(directory_ / "x").substr(0, 8), "ESPALIER");
   EXPECT_EQ(files(), std::vector<std::string>{"x"});
+}
+
+// Under sanitizers the other tests run it in a child that starts no program.
+TEST_F(Command, TheBuiltProgramDoesTheSame) {
+  for (const char* arguments :
+       {"compile --topology complete:5 --collective reduce --algorithm chain --root 2 -o s",
+        "verify s --format json", "show s", "simulate s --bytes 5000 --format json",
+        "draw s --svg s.svg", "list", "--help", "--version", "", "verify none", "frobnicate",
+        "compile -o 'a b' --topology complete:3 --collective barrier --algorithm rung"}) {
+    const CommandResult built = result(run_built_command(directory_, arguments));
+    const CommandResult forked = result(run_forked_command(directory_, arguments));
+    EXPECT_EQ(built.status, forked.status) << arguments;
+    EXPECT_EQ(built.out, forked.out) << arguments;
+    EXPECT_EQ(built.err, forked.err) << arguments;
+  }
 }
 
 TEST_F(Command, AFullDiskIsNoSuccess) {

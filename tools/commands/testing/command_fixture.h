@@ -1,5 +1,5 @@
 #pragma once
-// Test helper: the built command, run in an empty directory.
+// Test helper: the espalier command, run in an empty directory.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/directory_test.h"
+#include "tools/commands/testing/command_process.h"
 
 namespace espalier {
 
@@ -43,11 +44,10 @@ inline void write(const fs::path& path, const std::string& bytes) {
 class Command : public DirectoryTest {
  protected:
   CommandResult run(const std::string& arguments) {
-    const std::string command = "cd '" + directory_.string() + "' && '" + ESPALIER_BINARY + "' " +
-                                arguments + " > .out 2> .err < /dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(directory_ / ".out"),
-            read(directory_ / ".err")};
+    return result(run_command(directory_, arguments));
+  }
+  [[nodiscard]] CommandResult result(int status) const {
+    return {status, read(directory_ / ".out"), read(directory_ / ".err")};
   }
 
   // Expects status 2 (or 1), one line that has `words`, nothing on stdout, and no new file.

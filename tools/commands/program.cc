@@ -1,0 +1,83 @@
+#include "tools/commands/program.h"
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include "espalier/base/version.h"
+#include "tools/commands/commands.h"
+#include "tools/common/command_line.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#ifdef ESPALIER_WITH_OFI
+#include "tools/job/daemon.h"
+#endif
+
+namespace espalier::tools {
+namespace {
+
+int complain(int exit_status, const std::string& line) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "espalier: %s\n", one_line(line).c_str());
+  return exit_status;
+}
+
+int run(int argc, char** argv) {
+  CommandLine line(
+      "espalier",
+      "Collective operations for clusters with custom interconnects, from verified schedules",
+      kVersion);
+  Command program = line.program();
+  program.set_footer(
+      "'espalier COMMAND --help' describes a command, with examples.\nExample:\n"
+      "  espalier compile --topology complete:16 --collective broadcast --algorithm two-tree -o "
+      "b.esp\n"
+      "  espalier verify b.esp\n"
+      "Exit status: 0 success; 1 a check failed (invalid schedule, wrong result); 2 bad input.");
+  add_topology(program);
+  add_list(program);
+  add_compile(program);
+  add_embed(program);
+  add_explain(program);
+  add_verify(program);
+  add_show(program);
+  add_draw(program);
+  add_simulate(program);
+  add_image(program);
+  add_trace(program);
+#ifdef ESPALIER_WITH_OFI
+  add_run(program);
+  add_launch(program);
+  add_measure(program);
+  add_tune(program);
+  add_doctor(program);
+#endif
+  add_completion(program, line);
+  line.run(argc, argv);
+  // A full disk or a closed pipe must not look like success.
+  if (std::fflush(stdout) != 0 || !std::cout.flush())
+    return complain(kBadInput, "cannot write to stdout");
+  return 0;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+#ifdef ESPALIER_WITH_OFI
+  // Only the launcher starts it, therefore no help names it.
+  if (argc == 2 && std::string(argv[1]) == "launch-daemon") return job::serve_launcher();
+#endif
+  try {
+    return run(argc, argv);
+  } catch (const Failure& failure) {
+    return complain(failure.exit_status, failure.line);
+  } catch (const std::bad_alloc&) {
+    return complain(kBadInput, "this needs more memory than there is");
+  } catch (const std::exception& error) {
+    return complain(kBadInput, error.what());
+  }
+}
+
+}  // namespace espalier::tools
