@@ -19,7 +19,8 @@ cat <<END
 # Time to join a job
 
 $ranks processes on one machine with $(nproc) processors, over tcp. \`espalier::join\` finds the launcher, opens the fabric and connects each rank to
-those at distance 1, 2, 4, ... The time in \`fi_getinfo\` is libfabric's own search for providers.
+those at distance 1, 2, 4, ... Open MPI's launcher is found by PMIx: that time is libpmix's own. The time in \`fi_getinfo\` is libfabric's
+own search for providers.
 
 END
 row 'espalier launch' "$build/tools/espalier" launch -n "$ranks" "$bench/joining"
