@@ -40,10 +40,9 @@ void FailureDetector::tick() {
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
-  restart_replies();
 }
 
-// This node may have missed replies meanwhile: every awaited peer gets D/2 from now.
+// This node could receive nothing meanwhile: every awaited peer gets D/2 from now.
 void FailureDetector::restart_replies() {
   awaited_.for_each([this](std::uint32_t link) {
     links_[link].last_life = now_;
@@ -56,7 +55,7 @@ void FailureDetector::await(std::uint32_t link) {
   if (awaited_.empty()) moved_at_ = now_;
   awaited_.insert(link);
   begin_wait(link);
-  due(moved_at_ + 2 * deadline_);
+  due(stalled_at());
 }
 
 void FailureDetector::begin_wait(std::uint32_t link) {
@@ -166,9 +165,8 @@ void FailureDetector::look_at_links(bool drained) {
     }
   });
   if (failed()) return;
-  const std::uint64_t stalled_at = moved_at_ + 2 * deadline_;
-  if (now_ < stalled_at) {
-    due(stalled_at);
+  if (now_ < stalled_at()) {
+    due(stalled_at());
     return;
   }
   std::uint32_t longest = awaited_.next(0);

@@ -91,18 +91,22 @@ TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   EXPECT_EQ(endpoint.released, 1);
 }
 
-TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButStallsAt2D) {
+TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButTheStallEndsAt2D) {
   poll_at(0);
   detector.await(0);
-  for (std::uint64_t time = 0; time < 2 * kD; time += kD / 16) {
+  for (std::uint64_t time = 0; time < 7 * kD / 4; time += kD / 16) {
     answer(0);
     poll_at(time);
     ASSERT_FALSE(detector.failed()) << time;
   }
   answer(0);
-  poll_at(2 * kD);
+  poll_at(7 * kD / 4);
   EXPECT_EQ(detector.cause().status, Status::kStalled);
   EXPECT_EQ(detector.cause().peer, 7u);
+  poll_at(2 * kD - 1);
+  EXPECT_FALSE(detector.ended());
+  poll_at(2 * kD);
+  EXPECT_TRUE(detector.ended());
 }
 
 TEST_F(FailureDetectorTest, SilentHalfADAfterItsLastWord) {
@@ -171,6 +175,21 @@ TEST_F(FailureDetectorTest, OversleepingBlamesNobody) {
   // A peer that is silent from then on is detected.
   wait_until(52 * kD);
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
+}
+
+// A node that pauses again and again listens long enough to find its only neighbour dead before
+// the others find that nothing moves.
+TEST_F(FailureDetectorTest, ANodeThatPausesOftenFindsTheDead) {
+  poll_at(0);
+  detector.await(0);
+  std::uint64_t time = 0;
+  while (!detector.failed() && time < 10 * kD) {
+    for (int i = 0; i < 4; ++i) poll_at(time += kD / 16);
+    poll_at(time += 5 * kD / 16);
+  }
+  EXPECT_EQ(detector.cause().status, Status::kDeadLink);
+  EXPECT_EQ(detector.cause().peer, 7u);
+  EXPECT_LE(time, 7 * kD / 4);
 }
 
 TEST_F(FailureDetectorTest, UnreadCompletionsPutDeathOff) {

@@ -327,6 +327,23 @@ TEST(Sleep, LongerIsDeathAndTheSleeperBlamesNobody) {
   }
 }
 
+// The only neighbour of the dead node pauses again and again, for more than D/8 each time.
+TEST(Sleep, OftenStillFindsTheDead) {
+  for (const std::uint64_t pause : {14u, 16u, 25u}) {
+    JobCluster cluster(8, options_of(100));
+    cluster.give_all(std::vector<Job>(200, kReduce));
+    cluster.network().kill(7, 300'000);
+    cluster.drive(10 * kDeadline, [&](std::uint32_t v) {
+      return v == 6 && cluster.network().now_ns() % (kDeadline * 4 / 10) < kDeadline / 100 * pause;
+    });
+    const Cause cause = common_cause(cluster);
+    EXPECT_EQ(cause.status, Status::kDeadLink) << pause;
+    EXPECT_EQ(cause.detector, 6u) << pause;
+    EXPECT_EQ(cause.peer, 7u) << pause;
+    EXPECT_LE(cluster.ended_ns(0), 300'000 + 2 * kDeadline) << pause;
+  }
+}
+
 TEST(Sleep, OfAllBlamesNobody) {
   // All nodes stop for ten deadlines.
   JobCluster cluster(5, options_of(100));

@@ -24,8 +24,8 @@ class FailureDetector {
   void read_links();
 
   // Reads the clock; call first in every poll. If the caller polls more than D/8 after
-  // next_deadline() (the process was stopped), the missed time does not count. Every link then gets
-  // another D/2 to reply before it is declared dead.
+  // next_deadline() (the process was stopped), the missed time does not count: a peer's silence is
+  // measured while this node listens.
   void tick();
   // Sends pending controls and checks expired deadlines; call last in every poll. `drained`: no
   // completion is left unread. Only then may a silent link be declared dead.
@@ -94,6 +94,8 @@ class FailureDetector {
   void restart_replies();
   void begin_wait(std::uint32_t link);
   [[nodiscard]] std::uint64_t first_probe(std::uint32_t link) const;
+  // All nodes know the cause D/4 later, at 2D.
+  [[nodiscard]] std::uint64_t stalled_at() const { return moved_at_ + deadline_ / 4 * 7; }
   void due(std::uint64_t time) { next_due_ = time < next_due_ ? time : next_due_; }
 
   Endpoint* endpoint_ = nullptr;
