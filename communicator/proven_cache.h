@@ -1,11 +1,9 @@
 #pragma once
 // The schedules that were proven on this host, so that each is proven once and not by every rank of
-// every job. A file of mode 0600 per program binary: a proof of one binary says nothing of what
-// another one generates. Host only.
+// every job. Host only.
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
 namespace espalier::communicator {
 
@@ -16,20 +14,9 @@ enum class Proof : std::uint8_t {
   kValidInPlace,  // also with input and output in the same memory
 };
 
-class ProvenCache {
- public:
-  // Uses a file in $XDG_CACHE_HOME/espalier, otherwise in ~/.cache/espalier. If that cannot be
-  // made, belongs to another user or may be written by others, nothing is kept.
-  ProvenCache();
-  // Returns the verdict on the schedule with this digest of all its programs. If it is not known,
-  // calls `prove`, and keeps the verdict if it is valid. While one process proves, others that need
-  // the file wait.
-  [[nodiscard]] Proof obtain(std::uint64_t digest, const std::function<Proof()>& prove);
-  // The file's path; empty: nothing is kept.
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+// Returns the verdict on the schedule with this digest of all its programs. If no file keeps it
+// (cache_file.h), calls `prove`, and keeps the verdict if it is valid. While one process proves,
+// others that need the file wait.
+[[nodiscard]] Proof obtain_proof(std::uint64_t digest, const std::function<Proof()>& prove);
 
 }  // namespace espalier::communicator

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <tuple>
 #include <utility>
 
+#include "communicator/chosen_cache.h"
 #include "communicator/proven_cache.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
@@ -125,7 +127,6 @@ class ChosenByModel : public Schedules {
 
   std::uint32_t rank_, ranks_;
   std::string model_;
-  ProvenCache proven_;
   std::map<Collective::Value, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
@@ -183,10 +184,23 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   first_root.root = 0;
   tools::ModelOptions options;
   options.model = model_;
-  tools::ChosenSchedules all =
-      tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options);
-  for (tools::SelectedAlgorithm& schedule : all.schedules) schedule.selection_digest = 0;
-  return chosen_[request.collective] = {std::move(all.schedules), std::move(all.names), all.table};
+  const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
+                           std::to_string(ranks_) + "-" +
+                           std::to_string(tools::model_of(options).digest());
+  const KeptChoice kept = obtain_choice(name, [&] {
+    tools::ChosenSchedules all =
+        tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options);
+    const std::span rows(all.table.rows, all.table.rows_count);
+    return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
+  });
+  Chosen& chosen = chosen_[request.collective];
+  for (const tools::ChosenOrigin& origin : kept.origins) {
+    chosen.names.push_back(tools::candidate_name(origin.selection));
+    chosen.schedules.push_back(tools::make_chosen(origin, {}, options));
+  }
+  std::copy(kept.rows.begin(), kept.rows.end(), chosen.table.rows);
+  chosen.table.rows_count = static_cast<pb_size_t>(kept.rows.size());
+  return chosen;
 }
 
 PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) const {
@@ -211,7 +225,7 @@ const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, co
                     " links at one rank; a rank has at most " + std::to_string(kMaxLinks));
   }
   std::string reason;
-  const Proof proof = proven_.obtain(facts.digest, [&] {
+  const Proof proof = obtain_proof(facts.digest, [&] {
     verify::VerifyOptions options;
     options.links = false;
     const verify::Verdict verdict = verify::verify(*selected.topology, program, options);

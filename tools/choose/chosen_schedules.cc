@@ -86,6 +86,17 @@ std::unique_ptr<OperatorClass> in_order_class(ChoiceRequest request) {
   }
 }
 
+ChoiceRequest request_for(const Selection& selection, const OperatorOptions& combining,
+                          const ModelOptions& options, const BoardLimits& limits) {
+  ChoiceRequest request;
+  request.selection = selection;
+  request.combining = combining;
+  request.model = model_of(options);
+  request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
+  request.limits = limits.get();
+  return request;
+}
+
 // The schedules that an image of the board, or a selection, has room for.
 std::size_t room(const ChoiceRequest& request) {
   if (request.limits == nullptr) return kMaxSelected;
@@ -93,14 +104,17 @@ std::size_t room(const ChoiceRequest& request) {
   return std::min<std::size_t>(kMaxSelected, request.limits->programs());
 }
 
-SelectedAlgorithm take(const std::string& name, OperatorClass& first, OperatorClass* in_order) {
+void take(const std::string& name, OperatorClass& first, OperatorClass* in_order,
+          ChosenSchedules& chosen) {
   for (OperatorClass* one : {&first, in_order}) {
     if (one == nullptr) continue;
     for (std::size_t i = 0; i < one->choice.candidates().size(); ++i) {
       const Candidate& candidate = one->choice.candidates()[i];
-      if (candidate.dropped.empty() && candidate.name == name) {
-        return one->choice.take({i, 0, 0, 0, false});
-      }
+      if (!candidate.dropped.empty() || candidate.name != name) continue;
+      chosen.names.push_back(name);
+      chosen.origins.push_back({candidate.selection, one == in_order});
+      chosen.schedules.push_back(one->choice.take({i, 0, 0, 0, false}));
+      return;
     }
   }
   bad_input("candidate '" + name + "' is lost, which is a fault of this espalier");
@@ -143,12 +157,7 @@ void make_table(const NamedRows& rows, std::uint64_t model_digest, ChosenSchedul
 ChosenSchedules choose_for_all_sizes(const Selection& selection, const OperatorOptions& combining,
                                      const ModelOptions& options) {
   const BoardLimits limits(options.board);
-  ChoiceRequest request;
-  request.selection = selection;
-  request.combining = combining;
-  request.model = model_of(options);
-  request.conditions.ranks_on_host = ranks_per_host(options.ranks_per_host, request.model);
-  request.limits = limits.get();
+  const ChoiceRequest request = request_for(selection, combining, options, limits);
   OperatorClass first(request);
   std::unique_ptr<OperatorClass> in_order;
   const Operator& op = first.choice.op();
@@ -167,12 +176,17 @@ ChosenSchedules choose_for_all_sizes(const Selection& selection, const OperatorO
     rows = rows_of(first, in_order.get(), chosen.percent);
     if (rows.names.size() <= room(request) && rows.rows.size() <= kMaxSelectionRows) break;
   }
-  for (const std::string& name : rows.names) {
-    chosen.schedules.push_back(take(name, first, in_order.get()));
-  }
-  chosen.names = rows.names;
+  for (const std::string& name : rows.names) take(name, first, in_order.get(), chosen);
   if (chosen.schedules.size() > 1) make_table(rows, request.model.digest(), chosen);
   return chosen;
+}
+
+SelectedAlgorithm make_chosen(const ChosenOrigin& origin, const OperatorOptions& combining,
+                              const ModelOptions& options) {
+  const BoardLimits limits(options.board);
+  return fit_named(request_for(origin.selection,
+                               origin.in_order ? OperatorOptions{kInOrder, ""} : combining, options,
+                               limits));
 }
 
 }  // namespace espalier::tools

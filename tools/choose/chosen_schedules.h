@@ -13,10 +13,17 @@ namespace espalier::tools {
 
 inline constexpr std::uint64_t kMaxChosenBytes = std::uint64_t{1} << 30;  // 1 GiB
 
+// What a chosen schedule is made from.
+struct ChosenOrigin {
+  Selection selection;    // by name
+  bool in_order = false;  // chosen for operators that do not commute
+};
+
 struct ChosenSchedules {
   std::vector<SelectedAlgorithm> schedules;  // at least one; each generates its own digest
   std::vector<std::string> names;            // "fractional, run length 4"
-  SelectionTable table = {};                 // of several
+  std::vector<ChosenOrigin> origins;
+  SelectionTable table = {};  // of several
   std::uint64_t percent = 0;  // at each size that was ranked, the prediction is at most so much
                               // above the best
   std::string found_by;       // how the model was found
@@ -32,5 +39,11 @@ struct ChosenSchedules {
 [[nodiscard]] ChosenSchedules choose_for_all_sizes(const Selection& selection,
                                                    const OperatorOptions& combining,
                                                    const ModelOptions& options);
+
+// Makes one of these schedules again, from its origin and the same options, without ranking. Throws
+// Failure (bad input): no such schedule was chosen.
+[[nodiscard]] SelectedAlgorithm make_chosen(const ChosenOrigin& origin,
+                                            const OperatorOptions& combining,
+                                            const ModelOptions& options);
 
 }  // namespace espalier::tools

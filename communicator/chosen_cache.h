@@ -1,0 +1,27 @@
+#pragma once
+// The choices that were made on this host, so that the candidates for a collective are ranked once
+// and not by every rank of every job. Host only.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "espalier/collectives/schedule/selection.h"
+#include "tools/choose/chosen_schedules.h"
+
+namespace espalier::communicator {
+
+// The schedules that a model chose for a collective, and for which messages.
+struct KeptChoice {
+  std::vector<tools::ChosenOrigin> origins;  // at least one
+  std::vector<SelectionRow> rows;            // of several
+};
+
+// Returns the choice that the file `name` keeps (cache_file.h). If it keeps none, calls `choose`,
+// and keeps the result. While one process chooses, others that need the file wait. The name must
+// tell all that the choice depends on, except for this binary.
+[[nodiscard]] KeptChoice obtain_choice(const std::string& name,
+                                       const std::function<KeptChoice()>& choose);
+
+}  // namespace espalier::communicator

@@ -1,0 +1,137 @@
+// A schedule that is kept on the host is the one that was chosen and proven.
+
+#include "communicator/schedules.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/testing/results.h"
+#include "tests/directory_test.h"
+
+namespace espalier::communicator {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SchedulesTest : public DirectoryTest {
+ protected:
+  void SetUp() override {
+    DirectoryTest::SetUp();
+    setenv("XDG_CACHE_HOME", directory_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("XDG_CACHE_HOME");
+    DirectoryTest::TearDown();
+  }
+
+  [[nodiscard]] std::vector<fs::path> kept(const std::string& prefix) const {
+    std::vector<fs::path> found;
+    if (!fs::exists(directory_ / "espalier")) return found;
+    for (const auto& entry : fs::directory_iterator(directory_ / "espalier")) {
+      if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
+    }
+    return found;
+  }
+};
+
+constexpr Collective::Value kCollectives[] = {
+    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
+    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
+    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
+    Collective::kAllToAll,  Collective::kBarrier};
+
+std::string bytes_of(const Program& program) {
+  std::vector<std::uint8_t> bytes(1 << 20);
+  std::size_t written = 0;
+  EXPECT_EQ(encode_program(program, bytes.data(), bytes.size(), written), Status::kOk);
+  return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(written)};
+}
+
+// What the schedules of a new process are for each collective, size and operator.
+std::vector<std::string> all_programs(std::uint32_t ranks) {
+  const auto schedules = or_throw(Schedules::make(ranks / 2, ranks, {}, ""));
+  std::vector<std::string> all;
+  for (const Collective collective : kCollectives) {
+    for (const std::uint64_t bytes : {8u, 20'000u, 4u << 20}) {
+      for (const bool commutes : {true, false}) {
+        const ScheduleRequest request = {collective, has_root(collective) ? ranks - 1 : 0, bytes,
+                                         commutes, false};
+        EXPECT_FALSE(schedules->is_known(request) && bytes == 8 && commutes);
+        const PlannedProgram& planned = *or_throw(schedules->obtain(request));
+        EXPECT_TRUE(schedules->is_known(request));
+        all.push_back(planned.algorithm + (planned.in_place ? " in place " : " ") +
+                      bytes_of(planned.program));
+      }
+    }
+  }
+  return all;
+}
+
+TEST_F(SchedulesTest, KeptOnesAreTheSame) {
+  for (const std::uint32_t ranks : {2u, 5u, 8u}) {
+    const std::vector<std::string> first = all_programs(ranks);
+    const std::size_t files = kept("chosen-").size();
+    EXPECT_EQ(all_programs(ranks), first) << ranks;
+    EXPECT_EQ(kept("chosen-").size(), files);
+    EXPECT_GE(std::set<std::string>(first.begin(), first.end()).size(), 11u);
+  }
+  EXPECT_EQ(kept("chosen-").size(), 3 * (std::size(kCollectives) - 1));  // a barrier has no choice
+  EXPECT_EQ(kept("proven-").size(), 1u);
+}
+
+TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {
+  const std::vector<std::string> first = all_programs(3);
+  for (const fs::path& path : kept("chosen-")) {
+    if (path.string().find("allreduce") == std::string::npos) continue;
+    std::ofstream(path) << R"({"origins": [[false, "complete:3", "allreduce", "ring", "0", "", "",)"
+                        << R"( "", "", ""]], "rows": []})";
+  }
+  const std::vector<std::string> second = all_programs(3);
+  EXPECT_NE(second, first);
+  EXPECT_TRUE(second[2 * 6].starts_with("ring ")) << second[2 * 6].substr(0, 20);
+}
+
+// A process that was killed while it wrote, or another version's file.
+TEST_F(SchedulesTest, AFileThatIsNoChoiceIsWrittenAnew) {
+  const std::vector<std::string> first = all_programs(3);
+  std::vector<std::string> texts;
+  for (const fs::path& path : kept("chosen-")) {
+    std::string text(fs::file_size(path), '\0');
+    std::ifstream(path).read(text.data(), static_cast<std::streamsize>(text.size()));
+    texts.push_back(text);
+  }
+  for (const std::string& broken : {std::string(), std::string("{"), std::string("[]"),
+                                    std::string(R"({"origins": [], "rows": []})"),
+                                    std::string(R"({"origins": [[true]], "rows": []})"),
+                                    texts[0].substr(0, texts[0].size() / 2)}) {
+    for (const fs::path& path : kept("chosen-")) std::ofstream(path) << broken;
+    EXPECT_EQ(all_programs(3), first) << broken;
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(fs::file_size(kept("chosen-")[i]), texts[i].size());
+  }
+}
+
+TEST_F(SchedulesTest, FilesOfOthersAreNotRead) {
+  const std::vector<std::string> first = all_programs(3);
+  for (const fs::path& path : kept("chosen-")) {
+    std::ofstream(path) << "{}";
+    chmod(path.c_str(), 0644);
+  }
+  EXPECT_EQ(all_programs(3), first);
+  for (const fs::path& path : kept("chosen-")) EXPECT_EQ(fs::file_size(path), 2u);
+  fs::permissions(directory_ / "espalier", fs::perms::others_write, fs::perm_options::add);
+  fs::remove(kept("proven-")[0]);
+  EXPECT_EQ(all_programs(3), first);
+  EXPECT_TRUE(kept("proven-").empty());
+}
+
+}  // namespace
+}  // namespace espalier::communicator
