@@ -83,7 +83,7 @@ TEST(Steps, AreAsClaimedAnywhere) {
     std::uint64_t turn = i;
     for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 16u, 23u, 40u}) {
       for (const std::uint32_t root : {0u, 1u, ranks - 1}) {
-        if (root >= ranks || (small_sample() && (ranks > 11 || !sampled(turn++, 3)))) continue;
+        if (root >= ranks || (small_sample() && ranks > 11) || !sampled(turn++, 3)) continue;
         CollectiveParameters parameters;
         parameters.ranks = ranks;
         parameters.root = root;

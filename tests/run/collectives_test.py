@@ -17,7 +17,7 @@ import unittest
 
 import espalier
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from sample import sampled  # noqa: E402
 
 
