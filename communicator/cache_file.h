@@ -1,5 +1,5 @@
 #pragma once
-// Files that keep what was computed, so that every rank of every job need not compute it again. They
+// Files that keep what was computed, so that not every rank of every job computes it again. They
 // are in $XDG_CACHE_HOME/espalier, otherwise in ~/.cache/espalier. Their names have the digest of
 // the binary that this code is in: what one binary computed says nothing of another. Host only.
 
