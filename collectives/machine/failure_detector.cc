@@ -165,8 +165,9 @@ void FailureDetector::look_at_links(bool drained) {
     }
   });
   if (failed()) return;
-  if (now_ < stalled_at()) {
-    due(stalled_at());
+  const std::uint64_t stalled = stalled_at();
+  if (now_ < stalled) {
+    due(stalled);
     return;
   }
   std::uint32_t longest = awaited_.next(0);
