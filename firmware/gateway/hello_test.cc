@@ -95,8 +95,8 @@ class HelloTest : public testing::Test {
     return options;
   }
 
-  // Runs a gateway whose board says `hello` and has `links`. Returns what the gateway reports to the
-  // launcher.
+  // Runs a gateway whose board says `hello` and has `links`. Returns what the gateway reports to
+  // the launcher.
   std::string failure(const agent::Hello& hello, const std::vector<agent::LinkEntry>& links = {}) {
     int exit_status = -1;
     std::thread gateway([&] { exit_status = Gateway(options()).run(); });
