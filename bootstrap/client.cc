@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/one_line.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
 
@@ -235,7 +236,7 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
     auto reply = receive(next, number);
     if (!reply) return fail(reply.error());
     if (reply->has_value()) {
-      if ((*reply)->kind == Kind::kRefused) return fail((*reply)->text);
+      if ((*reply)->kind == Kind::kRefused) return fail(one_line((*reply)->text));
       if ((*reply)->kind != wanted) return fail(lost());
       return *std::move(*reply);
     }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +25,20 @@ bool write_all(int file, std::uint32_t offset, const std::uint8_t* bytes, std::s
   return fdatasync(file) == 0;
 }
 
+// Reads up to `size` bytes from `offset` on; returns how many the file has there, or -1 and errno.
+ssize_t read_all(int file, std::size_t offset, std::uint8_t* bytes, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t received =
+        pread(file, bytes + done, size - done, static_cast<off_t>(offset + done));
+    if (received < 0 && errno == EINTR) continue;
+    if (received < 0) return -1;
+    if (received == 0) break;
+    done += static_cast<std::size_t>(received);
+  }
+  return static_cast<ssize_t>(done);
+}
+
 }  // namespace
 
 std::uint32_t image_room(std::uint32_t bytes, std::uint32_t block_bytes) {
@@ -34,7 +47,6 @@ std::uint32_t image_room(std::uint32_t bytes, std::uint32_t block_bytes) {
 }
 
 FileFlash::~FileFlash() {
-  if (memory_ != nullptr) munmap(memory_, shape_.bytes);
   if (file_ >= 0) close(file_);
 }
 
@@ -55,14 +67,38 @@ Result<void> FileFlash::open(const std::string& path, const FlashShape& shape, b
     return fail("it has " + std::to_string(about.st_size) + " bytes; expected " +
                 std::to_string(shape.bytes));
   }
-  void* memory = mmap(nullptr, shape.bytes, PROT_READ, MAP_SHARED, file_, 0);
-  if (memory == MAP_FAILED) return fail(std::strerror(errno));
-  memory_ = static_cast<std::uint8_t*>(memory);
-  return {};
+  memory_.resize(shape.bytes);
+  const ssize_t size = read_all(file_, 0, memory_.data(), memory_.size());
+  if (size < 0) return fail(std::strerror(errno));
+  if (size == static_cast<ssize_t>(memory_.size())) return {};
+  return fail("it was made shorter while it was read; expected " + std::to_string(shape.bytes) +
+              " bytes");
 }
 
+bool FileFlash::is_unchanged() const {
+  struct stat about {};
+  if (fstat(file_, &about) != 0 || about.st_size != static_cast<off_t>(memory_.size())) {
+    return false;
+  }
+  std::uint8_t piece[65536];
+  for (std::size_t at = 0; at < memory_.size(); at += sizeof piece) {
+    const std::size_t size = std::min(sizeof piece, memory_.size() - at);
+    if (read_all(file_, at, piece, size) != static_cast<ssize_t>(size)) return false;
+    if (std::memcmp(piece, memory_.data() + at, size) != 0) return false;
+  }
+  return true;
+}
+
+// A mark that confirms the image in memory_ must not get into another one.
 Status FileFlash::put(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size) {
-  return write_all(file_, offset, bytes, size) ? Status::kOk : Status::kBackEnd;
+  if (!is_unchanged()) return Status::kBackEnd;
+  const bool written = write_all(file_, offset, bytes, size);
+  if (written) {
+    std::copy(bytes, bytes + size, memory_.data() + offset);
+  } else {
+    (void)read_all(file_, offset, memory_.data() + offset, size);  // part of it may be written
+  }
+  return written ? Status::kOk : Status::kBackEnd;
 }
 
 Status FileFlash::erase(std::uint32_t offset) {
@@ -71,7 +107,7 @@ Status FileFlash::erase(std::uint32_t offset) {
 }
 
 Status FileFlash::write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t size) {
-  const std::uint8_t* units = memory_ + offset;
+  const std::uint8_t* units = memory_.data() + offset;
   if (std::any_of(units, units + size, [](std::uint8_t byte) { return byte != 0xff; })) {
     return Status::kBackEnd;
   }

@@ -28,7 +28,8 @@ Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shap
       links_(shape.fabric_links.size()),
       board_link_(fabric.links(), kNone) {
   arena_bytes_ = buffer_bytes(links_.size(), window(), block_bytes_);
-  arena_ = std::make_unique<std::uint8_t[]>(arena_bytes_);
+  arena_.reset(static_cast<std::uint8_t*>(std::calloc(arena_bytes_, 1)));
+  if (!has_memory()) return;
   std::uint8_t* next = arena_.get();
   for (std::uint32_t number = 0; number < links_.size(); ++number) {
     Link& link = links_[number];

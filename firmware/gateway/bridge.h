@@ -14,6 +14,7 @@
 //  * kLinkDown of the fabric is not passed on: the board detects a dead link by its own probes.
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ class Bridge final : public SerialLinks {
   Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shape& shape,
          const SerialConfig& config);
 
+  // Whether there was memory for the buffers. Otherwise the bridge must not be used.
+  [[nodiscard]] bool has_memory() const { return arena_ != nullptr || arena_bytes_ == 0; }
   // Registers the buffers with the fabric; call once, first. Endpoint::prepare()'s errors.
   [[nodiscard]] Status prepare();
   // Passes on all messages that can proceed, without waiting. Returns whether any did.
@@ -113,7 +116,8 @@ class Bridge final : public SerialLinks {
 
   Endpoint& fabric_;
   std::uint64_t block_bytes_;
-  std::unique_ptr<std::uint8_t[]> arena_;
+  // From calloc(): a board decides how large it is, and pages that it never uses cost nothing.
+  std::unique_ptr<std::uint8_t[], decltype(&std::free)> arena_{nullptr, std::free};
   std::uint64_t arena_bytes_ = 0;
   std::vector<Link> links_;
   std::vector<std::uint32_t> board_link_;  // the board's link for each link of the fabric

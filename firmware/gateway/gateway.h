@@ -45,6 +45,7 @@ class Gateway {
   [[nodiscard]] Result<void> start_board();
   [[nodiscard]] Result<void> receive_hello();
   [[nodiscard]] Result<void> receive_tables();
+  [[nodiscard]] Result<void> check_links();
   [[nodiscard]] Result<void> check_hello();
   [[nodiscard]] Result<void> configure();
   [[nodiscard]] Result<void> open_fabric();
@@ -101,6 +102,7 @@ class Gateway {
   std::unique_ptr<SerialPort> port_;
   std::unique_ptr<Conversation> agent_;
   agent::Hello hello_;
+  std::string board_name_;  // hello_.board, fit for a terminal
   std::vector<agent::LinkEntry> board_links_;
   std::vector<agent::ProgramEntry> board_programs_;
   std::unique_ptr<node::Programs> programs_;  // from the launcher's schedule files

@@ -2,10 +2,13 @@
 // gateway can serve, the launcher gets one line.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,9 +33,13 @@ class PlayedBoard {
     clock_.add(*carrier_);
     EXPECT_EQ(endpoint_.post_receive(0, {&in_, sizeof in_, agent::kPacketTag}), Status::kOk);
   }
-  void say_hello(const agent::Hello& hello) {
+  // `links` must outlive the board.
+  void say_hello(const agent::Hello& hello, const std::vector<agent::LinkEntry>& links = {}) {
     out_.hello = hello;
     send();
+    if (links.empty()) return;
+    const SendPost tables{links.data(), links.size() * sizeof links.front(), agent::kDataTag};
+    EXPECT_EQ(endpoint_.post_send(0, tables), Status::kOk);
   }
   // Answers Configure, if it has arrived.
   void poll() {
@@ -88,11 +95,12 @@ class HelloTest : public testing::Test {
     return options;
   }
 
-  // Runs a gateway whose board says `hello`. Returns what the gateway reports to the launcher.
-  std::string failure(const agent::Hello& hello) {
+  // Runs a gateway whose board says `hello` and has `links`. Returns what the gateway reports to
+  // the launcher.
+  std::string failure(const agent::Hello& hello, const std::vector<agent::LinkEntry>& links = {}) {
     int exit_status = -1;
     std::thread gateway([&] { exit_status = Gateway(options()).run(); });
-    std::string reported = reported_to_launcher(hello);
+    std::string reported = reported_to_launcher(hello, links);
     close(launcher_end_);
     gateway.join();
     EXPECT_EQ(exit_status, 1);
@@ -111,9 +119,10 @@ class HelloTest : public testing::Test {
     return received;
   }
 
-  std::string reported_to_launcher(const agent::Hello& hello) {
+  std::string reported_to_launcher(const agent::Hello& hello,
+                                   const std::vector<agent::LinkEntry>& links) {
     PlayedBoard board(folder_);
-    board.say_hello(hello);
+    board.say_hello(hello, links);
     control::Any report;
     if (next_packet(board, report) != control::Received::kPacket) return "no packet";
     return report.packet == control::Packet::kFailed ? report.failed.text : "no Failed packet";
@@ -126,6 +135,7 @@ class HelloTest : public testing::Test {
 agent::Hello good_hello() {
   agent::Hello hello;
   hello.node = 6;
+  hello.nodes = 8;
   hello.window = 2;
   hello.input_room = hello.output_room = hello.scratch_room = 262144;
   return hello;
@@ -135,29 +145,94 @@ TEST_F(HelloTest, RefusesMoreRoomThanItCanBuffer) {
   agent::Hello hello = good_hello();
   hello.links = 128;
   hello.window = 16;
-  hello.scratch_room = UINT32_MAX;
+  hello.scratch_room = 1u << 28;
   const std::string text = failure(hello);
-  EXPECT_NE(text.find("reports room for 4294967295 bytes and 128 links with a window of 16; the "
-                      "gateway would need 17592186044416 bytes of buffers, expected at most "
-                      "1073741824"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("its Hello has room for 268435456 bytes and 128 links with a window of 16; the "
+                "gateway would need 1099511627776 bytes of buffers, expected at most "
+                "1073741824"),
+      std::string::npos)
       << text;
 }
 
-TEST_F(HelloTest, RefusesAWindowOfZero) {
-  agent::Hello hello = good_hello();
-  hello.window = 0;
-  const std::string text = failure(hello);
-  EXPECT_NE(text.find("reports a window of 0; expected at least 1"), std::string::npos) << text;
+TEST_F(HelloTest, NamesBoardFieldValueAndLimit) {
+  const struct {
+    std::uint32_t agent::Hello::*field;
+    std::uint32_t value;
+    const char* text;
+  } cases[] = {
+      {&agent::Hello::slot, 2, "slot 2; expected 0 to 1"},
+      {&agent::Hello::nodes, 0, "nodes 0; expected 1 to 1073741824"},
+      {&agent::Hello::nodes, UINT32_MAX, "nodes 4294967295; expected 1 to 1073741824"},
+      {&agent::Hello::links, kMaxLinks + 1, "links 129; expected 0 to 128"},
+      {&agent::Hello::programs, UINT32_MAX, "programs 4294967295; expected 0 to 16"},
+      {&agent::Hello::window, 0, "window 0; expected 1 to 65535"},
+      {&agent::Hello::window, UINT32_MAX, "window 4294967295; expected 1 to 65535"},
+      {&agent::Hello::input_room, UINT32_MAX, "input_room 4294967295; expected 0 to 268435456"},
+      {&agent::Hello::output_room, UINT32_MAX, "output_room 4294967295; expected 0 to 268435456"},
+      {&agent::Hello::scratch_room, UINT32_MAX, "scratch_room 4294967295; expected 0 to 268435456"},
+      {&agent::Hello::events_room, UINT32_MAX, "events_room 4294967295; expected 0 to 16777216"},
+      {&agent::Hello::node, 8, "node 8 of 8 nodes; expected a node of the schedule"},
+  };
+  for (const auto& each : cases) {
+    agent::Hello hello = good_hello();
+    std::strcpy(hello.board, "toy");
+    hello.*each.field = each.value;
+    EXPECT_EQ(failure(hello),
+              "its board toy at " + options().device + ": its Hello has " + each.text);
+    TearDown();
+    SetUp();
+  }
 }
 
-TEST_F(HelloTest, RefusesTooManyLinks) {
+TEST_F(HelloTest, RefusesLinksWithoutAnImage) {
   agent::Hello hello = good_hello();
-  hello.links = kMaxLinks + 1;
+  hello.boot = Status::kNothingToBoot;
+  hello.links = 1;
+  EXPECT_NE(failure(hello).find("links 1; expected 0 to 0"), std::string::npos);
+}
+
+TEST_F(HelloTest, RefusesLinksToNowhere) {
+  agent::Hello hello = good_hello();
+  hello.links = 2;
+  for (const std::uint32_t peer : {8u, 6u, 0u}) {
+    const std::string text = failure(hello, {{0}, {peer}});
+    EXPECT_NE(text.find("its link 1 leads to node " + std::to_string(peer)), std::string::npos)
+        << text;
+    TearDown();
+    SetUp();
+  }
+}
+
+TEST_F(HelloTest, SurvivesAHostWithoutMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer reserves more address space than this test allows";
+#endif
+  agent::Hello hello = good_hello();
+  hello.links = 2;
+  hello.window = 16;
+  hello.scratch_room = 1u << 24;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  std::uint64_t pages = 0;
+  ASSERT_TRUE(std::ifstream("/proc/self/statm") >> pages);
+  const rlimit less{pages * static_cast<std::uint64_t>(getpagesize()) + (768u << 20),
+                    before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &less), 0);
+  const std::string text = failure(hello, {{0}, {1}});
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_NE(text.find("no memory for 1073741824 bytes of buffers"), std::string::npos) << text;
+}
+
+TEST_F(HelloTest, PrintsTheBoardsNameEscaped) {
+  agent::Hello hello = good_hello();
+  std::strcpy(hello.board, "a\x1b[2J\nb\x9b");
+  hello.node = 5;
+  testing::internal::CaptureStderr();
   const std::string text = failure(hello);
-  EXPECT_NE(text.find("reports 129 links and 0 programs; expected at most 128 and 16"),
-            std::string::npos)
-      << text;
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(text.starts_with("its board a\\x1b[2J\\x0ab\\x9b at ")) << text;
+  EXPECT_NE(log.find("board a\\x1b[2J\\x0ab\\x9b boots"), std::string::npos) << log;
 }
 
 // The launcher asks, and takes no answer.

@@ -2,13 +2,15 @@
 
 #include <cstdio>
 
+#include "base/one_line.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/gateway/remote.h"
 
 int main(int argc, char** argv) {
   const auto parsed = espalier::gateway::parse_options(espalier::words_of(argc, argv));
   if (!parsed) {
-    std::fprintf(stderr, "espalier-gateway: %s\n", parsed.error().message.c_str());
+    std::fprintf(stderr, "espalier-gateway: %s\n",
+                 espalier::one_line(parsed.error().message).c_str());
     return 2;
   }
   const espalier::gateway::GatewayOptions& options = *parsed;

@@ -181,7 +181,7 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
     std::fprintf(stderr, "espalier-gateway: node %u: %s cannot confirm its image: %s\n",
-                 hello_.node, hello_.board, status_name(report.confirmation));
+                 hello_.node, board_name_.c_str(), status_name(report.confirmation));
   }
   const std::size_t records = std::size_t{report.events} * kEventBytes;
   if (report.output_bytes > output_bytes_ || records > records_.size()) {

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <random>
 
+#include "base/one_line.h"
 #include "espalier/base/digest.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/node/wire_up.h"
@@ -16,6 +18,9 @@ namespace {
 
 constexpr std::uint64_t kBootPatience = 30 * kSecond;
 constexpr std::uint64_t kAnswerPatience = 10 * kSecond;
+// What a Hello may claim. A board has far less memory.
+constexpr std::uint32_t kMaxRoomBytes = 1u << 28;    // of an input, an output or a scratch
+constexpr std::uint32_t kMaxRoomEvents = 1u << 24;   // records of a log
 constexpr std::uint64_t kMaxBufferBytes = 1u << 30;  // of a bridge
 
 // Byte streams are slow: two frames of 512 bytes at 115200 baud take 90 ms.
@@ -46,27 +51,53 @@ std::uint32_t largest_room(const agent::Hello& hello) {
   return std::max({hello.input_room, hello.output_room, hello.scratch_room});
 }
 
-// Checks that the gateway can serve a board of these capacities.
-Result<void> check_capacities(const agent::Hello& hello) {
-  if (hello.links > kMaxLinks || hello.programs > kMaxPrograms) {
-    return fail("it reports " + std::to_string(hello.links) + " links and " +
-                std::to_string(hello.programs) + " programs; expected at most " +
-                std::to_string(kMaxLinks) + " and " + std::to_string(kMaxPrograms));
+std::uint64_t buffer_bytes(const agent::Hello& hello) {
+  return Bridge::buffer_bytes(hello.links, std::min(hello.window, kSerialWindow),
+                              largest_room(hello));
+}
+
+// Returns what a Hello says about the size of the buffers, for errors.
+std::string sizes_text(const agent::Hello& hello) {
+  return "its Hello has room for " + std::to_string(largest_room(hello)) + " bytes and " +
+         std::to_string(hello.links) + " links with a window of " + std::to_string(hello.window);
+}
+
+// Checks each number of a Hello that the gateway computes with. A board may be hostile.
+Result<void> check_numbers(const agent::Hello& hello) {
+  const bool boots = hello.boot == Status::kOk;
+  const struct {
+    const char* field;
+    std::uint32_t value, least, most;
+  } rows[] = {
+      {"slot", hello.slot, 0, 1},
+      {"nodes", hello.nodes, boots ? 1u : 0u, kMaxNodes},
+      {"links", hello.links, 0, boots ? kMaxLinks : 0},
+      {"programs", hello.programs, 0, boots ? kMaxPrograms : 0},
+      {"window", hello.window, 1, kMaxFieldWindow},
+      {"input_room", hello.input_room, 0, kMaxRoomBytes},
+      {"output_room", hello.output_room, 0, kMaxRoomBytes},
+      {"scratch_room", hello.scratch_room, 0, kMaxRoomBytes},
+      {"events_room", hello.events_room, 0, kMaxRoomEvents},
+  };
+  for (const auto& row : rows) {
+    if (row.value >= row.least && row.value <= row.most) continue;
+    return fail("its Hello has " + std::string(row.field) + " " + std::to_string(row.value) +
+                "; expected " + std::to_string(row.least) + " to " + std::to_string(row.most));
   }
-  if (hello.window == 0) return fail("it reports a window of 0; expected at least 1");
-  const std::uint32_t window = std::min(hello.window, kSerialWindow);
-  const std::uint64_t bytes = Bridge::buffer_bytes(hello.links, window, largest_room(hello));
+  if (boots && hello.node >= hello.nodes) {
+    return fail("its Hello has node " + std::to_string(hello.node) + " of " +
+                std::to_string(hello.nodes) + " nodes; expected a node of the schedule");
+  }
+  const std::uint64_t bytes = buffer_bytes(hello);
   if (bytes <= kMaxBufferBytes) return {};
-  return fail("it reports room for " + std::to_string(largest_room(hello)) + " bytes and " +
-              std::to_string(hello.links) + " links with a window of " +
-              std::to_string(hello.window) + "; the gateway would need " + std::to_string(bytes) +
+  return fail(sizes_text(hello) + "; the gateway would need " + std::to_string(bytes) +
               " bytes of buffers, expected at most " + std::to_string(kMaxBufferBytes));
 }
 
 }  // namespace
 
 std::string Gateway::board() const {
-  const std::string name = hello_.board[0] == '\0' ? "" : std::string(" ") + hello_.board;
+  const std::string name = board_name_.empty() ? "" : " " + board_name_;
   return "its board" + name + " at " + options_.device;
 }
 
@@ -131,12 +162,13 @@ Result<void> Gateway::receive_hello() {
   }
   hello_ = agent_->packet().hello;
   hello_.board[sizeof hello_.board - 1] = '\0';
+  board_name_ = one_line(hello_.board);
   if (hello_.version != agent::kVersion) {
     return fail_board("it uses version " + std::to_string(hello_.version) +
                       " of the agent's protocol, the gateway version " +
                       std::to_string(agent::kVersion) + "; install the same release on both");
   }
-  if (auto sound = check_capacities(hello_); !sound) return fail_board(sound.error().message);
+  if (auto sound = check_numbers(hello_); !sound) return fail_board(sound.error().message);
   return receive_tables();
 }
 
@@ -153,6 +185,22 @@ Result<void> Gateway::receive_tables() {
   if (!received) return received;
   if (links != 0) std::memcpy(board_links_.data(), tables.data(), links);
   if (programs != 0) std::memcpy(board_programs_.data(), tables.data() + links, programs);
+  return check_links();
+}
+
+// Each link leads to another node of the schedule, and no two to the same.
+Result<void> Gateway::check_links() {
+  for (std::size_t i = 0; i < board_links_.size(); ++i) {
+    const std::uint32_t peer = board_links_[i].peer;
+    const bool is_repeated =
+        std::any_of(board_links_.begin(), board_links_.begin() + static_cast<std::ptrdiff_t>(i),
+                    [peer](const agent::LinkEntry& link) { return link.peer == peer; });
+    if (peer < hello_.nodes && peer != hello_.node && !is_repeated) continue;
+    return fail_board("its link " + std::to_string(i) + " leads to node " + std::to_string(peer) +
+                      "; expected another node for each link, of nodes 0 to " +
+                      std::to_string(hello_.nodes - 1) + " without its own, " +
+                      std::to_string(hello_.node));
+  }
   return {};
 }
 
@@ -162,7 +210,7 @@ Result<void> Gateway::check_hello() {
     return fail_board("no image boots; " + slots + "; install an image for it");
   }
   std::fprintf(stderr, "espalier-gateway: node %u: board %s boots slot %u, release %s%s; %s\n",
-               hello_.node, hello_.board, hello_.slot, release_text(hello_.release).c_str(),
+               hello_.node, board_name_.c_str(), hello_.slot, release_text(hello_.release).c_str(),
                hello_.trial != 0 ? " (its first run)" : "", slots.c_str());
   const std::uint32_t node = options_.node.nodes.front();
   if (hello_.node != node) {
@@ -249,7 +297,9 @@ Result<void> Gateway::open_fabric() {
   serial.settles = true;
   links_ = std::vector<SerialLink>(board_links_.size());
   bridge_ = std::make_unique<Bridge>(*port_, links_.data(), fabric_->endpoint(), shape, serial);
-  return {};
+  if (bridge_->has_memory()) return {};
+  return fail_board(sizes_text(hello_) + "; no memory for " + std::to_string(buffer_bytes(hello_)) +
+                    " bytes of buffers");
 }
 
 Result<void> Gateway::connect() {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/one_line.h"
 #include "base/read_file.h"
 #include "espalier/base/digest.h"
 
@@ -147,15 +148,15 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
   std::snprintf(
       line, sizeof line,
       "board %s, node %u, release %s, counter %u, %s, %u links, %u programs, %u bytes\n",
-      image.board, image.node, release_text(image.release).c_str(), image.counter,
+      one_line(image.board).c_str(), image.node, release_text(image.release).c_str(), image.counter,
       image.signature_checked ? "signature checked" : "SIGNATURE NOT CHECKED: takes any image",
       image.links, image.programs, image.size);
   booted.report += "boot: " + path + ": " + line;
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const ProgramRow row = image.program(i);
     programs.sources.push_back(path + " program " + std::to_string(i));
-    std::snprintf(line, sizeof line, "boot: program %u: %s, root %u, %u bytes\n", i, row.algorithm,
-                  row.root, row.size);
+    std::snprintf(line, sizeof line, "boot: program %u: %s, root %u, %u bytes\n", i,
+                  one_line(row.algorithm).c_str(), row.root, row.size);
     booted.report += line;
   }
   for (std::uint32_t i = 0; i < programs.selections.size(); ++i) {

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/one_line.h"
+
 namespace espalier::control {
 namespace {
 
@@ -102,9 +104,10 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
 
 void send_failure(int channel, const char* program, const std::string& what) {
   Failed failed;
-  std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
+  const std::string line = one_line(what);
+  std::snprintf(failed.text, sizeof failed.text, "%s", line.c_str());
   if (channel < 0 || (!send(channel, failed) && errno != EPIPE && errno != ECONNRESET)) {
-    std::fprintf(stderr, "%s: %s\n", program, what.c_str());
+    std::fprintf(stderr, "%s: %s\n", program, line.c_str());
     return;
   }
   Any packet;

@@ -113,6 +113,12 @@ TEST_F(Channel, WireUpSendsItsAddressAndReceivesTheNeighbours) {
   EXPECT_EQ(*addresses, (std::vector<std::string>{"", std::string("\0y", 2)}));
 }
 
+TEST(SendFailure, PrintsWithEscapes) {
+  testing::internal::CaptureStderr();
+  send_failure(-1, "a-node", "one\x1b[2J\ntwo");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a-node: one\\x1b[2J\\x0atwo\n");
+}
+
 TEST_F(Channel, WireUpEndsWithTheLauncher) {
   close(launcher_);
   launcher_ = -1;

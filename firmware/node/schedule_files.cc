@@ -1,56 +1,18 @@
 #include "firmware/node/schedule_files.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 
+#include "base/read_file.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/schedule/selection_file.h"
 
 namespace espalier::node {
 namespace {
 
-// A file, mapped into memory. Only the pages that are read are fetched from the disk.
-class MappedFile {
- public:
-  MappedFile() = default;
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile() {
-    if (size_ != 0) munmap(const_cast<std::uint8_t*>(bytes_), size_);
-  }
-  // Maps the file. Fails if the system cannot read it.
-  Result<void> open(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat about {};
-    bool mapped = file >= 0 && fstat(file, &about) == 0;
-    if (mapped && about.st_size > 0) {
-      void* bytes =
-          mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ, MAP_PRIVATE, file, 0);
-      mapped = bytes != MAP_FAILED;
-      if (mapped) {
-        bytes_ = static_cast<const std::uint8_t*>(bytes);
-        size_ = static_cast<std::size_t>(about.st_size);
-      }
-    }
-    const int error = errno;  // close() may change it
-    if (file >= 0) ::close(file);
-    if (mapped) return {};
-    return fail("cannot read the schedule " + path + ": " + std::strerror(error));
-  }
-  const std::uint8_t* bytes() const { return bytes_; }
-  std::size_t size() const { return size_; }
-
- private:
-  const std::uint8_t* bytes_ = nullptr;
-  std::size_t size_ = 0;
-};
+const std::uint8_t* bytes_of(const std::string& contents) {
+  return reinterpret_cast<const std::uint8_t*>(contents.data());
+}
 
 // Returns what to do about a descriptor that does not load.
 const char* file_remedy(Status status) {
@@ -120,9 +82,10 @@ Result<void> add_program(const std::string& path, std::uint32_t node, const Load
 }
 
 Result<void> load_selection(const std::string& path, const BootOptions& options, std::uint32_t node,
-                            const MappedFile& mapped, Programs& programs) {
+                            const std::string& contents, Programs& programs) {
   const auto file = std::make_unique<SelectionFile>();
-  if (auto opened = check_loaded(path, node, file->open(mapped.bytes(), mapped.size())); !opened) {
+  if (auto opened = check_loaded(path, node, file->open(bytes_of(contents), contents.size()));
+      !opened) {
     return opened;
   }
   NodeSelection selection{file->selected(), programs.count};
@@ -144,13 +107,14 @@ Result<void> load_selection(const std::string& path, const BootOptions& options,
 
 Result<void> load_file(const std::string& path, const BootOptions& options, std::uint32_t node,
                        Programs& programs) {
-  MappedFile mapped;
-  if (auto opened = mapped.open(path); !opened) return opened;
-  if (is_selection_file(mapped.bytes(), mapped.size())) {
-    return load_selection(path, options, node, mapped, programs);
+  // A copy: what is checked is what is decoded, even if the file changes meanwhile.
+  const Result<std::string> contents = read_file(path);
+  if (!contents) return fail("the schedule: " + contents.error().message);
+  if (is_selection_file(bytes_of(*contents), contents->size())) {
+    return load_selection(path, options, node, *contents, programs);
   }
   ScheduleFile file;
-  auto loaded = check_loaded(path, node, file.open(mapped.bytes(), mapped.size()));
+  auto loaded = check_loaded(path, node, file.open(bytes_of(*contents), contents->size()));
   if (loaded) loaded = check_file(path, options, node, file);
   if (!loaded) return loaded;
   return add_program(

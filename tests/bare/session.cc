@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/one_line.h"
 #include "base/read_file.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
@@ -65,9 +66,10 @@ class Session {
       std::memcpy(&program, tables.data() + hello.links * sizeof(agent::LinkEntry), sizeof program);
     }
     schedule_ = program.schedule;
-    std::printf("hello: %s, boot %s, slot %u, release %u, trial %u, slots %s and %s\n", hello.board,
-                status_name(hello.boot), hello.slot, hello.release & 0xffff, hello.trial,
-                status_name(hello.slots[0].status), status_name(hello.slots[1].status));
+    std::printf("hello: %s, boot %s, slot %u, release %u, trial %u, slots %s and %s\n",
+                one_line(hello.board).c_str(), status_name(hello.boot), hello.slot,
+                hello.release & 0xffff, hello.trial, status_name(hello.slots[0].status),
+                status_name(hello.slots[1].status));
   }
 
   void install() {

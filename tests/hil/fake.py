@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Stands in for the espalier command in hil_test.py. $FAKE names the fault of `run`: right (none), silent (forever), failed,
-wrong (a result), lost (a log), dumb (no report), killed, late (a node ended late), blamed (a live node); $FAKE_LOG gets the
+loud (failed, with an escape sequence), wrong (a result), lost (a log), dumb (no report), killed, late (a node ended late), blamed (a live node); $FAKE_LOG gets the
 words of every call."""
 import json
 import os
@@ -46,8 +46,9 @@ def run(how):
                      cause={"status": "dead link", "detector": 1 - victim, "peer": 1 - victim if how == "blamed" else victim})
         print(json.dumps({"runs": [{"ranks": ranks, "routers": []}]}))
         return 1
-    if how == "failed":
-        ranks[1].update(failed=True, right=False, status="dead link: no word of rank 0")
+    if how in ("failed", "loud"):
+        words = "\x1b[2J\u202e" if how == "loud" else ""
+        ranks[1].update(failed=True, right=False, status=f"dead link: no word of rank 0{words}")
         print(json.dumps({"runs": [{"ranks": ranks, "routers": []}]}))
         return 1
     leave(option("--output"), wrong=1 if how == "wrong" else None, lost=0 if how == "lost" else None)

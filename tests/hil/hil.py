@@ -30,6 +30,11 @@ class Broken(Exception):
     """The preparation failed; one line says why."""
 
 
+def printable(line):
+    """Returns the line with escapes for what could control a terminal: devices wrote parts of it."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 def end(process):
     """Ends the process and everything that it started; returns its output."""
     process.terminate()  # so that it can clean up
@@ -232,9 +237,9 @@ def main(arguments):
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
             check_topology(plan)
             make_output(out)
-            return Runner(plan, lambda line: print(line, flush=True)).run_all(cases)
+            return Runner(plan, lambda line: print(printable(line), flush=True)).run_all(cases)
     except (rigs.BadRig, Broken) as error:
-        print(f"hil: {error}", file=sys.stderr)
+        print(printable(f"hil: {error}"), file=sys.stderr)
         return 2
 
 

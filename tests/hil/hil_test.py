@@ -284,6 +284,7 @@ class Runs(Folder):
 
     def test_failed(self):
         self.failed("failed", "host-1 (rank 1): dead link: no word of rank 0")
+        self.failed("loud", "dead link: no word of rank 0\\x1b[2J\\u202e")
         self.failed("wrong", "host-1 (rank 1): its result differs", "byte 3")
         self.failed("lost", "host-0 (rank 0): its log is missing")
         self.failed("dumb", "no report: espalier: node 1 did not start: its board says nothing")

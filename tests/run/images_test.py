@@ -284,6 +284,30 @@ class Images(unittest.TestCase):
         self.assertEqual(done.stderr.count("slot 0: boots, confirmed"), 4, done.stderr)
         self.assertEqual(done.stderr.count("slot 1: refused, unconfirmed"), 4, done.stderr)
 
+    def test_a_flash_that_changes_under_its_node(self):
+        """The node runs what it checked. A file that another process has changed gets no mark."""
+        trust = ["--public-key", self.public]
+        self.build("%r.img", node=None)
+        flashes = [self.path / f"{node}.flash" for node in range(4)]
+        for node, flash in enumerate(flashes):
+            self.call("install", self.path / f"{node}.img", "--board", BOARD, "--flash", flash, *trust)
+        words = [espalier.COMMAND, "run", self.broadcast, "--provider", "shm", "--bytes", "4KiB", "--back-to-back", "50000",
+                 "--node-binary", espalier.NODE, "--flash", self.path / "%r.flash", *trust]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            error = ""
+            while error.count("boots, for the first time") < 4:
+                line = process.stderr.readline()
+                self.assertTrue(line, "the run ended: " + error)
+                error += line
+            flashes[1].write_bytes(b"")
+            flashes[2].write_bytes(bytes(1 << 20))
+            output, rest = process.communicate()
+        error += rest
+        self.assertEqual(process.returncode, 0, output + error)
+        self.assertEqual(error.count("espalier-node: cannot confirm the image: back end"), 2, error)
+        self.assertEqual(error.count("boot: confirmed"), 2, error)
+        self.assertEqual([flash.read_bytes().strip(b"\0") for flash in flashes[1:3]], [b"", b""], "a mark was written")
+
     def test_the_steps_to_add_a_board(self):
         """boards/README.md: in a copy of boards/, with NAME put in, every command of the list runs."""
         shutil.copytree(espalier.ROOT / "boards", self.path / "boards")

@@ -51,6 +51,25 @@ class Starts(unittest.TestCase):
         for rank in ranks[:3] + ranks[4:]:
             self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 3))
 
+    def test_a_hostile_node(self):
+        """One line names the node, the number and its limit; nothing is read beyond a packet, and no escape is printed."""
+        for how, says in (("words", "one\\x1b[2Jtwo\\x0athree\\x9b4m"),
+                          ("lanes", "its Hello has 4294967295 lanes; expected at most 128"),
+                          ("address", "its Hello has an address of 2147483648 bytes; expected at most 256"),
+                          ("log", "reports a log of 2147483648 records"),
+                          ("retired", "2147483648 of them retired; expected at most"),
+                          ("link", "reports record 0 of its log on link 200; expected one of its")):
+            with self.subTest(how=how):
+                hostile = f"'{pathlib.Path(__file__).parent}/hostile.py' {how} '{espalier.NODE}'"
+                done = espalier.call("run", *WHAT[:-1], 4096, "--node-binary", espalier.NODE, "--trace", self.path / "trace",
+                                     "--start", f"5={hostile}")
+                said = done.stdout + done.stderr
+                self.assertEqual(done.returncode, 1, said)
+                lines = [line for line in said.splitlines() if says in line]
+                self.assertEqual(len(lines), 1, said)
+                self.assertIn("rank 5", lines[0])
+                self.assertTrue(said.replace("\n", "").isprintable(), said)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -228,7 +228,7 @@ std::unique_ptr<CollectiveTuning> start_tuning(const TuneArguments& arguments,
                                               Choice(request_for(arguments, model, collective)));
   } catch (const Failure& failure) {
     if (!arguments.collectives.empty()) throw;
-    std::fprintf(stderr, "espalier: not tuned: %s\n", failure.line.c_str());
+    std::fprintf(stderr, "espalier: not tuned: %s\n", one_line(failure.line).c_str());
     return nullptr;
   }
 }

@@ -84,14 +84,6 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
 
 std::string read_file(const std::string& path) { return or_bad_input(espalier::read_file(path)); }
 
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  }
-  return line;
-}
-
 std::string either(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {

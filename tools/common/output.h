@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/one_line.h"
 #include "espalier/base/result.h"
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"
@@ -34,8 +35,7 @@ void check_writable(const std::string& path);
 // read.
 [[nodiscard]] std::string read_file(const std::string& path);
 
-// Returns the text for one line on a terminal: control characters become '?'.
-[[nodiscard]] std::string one_line(std::string_view text);
+using espalier::one_line;
 // Returns the result's value. Throws Failure (bad input) with its error in one line.
 template <typename T>
 T or_bad_input(Result<T> result) {

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/one_line.h"
 #include "espalier/base/version.h"
 #include "espalier/bootstrap/server.h"
 #include "tools/job/frames.h"
@@ -211,7 +212,7 @@ void Job::flush(Connection& connection) {
 
 void Job::fail_with(const std::string& line, int status) {
   std::fflush(stdout);
-  std::fprintf(stderr, "espalier: %s\n", line.c_str());
+  std::fprintf(stderr, "espalier: %s\n", one_line(line).c_str());
   if (status_ == 0) status_ = status;
   if (options_.kill_on_failure) end_all(SIGKILL);
 }
@@ -258,7 +259,7 @@ void Job::handle(Connection& connection, const Fields& message) {
     std::string text;
     for (std::size_t begin = 0; begin < message[3].size();) {
       const std::size_t end = message[3].find('\n', begin) + 1;
-      text += "[" + message[1] + "] " + message[3].substr(begin, end - begin);
+      text += "[" + one_line(message[1]) + "] " + message[3].substr(begin, end - begin);
       if (end == 0) break;
       begin = end;
     }
@@ -434,7 +435,7 @@ Result<int> Job::run() {
     if (!options_.verbose) continue;
     std::fprintf(stderr, "espalier: %s: ranks %u to %u; rendezvous at %s\n",
                  connection.where().c_str(), connection.host.first,
-                 connection.host.first + connection.host.count - 1, address.c_str());
+                 connection.host.first + connection.host.count - 1, one_line(address).c_str());
   }
   takes_input_ = true;
   while (living_ > 0) wait_and_serve(-1);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/one_line.h"
 #include "tools/launch/launcher.h"
 
 namespace espalier::launch {
@@ -36,6 +37,21 @@ const char* doing(Member::State state) {
     case Member::State::kRunning: return "running";
     default: return "idle";
   }
+}
+
+// Returns why the sizes in a Hello cannot be right; empty: they can.
+std::string wrong_size(const control::Hello& hello) {
+  if (hello.lanes > control::kMaxLanes) {
+    return "its Hello has " + std::to_string(hello.lanes) + " lanes; expected at most " +
+           std::to_string(control::kMaxLanes);
+  }
+  for (std::uint32_t lane = 0; lane < hello.lanes; ++lane) {
+    const std::uint32_t size = hello.addresses[lane].size;
+    if (size <= control::kMaxAddressBytes) continue;
+    return "its Hello has an address of " + std::to_string(size) + " bytes; expected at most " +
+           std::to_string(control::kMaxAddressBytes);
+  }
+  return "";
 }
 
 std::string seconds(std::uint64_t nanoseconds) {
@@ -146,6 +162,10 @@ void NodeProcesses::take_packet(Member& member) {
   member.heard_ns = monotonic_ns();
   switch (packet.packet) {
     case control::Packet::kHello:
+      if (member.state != Member::State::kStarting) return refuse(member, "sent two Hellos");
+      if (std::string wrong = wrong_size(packet.hello); !wrong.empty()) {
+        return refuse(member, wrong);
+      }
       member.hello = packet.hello;
       member.hello.machine[sizeof member.hello.machine - 1] = '\0';
       member.pid = packet.hello.pid;
@@ -162,18 +182,27 @@ void NodeProcesses::take_packet(Member& member) {
     case control::Packet::kReport: take_report(member, packet.report); break;
     case control::Packet::kFailed:
       packet.failed.text[control::kMaxTextBytes - 1] = '\0';
-      member.failure = packet.failed.text;
+      member.failure = one_line(packet.failed.text);
       member.state = Member::State::kFailed;
       break;
-    default:
-      member.failure = "sent a packet that is not a node's";
-      member.state = Member::State::kFailed;
-      break;
+    default: refuse(member, "sent a packet that is not a node's"); break;
   }
+}
+
+void NodeProcesses::refuse(Member& member, const std::string& why) {
+  member.failure = why;
+  member.state = Member::State::kFailed;
 }
 
 void NodeProcesses::take_report(Member& member, const control::Report& report) {
   if (report.number != runs_) return;  // an answer that crossed with the order
+  const EventLog::Counts& log = report.log;
+  const std::uint32_t room = member.memory.layout().events;
+  if (report.status != Status::kBusy && (log.count > room || log.retired > log.count)) {
+    return refuse(member, "reports a log of " + std::to_string(log.count) + " records, " +
+                              std::to_string(log.retired) + " of them retired; expected at most " +
+                              std::to_string(room));
+  }
   const control::Report& before = member.report;
   // A gateway knows since when its board waits up to the time that the board's report took.
   const bool waits_anew = report.stall.since_ns > before.stall.since_ns + kReportTime;
