@@ -56,7 +56,7 @@ TEST_F(Command, RefusesWrongTopologies) {
            Refusal{"complete:99999999999", "too large"},
            Refusal{"fattree:k=4,h=2", "',c=' is missing"},
            Refusal{"fattree:k=4x3,h=3", "h is not the number of arities, 2"},
-           Refusal{"'a\nb'", "unknown topology 'a?b'"},
+           Refusal{"'a\nb'", "unknown topology 'a\\x0ab'"},
        }) {
     expect_refused(std::string("topology ") + row.arguments, row.words);
     expect_refused(
