@@ -31,11 +31,7 @@ sanitized='base bootstrap collectives/schedule collectives/machine collectives/v
   hal/conformance tools tests/compile tests/simulate tests/random'
 # -g1 is enough for the lines of a report, and compiles in half the time of -g. meson.build says what is optimized all the same.
 # A program with a fixed address starts in half the time: its tables of types and variables need no relocation.
-# UBSan ends the program at the spot (a trap, whose place ASan reports by handle_sigill) instead of calling a library with a table
-# entry per check: a sixth of the code and data to compile, link and load. It does not check vptr, the dynamic type of objects, which
-# takes that library; tests/fuzz/run.sh does.
-sanitizers='-Dbuildtype=debug -Doptimization=0 -Dc_args=-fsanitize-undefined-trap-on-error
-  -Dcpp_args=["-g1","-fsanitize-undefined-trap-on-error"] -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
+sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
   -Db_staticpic=false -Db_sanitize=address,undefined -Dofi=false'
 # What runs on nodes. The rest is what hosts compute: one generator suite, one grid and the installed package are a sample of it.
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
@@ -138,7 +134,7 @@ suite() {
     build-aarch64) chosen=$nodes_names ;;
     *) chosen='' ;;
   esac
-  export ESPALIER_SMALL_SAMPLE=1 ASAN_OPTIONS=handle_sigill=1
+  export ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   exec nice -n 19 meson test -C $1 --print-errorlogs $chosen >build/$1.log 2>&1
 }
 # In the time that the other tests spend waiting.
