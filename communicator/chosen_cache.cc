@@ -65,10 +65,12 @@ std::optional<KeptChoice> parse(const std::string& text) {
 
 }  // namespace
 
-KeptChoice obtain_choice(const std::string& name, const std::function<KeptChoice()>& choose) {
+KeptChoice obtain_choice(const std::string& name,
+                         const std::function<bool(const KeptChoice&)>& is_good,
+                         const std::function<KeptChoice()>& choose) {
   const CacheFile file(cache_path(name));
   if (!file.is_open()) return choose();
-  if (auto kept = parse(file.read())) return *std::move(kept);
+  if (auto kept = parse(file.read()); kept && is_good(*kept)) return *std::move(kept);
   KeptChoice choice = choose();
   file.replace(text_of(choice));
   return choice;

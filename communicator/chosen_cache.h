@@ -18,10 +18,11 @@ struct KeptChoice {
   std::vector<SelectionRow> rows;            // of several
 };
 
-// Returns the choice that the file `name` keeps (cache_file.h). If it keeps none, calls `choose`,
-// and keeps the result. While one process chooses, others that need the file wait. The name must
-// tell all that the choice depends on, except for this binary.
+// Returns the choice that the file `name` keeps (cache_file.h), if `is_good` of it. Otherwise calls
+// `choose`, and keeps the result. While one process chooses, others that need the file wait. The
+// name must tell all that the choice depends on, except for this binary.
 [[nodiscard]] KeptChoice obtain_choice(const std::string& name,
+                                       const std::function<bool(const KeptChoice&)>& is_good,
                                        const std::function<KeptChoice()>& choose);
 
 }  // namespace espalier::communicator

@@ -187,20 +187,34 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
                            std::to_string(ranks_) + "-" +
                            std::to_string(tools::model_of(options).digest());
-  const KeptChoice kept = obtain_choice(name, [&] {
+  Chosen chosen;
+  const auto make = [&](const KeptChoice& choice) {
+    chosen = {};
+    for (const tools::ChosenOrigin& origin : choice.origins) {
+      chosen.names.push_back(tools::candidate_name(origin.selection));
+      chosen.schedules.push_back(tools::make_chosen(origin, {}, options));
+    }
+    std::copy(choice.rows.begin(), choice.rows.end(), chosen.table.rows);
+    chosen.table.rows_count = static_cast<pb_size_t>(choice.rows.size());
+  };
+  bool is_made = false;
+  const auto can_make = [&](const KeptChoice& choice) {
+    try {
+      make(choice);
+      is_made = true;
+    } catch (const tools::Failure&) {
+      // The file names a schedule that does not exist.
+    }
+    return is_made;
+  };
+  const KeptChoice kept = obtain_choice(name, can_make, [&] {
     tools::ChosenSchedules all =
         tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options);
     const std::span rows(all.table.rows, all.table.rows_count);
     return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
   });
-  Chosen& chosen = chosen_[request.collective];
-  for (const tools::ChosenOrigin& origin : kept.origins) {
-    chosen.names.push_back(tools::candidate_name(origin.selection));
-    chosen.schedules.push_back(tools::make_chosen(origin, {}, options));
-  }
-  std::copy(kept.rows.begin(), kept.rows.end(), chosen.table.rows);
-  chosen.table.rows_count = static_cast<pb_size_t>(kept.rows.size());
-  return chosen;
+  if (!is_made) make(kept);
+  return chosen_[request.collective] = std::move(chosen);
 }
 
 PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) const {

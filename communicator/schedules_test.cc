@@ -110,6 +110,9 @@ TEST_F(SchedulesTest, AFileThatIsNoChoiceIsWrittenAnew) {
   for (const std::string& broken : {std::string(), std::string("{"), std::string("[]"),
                                     std::string(R"({"origins": [], "rows": []})"),
                                     std::string(R"({"origins": [[true]], "rows": []})"),
+                                    std::string(R"({"origins": [[false, "complete:3", "scan", )"
+                                                R"("no such", "0", "", "", "", "", ""]], )"
+                                                R"("rows": []})"),
                                     texts[0].substr(0, texts[0].size() / 2)}) {
     for (const fs::path& path : kept("chosen-")) std::ofstream(path) << broken;
     EXPECT_EQ(all_programs(3), first) << broken;
