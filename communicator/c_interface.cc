@@ -378,6 +378,22 @@ const char* espalier_plan_algorithm(const espalier_plan* plan) {
 }
 void espalier_plan_free(espalier_plan* plan) { delete plan; }
 
+int espalier_neighbor_counts(const espalier_neighbor* neighbors, std::size_t neighbors_count,
+                             std::uint64_t* counts, espalier_comm* comm) {
+  return without_exceptions([&] {
+    if (comm == nullptr) return missing("comm");
+    if (counts == nullptr) return missing("counts");
+    if (neighbors == nullptr && neighbors_count > 0) return missing("neighbors");
+    std::vector<espalier::Neighbor> all;
+    for (std::size_t k = 0; k < neighbors_count; ++k) {
+      all.push_back({neighbors[k].rank, neighbors[k].send, neighbors[k].receive});
+    }
+    auto known = comm->communicator.neighbor_counts(all);
+    if (!known) return fails(*comm, known.error());
+    std::copy(known->begin(), known->end(), counts);
+    return int{ESPALIER_OK};
+  });
+}
 int espalier_split(espalier_comm* comm, std::int64_t color, std::int64_t key,
                    espalier_comm** part) {
   return without_exceptions([&] {

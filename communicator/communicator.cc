@@ -111,6 +111,41 @@ Result<Plan> Communicator::plan(const Call& call) {
   return Plan(*std::move(operation));
 }
 
+Result<std::vector<std::uint64_t>> Communicator::neighbor_counts(
+    std::span<const Neighbor> neighbors) {
+  const std::size_t ranks = size();
+  // Each rank's row: what it sends to every rank, then what it receives from every rank.
+  std::vector<std::uint64_t> rows(2 * ranks * ranks);
+  std::uint64_t* const mine = rows.data() + 2 * ranks * rank();
+  std::vector<bool> is_named(ranks);
+  for (const Neighbor& neighbor : neighbors) {
+    if (neighbor.rank >= ranks || is_named[neighbor.rank]) {
+      return fail("neighbor " + std::to_string(neighbor.rank) +
+                  (neighbor.rank < ranks ? " comes twice" : " is not a rank of this communicator") +
+                  "; expected each of 0 to " + std::to_string(ranks - 1) + " at most once");
+    }
+    is_named[neighbor.rank] = true;
+    mine[neighbor.rank] = neighbor.send;
+    mine[ranks + neighbor.rank] = neighbor.receive;
+  }
+  const std::span<const std::uint64_t> own(mine, 2 * ranks);
+  if (auto known = allgather<std::uint64_t>(own, rows); !known) return fail(known.error());
+  std::vector<std::uint64_t> counts(ranks * ranks);
+  for (std::size_t from = 0; from < ranks; ++from) {
+    for (std::size_t to = 0; to < ranks; ++to) {
+      const std::uint64_t sent = rows[2 * ranks * from + to];
+      const std::uint64_t expected = rows[2 * ranks * to + ranks + from];
+      if (sent != expected) {
+        return fail("neighbors: rank " + std::to_string(from) + " sends " + std::to_string(sent) +
+                    " elements to rank " + std::to_string(to) + ", which expects " +
+                    std::to_string(expected));
+      }
+      counts[from * ranks + to] = sent;
+    }
+  }
+  return counts;
+}
+
 Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::int64_t key) {
   struct Wish {
     std::int64_t color, key;

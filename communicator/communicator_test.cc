@@ -218,6 +218,49 @@ void compose(void* into, const void* a, const void* b, std::uint64_t count, void
   }
 }
 
+// Rank r sends r + 1 numbers to the right in a ring, and one to itself if r is even.
+TEST(Communicator, Neighbors) {
+  for (const std::uint32_t ranks : {1u, 2u, 6u}) {
+    on_all(ranks, [&](Communicator& world) {
+      const std::uint32_t me = world.rank(), right = (me + 1) % ranks;
+      const std::uint32_t left = (me + ranks - 1) % ranks;
+      std::vector<std::uint64_t> sends(ranks), receives(ranks);
+      sends[right] += me + 1;
+      receives[left] += left + 1;
+      if (me % 2 == 0) sends[me] += 1, receives[me] += 1;
+      std::vector<Neighbor> neighbors;
+      Vector expected, all;
+      for (std::uint32_t rank = ranks; rank-- > 0;) {
+        if (sends[rank] + receives[rank] > 0) {
+          neighbors.push_back({rank, sends[rank], receives[rank]});
+        }
+      }
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        for (std::uint64_t i = 0; i < sends[rank]; ++i) all.push_back(value(me, rank));
+        for (std::uint64_t i = 0; i < receives[rank]; ++i) expected.push_back(value(rank, me));
+      }
+      auto counts = world.neighbor_counts(neighbors);
+      ASSERT_TRUE(counts) << counts.error().message;
+      Vector received(expected.size(), -1);
+      Call call = call::all_to_all(In(all), Out(received), 0);
+      call.counts = *counts;
+      EXPECT_EQ(message(world.run(call)), "");
+      EXPECT_EQ(received, expected);
+
+      if (ranks == 1) return;
+      neighbors.front().send += me == 1 ? 7 : 0;
+      const auto refused = world.neighbor_counts(neighbors);
+      ASSERT_FALSE(refused);
+      EXPECT_NE(refused.error().message.find("neighbors: rank 1 sends "), std::string::npos)
+          << refused.error().message;
+      neighbors.push_back(neighbors.front());
+      EXPECT_FALSE(world.neighbor_counts(neighbors));
+      neighbors.assign(1, {ranks, 1, 1});
+      EXPECT_FALSE(world.neighbor_counts(neighbors));
+    });
+  }
+}
+
 TEST(Communicator, OperatorThatDoesNotCommute) {
   on_all(6, [](Communicator& world) {
     std::vector<std::int64_t> map = {2, world.rank() + 1}, out(2);

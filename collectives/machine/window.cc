@@ -69,9 +69,9 @@ void Machine::issue_step() {
     std::uint32_t instances = instance_scheduler_.in_step(row);
     if (instances > InstanceScheduler::kMaxInStep) return fail_here(Status::kTooLarge);
     for (; instances > 0; --instances) {
-      const bool exists = instance_scheduler_.exists(row);
-      if (exists && log_ != nullptr) log_issue(row, 0, now);
-      if (exists && !issue_message(row)) return fail_here(Status::kMalformed);
+      if (instance_scheduler_.exists(row) && !issue_message(row, now)) {
+        return fail_here(Status::kMalformed);
+      }
       instance_scheduler_.advance(row);
     }
   }
@@ -119,8 +119,20 @@ bool Machine::has_room() {
   return true;
 }
 
-// Issues the row's next message. False if the program names a link or operand that does not exist.
-bool Machine::issue_message(std::uint32_t row) {
+// Whether messages without bytes are left out: those of an all-to-all with unequal counts. Both
+// ends know the counts, and there no action waits for a message except for its data
+// (takes_unequal_counts()).
+bool Machine::leaves_out_empty() const {
+#if ESPALIER_UNEQUAL_COUNTS
+  return layout_.input_offsets != nullptr && program_->collective == Collective::kAllToAll;
+#else
+  return false;
+#endif
+}
+
+// Issues and logs the row's next message. False if the program names a link or operand that does
+// not exist.
+bool Machine::issue_message(std::uint32_t row, std::uint64_t now) {
   const Action& action = instance_scheduler_.action(row);
   const bool send = action.kind == ActionKind::kSend;
   std::uint32_t link = 0;
@@ -129,6 +141,8 @@ bool Machine::issue_message(std::uint32_t row) {
   if (ring.size() >= ring_limit_) return false;
   Block block;
   if (!locate(row, send ? action.a : action.into, block)) return false;
+  if (block.size == 0 && leaves_out_empty()) return true;
+  if (log_ != nullptr) log_issue(row, 0, now);
   ring.add({block.size, block.bytes, end_step_,
             static_cast<std::uint8_t>(instance_scheduler_.first_action() + row)});
   Step& new_step = step(end_step_);

@@ -179,6 +179,29 @@ static const char* check_calls(espalier_comm* world, uint32_t me, uint32_t ranks
   return NULL;
 }
 
+// Each rank sends two numbers to the next one in a ring.
+static const char* check_neighbors(espalier_comm* world, uint32_t me, uint32_t ranks) {
+  const uint32_t next = (me + 1) % ranks, last = (me + ranks - 1) % ranks;
+  espalier_neighbor neighbors[2] = {{next, 2, 0}, {last, 0, 2}};
+  size_t neighbors_count = 2;
+  if (next == last) {
+    neighbors[0].receive = 2;
+    neighbors_count = 1;
+  }
+  uint64_t counts[7 * 7];
+  REQUIRE(espalier_neighbor_counts(neighbors, neighbors_count, counts, world) == 0);
+  for (uint32_t i = 0; i < ranks * ranks; ++i) {
+    REQUIRE(counts[i] == (i % ranks == (i / ranks + 1) % ranks ? 2 : 0));
+  }
+  const int32_t sent[2] = {(int32_t)me, -(int32_t)me};
+  int32_t received[2] = {0, 0};
+  REQUIRE(espalier_all_to_allv(sent, received, counts, ESPALIER_I32, world) == 0);
+  REQUIRE(received[0] == (int32_t)last && received[1] == -(int32_t)last);
+  neighbors[0].rank = ranks;
+  REQUIRE(espalier_neighbor_counts(neighbors, 1, counts, world) == ESPALIER_BAD_ARGUMENT);
+  return NULL;
+}
+
 // Even and odd ranks; the last rank gets none. The keys turn the order round.
 static const char* check_split(espalier_comm* world, uint32_t me, uint32_t ranks) {
   espalier_comm* part = NULL;
@@ -205,6 +228,7 @@ const char* check_c_calls(espalier_comm* world) {
   if (bad == NULL) bad = check_moves(world, me, ranks);
   if (bad == NULL) bad = check_unequal(world, me, ranks);
   if (bad == NULL) bad = check_calls(world, me, ranks);
+  if (bad == NULL) bad = check_neighbors(world, me, ranks);
   if (bad == NULL) bad = check_split(world, me, ranks);
   REQUIRE(bad != NULL || espalier_cause_of(world).status == ESPALIER_OK);
   return bad;

@@ -12,6 +12,12 @@ namespace {
 
 using espalier::Result;
 
+template <typename Value>
+Value value_of(Result<Value> result) {
+  if (result) return *std::move(result);
+  std::fprintf(stderr, "poisson: %s\n", result.error().message.c_str());
+  std::exit(1);
+}
 void require(const Result<void>& done) {
   if (done) return;
   std::fprintf(stderr, "poisson: %s\n", done.error().message.c_str());
@@ -25,48 +31,44 @@ struct Block {
   double& at(std::size_t i, std::size_t j) { return points[i * (columns + 2) + j]; }
 };
 
-// The exchange of rims: an all-to-all in which a rank sends only to its neighbours. Planned once.
+// The exchange of rims with the neighbours. Planned once.
 class Halo {
  public:
   Halo(espalier::Communicator& world, std::uint32_t grid_rows, std::uint32_t grid_columns,
        const Block& block)
-      : me_(world.rank()), width_(grid_columns), counts_(std::size_t{world.size()} * world.size()) {
-    for (std::uint32_t a = 0; a < world.size(); ++a) {
-      const bool has_right = a % width_ + 1 < width_, has_lower = a / width_ + 1 < grid_rows;
-      if (has_right) connect(world.size(), a, a + 1, block.rows);
-      if (has_lower) connect(world.size(), a, a + width_, block.columns);
-    }
-    for (const std::uint32_t peer : neighbours_) {
-      length_ += counts_[std::size_t{me_} * world.size() + peer];
-    }
+      : me_(world.rank()), width_(grid_columns) {
+    const std::uint32_t row = me_ / width_, column = me_ % width_;
+    if (row > 0) add(me_ - width_, block.columns);
+    if (column > 0) add(me_ - 1, block.rows);
+    if (column + 1 < width_) add(me_ + 1, block.rows);
+    if (row + 1 < grid_rows) add(me_ + width_, block.columns);
+    counts_ = value_of(world.neighbor_counts(neighbours_));
+    for (const espalier::Neighbor& neighbour : neighbours_) length_ += neighbour.send;
     send_.resize(length_);
     receive_.resize(length_);
     espalier::Call call = espalier::call::all_to_all<double>(send_, receive_, 0);
     call.counts = counts_;
-    auto plan = world.plan(call);
-    require(plan ? Result<void>() : espalier::fail(plan.error()));
-    plan_.push_back(*std::move(plan));
+    plan_.push_back(value_of(world.plan(call)));
   }
 
   void exchange(Block& block) {
     std::size_t next = 0;
-    for (const std::uint32_t peer : neighbours_) {
-      each_edge_point(block, peer, false, [&](double& point) { send_[next++] = point; });
+    for (const espalier::Neighbor& neighbour : neighbours_) {
+      each_edge_point(block, neighbour.rank, false, [&](double& point) { send_[next++] = point; });
     }
     require(plan_[0].start());
     require(plan_[0].wait());
     next = 0;
-    for (const std::uint32_t peer : neighbours_) {
-      each_edge_point(block, peer, true, [&](double& point) { point = receive_[next++]; });
+    for (const espalier::Neighbor& neighbour : neighbours_) {
+      each_edge_point(block, neighbour.rank, true,
+                      [&](double& point) { point = receive_[next++]; });
     }
   }
 
  private:
-  // Ascending, because a < b and pairs come in order of a: as the parts of an all-to-all.
-  void connect(std::uint32_t ranks, std::uint32_t a, std::uint32_t b, std::uint64_t points) {
-    counts_[std::size_t{a} * ranks + b] = counts_[std::size_t{b} * ranks + a] = points;
-    if (a == me_) neighbours_.push_back(b);
-    if (b == me_) neighbours_.push_back(a);
+  // Ascending, as the parts of an all-to-all.
+  void add(std::uint32_t peer, std::uint64_t points) {
+    neighbours_.push_back({.rank = peer, .send = points, .receive = points});
   }
 
   // The block's own points beside `peer`, or the rim's.
@@ -84,7 +86,7 @@ class Halo {
 
   std::uint32_t me_, width_;
   std::vector<std::uint64_t> counts_;  // of the all-to-all: zero between ranks that do not touch
-  std::vector<std::uint32_t> neighbours_;
+  std::vector<espalier::Neighbor> neighbours_;
   std::size_t length_ = 0;
   std::vector<double> send_, receive_;
   std::vector<espalier::Plan> plan_;

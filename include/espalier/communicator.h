@@ -80,6 +80,12 @@ struct Call {
   std::uint64_t send_room = kUnknownRoom, receive_room = kUnknownRoom;
 };
 
+// What a rank exchanges with another one, or with itself, in elements.
+struct Neighbor {
+  std::uint32_t rank = 0;
+  std::uint64_t send = 0, receive = 0;
+};
+
 // A started collective. Its memory belongs to the collective until it is complete.
 class Request {
  public:
@@ -297,6 +303,14 @@ class Communicator {
   [[nodiscard]] Result<Request> start(const Call& call);
   // Plans the call, which starts with Plan::start().
   [[nodiscard]] Result<Plan> plan(const Call& call);
+
+  // Returns Call::counts of an all-to-all between neighbors in any graph, from what each rank knows
+  // of its own (MPI_Neighbor_alltoallv): no message goes to other ranks. All ranks must call it.
+  // `neighbors`: in any order, each rank at most once. The parts in `send` and `receive` follow
+  // each other in order of ranks. Errors: a rank that does not exist or comes twice, with nothing
+  // started; two ranks that do not expect the same of each other, on all ranks; the failure.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> neighbor_counts(
+      std::span<const Neighbor> neighbors);
 
   // Communicators of the ranks with the same color, ordered by key, then by rank. All ranks must
   // call it. A rank of a negative color gets no communicator: nothing. Errors: the failure.

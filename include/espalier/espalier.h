@@ -282,6 +282,20 @@ const char* espalier_plan_algorithm(const espalier_plan* plan);
 // Waits, and frees the plan. Null: does nothing.
 void espalier_plan_free(espalier_plan* plan);
 
+// What a rank exchanges with another one, or with itself, in elements.
+typedef struct espalier_neighbor {
+  uint32_t rank;
+  uint64_t send;
+  uint64_t receive;
+} espalier_neighbor;
+// Sets the size * size `counts` of an espalier_all_to_allv() between neighbors in any graph, from
+// what each rank knows of its own (MPI_Neighbor_alltoallv): no message goes to other ranks. All
+// ranks must call it. The parts in `send` and `receive` follow each other in order of ranks,
+// whatever the order of `neighbors`. Errors: ESPALIER_BAD_ARGUMENT: a rank that does not exist or
+// comes twice, or, on all ranks, two ranks that do not expect the same of each other; the failure.
+int espalier_neighbor_counts(const espalier_neighbor* neighbors, size_t neighbors_count,
+                             uint64_t* counts, espalier_comm* comm);
+
 // Makes a communicator of the ranks with the same color, ordered by key, then by rank. All ranks
 // must call it. A rank of a negative color gets none: `*part` is null. Errors: the failure.
 int espalier_split(espalier_comm* comm, int64_t color, int64_t key, espalier_comm** part);

@@ -64,7 +64,7 @@ def main(library, program, bridge, folder):
     if ours < 0.9 * (ours + theirs):
         fail("less than 90 % of the pairs")
     if library == "mpich" and not os.environ.get("ESPALIER_WHOLE"):
-        print("mpich: skipped, every call: its processes spin while they wait, which takes minutes on few cores; ESPALIER_WHOLE=1 runs it")
+        print("mpich: skipped, every other call: its processes spin while they wait, which takes minutes on few cores; ESPALIER_WHOLE=1 runs it")
         return
     print(compare(library, program, bridge, folder, RANKS)[1])
 

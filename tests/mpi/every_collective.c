@@ -434,12 +434,12 @@ int main(int argument_count, char** arguments) {
         check_moves(&gaps, comms[c].comm, comms[c].name, count);
       }
     }
-    check_many(copy, half);
     MPI_Op_free(&ordered);
     MPI_Op_free(&unordered);
     MPI_Type_free(&map);
     MPI_Type_free(&gapped);
   }
+  check_many(copy, half);
   MPI_Comm_free(&half);
   MPI_Comm_free(&copy);
   MPI_Comm_free(&grid);

@@ -201,7 +201,8 @@ class Machine {
   void issue_step();
   [[nodiscard]] bool find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const;
   [[nodiscard]] bool has_room();
-  [[nodiscard]] bool issue_message(std::uint32_t row);
+  [[nodiscard]] bool leaves_out_empty() const;
+  [[nodiscard]] bool issue_message(std::uint32_t row, std::uint64_t now);
   void retire();
   void post_all();
   [[nodiscard]] bool post_send(std::uint32_t link);
