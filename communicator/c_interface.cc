@@ -142,6 +142,10 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   }
   made.model = text(options.model);
   made.progress_thread = options.progress_thread != 0;
+  made.image = {.file = text(options.image),
+                .flash = text(options.flash),
+                .public_key = text(options.public_key),
+                .takes_unsigned = options.takes_unsigned != 0};
 
   made.bootstrap.method = static_cast<bootstrap::Method>(options.method);
   if (options.join_deadline_ms > 0) {

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "communicator/backbone.h"
+#include "communicator/image_programs.h"
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/selection.h"
@@ -110,7 +111,18 @@ std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_-
 Result<void> Channel::connect(Members members) {
   members_ = std::move(members);
   const JoinOptions& options = job_->options();
-  auto schedules = Schedules::make(rank_, size_, job_->options().schedules, options.model);
+  // Files and images are for the ranks of the whole job.
+  bool is_whole = size_ == job_->members().size();
+  for (std::uint32_t rank = 0; rank < size_; ++rank) is_whole &= members_.jobs[rank] == rank;
+  std::shared_ptr<const ImagePrograms> image;
+  if (is_whole && !(options.image.file.empty() && options.image.flash.empty())) {
+    auto loaded = ImagePrograms::load(options.image, rank_, size_);
+    if (!loaded) return fail(loaded.error());
+    image = *std::move(loaded);
+  }
+  auto schedules =
+      Schedules::make(rank_, size_, is_whole ? options.schedules : std::vector<std::string>(),
+                      options.model, std::move(image));
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {

@@ -230,6 +230,11 @@ Result<Communicator> join(const JoinOptions& given) {
   auto provider = provider_of(options);
   if (!provider) return fail(provider.error());
   options.provider = *std::move(provider);
+  const NodeImage& image = options.image;
+  if (image.file.empty() && image.flash.empty() &&
+      (!image.public_key.empty() || image.takes_unsigned)) {
+    return fail("image: public_key or takes_unsigned without an image; expected file or flash");
+  }
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
   if (!ofi::known_provider(options.provider)) {
     return fail("no provider '" + options.provider +

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "communicator/chosen_cache.h"
+#include "communicator/image_programs.h"
 #include "communicator/proven_cache.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
@@ -93,8 +94,9 @@ Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
 
 class ChosenByModel : public Schedules {
  public:
-  ChosenByModel(std::uint32_t rank, std::uint32_t ranks, std::string model)
-      : rank_(rank), ranks_(ranks), model_(std::move(model)) {}
+  ChosenByModel(std::uint32_t rank, std::uint32_t ranks, std::string model,
+                std::shared_ptr<const ImagePrograms> image)
+      : rank_(rank), ranks_(ranks), model_(std::move(model)), image_(std::move(image)) {}
 
   [[nodiscard]] Result<void> add_file(const std::string& path);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
@@ -127,6 +129,7 @@ class ChosenByModel : public Schedules {
 
   std::uint32_t rank_, ranks_;
   std::string model_;
+  std::shared_ptr<const ImagePrograms> image_;  // null: none
   std::map<Collective::Value, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
@@ -168,6 +171,11 @@ Result<void> ChosenByModel::add_file(const std::string& path) {
     const auto key = std::pair{Collective::Value{first.collective}, std::uint32_t{first.root}};
     if (from_files_.contains(key)) {
       return fail("the schedule '" + path + "': another file already serves " +
+                  text_of(first.collective, first.root));
+    }
+    if (image_ != nullptr &&
+        image_->find({.collective = key.first, .root = key.second}) != nullptr) {
+      return fail("the schedule '" + path + "': the image already serves " +
                   text_of(first.collective, first.root));
     }
     from_files_[key] = {loaded.programs.at(rank_), path, verdict.in_place};
@@ -284,6 +292,7 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
 }
 
 bool ChosenByModel::is_known(const ScheduleRequest& request) const {
+  if (image_ != nullptr && image_->find(request) != nullptr) return true;
   if (from_files_.contains({request.collective, request.root})) return true;
   if (!has_fixed_choice(request) && !chosen_.contains(request.collective)) return false;
   const Key first{find_choice(request).name, request.collective, request.root};
@@ -322,14 +331,15 @@ void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& k
 }
 
 Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
+  const PlannedProgram* given = image_ == nullptr ? nullptr : image_->find(request);
   const auto file = from_files_.find({request.collective, request.root});
-  if (file != from_files_.end()) {
-    const PlannedProgram& program = file->second;
-    if (!request.commutes && program.program.needs_commutative) {
-      return fail("the schedule '" + program.algorithm +
+  if (file != from_files_.end()) given = &file->second;
+  if (given != nullptr) {
+    if (!request.commutes && given->program.needs_commutative) {
+      return fail("the schedule '" + given->algorithm +
                   "' does not keep the order of ranks, and the operator does not commute");
     }
-    return &program;
+    return given;
   }
   try {
     return serve(request);
@@ -342,8 +352,9 @@ Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& reque
 
 Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,
                                                    const std::vector<std::string>& files,
-                                                   const std::string& model) {
-  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, model);
+                                                   const std::string& model,
+                                                   std::shared_ptr<const ImagePrograms> image) {
+  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, model, std::move(image));
   if (!model.empty()) {
     tools::ModelOptions options;
     options.model = model;

@@ -13,6 +13,8 @@
 
 namespace espalier::communicator {
 
+class ImagePrograms;
+
 // This rank's part of a proven schedule.
 struct PlannedProgram {
   OwnedProgram program;
@@ -34,11 +36,12 @@ struct ScheduleRequest {
 class Schedules {
  public:
   // `files`: schedule files, which serve their collective and root. `model`: file of a model;
-  // empty: the default constants. Errors: a file that cannot be read, is not a schedule for this
-  // number of ranks, or serves what another file serves; a model that cannot be read.
+  // empty: the default constants. `image`: of this node, or null. Errors: a file that cannot be
+  // read, is not a schedule for this number of ranks, or serves what another file or the image
+  // serves; a model that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Schedules>> make(
       std::uint32_t rank, std::uint32_t ranks, const std::vector<std::string>& files,
-      const std::string& model);
+      const std::string& model, std::shared_ptr<const ImagePrograms> image = nullptr);
   virtual ~Schedules() = default;
   // Returns the schedule for a call; it lives as long as this object. Errors: no schedule serves
   // the call; one that was chosen does not verify.

@@ -41,6 +41,14 @@ class Channel;
 class Operation;
 }  // namespace communicator
 
+// The image of this node (`espalier image build`): an image file, or a flash with slots. In both
+// names %r is the rank, which is the node's number.
+struct NodeImage {
+  std::string file = {}, flash = {};  // one of them, or none
+  std::string public_key = {};        // file of the key of its signature
+  bool takes_unsigned = false;        // takes any image; excludes public_key
+};
+
 // The parameters of join(). Whatever is set and cannot be used is an error of join().
 struct JoinOptions {
   bootstrap::Options bootstrap = {};  // how the processes find each other
@@ -56,6 +64,9 @@ struct JoinOptions {
   // Schedule files for the whole job (`espalier compile`); each serves its collective and root.
   // All others are chosen by the model.
   std::vector<std::string> schedules = {};
+  // Its programs serve their collectives and roots in the communicator of the whole job, as they
+  // were proven when it was built. The image and its signature are checked; a flash gets no marks.
+  NodeImage image = {};
   std::string model = {};  // file of a model (`espalier measure`) that chooses; empty: the default
   // A thread that makes progress while the program does not call: replies to other ranks, and
   // non-blocking collectives.

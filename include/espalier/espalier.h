@@ -147,13 +147,20 @@ typedef struct espalier_join_options {
   const char* const* table;  // host:port of each rank, `size` of them; rank 0's is the server
   uint32_t rank;             // of this process
   uint32_t size;             // of the job
+  // The image of this node (`espalier image build`), whose programs serve their collectives and
+  // roots in the communicator of the whole job: a file or a flash with slots. %r in the name is the
+  // rank. The image and its signature are checked; a flash gets no marks.
+  const char* image;       // file
+  const char* flash;       // excludes `image`
+  const char* public_key;  // file of the key of its signature
+  int takes_unsigned;      // nonzero: takes any image; excludes public_key
 } espalier_join_options;
 
 // The initial value of an espalier_join_options: every default.
 #define ESPALIER_JOIN_OPTIONS                                                                    \
   {                                                                                              \
     sizeof(espalier_join_options), NULL, NULL, 0, NULL, 0, NULL, 0, ESPALIER_AUTOMATIC, 0, NULL, \
-        NULL, NULL, NULL, 0, 0                                                                   \
+        NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0                                              \
   }
 
 // Joins the job that the launcher started: `*comm` has all its processes. Without a launcher: this

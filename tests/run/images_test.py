@@ -2,6 +2,7 @@
 """Images: made and signed by the command, refused for each reason by command and node, booted by a cluster; slots of a
 flash; and the steps of boards/README.md, followed to the letter."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -232,6 +233,32 @@ class Images(unittest.TestCase):
             done = self.run_cluster(*words, "--unsigned")
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
             self.assertIn(missing, done.stderr)
+
+    def test_a_program_calls_what_its_image_has(self):
+        self.build("node-%r.img", node=None)
+        calls = os.environ.get("ESPALIER_IMAGE_CALLS", espalier.ROOT / "build/tests/run/image-calls")
+
+        def joined(*words, ranks=4):
+            return espalier.call("launch", "-n", ranks, calls, *words)
+
+        done = joined("--image", self.path / "node-%r.img", self.public)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # Both sizes by the image's programs, except for the gather, which it does not have.
+        self.assertRegex(done.stdout, "(allreduce chain in-place chain broadcast two-tree gather [a-z-]+ ?){2}$")
+        for node in range(4):
+            self.call("install", self.path / f"node-{node}.img", "--board", BOARD, "--flash", self.path / f"{node}.flash", "--node", node,
+                      "--public-key", self.public)
+        before = (self.path / "1.flash").read_bytes()
+        flash = joined("--flash", self.path / "%r.flash", self.public)
+        self.assertEqual((flash.returncode, flash.stdout), (0, done.stdout), flash.stderr)
+        self.assertEqual((self.path / "1.flash").read_bytes(), before)
+        self.call("keygen", "-o", self.path / "other.key")
+        for words, ranks, says in ((["node-%r.img", self.path / "other.key.pub"], 4, "node-0.img is refused: bad signature (status 24)"),
+                                   (["node-1.img"], 1, "node-1.img is refused: wrong node (status 9)"),
+                                   (["node-%r.img"], 3, "is for 4 ranks and 4 nodes; expected one for the 3 ranks of this job")):
+            done = joined("--image", self.path / words[0], *words[1:], ranks=ranks)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(says, done.stderr)
 
     def test_slots(self):
         trust = ["--public-key", self.public]
