@@ -32,6 +32,7 @@ const char* status_name(Status status) {
     case Status::kUnfinished: return "unfinished";
     case Status::kUnconfirmed: return "unconfirmed";
     case Status::kNothingToBoot: return "nothing to boot";
+    case Status::kOlderRelease: return "older release";
   }
   return "unknown";
 }

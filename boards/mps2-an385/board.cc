@@ -9,6 +9,7 @@
 
 #include "espalier/hal/serial/byte_carrier.h"
 #include "flash.h"
+#include "fuses.h"
 #include "lan9118.h"
 #include "semihost.h"
 #include "uart.h"
@@ -66,6 +67,8 @@ struct Devices {
   Lan9118 ethernet;
   Uart1Stream uart1;
   EmulatedFlash slots;
+  EmulatedFuses fuses;
+  OneTimeCounter counter{fuses};
 };
 // Constructed by begin(): with an initialiser it would be initialised memory, which no code here
 // sets up before main().
@@ -89,11 +92,12 @@ void Timers::wait(std::uint64_t until) {
 }
 
 // From -semihosting-config arg=...: the program's name, the flash's file, the file of the owner's
-// public key.
+// public key, the file of the one-time bits.
 char words[512];
 std::uint8_t key[kPublicKeyBytes];
 Authority owner;
 bool takes_images = false;
+bool has_fuses = false;
 
 // Ends `text` after its first word. Returns the rest.
 char* cut(char* text) {
@@ -176,15 +180,23 @@ void begin() {
   if (!semihost::command_line(words, sizeof words)) words[0] = '\0';
   char* flash_path = cut(words);
   char* key_path = cut(flash_path);
-  (void)cut(key_path);
+  char* fuses_path = cut(key_path);
+  (void)cut(fuses_path);
   open_flash(flash_path);
   read_key(key_path);
+  has_fuses = *fuses_path != '\0';
+  if (has_fuses && !board_devices.fuses.open(fuses_path)) {
+    print("fuses: cannot use ");
+    print(fuses_path);
+    print("; expected a file of 1 to 4096 bytes\n");
+  }
 }
 
 const char* name() { return ESPALIER_BOARD_NAME; }
 Clock& clock() { return devices().timers; }
 void print(const char* text) { kConsole.print(text); }
 Flash& flash() { return devices().slots; }
+SecurityCounter* security_counter() { return has_fuses ? &devices().counter : nullptr; }
 const Authority* authority() { return takes_images ? &owner : nullptr; }
 
 #ifdef ESPALIER_CARRIER_UART
@@ -212,6 +224,7 @@ std::uint32_t session() {
 
 void restart() {
   devices().slots.close();
+  devices().fuses.close();
   device(kResetControl) = kResetNow;
   for (;;) {
   }

@@ -43,13 +43,13 @@
 
 namespace espalier::agent {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint32_t kChannel = 255;
 inline constexpr std::uint32_t kWindow = 2;
 inline constexpr std::uint32_t kPacketBytes = 256;
 inline constexpr std::uint32_t kPieceBytes = 16384;
-inline constexpr std::uint64_t kPacketTag = 0x656c617073453101;  // contains kVersion
-inline constexpr std::uint64_t kDataTag = 0x656c617073453102;
+inline constexpr std::uint64_t kPacketTag = 0x656c617073453201;  // contains kVersion
+inline constexpr std::uint64_t kDataTag = 0x656c617073453202;
 inline constexpr std::uint32_t kGateway = 0xfffffffeu;  // the gateway's node number on the channel
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
 
@@ -99,14 +99,19 @@ struct Hello {
   std::uint8_t digest[32] = {};  // the image's SHA-256, from its header
   std::uint32_t links = 0;       // link l uses channel l
   std::uint32_t programs = 0;
-  std::uint32_t window = 0;        // of the endpoint of its links; at least 1
-  std::uint32_t input_room = 0;    // bytes; an image to install must fit too
-  std::uint32_t output_room = 0;   // bytes
-  std::uint32_t scratch_room = 0;  // bytes
-  std::uint32_t events_room = 0;   // records of a log
-  std::uint32_t ram_used = 0;      // bytes of static memory, with the rooms, without the stack
-  std::uint32_t ram_given = 0;     // bytes that the linker script reserves for it and the stack
-  std::uint32_t code_used = 0;     // bytes of text and constants
+  std::uint32_t window = 0;          // of the endpoint of its links; at least 1
+  std::uint32_t input_room = 0;      // bytes; an image to install must fit too
+  std::uint32_t output_room = 0;     // bytes
+  std::uint32_t scratch_room = 0;    // bytes
+  std::uint32_t events_room = 0;     // records of a log
+  std::uint32_t ram_used = 0;        // bytes of static memory, with the rooms, without the stack
+  std::uint32_t ram_given = 0;       // bytes that the linker script reserves for it and the stack
+  std::uint32_t code_used = 0;       // bytes of text and constants
+  std::uint32_t stored_counter = 0;  // the stored security counter
+  std::uint32_t slot_counters[2] = {};  // unchecked, from the headers of the images in the slots
+  std::uint8_t own_counter = 0;  // 1: the stored counter is the board's own; 0: it is in flash
+  Status counter_status = Status::kOk;  // why it could not be read
+  std::uint8_t zeros[2] = {};
 };
 
 struct LinkEntry {
@@ -235,7 +240,7 @@ union Packet {
   Packet() : bytes{} {}
 };
 static_assert(sizeof(Packet) == kPacketBytes);
-static_assert(sizeof(Hello) == 168 && offsetof(Hello, slots) == 48 &&
+static_assert(sizeof(Hello) == 184 && offsetof(Hello, slots) == 48 &&
               offsetof(Hello, topology_digest) == 80 && offsetof(Hello, links) == 128);
 static_assert(sizeof(LinkEntry) == 8 && sizeof(ProgramEntry) == 40);
 static_assert(sizeof(Answer) == 16 && sizeof(Report) == 104 && sizeof(Configure) == 24 &&

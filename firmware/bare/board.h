@@ -7,6 +7,7 @@
 #include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/serial_port.h"
 #include "firmware/boot/flash.h"
+#include "firmware/boot/security_counter.h"
 #include "firmware/image/image.h"
 
 namespace espalier::board {
@@ -26,6 +27,11 @@ void print(const char* text);
 
 // Returns the flash, all of which holds the slots and their counters.
 [[nodiscard]] Flash& flash();
+
+// Returns the board's own store of the security counter: one-time programmable bits, a TPM's
+// counter or an RPMB. Null if the board has none. The counter is then in flash, and someone who can
+// write the flash can make older signed images boot (docs/images.md).
+[[nodiscard]] SecurityCounter* security_counter();
 
 // Returns whose images the board accepts. Null if the board must check signatures and has no key:
 // it then accepts none.

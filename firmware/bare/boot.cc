@@ -46,12 +46,20 @@ Expectation expectation() {
   return expected;
 }
 
+const char* counter_place() {
+  return board::security_counter() != nullptr ? "board's own counter" : "counter in flash";
+}
+
 void print_slot(const Booted& booted, std::uint32_t slot) {
   const SlotReport& entry = booted.report.slots[slot];
   Text line;
   line << "boot: slot " << slot << ": ";
   if (entry.status != Status::kOk) {
     line << "refused, " << status_name(entry.status) << " (status " << entry.status << ")";
+    if (entry.status == Status::kRolledBack) {
+      line << ": its security counter " << entry.counter << " is below " << booted.report.counter
+           << ", the " << counter_place();
+    }
   } else if (!entry.looked_at) {
     line << "release " << Release{entry.release} << ", the older one";
   } else {
@@ -83,6 +91,13 @@ void print_report(const Booted& booted) {
   const Image& image = booted.image;
   print_slot(booted, 0);
   print_slot(booted, 1);
+  Text() << "boot: the " << counter_place() << " is ";
+  if (booted.report.counter_status == Status::kOk) {
+    Text() << booted.report.counter << "\n";
+  } else {
+    Text() << "unreadable: " << status_name(booted.report.counter_status) << " (status "
+           << booted.report.counter_status << ")\n";
+  }
   if (booted.status != Status::kOk) {
     Text() << "boot: " << board::name() << ": " << status_name(booted.status) << " (status "
            << booted.status << ")\n";

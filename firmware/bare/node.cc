@@ -55,7 +55,7 @@ DecodedProgram programs[kMaxPrograms];
 
 void run_node() {
   board::begin();
-  static Slots slots(board::flash(), whole_flash(board::flash()));
+  static Slots slots(board::flash(), whole_flash(board::flash()), board::security_counter());
   static Booted booted(programs);
   const bool has_image = boot(slots, booted) == Status::kOk;
   print_report(booted);

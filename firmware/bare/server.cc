@@ -33,7 +33,11 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   hello.boot = booted.status;
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     hello.slots[slot] = slot_of(booted.report.slots[slot]);
+    hello.slot_counters[slot] = booted.report.slots[slot].counter;
   }
+  hello.stored_counter = booted.report.counter;
+  hello.counter_status = booted.report.counter_status;
+  hello.own_counter = board::security_counter() != nullptr;
   hello.window = kMaxWindow;
   hello.input_room = rooms.input_bytes;
   hello.output_room = rooms.output_bytes;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/testing/results.h"
+#include "firmware/boot/file_bits.h"
 #include "tests/directory_test.h"
 
 namespace espalier {
@@ -66,6 +67,51 @@ TEST_F(FileFlashTest, KeepsWhatItReadIfTheFileIsTruncated) {
   EXPECT_TRUE(has(4096, 7));
   EXPECT_EQ(write(8192, 1), Status::kBackEnd);
   EXPECT_EQ(std::filesystem::file_size(path_), 0u);
+}
+
+using FileBitsTest = DirectoryTest;
+
+TEST_F(FileBitsTest, SetsBitsAndKeepsThem) {
+  const std::filesystem::path path = directory_ / "otp";
+  std::ofstream(path) << std::string(3, '\0');
+  for (std::uint32_t value = 0; value < 24; ++value) {
+    FileBits bits;
+    ASSERT_EQ(message_of(bits.open(path)), "");
+    OneTimeCounter counter(bits);
+    std::uint32_t stored = 99;
+    ASSERT_EQ(counter.read(stored), Status::kOk);
+    EXPECT_EQ(stored, value);
+    EXPECT_EQ(counter.max(), 24u);
+    ASSERT_EQ(counter.raise(value + 1), Status::kOk);
+    ASSERT_EQ(bits.burn(0), Status::kOk) << "again";
+  }
+  EXPECT_EQ(std::filesystem::file_size(path), 3u);
+}
+
+TEST_F(FileBitsTest, RefusesOtherFiles) {
+  const std::filesystem::path path = directory_ / "otp";
+  const auto refusal = [&] {
+    FileBits bits;
+    return message_of(bits.open(path))
+        .substr(("cannot use the one-time bits " + path.string()).size());
+  };
+  EXPECT_EQ(refusal(), ": No such file or directory");
+  std::ofstream(path) << "";
+  EXPECT_EQ(refusal(), ": it has 0 bytes; expected 1 to 4096");
+  std::filesystem::resize_file(path, 4097);
+  EXPECT_EQ(refusal(), ": it has 4097 bytes; expected 1 to 4096");
+}
+
+TEST_F(FileBitsTest, FailsIfTheFileIsTruncated) {
+  const std::filesystem::path path = directory_ / "otp";
+  std::ofstream(path) << std::string(3, '\0');
+  FileBits bits;
+  ASSERT_EQ(message_of(bits.open(path)), "");
+  std::filesystem::resize_file(path, 1);
+  OneTimeCounter counter(bits);
+  std::uint32_t value = 0;
+  EXPECT_EQ(counter.read(value), Status::kBackEnd);
+  EXPECT_EQ(counter.raise(20), Status::kBackEnd);
 }
 
 }  // namespace

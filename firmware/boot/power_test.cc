@@ -1,6 +1,7 @@
 // Power fails at every write and erase of a node's lifetime, and again at every one of those that
-// follow. The node always boots a valid image, never an older one than it confirmed. Its counter
-// never decreases.
+// follow; of a board with one-time bits for its counter, at every bit that it sets, too. The node
+// always boots a valid image, never an older one than it confirmed. Its counter never decreases,
+// and has the value of a confirmed image at the next boot at the latest.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +45,9 @@ struct Lifetime {
   // Installs release 1, as the factory does, without a power failure.
   void begin() {
     expectation.authority = &authority;
-    Slots slots(flash, whole_flash(flash));
+    SimulatedBits fuses(flash, bits);
+    OneTimeCounter own_counter(fuses);
+    Slots slots(flash, whole_flash(flash), bits.empty() ? nullptr : &own_counter);
     Image image;
     BootReport report;
     ASSERT_EQ(slots.boot(expectation, {}, image, report), Status::kNothingToBoot);
@@ -54,8 +57,10 @@ struct Lifetime {
   // Boots, confirms and updates until the last release is confirmed. Ends early by PowerLost.
   void live() {
     expectation.authority = &authority;
+    SimulatedBits fuses(flash, bits);
+    OneTimeCounter own_counter(fuses);
     for (int boots = 0; boots < 20; ++boots) {
-      Slots slots(flash, whole_flash(flash));
+      Slots slots(flash, whole_flash(flash), bits.empty() ? nullptr : &own_counter);
       Image image;
       BootReport report;
       ASSERT_GE(slots.counter(), counter);
@@ -93,6 +98,7 @@ struct Lifetime {
   }
 
   SimulatedFlash flash;
+  std::vector<bool> bits;  // of a board with one-time bits
   Authority authority;
   Expectation expectation;
   std::vector<Bytes> images;
@@ -164,6 +170,21 @@ TEST(Power, MayGoAtEveryWriteOfSignedImages) {
   Lifetime life(14, 512, 32, ed25519_authority(key.public_key), &key);
   life.begin();
   cut_everywhere(life);
+}
+
+TEST(Power, MayGoAtEveryWriteAndBitOfACounterOfTheBoard) {
+  const SampleKey key(9);
+  Lifetime life(14, 512, 32, ed25519_authority(key.public_key), &key);
+  life.bits.assign(64, false);
+  life.begin();
+  cut_everywhere(life);
+}
+
+TEST(Power, MayGoTwiceWithACounterOfTheBoard) {
+  Lifetime life(14, 512, 64, kTakesUnsigned, nullptr);
+  life.bits.assign(8, false);
+  life.begin();
+  cut_twice(life);
 }
 
 TEST(Power, MayGoTwice) {

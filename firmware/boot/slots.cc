@@ -125,17 +125,34 @@ std::uint32_t Slots::highest(std::uint32_t block, bool& any) const {
   return maximum;
 }
 
-std::uint32_t Slots::counter() const {
+std::uint32_t Slots::flash_counter() const {
   bool any = false;
   const std::uint32_t first = highest(plan_.counters, any);
   const std::uint32_t second = highest(plan_.counters + flash_.block_bytes(), any);
   return first > second ? first : second;
 }
 
+Status Slots::read_counter(std::uint32_t& value) const {
+  if (own_counter_ != nullptr) return own_counter_->read(value);
+  value = flash_counter();
+  return Status::kOk;
+}
+
+std::uint32_t Slots::counter() const {
+  std::uint32_t value = 0;
+  return read_counter(value) == Status::kOk ? value : 0;
+}
+
+Status Slots::raise_counter(std::uint32_t value) {
+  std::uint32_t stored = 0;
+  const Status status = read_counter(stored);
+  if (status != Status::kOk || value <= stored) return status;
+  return own_counter_ != nullptr ? own_counter_->raise(value) : raise_flash_counter(value);
+}
+
 // Appends to the block that has the largest counter. Erases the other block only when this one is
 // full, so the largest counter is never lost.
-Status Slots::raise_counter(std::uint32_t value) {
-  if (value <= counter()) return Status::kOk;
+Status Slots::raise_flash_counter(std::uint32_t value) {
   const std::uint32_t size = flash_.block_bytes();
   bool any_first = false, any_second = false;
   const std::uint32_t first = highest(plan_.counters, any_first);
@@ -158,9 +175,15 @@ Status Slots::raise_counter(std::uint32_t value) {
 Status Slots::examine(std::uint32_t slot, const Expectation& expectation,
                       const Acceptance& acceptance, Image& image) const {
   Expectation expected = expectation;
-  const std::uint32_t stored = counter();
+  std::uint32_t stored = 0;
+  Status status = read_counter(stored);
+  if (status != Status::kOk) return status;
   if (stored > expected.counter) expected.counter = stored;
-  const Status status = check_image(bytes_at(plan_.slots[slot]), image_bytes(), expected, image);
+  status = check_image(bytes_at(plan_.slots[slot]), image_bytes(), expected, image);
+  // An image whose counter cannot be stored would be confirmed and leave older ones bootable.
+  if (status == Status::kOk && own_counter_ != nullptr && image.counter > own_counter_->max()) {
+    return Status::kTooLarge;
+  }
   if (status != Status::kOk || acceptance.accepts == nullptr) return status;
   return acceptance.accepts(acceptance.context, image);
 }
@@ -178,6 +201,7 @@ void Slots::look(std::uint32_t slot, SlotReport& entry) const {
     entry.status = empty ? Status::kNoImage : Status::kUnfinished;
   } else if (std::memcmp(header, kImageMagic, sizeof kImageMagic) == 0) {
     entry.release = load_u32(header + kImageReleaseAt);
+    entry.counter = load_u32(header + kImageCounterAt);
   } else {
     entry.looked_at = true;
     entry.status = Status::kNoImage;
@@ -198,7 +222,7 @@ Status Slots::take(std::uint32_t slot, const Image& image, bool write, BootRepor
   // Power may have failed between confirm()'s mark and its counter. If the counter cannot be raised
   // now, the next boot tries again.
   if (write && chosen.confirmed) (void)raise_counter(image.counter);
-  report.counter = counter();
+  report.counter_status = read_counter(report.counter);
   return Status::kOk;
 }
 
@@ -209,7 +233,7 @@ Status Slots::choose(const Expectation& expectation, const Acceptance& acceptanc
   running_ = kNone;
   size_ = 0;
   if (!plan_fits()) return Status::kBadArgument;
-  report.counter = counter();
+  report.counter_status = read_counter(report.counter);
   for (std::uint32_t slot = 0; slot < 2; ++slot) look(slot, report.slots[slot]);
   std::uint32_t last_resort = kNone;
   const std::uint32_t first = newer_slot(report.slots[0], report.slots[1]);
@@ -253,7 +277,7 @@ Status Slots::confirm() {
     if (status != Status::kOk) return status;
   }
   // Raise the counter last: if power failed between the two writes in the other order, an image
-  // with a lower counter could no longer boot as the fall-back.
+  // with a lower counter could no longer boot as the fall-back. boot() makes up for the raise.
   return raise_counter(running_counter_);
 }
 
@@ -310,7 +334,7 @@ Status Slots::finish(const Expectation& expectation, const Acceptance& acceptanc
   const Status status = examine(slot, expectation, acceptance, image);
   if (status != Status::kOk) return status;
   if (image.size != size) return Status::kMalformed;
-  if (running_ != kNone && image.release < running_release_) return Status::kRolledBack;
+  if (running_ != kNone && image.release < running_release_) return Status::kOlderRelease;
   const std::uint32_t other = read_marks(1 - slot).sequence;
   return write_record(marks_at(slot), Mark::kCommitted, other + 1);
 }

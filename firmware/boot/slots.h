@@ -8,13 +8,15 @@
 //   tried       the image is about to run for the first time
 //   confirmed   the image has run successfully
 // A mark that is neither valid nor blank (power failed) counts as tried, the cautious reading.
-// The stored counter is the largest value in a log of records, which has two blocks. It never
-// decreases.
+// The stored security counter is the board's own (security_counter.h), if it has one. Otherwise it
+// is the largest value in a log of records in flash, which has two blocks. It never decreases, but
+// someone who can write the flash can erase the log.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "firmware/boot/flash.h"
+#include "firmware/boot/security_counter.h"
 #include "firmware/image/image.h"
 
 namespace espalier {
@@ -31,16 +33,19 @@ struct SlotPlan {
 struct SlotReport {
   bool looked_at = false;       // false: the other slot booted, and this one has an older image
   Status status = Status::kOk;  // why it was refused
-  std::uint32_t sequence = 0;   // installation number; 0: not committed
-  std::uint32_t release = 0;    // unchecked, from the image's header
   bool tried = false;
   bool confirmed = false;
+  std::uint32_t sequence = 0;  // installation number; 0: not committed
+  std::uint32_t release = 0;   // unchecked, from the image's header
+  std::uint32_t counter = 0;   // its security counter, unchecked, from the image's header
 };
 
 struct BootReport {
   SlotReport slots[2];
   std::uint32_t slot = 0;     // the slot that booted
   std::uint32_t counter = 0;  // the stored counter
+  // Whether `counter` could be read. If not, both slots were refused with this status.
+  Status counter_status = Status::kOk;
   // The image is not confirmed: unless confirm() is called, the next boot takes the other slot.
   bool trial = false;
   // The image was tried before and never confirmed, but the other slot does not boot.
@@ -56,19 +61,24 @@ struct Acceptance {
 
 class Slots {
  public:
-  // The flash must outlive the slots.
-  constexpr Slots(Flash& flash, const SlotPlan& plan) : flash_(flash), plan_(plan) {}
+  // The flash and the counter must outlive the slots. Without a counter, the stored counter is in
+  // flash; with one, its blocks in flash are neither read nor written.
+  constexpr Slots(Flash& flash, const SlotPlan& plan, SecurityCounter* own_counter = nullptr)
+      : flash_(flash), plan_(plan), own_counter_(own_counter) {}
 
   // Chooses a slot and returns its image. A slot boots if it meets these conditions:
   //  * it is committed;
   //  * check_image() accepts it, with the larger of the stored and the expected counter;
+  //  * the stored counter can be raised to the image's;
   //  * `acceptance` accepts it;
   //  * it was not tried before without being confirmed.
   // Tries the slot with the higher release first, of equal releases the one installed later, then
   // the other slot. If neither boots, takes a slot that fails only the last condition (the last
   // resort). Marks the slot as tried before its first run.
   // Statuses of a refused slot: kNoImage (blank), kUnfinished (not committed), kUnconfirmed,
-  // check_image()'s, the acceptance's, kTooLarge and kBackEnd (the mark could not be written).
+  // check_image()'s, the acceptance's, kTooLarge (no room for a mark, or the image's counter is
+  // above the largest that the board can store) and kBackEnd (the mark could not be written, or the
+  // stored counter could not be read).
   // kNothingToBoot: both slots were refused; kBadArgument: the plan does not fit the flash.
   [[nodiscard]] Status boot(const Expectation& expectation, const Acceptance& acceptance,
                             Image& image, BootReport& report);
@@ -104,13 +114,16 @@ class Slots {
   //  * kTruncated: fewer bytes than announced; more may follow.
   //  * check_image()'s and the acceptance's errors.
   //  * kMalformed: the image has another size.
-  //  * kRolledBack: also if the image's release is below that of the running image, which boot()
-  //    would always prefer.
+  //  * kOlderRelease: the image's release is below that of the running image, which boot() would
+  //    always prefer.
+  //  * kTooLarge: the image's counter is above the largest that the board can store.
   //  * kBackEnd: the flash failed.
   [[nodiscard]] Status finish(const Expectation& expectation, const Acceptance& acceptance);
 
-  // Returns the stored security counter; 0 if none was ever stored.
+  // Returns the stored security counter; 0 if none was ever stored, or if it cannot be read (no
+  // image boots then).
   [[nodiscard]] std::uint32_t counter() const;
+  [[nodiscard]] bool has_own_counter() const { return own_counter_ != nullptr; }
 
  private:
   enum class Mark : std::uint32_t { kCommitted, kTried, kConfirmed, kCounter };
@@ -140,7 +153,10 @@ class Slots {
   [[nodiscard]] Marks read_marks(std::uint32_t slot) const;
   [[nodiscard]] Status add_mark(std::uint32_t slot, Mark kind);
   [[nodiscard]] std::uint32_t highest(std::uint32_t block, bool& any) const;
+  [[nodiscard]] Status read_counter(std::uint32_t& value) const;
+  [[nodiscard]] std::uint32_t flash_counter() const;
   [[nodiscard]] Status raise_counter(std::uint32_t value);
+  [[nodiscard]] Status raise_flash_counter(std::uint32_t value);
   [[nodiscard]] Status examine(std::uint32_t slot, const Expectation& expectation,
                                const Acceptance& acceptance, Image& image) const;
   void look(std::uint32_t slot, SlotReport& entry) const;
@@ -153,6 +169,7 @@ class Slots {
 
   Flash& flash_;
   SlotPlan plan_;
+  SecurityCounter* own_counter_;
   std::uint32_t running_ = kNone;
   std::uint32_t running_release_ = 0;
   std::uint32_t running_counter_ = 0;

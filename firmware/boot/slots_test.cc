@@ -27,7 +27,7 @@ class BootSlots : public testing::Test {
     return sample_image(sample_content(release, counter), &key_);
   }
   Status boot() {
-    slots_ = std::make_unique<Slots>(flash_, whole_flash(flash_));
+    slots_ = std::make_unique<Slots>(flash_, whole_flash(flash_), own_counter_);
     return slots_->boot(expectation_, acceptance_, image_, report_);
   }
   Status install(const Bytes& bytes, std::uint32_t piece = 1000) {
@@ -65,6 +65,10 @@ class BootSlots : public testing::Test {
   Expectation expectation_;
   Acceptance acceptance_;
   SimulatedFlash flash_{14, 512, 8};
+  std::vector<bool> bits_ = std::vector<bool>(16);
+  SimulatedBits fuses_{flash_, bits_};
+  OneTimeCounter fuses_counter_{fuses_};
+  SecurityCounter* own_counter_ = nullptr;  // without one the counter is in flash
   std::unique_ptr<Slots> slots_;
   Image image_;
   BootReport report_;
@@ -192,7 +196,7 @@ TEST_F(BootSlots, FinishRefusesWhatBootWould) {
   EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   EXPECT_EQ(install(image(3, 0)), Status::kRolledBack);
   EXPECT_EQ(next_boot_status(), Status::kUnfinished);
-  EXPECT_EQ(install(image(1, 1)), Status::kRolledBack) << "boot would never take it";
+  EXPECT_EQ(install(image(1, 1)), Status::kOlderRelease) << "boot would never take it";
   EXPECT_EQ(next_boot_status(), Status::kUnfinished);
   bytes = image(3, 1);
   bytes.resize(bytes.size() + 8);
@@ -230,6 +234,104 @@ TEST_F(BootSlots, ConfirmingRaisesTheCounterAndRollBackIsRefused) {
   EXPECT_EQ(boot(), Status::kNothingToBoot);
   EXPECT_EQ(report_.slots[0].status, Status::kCorrupt);
   EXPECT_EQ(report_.slots[1].status, Status::kRolledBack);
+  EXPECT_EQ(report_.slots[1].counter, 1u);
+  EXPECT_EQ(report_.counter, 5u);
+}
+
+// The contents of a flash that boots an older image: its marks, and no counter.
+class Attacked : public BootSlots {
+ protected:
+  // Release 1 with counter 1 is confirmed, then release 2 with counter 2. Then someone writes the
+  // flash: release 1 with the marks that it had, blank blocks of the counter.
+  void roll_back() {
+    ASSERT_EQ(boot(), Status::kNothingToBoot);
+    ASSERT_EQ(install(image(1, 1)), Status::kOk);
+    ASSERT_EQ(boot(), Status::kOk);
+    ASSERT_EQ(slots_->confirm(), Status::kOk);
+    Bytes old = flash_.spoil();
+    ASSERT_EQ(install(image(2, 2)), Status::kOk);
+    ASSERT_EQ(boot(), Status::kOk);
+    ASSERT_EQ(slots_->confirm(), Status::kOk);
+    ASSERT_EQ(slots_->counter(), 2u);
+    std::fill_n(old.begin() + whole_flash(flash_).counters, 2 * 512, 0xff);
+    flash_.spoil() = old;
+  }
+};
+
+// docs/images.md says so: a counter in flash does not survive someone who writes the flash.
+TEST_F(Attacked, BootsTheOlderImageIfTheCounterIsInFlash) {
+  roll_back();
+  ASSERT_EQ(boot(), Status::kOk);
+  EXPECT_EQ(image_.release, 1u);
+  EXPECT_FALSE(slots_->has_own_counter());
+}
+
+TEST_F(Attacked, RefusesTheOlderImageIfTheBoardHasACounter) {
+  own_counter_ = &fuses_counter_;
+  roll_back();
+  ASSERT_EQ(boot(), Status::kNothingToBoot);
+  EXPECT_EQ(report_.slots[0].status, Status::kRolledBack);
+  EXPECT_EQ(report_.slots[0].counter, 1u);
+  EXPECT_EQ(report_.counter, 2u);
+  EXPECT_EQ(install(image(1, 1)), Status::kRolledBack);
+  ASSERT_EQ(install(image(2, 2)), Status::kOk) << "the board is not lost";
+  ASSERT_EQ(boot(), Status::kOk);
+}
+
+TEST_F(Attacked, ACounterOfTheBoardLeavesTheFlashsAlone) {
+  own_counter_ = &fuses_counter_;
+  const auto counters = [this] {
+    const auto first = flash_.spoil().begin() + whole_flash(flash_).counters;
+    return Bytes(first, first + 2 * 512);
+  };
+  const Bytes before = counters();
+  update();
+  ASSERT_EQ(boot(), Status::kOk);
+  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  EXPECT_EQ(slots_->counter(), 1u);
+  EXPECT_EQ(counters(), before);
+}
+
+TEST_F(Attacked, NothingBootsIfTheBoardsCounterFails) {
+  own_counter_ = &fuses_counter_;
+  update();
+  fuses_.fails = true;
+  EXPECT_EQ(boot(), Status::kNothingToBoot);
+  EXPECT_EQ(report_.counter_status, Status::kBackEnd);
+  for (const SlotReport& slot : report_.slots) EXPECT_EQ(slot.status, Status::kBackEnd);
+  fuses_.fails = false;
+  EXPECT_EQ(boot(), Status::kOk);
+}
+
+// Such an image would be confirmed without a raise, and older ones stayed bootable.
+TEST_F(Attacked, RefusesACounterAboveTheBoardsLargest) {
+  own_counter_ = &fuses_counter_;
+  update();
+  ASSERT_EQ(boot(), Status::kOk);
+  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  EXPECT_EQ(install(image(3, 17)), Status::kTooLarge);
+  ASSERT_EQ(install(image(3, 16)), Status::kOk);
+  ASSERT_EQ(boot(), Status::kOk);
+  ASSERT_EQ(slots_->confirm(), Status::kOk);
+  EXPECT_EQ(slots_->counter(), 16u);
+}
+
+TEST(OneTimeCounters, AreTheHighestBit) {
+  SimulatedFlash power(14, 512, 8);
+  std::vector<bool> bits(16);
+  SimulatedBits fuses(power, bits);
+  OneTimeCounter counter(fuses);
+  std::uint32_t value = 1;
+  ASSERT_EQ(counter.read(value), Status::kOk);
+  EXPECT_EQ(value, 0u);
+  for (const std::uint32_t next : {1u, 2u, 8u, 9u, 16u}) {
+    ASSERT_EQ(counter.raise(next), Status::kOk);
+    ASSERT_EQ(counter.read(value), Status::kOk);
+    EXPECT_EQ(value, next);
+  }
+  EXPECT_EQ(std::count(bits.begin(), bits.end(), true), 5);
+  EXPECT_EQ(counter.raise(17), Status::kBadArgument);
+  EXPECT_EQ(counter.raise(0), Status::kBadArgument);
 }
 
 TEST_F(BootSlots, CountersOutliveTheirBlocks) {

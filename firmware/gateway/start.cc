@@ -40,11 +40,20 @@ std::string release_text(std::uint32_t release) {
 
 std::string slot_text(const agent::Hello& hello, std::uint32_t slot) {
   const agent::Slot& entry = hello.slots[slot];
-  const std::string status = entry.looked_at == 0 ? "older" : status_name(entry.status);
-  return "slot " + std::to_string(slot) + ": " + status +
-         (entry.looked_at != 0 && entry.status != Status::kOk
-              ? " (status " + std::to_string(static_cast<int>(entry.status)) + ")"
-              : "");
+  std::string text = "slot " + std::to_string(slot) + ": ";
+  if (entry.looked_at == 0) return text + "older";
+  text += status_name(entry.status);
+  if (entry.status == Status::kOk) return text;
+  text += " (status " + std::to_string(static_cast<int>(entry.status)) + ")";
+  const char* place =
+      hello.own_counter != 0 ? "board's own counter" : "counter in the board's flash";
+  if (entry.status == Status::kRolledBack) {
+    text += ": its security counter " + std::to_string(hello.slot_counters[slot]) + " is below " +
+            std::to_string(hello.stored_counter) + ", the " + place;
+  } else if (hello.counter_status != Status::kOk) {
+    text += std::string(": the ") + place + " cannot be read";
+  }
+  return text;
 }
 
 std::uint32_t largest_room(const agent::Hello& hello) {
@@ -205,7 +214,7 @@ Result<void> Gateway::check_links() {
 }
 
 Result<void> Gateway::check_hello() {
-  const std::string slots = slot_text(hello_, 0) + ", " + slot_text(hello_, 1);
+  const std::string slots = slot_text(hello_, 0) + "; " + slot_text(hello_, 1);
   if (hello_.boot != Status::kOk) {
     return fail_board("no image boots; " + slots + "; install an image for it");
   }

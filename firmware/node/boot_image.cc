@@ -5,6 +5,7 @@
 #include "base/one_line.h"
 #include "base/read_file.h"
 #include "espalier/base/digest.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier::node {
 namespace {
@@ -25,8 +26,7 @@ const char* image_remedy(Status status) {
     case Status::kWrongBoard: return "build it for this node's board";
     case Status::kWrongTopology: return "build it for this node's topology";
     case Status::kWrongNode: return "give the node the image of its own number";
-    case Status::kRolledBack:
-      return "its security counter is below this node's; build it with a higher one";
+    case Status::kRolledBack: return "build it with a higher security counter";
     case Status::kTooLarge:
       return "it needs more than this node's limits (include/espalier/base/limits.h)";
     case Status::kNothingToBoot: return "install an image that this node accepts";
@@ -64,7 +64,28 @@ Status load_all(void* context, const Image& image) {
   return Status::kOk;
 }
 
-std::string slots_text(const std::string& path, const BootReport& report, Status status) {
+// Returns which counter refused an image whose security counter is `counter`, with both values.
+// `stored` is the counter in flash, if there is a flash.
+std::string counter_text(std::uint32_t counter, std::uint32_t stored, std::uint32_t expected) {
+  const bool in_flash = stored > expected;
+  return "its security counter " + std::to_string(counter) + " is below " +
+         std::to_string(in_flash ? stored : expected) +
+         (in_flash ? ", the counter in flash" : ", which --counter gives");
+}
+
+// Returns the reason why a slot was refused.
+std::string slot_reason(const BootReport& report, std::uint32_t slot, std::uint32_t expected) {
+  const SlotReport& entry = report.slots[slot];
+  std::string text = std::string(status_name(entry.status)) + " (status " +
+                     std::to_string(static_cast<unsigned>(entry.status)) + ")";
+  if (entry.status == Status::kRolledBack) {
+    text += ": " + counter_text(entry.counter, report.counter, expected);
+  }
+  return text;
+}
+
+std::string slots_text(const std::string& path, const BootReport& report, Status status,
+                       std::uint32_t expected) {
   std::string text;
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     const SlotReport& entry = report.slots[slot];
@@ -72,7 +93,7 @@ std::string slots_text(const std::string& path, const BootReport& report, Status
     if (!entry.looked_at) {
       text += "release " + release_text(entry.release) + ", the older one\n";
     } else if (entry.status != Status::kOk) {
-      text += std::string("refused, ") + status_name(entry.status) + "\n";
+      text += "refused, " + slot_reason(report, slot, expected) + "\n";
     } else {
       text += std::string("boots, ") + (report.trial ? "for the first time" : "confirmed") + "\n";
     }
@@ -92,13 +113,12 @@ Result<void> boot_flash(const BootOptions& options, const std::string& path,
       options.check_only
           ? booted.slots->inspect(expectation, loads, booted.image, booted.slot_report)
           : booted.slots->boot(expectation, loads, booted.image, booted.slot_report);
-  booted.report = slots_text(path, booted.slot_report, status);
+  booted.report = slots_text(path, booted.slot_report, status, expectation.counter);
   if (status == Status::kOk) return {};
   std::string error = refusal(path, status);
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const Status slot_status = booted.slot_report.slots[slot].status;
-    error += "; slot " + std::to_string(slot) + ": " + status_name(slot_status) + " (status " +
-             std::to_string(static_cast<unsigned>(slot_status)) + ")";
+    error += "; slot " + std::to_string(slot) + ": " +
+             slot_reason(booted.slot_report, slot, expectation.counter);
   }
   return fail(error);
 }
@@ -111,8 +131,13 @@ Result<void> boot_file(const std::string& path, const Expectation& expectation, 
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(booted.bytes.data());
   Status status = check_image(bytes, booted.bytes.size(), expectation, booted.image);
   if (status == Status::kOk) status = load_all(&programs, booted.image);
-  if (status != Status::kOk) return fail(refusal(path, status));
-  return {};
+  if (status == Status::kOk) return {};
+  std::string error = refusal(path, status);
+  if (status == Status::kRolledBack) {
+    const std::uint32_t counter = load_u32(bytes + kImageCounterAt);
+    error += "; " + counter_text(counter, 0, expectation.counter);
+  }
+  return fail(error);
 }
 
 }  // namespace

@@ -19,19 +19,20 @@ BOARD = ROOT / "boards/mps2-an385"
 class Node:
     """A board with its flash; its console goes to a file."""
 
-    def __init__(self, args, folder):
-        self.args, self.folder = args, folder
+    def __init__(self, args, folder, otp=None):
+        self.args, self.folder, self.otp = args, folder, otp
         self.flash, self.console = folder / "flash", folder / "console"
         self.board, self.gateway = folder / "board.sock", folder / "gateway.sock"
 
     def start(self):
         if self.args.hosted:
             words = [self.args.hosted, "--device", f"unix:{self.board},{self.gateway}", "--flash", self.flash,
-                     "--public-key", self.folder / "key.pub"]
+                     "--public-key", self.folder / "key.pub", *(["--otp", self.otp] if self.otp else [])]
         else:
             self.board.unlink(missing_ok=True)
             words = ["qemu-system-arm", "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio",
-                     "-semihosting-config", f"enable=on,target=native,arg=node,arg={self.flash},arg={self.folder / 'key.pub'}",
+                     "-semihosting-config", f"enable=on,target=native,arg=node,arg={self.flash},arg={self.folder / 'key.pub'}"
+                                            + (f",arg={self.otp}" if self.otp else ""),
                      "-netdev", f"dgram,id=wire,local.type=unix,local.path={self.board},remote.type=unix,"
                                 f"remote.path={self.gateway}",
                      "-net", "nic,netdev=wire", "-kernel", self.args.elf]
@@ -77,7 +78,8 @@ def took(said, what):
     return max(int(found.group(1)), 10)
 
 
-def main():
+def parse_arguments():
+    """Returns the arguments, or None where the board cannot run."""
     parser = argparse.ArgumentParser()
     for name in ("espalier", "session"):
         parser.add_argument(f"--{name}", required=True)
@@ -87,15 +89,32 @@ def main():
     args = parser.parse_args()
     if args.elf and not (args.elf.exists() and shutil.which("qemu-system-arm")):
         print(f"skipped: no {args.elf} (meson setup build-m3 --cross-file boards/mps2-an385/cross.ini), or no qemu-system-arm")
+        return None
+    return args
+
+
+def start_life(args, folder):
+    """Makes a schedule and keys in `folder`."""
+    subprocess.run([args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm",
+                    "dissemination", "-o", folder / "one.esp"], check=True, capture_output=True)
+    subprocess.run([args.espalier, "image", "keygen", "-o", folder / "key"], check=True, capture_output=True)
+
+
+def install(args, image, flash, folder):
+    """Writes the image to the flash's file, confirmed, as a factory does."""
+    subprocess.run([args.espalier, "image", "install", image, "--board", BOARD, "--flash", flash, "--public-key",
+                    folder / "key.pub", "--confirmed"], check=True, capture_output=True)
+
+
+def main():
+    args = parse_arguments()
+    if args is None:
         return 77
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        subprocess.run([args.espalier, "compile", "--topology", "complete:1", "--collective", "barrier", "--algorithm",
-                        "dissemination", "-o", folder / "one.esp"], check=True, capture_output=True)
-        subprocess.run([args.espalier, "image", "keygen", "-o", folder / "key"], check=True, capture_output=True)
+        start_life(args, folder)
         node = Node(args, folder)
-        subprocess.run([args.espalier, "image", "install", build(args, folder, 1), "--board", BOARD, "--flash", node.flash,
-                        "--public-key", folder / "key.pub", "--confirmed"], check=True, capture_output=True)
+        install(args, build(args, folder, 1), node.flash, folder)
         dice = random.Random(1)
         # How long an update and a confirmation take without interruption.
         release = 2

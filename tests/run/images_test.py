@@ -288,12 +288,19 @@ class Images(unittest.TestCase):
         done = self.run_cluster(*flash)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("nothing to boot (status 27)", done.stderr)
-        self.assertIn("slot 0: rolled back (status 22); slot 1: corrupt (status 5)", done.stderr)
+        self.assertIn("slot 0: rolled back (status 22): its security counter 0 is below 1, the counter in flash; "
+                      "slot 1: corrupt (status 5)", done.stderr)
         self.build("v3.img", "--counter", 1, node=2, release="1.2.0")
         install("v3.img", 2)
         done = self.run_cluster(*flash)
         self.assertEqual(done.returncode, 0, done.stderr)
-        install("v1-3.img", 3, status=1)  # rolled back
+        done = install("v1-3.img", 3, status=1)
+        self.assertIn("its security counter 0 is below 1, the counter in flash", done.stderr)
+        self.build("v2-3.img", "--counter", 1, node=3, release="0.9.0")
+        done = install("v2-3.img", 3, status=1)
+        self.assertIn("older release: its release 0.9.0 is below 1.1.0, the release that boots", done.stderr)
+        done = install("v1-3.img", 3, "--counter", 4, status=1)
+        self.assertIn("its security counter 0 is below 4, which --counter gives", done.stderr)
 
     def test_an_image_that_does_not_run_well_is_not_confirmed(self):
         trust = ["--public-key", self.public]

@@ -35,9 +35,10 @@ INDIRECT = [
     (r"add_scan_links", r"uint32_t espalier::\{anonymous\}::doubled(_123)?\(uint32_t\)"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
-    # Slots call the flash, and the board to judge an image; the image check calls the verifier of signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash)::|load_(first|all)\("),
-    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash)::"),
+    # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|OneTimeCounter)::|load_(first|all)\("),
+    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash|OneTimeCounter)::"),
+    (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
     (r"^$", r"^void (reset|fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),

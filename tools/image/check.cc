@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "espalier/base/little_endian.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
 #include "tools/common/failure.h"
@@ -99,6 +100,15 @@ std::string board_name(const std::string& board, const std::vector<std::uint8_t>
   return claimed_board(bytes);
 }
 
+// Returns the reason if an image with this security counter was refused as rolled back, with both
+// values. `stored` is the counter in flash, if there is a flash.
+std::string counter_reason(std::uint32_t counter, std::uint32_t stored, std::uint32_t expected) {
+  const bool in_flash = stored > expected;
+  return "rolled back: its security counter " + std::to_string(counter) + " is below " +
+         std::to_string(in_flash ? stored : expected) +
+         (in_flash ? ", the counter in flash" : ", which --counter gives");
+}
+
 void run_check(CheckArguments& arguments) {
   settle(arguments.trust);
   const std::vector<std::uint8_t> bytes = read_bytes(arguments.file);
@@ -134,15 +144,22 @@ void run_check(CheckArguments& arguments) {
     }
   }
   if (status == Status::kOk) return;
+  if (status == Status::kRolledBack) {
+    which = counter_reason(load_u32(bytes.data() + kImageCounterAt), 0, expectation.counter);
+  }
   const std::string says = claims(bytes);
   negative("'" + one_line(arguments.file) + "' is refused: " +
            (which.empty() ? reason(status) : which) + (says.empty() ? "" : "; " + says));
 }
 
-void print_slots(const std::string& path, const BootReport& report) {
+void print_slots(const std::string& path, const BootReport& report, std::uint32_t expected) {
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     const SlotReport& found = report.slots[slot];
     std::printf("%s: slot %u: ", one_line(path).c_str(), slot);
+    std::string refused = found.status == Status::kOk ? "" : status_name(found.status);
+    if (found.status == Status::kRolledBack) {
+      refused = counter_reason(found.counter, report.counter, expected);
+    }
     if (found.status == Status::kNoImage) {
       std::printf("blank\n");
       continue;
@@ -152,8 +169,7 @@ void print_slots(const std::string& path, const BootReport& report) {
                 found.confirmed ? "confirmed"
                 : found.tried   ? "tried, not confirmed"
                                 : "never run",
-                found.status == Status::kOk ? "" : ", refused: ",
-                found.status == Status::kOk ? "" : status_name(found.status));
+                refused.empty() ? "" : ", refused: ", refused.c_str());
   }
 }
 
@@ -193,7 +209,16 @@ void run_install(CheckArguments& arguments) {
         "first");
   }
   if (status != Status::kOk) {
-    negative("'" + one_line(arguments.file) + "' is not installed: " + reason(status));
+    std::string why = reason(status);
+    if (status == Status::kRolledBack) {
+      why = counter_reason(load_u32(bytes.data() + kImageCounterAt), slots.counter(),
+                           expectation.counter);
+    } else if (status == Status::kOlderRelease) {
+      why = "older release: its release " + release_text(load_u32(bytes.data() + kImageReleaseAt)) +
+            " is below " + release_text(report.slots[report.slot].release) +
+            ", the release that boots";
+    }
+    negative("'" + one_line(arguments.file) + "' is not installed: " + why);
   }
   status = slots.inspect(expectation, loads, image, report);
   if (status == Status::kOk && arguments.confirmed) {
@@ -201,7 +226,7 @@ void run_install(CheckArguments& arguments) {
     if (status == Status::kOk) status = slots.inspect(expectation, loads, image, report);
   }
   if (status != Status::kOk) negative("the flash does not boot: " + reason(status));
-  print_slots(arguments.flash, report);
+  print_slots(arguments.flash, report, expectation.counter);
   std::printf("%s: slot %u boots next\n", one_line(arguments.flash).c_str(), report.slot);
 }
 

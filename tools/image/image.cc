@@ -234,7 +234,9 @@ std::string reason(Status status) {
     case Status::kWrongBoard: return "wrong board: it was built for another one";
     case Status::kWrongTopology: return "wrong topology: it was built for another one";
     case Status::kWrongNode: return "wrong node: it was built for another one";
-    case Status::kRolledBack: return "rolled back: its security counter is below the stored one";
+    case Status::kRolledBack: return "rolled back: its security counter is below the expected one";
+    case Status::kOlderRelease:
+      return "older release: its release is below that of the image that boots";
     case Status::kTooLarge: return "too large: more links or programs than a node has room for";
     default: return status_name(status);
   }

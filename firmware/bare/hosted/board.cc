@@ -8,6 +8,7 @@
 #include <random>
 
 #include "firmware/bare/hosted/hosted.h"
+#include "firmware/boot/file_bits.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/image/key_file.h"
 #include "hal/serial/host/carriers.h"
@@ -18,6 +19,8 @@ namespace {
 struct Hosted {
   HostedOptions options;
   FileFlash flash;
+  FileBits bits;
+  OneTimeCounter counter{bits};
   HostClock clock;
   std::unique_ptr<HostCarrier> carrier;
   std::array<std::uint8_t, kPublicKeyBytes> key = {};
@@ -41,6 +44,9 @@ Result<void> open_hosted(const HostedOptions& options) {
     it.authority = ed25519_authority(it.key.data());
   }
   if (auto opened = it.flash.open(options.flash, FlashShape{}, false); !opened) return opened;
+  if (!options.otp.empty()) {
+    if (auto opened = it.bits.open(options.otp); !opened) return opened;
+  }
   auto carrier = open_board_carrier(options.device);
   if (!carrier) return fail(carrier.error());
   it.carrier = *std::move(carrier);
@@ -58,6 +64,9 @@ void print(const char* text) {
 }
 
 Flash& flash() { return hosted().flash; }
+SecurityCounter* security_counter() {
+  return hosted().options.otp.empty() ? nullptr : &hosted().counter;
+}
 const Authority* authority() { return &hosted().authority; }
 Carrier& carrier() { return *hosted().carrier; }
 SerialPortConfig port_config() { return {}; }

@@ -11,6 +11,7 @@ struct HostedOptions {
   std::string device;           // open_board_carrier's specification
   std::string flash;            // file
   std::string public_key;       // file; excludes takes_unsigned
+  std::string otp;              // file of one-time bits for the security counter; empty: none
   bool takes_unsigned = false;  // accepts any image
   std::string board = "mps2-an385";
   char** arguments = nullptr;  // of main(), for restart()

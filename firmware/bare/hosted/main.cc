@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: espalier-bare-hosted --device SPEC --flash FILE (--public-key FILE | --unsigned)\n"
-    "                            [--board NAME]\n"
+    "                            [--otp FILE] [--board NAME]\n"
     "\n"
     "Boots from the newest valid slot of the flash, prints the boot report, and serves the\n"
     "gateway at the other end of the device until it is killed.\n"
@@ -23,6 +23,9 @@ constexpr const char* kUsage =
     "  --flash FILE       1 MiB, as `espalier image install --flash` writes it\n"
     "  --public-key FILE  accept only images signed with this key's private key\n"
     "  --unsigned         accept any image, signed or not\n"
+    "  --otp FILE         one-time bits, all 0 at first, that store the security counter; without "
+    "it\n"
+    "                     the counter is in the flash\n"
     "  --board NAME       refuse images for another board (default mps2-an385)\n";
 
 int fail(const std::string& line) {
@@ -33,8 +36,9 @@ int fail(const std::string& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr espalier::OptionSpec kSpecs[] = {{"device"}, {"flash"},           {"public-key"},
-                                             {"board"},  {"unsigned", false}, {"help", false}};
+  constexpr espalier::OptionSpec kSpecs[] = {{"device"},     {"flash"}, {"public-key"},
+                                             {"otp"},        {"board"}, {"unsigned", false},
+                                             {"help", false}};
   espalier::board::HostedOptions options;
   const auto given =
       espalier::split_options("espalier-bare-hosted", espalier::words_of(argc, argv), kSpecs);
@@ -43,6 +47,7 @@ int main(int argc, char** argv) {
     if (option.name == "device") options.device = option.value;
     if (option.name == "flash") options.flash = option.value;
     if (option.name == "public-key") options.public_key = option.value;
+    if (option.name == "otp") options.otp = option.value;
     if (option.name == "board") options.board = option.value;
     if (option.name == "unsigned") options.takes_unsigned = true;
     if (option.name != "help") continue;

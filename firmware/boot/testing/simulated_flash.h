@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "firmware/boot/flash.h"
+#include "firmware/boot/security_counter.h"
 
 namespace espalier {
 
@@ -57,6 +58,15 @@ class SimulatedFlash final : public Flash {
     random_.seed(seed);
   }
   [[nodiscard]] int operations() const { return operations_; }
+  // For other devices with the same power: counts an operation, and returns the part of it that
+  // takes effect. Sets `cut` if power fails then.
+  Tear count_operation(bool& cut) {
+    ++operations_;
+    cut = until_cut_ == 0;
+    if (until_cut_ >= 0) --until_cut_;
+    return cut ? tear_ : Tear::kAll;
+  }
+  std::mt19937& random() { return random_; }
   // Every erase and write fails while set.
   bool worn_out = false;
   // The bytes, for a test to damage.
@@ -69,10 +79,8 @@ class SimulatedFlash final : public Flash {
   }
   Status change(std::uint32_t offset, const std::uint8_t* after, std::uint32_t size) {
     if (worn_out) return Status::kBackEnd;
-    ++operations_;
-    const bool cut = until_cut_ == 0;
-    if (until_cut_ >= 0) --until_cut_;
-    const Tear tear = cut ? tear_ : Tear::kAll;
+    bool cut = false;
+    const Tear tear = count_operation(cut);
     std::uint8_t* target = memory_.data() + offset;
     if (tear == Tear::kAll) std::memcpy(target, after, size);
     if (tear == Tear::kHalf) {
@@ -94,6 +102,36 @@ class SimulatedFlash final : public Flash {
   int until_cut_ = -1;
   Tear tear_ = Tear::kAll;
   std::mt19937 random_;
+};
+
+// One-time programmable bits with the power of a flash. `bits` are one per entry: those of a board,
+// which outlive its boots.
+class SimulatedBits final : public OneTimeBits {
+ public:
+  SimulatedBits(SimulatedFlash& power, std::vector<bool>& bits) : power_(power), bits_(bits) {}
+  std::uint32_t bytes() const override { return static_cast<std::uint32_t>(bits_.size() / 8); }
+  Status read(std::uint32_t index, std::uint8_t& byte) const override {
+    byte = 0;
+    for (std::uint32_t bit = 0; bit < 8; ++bit) {
+      if (bits_.at(index * 8 + bit)) byte = static_cast<std::uint8_t>(byte | 1u << bit);
+    }
+    return fails ? Status::kBackEnd : Status::kOk;
+  }
+  Status burn(std::uint32_t bit) override {
+    if (fails) return Status::kBackEnd;
+    bool cut = false;
+    const Tear tear = power_.count_operation(cut);
+    const bool torn = tear == Tear::kHalf || tear == Tear::kSomeBits;
+    if (tear == Tear::kAll || (torn && power_.random()() % 2 == 0)) bits_.at(bit) = true;
+    if (cut) throw PowerLost{};
+    return Status::kOk;
+  }
+
+  bool fails = false;  // the device is broken
+
+ private:
+  SimulatedFlash& power_;
+  std::vector<bool>& bits_;
 };
 
 }  // namespace espalier

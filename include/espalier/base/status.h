@@ -50,11 +50,13 @@ enum class Status : std::uint8_t {
                         // slot. Before an install, confirm the running image: the other slot is
                         // its fallback.
   kNothingToBoot = 27,  // Both slots were refused; the boot report gives the reason for each.
+  kOlderRelease = 28,   // Install: the image's release is below that of the running image, which
+                        // boot would always prefer.
 };
 
 // Whether `status` is a failure code. Accepts any byte, such as one received from a peer.
 [[nodiscard]] constexpr bool is_failure(Status status) {
-  return status > Status::kTryAgain && status <= Status::kNothingToBoot;
+  return status > Status::kTryAgain && status <= Status::kOlderRelease;
 }
 
 // Returns a short lower-case English name for messages, e.g. "dead link". Never null.
