@@ -2,10 +2,10 @@
 // and whose times have their bounds for all sizes.
 
 #include "collectives/predict/model.h"
-#include "espalier/collectives/schedule/program.h"
 
 #include <string>
 
+#include "espalier/collectives/schedule/program.h"
 #include "espalier/topology/topology.h"
 #include "tests/fuzz/expect.h"
 
