@@ -90,9 +90,11 @@ void Reader::check_limits(BoardFile::Limits& limits) const {
       continue;
     }
     const std::uint32_t value = fields->GetUInt32(limits, field);
-    if (value >= 1 && value <= limit.most) continue;
+    const std::uint32_t least = std::min(limit.normal, 1u);  // 0 if the default is none
+    if (value >= least && value <= limit.most) continue;
     complain("limits", "limits: " + std::string(limit.name) + " is " + std::to_string(value) +
-                           "; expected 1 to " + std::to_string(limit.most));
+                           "; expected " + std::to_string(least) + " to " +
+                           std::to_string(limit.most));
   }
 }
 

@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,6 @@ namespace espalier::job {
 namespace {
 
 constexpr std::size_t kMaxLine = 65536;  // bytes of a line that are held back
-constexpr std::size_t kJobFields = 6;    // before the environment
 
 struct Stream {
   int pipe = -1;  // negative: closed
@@ -97,24 +95,20 @@ int make_secret(const std::string& secret) {
 }
 
 void Daemon::prepare(const Fields& message) {
-  if (message.size() < kJobFields) return refuse("a malformed message");
-  size_ = message[1];
-  std::istringstream numbers(message[2]);
-  for (std::uint32_t number = 0; numbers >> number;) numbers_.push_back(number);
-  secret_ = make_secret(message[3]);
+  const auto job = read_description(message);
+  if (!job || secret_ >= 0) return refuse("a malformed message");
+  size_ = job->size;
+  numbers_ = job->ranks;
+  arguments_ = job->arguments;
+  secret_ = make_secret(job->secret);
   if (secret_ < 0) return refuse(std::string("no memory for the secret: ") + std::strerror(errno));
-  const auto variables = static_cast<std::size_t>(std::atol(message[5].c_str()));
-  if (message.size() <= kJobFields + variables) return refuse("a malformed message");
-  for (std::size_t i = 0; i < variables; ++i) {
-    const std::string& entry = message[kJobFields + i];
+  for (const std::string& entry : job->variables) {
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos) continue;
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
   }
-  const auto first = message.begin() + static_cast<std::ptrdiff_t>(kJobFields + variables);
-  arguments_.assign(first, message.end());
-  if (chdir(message[4].c_str()) != 0) {
-    return refuse("folder '" + message[4] + "': " + std::strerror(errno));
+  if (chdir(job->folder.c_str()) != 0) {
+    return refuse("folder '" + job->folder + "': " + std::strerror(errno));
   }
   program_ = tools::find_program(arguments_.front());
   if (program_.empty()) {

@@ -3,13 +3,24 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
+#include <sstream>
 
 namespace espalier::job {
 namespace {
 
 constexpr std::size_t kMaxMessage = 64u << 20;  // bytes
 constexpr std::size_t kLength = 4;              // bytes of a length
+constexpr std::size_t kJobFields = 6;           // of a `job`, before the environment
+constexpr int kMaxStatus = 255;                 // of a process
+
+template <typename T>
+bool parse_number(const std::string& text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
 
 void add_length(std::string& bytes, std::size_t value) {
   for (std::size_t i = 0; i < kLength; ++i) {
@@ -36,6 +47,48 @@ bool write_all(int file, const std::string& bytes) {
     done += static_cast<std::size_t>(written);
   }
   return true;
+}
+
+std::optional<Description> read_description(const Fields& message) {
+  std::size_t variables = 0;
+  if (message.size() <= kJobFields || message[0] != "job" || !parse_number(message[5], variables) ||
+      variables >= message.size() - kJobFields) {
+    return {};
+  }
+  Description description{message[1], {}, message[3], message[4], {}, {}};
+  std::istringstream numbers(message[2]);
+  for (std::string word; numbers >> word;) {
+    if (!parse_number(word, description.ranks.emplace_back())) return {};
+  }
+  const auto first = message.begin() + static_cast<std::ptrdiff_t>(kJobFields);
+  const auto end = first + static_cast<std::ptrdiff_t>(variables);
+  description.variables.assign(first, end);
+  description.arguments.assign(end, message.end());
+  return description;
+}
+
+Fields to_fields(const Description& description) {
+  std::string ranks;
+  for (const std::uint32_t rank : description.ranks) ranks += std::to_string(rank) + " ";
+  Fields message{"job",
+                 description.size,
+                 ranks,
+                 description.secret,
+                 description.folder,
+                 std::to_string(description.variables.size())};
+  message.insert(message.end(), description.variables.begin(), description.variables.end());
+  message.insert(message.end(), description.arguments.begin(), description.arguments.end());
+  return message;
+}
+
+std::optional<RankEnd> read_end(const Fields& message) {
+  RankEnd end;
+  if (message.size() != 3 || message[0] != "end" || !parse_number(message[1], end.rank) ||
+      !parse_number(message[2], end.status) || end.status < -kMaxStatus ||
+      end.status > kMaxStatus) {
+    return {};
+  }
+  return end;
 }
 
 std::string encode(const Fields& fields) {

@@ -11,6 +11,7 @@
 // CALLER is the launcher's IP as ssh reports it, or empty. A closed pipe ends the other side.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,26 @@ using Fields = std::vector<std::string>;
 inline constexpr const char* kGreeting =
     "\n\x01"
     "espalier-daemon\x02";
+
+// The fields of a `job` message.
+struct Description {
+  std::string size;                  // ranks of the whole job
+  std::vector<std::uint32_t> ranks;  // of this host
+  std::string secret, folder;
+  Fields variables;  // NAME=VALUE
+  Fields arguments;  // at least one: the program
+};
+// Returns nothing if the message is not a `job`, or malformed.
+[[nodiscard]] std::optional<Description> read_description(const Fields& message);
+[[nodiscard]] Fields to_fields(const Description& description);
+
+// The fields of an `end` message.
+struct RankEnd {
+  std::uint32_t rank = 0;
+  int status = 0;  // 0 to 255; of a signal its negative number, from -255 on
+};
+// Returns nothing if the message is not an `end`, or malformed.
+[[nodiscard]] std::optional<RankEnd> read_end(const Fields& message);
 
 // Returns the bytes of one message.
 [[nodiscard]] std::string encode(const Fields& fields);

@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at most one
 constexpr std::size_t kSecretBytes = 32;
+constexpr std::size_t kMaxQuoted = 40;  // bytes of a wrong message in an error
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 std::string quoted(const std::string& word) {
@@ -81,12 +82,12 @@ class Job {
   void send(Connection& connection, const Fields& message);
   void flush(Connection& connection);
   void serve(Connection& connection);
-  void handle(Connection& connection, const Fields& message);
+  [[nodiscard]] bool handle(Connection& connection, const Fields& message);
   void lose(Connection& connection);
   void read_errors(Connection& connection);
   void take_signal();
   void take_input();
-  void take_end(const Connection& connection, std::uint32_t rank, int status);
+  [[nodiscard]] bool take_end(const Connection& connection, const RankEnd& end);
   void fail_with(const std::string& line, int status);
   void end_all(int signal_number);
 
@@ -177,20 +178,17 @@ Result<void> Job::connect(Connection& connection, const std::string& espalier) {
 }
 
 void Job::describe_job(Connection& connection) {
-  std::string ranks;
-  for (std::uint32_t i = 0; i < connection.host.count; ++i) {
-    ranks += std::to_string(connection.host.first + i) + " ";
-  }
   std::error_code ignored;
-  Fields message{"job",
-                 std::to_string(options_.ranks),
-                 ranks,
-                 secret_,
-                 std::filesystem::current_path(ignored).string(),
-                 std::to_string(options_.variables.size())};
-  message.insert(message.end(), options_.variables.begin(), options_.variables.end());
-  message.insert(message.end(), options_.arguments.begin(), options_.arguments.end());
-  send(connection, message);
+  Description job;
+  job.size = std::to_string(options_.ranks);
+  for (std::uint32_t i = 0; i < connection.host.count; ++i) {
+    job.ranks.push_back(connection.host.first + i);
+  }
+  job.secret = secret_;
+  job.folder = std::filesystem::current_path(ignored).string();
+  job.variables = options_.variables;
+  job.arguments = options_.arguments;
+  send(connection, to_fields(job));
 }
 
 // Never waits: a daemon that waits until its own messages are read takes no others.
@@ -224,38 +222,44 @@ void Job::end_all(int signal_number) {
   }
 }
 
-void Job::take_end(const Connection& connection, std::uint32_t rank, int status) {
-  if (rank >= options_.ranks || ended_[rank]) return;
+// False: the rank is not one of the host, or has ended before.
+bool Job::take_end(const Connection& connection, const RankEnd& end) {
+  const auto [rank, status] = end;
+  const Host& host = connection.host;
+  if (rank < host.first || rank - host.first >= host.count || ended_[rank]) return false;
   ended_[rank] = true;
   --living_;
   if (rank == 0) takes_input_ = false;
-  if (status == 0) return;
+  if (status == 0) return true;
   const std::string place = connection.host.name.empty() ? "" : " on host " + connection.host.name;
   const bool is_signal = status < 0;
   fail_with("rank " + std::to_string(rank) + place + " ended with " +
                 (is_signal ? "signal " : "status ") + std::to_string(is_signal ? -status : status),
             is_signal ? 128 - status : status);
+  return true;
 }
 
-void Job::handle(Connection& connection, const Fields& message) {
+// False: the message is malformed, or does not belong here.
+bool Job::handle(Connection& connection, const Fields& message) {
   using State = Connection::State;
   const std::string& name = message[0];
-  if (name == "hello" && message.size() == 3) {
+  const bool runs = connection.state == State::kRunning;
+  if (name == "hello" && message.size() == 3 && connection.state == State::kStarting) {
     connection.state = State::kHello;
     connection.caller = message[2];
     if (message[1] != kVersion) {
       connection.refusal = "it has Espalier " + message[1] + "; expected " + kVersion;
     }
-  } else if (name == "ready") {
+  } else if (name == "ready" && message.size() == 1 && connection.state == State::kHello) {
     connection.state = State::kReady;
   } else if (name == "refused" && message.size() == 2) {
     connection.refusal = message[1];
-  } else if (name == "taken") {
+  } else if (name == "taken" && message.size() == 1 && runs) {
     takes_input_ = living_ > 0;
-  } else if (name == "end" && message.size() == 3) {
-    take_end(connection, static_cast<std::uint32_t>(std::atol(message[1].c_str())),
-             std::atoi(message[2].c_str()));
-  } else if (name == "output" && message.size() == 4) {
+  } else if (name == "end" && runs) {
+    const auto end = read_end(message);
+    return end && take_end(connection, *end);
+  } else if (name == "output" && message.size() == 4 && runs) {
     std::string text;
     for (std::size_t begin = 0; begin < message[3].size();) {
       const std::size_t end = message[3].find('\n', begin) + 1;
@@ -264,7 +268,10 @@ void Job::handle(Connection& connection, const Fields& message) {
       begin = end;
     }
     (void)write_all(message[2] == "2" ? STDERR_FILENO : STDOUT_FILENO, text);
+  } else {
+    return false;
   }
+  return true;
 }
 
 // The daemon is gone, and with it every process of its host.
@@ -291,7 +298,12 @@ void Job::lose(Connection& connection) {
 
 void Job::serve(Connection& connection) {
   const bool open = connection.reader.fill(connection.from);
-  for (Fields message; connection.reader.take(message);) handle(connection, message);
+  for (Fields message; connection.reader.take(message);) {
+    if (handle(connection, message)) continue;
+    connection.refusal = "its daemon sent a message '" + message[0].substr(0, kMaxQuoted) +
+                         "' that is malformed or does not belong here";
+    return lose(connection);
+  }
   if (!open) lose(connection);
 }
 

@@ -1,0 +1,146 @@
+// Fuzz target: processes of a job send a rendezvous server messages of any contents, and strangers
+// send bytes. The server answers what it must, ends each connection whose process ends, and goes
+// on. The first byte of each message tells its connection and its kind; messages are sealed with
+// the job's secret, so that they reach what is behind the seal.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+
+#include "bootstrap/message.h"
+#include "bootstrap/stream.h"
+#include "espalier/bootstrap/server.h"
+#include "tests/fuzz/expect.h"
+
+namespace espalier::fuzz {
+namespace {
+
+using namespace bootstrap;
+
+constexpr std::uint32_t kRanks = 3;
+constexpr Kind kKinds[] = {Kind::kHello,   Kind::kPut,    Kind::kFence,   Kind::kGet,
+                           Kind::kMissing, Kind::kRejoin, Kind::kWelcome, Kind::kValue};
+
+JobSecret secret() {
+  JobSecret secret;
+  secret.fill(7);
+  return secret;
+}
+
+// A connection to the server, as a process of the job or a stranger.
+class Process {
+ public:
+  explicit Process(const Address& server) {
+    Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = server.ip;
+    address.sin_port = htons(server.port);
+    expect(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0,
+           "the server listens");
+    stream_ = Stream(std::move(socket), false);
+  }
+  // Sends this process's random value and waits for the server's.
+  void greet() {
+    expect(stream_.greet(), "the server takes a greeting");
+    while (!stream_.is_ready()) {
+      wait();
+      if (!stream_.read()) break;
+    }
+    expect(stream_.is_ready(), "the server greets");
+  }
+  void send_raw(const std::string& bytes) {
+    (void)::send(stream_.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  void send(const std::string& message) {
+    if (stream_.is_ready()) (void)stream_.send(message, secret());
+  }
+  // Sends nothing more, and takes what the server answers until it ends the connection.
+  void end() {
+    shutdown(stream_.descriptor(), SHUT_WR);
+    for (bool is_open = true; is_open;) {
+      wait();
+      is_open = stream_.read();
+      while (const auto bytes = stream_.next(secret())) {
+        const auto message = decode(*bytes);
+        expect(message && message->kind >= Kind::kWelcome, "the server answers with messages");
+      }
+    }
+  }
+
+ private:
+  void wait() {
+    pollfd waiting{stream_.descriptor(), POLLIN, 0};
+    (void)poll(&waiting, 1, -1);
+  }
+  Stream stream_;
+};
+
+Message make_message(Input& input) {
+  Message message;
+  message.kind = kKinds[input.below(std::size(kKinds))];
+  message.a = input.below(2) == 0 ? input.below(kRanks + 1) : input.word();
+  message.b = input.below(4) == 0 ? input.word() : kRanks;
+  message.number = input.byte();
+  message.text.assign(input.below(4), static_cast<char>('a' + input.below(4)));
+  message.data.assign(input.below(300), 'x');
+  return message;
+}
+
+void decode_raw(const Input& input) {
+  const std::string bytes(reinterpret_cast<const char*>(input.rest()), input.left());
+  const auto message = decode(bytes);
+  if (message) expect(encode(*message) == bytes, "a message is the same after writing");
+}
+
+void serve(Input& input) {
+  auto server = Server::start("127.0.0.1:0", kRanks, secret());
+  expect(server.has_value(), "a server starts");
+  const auto address = resolve((*server)->address());
+  std::optional<Process> processes[kRanks + 1];  // the last is a stranger
+  while (input.left() > 0) {
+    std::optional<Process>& process = processes[input.below(std::size(processes))];
+    const bool is_stranger = &process == &processes[kRanks];
+    if (!process) {
+      process.emplace(*address);
+      if (!is_stranger || input.below(2) == 0) process->greet();
+    }
+    const unsigned action = input.below(8);
+    if (action == 0) {
+      process->end();
+      process.reset();
+    } else if (is_stranger) {
+      std::string bytes(input.below(600), '\0');
+      for (char& byte : bytes) byte = static_cast<char>(input.byte());
+      process->send_raw(bytes);
+    } else if (action == 1) {
+      std::string bytes(input.below(40), '\0');
+      for (char& byte : bytes) byte = static_cast<char>(input.byte());
+      process->send(bytes);
+    } else {
+      process->send(encode(make_message(input)));
+    }
+  }
+  for (auto& process : processes) {
+    if (process) process->end();
+  }
+}
+
+}  // namespace
+}  // namespace espalier::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace espalier::fuzz;
+  Input input(bytes, size);
+  if (input.below(4) == 0) {
+    decode_raw(input);
+  } else {
+    serve(input);
+  }
+  return 0;
+}

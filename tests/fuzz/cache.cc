@@ -1,0 +1,105 @@
+// Fuzz target: whatever a cache file of the communicator has in it, the caller gets a choice that
+// keeps the rules, or a verdict, and the file then keeps it. The first byte tells which of the two
+// files the rest is.
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "communicator/cache_file.h"
+#include "communicator/chosen_cache.h"
+#include "communicator/proven_cache.h"
+#include "tests/fuzz/expect.h"
+
+namespace espalier::fuzz {
+namespace {
+
+using communicator::KeptChoice;
+using communicator::Proof;
+
+// A cache of its own, removed at the end.
+class Folder {
+ public:
+  Folder() {
+    const bool has_memory = std::filesystem::is_directory("/dev/shm");
+    path_ = std::string(has_memory ? "/dev/shm" : "/tmp") + "/espalier-fuzz-XXXXXX";
+    expect(mkdtemp(path_.data()) != nullptr && setenv("XDG_CACHE_HOME", path_.c_str(), 1) == 0,
+           "the host has a folder");
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+};
+
+void write(const std::string& name, const Input& input) {
+  static const Folder folder;
+  const std::string path = communicator::cache_path(name);
+  expect(!path.empty(), "the cache has a path");
+  { const communicator::CacheFile file(path); }  // with its mode
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(input.rest()), static_cast<long>(input.left()));
+}
+
+void check(const KeptChoice& choice) {
+  expect(!choice.origins.empty(), "a choice has a schedule");
+  expect(choice.rows.empty() == (choice.origins.size() == 1), "several schedules have rows");
+  expect(choice.rows.size() <= kMaxSelectionRows, "a choice is a selection");
+  for (const SelectionRow& row : choice.rows) {
+    expect(row.program < choice.origins.size(), "a row has a schedule");
+  }
+}
+
+void obtain_choice(const Input& input) {
+  write("choice", input);
+  bool is_kept = false;
+  const auto keeps = [&](const KeptChoice& choice) {
+    check(choice);
+    return is_kept = true;
+  };
+  const auto choose = [] { return KeptChoice{{tools::ChosenOrigin{}}, {}}; };
+  const KeptChoice first = communicator::obtain_choice("choice", keeps, choose);
+  check(first);
+  bool is_anew = false;
+  const KeptChoice again = communicator::obtain_choice("choice", keeps, [&] {
+    is_anew = true;
+    return choose();
+  });
+  expect(!is_anew && is_kept, "a choice is kept");
+  expect(again.origins.size() == first.origins.size() && again.rows.size() == first.rows.size(),
+         "the same choice is kept");
+}
+
+void obtain_proof(Input& input) {
+  const std::uint64_t digest = input.word();
+  write("proven", input);
+  const auto ask = [&](bool& is_anew) {
+    return communicator::obtain_proof(digest, [&] {
+      is_anew = true;
+      return Proof::kValid;
+    });
+  };
+  bool is_anew = false, is_anew_again = false;
+  const Proof first = ask(is_anew);
+  expect(ask(is_anew_again) == first && !is_anew_again, "a verdict is kept");
+}
+
+}  // namespace
+}  // namespace espalier::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace espalier::fuzz;
+  Input input(bytes, size);
+  if (input.below(2) == 0) {
+    obtain_choice(input);
+  } else {
+    obtain_proof(input);
+  }
+  return 0;
+}
