@@ -120,6 +120,7 @@ std::string JobCluster::wrong(std::uint32_t node) const {
   if (!std::equal(output.begin(), output.end(), expected.begin(), expected.end())) {
     return where + ": incorrect output";
   }
+  if (!state.memory.guards_are_intact()) return where + ": wrote outside its buffers";
   // The part of the input that shares no memory with the output.
   for (std::size_t i = 0; i < input.size(); ++i) {
     const std::uint8_t* byte = &input[i];

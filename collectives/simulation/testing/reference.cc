@@ -167,4 +167,34 @@ Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank) {
   }
 }
 
+std::vector<Bytes> outputs_of(const Job& job, std::uint32_t ranks) {
+  std::vector<Bytes> outputs(ranks);
+  const auto same_everywhere = [&] {
+    outputs.assign(ranks, output_of(job, ranks, ranks - 1));
+    return outputs;
+  };
+  switch (job.collective) {
+    case Collective::kAllreduce:
+    case Collective::kAllgather: return same_everywhere();
+    case Collective::kScan:
+    case Collective::kExscan: {
+      const std::uint32_t shift = job.collective == Collective::kScan ? 0 : 1;
+      Bytes sum = values(job, 0, 0, job.count);
+      for (std::uint32_t rank = shift; rank < ranks; ++rank) {
+        if (rank > shift) {
+          const Bytes next = values(job, rank - shift, 0, job.count);
+          combine(job.op, sum.data(), sum.data(), next.data(), job.count);
+        }
+        outputs[rank] = sum;
+      }
+      return outputs;
+    }
+    default:
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        outputs[rank] = output_of(job, ranks, rank);
+      }
+      return outputs;
+  }
+}
+
 }  // namespace espalier::testing

@@ -37,5 +37,7 @@ using Bytes = std::vector<std::uint8_t>;
 // exact on the inputs in any order. Inputs differ between ranks, seeds and positions.
 [[nodiscard]] Bytes input_of(const Job& job, std::uint32_t ranks, std::uint32_t rank);
 [[nodiscard]] Bytes output_of(const Job& job, std::uint32_t ranks, std::uint32_t rank);
+// Returns the expected outputs of all ranks, in a time that grows with their bytes.
+[[nodiscard]] std::vector<Bytes> outputs_of(const Job& job, std::uint32_t ranks);
 
 }  // namespace espalier::testing

@@ -1,0 +1,34 @@
+#pragma once
+// Random plans, and shorter ones that fail in the same way.
+
+#include <cstdint>
+
+#include "tests/storm/plan.h"
+#include "tests/storm/schedule.h"
+
+namespace espalier::storm {
+
+// Seeds that follow each other share a schedule, because compiling takes longer than running.
+inline constexpr std::uint64_t kSeedsPerSchedule = 32;
+inline constexpr std::uint32_t kMaxRanks = 64;  // of a cluster
+
+// The schedules of the plans that were made last.
+class Schedules {
+ public:
+  // The schedule that this seed and its neighbours have.
+  [[nodiscard]] const Schedule& drawn(std::uint64_t seed);
+  // The schedule of a plan; null, with the reason in `error`: there is none.
+  [[nodiscard]] const Schedule* made(const ScheduleSpec& spec, std::string& error);
+
+ private:
+  std::uint64_t group_ = kNever;
+  std::optional<Schedule> drawn_, made_;
+};
+
+// The plan of a seed. The same seed gives the same plan.
+[[nodiscard]] Plan draw_plan(std::uint64_t seed, const Schedule& schedule);
+
+// Returns the shortest plan that was found to fail in the same way: `kind` is Outcome::wrong_kind.
+[[nodiscard]] Plan shrink(Plan plan, const std::string& kind, Schedules& schedules);
+
+}  // namespace espalier::storm

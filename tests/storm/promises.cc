@@ -1,0 +1,294 @@
+#include "tests/storm/promises.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace espalier::storm {
+namespace {
+
+using Pair = std::pair<std::uint32_t, std::uint32_t>;
+
+Pair unordered(std::uint32_t a, std::uint32_t b) { return {std::min(a, b), std::max(a, b)}; }
+
+// A probe goes out every D/8 and a link may be silent for D/2, so a shorter silence of a peer than
+// 3/8 D is never taken for its death. A clock may be fast: less.
+std::uint64_t harmless_silence(const Plan& plan) { return plan.deadline_ns * 3 / 10; }
+
+// A node that pauses longer than this may miss the D/4 in which others accept another cause.
+std::uint64_t short_pause(const Plan& plan) { return plan.deadline_ns / 8; }
+
+class Judge {
+ public:
+  Judge(const Plan& plan, const Schedule& schedule, const Facts& facts)
+      : plan_(plan), schedule_(schedule), facts_(facts), cut_(nodes()) {
+    for (std::uint32_t v = 0; v < nodes(); ++v) cut_[v].resize(schedule.peers[v].size());
+    for (std::size_t i = 0; i < plan.faults.size(); ++i) {
+      if (facts.struck[i]) note(plan.faults[i]);
+    }
+  }
+
+  Broken judge() {
+    if (!facts_.hang.empty()) return {"hang", facts_.hang};
+    for (std::uint32_t v = 0; v < nodes(); ++v) {
+      if (!facts_.nodes[v].wrong.empty()) {
+        return {"result", "node " + std::to_string(v) + ": " + facts_.nodes[v].wrong};
+      }
+    }
+    for (std::uint32_t v = 0; v < nodes(); ++v) {
+      const NodeFacts& node = facts_.nodes[v];
+      if (!node.alive) continue;
+      if (!node.ended) return {"hang", name(v) + " is busy at the end"};
+      if (node.status == Status::kOk && node.rounds != plan_.rounds) {
+        return {"hang", name(v) + " has not done its collectives, and knows no failure"};
+      }
+      if (node.status == Status::kOk) continue;
+      if (Broken broken = judge_failure(v); !broken.kind.empty()) return broken;
+    }
+    return judge_agreement();
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t nodes() const {
+    return static_cast<std::uint32_t>(schedule_.peers.size());
+  }
+  [[nodiscard]] static std::string name(std::uint32_t v) { return "node " + std::to_string(v); }
+
+  void cut(std::uint32_t from, std::uint32_t to) {
+    const auto& peers = schedule_.peers[from];
+    const auto link = std::find(peers.begin(), peers.end(), to);
+    if (link != peers.end()) cut_[from][static_cast<std::size_t>(link - peers.begin())] = true;
+  }
+
+  void note(const Fault& fault) {
+    switch (fault.kind) {
+      case Kind::kDrop:
+      case Kind::kDuplicate:
+      case Kind::kReorder:
+      case Kind::kCorrupt:
+        damaged_.insert(unordered(fault.node, fault.peer));
+        budget_ += fault.kind == Kind::kReorder ? fault.ns : 0;
+        break;
+      case Kind::kDelay: budget_ += fault.ns; break;
+      case Kind::kBlocked:
+        killed_.insert(fault.peer);
+        blocked_.insert({fault.node, fault.peer});
+        for (const std::uint32_t peer : schedule_.peers[fault.node]) cut(peer, fault.node);
+        break;
+      case Kind::kKill: killed_.insert(fault.node); break;
+      case Kind::kPause:
+        silence_ += fault.ns;
+        budget_ += fault.ns;
+        pauses_.insert(fault.node);
+        if (fault.ns > short_pause(plan_)) sleepers_.insert(fault.node);
+        break;
+      case Kind::kHiccup:
+        silence_ += fault.ns;
+        budget_ += 2 * fault.ns;
+        hiccup_ns_ = std::max(hiccup_ns_, fault.ns);
+        pauses_.insert(fault.node);
+        if (fault.ns > short_pause(plan_)) sleepers_.insert(fault.node);
+        break;
+      case Kind::kDeaf:
+        deaf_.insert(fault.node);
+        for (const std::uint32_t peer : schedule_.peers[fault.node]) cut(peer, fault.node);
+        break;
+      case Kind::kDrift: slowest_ppm_ = std::min(slowest_ppm_, fault.ppm); break;
+      case Kind::kTick: tick_ns_ = std::max(tick_ns_, fault.ns); break;
+      case Kind::kOneWay:
+        severed_.insert(unordered(fault.node, fault.peer));
+        cut(fault.node, fault.peer);
+        break;
+      case Kind::kPartition:
+        for (std::uint32_t v = 0; v < nodes(); ++v) {
+          for (const std::uint32_t u : schedule_.peers[v]) {
+            if ((v < fault.node) == (u < fault.node)) continue;
+            severed_.insert(unordered(v, u));
+            cut(v, u);
+          }
+        }
+        break;
+      case Kind::kOutage:
+        silence_ += fault.ns;
+        budget_ += fault.ns;
+        outages_.insert(unordered(fault.node, fault.peer));
+        if (fault.ns > short_pause(plan_)) cut(fault.node, fault.peer);
+        break;
+      default: break;
+    }
+  }
+
+  [[nodiscard]] bool harmless() const {
+    return damaged_.empty() && killed_.empty() && deaf_.empty() && severed_.empty() &&
+           silence_ < harmless_silence(plan_) && budget_ < plan_.deadline_ns;
+  }
+
+  // The failure that node v reports: there is a reason for it, it names the culprit, in time.
+  Broken judge_failure(std::uint32_t v) {
+    const NodeFacts& node = facts_.nodes[v];
+    const Cause& cause = node.cause;
+    const std::string text = name(v) + " ended with " + status_name(node.status) + ", detector " +
+                             std::to_string(cause.detector) + ", peer " +
+                             std::to_string(cause.peer);
+    if (node.status != cause.status) return {"cause", text + ", but its cause has another status"};
+    if (harmless()) return {"failure", text + ", without a fault that may cause it"};
+    if (!may_end_with(cause)) return {"culprit", text};
+    // A node that has done its collectives awaits nobody: it learns of a failure when it is told.
+    const std::uint64_t late = limit_of(v);
+    if (node.rounds != plan_.rounds && node.ended_ns > late) {
+      return {"late", text + ", at " + std::to_string(node.ended_ns) + " ns; expected by " +
+                          std::to_string(late)};
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool may_end_with(const Cause& cause) const {
+    const Pair link = unordered(cause.detector, cause.peer);
+    switch (cause.status) {
+      case Status::kDeadLink:
+        if (cause.reception_blocked) return blocked_.contains({cause.detector, cause.peer});
+        if (killed_.contains(cause.peer) || severed_.contains(link)) return true;
+        if (deaf_.contains(cause.peer) || deaf_.contains(cause.detector)) return true;
+        return silence_ >= harmless_silence(plan_) &&
+               (pauses_.contains(cause.peer) || outages_.contains(link));
+      case Status::kMismatch:
+      case Status::kNotInSchedule: return damaged_.contains(link);
+      case Status::kCorrupt:
+        return damaged_.contains(link) &&
+               std::any_of(plan_.faults.begin(), plan_.faults.end(),
+                           [](const Fault& fault) { return fault.kind == Kind::kCorrupt; });
+      case Status::kStalled: return !damaged_.empty() || budget_ >= stall_budget();
+      default: return false;
+    }
+  }
+
+  // How long a live cluster must have stood still before a node may call it stalled. A node finds a
+  // dead link up to D after it began to wait; others call the cluster stalled at 7/4 D, and that
+  // comes first if it began to wait late. Clocks drift by up to a tenth.
+  [[nodiscard]] std::uint64_t stall_budget() const {
+    const bool is_lost = !killed_.empty() || !deaf_.empty() || !severed_.empty();
+    return is_lost ? plan_.deadline_ns / 2 : plan_.deadline_ns;
+  }
+
+  // The latest time at which node v may learn of its failure: 2D after the last message anywhere,
+  // or after the last fault, by the slowest clock.
+  [[nodiscard]] std::uint64_t limit_of(std::uint32_t v) const {
+    std::uint64_t last = facts_.moved_ns;
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      const Fault& fault = plan_.faults[i];
+      if (!facts_.struck[i]) continue;
+      std::uint64_t end = facts_.struck_ns[i];
+      const bool counts = fault.node == v || fault.ns <= plan_.deadline_ns;
+      if ((fault.kind == Kind::kPause && counts) || fault.kind == Kind::kOutage) end += fault.ns;
+      if (fault.kind == Kind::kHiccup && fault.node == v) end += fault.every_ns * fault.times;
+      last = std::max(last, end);
+    }
+    return last + 2 * plan_.deadline_ns / slowest_ppm_ * 1'000'000 + plan_.deadline_ns / 16 +
+           4 * hiccup_ns_ + 4 * tick_ns_;
+  }
+
+  // Which nodes can tell node `from`'s news, over live nodes that do not sleep.
+  [[nodiscard]] std::vector<bool> reached(std::uint32_t from) const {
+    std::vector<bool> seen(nodes());
+    std::vector<std::uint32_t> list = {from};
+    seen[from] = true;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto& peers = schedule_.peers[list[i]];
+      for (std::size_t link = 0; link < peers.size(); ++link) {
+        const std::uint32_t u = peers[link];
+        if (seen[u] || cut_[list[i]][link] || !facts_.nodes[u].alive || sleepers_.contains(u)) {
+          continue;
+        }
+        seen[u] = true;
+        list.push_back(u);
+      }
+    }
+    return seen;
+  }
+
+  // Nodes that reach each other end alike.
+  Broken judge_agreement() {
+    const bool failed = std::any_of(facts_.nodes.begin(), facts_.nodes.end(), [](const auto& node) {
+      return node.alive && node.status != Status::kOk;
+    });
+    if (!failed) return {};
+    std::vector<bool> done(nodes());
+    for (std::uint32_t v = 0; v < nodes(); ++v) {
+      if (done[v] || !facts_.nodes[v].alive || sleepers_.contains(v)) continue;
+      const std::vector<bool> out = reached(v);
+      for (std::uint32_t u = v + 1; u < nodes(); ++u) {
+        if (done[u] || !out[u]) continue;
+        if (!has_cuts() || reached(u)[v]) {
+          done[u] = true;
+          if (!same(v, u) && !may_differ(v, u)) return two_causes(v, u);
+        }
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool has_cuts() const {
+    return std::any_of(cut_.begin(), cut_.end(), [](const std::vector<bool>& links) {
+      return std::find(links.begin(), links.end(), true) != links.end();
+    });
+  }
+
+  [[nodiscard]] bool same(std::uint32_t v, std::uint32_t u) const {
+    const NodeFacts& a = facts_.nodes[v];
+    const NodeFacts& b = facts_.nodes[u];
+    return a.status == b.status &&
+           (a.status == Status::kOk ||
+            (a.cause.detector == b.cause.detector && a.cause.peer == b.cause.peer));
+  }
+
+  // A node that receives nothing reports it after D/4, whatever the others know by then. If another
+  // failure was found meanwhile, some may have ended with that one (docs/architecture.md).
+  [[nodiscard]] bool may_differ(std::uint32_t v, std::uint32_t u) const {
+    const NodeFacts& a = facts_.nodes[v];
+    const NodeFacts& b = facts_.nodes[u];
+    if (a.status == Status::kOk || b.status == Status::kOk ||
+        a.cause.reception_blocked == b.cause.reception_blocked) {
+      return false;
+    }
+    const NodeFacts& other = a.cause.reception_blocked ? b : a;
+    const std::uint64_t quarter = plan_.deadline_ns / 4;
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      if (facts_.struck[i] && plan_.faults[i].kind == Kind::kBlocked &&
+          facts_.struck_ns[i] + quarter + quarter / 2 > other.ended_ns) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Broken two_causes(std::uint32_t v, std::uint32_t u) const {
+    std::string text;
+    for (const std::uint32_t node : {v, u}) {
+      const NodeFacts& facts = facts_.nodes[node];
+      text += (text.empty() ? "" : ", but ") + name(node) + " ended with " +
+              status_name(facts.status) + ", detector " + std::to_string(facts.cause.detector) +
+              ", peer " + std::to_string(facts.cause.peer) + " at " +
+              std::to_string(facts.ended_ns) + " ns";
+    }
+    return {"two causes", text};
+  }
+
+  const Plan& plan_;
+  const Schedule& schedule_;
+  const Facts& facts_;
+  std::vector<std::vector<bool>> cut_;  // by node and link: what it sends there is lost, or late
+  std::set<std::uint32_t> killed_, deaf_, pauses_, sleepers_;
+  std::set<Pair> damaged_, severed_, outages_;  // links, in both directions
+  std::set<Pair> blocked_;                      // node and the peer that blocks it
+  std::uint64_t silence_ = 0;  // ns, for which peers may hear nothing of a live node
+  std::uint64_t budget_ = 0;   // ns, for which a live cluster may stand still
+  std::uint64_t hiccup_ns_ = 0, tick_ns_ = 0, slowest_ppm_ = 1'000'000;
+};
+
+}  // namespace
+
+Broken broken_promise(const Plan& plan, const Schedule& schedule, const Facts& facts) {
+  return Judge(plan, schedule, facts).judge();
+}
+
+}  // namespace espalier::storm

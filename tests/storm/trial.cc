@@ -1,0 +1,478 @@
+#include "tests/storm/trial.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "base/splitmix64.h"
+#include "collectives/simulation/node_memory.h"
+#include "collectives/simulation/testing/reference.h"
+#include "espalier/collectives/machine/machine.h"
+#include "espalier/hal/fault/fault_endpoint.h"
+#include "tests/storm/carrier.h"
+#include "tests/storm/promises.h"
+#include "tests/storm/watched_endpoint.h"
+
+namespace espalier::storm {
+namespace {
+
+// A machine that asks for an immediate poll this many times and does nothing is broken.
+constexpr int kMaxIdlePolls = 100'000;
+
+// Memory that trials use in turn: machines are large.
+struct NodeStore {
+  std::optional<Machine> machine;
+  sim::NodeMemory memory;
+};
+NodeStore& store(std::uint32_t node) {
+  static thread_local std::deque<NodeStore> all;
+  while (all.size() <= node) all.emplace_back();
+  return all[node];
+}
+
+struct Interval {
+  std::uint64_t from, until;
+};
+
+struct Node {
+  std::unique_ptr<fault::FaultEndpoint> faults;
+  std::unique_ptr<WatchedEndpoint> endpoint;
+  Machine* machine = nullptr;
+  sim::NodeMemory* memory = nullptr;
+  std::vector<std::uint64_t> offsets;
+  std::vector<Interval> pauses;
+  std::vector<std::uint64_t> wakes;
+  std::uint64_t due_ns = 0, poll_ns = kNever;
+  std::uint32_t round = 0;
+  bool running = false, finished = false, alive = true;
+  std::uint64_t digest = 0;  // of the memory when its collective failed
+  NodeFacts facts;
+};
+
+std::uint64_t digest_of(const sim::NodeMemory& memory) {
+  std::uint64_t digest = 0;
+  for (const auto& part : {memory.input(), memory.output()}) {
+    for (const std::uint8_t byte : part) digest = (digest ^ byte) * 0x100000001b3ull;
+  }
+  return digest;
+}
+
+class Trial {
+ public:
+  Trial(const Plan& plan, const Schedule& schedule)
+      : plan_(plan),
+        schedule_(schedule),
+        carrier_(simulated_carrier(plan, schedule)),
+        nodes_(schedule.peers.size()) {
+    facts_.struck.resize(plan.faults.size());
+    facts_.struck_ns.resize(plan.faults.size());
+    for (std::uint32_t round = 0; round < plan.rounds; ++round) {
+      jobs_.push_back(job_of(plan, schedule, round));
+      outputs_.push_back(testing::outputs_of(jobs_.back(), ranks()));
+    }
+    for (std::uint32_t v = 0; v < nodes(); ++v) build(v);
+    for (std::size_t i = 0; i < plan.faults.size(); ++i) arm(i);
+  }
+
+  Outcome run() {
+    for (std::uint32_t v = 0; v < nodes(); ++v) start(v);
+    drive();
+    Outcome outcome;
+    conclude(outcome);
+    return outcome;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t ranks() const { return schedule_.programs[0].ranks; }
+  [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  [[nodiscard]] std::uint32_t link_to(std::uint32_t node, std::uint32_t peer) const {
+    const auto& peers = schedule_.peers[node];
+    return static_cast<std::uint32_t>(std::find(peers.begin(), peers.end(), peer) - peers.begin());
+  }
+
+  // ---- building ----
+
+  void build(std::uint32_t v) {
+    Node& node = nodes_[v];
+    fault::Faults faults;
+    for (const Fault& fault : plan_.faults) {
+      if (!is_of_message(fault.kind) || fault.node != v) continue;
+      faults.script.push_back({static_cast<fault::Kind>(fault.kind), link_to(v, fault.peer),
+                               fault.message, fault.ns, fault.bit, 0});
+    }
+    Endpoint* inner = &carrier_->endpoint(v);
+    if (!faults.script.empty()) {
+      fault::FaultEndpoint::Hooks hooks;
+      hooks.wake = [&node](std::uint64_t at) { node.wakes.push_back(at); };
+      node.faults = std::make_unique<fault::FaultEndpoint>(*inner, faults, hooks);
+      inner = node.faults.get();
+    }
+    node.endpoint =
+        std::make_unique<WatchedEndpoint>(*inner, [this] { return carrier_->now_ns(); });
+    for (const Fault& fault : plan_.faults) {
+      if (fault.node != v) continue;
+      if (fault.kind == Kind::kDrift) node.endpoint->clock.ppm = fault.ppm;
+      if (fault.kind == Kind::kTick)
+        node.endpoint->clock.tick_ns = std::max<std::uint64_t>(1, fault.ns);
+    }
+    NodeStore& memory = store(v);
+    node.machine = &memory.machine.emplace();
+    node.memory = &memory.memory;
+    MachineConfig config;
+    config.window = plan_.machine_window;
+    config.deadline_ns = plan_.deadline_ns;
+    config.check_blocks = plan_.check_blocks;
+    if (node.machine->init(*node.endpoint, config) != Status::kOk) {
+      node.facts.wrong = "the machine refuses its endpoint";
+    }
+  }
+
+  void cut(std::uint32_t from, std::uint32_t to, std::uint64_t at_ns) {
+    WatchedEndpoint& endpoint = *nodes_[to].endpoint;
+    const std::uint32_t link = link_to(to, from);
+    if (link >= endpoint.incoming.size()) return;
+    endpoint.incoming[link].cut_at = std::min(endpoint.incoming[link].cut_at, at_ns);
+  }
+
+  // Prepares a fault, except those of messages and clocks.
+  void arm(std::size_t i) {
+    const Fault& fault = plan_.faults[i];
+    if (fault.node >= nodes() || fault.peer >= nodes()) return;
+    Node& node = nodes_[fault.node];
+    WatchedEndpoint& endpoint = *node.endpoint;
+    facts_.struck_ns[i] = fault.at_ns;
+    switch (fault.kind) {
+      case Kind::kKill:
+      case Kind::kPause:
+        if (fault.operation == kNever) {
+          timed_.push_back({fault.at_ns, i});
+          break;
+        }
+        endpoint.strike_at_operation = fault.operation;
+        endpoint.strike = [this, i] { strike(i); };
+        break;
+      case Kind::kHiccup: timed_.push_back({fault.at_ns, i}); break;
+      case Kind::kBlocked:
+        endpoint.blocked_at = std::min(endpoint.blocked_at, fault.at_ns);
+        endpoint.blocked_link = std::min(link_to(fault.node, fault.peer),
+                                         static_cast<std::uint32_t>(endpoint.links()) - 1);
+        timed_.push_back({fault.at_ns, i});
+        break;
+      case Kind::kDeaf:
+        for (const std::uint32_t peer : schedule_.peers[fault.node]) {
+          cut(peer, fault.node, fault.at_ns);
+        }
+        break;
+      case Kind::kOneWay: cut(fault.node, fault.peer, fault.at_ns); break;
+      case Kind::kPartition:
+        for (std::uint32_t v = 0; v < nodes(); ++v) {
+          for (const std::uint32_t u : schedule_.peers[v]) {
+            if ((v < fault.node) != (u < fault.node)) cut(v, u, fault.at_ns);
+          }
+        }
+        break;
+      case Kind::kOutage: {
+        WatchedEndpoint& to = *nodes_[fault.peer].endpoint;
+        const std::uint32_t link = link_to(fault.peer, fault.node);
+        if (link >= to.incoming.size()) break;
+        to.incoming[link].hold_from = fault.at_ns;
+        to.incoming[link].hold_until = fault.at_ns + fault.ns;
+        break;
+      }
+      default: break;
+    }
+  }
+
+  // A fault of a node happens now.
+  void strike(std::size_t i) {
+    const Fault& fault = plan_.faults[i];
+    const std::uint64_t now = carrier_->now_ns();
+    facts_.struck[i] = true;
+    facts_.struck_ns[i] = now;
+    Node& node = nodes_[fault.kind == Kind::kBlocked ? fault.peer : fault.node];
+    switch (fault.kind) {
+      case Kind::kKill:
+      case Kind::kBlocked:
+        node.alive = false;
+        node.endpoint->dead = true;
+        carrier_->kill(node.endpoint->node());
+        break;
+      case Kind::kPause: node.pauses.push_back({now, now + fault.ns}); break;
+      case Kind::kHiccup:
+        for (std::uint64_t k = 0; k < fault.times; ++k) {
+          node.pauses.push_back({now + k * fault.every_ns, now + k * fault.every_ns + fault.ns});
+        }
+        break;
+      default: break;
+    }
+  }
+
+  // ---- running ----
+
+  void start(std::uint32_t v) {
+    Node& node = nodes_[v];
+    const testing::Job& job = jobs_[node.round];
+    const Program& program = schedule_.programs[v];
+    ElementCounts counts = job.count;
+    if (!job.counts.empty()) {
+      node.offsets.resize(unequal_offsets(job.collective, ranks()));
+      counts = {job.counts.data(), job.counts.size(), node.offsets.data()};
+    }
+    Layout layout;
+    Status status = make_layout(program, counts, element_bytes(job.op), layout);
+    if (status == Status::kOk) {
+      node.memory->allocate(program, layout, job.in_place);
+      const testing::Bytes input =
+          v < ranks() ? testing::input_of(job, ranks(), v) : testing::Bytes();
+      std::copy(input.begin(), input.end(), node.memory->input().begin());
+      node.endpoint->running = true;
+      status = node.machine->start(program, node.memory->buffers(), job.op, counts);
+    }
+    node.running = status == Status::kOk;
+    if (node.running) return;
+    if (status != node.machine->cause().status) {
+      node.facts.wrong = std::string("start() returned ") + status_name(status);
+    }
+    fail(v, status);
+  }
+
+  void fail(std::uint32_t v, Status status) {
+    Node& node = nodes_[v];
+    node.running = false;
+    node.finished = true;
+    node.endpoint->running = false;
+    node.facts.status = status;
+    node.facts.ended_ns = carrier_->now_ns();
+    node.digest = digest_of(*node.memory);
+  }
+
+  void check_result(std::uint32_t v) {
+    Node& node = nodes_[v];
+    if (!node.facts.wrong.empty()) return;
+    const auto output = node.memory->output();
+    const testing::Bytes none;
+    const testing::Bytes& expected = v < ranks() ? outputs_[node.round][v] : none;
+    if (!std::equal(output.begin(), output.end(), expected.begin(), expected.end())) {
+      node.facts.wrong = "an incorrect result, in round " + std::to_string(node.round);
+    }
+    if (!node.memory->guards_are_intact()) node.facts.wrong = "a byte outside its buffers";
+  }
+
+  // Polls the node until it has nothing to do before the next event.
+  void poll(std::uint32_t v) {
+    Node& node = nodes_[v];
+    std::erase_if(node.wakes, [now = carrier_->now_ns()](std::uint64_t at) { return at <= now; });
+    for (int idle = 0; node.alive; ++idle) {
+      const std::uint32_t before = node.endpoint->activity();
+      const Status status = node.machine->poll();
+      if (!node.alive) return;
+      bool more = node.endpoint->activity() != before;
+      if (status == Status::kOk && node.running) {
+        check_result(v);
+        node.running = node.endpoint->running = false;
+        if (++node.round < plan_.rounds) {
+          start(v);
+          more = true;
+        } else {
+          node.finished = true;
+        }
+      } else if (status == Status::kBusy) {
+        node.finished = false;
+      } else if (status != Status::kOk && node.facts.status == Status::kOk) {
+        fail(v, status);
+      } else {
+        node.finished = true;
+      }
+      node.due_ns = node.endpoint->clock.global(node.machine->next_deadline());
+      if (paused_until(v) != 0) return;  // it struck just now
+      if (more) {
+        idle = 0;
+      } else if (node.due_ns > carrier_->now_ns()) {
+        return;
+      }
+      if (idle > kMaxIdlePolls) {
+        facts_.hang = "node " + std::to_string(v) + " asks for immediate polls without end";
+        return;
+      }
+    }
+  }
+
+  // The end of the node's pause; 0: it does not pause.
+  [[nodiscard]] std::uint64_t paused_until(std::uint32_t v) const {
+    const std::uint64_t now = carrier_->now_ns();
+    std::uint64_t until = 0;
+    for (const Interval& pause : nodes_[v].pauses) {
+      if (now >= pause.from && now < pause.until) until = std::max(until, pause.until);
+    }
+    return until;
+  }
+
+  // Whether the node, which has something to do, does it later; `next`: when.
+  bool waits(Node& node, std::uint64_t now, std::uint64_t& next) {
+    if (plan_.pace_ns == 0) return false;
+    if (node.poll_ns == kNever) {
+      node.poll_ns = now + splitmix64(plan_.seed ^ splitmix64(++late_polls_)) % plan_.pace_ns;
+    }
+    if (now < node.poll_ns) {
+      next = std::min(next, node.poll_ns);
+      return true;
+    }
+    node.poll_ns = kNever;
+    return false;
+  }
+
+  void drive() {
+    std::uint64_t over_ns = kNever;  // at which the trial ends, if nothing more happens
+    const std::uint64_t patience = 8 * plan_.deadline_ns;
+    std::sort(timed_.begin(), timed_.end());
+    std::size_t timed = 0;
+    for (;;) {
+      const std::uint64_t now = carrier_->now_ns();
+      for (; timed < timed_.size() && timed_[timed].first <= now; ++timed) {
+        strike(timed_[timed].second);
+      }
+      std::uint64_t next = timed < timed_.size() ? timed_[timed].first : kNever;
+      bool all_finished = true;
+      std::uint64_t pauses = 0;
+      for (std::uint32_t v = 0; v < nodes(); ++v) {
+        Node& node = nodes_[v];
+        if (!node.alive) continue;
+        if (!node.pauses.empty()) {
+          if (const std::uint64_t until = paused_until(v); until != 0) {
+            next = std::min(next, until);
+            all_finished = false;
+            pauses = std::max(pauses, until);
+            continue;
+          }
+        }
+        std::uint64_t due = std::min(node.due_ns, node.endpoint->next_ns());
+        for (const std::uint64_t at : node.wakes) due = std::min(due, at);
+        if (carrier_->ready(v) || due <= now) {
+          if (waits(node, now, next)) {
+            all_finished = false;
+            continue;
+          }
+          poll(v);
+          if (!facts_.hang.empty()) return;
+          due = std::min(node.due_ns, node.endpoint->next_ns());
+          for (const std::uint64_t at : node.wakes) due = std::min(due, at);
+        }
+        all_finished = all_finished && (node.finished || !node.alive);
+        next = std::min(next, due);
+        facts_.moved_ns = std::max(facts_.moved_ns, node.endpoint->moved_ns());
+      }
+      if (!all_finished) {
+        over_ns = kNever;
+      } else if (over_ns == kNever) {
+        over_ns = now + 2 * plan_.deadline_ns;  // causes may still be in flight
+      }
+      if (now >= over_ns) return;
+      const std::uint64_t quiet_since = std::max({facts_.moved_ns, pauses, last_fault(now)});
+      if (now > quiet_since + patience && over_ns == kNever) {
+        facts_.hang = "nothing moved for eight deadlines";
+        return;
+      }
+      next = std::min(next, over_ns);
+      if (!carrier_->advance(next) && next == kNever) {
+        if (!all_finished) facts_.hang = "nothing will ever happen";
+        return;
+      }
+    }
+  }
+
+  // The time of the last fault up to now.
+  [[nodiscard]] std::uint64_t last_fault(std::uint64_t now) const {
+    std::uint64_t last = 0;
+    for (const Fault& fault : plan_.faults) {
+      const std::uint64_t end = fault.at_ns + fault.ns + fault.every_ns * fault.times;
+      last = std::max(last, std::min(end, now));
+    }
+    return last;
+  }
+
+  // ---- the end ----
+
+  // Finds out whether the fault, which strike() does not see, did something.
+  void look_at(std::size_t i) {
+    const Fault& fault = plan_.faults[i];
+    if (fault.node >= nodes() || fault.peer >= nodes()) return;
+    const std::uint64_t now = carrier_->now_ns();
+    switch (fault.kind) {
+      case Kind::kDrop:
+      case Kind::kDuplicate:
+      case Kind::kReorder:
+      case Kind::kCorrupt:
+      case Kind::kDelay: {
+        const std::uint32_t link = link_to(fault.node, fault.peer);
+        const auto& sent = nodes_[fault.node].endpoint->sent();
+        facts_.struck[i] = link < sent.size() && sent[link] > fault.message;
+        break;
+      }
+      case Kind::kDeaf: facts_.struck[i] = nodes_[fault.node].endpoint->lost() > 0; break;
+      case Kind::kOneWay: facts_.struck[i] = nodes_[fault.peer].endpoint->lost() > 0; break;
+      case Kind::kOutage: facts_.struck[i] = nodes_[fault.peer].endpoint->held() > 0; break;
+      case Kind::kPartition:
+        facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
+                                       [](const Node& node) { return node.endpoint->lost() > 0; });
+        break;
+      case Kind::kDrift:
+      case Kind::kTick: facts_.struck[i] = now > 0; break;
+      default: break;
+    }
+  }
+
+  void conclude(Outcome& outcome) {
+    for (std::uint32_t v = 0; v < nodes(); ++v) {
+      Node& node = nodes_[v];
+      node.facts.alive = node.alive;
+      node.facts.rounds = node.round;
+      outcome.operations.push_back(node.endpoint->operations());
+      outcome.sent.push_back(node.endpoint->sent());
+      outcome.collectives += node.round;
+      if (node.alive) {
+        node.facts.ended = node.finished;
+        node.facts.cause = node.machine->cause();
+        if (node.facts.wrong.empty()) node.facts.wrong = node.endpoint->violation();
+        if (!node.memory->guards_are_intact()) node.facts.wrong = "a byte outside its buffers";
+        if (node.facts.wrong.empty() && node.facts.status != Status::kOk &&
+            node.digest != digest_of(*node.memory)) {
+          node.facts.wrong = "its memory changed after it had failed";
+        }
+      }
+      facts_.nodes.push_back(node.facts);
+    }
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      look_at(i);
+      if (facts_.struck[i]) ++outcome.struck[static_cast<std::size_t>(plan_.faults[i].kind)];
+    }
+    Broken broken = broken_promise(plan_, schedule_, facts_);
+    outcome.wrong = std::move(broken.text);
+    outcome.wrong_kind = std::move(broken.kind);
+    outcome.messages = carrier_->messages();
+    outcome.nodes = nodes();
+    outcome.virtual_ns = carrier_->now_ns();
+    for (const NodeFacts& node : facts_.nodes) {
+      if (!node.alive) continue;
+      outcome.verdicts[node.status == Status::kOk ? "right" : status_name(node.status)] = 1;
+    }
+  }
+
+  const Plan& plan_;
+  const Schedule& schedule_;
+  std::unique_ptr<Carrier> carrier_;
+  std::vector<Node> nodes_;
+  std::vector<testing::Job> jobs_;
+  std::vector<std::vector<testing::Bytes>> outputs_;          // by round and rank
+  std::vector<std::pair<std::uint64_t, std::size_t>> timed_;  // faults by their time
+  std::uint64_t late_polls_ = 0;
+  Facts facts_;
+};
+
+}  // namespace
+
+Outcome run_trial(const Plan& plan, const Schedule& schedule) {
+  return Trial(plan, schedule).run();
+}
+
+}  // namespace espalier::storm
