@@ -155,8 +155,8 @@ Field enum_field(const char* name, Enum& (*get)(Plan&), const char* const (&name
           }};
 }
 
-const std::vector<Field>& fields() {
-  static const std::vector<Field> all = {
+std::vector<Field> schedule_fields() {
+  return {
       {"topology", [](const Plan& p) { return p.schedule.topology; },
        [](Plan& p, const std::string& text) {
          p.schedule.topology = text;
@@ -192,6 +192,11 @@ const std::vector<Field>& fields() {
           "share", [](Plan & p) -> auto& { return p.schedule.ratio_numerator; }, 64),
       number_field(
           "of", [](Plan & p) -> auto& { return p.schedule.ratio_denominator; }, 64),
+  };
+}
+
+std::vector<Field> other_fields() {
+  return {
       number_field(
           "rounds", [](Plan & p) -> auto& { return p.rounds; }, 100),
       number_field(
@@ -229,6 +234,15 @@ const std::vector<Field>& fields() {
       number_field(
           "seed", [](Plan & p) -> auto& { return p.seed; }, kNever),
   };
+}
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> all = [] {
+    std::vector<Field> both = schedule_fields();
+    const std::vector<Field> others = other_fields();
+    both.insert(both.end(), others.begin(), others.end());
+    return both;
+  }();
   return all;
 }
 
