@@ -113,6 +113,26 @@ class ThisHost(unittest.TestCase):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertEqual(done.stdout, "")
 
+    def test_a_hostile_daemon_is_lost(self):
+        version = subprocess.run([ESPALIER, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+        daemon = pathlib.Path(__file__).with_name("hostile_daemon.py")
+        for how, name, status in (("again", "hello", 1), ("other", "end", 1), ("status", "end", 1), ("word", "\\x1b[2Jhowdy", 1),
+                                  ("early", "end", 2)):
+            done = launch("-n", "1", "--hosts", "a", "--rsh", shlex.join([sys.executable, str(daemon), version, how]), "true")
+            self.assertEqual(done.returncode, status, (how, done.stderr))
+            self.assertIn(f"its daemon sent a message '{name}' that is malformed or does not belong here", done.stderr, how)
+            self.assertEqual(done.stderr.splitlines()[1:], ["espalier: the job failed"] if status == 1 else [], done.stderr)
+
+    def test_a_daemon_refuses_a_malformed_job(self):
+        def message(*fields):
+            body = b"".join(len(field).to_bytes(4, "little") + field for field in fields)
+            return len(body).to_bytes(4, "little") + body
+        for variables in (b"-1", b"9", b"18446744073709551615", b"x"):
+            job = message(b"job", b"1", b"0 ", bytes(32), b"/", variables, b"true")
+            done = subprocess.run([ESPALIER, "launch-daemon"], input=job, capture_output=True, timeout=HANG_S, check=False)
+            self.assertEqual(done.returncode, 0, (variables, done.stderr))
+            self.assertIn(message(b"refused", b"a malformed message"), done.stdout, variables)
+
 
 class Hosts(unittest.TestCase):
     @classmethod
