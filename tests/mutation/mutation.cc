@@ -230,8 +230,9 @@ std::string text_of(const std::vector<std::uint32_t>& numbers) {
 
 // The topologies with this number of ranks: complete; the squarest mesh; fat trees of the smallest
 // arity with thin and with full upper branches; fat trees whose arities are the prime factors, if
-// they differ, in both orders; a crossbar of two levels, at least as many modules as each has ranks; a crossbar
-// whose sizes are the prime factors, if there are three or more; hosts, as the modules.
+// they differ, in both orders; a crossbar of two levels, at least as many modules as each has
+// ranks; a crossbar whose sizes are the prime factors, if there are three or more; hosts, as the
+// modules.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   const std::vector<std::uint32_t> factors = prime_factors(ranks);
