@@ -218,7 +218,8 @@ TEST_F(Combinations, OfAllCapacitiesVerify) {
                                               {"2x2x2", 3, 3},
                                               {"2x3", 2, 4},
                                               {"4x2", 2, 3},
-                                              {"3x2x2", 3, 2}}) {
+                                              {"3x2x2", 3, 2},
+                                              {"3x12x2", 3, 2}}) {
     std::vector<int> lanes(static_cast<std::size_t>(height), 1);
     for (bool more = true; more;) {
       std::string spec = std::string("fattree:k=") + arities + ",h=" + std::to_string(height);

@@ -227,8 +227,8 @@ TEST(Leaf, RunsUnderSkew) {
 }
 
 // The searched exchanges on trees with different arities; tests/grid/exchange_test.cc has the
-// others. A single port takes the steps of the paper's queues. If levels overlap, the messages that
-// cross a branch of the root are the minimum.
+// others, and `leaf-single` on larger trees. A single port takes the steps of the paper's queues.
+// If levels overlap, the messages that cross a branch of the root are the minimum.
 TEST(Leaf, SearchedExchangesTakeTheLeastSteps) {
   for (const Tree& tree :
        leaf_replay::sample(leaf_replay::unequal_trees(whole() ? 64 : 24), whole() ? 64 : 10)) {

@@ -229,9 +229,10 @@ std::string text_of(const std::vector<std::uint32_t>& numbers) {
 }
 
 // The topologies with this number of ranks: complete; the squarest mesh; fat trees of the smallest
-// arity with thin and with full upper branches; a fat tree whose arities are the prime factors, if
-// they differ; a crossbar of two levels, at least as many modules as each has ranks; a crossbar
-// whose sizes are the prime factors, if there are three or more; hosts, as the modules.
+// arity with thin and with full upper branches; fat trees whose arities are the prime factors, if
+// they differ, in both orders; a crossbar of two levels, at least as many modules as each has
+// ranks; a crossbar whose sizes are the prime factors, if there are three or more; hosts, as the
+// modules.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   const std::vector<std::uint32_t> factors = prime_factors(ranks);
@@ -260,6 +261,7 @@ std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family
     if (height > 1) specs.push_back(tree + "k");
     if (!factors.empty() && factors.front() != factors.back()) {
       specs.push_back("fattree:k=" + text_of(factors) + ",c=1");
+      specs.push_back("fattree:k=" + text_of({factors.rbegin(), factors.rend()}) + ",c=1");
     }
   }
   return specs;

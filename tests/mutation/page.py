@@ -13,10 +13,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import pages
 
 SAMPLES = (("--ranks 2..4 --sample 1999 --skews 20", "on the topology's routes"),
-           ("--links hop-by-hop --ranks 4 --sample 3999 --skews 20", "lowered onto the topology's links"))
+           ("--links hop-by-hop --ranks 4 --sample 3999 --skews 20", "lowered onto the topology's links"),
+           # Up to 12 ranks, because its loops differ with the arities of two levels.
+           ("--family fattree --algorithm leaf-single --collective all-to-all --ranks 6..12 --sample 999 --skews 5",
+            "of all-to-all by `leaf-single`, on trees of equal and of different arities"))
 HEAD = """# What becomes of mutants
 
-Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/mutation.md`, which runs the two samples below;
+Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/mutation.md`, which runs the samples below;
 `./test.sh` runs them too, and compares. [verifier.md](../verifier.md#how-the-verifier-is-judged) says what a mutant is and how it is judged.
 
 - *refused by the loader*, *killed* by the verifier, *equivalent*: found right by the interpreter in every run.

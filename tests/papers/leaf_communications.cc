@@ -408,7 +408,7 @@ void different_arities(Chapter& chapter) {
         kProven);
     add("total exchange, single-port", single_exchange_bound(tree),
         std::to_string(cost::single_port_total_exchange(arities).steps), kQueues);
-    add("total exchange, single-port, queues unrolled", single_exchange_bound(tree),
+    add("total exchange, single-port, by programs", single_exchange_bound(tree),
         proven(Collective::kAllToAll, "leaf-single"), kProven);
     const std::int64_t branch = tree.below(tree.h - 1);
     add("total exchange, multiport, levels overlapped, constant capacities",

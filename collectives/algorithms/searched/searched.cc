@@ -64,7 +64,7 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "fattree:k=K,h=H,c=1", on_thin_tree},
     {"leaf-single", Collective::kAllToAll, leaf_single_all_to_all, false,
      "one send per node and step, without queues: N n^2 (k-1)/k + 2h-1 steps; k = 2 < n: "
-     "5N n^2/8 + 2h-3; n <= 256",
+     "N (3 - 1/k') n^2/4 + 2h-3, k' of the level below; n <= 256",
      "fattree:k=K,h=H", on_fat_tree},
     {"leaf-flood", Collective::kAllgather, leaf_flood_allgather, false,
      "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < n, n <= "

@@ -36,16 +36,13 @@ namespace espalier::searched {
                                                            const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> fractional_direct_reduce(const topology::Topology& topology,
                                                         const CollectiveParameters& parameters);
-// leaf_exchange.cc: only fat trees whose routers run programs.
+// leaf_overlapped.cc: only fat trees whose routers run programs.
 [[nodiscard]] Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
                                                           const CollectiveParameters& parameters);
-// leaf_single.cc, leaf_multinode.cc: as leaf_exchange.cc.
+// leaf_single.cc, leaf_multinode.cc: as leaf_overlapped.cc.
 [[nodiscard]] Result<Programs> leaf_single_all_to_all(const topology::Topology& topology,
                                                       const CollectiveParameters& parameters);
-// leaf_exchange.cc: the same for levels of different arities.
-[[nodiscard]] Result<Programs> leaf_single_queued_all_to_all(
-    const topology::Topology& topology, const CollectiveParameters& parameters);
-// leaf_flood.cc: as leaf_exchange.cc.
+// leaf_flood.cc: as leaf_overlapped.cc.
 [[nodiscard]] Result<Programs> leaf_flood_allgather(const topology::Topology& topology,
                                                     const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,

@@ -1,29 +1,20 @@
-// Total exchange on fat trees as in [DD96], as explicit schedules for at most 64 leaves:
-// `leaf-overlapped`, and `leaf-single` where levels have different arities (leaf_single.cc has it
-// for equal ones, without queues).
+// Total exchange on fat trees as in [DD96], as an explicit schedule for at most 64 leaves:
+// `leaf-overlapped`, with one lane per branch and all ports at once.
 //
-// The formulas are for routers of k children. If level i has k_i, let K_i = k_1 ... k_i. The
-// messages that cross a branch of the root are K_(h-1) (n - K_(h-1)), and a router of level l < h
-// sends 2 K_l (n - K_l) + K_l (K_l - K_(l-1)).
+// Let level i have arity k_i, k = k_h, and K_i = k_1 ... k_i. The messages that cross a branch of
+// the root are K_(h-1) (n - K_(h-1)) = n^2 (k-1)/k^2.
 //
-// leaf-overlapped uses one lane per branch and all ports at once. Steps: n^2 (k-1)/k^2 per block,
-// plus 2h-1. This is the minimum, because n^2 (k-1)/k^2 messages cross a branch of the root.
+// Steps: n^2 (k-1)/k^2 per block, plus 2h-1. This is the minimum, because so many messages cross a
+// branch of the root. Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to
+// another.
+//
 // [DD96], section 3.3, exchanges level by level, one after the other. Here the highest level
 // proceeds as in leaf_all_to_all.cc. Each message of a lower level begins as soon as all links of
 // its path are free in consecutive steps, modulo the period of the blocks. The period is the least
 // for which all messages fit; the search begins at the number of messages that cross a branch of
 // the root.
-//
-// leaf-single has one send per node and step: [DD96], Theorems 5 and 6, Fig. 3. Leaves send to the
-// furthest destination first, then by destination. A router first sends messages that go up, then
-// in order of arrival. The steps are those of that simulation: the larger of n^2 (k-1)/k + 2h-1
-// (the sends of the root) and, if there are routers below the root, n^2 (2k+1)(k-1)/k^3 + 2h-3 (the
-// sends of each of them).
-//
-// Cost: steps * (alpha + beta*m/N), where m is the bytes that one rank sends to another.
 
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -43,22 +34,16 @@ struct TimedRoute {
   std::vector<std::int32_t> steps;
 };
 
-Result<void> check_tree(const topology::Topology& topology, const CollectiveParameters& parameters,
-                        const char* name, bool one_lane) {
+Result<void> check_tree(const topology::Topology& topology,
+                        const CollectiveParameters& parameters) {
   if (auto fits = check_parameters(topology, parameters); !fits) return fits;
   const topology::Shape shape = topology.shape();
   bool right = shape.height > 0;
-  for (const std::uint32_t lanes : shape.capacities) right = right && (!one_lane || lanes == 1);
+  for (const std::uint32_t lanes : shape.capacities) right = right && lanes == 1;
   if (right && parameters.ranks <= kMaxLeaves) return {};
-  return fail(std::string(name) + " on " + topology.spec() + ": expected fattree:k=K,h=H,c=" +
-              (one_lane ? "1" : "C") + " of at most " + std::to_string(kMaxLeaves) + " leaves");
-}
-
-Outline outline_of(const topology::Topology& topology, const char* name, PortModel ports) {
-  return {.collective = Collective::kAllToAll,
-          .algorithm = name,
-          .nodes = topology.nodes(),
-          .port_model = ports};
+  return fail("leaf-overlapped on " + topology.spec() +
+              ": expected fattree:k=K,h=H,c=1 of at most " + std::to_string(kMaxLeaves) +
+              " leaves");
 }
 
 // The steps in use on every link of a fat tree, modulo a period. A message moves in every step.
@@ -153,71 +138,18 @@ class Overlapped {
   std::int32_t steps_;
 };
 
-// Fig. 3 of [DD96]: the message that each node sends in each step.
-class Queues {
- public:
-  Queues(const topology::Topology& topology, std::vector<TimedRoute>& routes)
-      : routes_(routes), nodes_(topology.nodes()) {
-    for (std::size_t route = 0; route < routes.size(); ++route) arrive(route);
-  }
-
-  void run() {
-    std::vector<std::size_t> moving;
-    for (std::int32_t step = 0; waiting_ > 0; ++step) {
-      for (RouteQueues& node : nodes_) {
-        std::deque<std::size_t>& queue = node.up.empty() ? node.down : node.up;
-        if (queue.empty()) continue;
-        routes_[queue.front()].steps.push_back(step);
-        moving.push_back(queue.front());
-        queue.pop_front();
-        --waiting_;
-      }
-      for (const std::size_t route : moving) arrive(route);
-      moving.clear();
-    }
-  }
-
- private:
-  struct RouteQueues {
-    std::deque<std::size_t> up, down;
-  };
-
-  void arrive(std::size_t index) {
-    const TimedRoute& route = routes_[index];
-    const std::size_t hops = route.steps.size();
-    if (hops + 1 == route.nodes.size()) return;
-    RouteQueues& node = nodes_[route.nodes[hops]];
-    (route.nodes[hops + 1] > route.nodes[hops] ? node.up : node.down).push_back(index);
-    ++waiting_;
-  }
-
-  std::vector<TimedRoute>& routes_;
-  std::vector<RouteQueues> nodes_;
-  std::size_t waiting_ = 0;
-};
-
 Count line(std::uint32_t a, std::uint32_t b) {
   return {.a = as_int(a), .b = as_int(b), .c = 0, .d = 0, .e = 0};
 }
 
-// The bound by the sends of one router: up, down and among its own children. The first message
-// arrives after as many steps as the router's level, and the last one needs one step less.
-Count busiest_router(const topology::Shape& shape, std::uint32_t n) {
-  Count bound{};
-  for (std::uint32_t level = shape.height, all = n; level > 0; --level) {
-    const std::uint32_t branch = all / shape.arities[level - 1];
-    const std::uint32_t sends = 2 * all * (n - all) + all * (all - branch);
-    if (as_int(sends) > bound.b) bound = line(2 * level - 1, sends);
-    all = branch;
-  }
-  return bound;
-}
-
 // All parts; each rank's own part is copied.
-lower::TimedSchedule schedule_of(const topology::Topology& topology, const char* name,
-                                 PortModel ports, const std::vector<TimedRoute>& routes) {
+lower::TimedSchedule schedule_of(const topology::Topology& topology,
+                                 const std::vector<TimedRoute>& routes) {
   lower::TimedSchedule schedule(topology.nodes());
-  schedule.outline = outline_of(topology, name, ports);
+  schedule.outline = {.collective = Collective::kAllToAll,
+                      .algorithm = "leaf-overlapped",
+                      .nodes = topology.nodes(),
+                      .port_model = PortModel::kMultiport};
   const auto place = [](Buffer buffer, std::uint32_t segment) {
     return lower::TimedOperand{buffer, as_int(segment), -1};
   };
@@ -236,8 +168,7 @@ lower::TimedSchedule schedule_of(const topology::Topology& topology, const char*
 
 Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
                                             const CollectiveParameters& parameters) {
-  if (auto fits = check_tree(topology, parameters, "leaf-overlapped", true); !fits)
-    return fail(fits.error());
+  if (auto fits = check_tree(topology, parameters); !fits) return fail(fits.error());
   const topology::Shape shape = topology.shape();
   const std::uint32_t n = topology.ranks(), k = shape.arities.back(), h = shape.height;
   const std::uint32_t crossing = n / k * (n - n / k);
@@ -249,39 +180,10 @@ Result<Programs> leaf_overlapped_all_to_all(const topology::Topology& topology,
     Overlapped overlapped(topology, period, std::max(least, period));
     if (overlapped.find(routes)) break;
   }
-  lower::TimedSchedule schedule =
-      schedule_of(topology, "leaf-overlapped", PortModel::kMultiport, routes);
+  lower::TimedSchedule schedule = schedule_of(topology, routes);
   schedule.period = period;
   schedule.bound = line(2 * h - 1, crossing);
   return lower::write_programs(parameters, schedule);
-}
-
-Result<Programs> leaf_single_queued_all_to_all(const topology::Topology& topology,
-                                               const CollectiveParameters& parameters) {
-  if (auto fits = check_tree(topology, parameters, "leaf-single", false); !fits)
-    return fail(fits.error());
-  const topology::Shape shape = topology.shape();
-  const std::uint32_t n = topology.ranks(), h = shape.height;
-  const Count bound = busiest_router(shape, n);
-  std::vector<TimedRoute> routes;
-  for (std::uint32_t leaf = 0; leaf < n; ++leaf) {
-    // `near` leaves share a subtree with this one; the leaves outside the largest proper subtree
-    // come first.
-    for (std::uint32_t level = h, all = n; level > 0; --level) {
-      const std::uint32_t near = all / shape.arities[level - 1], first = leaf / all * all;
-      for (std::uint32_t to = first; to < first + all; ++to) {
-        if (to / near == leaf / near) continue;
-        routes.push_back({.nodes = topology.route(leaf, to), .steps = {}});
-      }
-      all = near;
-    }
-  }
-  Queues(topology, routes).run();
-  lower::TimedSchedule schedule =
-      schedule_of(topology, "leaf-single", PortModel::kSingleSend, routes);
-  schedule.period = lower::least_period(topology, schedule, 1);
-  schedule.bound = bound;
-  return lower::write_programs_for_window(parameters, schedule);
 }
 
 }  // namespace espalier::searched
