@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fuzzes every parser: tests/fuzz/run.sh SECONDS [TARGET...]
-# Each target (all, or the named ones) runs until it has found no new edge of the program for SECONDS. Prints docs/results/fuzz.md, and
+# Each target (all, or the named ones) runs until it has found no new edge of the program for SECONDS. Prints a table, and
 # what it does on stderr. Builds build-fuzz/ with clang, libFuzzer, ASan and UBSan (./setup.sh campaign installs them). Failing inputs
 # stay in build-fuzz/found/. New inputs that reach new code are minimised and added to the target's archive,
 # tests/fuzz/corpus/TARGET.tar. Exit status: 0 no input failed; 1 some did; 2 bad input.
