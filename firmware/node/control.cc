@@ -77,6 +77,22 @@ bool send_packet(int channel, const void* packet, std::size_t size, int descript
   }
 }
 
+namespace {
+// Takes the first descriptor and closes the others: alignment leaves room for more than one.
+void take_first(const cmsghdr& header, int& descriptor) {
+  const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t k = 0; k < count; ++k) {
+    int each = -1;
+    std::memcpy(&each, CMSG_DATA(&header) + k * sizeof each, sizeof each);
+    if (k == 0) {
+      descriptor = each;
+    } else {
+      close(each);
+    }
+  }
+}
+}  // namespace
+
 Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   descriptor = -1;
   if (timeout_ms != 0 && !wait_for(channel, POLLIN, timeout_ms)) return Received::kNothing;
@@ -94,11 +110,10 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   }
   if (size == 0) return Received::kEnd;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  }
+  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) take_first(*header, descriptor);
   const bool complete = static_cast<std::size_t>(size) >= sizeof(Packet) &&
-                        static_cast<std::size_t>(size) == packet_size(packet.packet);
+                        static_cast<std::size_t>(size) == packet_size(packet.packet) &&
+                        (packet.packet != Packet::kMemory || is_valid(packet.memory));
   return complete ? Received::kPacket : Received::kBad;
 }
 

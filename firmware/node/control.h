@@ -140,6 +140,12 @@ struct Memory {
                             : log_offset(input, output) + log_bytes(memory.events);
 }
 
+// Whether sizes and offsets are far from the largest number.
+[[nodiscard]] inline bool is_valid(const Memory& memory) {
+  constexpr std::uint64_t kMost = 1ull << 48;
+  return memory.input_bytes <= kMost && memory.output_bytes <= kMost && memory.counts <= kMost;
+}
+
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
 struct RunRequest {
   Packet packet = Packet::kRun;

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "base/testing/results.h"
@@ -78,6 +81,47 @@ TEST_F(Channel, RefusesOtherBytes) {
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad) << "a short packet";
   ASSERT_TRUE(send_packet(launcher_, "x", 1, -1, 0));
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+}
+
+int open_descriptors() {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+// The room for one descriptor holds two.
+TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
+  Memory memory;
+  iovec part{&memory, sizeof memory};
+  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const int sent[] = {launcher_, node_};
+  std::memcpy(CMSG_DATA(header), sent, sizeof sent);
+  const int before = open_descriptors();
+  ASSERT_EQ(sendmsg(launcher_, &message, 0), static_cast<ssize_t>(sizeof memory));
+  Any packet;
+  int descriptor = -1;
+  EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
+  ASSERT_GE(descriptor, 0);
+  close(descriptor);
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(Channel, RefusesSizesThatWrap) {
+  for (const Memory& memory :
+       {Memory{.input_bytes = ~0ull - 4095, .output_bytes = 4096, .events = 4},
+        Memory{.input_bytes = 1, .counts = 1ull << 61}}) {
+    ASSERT_TRUE(send(launcher_, memory));
+    Any packet;
+    int descriptor = -1;
+    EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+  }
 }
 
 TEST_F(Channel, SendingToAnEndThatDoesNotReadHasALimit) {

@@ -113,6 +113,7 @@ bool ControlStream::take_packet(std::span<const std::uint8_t> bytes, const Share
   if (bytes.size() < sizeof(control::Packet) || bytes.size() > sizeof packet) return false;
   std::memcpy(static_cast<void*>(&packet), bytes.data(), bytes.size());
   if (control::packet_size(packet.packet) != bytes.size()) return false;
+  if (packet.packet == control::Packet::kMemory) return control::is_valid(packet.memory);
   if (packet.packet != control::Packet::kRun && packet.packet != control::Packet::kReport) {
     return true;
   }

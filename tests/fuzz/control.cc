@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -26,11 +28,8 @@ constexpr Packet kKinds[] = {Packet::kHello,  Packet::kReady, Packet::kMapped, P
                              Packet::kFailed, Packet::kPeers, Packet::kMemory, Packet::kRun,
                              Packet::kAsk,    Packet::kQuit};
 
-// The lowest number that a new descriptor gets: it rises if one was left open.
-int next_descriptor() {
-  const int descriptor = dup(STDERR_FILENO);
-  close(descriptor);
-  return descriptor;
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
 // A packet of a kind that the input names, with numbers of the input in some of its bytes.
@@ -86,7 +85,7 @@ void use(const control::Any& packet) {
 }
 
 void exchange_packets(Input& input) {
-  const int before = next_descriptor();
+  const std::ptrdiff_t before = open_descriptors();
   int launcher_end = -1, node_end = -1;
   expect(control::open_channel(launcher_end, node_end), "a channel opens");
   while (input.left() > 0) {
@@ -100,7 +99,7 @@ void exchange_packets(Input& input) {
   }
   close(launcher_end);
   close(node_end);
-  expect(next_descriptor() == before, "no descriptor is left open");
+  expect(open_descriptors() == before, "no descriptor is left open");
 }
 
 // A small memory behind a layout that a Memory packet gave, as a node on another host keeps it.

@@ -85,8 +85,15 @@ Json Json::object() {
 }
 
 std::optional<Json> Json::parse(const std::string& text) {
-  const Library value = Library::parse(text, nullptr, false);
-  if (value.is_discarded()) return std::nullopt;
+  // Values are converted, written and freed by functions that call themselves.
+  constexpr int kMaxDepth = 100;
+  bool is_too_deep = false;
+  const auto keeps = [&is_too_deep](int depth, Library::parse_event_t, const Library&) {
+    is_too_deep = is_too_deep || depth > kMaxDepth;
+    return !is_too_deep;
+  };
+  const Library value = Library::parse(text, keeps, false);
+  if (is_too_deep || value.is_discarded()) return std::nullopt;
   return JsonConversion::from_library(value);
 }
 

@@ -40,7 +40,7 @@ class Json {
   Json(std::initializer_list<Json> items);
   [[nodiscard]] static Json array() { return Json(std::vector<Json>()); }
   [[nodiscard]] static Json object();
-  // The value that `text` is; nothing if it is not JSON.
+  // The value that `text` is; nothing if it is not JSON, or is nested more than 100 times.
   [[nodiscard]] static std::optional<Json> parse(const std::string& text);
 
   // The member of this name, added as null if there is none. A null becomes an object first.
