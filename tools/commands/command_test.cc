@@ -177,8 +177,8 @@ TEST_F(Command, RefusesRatios) {
 
 TEST_F(Command, RefusesSomeTreesOfDifferentArities) {
   expect_refused(
-      "compile --topology fattree:k=13x5 --collective all-to-all --algorithm leaf-single -o x",
-      "espalier: leaf-single on fattree:k=13x5,c=1: expected fattree:k=K,h=H,c=C of at most ");
+      "compile --topology fattree:k=13x20 --collective all-to-all --algorithm leaf-single -o x",
+      "espalier: leaf-single on fattree:k=13x20,c=1: expected fattree:k=K,h=H,c=C of at most ");
   expect_refused(
       "compile --topology fattree:k=4x3,c=1,2 --collective all-to-all --algorithm leaf-overlapped "
       "-o x",
