@@ -122,8 +122,9 @@ CacheFile::~CacheFile() {
 }
 
 std::string CacheFile::read() const {
+  constexpr off_t kMostBytes = 64 << 20;  // far more than any file of ours has
   struct stat status {};
-  if (fstat(descriptor_, &status) != 0) return "";
+  if (fstat(descriptor_, &status) != 0 || status.st_size > kMostBytes) return "";
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t count = pread(descriptor_, bytes.data(), bytes.size(), 0);
   return count == status.st_size ? bytes : "";

@@ -46,10 +46,13 @@ std::optional<KeptChoice> parse(const std::string& text) {
     }
     for (const Json& one : all.at("rows")) {
       SelectionRow row = {};
+      // get() would cut larger numbers and fractions down.
+      if (!one.at(0).is_number_unsigned() || !one.at(2).is_number_unsigned()) return {};
+      const auto program = one.at(2).get<std::uint64_t>();
+      if (program >= choice.origins.size() || program > UINT8_MAX) return {};
       row.from_bytes = one.at(0).get<std::uint64_t>();
       row.needs_commutative = one.at(1).get<bool>();
-      row.program = one.at(2).get<std::uint8_t>();
-      if (row.program >= choice.origins.size()) return {};
+      row.program = static_cast<std::uint8_t>(program);
       choice.rows.push_back(row);
     }
     const bool is_one = choice.origins.size() == 1;
