@@ -80,12 +80,15 @@ for target in $targets; do
     before=$edges
     begin=$(date +%s)
     "$fuzzer" $limits "-max_len=$length" "-max_total_time=$seconds" -print_final_stats=1 "-artifact_prefix=$found/" \
-      "$work" "$kept" >"$log" 2>&1 || { status=1; break; }
+      "$work" "$kept" >"$log" 2>&1 && ended=0 || ended=$?
     time=$((time + $(date +%s) - begin))
-    executions=$((executions + $(stat_of number_of_executed_units "$log")))
-    edges=$(sed -n 's/^#[0-9]*.*DONE *cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
+    done_now=$(stat_of number_of_executed_units "$log")
+    executions=$((executions + ${done_now:-0}))
+    edges=$(sed -n 's/^#[0-9]*.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
+    edges=${edges:-0}
     echo "$target: $executions executions, $edges edges" >&2
-    [ "$edges" != "$before" ] || break
+    [ $ended = 0 ] || status=1
+    [ $ended = 0 ] && [ "$edges" != "$before" ] || break
   done
   [ "$(find "$found" -type f | wc -l)" = 0 ] || grep -E 'SUMMARY|fuzz: |runtime error' "$log" >&2 || true
   rm -rf "$work-small"
