@@ -49,7 +49,12 @@ void run_unequal(const Programs& programs, testing::Job job, std::int64_t claime
   job.counts[entries / 2] = job.count;
   const sim::RunResult result =
       testing::run_in_lock_step(programs, job, testing::model_for(programs[0]));
-  ASSERT_EQ(result.steps, claimed) << name << ", a count for each rank";
+  // An all-to-all leaves out its empty blocks, which may be those of the last steps.
+  if (programs[0].collective == Collective::kAllToAll) {
+    ASSERT_LE(result.steps, claimed) << name << ", a count for each rank";
+  } else {
+    ASSERT_EQ(result.steps, claimed) << name << ", a count for each rank";
+  }
 }
 
 // One that does not commute, if the schedule keeps the order of ranks: its results show the order.
