@@ -126,6 +126,31 @@ TEST_F(Codes, ConnectEndsWithTheSameKey) {
   EXPECT_EQ(end(1).rejections().frames, 0u);
 }
 
+// The first frame of node 0 on link 1, byte by byte. Its code is computed by libsodium.
+TEST_F(Codes, HaveTheDocumentedFormat) {
+  Hub::Frame first;
+  hub_.watch([&](std::uint32_t from, const Hub::Frame& frame) {
+    if (from == 0 && first.empty()) first = frame;
+  });
+  start(0, kKey, 0x01020304);
+  start(1, kKey, 200);
+  ASSERT_EQ(end(0).post_control(1, {}), Status::kOk);
+  run(1'000);
+  Bytes expected(32);
+  expected[0] = 0xe2;
+  expected[1] = 1;  // channel
+  store_le(&expected[4], 0x01020304, 4);
+  store_le(&expected[12], 1, 4);
+  expected.resize(52);
+  store_le(&expected[32], 7 * 0x01020304, 4);  // the challenge: the nonce, and no session admitted
+  Bytes covered(8);
+  store_le(&covered[4], 1, 4);  // sender 0, receiver 1
+  covered.insert(covered.end(), expected.begin(), expected.begin() + 44);
+  covered[8 + 1] = 1;  // the second link between the two
+  ASSERT_EQ(crypto_shorthash(&expected[44], covered.data(), covered.size(), kKey), 0);
+  EXPECT_EQ(first, expected);
+}
+
 TEST_F(Codes, DoNotConnectEndsWithDifferentKeys) {
   const struct {
     const std::uint8_t* keys[2];
