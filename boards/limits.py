@@ -43,6 +43,8 @@ def macros(board, given):
     """Yields (name, value) of each macro; the name without ESPALIER_."""
     yield from ((f"MAX_{name.upper()}", given[name]) for name in MACROS if name in given)
     yield "ROTATED_SCRATCH", int(given.get("rotated_scratch", True))
+    if "serial_mac" in given:
+        yield "SERIAL_MAC", int(given["serial_mac"])
     yield "BOARD_NAME", f'"{board.name}"'
     yield "SIGNED", int(board.signature == board.ED25519)
     if board.HasField("flash"):

@@ -92,12 +92,32 @@ void Timers::wait(std::uint64_t until) {
 }
 
 // From -semihosting-config arg=...: the program's name, the flash's file, the file of the owner's
-// public key, the file of the one-time bits.
+// public key, the file of the one-time bits (- for none), the file of the key of the links.
 char words[512];
 std::uint8_t key[kPublicKeyBytes];
 Authority owner;
 bool takes_images = false;
 bool has_fuses = false;
+#if ESPALIER_SERIAL_MAC
+std::uint8_t key_of_links[16];
+bool has_link_key = false;
+
+// A key that cannot be read is not a link without one: the board stops.
+void read_link_key(const char* path) {
+  if (*path == '\0') return;
+  const int file = semihost::open(path, semihost::Mode::kRead);
+  has_link_key = file >= 0 && semihost::length(file) == static_cast<int>(sizeof key_of_links) &&
+                 semihost::read(file, 0, key_of_links, sizeof key_of_links);
+  if (has_link_key) {
+    semihost::close(file);
+    return;
+  }
+  print("link key: cannot use ");
+  print(path);
+  print("; expected a file of 16 bytes\n");
+  semihost::exit(2);
+}
+#endif
 
 // Ends `text` after its first word. Returns the rest.
 char* cut(char* text) {
@@ -181,10 +201,14 @@ void begin() {
   char* flash_path = cut(words);
   char* key_path = cut(flash_path);
   char* fuses_path = cut(key_path);
-  (void)cut(fuses_path);
+  [[maybe_unused]] char* link_key_path = cut(fuses_path);
+  (void)cut(link_key_path);
   open_flash(flash_path);
   read_key(key_path);
-  has_fuses = *fuses_path != '\0';
+#if ESPALIER_SERIAL_MAC
+  read_link_key(link_key_path);
+#endif
+  has_fuses = *fuses_path != '\0' && *fuses_path != '-';
   if (has_fuses && !board_devices.fuses.open(fuses_path)) {
     print("fuses: cannot use ");
     print(fuses_path);
@@ -221,6 +245,10 @@ std::uint32_t session() {
   }
   return number | 1;
 }
+
+#if ESPALIER_SERIAL_MAC
+const std::uint8_t* link_key() { return has_link_key ? key_of_links : nullptr; }
+#endif
 
 void restart() {
   devices().slots.close();

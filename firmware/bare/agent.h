@@ -4,9 +4,8 @@
 //
 // The two exchange messages over one link, and each has a SerialEndpoint with that single link. The
 // link is channel kChannel of the carrier that also carries the node's links, with window kWindow.
-// On this link the node has its image's number (kNoNode without an image), and the gateway has
-// kGateway. Both ends of a message must know its size beforehand, so there are only two kinds of
-// message:
+// On this link the board has the number kNoNode, and the gateway has kGateway. Both ends of a
+// message must know its size beforehand, so there are only two kinds of message:
 //
 //  * packets of kPacketBytes, with tag kPacketTag: one of the structs below, then zeros;
 //  * data, with tag kDataTag, announced by the previous packet in the same direction. They are sent

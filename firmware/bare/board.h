@@ -43,8 +43,16 @@ void print(const char* text);
 [[nodiscard]] SerialPortConfig port_config();
 
 // Returns a number that is not 0 and differs from that of the last start: random, or counted in
-// flash.
+// flash. Called twice if the links have a key: no two calls may then return the same pair.
 [[nodiscard]] std::uint32_t session();
+
+#if ESPALIER_SERIAL_MAC
+// Returns the key of all links and of the agent's channel: 16 bytes that only this board and its
+// gateway have. It is not derived from the job's secret, which boards do not get: it is put into
+// the board with its firmware or in its factory, like the key of authority(), but must stay
+// secret. Null: the links have none (docs/serial.md).
+[[nodiscard]] const std::uint8_t* link_key();
+#endif
 
 // Resets the board.
 [[noreturn]] void restart();

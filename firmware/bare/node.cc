@@ -5,6 +5,7 @@
 #include "firmware/bare/board.h"
 #include "firmware/bare/boot.h"
 #include "firmware/bare/server.h"
+#include "firmware/bare/text.h"
 
 #ifndef ESPALIER_ROOM_BYTES
 #define ESPALIER_ROOM_BYTES 262144  // each for input, output and scratch of a collective
@@ -51,6 +52,28 @@ SerialLink links[kMaxLinks];
 std::uint32_t peers[kMaxLinks];
 DecodedProgram programs[kMaxPrograms];
 
+#if ESPALIER_SERIAL_MAC
+bool reported[2];
+
+// Prints the reason and the link of the first frame that was dropped for want of a key or of the
+// right code; once for each `place`.
+void report_rejections(const SerialEndpoint& endpoint, const char* what, std::uint32_t place) {
+  const SerialRejections& rejections = endpoint.rejections();
+  if (rejections.frames == 0 || reported[place]) return;
+  reported[place] = true;
+  Text text;
+  text << "links: dropped a frame of " << what;
+  if (place != 0) {
+    text << rejections.link << " (to node " << endpoint.peer(rejections.link) << ")";
+  }
+  switch (rejections.reason) {
+    case SerialRejections::Reason::kWrongCode: text << ": its code is wrong\n"; break;
+    case SerialRejections::Reason::kNoKeyHere: text << ": it has a key, this board none\n"; break;
+    case SerialRejections::Reason::kNoKeyThere: text << ": it has no key, this board has one\n";
+  }
+}
+#endif
+
 }  // namespace
 
 void run_node() {
@@ -64,13 +87,17 @@ void run_node() {
   static SerialPort port(carrier, board::clock(), frames, board::port_config());
   SerialConfig config;
   config.session = board::session();
+#if ESPALIER_SERIAL_MAC
+  config.key = board::link_key();
+  config.nonce = board::session();
+#endif
   const std::uint32_t count = has_image ? booted.image.links : 0;
   for (std::uint32_t link = 0; link < count; ++link) peers[link] = booted.image.link(link).peer;
   const std::uint32_t node = has_image ? booted.image.node : agent::kNoNode;
   static SerialEndpoint endpoint(port, links, peers, count, node, config);
   config.first_channel = agent::kChannel;
   config.window = agent::kWindow;
-  static SerialEndpoint gateway(port, agent_link, &agent::kGateway, 1, node, config);
+  static SerialEndpoint gateway(port, agent_link, &agent::kGateway, 1, agent::kNoNode, config);
 
   Rooms rooms;
   rooms.input = input_room;
@@ -86,6 +113,11 @@ void run_node() {
   while (server.step()) {
     if (!carrier.received) port.wait(server.wake());
     carrier.received = false;
+#if ESPALIER_SERIAL_MAC
+    if (server.is_running()) continue;
+    report_rejections(gateway, "the agent's channel", 0);
+    report_rejections(endpoint, "link ", 1);
+#endif
   }
 }
 

@@ -35,6 +35,7 @@ class Server {
   // Polls everything once. False: the gateway's session ended, or the gateway violated the
   // protocol; the board must restart.
   [[nodiscard]] bool step();
+  [[nodiscard]] bool is_running() const { return state_ == State::kRunning; }
   // The time, on the clock of `links`, at which step() must be called even if nothing arrives.
   [[nodiscard]] std::uint64_t wake() const;
 

@@ -24,6 +24,8 @@ Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shap
                const SerialConfig& config)
     : SerialLinks(port, links, static_cast<std::uint32_t>(shape.fabric_links.size()), config),
       fabric_(fabric),
+      board_(shape.board),
+      peers_(shape.peers),
       block_bytes_(aligned(shape.block_bytes)),
       links_(shape.fabric_links.size()),
       board_link_(fabric.links(), kNone) {

@@ -35,6 +35,9 @@ class Bridge final : public SerialLinks {
     // several lanes: their messages arrive in any order, and kUnexpected does not identify one.
     std::vector<bool> reports_unexpected;
     std::uint64_t block_bytes = 0;  // size of the longest message
+    // With a link key: the board's node, and the nodes to which its links lead.
+    std::uint32_t board = 0;
+    std::vector<std::uint32_t> peers;
   };
 
   // Returns the bytes of the buffers of a bridge with these numbers: two buffers per link and place
@@ -101,6 +104,10 @@ class Bridge final : public SerialLinks {
   [[nodiscard]] bool opened(std::uint32_t link, const SerialOpening& opening) override;
   [[nodiscard]] bool controlled(std::uint32_t link, const Control& control) override;
   void broken(std::uint32_t link) override;
+  // The bridge stands for the nodes at the far ends of the board's links.
+  [[nodiscard]] SerialLinkEnds ends(std::uint32_t link) const override {
+    return {peers_[link], board_, 0};
+  }
 
   void take(const Completion& completion);  // of the fabric
   bool pass_to_board(std::uint32_t link);
@@ -115,6 +122,8 @@ class Bridge final : public SerialLinks {
   }
 
   Endpoint& fabric_;
+  std::uint32_t board_;
+  std::vector<std::uint32_t> peers_;
   std::uint64_t block_bytes_;
   // From calloc(): a board decides how large it is, and pages that it never uses cost nothing.
   std::unique_ptr<std::uint8_t[], decltype(&std::free)> arena_{nullptr, std::free};

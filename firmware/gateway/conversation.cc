@@ -3,9 +3,11 @@
 namespace espalier::gateway {
 namespace {
 
-SerialConfig channel(std::uint32_t session) {
+SerialConfig channel(std::uint32_t session, const std::uint8_t* key, std::uint32_t nonce) {
   SerialConfig config;
   config.session = session;
+  config.key = key;
+  config.nonce = nonce;
   config.first_channel = agent::kChannel;
   config.window = agent::kWindow;
   return config;
@@ -13,8 +15,9 @@ SerialConfig channel(std::uint32_t session) {
 
 }  // namespace
 
-Conversation::Conversation(SerialPort& port, std::uint32_t session)
-    : endpoint_(port, link_, &board_, 1, agent::kGateway, channel(session)) {}
+Conversation::Conversation(SerialPort& port, std::uint32_t session, const std::uint8_t* key,
+                           std::uint32_t nonce)
+    : endpoint_(port, link_, &board_, 1, agent::kGateway, channel(session, key, nonce)) {}
 
 void Conversation::expect(std::span<std::uint8_t> first, std::span<std::uint8_t> second) {
   in_[0] = {first.data(), first.size(), 0};

@@ -12,8 +12,9 @@ namespace espalier::gateway {
 
 class Conversation {
  public:
-  // The port must outlive the conversation. session: SerialConfig::session.
-  Conversation(SerialPort& port, std::uint32_t session);
+  // The port and the key must outlive the conversation. session, key, nonce: as in SerialConfig.
+  Conversation(SerialPort& port, std::uint32_t session, const std::uint8_t* key = nullptr,
+               std::uint32_t nonce = 0);
 
   enum class Event : std::uint8_t {
     kNothing,
@@ -38,6 +39,8 @@ class Conversation {
   // Sends the data that belong to the packet sent before. The bytes must stay valid until
   // can_send().
   void send_data(std::span<const std::uint8_t> bytes) { out_ = {bytes.data(), bytes.size(), 0}; }
+
+  [[nodiscard]] const SerialRejections& rejections() const { return endpoint_.rejections(); }
 
   // Number of completed sends and receives. While it increases, the board is working.
   [[nodiscard]] std::uint64_t completions() const { return completions_; }

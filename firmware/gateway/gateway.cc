@@ -55,6 +55,7 @@ Conversation::Event Gateway::pump() {
 }
 
 Result<void> Gateway::check_works() {
+  report_rejections();
   if (const auto end = child_.ended(); end && end->failed) {
     return fail_board(end->how + "; it was started as: " + options_.start);
   }

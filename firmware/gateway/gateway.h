@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "firmware/node/mapping.h"
 #include "firmware/node/schedule_files.h"
 #include "hal/serial/host/carriers.h"
+#include "hal/serial/host/link_key.h"
 
 namespace espalier::gateway {
 
@@ -70,6 +72,13 @@ class Gateway {
   template <typename T>
   [[nodiscard]] Result<void> send_to_launcher(const T& packet);
   [[nodiscard]] std::string board() const;
+  [[nodiscard]] const std::uint8_t* link_key() const {
+    return link_key_ ? link_key_->data() : nullptr;
+  }
+  [[nodiscard]] std::string rejection(const Conversation& agent) const;
+  // Reports the first frame that was dropped for want of a key or of the right code, once for the
+  // agent's channel and once for the links.
+  void report_rejections();
   // Makes the result of a function in which the board fails.
   [[nodiscard]] auto fail_board(const std::string& what) const {
     return fail(board() + ": " + what);
@@ -96,6 +105,8 @@ class Gateway {
   std::uint64_t board_progress_ns_ = 0;  // when that count last changed
 
   Child child_;
+  std::optional<LinkKey> link_key_;
+  bool reported_agent_ = false, reported_links_ = false;
   HostClock clock_;
   std::unique_ptr<HostCarrier> carrier_;
   std::vector<std::uint32_t> frames_;

@@ -11,6 +11,7 @@ struct GatewayOption {
 constexpr GatewayOption kGatewayOptions[] = {{"device", &GatewayOptions::device},
                                              {"start", &GatewayOptions::start},
                                              {"console", &GatewayOptions::console},
+                                             {"link-key", &GatewayOptions::link_key},
                                              {"node-command", &GatewayOptions::node_command}};
 
 std::string GatewayOptions::*own_option(const std::string& name) {
@@ -54,7 +55,7 @@ Result<void> check_own(const GatewayOptions& options) {
                 "; expected exactly one of --device SPEC and --node-command COMMAND; see "
                 "espalier-gateway --help");
   }
-  for (const char* name : {"start", "console"}) {
+  for (const char* name : {"start", "console", "link-key"}) {
     if (remote && !(options.*own_option(name)).empty()) {
       return fail(std::string("--") + name +
                   " applies only to a board at a --device; expected none with --node-command");
@@ -82,7 +83,8 @@ Result<void> check_board(const std::vector<GivenOption>& node_options) {
 }  // namespace
 
 const char* usage() {
-  return "usage: espalier-gateway --device SPEC [--start COMMAND] [--console FILE]\n"
+  return "usage: espalier-gateway --device SPEC [--start COMMAND] [--console FILE] [--link-key "
+         "FILE]\n"
          "       espalier-gateway --node-command COMMAND\n"
          "                        --node I --control FD [espalier-node's other options]\n"
          "\n"
@@ -105,6 +107,9 @@ const char* usage() {
          "the\n"
          "                   one that `espalier run --kill` kills\n"
          "  --console FILE   stores the output of COMMAND\n"
+         "  --link-key FILE  the key of the board's links, its 16 bytes, mode 0600: frames of an "
+         "end\n"
+         "                   without it are dropped. The board must have the same key\n"
          "  --node-command COMMAND  instead of --device: words for sh that run `espalier-node\n"
          "                   --stdio` on another host (ssh HOST espalier-node --stdio --address "
          "IP).\n"

@@ -12,10 +12,11 @@
 namespace espalier::gateway {
 
 struct GatewayOptions {
-  std::string device;   // where the board is: open_carrier()'s specification
-  std::string start;    // words for sh that start the board; empty: it is already running
-  std::string console;  // file for the output of `start`; empty: discarded
-  // Words for sh that run `espalier-node --stdio` on another host; excludes the three above.
+  std::string device;    // where the board is: open_carrier()'s specification
+  std::string start;     // words for sh that start the board; empty: it is already running
+  std::string console;   // file for the output of `start`; empty: discarded
+  std::string link_key;  // file of the key of the board's links; empty: they have none
+  // Words for sh that run `espalier-node --stdio` on another host; excludes those above.
   std::string node_command;
   std::vector<std::string>
       node_words;  // the words of `node`: --NAME, then the value if it takes one

@@ -12,6 +12,7 @@
 #include "espalier/base/digest.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/node/wire_up.h"
+#include "hal/serial/host/link_key.h"
 
 namespace espalier::gateway {
 namespace {
@@ -110,6 +111,25 @@ std::string Gateway::board() const {
   return "its board" + name + " at " + options_.device;
 }
 
+// Returns what is known about the first frame of the agent's channel that was dropped.
+std::string Gateway::rejection(const Conversation& agent) const {
+  return rejection_text(agent.rejections(), "the gateway", "the agent's channel to " + board());
+}
+
+void Gateway::report_rejections() {
+  if (!reported_agent_ && agent_->rejections().frames != 0) {
+    reported_agent_ = true;
+    std::fprintf(stderr, "espalier-gateway: %s\n", rejection(*agent_).c_str());
+  }
+  if (reported_links_ || bridge_ == nullptr || bridge_->rejections().frames == 0) return;
+  reported_links_ = true;
+  const std::uint32_t link = bridge_->rejections().link;
+  const std::string name = "link " + std::to_string(link) + " (to node " +
+                           std::to_string(board_links_[link].peer) + ") of " + board();
+  std::fprintf(stderr, "espalier-gateway: %s\n",
+               rejection_text(bridge_->rejections(), "the gateway", name).c_str());
+}
+
 Result<void> Gateway::start_board() {
   if (options_.node.provider == "shm") {
     return fail(
@@ -121,6 +141,11 @@ Result<void> Gateway::start_board() {
     auto loaded = node::load_programs(options_.node, options_.node.nodes.front(), *programs_);
     if (!loaded) return loaded;
   }
+  if (!options_.link_key.empty()) {
+    const Result<LinkKey> key = read_link_key(options_.link_key);
+    if (!key) return fail(key.error());
+    link_key_ = *key;
+  }
   auto carrier = open_carrier(options_.device);
   if (!carrier) return fail(carrier.error());
   carrier_ = *std::move(carrier);
@@ -129,7 +154,7 @@ Result<void> Gateway::start_board() {
   port_ = std::make_unique<SerialPort>(*carrier_, clock_,
                                        reinterpret_cast<std::uint8_t*>(frames_.data()),
                                        port_config(options_.device));
-  agent_ = std::make_unique<Conversation>(*port_, new_session());
+  agent_ = std::make_unique<Conversation>(*port_, new_session(), link_key(), new_session());
   if (options_.start.empty()) return {};
   return child_.start(options_.start, options_.console);
 }
@@ -165,7 +190,8 @@ Result<void> Gateway::receive_hello() {
     }
     if (clock_.now() > until) {
       return fail_board("it was silent for " + std::to_string(kBootPatience / kSecond) +
-                        " s; expected that it boots and sends Hello");
+                        " s; expected that it boots and sends Hello" +
+                        (agent_->rejections().frames == 0 ? "" : "; " + rejection(*agent_)));
     }
     clock_.wait(clock_.now() + 1'000'000);
   }
@@ -304,6 +330,10 @@ Result<void> Gateway::open_fabric() {
   serial.session = new_session();
   serial.window = std::min(hello_.window, kSerialWindow);
   serial.settles = true;
+  serial.key = link_key();
+  serial.nonce = new_session();
+  shape.board = hello_.node;
+  for (const agent::LinkEntry& link : board_links_) shape.peers.push_back(link.peer);
   links_ = std::vector<SerialLink>(board_links_.size());
   bridge_ = std::make_unique<Bridge>(*port_, links_.data(), fabric_->endpoint(), shape, serial);
   if (bridge_->has_memory()) return {};

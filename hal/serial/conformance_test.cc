@@ -12,12 +12,15 @@ namespace {
 
 class SerialEndpoints final : public ConnectedEndpoints {
  public:
-  SerialEndpoints(const EndpointsSpec& spec, const serial::CarrierFaults& faults)
+  SerialEndpoints(const EndpointsSpec& spec, const serial::CarrierFaults& faults,
+                  const std::uint8_t* key)
       : hub_(spec.peers, faults) {
     for (std::uint32_t v = 0; v < hub_.nodes(); ++v) {
       SerialConfig config;
       config.session = 77 + v;
       config.window = spec.window;
+      config.key = key;
+      config.nonce = 5000 + v;
       nodes_.emplace_back(hub_, v, spec.peers[v], config);
     }
   }
@@ -29,10 +32,16 @@ class SerialEndpoints final : public ConnectedEndpoints {
   std::deque<serial::SerialNode> nodes_;
 };
 
-BackEnd back_end(const char* name, const serial::CarrierFaults& faults) {
+constexpr std::uint8_t kKey[16] = {1, 2, 3};
+
+BackEnd back_end(const char* name, const serial::CarrierFaults& faults,
+                 const std::uint8_t* key = nullptr) {
   return {name, [=](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
-            return std::make_unique<SerialEndpoints>(spec, faults);
+            return std::make_unique<SerialEndpoints>(spec, faults, key);
           }};
+}
+BackEnd keyed(const char* name, const serial::CarrierFaults& faults) {
+  return back_end(name, faults, kKey);
 }
 
 serial::CarrierFaults faults(double lose, double repeat, double damage, double delay) {
@@ -52,14 +61,21 @@ serial::CarrierFaults over_bytes(serial::CarrierFaults faults, std::uint32_t mtu
 
 INSTANTIATE_TEST_SUITE_P(
     Serial, ConformanceTest,
-    testing::Values(back_end("perfect", {}), back_end("lossy", faults(0.1, 0, 0, 0)),
-                    back_end("mostly_lossy", faults(0.5, 0, 0, 0)),
-                    back_end("repeating_and_late", faults(0, 0.2, 0, 0.2)),
-                    back_end("damaging", faults(0, 0, 0.1, 0)),
-                    back_end("all_faults", faults(0.05, 0.05, 0.05, 0.05)),
-                    back_end("bytes", over_bytes({}, 512)),
-                    back_end("damaged_bytes",
-                             over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300))),
+    testing::Values(
+        back_end("perfect", {}), back_end("lossy", faults(0.1, 0, 0, 0)),
+        back_end("mostly_lossy", faults(0.5, 0, 0, 0)),
+        back_end("repeating_and_late", faults(0, 0.2, 0, 0.2)),
+        back_end("damaging", faults(0, 0, 0.1, 0)),
+        back_end("all_faults", faults(0.05, 0.05, 0.05, 0.05)),
+        back_end("bytes", over_bytes({}, 512)),
+        back_end("damaged_bytes", over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300)),
+        keyed("keyed", {}), keyed("keyed_lossy", faults(0.1, 0, 0, 0)),
+        keyed("keyed_mostly_lossy", faults(0.5, 0, 0, 0)),
+        keyed("keyed_repeating_and_late", faults(0, 0.2, 0, 0.2)),
+        keyed("keyed_damaging", faults(0, 0, 0.1, 0)),
+        keyed("keyed_all_faults", faults(0.05, 0.05, 0.05, 0.05)),
+        keyed("keyed_bytes", over_bytes({}, 512)),
+        keyed("keyed_damaged_bytes", over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300))),
     back_end_name);
 
 }  // namespace

@@ -8,12 +8,29 @@
 
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
+#include "hal/serial/siphash.h"
 #include "hal/serial/testing/hub.h"
 
 namespace espalier {
 namespace {
 
 using Frame = serial::Hub::Frame;
+
+constexpr std::uint8_t kPeersKey[16] = {4, 4, 4, 4, 5, 5, 5, 5};
+
+// The code of what `from` sends over the only link.
+void put_code_right(Frame& frame, std::uint32_t from) {
+  frame[serial::header::kFormat.offset] = serial::kCodedFormat;
+  const std::size_t covered = frame.size() - serial::kCodeBytes;
+  serial::SipHash hash(kPeersKey);
+  hash.add(std::uint64_t{from} | std::uint64_t{1 - from} << 32);
+  std::uint8_t* channel = frame.data() + serial::header::kChannel.offset;
+  const std::uint8_t kept = *channel;
+  *channel = 0;
+  store_le(frame.data() + covered, hash.finish(frame.data(), static_cast<std::uint32_t>(covered)),
+           8);
+  *channel = kept;
+}
 
 void put_right(Frame& frame) {
   const std::size_t covered = frame.size() - serial::kCrcBytes;
@@ -32,20 +49,24 @@ void mutate(Frame& frame, std::mt19937& random) {
       default: byte = static_cast<std::uint8_t>(random()); break;
     }
   }
-  if (random() % 8 == 0) frame.resize(36 + random() % (frame.size() - 35));
+  if (random() % 8 == 0) frame.resize(52 + random() % (frame.size() - 35));
 }
 
-class Garbage : public testing::TestWithParam<unsigned> {};
+// A seed, and whether the peers have a key.
+class Garbage : public testing::TestWithParam<std::tuple<unsigned, bool>> {};
 
-// Two nodes communicate. Each frame is followed by mutants of it with correct checksums, many of
-// which belong to the session and are newer than all earlier frames.
+// Two nodes communicate. Each frame is followed by mutants of it with correct checksums or, from a
+// hostile peer that has the key, codes. Many of them belong to the session and are newer than all
+// earlier frames.
 TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
   constexpr std::size_t kGuard = 64, kSize = 3000;
-  std::mt19937 random(GetParam());
+  const auto [seed, keyed] = GetParam();
+  std::mt19937 random(seed);
   serial::CarrierFaults faults;
   serial::Hub hub({{1}, {0}}, faults);
   SerialConfig config;
   config.session = 5;
+  if (keyed) config.key = kPeersKey;
   serial::SerialNode left(hub, 0, {1}, config), right(hub, 1, {0}, config);
   SerialEndpoint* ends[2] = {&left.endpoint(), &right.endpoint()};
   bool injecting = false;
@@ -59,7 +80,7 @@ TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
         using serial::header::kSequence;
         serial::set<kSequence>(other.data(), serial::get<kSequence>(frame.data()) + 1);
       };
-      put_right(other);
+      keyed ? put_code_right(other, from) : put_right(other);
       hub.inject(1 - from, other);
     }
     injecting = false;
@@ -92,7 +113,7 @@ TEST_P(Garbage, LeavesAllOtherMemoryUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Garbage, testing::Range(1u, 9u));
+INSTANTIATE_TEST_SUITE_P(Seeds, Garbage, testing::Combine(testing::Range(1u, 9u), testing::Bool()));
 
 }  // namespace
 }  // namespace espalier

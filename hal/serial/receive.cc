@@ -13,6 +13,11 @@ constexpr std::uint8_t kMaxPeerWindow = 16;  // maximum window at either end
 [[nodiscard]] bool newer(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0;
 }
+#if ESPALIER_SERIAL_MAC
+[[nodiscard]] bool newer64(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::int64_t>(a - b) > 0;
+}
+#endif
 [[nodiscard]] bool newer16(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int16_t>(a - b) > 0;
 }
@@ -22,14 +27,17 @@ constexpr std::uint8_t kMaxPeerWindow = 16;  // maximum window at either end
 // Handles an intact frame of this link.
 void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size,
                           std::uint32_t now) {
-  if (!admit(link, frame)) return;
+#if ESPALIER_SERIAL_MAC
+  if (!is_authentic(link, frame, size)) return;
+#endif
+  const std::uint8_t* end = frame + size - trailer_bytes();
+  if (!admit(link, frame, end)) return;
   SerialLink& link_state = links_[link];
   if (!take_state(link_state, frame)) return;
   link_state.out_.back_off = 0;
   // Otherwise lost records would not be sent again as long as data flows.
   if (!told_records(link_state)) link_state.sent_at_ = now;
   const std::uint8_t* at = frame + serial::kHeaderBytes;
-  const std::uint8_t* end = frame + size - serial::kCrcBytes;
   if (at != end || (serial::get<serial::header::kFlags>(frame) & serial::kAsk) != 0)
     link_state.out_.due = true;
   while (end - at >= static_cast<std::ptrdiff_t>(serial::kRecordBytes)) {
@@ -42,22 +50,46 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
 
 // Whether the frame belongs to the current session of both ends and is newer than all earlier
 // frames. A sender that does not know this end's session, or is not the known peer, must repeat
-// this end's number to prove that it is alive: a late frame cannot.
-inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
+// this end's number to prove that it is alive: a late frame cannot. With a key it must also repeat
+// this end's challenge, which changes with each session of the peer: then a frame that someone has
+// kept cannot either.
+inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame,
+                               [[maybe_unused]] const std::uint8_t* trailer) {
   SerialLink& link_state = links_[link];
   const std::uint32_t from = serial::get<serial::header::kSession>(frame);
-  const std::uint32_t sequence = serial::get<serial::header::kSequence>(frame);
+  auto sequence = decltype(link_state.sequence_){serial::get<serial::header::kSequence>(frame)};
   if (from == 0 || from == link_state.former_) return false;
-  if (serial::get<serial::header::kPeerSession>(frame) != session_) {
-    if (from != link_state.peer_) link_state.stranger_ = from;
+  bool alive = serial::get<serial::header::kPeerSession>(frame) == session_;
+#if ESPALIER_SERIAL_MAC
+  std::uint32_t challenge = 0;
+  if (key_ != nullptr) {
+    challenge = serial::get<serial::trailer::kChallenge>(trailer);
+    sequence |= std::uint64_t{serial::get<serial::trailer::kSequenceHigh>(trailer)} << 32;
+    alive = alive && (from == link_state.peer_ || serial::get<serial::trailer::kEcho>(trailer) ==
+                                                      nonce_ + link_state.admissions_);
+  }
+#endif
+  if (!alive) {
+    if (from != link_state.peer_) {
+      link_state.stranger_ = from;
+#if ESPALIER_SERIAL_MAC
+      link_state.stranger_echo_ = challenge;
+#endif
+    }
     link_state.out_.due = true;
     return false;
   }
   if (from != link_state.peer_) {
     const std::uint32_t known = link_state.peer_;
     if (known != 0) {
-      const std::uint32_t last = link_state.sequence_;
+      const auto last = link_state.sequence_;
+#if ESPALIER_SERIAL_MAC
+      const std::uint32_t admissions = link_state.admissions_;
+#endif
       std::memset(&link_state, 0, sizeof link_state);
+#if ESPALIER_SERIAL_MAC
+      link_state.admissions_ = admissions;
+#endif
       link_state.sequence_ = last;
       link_state.former_ = known;
       broken(link);
@@ -66,8 +98,21 @@ inline bool SerialLinks::admit(std::uint32_t link, const std::uint8_t* frame) {
     link_state.stranger_ = 0;
     link_state.heard_ = sequence - 1;
     link_state.out_.due = true;
+#if ESPALIER_SERIAL_MAC
+    ++link_state.admissions_;
+#endif
   }
-  if (!newer(sequence, link_state.heard_)) return false;
+#if ESPALIER_SERIAL_MAC
+  if (key_ != nullptr) {
+    if (!newer64(sequence, link_state.heard_)) return false;
+    link_state.echo_ = challenge;
+    link_state.heard_ = sequence;
+    return true;
+  }
+#endif
+  if (!newer(static_cast<std::uint32_t>(sequence), static_cast<std::uint32_t>(link_state.heard_))) {
+    return false;
+  }
   link_state.heard_ = sequence;
   return true;
 }
@@ -124,8 +169,8 @@ inline void SerialLinks::take_heard(SerialLink& link, std::uint32_t heard, bool 
   if (!newer16(out.data_at, heard) || (gap && newer16(heard, out.back_at))) {
     go_back(link);
   } else {
-    out.flying =
-        static_cast<std::uint8_t>(std::min<std::uint32_t>(out.flying, link.sequence_ - heard));
+    out.flying = static_cast<std::uint8_t>(
+        std::min(std::uint32_t{out.flying}, static_cast<std::uint32_t>(link.sequence_) - heard));
   }
   if (may_send(out)) link.out_.due = true;
 }

@@ -11,10 +11,10 @@
 namespace espalier {
 namespace serial {
 
-// A frame under construction; room for its CRC is reserved.
+// A frame under construction; room for its trailer is reserved.
 class Writer {
  public:
-  Writer(std::uint8_t* frame, std::uint32_t mtu) : at_(frame), end_(frame + mtu - kCrcBytes) {}
+  Writer(std::uint8_t* frame, std::uint32_t room) : at_(frame), end_(frame + room) {}
   [[nodiscard]] std::uint8_t* at() const { return at_; }
   [[nodiscard]] std::uint32_t room() const { return static_cast<std::uint32_t>(end_ - at_); }
   void skip(std::uint32_t bytes) { at_ += bytes; }
@@ -109,7 +109,11 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   const bool awaited = awaits(link_state);
   ++link_state.sequence_;
   std::memset(frame, 0, serial::kHeaderBytes);
-  serial::Writer writer(frame, port_->carrier_->mtu());
+  serial::Writer writer(frame, port_->carrier_->mtu() - trailer_bytes());
+#if ESPALIER_SERIAL_MAC
+  const std::uint32_t echo =
+      link_state.stranger_ != 0 ? link_state.stranger_echo_ : link_state.echo_;
+#endif
   std::uint8_t flags = link_state.out_.ask ? serial::kAsk : 0;
   if (link_state.in_.gap) flags |= serial::kGap;
   serial::set<serial::header::kFormat>(frame, serial::kFormat);
@@ -138,6 +142,17 @@ std::uint32_t SerialLinks::build(std::uint32_t link, std::uint8_t* frame, std::u
   }
   if (!awaited) link_state.sent_at_ = now;
   const auto size = static_cast<std::uint32_t>(writer.at() - frame);
+#if ESPALIER_SERIAL_MAC
+  if (key_ != nullptr) {
+    serial::set<serial::header::kFormat>(frame, serial::kCodedFormat);
+    writer.put(nonce_ + link_state.admissions_);
+    writer.put(echo);
+    writer.put(static_cast<std::uint32_t>(link_state.sequence_ >> 32));
+    const std::uint32_t covered = size + serial::trailer::kCode.offset;
+    writer.put(code(link, false, frame, covered));
+    return size + serial::kTrailerBytes;
+  }
+#endif
   writer.put(crc32(0, frame, size));
   return size + serial::kCrcBytes;
 }

@@ -56,6 +56,16 @@ bool SerialEndpoint::next(Completion& completion) {
   return !posted(completion.link, early_number_);
 }
 
+#if ESPALIER_SERIAL_MAC
+SerialLinkEnds SerialEndpoint::ends(std::uint32_t link) const {
+  SerialLinkEnds names{node_, peers_[link], 0};
+  for (std::uint32_t before = 0; before < link; ++before) {
+    if (peers_[before] == names.peer) ++names.number;
+  }
+  return names;
+}
+#endif
+
 bool SerialEndpoint::granted(std::uint32_t, std::uint64_t, std::uint32_t) { return true; }
 
 bool SerialEndpoint::opened(std::uint32_t link, const SerialOpening& opening) {

@@ -1,5 +1,6 @@
 #include "espalier/hal/serial/serial_link.h"
 
+#include "espalier/base/assert.h"
 #include "espalier/hal/serial/serial_port.h"
 
 namespace espalier {
@@ -14,6 +15,11 @@ SerialLinks::SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t coun
           static_cast<std::uint8_t>(std::clamp<std::uint32_t>(config.window, 1, kSerialWindow))),
       first_channel_(config.first_channel),
       settles_(config.settles) {
+#if ESPALIER_SERIAL_MAC
+  key_ = config.key;
+  nonce_ = config.nonce;
+  ESPALIER_ASSERT(key_ == nullptr || port.carrier_->mtu() >= serial::kMinCodedMtu);
+#endif
   port.join(*this);
 }
 

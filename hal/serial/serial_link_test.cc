@@ -23,8 +23,9 @@ namespace {
 // Records the calls.
 class Joiner final : public SerialLinks {
  public:
-  Joiner(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config)
-      : SerialLinks(port, links, count, config) {}
+  Joiner(SerialPort& port, SerialLink* links, std::uint32_t count, const SerialConfig& config,
+         std::uint32_t node)
+      : SerialLinks(port, links, count, config), node_(node) {}
 
   std::vector<std::string> events;
   std::vector<SerialOpening> openings;
@@ -51,22 +52,30 @@ class Joiner final : public SerialLinks {
     return true;
   }
   void broken(std::uint32_t link) override { events.push_back("broken " + std::to_string(link)); }
+  [[nodiscard]] SerialLinkEnds ends(std::uint32_t) const override { return {node_, 1 - node_, 0}; }
+
+  std::uint32_t node_;
 };
 
-// One end: two links of one port.
+constexpr std::uint8_t kLinkKey[16] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+
+// One end: a link of a port.
 class End {
  public:
-  End(serial::Hub& hub, std::uint32_t node, std::uint32_t session, bool settles)
+  End(serial::Hub& hub, std::uint32_t node, std::uint32_t session, bool settles,
+      const std::uint8_t* key = nullptr)
       : buffer_(hub.carrier(node).mtu() / 2 + 1),
         port(hub.carrier(node), hub.clock(node), reinterpret_cast<std::uint8_t*>(buffer_.data()),
              {}),
-        joiner(port, links, 1, config(session, settles)) {
+        joiner(port, links, 1, config(session, settles, key), node) {
     hub.add(node, port);
   }
 
  private:
-  static SerialConfig config(std::uint32_t session, bool settles) {
+  static SerialConfig config(std::uint32_t session, bool settles, const std::uint8_t* key) {
     SerialConfig config;
+    config.key = key;
+    config.nonce = session + 1;
     config.session = session;
     config.settles = settles;
     return config;
@@ -79,14 +88,15 @@ class End {
   Joiner joiner;
 };
 
-class SerialLinks2 : public testing::Test {
+// The parameter: whether the links have a key.
+class SerialLinks2 : public testing::TestWithParam<bool> {
  protected:
   explicit SerialLinks2(const serial::CarrierFaults& faults = {}) : hub_({{1}, {0}}, faults) {
     start(0, 100, false);
     start(1, 200, true);
   }
   void start(std::uint32_t v, std::uint32_t session, bool settles) {
-    ends_[v] = std::make_unique<End>(hub_, v, session, settles);
+    ends_[v] = std::make_unique<End>(hub_, v, session, settles, GetParam() ? kLinkKey : nullptr);
   }
   Joiner& a() { return ends_[0]->joiner; }
   Joiner& b() { return ends_[1]->joiner; }
@@ -104,7 +114,7 @@ class SerialLinks2 : public testing::Test {
   std::unique_ptr<End> ends_[2];
 };
 
-TEST_F(SerialLinks2, ReportThePostsOfThePeer) {
+TEST_P(SerialLinks2, ReportThePostsOfThePeer) {
   std::uint8_t in[8] = {};
   const std::uint8_t out[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   ASSERT_EQ(a().post_receive(0, {in, 8, 71, 5}), Status::kOk);
@@ -135,7 +145,7 @@ TEST_F(SerialLinks2, ReportThePostsOfThePeer) {
   EXPECT_EQ(c.context, 6u);
 }
 
-TEST_F(SerialLinks2, RejectsWhenThePeerRejects) {
+TEST_P(SerialLinks2, RejectsWhenThePeerRejects) {
   std::uint8_t in[4], landed[4];
   for (const Status status : {Status::kMismatch, Status::kOk, Status::kMismatch}) {
     ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
@@ -173,7 +183,7 @@ TEST_F(SerialLinks2, RejectsWhenThePeerRejects) {
   EXPECT_EQ(c.status, Status::kMismatch);
 }
 
-TEST_F(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
+TEST_P(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
   ASSERT_EQ(b().announce(0, 44), Status::kOk);
   ASSERT_EQ(b().announce(0, 45), Status::kOk);
   run();
@@ -198,7 +208,7 @@ TEST_F(SerialLinks2, AnnouncesSendsBeforeTheyCanBePosted) {
 }
 
 // A report that the owner cannot take is repeated, in order.
-TEST_F(SerialLinks2, RepeatUntakenReports) {
+TEST_P(SerialLinks2, RepeatUntakenReports) {
   b().refusals = 5;
   std::uint8_t in[8];
   for (std::uint64_t tag = 0; tag < 4; ++tag) {
@@ -221,7 +231,7 @@ TEST_F(SerialLinks2, RepeatUntakenReports) {
   EXPECT_EQ(b().controls[0].number, 12u);
 }
 
-TEST_F(SerialLinks2, EitherEndMayStartAnew) {
+TEST_P(SerialLinks2, EitherEndMayStartAnew) {
   std::uint8_t in[4], landed[4];
   Completion c;
   std::uint32_t session = 1000;
@@ -252,7 +262,7 @@ TEST_F(SerialLinks2, EitherEndMayStartAnew) {
 }
 
 // A frame that the network held back since before a restart changes nothing.
-TEST_F(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
+TEST_P(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   std::vector<std::vector<std::uint8_t>> kept;
   hub_.watch([&](std::uint32_t from, const serial::Hub::Frame& frame) {
     if (from == 0) kept.push_back(frame);
@@ -282,7 +292,7 @@ TEST_F(SerialLinks2, IgnoresAFrameOfAnEarlierSession) {
   EXPECT_EQ(landed[0], 'x');
 }
 
-TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
+TEST_P(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
   std::uint8_t in[4];
   ASSERT_EQ(a().post_receive(0, {in, 4, 1, 0}), Status::kOk);
   run();
@@ -302,7 +312,7 @@ TEST_F(SerialLinks2, ASilentOtherEndIsAskedEverLessOften) {
   EXPECT_GT(hub_.frames(), silent) << "a control is sent at once";
 }
 
-TEST_F(SerialLinks2, NothingIsSentThatWasNotPosted) {
+TEST_P(SerialLinks2, NothingIsSentThatWasNotPosted) {
   run(1'000'000'000);
   EXPECT_EQ(hub_.frames(), 0u);
   std::uint8_t landed[4];
@@ -327,7 +337,7 @@ class LossyLinks : public SerialLinks2 {
   LossyLinks() : SerialLinks2(faults()) {}
 };
 
-TEST_F(LossyLinks, SequenceNumbersWrapAround) {
+TEST_P(LossyLinks, SequenceNumbersWrapAround) {
   for (const auto& end : ends_) SerialLinkTest::set_sequence(end->links[0], UINT32_MAX - 100);
   std::uint8_t landed[4];
   for (std::uint32_t message = 0; message < 600; ++message) {
@@ -343,7 +353,7 @@ TEST_F(LossyLinks, SequenceNumbersWrapAround) {
   EXPECT_GT(hub_.frames(), 1000u);
 }
 
-TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
+TEST_P(SerialLinks2, RefusePostsThatBreakTheContract) {
   std::uint8_t byte = 0;
   const std::uint64_t size = std::uint64_t{serial::kMaxSize} + 1;
   EXPECT_EQ(a().post_send(1, {&byte, 1, 0, 0, 0}), Status::kBadArgument);
@@ -360,7 +370,20 @@ TEST_F(SerialLinks2, RefusePostsThatBreakTheContract) {
   EXPECT_EQ(a().post_control(0, {}), Status::kOk);
 }
 
+std::string key_name(const testing::TestParamInfo<bool>& info) {
+  return info.param ? "key" : "crc";
+}
+INSTANTIATE_TEST_SUITE_P(With, SerialLinks2, testing::Bool(), key_name);
+INSTANTIATE_TEST_SUITE_P(With, LossyLinks, testing::Bool(), key_name);
+
 #ifdef ESPALIER_HOT_ASSERTIONS
+TEST(SerialPortDeathTest, NeedsRoomForACode) {
+  serial::CarrierFaults faults;
+  faults.mtu = serial::kMinCodedMtu - 1;
+  serial::Hub hub({{1}, {0}}, faults);
+  EXPECT_DEATH(End(hub, 0, 1, false, kLinkKey), "port.carrier_->mtu\\(\\) >= serial::kMinCodedMtu");
+}
+
 TEST(SerialPortDeathTest, NeedsRoomForAnOpening) {
   serial::CarrierFaults faults;
   faults.mtu = serial::kMinMtu - 1;

@@ -10,6 +10,17 @@ namespace {
 constexpr unsigned kTickBits = 10;      // of nanoseconds
 constexpr std::uint32_t kNoRoom = 100;  // ticks until a carrier is asked for room again
 
+// Whether the bytes are a whole frame. Its links check the code, if it has one.
+bool is_frame(const std::uint8_t* frame, std::uint32_t size) {
+  if (size < serial::kHeaderBytes + serial::kCrcBytes) return false;
+  const std::uint8_t format = serial::get<serial::header::kFormat>(frame);
+#if ESPALIER_SERIAL_MAC
+  if (format == serial::kCodedFormat) return size >= serial::kHeaderBytes + serial::kTrailerBytes;
+#endif
+  const std::uint32_t covered = size - serial::kCrcBytes;
+  return format == serial::kFormat && crc32(0, frame, covered) == load_u32(frame + covered);
+}
+
 }  // namespace
 
 SerialPort::SerialPort(Carrier& carrier, Clock& clock, std::uint8_t* buffer,
@@ -42,11 +53,7 @@ bool SerialPort::receive() {
   }
   const std::uint32_t size = carrier_->receive(in_);
   if (size == 0) return false;
-  if (size < serial::kHeaderBytes + serial::kCrcBytes ||
-      serial::get<serial::header::kFormat>(in_) != serial::kFormat)
-    return true;
-  const std::uint32_t covered = size - serial::kCrcBytes;
-  if (crc32(0, in_, covered) != load_u32(in_ + covered)) return true;
+  if (!is_frame(in_, size)) return true;
   for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
     const std::uint32_t link =
         serial::get<serial::header::kChannel>(in_) - std::uint32_t{owner->first_channel_};

@@ -2,6 +2,7 @@
 """copied_board_test.py ROOT: copies boards/mps2-an385 to a throw-away bare-metal board by the steps of boards/README.md, over its
 UART and without signatures; builds its firmware, boots an image for it, and runs a collective on it. Only its folder is new."""
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -37,6 +38,7 @@ def copy_board(root, tree):
     replace(board / "board.textproto", r'name: "mps2-an385"', f'name: "{NAME}"')
     replace(board / "board.textproto", r'carrier: "ethernet"', 'carrier: "uart" baud: 115200')
     replace(board / "board.textproto", r"signature: ED25519", "signature: UNSIGNED")
+    replace(board / "board.textproto", r"limits \{", "limits { serial_mac: true")
     replace(board / "cross.ini", r"board = 'mps2-an385'", f"board = '{NAME}'")
     return board
 
@@ -62,14 +64,16 @@ def main():
         call([args.espalier, "image", "build", tree / "one.esp", "--board", board, "--node", "0", "--release", "1.0.0", "-o",
               tree / "0.img"])
         call([args.espalier, "image", "install", tree / "0.img", "--board", board, "--flash", tree / "flash", "--unsigned"])
-        session = subprocess.Popen([args.session, "--device", f"stream:{tree / 'uart'}", "--run"], stdout=subprocess.PIPE,
-                                   text=True)
+        (tree / "key").write_bytes(os.urandom(16))
+        (tree / "key").chmod(0o600)
+        session = subprocess.Popen([args.session, "--device", f"stream:{tree / 'uart'}", "--link-key", tree / "key", "--run"],
+                                   stdout=subprocess.PIPE, text=True)
         while not (tree / "uart").exists():
             assert session.poll() is None, "the session did not begin"
         console = tree / "console"
         node = subprocess.Popen(["qemu-system-arm", "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial",
                                  f"file:{console}", "-serial", f"unix:{tree / 'uart'}", "-semihosting-config",
-                                 f"enable=on,target=native,arg=node,arg={tree / 'flash'}", "-kernel",
+                                 f"enable=on,target=native,arg=node,arg={tree / 'flash'},arg=-,arg=-,arg={tree / 'key'}", "-kernel",
                                  tree / "b/firmware/bare/espalier-bare.elf"])
         said = session.communicate()[0]
         node.kill()

@@ -19,15 +19,16 @@ BOARD = ROOT / "boards/mps2-an385"
 class Node:
     """A board with its flash; its console goes to a file."""
 
-    def __init__(self, args, folder, otp=None):
-        self.args, self.folder, self.otp = args, folder, otp
+    def __init__(self, args, folder, otp=None, link_key=None):
+        self.args, self.folder, self.otp, self.link_key = args, folder, otp, link_key
         self.flash, self.console = folder / "flash", folder / "console"
         self.board, self.gateway = folder / "board.sock", folder / "gateway.sock"
 
     def start(self):
         if self.args.hosted:
             words = [self.args.hosted, "--device", f"unix:{self.board},{self.gateway}", "--flash", self.flash,
-                     "--public-key", self.folder / "key.pub", *(["--otp", self.otp] if self.otp else [])]
+                     "--public-key", self.folder / "key.pub", *(["--otp", self.otp] if self.otp else []),
+                     *(["--link-key", self.link_key] if self.link_key else [])]
         else:
             self.board.unlink(missing_ok=True)
             words = ["qemu-system-arm", "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio",
@@ -38,9 +39,11 @@ class Node:
                      "-net", "nic,netdev=wire", "-kernel", self.args.elf]
         return subprocess.Popen(words, stdout=self.console.open("wb"), stdin=subprocess.DEVNULL)
 
+    def session_words(self, link_key):
+        return [self.args.session, "--device", f"unix:{self.gateway},{self.board}", *(["--link-key", link_key] if link_key else [])]
+
     def session(self, *words):
-        done = subprocess.run([self.args.session, "--device", f"unix:{self.gateway},{self.board}", *words],
-                              capture_output=True, text=True)
+        done = subprocess.run([*self.session_words(self.link_key), *words], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"power: {' '.join(map(str, words))}: {done.stdout}{done.stderr}{self.console.read_text()}")
         return done.stdout

@@ -2,7 +2,8 @@
 // replies, installs an image, runs the node's first program (a program of one node), or kills the
 // node meanwhile.
 //
-//   bare-session --device SPEC [--install IMAGE] [--run] [--kill PID@MICROSECONDS]
+//   bare-session --device SPEC [--link-key FILE] [--install IMAGE] [--run]
+//                [--kill PID@MICROSECONDS]
 //
 // --kill: kills that process and ends, so long after the image (or the go order) begins to go to
 // the node. Exit status 0: everything was answered, or the process was killed; 2: bad input; 3: the
@@ -22,6 +23,7 @@
 #include "base/read_file.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
+#include "hal/serial/host/link_key.h"
 
 namespace espalier {
 namespace {
@@ -31,6 +33,8 @@ using Event = Conversation::Event;
 
 struct Options {
   std::string device, image;
+  LinkKey link_key = {};
+  bool has_link_key = false;
   bool run = false;
   pid_t victim = 0;
   std::uint64_t after_us = 0;
@@ -47,7 +51,9 @@ class Session {
       : options_(options),
         memory_(2 * carrier.mtu() / 8 + 1),
         port_(carrier, clock_, reinterpret_cast<std::uint8_t*>(memory_.data()), {}),
-        conversation_(port_, std::random_device{}() | 1) {
+        conversation_(port_, std::random_device{}() | 1,
+                      options.has_link_key ? options_.link_key.data() : nullptr,
+                      std::random_device{}()) {
     clock_.add(carrier);
   }
 
@@ -165,6 +171,11 @@ Options parse(int argc, char** argv) {
     const std::string value = argv[++i];
     if (word == "--device") {
       options.device = value;
+    } else if (word == "--link-key") {
+      const Result<LinkKey> key = read_link_key(value);
+      if (!key) fail(2, key.error().message);
+      options.link_key = *key;
+      options.has_link_key = true;
     } else if (word == "--install") {
       options.image = value;
     } else if (word == "--kill" && value.find('@') != std::string::npos) {

@@ -1,7 +1,8 @@
 // Fuzz target: for any frames that arrive over a carrier, framed links write only the bytes of
 // posted receives, complete each post at most once and in order, and send frames that fit. The
 // input lists, step by step, the actions of an endpoint's owner and the arrivals: posts, frames of
-// any bytes with a correct checksum, or (for the byte-stuffed carrier) any bytes.
+// any bytes with a correct checksum, or (for the byte-stuffed carrier) any bytes. On links with a
+// key the frames have a correct code, as those of a hostile peer that has the key, or a wrong one.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "espalier/base/little_endian.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "espalier/hal/serial/serial_endpoint.h"
+#include "hal/serial/siphash.h"
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {
@@ -20,6 +22,18 @@ namespace {
 namespace header = serial::header;
 constexpr std::uint32_t kMtu = 128, kLinks = 2, kSession = 7, kPeerSession = 9;
 constexpr std::uint8_t kUntouched = 0x5a;
+constexpr std::uint8_t kKey[16] = {1, 2, 3, 4};
+constexpr std::uint32_t kNonce = 70, kPeerNonce = 90;
+
+// The code of the first `covered` bytes of a frame of `link`, which `sender` sends.
+std::uint64_t code(const std::uint8_t* frame, std::size_t covered, std::uint32_t sender,
+                   std::uint32_t receiver) {
+  std::vector<std::uint8_t> bytes(frame, frame + covered);
+  bytes[header::kChannel.offset] = 0;  // the number among the links to that peer
+  serial::SipHash hash(kKey);
+  hash.add(std::uint64_t{sender} | std::uint64_t{receiver} << 32);
+  return hash.finish(bytes.data(), static_cast<std::uint32_t>(covered));
+}
 
 class StepClock final : public Clock {
  public:
@@ -34,10 +48,18 @@ class FuzzCarrier final : public Carrier {
   Status send(const std::uint8_t* frame, std::uint32_t size) override {
     if (full) return Status::kTryAgain;
     expect(size >= serial::kHeaderBytes + serial::kCrcBytes && size <= kMtu, "a frame fits");
-    expect(crc32(0, frame, size - serial::kCrcBytes) == load_u32(frame + size - serial::kCrcBytes),
-           "a frame's checksum is right");
     const std::uint8_t link = serial::get<header::kChannel>(frame);
     expect(link < kLinks, "a frame is of a link");
+    if (keyed) {
+      expect(serial::get<header::kFormat>(frame) == serial::kCodedFormat, "a frame has a code");
+      const std::uint32_t covered = size - serial::kCodeBytes;
+      expect(code(frame, covered, 0, 1 + link) == load_u64(frame + covered), "it is right");
+      challenge[link] =
+          serial::get<serial::trailer::kChallenge>(frame + size - serial::kTrailerBytes);
+    } else {
+      const std::uint32_t covered = size - serial::kCrcBytes;
+      expect(crc32(0, frame, covered) == load_u32(frame + covered), "a frame's checksum is right");
+    }
     sequence[link] = serial::get<header::kSequence>(frame);
     here[link] = serial::get<header::kAcked>(frame);
     return Status::kOk;
@@ -49,9 +71,11 @@ class FuzzCarrier final : public Carrier {
     return size;
   }
   std::vector<std::uint8_t> in;
-  std::array<std::uint32_t, kLinks> sequence = {};  // of the newest sent frame
-  std::array<std::uint32_t, kLinks> here = {};      // received bytes of the next message
+  std::array<std::uint32_t, kLinks> sequence = {};   // of the newest sent frame
+  std::array<std::uint32_t, kLinks> here = {};       // received bytes of the next message
+  std::array<std::uint32_t, kLinks> challenge = {};  // of the newest sent frame
   bool full = false;
+  bool keyed = false;
 };
 
 class FuzzStream final : public ByteStream {
@@ -76,10 +100,14 @@ struct Posted {
 
 class Ends {
  public:
-  explicit Ends(Input& input)
+  Ends(Input& input, bool keyed)
       : input_(input),
+        keyed_(keyed),
         port_(carrier_, clock_, reinterpret_cast<std::uint8_t*>(frames_.data()), {}),
-        endpoint_(port_, links_, kPeers, kLinks, 0, config()) {}
+        endpoint_(port_, links_, kPeers, kLinks, 0, config(keyed)) {
+    carrier_.keyed = keyed;
+    carrier_.challenge.fill(kNonce);
+  }
 
   void run() {
     while (input_.left() > 0) {
@@ -91,9 +119,11 @@ class Ends {
   }
 
  private:
-  static SerialConfig config() {
+  static SerialConfig config(bool keyed) {
     SerialConfig config;
     config.session = kSession;
+    config.nonce = kNonce;
+    if (keyed) config.key = kKey;
     return config;
   }
 
@@ -157,9 +187,29 @@ class Ends {
       serial::set<header::kOpened>(frame, arrived + input_.below(3));
     }
     for (std::uint32_t records = input_.below(4); records > 0; --records) record(link);
+    if (keyed_) return put_code(link, wrong);
     in.resize(in.size() + serial::kCrcBytes);
     const std::size_t covered = in.size() - serial::kCrcBytes;
     store_le(&in[covered], crc32(0, in.data(), covered), 4);
+  }
+
+  // Adds a trailer with a code. The code is correct unless two bits of `wrong` say otherwise.
+  void put_code(std::uint32_t link, std::uint32_t wrong) {
+    std::vector<std::uint8_t>& in = carrier_.in;
+    const std::size_t trailer = in.size();
+    in.resize(trailer + serial::kTrailerBytes);
+    serial::set<header::kFormat>(in.data(), serial::kCodedFormat);
+    serial::set<serial::trailer::kChallenge>(&in[trailer], kPeerNonce);
+    const bool repeats = (wrong & 64) == 0 || input_.below(2) == 0;
+    serial::set<serial::trailer::kEcho>(&in[trailer],
+                                        repeats ? carrier_.challenge[link] : input_.word());
+    if ((wrong & 64) != 0) {
+      serial::set<serial::trailer::kSequenceHigh>(&in[trailer], input_.below(3));
+    }
+    const std::size_t covered = in.size() - serial::kCodeBytes;
+    std::uint64_t right = code(in.data(), covered, 1 + link, 0);
+    if ((wrong & 192) == 192) right ^= std::uint64_t{1} << input_.below(64);
+    store_le(&in[covered], right, 8);
   }
 
   // Adds a record to the frame if there is room: one that is valid next, or any bytes.
@@ -190,13 +240,17 @@ class Ends {
                                        agrees ? awaited.front().bytes.size() : input_.word());
     }
     std::vector<std::uint8_t>& in = carrier_.in;
-    if (in.size() + serial::kRecordBytes + body.size() + serial::kCrcBytes > kMtu) return;
+    if (in.size() + serial::kRecordBytes + body.size() + trailer_bytes() > kMtu) return;
     std::uint8_t head[serial::kRecordBytes];
     serial::set<serial::record::kType>(head, type);
     serial::set<serial::record::kNumber>(head, number);
     serial::set<serial::record::kBytes>(head, body.size());
     in.insert(in.end(), std::begin(head), std::end(head));
     in.insert(in.end(), body.begin(), body.end());
+  }
+
+  [[nodiscard]] std::uint32_t trailer_bytes() const {
+    return keyed_ ? serial::kTrailerBytes : serial::kCrcBytes;
   }
 
   void release() {
@@ -228,6 +282,7 @@ class Ends {
 
   static constexpr std::uint32_t kPeers[kLinks] = {1, 2};
   Input& input_;
+  bool keyed_;
   FuzzCarrier carrier_;
   StepClock clock_;
   std::array<std::uint32_t, 2 * kMtu / 4> frames_ = {};
@@ -259,10 +314,11 @@ void unstuff(const std::uint8_t* bytes, std::size_t size) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace espalier::fuzz;
   Input input(bytes, size);
-  if (input.below(8) == 0) {
+  const std::uint32_t kind = input.below(8);
+  if (kind == 0) {
     unstuff(input.rest(), input.left());
   } else {
-    Ends(input).run();
+    Ends(input, kind >= 5).run();
   }
   return 0;
 }

@@ -25,7 +25,7 @@ Run = collections.namedtuple("Run", "collective algorithm ranks blocks block_byt
 
 
 def read(text):
-    loops, combines, runs = {}, {}, []
+    loops, combines, runs, frames = {}, {}, [], {}
     for line in text.splitlines():
         word, *rest = line.split()
         if word == "loop":
@@ -33,12 +33,14 @@ def read(text):
         elif word == "combine":
             of, size, elements, spent = map(int, rest)
             combines.setdefault((of, size), {})[elements] = spent
+        elif word == "frame":
+            frames[int(rest[0])] = tuple(map(int, rest[1:]))
         elif word == "run":
             numbers = [int(rest[0]), rest[1], *map(int, rest[2:5]), rest[5], *map(int, rest[6:])]
             runs.append(Run(*numbers[:7], tuple(numbers[7:11]), numbers[11], tuple(numbers[12:16]), numbers[16]))
     if not text.rstrip().endswith("done"):
         raise SystemExit(f"instructions: the board did not come to its end:\n{text[-500:]}")
-    return loops, combines, runs
+    return loops, combines, runs, frames
 
 
 def slope(points):
@@ -109,7 +111,14 @@ def spoilt(loops, combines, runs):
                                          [run for run in runs if run.algorithm == "chain" and run.ranks == 8])
 
 
-def tables(combines, runs):
+def judge_frames(frames):
+    """One line for each check of a frame whose instructions do not grow by the same number per byte, or are missing."""
+    return [f"frames: the {name} takes {values}" for name, values in
+            ((name, {size: of[at] for size, of in frames.items()}) for at, name in enumerate(("CRC", "code")))
+            if len(values) < 3 or slope(values) is None]
+
+
+def tables(combines, runs, frames):
     lines = ["The worst poll of each kind. The ranks are 8, 64 and 1024; N is 1, 16, 256 and 4096 (only 1 and 16 if the message would exceed",
              "4 MiB). Blocks have 64 bytes, the operator does nothing, and the peers answer at once or late.", "",
              "| program | actions | " + " | ".join(KINDS) + " |", "| --- | ---: | " + " | ".join("---:" for _ in KINDS) + " |"]
@@ -130,9 +139,12 @@ def tables(combines, runs):
               "| type | instructions an element | a byte |", "| --- | ---: | ---: |"]
     for (of, size), points in combines.items():
         lines.append(f"| {TYPES[of]} | {slope(points):.2f} | {slope(points) / size:.2f} |")
+    checks = ["", "The check of a frame of `hal/serial` at one end, which has a CRC or, on a link with a key, a code:", "",
+              "| bytes | CRC-32 | SipHash-2-4 |", "| ---: | ---: | ---: |"]
+    checks += [f"| {size} | {by_crc} | {by_code} |" for size, (by_crc, by_code) in frames.items()]
     copied = {run.block_bytes: max(run.worst) for run in runs if run.actions[3] and run.blocks == 16 and run.ranks == 8 and run.op == "none"}
     lines += ["", f"A copied block (allgather's first) adds {(copied[16384] - copied[1024]) / 15360:.2f} instructions a byte."]
-    return lines
+    return lines + checks
 
 
 PAGE = """# Instructions of a poll
@@ -155,8 +167,11 @@ def main():
     measured = read(done.stdout)
     lines = tables(*measured[1:])
     print("\n".join(lines))
-    bad = judge(*measured)
-    for what, words, values in spoilt(*measured):
+    *polls, frames = measured
+    bad = judge(*polls) + judge_frames(frames)
+    if not judge_frames({size: (crc, code + 99 * (size == 512)) for size, (crc, code) in frames.items()}):
+        bad.append("a code that does not grow with the frame was not refused")
+    for what, words, values in spoilt(*polls):
         if not any(line.startswith(words) for line in judge(*values)):
             bad.append(f"{what} were not refused ('{words}')")
     for line in bad:

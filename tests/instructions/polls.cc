@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "espalier/base/crc32.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/bare/board.h"
 #include "firmware/bare/text.h"
 #include "firmware/image/image.h"
 #include "golden.h"
+#include "hal/serial/siphash.h"
 
 namespace espalier {
 namespace {
@@ -201,6 +203,21 @@ void measure_operators() {
   }
 }
 
+// The checks of a frame: by a CRC, and by a code on a link with a key. Both end with its checksum.
+void measure_frames() {
+  static constexpr std::uint8_t kKey[16] = {1, 2, 3};
+  for (const std::uint32_t bytes : {40u, 96u, 512u, 1488u}) {
+    std::uint64_t begin = count();
+    volatile std::uint32_t sink = crc32(0, input, bytes);
+    const std::uint32_t by_crc = between(begin, count());
+    begin = count();
+    sink = static_cast<std::uint32_t>(serial::SipHash(kKey).finish(input, bytes));
+    const std::uint32_t by_code = between(begin, count());
+    static_cast<void>(sink);
+    Text() << "frame " << bytes << " " << by_crc << " " << by_code << "\n";
+  }
+}
+
 }  // namespace
 }  // namespace espalier
 
@@ -209,6 +226,7 @@ int main() {
   board::begin();
   check_counting();
   measure_operators();
+  measure_frames();
   run_all(golden::ranks_8, sizeof golden::ranks_8);
   run_all(golden::ranks_64, sizeof golden::ranks_64);
   run_all(golden::ranks_1024, sizeof golden::ranks_1024);

@@ -92,12 +92,14 @@ class Boards(unittest.TestCase):
                 image.unlink()
         return flash
 
-    def start(self, boards, wired=False):
-        """The words of --start for these boards. wired: gateway and board address the two ends of a Wire instead of each other."""
+    def start(self, boards, wired=False, keys=("", "")):
+        """The words of --start for these boards. wired: gateway and board address the two ends of a Wire instead of each other. keys:
+        the link keys of gateway and board, files in the test's folder."""
         at = self.path
+        of_gateway, of_board = (f"--link-key {at}/{key}" if key else "" for key in keys)
         board, gateway = ("h%r", "w%r") if wired else ("b%r", "g%r")
-        return ["--start", f"{boards}={GATEWAY} --device unix:{at}/g%r,{at}/{board} --console {at}/console-%r --start '"
-                f"{HOSTED} --device unix:{at}/b%r,{at}/{gateway} --flash {at}/%r.flash --unsigned'"]
+        return ["--start", f"{boards}={GATEWAY} --device unix:{at}/g%r,{at}/{board} --console {at}/console-%r {of_gateway} --start '"
+                f"{HOSTED} {of_board} --device unix:{at}/b%r,{at}/{gateway} --flash {at}/%r.flash --unsigned'"]
 
     def compile(self, collective, algorithm, ranks=8, root=0):
         return espalier.compile(self.path / f"{collective}.esp", f"complete:{ranks}", collective, algorithm, root)
@@ -250,6 +252,51 @@ class Boards(unittest.TestCase):
                 self.assertIn(says, done.stderr + done.stdout)
                 self.assertIn("rank 3", done.stderr + done.stdout)
 
+    def link_keys(self):
+        for name in ("a.key", "b.key"):
+            (self.path / name).write_bytes(os.urandom(16))
+            (self.path / name).chmod(0o600)
+
+    def test_boards_with_link_keys(self):
+        """Over a line with noise, too. Two boards with the same key: a board's links have the names of its neighbours."""
+        self.link_keys()
+        file = self.compile("allreduce", "two-tree")
+        for board in (3, 4):
+            self.flash(board, file)
+        status, found, error = espalier.run(file, "--bytes", "8,4000,24000", "--deadline", 20000,
+                                            *self.start("3-4", keys=("a.key", "a.key")))
+        self.assertEqual(status, 0, f"{error}{found}")
+        self.assertTrue(found["right"])
+        self.assertNotIn("dropped", error)
+        wire = Wire([(self.path / "h3", self.path / "g3"), (self.path / "w3", self.path / "b3")], 2)
+        try:
+            status, found, error = espalier.run(file, "--bytes", "24000", "--repeat", 10, "--deadline", 20000,
+                                                *self.start("3", wired=True, keys=("a.key", "a.key")))
+            self.assertEqual(status, 0, f"{error}{found}")
+        finally:
+            wire.end()
+        self.assertIn("its code is wrong; the other end has another link key, the line has noise", error)
+
+    def test_link_keys_that_differ(self):
+        """The gateway says so long before it gives up."""
+        self.link_keys()
+        file = self.compile("allreduce", "two-tree")
+        self.flash(3, file)
+        for keys, says in ((("a.key", "b.key"), "its code is wrong"), (("a.key", ""), "the other end has no link key"),
+                           (("", "a.key"), "the other end has a link key, and this end has none")):
+            with self.subTest(keys=keys):
+                words = [espalier.COMMAND, "run", file, "--node-binary", espalier.NODE, "--bytes", "8", *self.start("3", keys=keys)]
+                with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+                    lines = []
+                    for line in running.stderr:
+                        lines.append(line)
+                        if "dropped" in line:
+                            break
+                    running.terminate()
+                    running.stderr.read()
+                self.assertIn(says, lines[-1], lines)
+                self.assertIn("the gateway dropped a frame of the agent's channel to ", lines[-1])
+
     def test_a_board_takes_one_count(self):
         file = self.compile("allgather", "ring", ranks=4)
         self.flash(3, file)
@@ -266,6 +313,7 @@ class Refusals(unittest.TestCase):
                 ([], "no --device; expected exactly one"),
                 (["--device", "unix:a,b", "--node-command", "true", *node], "both --device and --node-command"),
                 (["--node-command", "true", "--start", "true", *node], "--start applies only to a board at a --device"),
+                (["--node-command", "true", "--link-key", "k", *node], "--link-key applies only to a board at a --device"),
                 (["--node-command", "true", "--console", "log", *node], "--console applies only to a board at a --device"),
                 (["--device", "unix:a,b", "--console", "log", *node], "expected --start as well"),
                 (["--device", "unix:a,b", *node[:4], "--flash", "f", "--unsigned"], "--flash has no effect on a board at a --device"),

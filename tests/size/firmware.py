@@ -37,9 +37,9 @@ class Build:
         words = {word for entry in self.commands.values() for word in shlex.split(entry["command"])}
         return next(int(word.split("=")[1]) for word in words if word.startswith(f"-DESPALIER_MAX_{name}="))
 
-    def link(self, target, extra=()):
-        """Links as the build does, with `extra` words; returns the map's text."""
-        words = list(self.link_words)
+    def link(self, target, extra=(), first=()):
+        """Links as the build does, with `extra` words, and `first` before all others; returns the map's text."""
+        words = [self.link_words[0], *map(str, first), *self.link_words[1:]]
         words[words.index("-o") + 1] = str(target)
         run([*words, *map(str, extra), f"-Wl,-Map={target}.map"], self.folder)
         return pathlib.Path(f"{target}.map").read_text()

@@ -180,6 +180,37 @@ def update(measured):
     BUDGETS.write_text("\n".join(lines) + "\n")
 
 
+def measure_option(build, name, entry, without):
+    """What the program takes more if `sources` are compiled with the option's macro, by kind."""
+    macro = f"-D{entry['macro']}=1"
+    changed = [item for item, command in build.commands.items() if any(part in command["file"] for part in entry["sources"])]
+    objects = [build.compile(item, build.work / (name + re.sub(r"[/.]+", "_", item) + ".o"), extra=[macro]) for item in changed]
+    target = build.work / f"{name}.elf"
+    # The first definition of a symbol is taken; --gc-sections drops the others.
+    build.link(target, first=["-Wl,--allow-multiple-definition", *objects])
+    sections = toolchain.sections(target)
+    return {kind: sections.get(f".{kind}", 0) - without.get(f".{kind}", 0) for kind in ("text", "bss")}
+
+
+def check_options(build, budgets, without, write):
+    """The options with sources of their own, against their budgets."""
+    complaints = []
+    for name, entry in budgets["option"].items():
+        if "sources" not in entry:
+            continue
+        more = measure_option(build, name, entry, without)
+        if write:
+            BUDGETS.write_text(re.sub(rf"(\[option\.{name}\]\n(?:.*\n)*?)text = \d+\nbss = \d+",
+                                      rf"\g<1>text = {more['text']}\nbss = {more['bss']}", BUDGETS.read_text()))
+            entry = {**entry, **more}
+        print(f"\n{entry['macro']}=1: {more['text']} bytes more text and rodata, {more['bss']} more bss")
+        complaints += [f"option: {name}.{kind} is {more[kind]} bytes, above its budget of {entry[kind]} in tests/size/budgets.toml"
+                       for kind in more if more[kind] > entry[kind]]
+        if more["text"] <= 0:
+            complaints.append(f"option: {name} has no text: it is not compiled")
+    return complaints
+
+
 def check_refusals(build, budgets):
     """Each file of over_budget/, compiled as the board's start-up code and linked in, must be refused for its own reason."""
     bad = []
@@ -215,6 +246,7 @@ def main():
     print("\n".join(lines + notes))
     if args.page:
         args.page.write_text(PAGE + "\n".join(lines) + "\n")
+    complaints += check_options(build, budgets, measured.sections, args.update)
     complaints += check_refusals(build, budgets)
     for line in complaints:
         print(line)

@@ -12,6 +12,7 @@
 #include "firmware/boot/file_flash.h"
 #include "firmware/image/key_file.h"
 #include "hal/serial/host/carriers.h"
+#include "hal/serial/host/link_key.h"
 
 namespace espalier::board {
 namespace {
@@ -23,6 +24,7 @@ struct Hosted {
   OneTimeCounter counter{bits};
   HostClock clock;
   std::unique_ptr<HostCarrier> carrier;
+  LinkKey link_key = {};
   std::array<std::uint8_t, kPublicKeyBytes> key = {};
   Authority authority;
 };
@@ -46,6 +48,11 @@ Result<void> open_hosted(const HostedOptions& options) {
   if (auto opened = it.flash.open(options.flash, FlashShape{}, false); !opened) return opened;
   if (!options.otp.empty()) {
     if (auto opened = it.bits.open(options.otp); !opened) return opened;
+  }
+  if (!options.link_key.empty()) {
+    const Result<LinkKey> key = read_link_key(options.link_key);
+    if (!key) return fail(key.error());
+    it.link_key = *key;
   }
   auto carrier = open_board_carrier(options.device);
   if (!carrier) return fail(carrier.error());
@@ -72,6 +79,10 @@ Carrier& carrier() { return *hosted().carrier; }
 SerialPortConfig port_config() { return {}; }
 
 std::uint32_t session() { return std::random_device{}() | 1; }
+
+const std::uint8_t* link_key() {
+  return hosted().options.link_key.empty() ? nullptr : hosted().link_key.data();
+}
 
 void restart() {
   execv("/proc/self/exe", hosted().options.arguments);

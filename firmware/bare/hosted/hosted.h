@@ -12,6 +12,7 @@ struct HostedOptions {
   std::string flash;            // file
   std::string public_key;       // file; excludes takes_unsigned
   std::string otp;              // file of one-time bits for the security counter; empty: none
+  std::string link_key;         // file of the key of the links; empty: they have none
   bool takes_unsigned = false;  // accepts any image
   std::string board = "mps2-an385";
   char** arguments = nullptr;  // of main(), for restart()

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: espalier-bare-hosted --device SPEC --flash FILE (--public-key FILE | --unsigned)\n"
-    "                            [--otp FILE] [--board NAME]\n"
+    "                            [--otp FILE] [--link-key FILE] [--board NAME]\n"
     "\n"
     "Boots from the newest valid slot of the flash, prints the boot report, and serves the\n"
     "gateway at the other end of the device until it is killed.\n"
@@ -26,6 +26,7 @@ constexpr const char* kUsage =
     "  --otp FILE         one-time bits, all 0 at first, that store the security counter; without "
     "it\n"
     "                     the counter is in the flash\n"
+    "  --link-key FILE    the key of the links, its 16 bytes, mode 0600; the gateway has the same\n"
     "  --board NAME       refuse images for another board (default mps2-an385)\n";
 
 int fail(const std::string& line) {
@@ -36,9 +37,9 @@ int fail(const std::string& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr espalier::OptionSpec kSpecs[] = {{"device"},     {"flash"}, {"public-key"},
-                                             {"otp"},        {"board"}, {"unsigned", false},
-                                             {"help", false}};
+  constexpr espalier::OptionSpec kSpecs[] = {
+      {"device"},   {"flash"}, {"public-key"},      {"otp"},
+      {"link-key"}, {"board"}, {"unsigned", false}, {"help", false}};
   espalier::board::HostedOptions options;
   const auto given =
       espalier::split_options("espalier-bare-hosted", espalier::words_of(argc, argv), kSpecs);
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
     if (option.name == "flash") options.flash = option.value;
     if (option.name == "public-key") options.public_key = option.value;
     if (option.name == "otp") options.otp = option.value;
+    if (option.name == "link-key") options.link_key = option.value;
     if (option.name == "board") options.board = option.value;
     if (option.name == "unsigned") options.takes_unsigned = true;
     if (option.name != "help") continue;

@@ -58,11 +58,13 @@ std::string frame_text(std::uint32_t from, const serial::Hub::Frame& frame) {
 }
 
 struct Pair {
-  explicit Pair(const serial::CarrierFaults& faults) : hub({{1}, {0}}, faults) {
+  Pair(const serial::CarrierFaults& faults, bool keyed) : hub({{1}, {0}}, faults) {
+    static constexpr std::uint8_t kKey[16] = {1};
     for (std::uint32_t v = 0; v < 2; ++v) {
       SerialConfig config;
       config.session = 500 + 200 * v;
       config.window = 2;
+      if (keyed) config.key = kKey;
       nodes.emplace_back(hub, v, std::vector<std::uint32_t>{1 - v}, config);
     }
   }
@@ -87,7 +89,7 @@ struct Pair {
 void print_conversation() {
   serial::CarrierFaults faults;
   faults.mtu = 300;
-  Pair pair(faults);
+  Pair pair(faults, false);
   pair.hub.watch([](std::uint32_t from, const serial::Hub::Frame& frame) {
     std::printf("    %s\n", frame_text(from, frame).c_str());
   });
@@ -99,13 +101,13 @@ void print_conversation() {
 }
 
 // Many messages from one node to the other, two posted at a time at both ends.
-void print_costs(double lose, std::uint32_t mtu) {
+void print_costs(double lose, std::uint32_t mtu, bool keyed) {
   for (const std::uint64_t size : {8u, 1024u, 16384u}) {
     constexpr std::uint32_t kMessages = 100;
     serial::CarrierFaults faults;
     faults.lose = lose;
     faults.mtu = mtu;
-    Pair pair(faults);
+    Pair pair(faults, keyed);
     std::uint64_t bytes = 0;
     pair.hub.watch([&](std::uint32_t, const serial::Hub::Frame& frame) { bytes += frame.size(); });
     std::vector<std::uint8_t> out(size), in(size);
@@ -122,8 +124,8 @@ void print_costs(double lose, std::uint32_t mtu) {
       }
       pair.run();
     }
-    std::printf("| %u | %.0f %% | %llu | %.1f | %.0f | %.0f |\n", mtu, 100 * lose,
-                static_cast<unsigned long long>(size),
+    std::printf("| %u | %s | %.0f %% | %llu | %.1f | %.0f | %.0f |\n", mtu, keyed ? "yes" : "no",
+                100 * lose, static_cast<unsigned long long>(size),
                 static_cast<double>(pair.hub.frames()) / kMessages,
                 static_cast<double>(bytes) / kMessages - static_cast<double>(size),
                 static_cast<double>(pair.hub.now() - began) / 1000 / kMessages);
@@ -135,6 +137,8 @@ void print_costs(double lose, std::uint32_t mtu) {
 
 int main() {
   espalier::print_conversation();
-  for (const double lose : {0.0, 0.01, 0.1}) espalier::print_costs(lose, 1498);
-  espalier::print_costs(0, 256);
+  for (const bool keyed : {false, true}) {
+    for (const double lose : {0.0, 0.01, 0.1}) espalier::print_costs(lose, 1498, keyed);
+    espalier::print_costs(0, 256, keyed);
+  }
 }

@@ -30,11 +30,13 @@ Links complete(std::uint32_t ranks) {
 
 class Machines {
  public:
-  Machines(std::uint32_t ranks, const serial::CarrierFaults& faults, std::uint32_t window)
+  Machines(std::uint32_t ranks, const serial::CarrierFaults& faults, std::uint32_t window,
+           const std::uint8_t* key)
       : hub_(complete(ranks), faults), ranks_(ranks) {
     for (std::uint32_t v = 0; v < ranks; ++v) {
       SerialConfig config;
       config.session = 3 + v;
+      config.key = key;
       config.window = window;
       nodes_.emplace_back(hub_, v, complete(ranks)[v], config);
       machines_.push_back(std::make_unique<Machine>());
@@ -149,9 +151,12 @@ std::vector<Job> all_jobs(std::uint32_t ranks) {
   return jobs;
 }
 
+constexpr std::uint8_t kKey[16] = {1, 2, 3, 4, 5, 6, 7, 8};
+
 struct Wires {
   const char* name;
   serial::CarrierFaults faults;
+  const std::uint8_t* key = nullptr;
 };
 
 serial::CarrierFaults faults_of(double all, bool bytes, std::uint32_t mtu) {
@@ -170,7 +175,7 @@ TEST_P(SerialMachines, RunEveryCollective) {
     for (const std::uint32_t window : {1u, 2u, 8u}) {
       serial::CarrierFaults faults = GetParam().faults;
       faults.seed = ranks * 100 + window;
-      Machines machines(ranks, faults, window);
+      Machines machines(ranks, faults, window, GetParam().key);
       std::uint32_t collectives = 0;
       for (Job job : all_jobs(ranks)) {
         job.root = ranks / 2;
@@ -197,7 +202,7 @@ TEST_P(SerialMachines, RunEveryCollective) {
 // deadlines.
 TEST_P(SerialMachines, NameANodeThatFallsSilent) {
   constexpr std::uint32_t kRanks = 5, kDead = 3;
-  Machines machines(kRanks, GetParam().faults, 2);
+  Machines machines(kRanks, GetParam().faults, 2, GetParam().key);
   Job job;
   job.collective = Collective::kAllreduce;
   job.algorithm = "two-tree";
@@ -219,12 +224,15 @@ TEST_P(SerialMachines, NameANodeThatFallsSilent) {
   EXPECT_LE(machines.hub().now() - began, 2 * deadline);
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, SerialMachines,
-                         ::testing::Values(Wires{"frames", {}},
-                                           Wires{"faults", faults_of(0.05, false, 1498)},
-                                           Wires{"small_frames", faults_of(0.02, false, 96)},
-                                           Wires{"bytes", faults_of(0.0001, true, 256)}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Over, SerialMachines,
+    ::testing::Values(Wires{"frames", {}}, Wires{"faults", faults_of(0.05, false, 1498)},
+                      Wires{"small_frames", faults_of(0.02, false, 96)},
+                      Wires{"bytes", faults_of(0.0001, true, 256)}, Wires{"keyed_frames", {}, kKey},
+                      Wires{"keyed_faults", faults_of(0.05, false, 1498), kKey},
+                      Wires{"keyed_small_frames", faults_of(0.02, false, 112), kKey},
+                      Wires{"keyed_bytes", faults_of(0.0001, true, 256), kKey}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace espalier::testing

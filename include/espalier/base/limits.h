@@ -46,6 +46,11 @@
 // All code of an executable must have the same value.
 #define ESPALIER_ROTATED_SCRATCH __STDC_HOSTED__
 #endif
+#ifndef ESPALIER_SERIAL_MAC
+// 1: framed links may have a key, which authenticates their frames (hal/serial, SerialConfig::key).
+// All code of an executable must have the same value.
+#define ESPALIER_SERIAL_MAC __STDC_HOSTED__
+#endif
 
 namespace espalier {
 // The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms, kMaxSelections and

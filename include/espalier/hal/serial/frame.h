@@ -1,8 +1,9 @@
 #pragma once
 // The frames of hal/serial, byte by byte; docs/serial.md explains their meaning. Freestanding.
 //
-// A frame has a header, records, and in its last 4 bytes the CRC-32 of everything before it. A
-// record has a header and a body, which depends on its type. Numbers are little-endian.
+// A frame has a header, records, and a trailer. A record has a header and a body, which depends on
+// its type. The trailer is the CRC-32 of everything before it (4 bytes) or, on links with a key, a
+// code (namespace trailer). Numbers are little-endian.
 //
 // A grant is a clear to send (CTS), an opening a request to send (RTS). Messages, grants, openings
 // and controls are numbered from 0 in each session. The frame holds these numbers modulo 256, which
@@ -95,8 +96,20 @@ inline constexpr Field kDetector = {8, 4};          // Cause::detector
 inline constexpr Field kPeer = {12, 4};             // Cause::peer
 }  // namespace control
 
-// kFormat: the first byte of every frame. Sizes in bytes: kHeaderBytes, kCrcBytes.
+// The trailer of a frame with a code. The numbers belong to the header, which has no room for them.
+namespace trailer {
+inline constexpr Field kChallenge = {0, 4};     // that a new session of the receiver must repeat
+inline constexpr Field kEcho = {4, 4};          // the newest challenge of the receiver
+inline constexpr Field kSequenceHigh = {8, 4};  // the upper half of the sequence number
+inline constexpr Field kCode = {12, 8};         // SipHash-2-4 (docs/serial.md)
+}  // namespace trailer
+
+// The first byte of every frame. kFormat: with a CRC. kCodedFormat: with a code. Sizes in bytes:
+// kHeaderBytes, kCrcBytes, kTrailerBytes and kCodeBytes.
 inline constexpr std::uint8_t kFormat = 0xe1;
+inline constexpr std::uint8_t kCodedFormat = 0xe2;
+inline constexpr std::uint32_t kTrailerBytes = 20;
+inline constexpr std::uint32_t kCodeBytes = 8;
 inline constexpr std::uint32_t kHeaderBytes = 32;
 inline constexpr std::uint32_t kCrcBytes = 4;
 inline constexpr std::uint32_t kRecordBytes = 4;  // the header of each record
@@ -120,7 +133,9 @@ inline constexpr std::uint32_t kSizeUnknown = 0xffffffff;
 inline constexpr std::uint32_t kSizeRefused = 0xfffffffe;
 inline constexpr std::uint32_t kMaxSize = 0xfffffffd;
 
-// Room for the header, an opening and some bytes of its message.
+// Bytes of the smallest mtu: room for the header, an opening and some bytes of its message.
+// kMinMtu: with a CRC. kMinCodedMtu: with a code.
 inline constexpr std::uint32_t kMinMtu = 96;
+inline constexpr std::uint32_t kMinCodedMtu = 112;
 
 }  // namespace espalier::serial

@@ -42,6 +42,9 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   // sends in the first call after one that found nothing, so that the caller's posts in between
   // share a frame with the reply to the frames received.
   [[nodiscard]] bool poll(Completion& completion) override;
+#if ESPALIER_SERIAL_MAC
+  using SerialLinks::rejections;
+#endif
   void release() override { SerialLinks::release(); }
   [[nodiscard]] std::uint64_t now() override { return port().now(); }
   void wait(std::uint64_t until) override { port().wait(until); }
@@ -51,6 +54,9 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   [[nodiscard]] bool opened(std::uint32_t link, const SerialOpening& opening) override;
   [[nodiscard]] bool controlled(std::uint32_t link, const Control& control) override;
   void broken(std::uint32_t link) override { broken_.insert(link); }
+#if ESPALIER_SERIAL_MAC
+  [[nodiscard]] SerialLinkEnds ends(std::uint32_t link) const override;
+#endif
   [[nodiscard]] bool next(Completion& completion);
   [[nodiscard]] static SerialConfig at_once(SerialConfig config);
 

@@ -131,9 +131,17 @@ class SerialLink {
   std::uint32_t former_;  // the previous session, whose frames may still arrive
   // Session that claims to be the peer's, and must prove that its frame is not late; 0: none.
   std::uint32_t stranger_;
+#if ESPALIER_SERIAL_MAC
+  std::uint64_t sequence_;       // of the newest frame sent; without a key modulo 2^32
+  std::uint64_t heard_;          // of the newest frame heard, as above
+  std::uint32_t admissions_;     // sessions of the peer that were admitted
+  std::uint32_t echo_;           // the peer's newest challenge
+  std::uint32_t stranger_echo_;  // the stranger's
+#else
   std::uint32_t sequence_;  // of the newest frame sent
   std::uint32_t heard_;     // of the newest frame heard
-  std::uint32_t sent_at_;   // the port's ticks when a frame was sent that needs a reply
+#endif
+  std::uint32_t sent_at_;  // the port's ticks when a frame was sent that needs a reply
   Controls controls_;
   Outgoing out_;
   Incoming in_;
@@ -158,7 +166,38 @@ struct SerialConfig {
   // True: the receiver must settle each received message, see settle(). False: the link settles it
   // at once.
   bool settles = false;
+#if ESPALIER_SERIAL_MAC
+  // The key of the links, 16 bytes, which both ends must have and no one else; it must outlive the
+  // links. Frames that do not prove that their sender knows it are dropped (docs/serial.md). Null:
+  // frames have only a CRC.
+  const std::uint8_t* key = nullptr;
+  // With a key: session and nonce together must differ from those of all earlier starts with this
+  // key. Random, or counted in flash.
+  std::uint32_t nonce = 0;
+#endif
 };
+
+#if ESPALIER_SERIAL_MAC
+// The names of a link's ends, which its codes cover. Both ends must have the same.
+struct SerialLinkEnds {
+  std::uint32_t own = 0;  // node
+  std::uint32_t peer = 0;
+  std::uint8_t number = 0;  // of the link among those between the two nodes
+};
+
+// Frames that were dropped for want of a key or of the right code.
+struct SerialRejections {
+  // Why the first frame was dropped.
+  enum class Reason : std::uint8_t {
+    kWrongCode,   // another key, noise, or someone else
+    kNoKeyHere,   // the peer has a key, this end has none
+    kNoKeyThere,  // this end has a key, the peer has none
+  };
+  std::uint32_t frames = 0;
+  std::uint32_t link = 0;  // of the first frame
+  Reason reason = Reason::kWrongCode;
+};
+#endif
 
 // The links of one owner, on adjacent channels of one port. The owner derives from this class.
 // SerialPort::receive() reports the peers' actions by calling the virtual functions, which must not
@@ -199,6 +238,12 @@ class SerialLinks {
   // with this status. kBadArgument: there is no such message.
   [[nodiscard]] Status settle(std::uint32_t link, Status status);
 
+#if ESPALIER_SERIAL_MAC
+  // Returns the frames that were dropped so far because they are not authentic. The owner reports
+  // the first one.
+  [[nodiscard]] const SerialRejections& rejections() const { return rejections_; }
+#endif
+
   // Gives up every post, permanently: the caller's memory is neither read nor written afterwards.
   // Only controls travel from then on.
   void release();
@@ -230,6 +275,22 @@ class SerialLinks {
   // The peer restarted, or the carrier is down (then for every link). The posts are gone.
   virtual void broken(std::uint32_t link) = 0;
 
+#if ESPALIER_SERIAL_MAC
+  // Returns the names of the link's ends. Only called if there is a key.
+  [[nodiscard]] virtual SerialLinkEnds ends(std::uint32_t link) const = 0;
+
+  // codes.cc
+  [[nodiscard]] std::uint64_t code(std::uint32_t link, bool received, const std::uint8_t* frame,
+                                   std::uint32_t size) const;
+  [[nodiscard]] bool is_authentic(std::uint32_t link, const std::uint8_t* frame,
+                                  std::uint32_t size);
+  [[nodiscard]] std::uint32_t trailer_bytes() const {
+    return key_ != nullptr ? serial::kTrailerBytes : serial::kCrcBytes;
+  }
+#else
+  [[nodiscard]] static constexpr std::uint32_t trailer_bytes() { return serial::kCrcBytes; }
+#endif
+
   // serial_link.cc
   [[nodiscard]] Status put_send(std::uint32_t link, const SerialLink::Send& send);
   static void settle_next(SerialLink& link, bool rejected);
@@ -237,7 +298,8 @@ class SerialLinks {
   // receive.cc
   void receive(std::uint32_t link, const std::uint8_t* frame, std::uint32_t size,
                std::uint32_t now);
-  [[nodiscard]] bool admit(std::uint32_t link, const std::uint8_t* frame);
+  [[nodiscard]] bool admit(std::uint32_t link, const std::uint8_t* frame,
+                           const std::uint8_t* trailer);
   [[nodiscard]] bool take_state(SerialLink& link, const std::uint8_t* frame);
   void take_heard(SerialLink& link, std::uint32_t heard, bool gap) const;
   static void go_back(SerialLink& link);
@@ -271,6 +333,11 @@ class SerialLinks {
   std::uint8_t first_channel_;
   bool settles_;
   bool released_ = false;
+#if ESPALIER_SERIAL_MAC
+  const std::uint8_t* key_;
+  std::uint32_t nonce_;
+  SerialRejections rejections_;
+#endif
 };
 
 }  // namespace espalier
