@@ -45,6 +45,7 @@ class Judge {
       if (node.status == Status::kOk) continue;
       if (Broken broken = judge_failure(v); !broken.kind.empty()) return broken;
     }
+    if (is_dropped_unseen()) return {"unseen", "a message was dropped, and every node succeeded"};
     return judge_agreement();
   }
 
@@ -121,6 +122,18 @@ class Judge {
   [[nodiscard]] bool harmless() const {
     return damaged_.empty() && killed_.empty() && deaf_.empty() && severed_.empty() &&
            silence_ < harmless_silence(plan_) && budget_ < plan_.deadline_ns;
+  }
+
+  // Messages match by order, so the receiver of a dropped one cannot come to its end.
+  [[nodiscard]] bool is_dropped_unseen() const {
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      if (facts_.struck[i] && plan_.faults[i].kind == Kind::kDrop) {
+        return std::all_of(facts_.nodes.begin(), facts_.nodes.end(), [](const NodeFacts& node) {
+          return node.alive && node.status == Status::kOk;
+        });
+      }
+    }
+    return false;
   }
 
   // The failure that node v reports: there is a reason for it, it names the culprit, in time.

@@ -4,6 +4,9 @@
 //   storm --sample SEEDS        as many from a new place, which is printed (tests/whole.h)
 //   storm --page SEEDS FROM     the same as SEEDS FROM, printed as docs/results/storm.md
 //   storm --plan ARGUMENTS...   runs one plan, as a failing seed prints it
+//   storm --single-faults [OF]  every fault at every operation of small clusters, printed as
+//                               docs/results/faults.md; or one in OF from a new place
+//   storm --list-single-faults  the plans of these faults, one a line
 //
 // Exit status 1 if a promise was broken, 2 on bad arguments.
 
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "tests/storm/draw.h"
+#include "tests/storm/single_faults_page.h"
 #include "tests/storm/trial.h"
 #include "tests/whole.h"
 
@@ -161,8 +165,14 @@ int run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 3 && arguments[0] == "--page") {
     return run_seeds(number(arguments[1]), number(arguments[2]), true);
   }
+  if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "--single-faults") {
+    return run_single_faults(arguments.size() == 1 ? 1 : number(arguments[1]));
+  }
+  if (arguments.size() == 1 && arguments[0] == "--list-single-faults") return list_single_faults();
   if (arguments.size() != 2) {
-    usage("expected SEEDS FROM, --page SEEDS FROM, --sample SEEDS, or --plan ARGUMENTS");
+    usage(
+        "expected SEEDS FROM, --page SEEDS FROM, --sample SEEDS, --plan ARGUMENTS, --single-faults "
+        "[OF] or --list-single-faults");
   }
   return run_seeds(number(arguments[0]), number(arguments[1]));
 }
