@@ -187,7 +187,7 @@ class Images(unittest.TestCase):
         with_board(good.replace("unit_bytes: 16", "unit_bytes: 65"), "unit_bytes")
         with_board(good.replace("limits {", "limits { links: 129"), "links is 129", "1 to 128")
         with_board(good.replace("limits {", "limits { actions: 0"), "actions is 0", "1 to 64")
-        with_board(good.replace("selections: 4", "selections: 5"), "selections is 5", "1 to 4")
+        with_board(good.replace("selections: 4", "selections: 5"), "selections is 5", "0 to 4")
         with_board(good + "link { device: 1 }\nlink { device: 1 }", "link 1", "another link's")
         for old, new, words in (("limits {", "link { peer: 3 port: 1 }\nlimits {", ["link to node 1", "has none"]),
                                 ("limits {", "limits { links: 1", ["need 2 links"]),
