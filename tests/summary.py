@@ -18,7 +18,7 @@ import xml.etree.ElementTree as xml
 # Tests whose output is a result for people to read.
 SHOWN = {"rig", "size"}
 # `./test.sh quick` omits these unit tests: back ends between processes, which depend on the clock.
-SLOW = {"gateway-bridge", "ofi-conformance", "ofi-processes", "serial-conformance"}
+SLOW = {"gateway-bridge", "ofi-conformance", "ofi-processes", "serial-conformance", "serial-conformance-keyed"}
 
 
 def introspect(build, what):
