@@ -64,7 +64,12 @@ class Trial {
       : plan_(plan),
         schedule_(schedule),
         carrier_(simulated_carrier(plan, schedule)),
-        nodes_(schedule.peers.size()) {
+        nodes_(schedule.peers.size()),
+        alive_(nodes_.size(), 1),
+        pauses_(nodes_.size()),
+        open_(nodes_.size(), 1),
+        due_(nodes_.size()),
+        unfinished_(static_cast<std::int64_t>(nodes_.size())) {
     facts_.struck.resize(plan.faults.size());
     facts_.struck_ns.resize(plan.faults.size());
     for (std::uint32_t round = 0; round < plan.rounds; ++round) {
@@ -197,6 +202,8 @@ class Trial {
         node.alive = false;
         node.endpoint->dead = true;
         carrier_->kill(node.endpoint->node());
+        alive_[node.endpoint->node()] = 0;
+        note_poll(node.endpoint->node());
         break;
       case Kind::kPause: node.pauses.push_back({now, now + fault.ns}); break;
       case Kind::kHiccup:
@@ -206,6 +213,7 @@ class Trial {
         break;
       default: break;
     }
+    if (!node.pauses.empty()) pauses_[node.endpoint->node()] = 1;
   }
 
   // ---- running ----
@@ -322,6 +330,17 @@ class Trial {
     return false;
   }
 
+  // Takes over what poll() changed, into what drive() reads for every node at every event.
+  void note_poll(std::uint32_t v) {
+    const Node& node = nodes_[v];
+    const bool unfinished = node.alive && !node.finished;
+    unfinished_ += (unfinished ? 1 : 0) - (open_[v] ? 1 : 0);
+    open_[v] = unfinished;
+    due_[v] = std::min(node.due_ns, node.endpoint->next_ns());
+    for (const std::uint64_t at : node.wakes) due_[v] = std::min(due_[v], at);
+    facts_.moved_ns = std::max(facts_.moved_ns, node.endpoint->moved_ns());
+  }
+
   void drive() {
     std::uint64_t over_ns = kNever;  // at which the trial ends, if nothing more happens
     const std::uint64_t patience = 8 * plan_.deadline_ns;
@@ -333,35 +352,30 @@ class Trial {
         strike(timed_[timed].second);
       }
       std::uint64_t next = timed < timed_.size() ? timed_[timed].first : kNever;
-      bool all_finished = true;
       std::uint64_t pauses = 0;
+      bool later = false;  // a node has something to do, and waits
       for (std::uint32_t v = 0; v < nodes(); ++v) {
-        Node& node = nodes_[v];
-        if (!node.alive) continue;
-        if (!node.pauses.empty()) {
+        if (!alive_[v]) continue;
+        if (pauses_[v]) {
           if (const std::uint64_t until = paused_until(v); until != 0) {
             next = std::min(next, until);
-            all_finished = false;
             pauses = std::max(pauses, until);
+            later = true;
             continue;
           }
         }
-        std::uint64_t due = std::min(node.due_ns, node.endpoint->next_ns());
-        for (const std::uint64_t at : node.wakes) due = std::min(due, at);
-        if (carrier_->ready(v) || due <= now) {
-          if (waits(node, now, next)) {
-            all_finished = false;
+        if (due_[v] <= now || carrier_->ready(v)) {
+          if (waits(nodes_[v], now, next)) {
+            later = true;
             continue;
           }
           poll(v);
           if (!facts_.hang.empty()) return;
-          due = std::min(node.due_ns, node.endpoint->next_ns());
-          for (const std::uint64_t at : node.wakes) due = std::min(due, at);
+          note_poll(v);
         }
-        all_finished = all_finished && (node.finished || !node.alive);
-        next = std::min(next, due);
-        facts_.moved_ns = std::max(facts_.moved_ns, node.endpoint->moved_ns());
+        next = std::min(next, due_[v]);
       }
+      const bool all_finished = !later && unfinished_ == 0;
       if (!all_finished) {
         over_ns = kNever;
       } else if (over_ns == kNever) {
@@ -466,6 +480,10 @@ class Trial {
   std::vector<std::vector<testing::Bytes>> outputs_;          // by round and rank
   std::vector<std::pair<std::uint64_t, std::size_t>> timed_;  // faults by their time
   std::uint64_t late_polls_ = 0;
+  // By node: whether it lives, ever pauses, has something left to do; when it is polled at last.
+  std::vector<std::uint8_t> alive_, pauses_, open_;
+  std::vector<std::uint64_t> due_;
+  std::int64_t unfinished_;  // nodes that have something left to do
   Facts facts_;
 };
 
