@@ -9,8 +9,8 @@
 #include "collectives/simulation/node_memory.h"
 #include "collectives/simulation/testing/reference.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/hal/fault/fault_endpoint.h"
 #include "tests/storm/carrier.h"
+#include "tests/storm/message_faults.h"
 #include "tests/storm/promises.h"
 #include "tests/storm/watched_endpoint.h"
 
@@ -91,23 +91,14 @@ class Trial {
  private:
   [[nodiscard]] std::uint32_t ranks() const { return schedule_.programs[0].ranks; }
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size()); }
-  [[nodiscard]] std::uint32_t link_to(std::uint32_t node, std::uint32_t peer) const {
-    const auto& peers = schedule_.peers[node];
-    return static_cast<std::uint32_t>(std::find(peers.begin(), peers.end(), peer) - peers.begin());
-  }
 
   // ---- building ----
 
   void build(std::uint32_t v) {
     Node& node = nodes_[v];
-    fault::Faults faults;
-    for (const Fault& fault : plan_.faults) {
-      if (!is_of_message(fault.kind) || fault.node != v) continue;
-      faults.script.push_back({static_cast<fault::Kind>(fault.kind), link_to(v, fault.peer),
-                               fault.message, fault.ns, fault.bit, 0});
-    }
+    const fault::Faults faults = message_faults(plan_, schedule_, v);
     Endpoint* inner = &carrier_->endpoint(v);
-    if (!faults.script.empty()) {
+    if (has_faults(faults)) {
       fault::FaultEndpoint::Hooks hooks;
       hooks.wake = [&node](std::uint64_t at) { node.wakes.push_back(at); };
       node.faults = std::make_unique<fault::FaultEndpoint>(*inner, faults, hooks);
@@ -135,7 +126,7 @@ class Trial {
 
   void cut(std::uint32_t from, std::uint32_t to, std::uint64_t at_ns) {
     WatchedEndpoint& endpoint = *nodes_[to].endpoint;
-    const std::uint32_t link = link_to(to, from);
+    const std::uint32_t link = link_to(schedule_, to, from);
     if (link >= endpoint.incoming.size()) return;
     endpoint.incoming[link].cut_at = std::min(endpoint.incoming[link].cut_at, at_ns);
   }
@@ -160,7 +151,7 @@ class Trial {
       case Kind::kHiccup: timed_.push_back({fault.at_ns, i}); break;
       case Kind::kBlocked:
         endpoint.blocked_at = std::min(endpoint.blocked_at, fault.at_ns);
-        endpoint.blocked_link = std::min(link_to(fault.node, fault.peer),
+        endpoint.blocked_link = std::min(link_to(schedule_, fault.node, fault.peer),
                                          static_cast<std::uint32_t>(endpoint.links()) - 1);
         timed_.push_back({fault.at_ns, i});
         break;
@@ -179,7 +170,7 @@ class Trial {
         break;
       case Kind::kOutage: {
         WatchedEndpoint& to = *nodes_[fault.peer].endpoint;
-        const std::uint32_t link = link_to(fault.peer, fault.node);
+        const std::uint32_t link = link_to(schedule_, fault.peer, fault.node);
         if (link >= to.incoming.size()) break;
         to.incoming[link].hold_from = fault.at_ns;
         to.incoming[link].hold_until = fault.at_ns + fault.ns;
@@ -418,7 +409,7 @@ class Trial {
       case Kind::kReorder:
       case Kind::kCorrupt:
       case Kind::kDelay: {
-        const std::uint32_t link = link_to(fault.node, fault.peer);
+        const std::uint32_t link = link_to(schedule_, fault.node, fault.peer);
         const auto& sent = nodes_[fault.node].endpoint->sent();
         facts_.struck[i] = link < sent.size() && sent[link] > fault.message;
         break;
@@ -429,6 +420,10 @@ class Trial {
       case Kind::kPartition:
         facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
                                        [](const Node& node) { return node.endpoint->lost() > 0; });
+        break;
+      case Kind::kNoise:
+        facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
+                                       [](const Node& node) { return has_noise(*node.faults); });
         break;
       case Kind::kDrift:
       case Kind::kTick: facts_.struck[i] = now > 0; break;
