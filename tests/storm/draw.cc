@@ -90,6 +90,7 @@ class FaultDice {
       case Kind::kDrift: fault.ppm = dice_.number(900'000, 1'100'000); break;
       case Kind::kTick: fault.ns = part(deadline / 64, 1, 1000) + 1; break;
       case Kind::kOutage: fault.ns = silence(); break;
+      case Kind::kNoise: fault.ppm = dice_.number(100, 5000); break;
       case Kind::kPartition:
         fault.node = dice_.number(1, static_cast<std::uint32_t>(schedule_.peers.size()) - 1);
         break;
@@ -176,11 +177,12 @@ Plan draw_plan(std::uint64_t seed, const Schedule& schedule) {
       return other.node == fault.node && (other.kind == fault.kind || other.operation != kNever);
     });
     if (!taken) plan.faults.push_back(fault);
-    if (fault.kind == Kind::kCorrupt) plan.check_blocks = true;
+    if (fault.kind == Kind::kCorrupt || fault.kind == Kind::kNoise) plan.check_blocks = true;
   }
-  plan.poison = faults == 0 || std::none_of(plan.faults.begin(), plan.faults.end(),
-                                            [](const Fault& f) { return is_of_message(f.kind); });
-  plan.poison = plan.poison && dice.one_in(2);
+  const bool damaged = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
+    return is_of_message(fault.kind) || fault.kind == Kind::kNoise;
+  });
+  plan.poison = !damaged && dice.one_in(2);
   return plan;
 }
 

@@ -32,11 +32,18 @@ enum class Kind : std::uint8_t {
   kOneWay,     // nothing from `node` reaches `peer` any more
   kPartition,  // nodes below `node` and the others do not reach each other any more
   kOutage,     // what `node` sends to `peer` arrives only after `ns`, then all of it
+  // Everywhere: every message may be dropped, duplicated, overtaken or corrupted.
+  kNoise,
 };
-inline constexpr std::uint32_t kKinds = 15;
+inline constexpr std::uint32_t kKinds = 16;
 inline constexpr std::uint32_t kMessageKinds = 5;  // the first ones
 [[nodiscard]] const char* kind_name(Kind kind);
 [[nodiscard]] constexpr bool is_of_message(Kind kind) { return kind <= Kind::kDelay; }
+// Whether the fault needs a link from `node` to `peer`.
+[[nodiscard]] constexpr bool is_of_link(Kind kind) {
+  return is_of_message(kind) || kind == Kind::kBlocked || kind == Kind::kOneWay ||
+         kind == Kind::kOutage;
+}
 
 inline constexpr std::uint64_t kNever = UINT64_MAX;
 
@@ -51,7 +58,7 @@ struct Fault {
   std::uint64_t ns = 0;
   std::uint64_t every_ns = 0;
   std::uint64_t times = 0;
-  std::uint64_t ppm = 1'000'000;  // kDrift: speed of the clock
+  std::uint64_t ppm = 1'000'000;  // kDrift: speed of the clock; kNoise: probability
 };
 
 // How messages reach nodes that are not neighbours.

@@ -59,6 +59,7 @@ constexpr std::array<Form, kKinds> kForms = {{
     {"one-way", "node peer at"},
     {"partition", "node at"},
     {"outage", "node peer at ns"},
+    {"noise", "ppm"},
 }};
 
 const Form& form_of(Kind kind) { return kForms[static_cast<std::size_t>(kind)]; }

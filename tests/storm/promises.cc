@@ -68,6 +68,7 @@ class Judge {
       case Kind::kReorder:
       case Kind::kCorrupt:
         damaged_.insert(unordered(fault.node, fault.peer));
+        is_corrupt_ = is_corrupt_ || fault.kind == Kind::kCorrupt;
         budget_ += fault.kind == Kind::kReorder ? fault.ns : 0;
         break;
       case Kind::kDelay: budget_ += fault.ns; break;
@@ -107,6 +108,12 @@ class Judge {
             severed_.insert(unordered(v, u));
             cut(v, u);
           }
+        }
+        break;
+      case Kind::kNoise:
+        is_corrupt_ = true;
+        for (std::uint32_t v = 0; v < nodes(); ++v) {
+          for (const std::uint32_t u : schedule_.peers[v]) damaged_.insert(unordered(v, u));
         }
         break;
       case Kind::kOutage:
@@ -166,10 +173,7 @@ class Judge {
                (pauses_.contains(cause.peer) || outages_.contains(link));
       case Status::kMismatch:
       case Status::kNotInSchedule: return damaged_.contains(link);
-      case Status::kCorrupt:
-        return damaged_.contains(link) &&
-               std::any_of(plan_.faults.begin(), plan_.faults.end(),
-                           [](const Fault& fault) { return fault.kind == Kind::kCorrupt; });
+      case Status::kCorrupt: return is_corrupt_ && damaged_.contains(link);
       case Status::kStalled: return !damaged_.empty() || budget_ >= stall_budget();
       default: return false;
     }
@@ -292,6 +296,7 @@ class Judge {
   std::vector<std::vector<bool>> cut_;  // by node and link: what it sends there is lost, or late
   std::set<std::uint32_t> killed_, deaf_, pauses_, sleepers_;
   std::set<Pair> damaged_, severed_, outages_;  // links, in both directions
+  bool is_corrupt_ = false;                     // the bytes of a message may be corrupt
   std::set<Pair> blocked_;                      // node and the peer that blocks it
   std::uint64_t silence_ = 0;  // ns, for which peers may hear nothing of a live node
   std::uint64_t budget_ = 0;   // ns, for which a live cluster may stand still

@@ -198,6 +198,24 @@ Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks) {
   }
 }
 
+Result<void> check_faults(const Plan& plan, const Schedule& schedule) {
+  const std::size_t nodes = schedule.peers.size();
+  for (const Fault& fault : plan.faults) {
+    const std::string name = std::string(kind_name(fault.kind)) + ": ";
+    for (const std::uint32_t node : {fault.node, fault.peer}) {
+      if (node < nodes) continue;
+      return fail(name + "there is no node " + text(node) + "; expected 0 to " +
+                  std::to_string(nodes - 1));
+    }
+    if (!is_of_link(fault.kind)) continue;
+    const auto& peers = schedule.peers[fault.node];
+    if (std::find(peers.begin(), peers.end(), fault.peer) == peers.end()) {
+      return fail(name + "node " + text(fault.node) + " has no link to node " + text(fault.peer));
+    }
+  }
+  return {};
+}
+
 testing::Job job_of(const Plan& plan, const Schedule& schedule, std::uint32_t round) {
   const Program& program = schedule.programs[0];
   testing::Job job;

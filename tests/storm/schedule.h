@@ -33,6 +33,9 @@ struct Schedule {
 // of the algorithms that serve it.
 [[nodiscard]] Schedule draw_schedule(Dice& dice, std::uint32_t most_ranks);
 
+// Whether every fault of the plan is of nodes and links that the schedule has.
+[[nodiscard]] Result<void> check_faults(const Plan& plan, const Schedule& schedule);
+
 // Returns the plan's job of one round. The schedule must be the plan's.
 [[nodiscard]] testing::Job job_of(const Plan& plan, const Schedule& schedule, std::uint32_t round);
 

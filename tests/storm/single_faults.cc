@@ -46,6 +46,7 @@ Result<SmallCluster> small_cluster(Collective collective, const std::string& alg
   plan.rounds = 2;
   plan.blocks = 2;
   plan.eager_copies = eager_copies;
+  plan.unequal = !eager_copies && cluster.schedule.unequal;
   // Both sides of it: a round has shorter blocks than the other.
   plan.eager_bytes = 48;
   plan.jitter = 50;

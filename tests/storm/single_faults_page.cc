@@ -80,18 +80,20 @@ void print_points(const PointTally& tally, std::size_t clusters) {
   std::printf(
       "# Single faults\n\n"
       "Printed by `build/tests/storm/storm --single-faults >docs/results/faults.md`; `storm "
-      "--list-single-faults` lists the points. %zu clusters of four to six\n"
-      "ranks run two collectives of N = 2 blocks, one for each of the %zu pairs of a collective "
-      "and "
-      "an algorithm, with and without eager copies. At each\n"
-      "operation of each endpoint one fault strikes: each message is dropped, duplicated, "
-      "overtaken by the next one, corrupted, or delayed by D/2; at each post\n"
-      "and each completion the node is killed, or pauses for 2D. What is checked is what "
-      "[the storm](storm.md) checks. The column names the failure that the\n"
-      "survivors report; in *right* every survivor has its result. *Dead link* names the node that "
-      "was killed or paused, and every other failure the link of\n"
-      "the message. Only *stalled* may name another link: that of the node that waited longest.\n",
-      clusters, tally.all.algorithms.size());
+      "--list-single-faults` lists the points. Each of the %zu\n"
+      "pairs of a collective and an algorithm runs twice, on a small cluster of four to eight "
+      "ranks, %zu clusters together: with eager copies and equal\n"
+      "counts; and without such copies and with a count for each rank, where the algorithm takes "
+      "one. A cluster runs two collectives of N = 2 blocks, one\n"
+      "after the other. At each operation of each endpoint one fault strikes: each message is "
+      "dropped, duplicated, overtaken by the next one, corrupted, or\n"
+      "delayed by D/2; at each post and each completion the node is killed, or pauses for 2D. What "
+      "is checked is what [the storm](storm.md) checks.\n\n"
+      "The column names the failure that the survivors report; in *right* every survivor has its "
+      "result. *Dead link* names the node that was killed or\n"
+      "paused, and every other failure the link of the message. Only *stalled* may name another "
+      "link: that of the node that waited longest.\n",
+      tally.all.algorithms.size(), clusters);
   std::map<std::string, Row> rows;
   for (const auto& [collective, row] : tally.collectives) {
     rows[std::string(collective_name(collective)) + ", " + std::to_string(row.algorithms.size()) +

@@ -139,6 +139,7 @@ int run_plan(const std::vector<std::string>& arguments) {
   std::string error;
   const Schedule* schedule = schedules.made(plan->schedule, error);
   if (schedule == nullptr) usage(error);
+  if (const auto checked = check_faults(*plan, *schedule); !checked) usage(checked.error().message);
   const Outcome outcome = run_trial(*plan, *schedule);
   for (const auto& [name, number] : outcome.verdicts) std::printf("%s\n", name.c_str());
   if (!outcome.wrong.empty()) {

@@ -9,8 +9,8 @@
 #include "collectives/simulation/node_memory.h"
 #include "collectives/simulation/testing/reference.h"
 #include "espalier/collectives/machine/machine.h"
-#include "espalier/hal/fault/fault_endpoint.h"
 #include "tests/storm/carrier.h"
+#include "tests/storm/message_faults.h"
 #include "tests/storm/promises.h"
 #include "tests/storm/watched_endpoint.h"
 
@@ -64,7 +64,12 @@ class Trial {
       : plan_(plan),
         schedule_(schedule),
         carrier_(simulated_carrier(plan, schedule)),
-        nodes_(schedule.peers.size()) {
+        nodes_(schedule.peers.size()),
+        alive_(nodes_.size(), 1),
+        pauses_(nodes_.size()),
+        open_(nodes_.size(), 1),
+        due_(nodes_.size()),
+        unfinished_(static_cast<std::int64_t>(nodes_.size())) {
     facts_.struck.resize(plan.faults.size());
     facts_.struck_ns.resize(plan.faults.size());
     for (std::uint32_t round = 0; round < plan.rounds; ++round) {
@@ -86,23 +91,14 @@ class Trial {
  private:
   [[nodiscard]] std::uint32_t ranks() const { return schedule_.programs[0].ranks; }
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size()); }
-  [[nodiscard]] std::uint32_t link_to(std::uint32_t node, std::uint32_t peer) const {
-    const auto& peers = schedule_.peers[node];
-    return static_cast<std::uint32_t>(std::find(peers.begin(), peers.end(), peer) - peers.begin());
-  }
 
   // ---- building ----
 
   void build(std::uint32_t v) {
     Node& node = nodes_[v];
-    fault::Faults faults;
-    for (const Fault& fault : plan_.faults) {
-      if (!is_of_message(fault.kind) || fault.node != v) continue;
-      faults.script.push_back({static_cast<fault::Kind>(fault.kind), link_to(v, fault.peer),
-                               fault.message, fault.ns, fault.bit, 0});
-    }
+    const fault::Faults faults = message_faults(plan_, schedule_, v);
     Endpoint* inner = &carrier_->endpoint(v);
-    if (!faults.script.empty()) {
+    if (has_faults(faults)) {
       fault::FaultEndpoint::Hooks hooks;
       hooks.wake = [&node](std::uint64_t at) { node.wakes.push_back(at); };
       node.faults = std::make_unique<fault::FaultEndpoint>(*inner, faults, hooks);
@@ -130,7 +126,7 @@ class Trial {
 
   void cut(std::uint32_t from, std::uint32_t to, std::uint64_t at_ns) {
     WatchedEndpoint& endpoint = *nodes_[to].endpoint;
-    const std::uint32_t link = link_to(to, from);
+    const std::uint32_t link = link_to(schedule_, to, from);
     if (link >= endpoint.incoming.size()) return;
     endpoint.incoming[link].cut_at = std::min(endpoint.incoming[link].cut_at, at_ns);
   }
@@ -155,7 +151,7 @@ class Trial {
       case Kind::kHiccup: timed_.push_back({fault.at_ns, i}); break;
       case Kind::kBlocked:
         endpoint.blocked_at = std::min(endpoint.blocked_at, fault.at_ns);
-        endpoint.blocked_link = std::min(link_to(fault.node, fault.peer),
+        endpoint.blocked_link = std::min(link_to(schedule_, fault.node, fault.peer),
                                          static_cast<std::uint32_t>(endpoint.links()) - 1);
         timed_.push_back({fault.at_ns, i});
         break;
@@ -174,7 +170,7 @@ class Trial {
         break;
       case Kind::kOutage: {
         WatchedEndpoint& to = *nodes_[fault.peer].endpoint;
-        const std::uint32_t link = link_to(fault.peer, fault.node);
+        const std::uint32_t link = link_to(schedule_, fault.peer, fault.node);
         if (link >= to.incoming.size()) break;
         to.incoming[link].hold_from = fault.at_ns;
         to.incoming[link].hold_until = fault.at_ns + fault.ns;
@@ -197,6 +193,8 @@ class Trial {
         node.alive = false;
         node.endpoint->dead = true;
         carrier_->kill(node.endpoint->node());
+        alive_[node.endpoint->node()] = 0;
+        note_poll(node.endpoint->node());
         break;
       case Kind::kPause: node.pauses.push_back({now, now + fault.ns}); break;
       case Kind::kHiccup:
@@ -206,6 +204,7 @@ class Trial {
         break;
       default: break;
     }
+    if (!node.pauses.empty()) pauses_[node.endpoint->node()] = 1;
   }
 
   // ---- running ----
@@ -322,6 +321,17 @@ class Trial {
     return false;
   }
 
+  // Takes over what poll() changed, into what drive() reads for every node at every event.
+  void note_poll(std::uint32_t v) {
+    const Node& node = nodes_[v];
+    const bool unfinished = node.alive && !node.finished;
+    unfinished_ += (unfinished ? 1 : 0) - (open_[v] ? 1 : 0);
+    open_[v] = unfinished;
+    due_[v] = std::min(node.due_ns, node.endpoint->next_ns());
+    for (const std::uint64_t at : node.wakes) due_[v] = std::min(due_[v], at);
+    facts_.moved_ns = std::max(facts_.moved_ns, node.endpoint->moved_ns());
+  }
+
   void drive() {
     std::uint64_t over_ns = kNever;  // at which the trial ends, if nothing more happens
     const std::uint64_t patience = 8 * plan_.deadline_ns;
@@ -333,35 +343,30 @@ class Trial {
         strike(timed_[timed].second);
       }
       std::uint64_t next = timed < timed_.size() ? timed_[timed].first : kNever;
-      bool all_finished = true;
       std::uint64_t pauses = 0;
+      bool later = false;  // a node has something to do, and waits
       for (std::uint32_t v = 0; v < nodes(); ++v) {
-        Node& node = nodes_[v];
-        if (!node.alive) continue;
-        if (!node.pauses.empty()) {
+        if (!alive_[v]) continue;
+        if (pauses_[v]) {
           if (const std::uint64_t until = paused_until(v); until != 0) {
             next = std::min(next, until);
-            all_finished = false;
             pauses = std::max(pauses, until);
+            later = true;
             continue;
           }
         }
-        std::uint64_t due = std::min(node.due_ns, node.endpoint->next_ns());
-        for (const std::uint64_t at : node.wakes) due = std::min(due, at);
-        if (carrier_->ready(v) || due <= now) {
-          if (waits(node, now, next)) {
-            all_finished = false;
+        if (due_[v] <= now || carrier_->ready(v)) {
+          if (waits(nodes_[v], now, next)) {
+            later = true;
             continue;
           }
           poll(v);
           if (!facts_.hang.empty()) return;
-          due = std::min(node.due_ns, node.endpoint->next_ns());
-          for (const std::uint64_t at : node.wakes) due = std::min(due, at);
+          note_poll(v);
         }
-        all_finished = all_finished && (node.finished || !node.alive);
-        next = std::min(next, due);
-        facts_.moved_ns = std::max(facts_.moved_ns, node.endpoint->moved_ns());
+        next = std::min(next, due_[v]);
       }
+      const bool all_finished = !later && unfinished_ == 0;
       if (!all_finished) {
         over_ns = kNever;
       } else if (over_ns == kNever) {
@@ -404,7 +409,7 @@ class Trial {
       case Kind::kReorder:
       case Kind::kCorrupt:
       case Kind::kDelay: {
-        const std::uint32_t link = link_to(fault.node, fault.peer);
+        const std::uint32_t link = link_to(schedule_, fault.node, fault.peer);
         const auto& sent = nodes_[fault.node].endpoint->sent();
         facts_.struck[i] = link < sent.size() && sent[link] > fault.message;
         break;
@@ -415,6 +420,10 @@ class Trial {
       case Kind::kPartition:
         facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
                                        [](const Node& node) { return node.endpoint->lost() > 0; });
+        break;
+      case Kind::kNoise:
+        facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
+                                       [](const Node& node) { return has_noise(*node.faults); });
         break;
       case Kind::kDrift:
       case Kind::kTick: facts_.struck[i] = now > 0; break;
@@ -466,6 +475,10 @@ class Trial {
   std::vector<std::vector<testing::Bytes>> outputs_;          // by round and rank
   std::vector<std::pair<std::uint64_t, std::size_t>> timed_;  // faults by their time
   std::uint64_t late_polls_ = 0;
+  // By node: whether it lives, ever pauses, has something left to do; when it is polled at last.
+  std::vector<std::uint8_t> alive_, pauses_, open_;
+  std::vector<std::uint64_t> due_;
+  std::int64_t unfinished_;  // nodes that have something left to do
   Facts facts_;
 };
 

@@ -10,6 +10,7 @@ WatchedEndpoint::WatchedEndpoint(Endpoint& inner, std::function<std::uint64_t()>
 
 std::uint64_t WatchedEndpoint::next_ns() const {
   std::uint64_t next = blocked_reported_ ? kNever : blocked_at;
+  if (held_ == 0) return next;
   for (const Incoming& in : incoming) {
     if (!in.held.empty()) next = std::min(next, in.hold_until);
   }
@@ -89,7 +90,7 @@ bool WatchedEndpoint::poll(Completion& completion) {
     completion.link = blocked_link;
     completion.status = Status::kDeadLink;
   }
-  for (std::uint32_t link = 0; !found && link < incoming.size(); ++link) {
+  for (std::uint32_t link = 0; held_ > 0 && !found && link < incoming.size(); ++link) {
     Incoming& in = incoming[link];
     if (in.held.empty() || now_ns < in.hold_until) continue;
     completion = in.held.front();

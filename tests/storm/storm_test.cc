@@ -1,0 +1,207 @@
+// The storm itself: plans and their texts, what the judge must refuse, and shorter plans.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/testing/results.h"
+#include "tests/storm/draw.h"
+#include "tests/storm/promises.h"
+#include "tests/storm/trial.h"
+
+namespace espalier::storm {
+namespace {
+
+Plan plan_of(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> arguments;
+  for (std::string word; words >> word;) arguments.push_back(word);
+  return or_throw(parse_plan(arguments));
+}
+
+TEST(Plan, TextsAreReadBack) {
+  Schedules schedules;
+  std::size_t faults = 0;
+  for (std::uint64_t seed = 0; seed < 30 * kSeedsPerSchedule; seed += 7) {
+    const Plan plan = draw_plan(seed, schedules.drawn(seed));
+    // A topology's text has spaces, which the shell takes together.
+    if (plan.schedule.topology.find(' ') != std::string::npos) continue;
+    const std::string text = plan_text(plan);
+    EXPECT_EQ(plan_text(plan_of(text)), text);
+    faults += plan.faults.size();
+  }
+  EXPECT_GT(faults, 100u);
+}
+
+TEST(Plan, ReportsErrors) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"algorithm", "\"algorithm\" is not a fault; expected one such as kill:node=3,at=1000"},
+      {"root=x", "\"root=x\": not a value of root"},
+      {"op=sums", "\"op=sums\": not a value of op"},
+      {"kill:node=1,ns=3", "\"kill:node=1,ns=3\": kill takes node at operation"},
+      {"kill:node=", "\"kill:node=\": node is not a whole number in its range"},
+      {"kill:node=1024", "\"kill:node=1024\": node is not a whole number in its range"},
+  };
+  for (const auto& [text, expected] : cases) {
+    const std::string argument = text;
+    const auto plan = parse_plan({&argument, 1});
+    ASSERT_FALSE(plan) << text;
+    EXPECT_EQ(plan.error().message, expected);
+  }
+}
+
+TEST(Plan, FaultsOfOtherNodesAreRefused) {
+  Schedules schedules;
+  std::string error;
+  const auto refused = [&](const std::string& text) {
+    const Plan plan = plan_of("topology=complete:4 " + text);
+    const Schedule* schedule = schedules.made(plan.schedule, error);
+    const auto checked = check_faults(plan, *schedule);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(refused("kill:node=3,at=5"), "");
+  EXPECT_EQ(refused("kill:node=4,at=5"), "kill: there is no node 4; expected 0 to 3");
+  EXPECT_EQ(refused("one-way:node=0,peer=9,at=5"), "one-way: there is no node 9; expected 0 to 3");
+  EXPECT_EQ(refused("drop:node=0,peer=2,message=0"), "drop: node 0 has no link to node 2");
+}
+
+// ---- the judge ----
+
+class JudgeTest : public ::testing::Test {
+ protected:
+  JudgeTest() : schedule_(or_throw(make_schedule(ScheduleSpec{.topology = "complete:4"}))) {
+    facts_.nodes.resize(4);
+    for (NodeFacts& node : facts_.nodes) {
+      node.ended = true;
+      node.rounds = 1;
+    }
+    plan_.schedule = schedule_.spec;
+  }
+  void add(const std::string& fault, std::uint64_t at_ns = 0) {
+    plan_.faults.push_back(plan_of(fault).faults[0]);
+    facts_.struck.push_back(true);
+    facts_.struck_ns.push_back(at_ns);
+  }
+  void end(std::uint32_t node, Status status, std::uint32_t detector, std::uint32_t peer) {
+    facts_.nodes[node].status = status;
+    facts_.nodes[node].cause = {status, detector, peer, false};
+    facts_.nodes[node].rounds = 0;
+  }
+  void end_all(Status status, std::uint32_t detector, std::uint32_t peer) {
+    for (std::uint32_t node = 0; node < 4; ++node) end(node, status, detector, peer);
+  }
+  std::string verdict() { return broken_promise(plan_, schedule_, facts_).kind; }
+
+  Schedule schedule_;
+  Plan plan_;
+  Facts facts_;
+};
+
+TEST_F(JudgeTest, AcceptsARightResult) { EXPECT_EQ(verdict(), ""); }
+
+TEST_F(JudgeTest, RefusesAWrongResult) {
+  facts_.nodes[2].wrong = "a byte outside its buffers";
+  EXPECT_EQ(verdict(), "result");
+}
+
+TEST_F(JudgeTest, RefusesAHang) {
+  facts_.nodes[2].ended = false;
+  EXPECT_EQ(verdict(), "hang");
+  facts_.nodes[2].ended = true;
+  facts_.nodes[2].rounds = 0;
+  EXPECT_EQ(verdict(), "hang");
+}
+
+TEST_F(JudgeTest, RefusesAFailureWithoutAReason) {
+  end_all(Status::kDeadLink, 0, 1);
+  EXPECT_EQ(verdict(), "failure");
+  add("pause:node=1,ns=5000000");  // D/4
+  EXPECT_EQ(verdict(), "failure");
+  plan_.faults[0].ns = 10'000'000;
+  EXPECT_EQ(verdict(), "");
+}
+
+TEST_F(JudgeTest, RefusesTheWrongCulprit) {
+  add("kill:node=1,at=0");
+  facts_.nodes[1].alive = false;
+  end_all(Status::kDeadLink, 0, 1);
+  EXPECT_EQ(verdict(), "");
+  end_all(Status::kDeadLink, 2, 3);
+  EXPECT_EQ(verdict(), "culprit");
+  end_all(Status::kDeadLink, 1, 0);  // the dead node is no detector
+  EXPECT_EQ(verdict(), "culprit");
+  end_all(Status::kStalled, 0, 1);
+  EXPECT_EQ(verdict(), "culprit");
+}
+
+TEST_F(JudgeTest, RefusesAnotherLinkThanTheMessages) {
+  add("drop:node=1,peer=2,message=0");
+  end_all(Status::kMismatch, 2, 1);
+  EXPECT_EQ(verdict(), "");
+  end_all(Status::kMismatch, 2, 3);
+  EXPECT_EQ(verdict(), "culprit");
+  end_all(Status::kCorrupt, 2, 1);
+  EXPECT_EQ(verdict(), "culprit");
+}
+
+TEST_F(JudgeTest, RefusesALostMessageThatNobodyMisses) {
+  add("drop:node=1,peer=2,message=0");
+  EXPECT_EQ(verdict(), "unseen");
+}
+
+TEST_F(JudgeTest, RefusesTwoCauses) {
+  add("kill:node=1,at=0");
+  facts_.nodes[1].alive = false;
+  end_all(Status::kDeadLink, 0, 1);
+  end(3, Status::kDeadLink, 2, 1);
+  // A chain: the dead node parts node 0 from nodes 2 and 3.
+  end(2, Status::kDeadLink, 2, 1);
+  EXPECT_EQ(verdict(), "");
+  end(3, Status::kDeadLink, 0, 1);
+  EXPECT_EQ(verdict(), "two causes");
+}
+
+TEST_F(JudgeTest, RefusesALateCause) {
+  add("kill:node=1,at=0", 1000);
+  facts_.nodes[1].alive = false;
+  end_all(Status::kDeadLink, 0, 1);
+  facts_.nodes[0].ended_ns = 1000 + 2 * plan_.deadline_ns;
+  EXPECT_EQ(verdict(), "");
+  facts_.nodes[0].ended_ns += plan_.deadline_ns / 8;
+  EXPECT_EQ(verdict(), "late");
+}
+
+// ---- trials ----
+
+Outcome run(const std::string& text) {
+  const Plan plan = plan_of(text);
+  return run_trial(plan, or_throw(make_schedule(plan.schedule)));
+}
+
+// Without check words, corruption passes: the comparison of results finds it.
+TEST(Trial, FindsAnIncorrectResult) {
+  const std::string corrupt =
+      "topology=complete:6 N=3 block=64 corrupt:node=1,peer=2,message=1,bit=9";
+  EXPECT_EQ(run(corrupt).wrong_kind, "");
+  EXPECT_EQ(run(corrupt).verdicts.count("corrupt"), 1u);
+  EXPECT_EQ(run(corrupt + " check=0").wrong_kind, "result");
+}
+
+TEST(Trial, ShrinksWhatFails) {
+  const Plan plan = plan_of(
+      "topology=complete:9 algorithm=binomial N=5 rounds=3 root=4 jitter=80 pace=2000 check=0 "
+      "drift:node=3,ppm=1050000 corrupt:node=4,peer=8,message=1,bit=9 tick:node=5,ns=1000");
+  Schedules schedules;
+  std::string error;
+  ASSERT_EQ(run_trial(plan, *schedules.made(plan.schedule, error)).wrong_kind, "result");
+  const Plan shorter = shrink(plan, "result", schedules);
+  EXPECT_EQ(shorter.faults.size(), 1u);
+  EXPECT_EQ(shorter.rounds, 1u);
+  EXPECT_EQ(shorter.pace_ns, 0u);
+  EXPECT_LE(or_throw(make_schedule(shorter.schedule)).programs.size(), 4u);
+  EXPECT_EQ(run_trial(shorter, *schedules.made(shorter.schedule, error)).wrong_kind, "result");
+}
+
+}  // namespace
+}  // namespace espalier::storm
