@@ -88,6 +88,7 @@ class Judge {
         silence_ += fault.ns;
         budget_ += 2 * fault.ns;
         hiccup_ns_ = std::max(hiccup_ns_, fault.ns);
+        hiccups_ns_ += fault.ns * fault.times;
         pauses_.insert(fault.node);
         if (fault.ns > short_pause(plan_)) sleepers_.insert(fault.node);
         break;
@@ -131,13 +132,28 @@ class Judge {
            silence_ < harmless_silence(plan_) && budget_ < plan_.deadline_ns;
   }
 
-  // Messages match by order, so the receiver of a dropped one cannot come to its end.
+  // Messages match by order, so the receiver of a dropped one cannot come to its end, unless
+  // another fault of the same link gives it a copy.
   [[nodiscard]] bool is_dropped_unseen() const {
     for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
-      if (facts_.struck[i] && plan_.faults[i].kind == Kind::kDrop) {
+      if (facts_.struck[i] && plan_.faults[i].kind == Kind::kDrop && !may_be_copied(i)) {
         return std::all_of(facts_.nodes.begin(), facts_.nodes.end(), [](const NodeFacts& node) {
           return node.alive && node.status == Status::kOk;
         });
+      }
+    }
+    return false;
+  }
+
+  // Whether another fault struck the messages of the link on which fault `drop` struck.
+  [[nodiscard]] bool may_be_copied(std::size_t drop) const {
+    const Fault& dropped = plan_.faults[drop];
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      const Fault& fault = plan_.faults[i];
+      if (i == drop || !facts_.struck[i]) continue;
+      if (fault.kind == Kind::kNoise) return true;
+      if (is_of_message(fault.kind) && fault.node == dropped.node && fault.peer == dropped.peer) {
+        return true;
       }
     }
     return false;
@@ -174,17 +190,18 @@ class Judge {
       case Status::kMismatch:
       case Status::kNotInSchedule: return damaged_.contains(link);
       case Status::kCorrupt: return is_corrupt_ && damaged_.contains(link);
-      case Status::kStalled: return !damaged_.empty() || budget_ >= stall_budget();
+      case Status::kStalled: return !damaged_.empty() || may_stall();
       default: return false;
     }
   }
 
-  // How long a live cluster must have stood still before a node may call it stalled. A node finds a
-  // dead link up to D after it began to wait; others call the cluster stalled at 7/4 D, and that
-  // comes first if it began to wait late. Clocks drift by up to a tenth.
-  [[nodiscard]] std::uint64_t stall_budget() const {
+  // Whether pauses may let a node call the cluster stalled. A node finds a dead link up to D after
+  // it began to wait, and while it has hiccups its time stops; others call the cluster stalled at
+  // 7/4 D. That comes first if the node began to wait late. Clocks drift by up to a tenth.
+  [[nodiscard]] bool may_stall() const {
     const bool is_lost = !killed_.empty() || !deaf_.empty() || !severed_.empty();
-    return is_lost ? plan_.deadline_ns / 2 : plan_.deadline_ns;
+    return budget_ >= plan_.deadline_ns ||
+           (is_lost && budget_ + hiccups_ns_ >= plan_.deadline_ns / 2);
   }
 
   // The latest time at which node v may learn of its failure: 2D after the last message anywhere,
@@ -263,6 +280,7 @@ class Judge {
   [[nodiscard]] bool may_differ(std::uint32_t v, std::uint32_t u) const {
     const NodeFacts& a = facts_.nodes[v];
     const NodeFacts& b = facts_.nodes[u];
+    if (came_late(v) || came_late(u)) return true;
     if (a.status == Status::kOk || b.status == Status::kOk ||
         a.cause.reception_blocked == b.cause.reception_blocked) {
       return false;
@@ -272,6 +290,28 @@ class Judge {
     for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
       if (facts_.struck[i] && plan_.faults[i].kind == Kind::kBlocked &&
           facts_.struck_ns[i] + quarter + quarter / 2 > other.ended_ns) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether node v's cause was found in another part of the cluster, and its news came over a node
+  // that had slept, or a link that had been slow, in the last D/4. Some nodes of v's part may have
+  // ended with their own cause just before.
+  [[nodiscard]] bool came_late(std::uint32_t v) const {
+    const NodeFacts& node = facts_.nodes[v];
+    if (node.status == Status::kOk || reached(node.cause.detector)[v]) return false;
+    const std::uint64_t window = plan_.deadline_ns / 4 / slowest_ppm_ * 1'000'000;
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      const Fault& fault = plan_.faults[i];
+      if (!facts_.struck[i]) continue;
+      const bool often = fault.kind == Kind::kHiccup;
+      if (!often && fault.kind != Kind::kPause && fault.kind != Kind::kOutage) continue;
+      const std::uint64_t begin = facts_.struck_ns[i];
+      const std::uint64_t end = begin + (often ? fault.every_ns * fault.times : fault.ns);
+      const std::uint64_t first = often ? begin : end;
+      if (first <= node.ended_ns && node.ended_ns <= end + window + plan_.deadline_ns / 16) {
         return true;
       }
     }
@@ -300,6 +340,7 @@ class Judge {
   std::set<Pair> blocked_;                      // node and the peer that blocks it
   std::uint64_t silence_ = 0;  // ns, for which peers may hear nothing of a live node
   std::uint64_t budget_ = 0;   // ns, for which a live cluster may stand still
+  std::uint64_t hiccups_ns_ = 0;  // all pauses of all hiccups together
   std::uint64_t hiccup_ns_ = 0, tick_ns_ = 0, slowest_ppm_ = 1'000'000;
 };
 

@@ -148,6 +148,10 @@ TEST_F(JudgeTest, RefusesAnotherLinkThanTheMessages) {
 TEST_F(JudgeTest, RefusesALostMessageThatNobodyMisses) {
   add("drop:node=1,peer=2,message=0");
   EXPECT_EQ(verdict(), "unseen");
+  add("duplicate:node=1,peer=0,message=0");
+  EXPECT_EQ(verdict(), "unseen");
+  add("duplicate:node=1,peer=2,message=0");  // the copy takes its place
+  EXPECT_EQ(verdict(), "");
 }
 
 TEST_F(JudgeTest, RefusesTwoCauses) {
@@ -160,6 +164,29 @@ TEST_F(JudgeTest, RefusesTwoCauses) {
   EXPECT_EQ(verdict(), "");
   end(3, Status::kDeadLink, 0, 1);
   EXPECT_EQ(verdict(), "two causes");
+}
+
+// Nodes 0 and 1 find the sleeping node 2 dead, and so does node 3. It wakes at 3/2 D: the news of
+// the other part may reach some within the D/4 before they end.
+TEST_F(JudgeTest, RefusesTwoCausesUnlessAPartWokeUp) {
+  add("pause:node=2,ns=30000000");
+  end_all(Status::kDeadLink, 1, 2);
+  end(0, Status::kDeadLink, 3, 2);
+  facts_.nodes[0].ended_ns = 20'000'000;  // before it wakes
+  EXPECT_EQ(verdict(), "two causes");
+  facts_.nodes[0].ended_ns = 31'000'000;
+  EXPECT_EQ(verdict(), "");
+  facts_.nodes[0].ended_ns = 40'000'000;  // D/4 after it woke
+  EXPECT_EQ(verdict(), "two causes");
+}
+
+TEST_F(JudgeTest, RefusesAStallWithoutPauses) {
+  add("kill:node=1,at=0");
+  facts_.nodes[1].alive = false;
+  end_all(Status::kStalled, 2, 3);
+  EXPECT_EQ(verdict(), "culprit");
+  add("hiccup:node=2,at=0,ns=4000000,every=6000000,times=2");
+  EXPECT_EQ(verdict(), "");
 }
 
 TEST_F(JudgeTest, RefusesALateCause) {
