@@ -338,8 +338,8 @@ class Judge {
   std::set<Pair> damaged_, severed_, outages_;  // links, in both directions
   bool is_corrupt_ = false;                     // the bytes of a message may be corrupt
   std::set<Pair> blocked_;                      // node and the peer that blocks it
-  std::uint64_t silence_ = 0;  // ns, for which peers may hear nothing of a live node
-  std::uint64_t budget_ = 0;   // ns, for which a live cluster may stand still
+  std::uint64_t silence_ = 0;     // ns, for which peers may hear nothing of a live node
+  std::uint64_t budget_ = 0;      // ns, for which a live cluster may stand still
   std::uint64_t hiccups_ns_ = 0;  // all pauses of all hiccups together
   std::uint64_t hiccup_ns_ = 0, tick_ns_ = 0, slowest_ppm_ = 1'000'000;
 };
