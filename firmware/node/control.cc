@@ -21,6 +21,20 @@ bool wait_for(int channel, short events, int timeout_ms) {
   return ready > 0 || (ready < 0 && errno == EINTR);
 }
 
+// Takes the first descriptor and closes the others: alignment leaves room for more than one.
+void take_first(const cmsghdr& header, int& descriptor) {
+  const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t k = 0; k < count; ++k) {
+    int each = -1;
+    std::memcpy(&each, CMSG_DATA(&header) + k * sizeof each, sizeof each);
+    if (k == 0) {
+      descriptor = each;
+    } else {
+      close(each);
+    }
+  }
+}
+
 }  // namespace
 
 std::size_t packet_size(Packet packet) {
@@ -76,22 +90,6 @@ bool send_packet(int channel, const void* packet, std::size_t size, int descript
     if (errno != EAGAIN || !wait_for(channel, POLLOUT, timeout_ms)) return false;
   }
 }
-
-namespace {
-// Takes the first descriptor and closes the others: alignment leaves room for more than one.
-void take_first(const cmsghdr& header, int& descriptor) {
-  const std::size_t count = (header.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  for (std::size_t k = 0; k < count; ++k) {
-    int each = -1;
-    std::memcpy(&each, CMSG_DATA(&header) + k * sizeof each, sizeof each);
-    if (k == 0) {
-      descriptor = each;
-    } else {
-      close(each);
-    }
-  }
-}
-}  // namespace
 
 Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   descriptor = -1;

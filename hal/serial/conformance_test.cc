@@ -4,6 +4,9 @@
 #include "hal/conformance/conformance.h"
 
 #include <deque>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "hal/serial/testing/hub.h"
 
@@ -34,14 +37,11 @@ class SerialEndpoints final : public ConnectedEndpoints {
 
 constexpr std::uint8_t kKey[16] = {1, 2, 3};
 
-BackEnd back_end(const char* name, const serial::CarrierFaults& faults,
-                 const std::uint8_t* key = nullptr) {
+BackEnd back_end(const std::string& name, const serial::CarrierFaults& faults,
+                 const std::uint8_t* key) {
   return {name, [=](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
             return std::make_unique<SerialEndpoints>(spec, faults, key);
           }};
-}
-BackEnd keyed(const char* name, const serial::CarrierFaults& faults) {
-  return back_end(name, faults, kKey);
 }
 
 serial::CarrierFaults faults(double lose, double repeat, double damage, double delay) {
@@ -59,24 +59,27 @@ serial::CarrierFaults over_bytes(serial::CarrierFaults faults, std::uint32_t mtu
   return faults;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Serial, ConformanceTest,
-    testing::Values(
-        back_end("perfect", {}), back_end("lossy", faults(0.1, 0, 0, 0)),
-        back_end("mostly_lossy", faults(0.5, 0, 0, 0)),
-        back_end("repeating_and_late", faults(0, 0.2, 0, 0.2)),
-        back_end("damaging", faults(0, 0, 0.1, 0)),
-        back_end("all_faults", faults(0.05, 0.05, 0.05, 0.05)),
-        back_end("bytes", over_bytes({}, 512)),
-        back_end("damaged_bytes", over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300)),
-        keyed("keyed", {}), keyed("keyed_lossy", faults(0.1, 0, 0, 0)),
-        keyed("keyed_mostly_lossy", faults(0.5, 0, 0, 0)),
-        keyed("keyed_repeating_and_late", faults(0, 0.2, 0, 0.2)),
-        keyed("keyed_damaging", faults(0, 0, 0.1, 0)),
-        keyed("keyed_all_faults", faults(0.05, 0.05, 0.05, 0.05)),
-        keyed("keyed_bytes", over_bytes({}, 512)),
-        keyed("keyed_damaged_bytes", over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300))),
-    back_end_name);
+// Every kind of line, without a key and with one.
+std::vector<BackEnd> back_ends() {
+  const std::pair<std::string, serial::CarrierFaults> lines[] = {
+      {"perfect", {}},
+      {"lossy", faults(0.1, 0, 0, 0)},
+      {"mostly_lossy", faults(0.5, 0, 0, 0)},
+      {"repeating_and_late", faults(0, 0.2, 0, 0.2)},
+      {"damaging", faults(0, 0, 0.1, 0)},
+      {"all_faults", faults(0.05, 0.05, 0.05, 0.05)},
+      {"bytes", over_bytes({}, 512)},
+      {"damaged_bytes", over_bytes(faults(0.00003, 0.00003, 0.00003, 0), 300)},
+  };
+  std::vector<BackEnd> all;
+  for (const auto& [name, faults] : lines) {
+    all.push_back(back_end(name, faults, nullptr));
+    all.push_back(back_end("keyed_" + name, faults, kKey));
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Serial, ConformanceTest, testing::ValuesIn(back_ends()), back_end_name);
 
 }  // namespace
 }  // namespace espalier::conformance
