@@ -120,6 +120,12 @@ TEST(CInterface, OptionsThatCannotBeUsed) {
   options.method = ESPALIER_ALONE;
   options.provider = "carrier-pigeon";
   EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BACK_END);
+  options.provider = "tcp";
+  options.image = "image";
+  options.flash = "flash";
+  options.takes_unsigned = 1;
+  EXPECT_EQ(espalier_join(&options, &world), ESPALIER_BACK_END);
+  EXPECT_STREQ(espalier_error(), "image: a file and a flash; expected one of them");
 }
 
 }  // namespace

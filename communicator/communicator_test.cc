@@ -437,5 +437,29 @@ TEST(Communicator, JoinRefusesOptions) {
   EXPECT_FALSE(join(options));
 }
 
+TEST(Communicator, JoinRefusesImages) {
+  LocalJob job(1);
+  const std::pair<NodeImage, std::string> cases[] = {
+      {{.public_key = "k"},
+       "image: public_key or takes_unsigned without an image; expected file or flash"},
+      {{.takes_unsigned = true},
+       "image: public_key or takes_unsigned without an image; expected file or flash"},
+      {{.file = "a", .flash = "b", .takes_unsigned = true},
+       "image: a file and a flash; expected one of them"},
+      {{.file = "a"}, "image: expected public_key, or takes_unsigned, and not both"},
+      {{.flash = "a", .public_key = "k", .takes_unsigned = true},
+       "image: expected public_key, or takes_unsigned, and not both"},
+      {{.file = "/no/such-%r.img", .takes_unsigned = true},
+       "the image: cannot read '/no/such-0.img': No such file or directory"},
+  };
+  for (const auto& [image, expected] : cases) {
+    JoinOptions options = options_of(job, 0);
+    options.image = image;
+    const auto joined = join(options);
+    ASSERT_FALSE(joined) << expected;
+    EXPECT_EQ(joined.error().message, expected);
+  }
+}
+
 }  // namespace
 }  // namespace espalier

@@ -74,16 +74,22 @@ void print(const Tally& tally, double seconds) {
 void print_page(const Tally& tally, std::uint64_t from, double seconds) {
   std::printf(
       "# Storm\n\n"
-      "What `build/tests/storm/storm --page %llu %llu` printed. Each seed is a cluster of 2 to %u "
-      "ranks in virtual time over the simulated network:\n"
+      "Printed by `build/tests/storm/storm --page %llu %llu`. Each seed is a cluster of 2 to %u "
+      "ranks "
+      "in virtual time over the simulated network. It has\n"
       "any collective, algorithm, topology, window, pace and jitter, up to three collectives one "
-      "after the other, and up to five faults. After each seed these\n"
-      "promises are checked: right results or a named error on every survivor; one cause wherever "
-      "survivors can still talk; a culprit that a fault\n"
-      "explains; an end within twice the deadline; no byte written outside the caller's buffers; "
-      "nothing posted after `release()`. A seed that breaks\n"
-      "one prints its command, and a shorter one that fails in the same way. "
-      "Framed links and real endpoints are not covered.\n\n",
+      "after the other, and up to five faults.\n"
+      "Framed links and real endpoints are not covered. After each seed these promises are "
+      "checked:\n\n"
+      "- Each survivor has the right result, or a named error.\n"
+      "- Survivors that can talk to each other have the same cause "
+      "([two exceptions](../architecture.md#failure)).\n"
+      "- The cause names a culprit that a fault explains.\n"
+      "- A collective ends within twice the deadline.\n"
+      "- No byte outside of the caller's buffers is written.\n"
+      "- Nothing is posted after `release()`.\n\n"
+      "A seed that breaks a promise prints its command, and a shorter one that fails in the same "
+      "way.\n\n",
       Big{tally.seeds}, Big{from}, kMaxRanks);
   std::printf("| | |\n| --- | ---: |\n");
   const auto row = [](const std::string& name, std::uint64_t number) {
