@@ -75,10 +75,11 @@ class Slots {
   // Tries the slot with the higher release first, of equal releases the one installed later, then
   // the other slot. If neither boots, takes a slot that fails only the last condition (the last
   // resort). Marks the slot as tried before its first run.
-  // Statuses of a refused slot: kNoImage (blank), kUnfinished (not committed), kUnconfirmed,
-  // check_image()'s, the acceptance's, kTooLarge (no room for a mark, or the image's counter is
-  // above the largest that the board can store) and kBackEnd (the mark could not be written, or the
-  // stored counter could not be read).
+  // Statuses of a refused slot, besides those of check_image() and of `acceptance`:
+  //  * kNoImage: it is blank; kUnfinished: not committed; kUnconfirmed: tried before.
+  //  * kTooLarge: there is no room for a mark, or the image's counter is above the largest that the
+  //    board can store.
+  //  * kBackEnd: the mark could not be written, or the stored counter could not be read.
   // kNothingToBoot: both slots were refused; kBadArgument: the plan does not fit the flash.
   [[nodiscard]] Status boot(const Expectation& expectation, const Acceptance& acceptance,
                             Image& image, BootReport& report);

@@ -39,7 +39,7 @@ struct Description {
 // The fields of an `end` message.
 struct RankEnd {
   std::uint32_t rank = 0;
-  int status = 0;  // 0 to 255; of a signal its negative number, from -255 on
+  int status = 0;  // 0 to 255; of a signal its negative number, at least -255
 };
 // Returns nothing if the message is not an `end`, or malformed.
 [[nodiscard]] std::optional<RankEnd> read_end(const Fields& message);
