@@ -33,8 +33,8 @@ def run(how):
         print("espalier: node 1 did not start: its board says nothing", file=sys.stderr)
         return 1
     flash = option("--flash").split("=", 1)[1].replace("%r", "{}")
-    print(f"boot: {flash.format(0)} slot 0: boots, confirmed\nboot: {flash.format(0)} slot 1: refused, corrupt\n"
-          "espalier-gateway: node 1: board m3 boots slot 0, release 1.0.0; slot 0: ok, slot 1: corrupt (status 5)",
+    print(f"boot: {flash.format(0)} slot 0: boots, confirmed\nboot: {flash.format(0)} slot 1: refused, corrupt (status 5)\n"
+          "espalier-gateway: node 1: board m3 boots slot 0, release 1.0.0; slot 0: ok; slot 1: corrupt (status 5)",
           file=sys.stderr)
     ranks = [{"rank": rank, "status": "ok", "checked": True, "right": True} for rank in range(RANKS)]
     victim = option("--kill")

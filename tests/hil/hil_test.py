@@ -233,7 +233,7 @@ class Verdicts(Folder):
 
     def test_boot_reports(self):
         error = ("boot: /x/node-0.flash slot 0: boots, confirmed\n"
-                 "espalier-gateway: node 1: board m3 boots slot 1, release 1.0.0 (its first run); slot 0: corrupt (status 5), "
+                 "espalier-gateway: node 1: board m3 boots slot 1, release 1.0.0 (its first run); slot 0: corrupt (status 5); "
                  "slot 1: ok\n")
         self.assertEqual(verdict.boots(error), {0: {0: "boots"}, 1: {0: "corrupt", 1: "boots"}})
         self.assertEqual(verdict.all_boot(self.case, error), [])
@@ -241,9 +241,13 @@ class Verdicts(Folder):
                          ["host-1 (rank 1) did not say that it booted from its flash"])
         refused = self.plan(tests=LIST + 'refuse: "corrupted"').cases()[1]
         self.assertEqual(verdict.all_boot(refused, error), ["host-0 (rank 0): slot 1 says 'nothing'; expected 'corrupt'"])
-        good = error + "boot: /x/node-0.flash slot 1: refused, corrupt\n"
+        good = error + "boot: /x/node-0.flash slot 1: refused, corrupt (status 5)\n"
         self.assertEqual(verdict.all_boot(refused, good), [])
         self.assertEqual(len(verdict.all_boot(refused, good.replace("refused, corrupt", "refused, unsigned"))), 1)
+        counters = "rolled back (status 8): its security counter 1 is below 2, the counter in "
+        told = (f"boot: /x/node-0.flash slot 1: refused, {counters}flash\n"
+                f"espalier-gateway: node 1: board m3 boots slot 0, release 1.0.0; slot 0: ok; slot 1: {counters}the board's flash\n")
+        self.assertEqual(verdict.boots(told), {0: {1: "rolled back"}, 1: {0: "boots", 1: "rolled back"}})
 
 
 class Runs(Folder):

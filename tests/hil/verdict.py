@@ -6,8 +6,9 @@ import rig as rigs
 
 # The output of a Linux node, and the output of a gateway about its board.
 SLOT = re.compile(r"node-(\d+)\.flash slot ([01]): (refused|boots), ([^\n]*)")
-BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([^,\n]*), slot 1: ([^\n]*)")
-STATUS = re.compile(r" \(status \d+\)$")
+BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([^;\n]*); slot 1: ([^;\n]*)")
+# The status's number and what follows it, e.g. the two security counters of "rolled back".
+STATUS = re.compile(r" \(status \d+\).*$")
 
 
 def named(case, rank):
@@ -39,7 +40,7 @@ def boots(error):
     """Reads the boot reports on stderr; returns {rank: {slot: "boots" or why it was refused}}."""
     found = {}
     for rank, slot, verb, why in SLOT.findall(error):
-        found.setdefault(int(rank), {})[int(slot)] = why if verb == "refused" else verb
+        found.setdefault(int(rank), {})[int(slot)] = STATUS.sub("", why) if verb == "refused" else verb
     for rank, boots, *slots in BOARD.findall(error):
         found[int(rank)] = {slot: STATUS.sub("", why) for slot, why in enumerate(slots) if why != "older"}
         found[int(rank)][int(boots)] = "boots"
