@@ -24,7 +24,10 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = std::make_shared<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                            static_cast<std::uint32_t>(ranks.size()));
-  if (auto opened = channel->open(); !opened) return fail(opened.error());
+  // Once all have come, a rank may still load its schedules before it connects.
+  const std::chrono::nanoseconds deadline =
+      std::max<std::chrono::nanoseconds>(job->options().deadline, job->options().bootstrap.deadline);
+  if (auto opened = channel->open(deadline); !opened) return fail(opened.error());
   const std::string key = "espalier.address." + std::to_string(job->next_publication());
   if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
   if (auto fenced = members.fence(); !fenced) return fail(fenced.error());
@@ -180,7 +183,7 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
     channel = std::make_shared<Channel>(channel_->shared_job(),
                                         static_cast<std::uint32_t>(me - group.begin()),
                                         static_cast<std::uint32_t>(group.size()));
-    if (auto opened = channel->open(); opened) {
+    if (auto opened = channel->open(channel_->job().options().deadline); opened) {
       address = channel->address();
     } else {
       error = opened.error().message;
@@ -194,25 +197,29 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
   std::memcpy(all.data() + rank() * each, &length, sizeof(length));
   std::memcpy(all.data() + rank() * each + sizeof(length), address.data(), address.size());
   if (auto gathered = gather(all.data(), each); !gathered) return fail(gathered.error());
-  std::vector<Communicator> made;
-  if (group.empty()) return made;
-  if (!error.empty()) return fail(error);
-  Channel::Members members;
-  for (const std::uint32_t other : group) {
-    std::uint64_t size_there = 0;
-    std::memcpy(&size_there, all.data() + other * each, sizeof(size_there));
-    if (size_there == 0 && group.size() > 1) {
-      return fail("rank " + std::to_string(other) + " cannot open an endpoint for the new group");
+  const auto connect = [&]() -> Result<void> {
+    if (group.empty()) return {};
+    if (!error.empty()) return fail(error);
+    Channel::Members members;
+    for (const std::uint32_t other : group) {
+      std::uint64_t size_there = 0;
+      std::memcpy(&size_there, all.data() + other * each, sizeof(size_there));
+      if (size_there == 0 && group.size() > 1) {
+        return fail("rank " + std::to_string(other) + " cannot open an endpoint for the new group");
+      }
+      const auto* bytes_there =
+          reinterpret_cast<const char*>(all.data()) + other * each + sizeof(size_there);
+      members.jobs.push_back(channel_->members().jobs[other]);
+      members.addresses.emplace_back(bytes_there, size_there);
     }
-    const auto* bytes_there =
-        reinterpret_cast<const char*>(all.data()) + other * each + sizeof(size_there);
-    members.jobs.push_back(channel_->members().jobs[other]);
-    members.addresses.emplace_back(bytes_there, size_there);
-  }
-  if (auto connected = channel->connect(std::move(members)); !connected) {
-    return fail(connected.error());
-  }
-  made.push_back(Communicator(std::move(channel), false));
+    return channel->connect(std::move(members), channel_.get());
+  };
+  const Result<void> connected = connect();
+  // If a rank dies while the others connect to it, all get the cause here.
+  if (auto all_there = barrier(); !all_there) return fail(all_there.error());
+  if (!connected) return fail(connected.error());
+  std::vector<Communicator> made;
+  if (!group.empty()) made.push_back(Communicator(std::move(channel), false));
   return made;
 }
 

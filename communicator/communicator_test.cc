@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <random>
 #include <thread>
 
+#include "base/testing/results.h"
 #include "communicator/testing/local_job.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier {
 namespace {
@@ -417,6 +420,56 @@ TEST(Communicator, Rejoin) {
       Vector one = {1};
       EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
       EXPECT_EQ(one[0], 3);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// As split(1) of rank 3 of 4, except that the rank says nothing from then on.
+void begin_split(Communicator& world, const ofi::OfiEndpoint& endpoint) {
+  const Vector wish = {1, 0};  // color and key
+  Vector wishes(8);
+  ASSERT_EQ(message(world.run({.collective = Collective::kAllgather,
+                               .send = wish.data(),
+                               .receive = wishes.data(),
+                               .count = 16})),
+            "");
+  const std::string address = endpoint.address();
+  std::vector<std::uint64_t> longest = {address.size()};
+  ASSERT_EQ(message(world.allreduce<std::uint64_t>(longest, Op::kMax)), "");
+  const std::uint64_t size = address.size();
+  std::vector<std::byte> mine(sizeof(size) + longest[0]), all(4 * mine.size());
+  std::memcpy(mine.data(), &size, sizeof(size));
+  std::memcpy(mine.data() + sizeof(size), address.data(), size);
+  ASSERT_EQ(message(world.allgather<std::byte>(mine, all)), "");
+}
+
+// Rank 3 dies before rank 1 has connected to it. Meanwhile rank 1 replies to the others, so that
+// all survivors get the same cause.
+TEST(Communicator, ARankThatDiesDuringASplit) {
+  LocalJob job(4);
+  std::vector<std::thread> threads;
+  static std::vector<std::unique_ptr<ofi::OfiEndpoint>> endpoints;
+  static std::vector<Communicator> stopped;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      options.deadline = std::chrono::seconds(2);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      if (rank == 3) {
+        ofi::Config config;
+        config.node = 1;
+        config.max_links = 1;
+        endpoints.push_back(or_throw(ofi::OfiEndpoint::open(config)));
+        begin_split(*world, *endpoints.back());
+        stopped.push_back(*std::move(world));  // Its endpoint stays open, and no thread polls it.
+        return;
+      }
+      const auto parts = world->split(rank % 2);
+      EXPECT_FALSE(parts);
+      EXPECT_EQ(world->cause().status, Status::kDeadLink);
+      EXPECT_EQ(world->cause().peer, 3u) << "on rank " << rank;
     });
   }
   for (std::thread& thread : threads) thread.join();
