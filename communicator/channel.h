@@ -59,8 +59,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // First open(), then an exchange of address(), then connect(). `parent`: the channel that is split;
-  // meanwhile this thread replies to its other ranks, and its failure ends the wait. Null: none.
+  // First open(), then an exchange of address(), then connect(). `parent`: the channel that is
+  // split, or null. Meanwhile this thread replies to its other ranks, and its failure ends the
+  // wait.
   // `connect_deadline`: how long connect() waits for another rank.
   [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline);
   [[nodiscard]] std::string address() const;

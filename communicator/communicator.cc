@@ -25,8 +25,8 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   auto channel = std::make_shared<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                            static_cast<std::uint32_t>(ranks.size()));
   // Once all have come, a rank may still load its schedules before it connects.
-  const std::chrono::nanoseconds deadline =
-      std::max<std::chrono::nanoseconds>(job->options().deadline, job->options().bootstrap.deadline);
+  const std::chrono::nanoseconds deadline = std::max<std::chrono::nanoseconds>(
+      job->options().deadline, job->options().bootstrap.deadline);
   if (auto opened = channel->open(deadline); !opened) return fail(opened.error());
   const std::string key = "espalier.address." + std::to_string(job->next_publication());
   if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
@@ -42,6 +42,26 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
     return fail(connected.error());
   }
   return channel;
+}
+
+// The ranks `group` of a communicator that is split. `addresses`: what all its ranks published, the
+// same number of bytes each: the address's size, then the address.
+Result<Channel::Members> members_of(const Channel& parent, const std::vector<std::uint32_t>& group,
+                                    const std::vector<std::uint8_t>& addresses) {
+  const std::size_t each = addresses.size() / parent.size();
+  Channel::Members members;
+  for (const std::uint32_t rank : group) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, addresses.data() + rank * each, sizeof(size));
+    if (size == 0 && group.size() > 1) {
+      return fail("rank " + std::to_string(rank) + " cannot open an endpoint for the new group");
+    }
+    const auto* address =
+        reinterpret_cast<const char*>(addresses.data()) + rank * each + sizeof(size);
+    members.jobs.push_back(parent.members().jobs[rank]);
+    members.addresses.emplace_back(address, size);
+  }
+  return members;
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
@@ -197,24 +217,14 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
   std::memcpy(all.data() + rank() * each, &length, sizeof(length));
   std::memcpy(all.data() + rank() * each + sizeof(length), address.data(), address.size());
   if (auto gathered = gather(all.data(), each); !gathered) return fail(gathered.error());
-  const auto connect = [&]() -> Result<void> {
-    if (group.empty()) return {};
-    if (!error.empty()) return fail(error);
-    Channel::Members members;
-    for (const std::uint32_t other : group) {
-      std::uint64_t size_there = 0;
-      std::memcpy(&size_there, all.data() + other * each, sizeof(size_there));
-      if (size_there == 0 && group.size() > 1) {
-        return fail("rank " + std::to_string(other) + " cannot open an endpoint for the new group");
-      }
-      const auto* bytes_there =
-          reinterpret_cast<const char*>(all.data()) + other * each + sizeof(size_there);
-      members.jobs.push_back(channel_->members().jobs[other]);
-      members.addresses.emplace_back(bytes_there, size_there);
-    }
-    return channel->connect(std::move(members), channel_.get());
-  };
-  const Result<void> connected = connect();
+  Result<void> connected;
+  if (!error.empty()) {
+    connected = fail(error);
+  } else if (!group.empty()) {
+    auto members = members_of(*channel_, group, all);
+    connected = members ? channel->connect(*std::move(members), channel_.get())
+                        : Result<void>(fail(members.error()));
+  }
   // If a rank dies while the others connect to it, all get the cause here.
   if (auto all_there = barrier(); !all_there) return fail(all_there.error());
   if (!connected) return fail(connected.error());

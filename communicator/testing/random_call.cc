@@ -24,9 +24,9 @@ struct ElementType {
   std::uint64_t values;
 };
 constexpr ElementType kTypes[] = {
-    {Type::kI8, 8},           {Type::kU8, 16},         {Type::kI16, 2048},
-    {Type::kU16, 4096},       {Type::kI32, 1'000'003}, {Type::kU32, 1'000'003},
-    {Type::kI64, 1'000'003},  {Type::kU64, 1'000'003}, {Type::kF32, 1'000'003},
+    {Type::kI8, 8},          {Type::kU8, 16},         {Type::kI16, 2048},
+    {Type::kU16, 4096},      {Type::kI32, 1'000'003}, {Type::kU32, 1'000'003},
+    {Type::kI64, 1'000'003}, {Type::kU64, 1'000'003}, {Type::kF32, 1'000'003},
     {Type::kF64, 1'000'003},
 };
 

@@ -38,7 +38,8 @@ std::string claim_of(const std::string& name) { return kFolder + name + std::str
 
 // Whether the path still leads to the open file, and that is a regular file of this user.
 bool is_own_file(int file, const std::string& path) {
-  struct stat opened {}, named {};
+  struct stat opened {
+  }, named{};
   return fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
          lstat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
          named.st_dev == opened.st_dev;

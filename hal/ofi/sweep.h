@@ -1,12 +1,13 @@
 #pragma once
 // Removes the files of "shm" endpoints of processes that ended. Needs no libfabric.
 //
-// libfabric keeps the queue of a shm endpoint in a file /dev/shm/PROCESS:DOMAIN:ENDPOINT, which stays
-// if its process is killed. The number proves nothing: other pid namespaces may share /dev/shm, and
-// other programs use libfabric. Therefore an endpoint has a second file, its claim, with ":claim" after
-// the name. It is made and locked (flock) before libfabric makes the first one, and removed after that
-// one. The kernel releases the lock when the process ends, whichever namespace it is in. So if a claim
-// can be locked, its endpoint belongs to no process. Files without a claim are those of others.
+// libfabric keeps the queue of a shm endpoint in a file /dev/shm/PROCESS:DOMAIN:ENDPOINT, which
+// stays if its process is killed. The number proves nothing: other pid namespaces may share
+// /dev/shm, and other programs use libfabric. Therefore an endpoint has a second file, its claim,
+// with ":claim" after the name. It is made and locked (flock) before libfabric makes the first one,
+// and removed after that one. The kernel releases the lock when the process ends, whichever
+// namespace it is in. So if a claim can be locked, its endpoint belongs to no process. Files
+// without a claim are those of others.
 
 #include <cstdint>
 #include <string>
@@ -31,14 +32,15 @@ class SharedMemoryClaim {
   int descriptor_ = -1;
 };
 
-// Removes the file in /dev/shm with this name, and its claim, if the process that claims it has ended.
-// Only files of this user.
+// Removes the file in /dev/shm with this name, and its claim, if the process that claims it has
+// ended. Only files of this user.
 void sweep_abandoned(const std::string& name);
 // The same for all endpoints.
 void sweep_abandoned();
 
-// Removes the files with the number of this process that no process claims. Call before this process
-// opens an endpoint: libfabric would believe that they belong to a live process, and refuse.
+// Removes the files with the number of this process that no process claims. Call before this
+// process opens an endpoint: libfabric would believe that they belong to a live process, and
+// refuse.
 void sweep_own_number();
 
 // Removes the files in /dev/shm that a killed process left of its "shm" endpoints. Call after the

@@ -45,8 +45,23 @@ std::uint16_t free_port(std::mt19937_64& random) {
   }
 }
 
-bool has_peer(const std::set<std::uint32_t>& victims, std::uint32_t peer) {
-  return victims.contains(peer);
+std::string text_of(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (const std::uint32_t number : numbers) text += ' ' + std::to_string(number);
+  return text.empty() ? " none" : text;
+}
+
+void print(const Sample& sample, const std::string& job) {
+  const auto text = [](const ProcessSample& of) {
+    return std::to_string(of.resident_kib) + " KiB, " + std::to_string(of.descriptors) +
+           " descriptors, " + std::to_string(of.threads) + " threads, " +
+           std::to_string(of.mappings) + " mappings";
+  };
+  std::fprintf(stderr, "%.1f s: %s; spared: %s; controller: %s; files: %s\n", sample.time_s,
+               job.c_str(), text(sample.spared).c_str(), text(sample.controller).c_str(),
+               (std::to_string(sample.files.shared_memory) + ' ' +
+                std::to_string(sample.files.temporary) + ' ' + std::to_string(sample.files.cache))
+                   .c_str());
 }
 
 }  // namespace
@@ -90,8 +105,8 @@ std::string Controller::start_member(Member& member) {
   posix_spawn_file_actions_adddup2(&actions, lines[1], STDOUT_FILENO);
   std::string name = "soak", word = "member";
   char* arguments[] = {name.data(), word.data(), nullptr};
-  const int error = posix_spawn(&member.process, "/proc/self/exe", &actions, nullptr, arguments,
-                                environ);
+  const int error =
+      posix_spawn(&member.process, "/proc/self/exe", &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(orders[0]);
   close(lines[1]);
@@ -165,6 +180,7 @@ Controller::Job Controller::draw_job() {
   if (kills >= 12) job.kills = {1, 1};
   if (kills == 14) job.kills = {2};
   if (kills == 15) job.kills = {random_() % 2 == 0 ? kMembers - 2 : 3};
+  job.dies_at_end = job.method == "server" && random_() % 8 == 0;
   return job;
 }
 
@@ -195,7 +211,8 @@ std::string Controller::give_order(const Job& job) {
     const std::string order = "job " + std::to_string(job.seed) + ' ' + std::to_string(rank) + ' ' +
                               std::to_string(kMembers) + ' ' + job.method + ' ' + place + ' ' +
                               secret + ' ' + job.provider + (job.has_thread ? " 1\n" : " 0\n");
-    if (write(ranks_[rank]->orders, order.data(), order.size()) < 0) return "a member takes no order";
+    if (write(ranks_[rank]->orders, order.data(), order.size()) < 0)
+      return "a member takes no order";
   }
   return "";
 }
@@ -206,34 +223,42 @@ std::string Controller::judge(const std::vector<Failure>& failures,
   std::string wrong;
   for (const Failure& one : failures) {
     const Failure& first = failures.front();
-    const bool is_same = one.status == first.status && one.detector == first.detector &&
-                         one.peer == first.peer;
-    if (is_same && one.status != 0 && has_peer(victims, one.peer)) continue;
+    const bool is_same =
+        one.status == first.status && one.detector == first.detector && one.peer == first.peer;
+    if (is_same && one.status != 0 && victims.contains(one.peer)) continue;
     wrong += one.message + "; ";
   }
   if (wrong.empty()) return "";
-  std::string killed;
-  for (const std::uint32_t rank : victims) killed += ' ' + std::to_string(rank);
-  return "killed:" + killed + "; causes: " + failures.front().message + " | " + wrong;
+  return "killed:" + text_of({victims.begin(), victims.end()}) +
+         "; causes: " + failures.front().message + " | " + wrong;
 }
 
-std::string Controller::kill_some(std::uint32_t victims) {
-  pause(1500);
-  std::set<std::uint32_t> killed;
-  while (killed.size() < std::min<std::size_t>(victims, ranks_.size() - 1)) {
+std::set<std::uint32_t> Controller::draw_victims(std::uint32_t count) {
+  std::set<std::uint32_t> victims;
+  while (victims.size() < std::min<std::size_t>(count, ranks_.size() - 1)) {
     const auto rank = static_cast<std::uint32_t>(random_() % ranks_.size());
-    if (ranks_[rank] != members_.data()) killed.insert(rank);
+    if (ranks_[rank] != members_.data()) victims.insert(rank);
   }
-  for (const std::uint32_t rank : killed) (void)kill(ranks_[rank]->process, SIGKILL);
+  return victims;
+}
+
+void Controller::end_victims(const std::set<std::uint32_t>& victims) {
+  for (const std::uint32_t rank : victims) (void)kill(ranks_[rank]->process, SIGKILL);
   std::vector<Member*> survivors;
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (killed.contains(rank)) {
+    if (victims.contains(rank)) {
       end_member(*ranks_[rank]);
     } else {
       survivors.push_back(ranks_[rank]);
     }
   }
   ranks_ = survivors;
+}
+
+std::string Controller::kill_some(std::uint32_t victims) {
+  pause(1500);
+  const std::set<std::uint32_t> killed = draw_victims(victims);
+  end_victims(killed);
   std::vector<std::string> lines;
   if (std::string error = await("failed", lines); !error.empty()) return error;
   std::vector<Failure> failures;
@@ -258,19 +283,47 @@ std::string Controller::kill_some(std::uint32_t victims) {
   return "";
 }
 
-std::string Controller::end_job() {
+// A member that has not left when another one dies may fail and rejoin, and then leaves.
+std::string Controller::await_end(Member& member, Clock::time_point until) {
+  while (true) {
+    const auto line = next_line(member, until);
+    if (line && (line->starts_with("failed ") || line->starts_with("rejoined "))) continue;
+    if (line && line->starts_with("left ")) {
+      record_.collectives += std::stoull(line->substr(5));
+      ++member.jobs;
+      return "";
+    }
+    return "process " + std::to_string(member.process) +
+           ", after a kill at the end: " + (line ? *line : "it hangs");
+  }
+}
+
+std::string Controller::end_job(bool with_kill) {
   for (const Member* member : ranks_) {
     if (write(member->orders, "end\n", 4) < 0) return "a member takes no order";
   }
-  std::vector<std::string> counts;
-  if (std::string error = await("left", counts); !error.empty()) return error;
-  for (const std::string& count : counts) record_.collectives += std::stoull(count);
+  if (with_kill) {
+    pause(50);
+    const std::set<std::uint32_t> victims = draw_victims(1);
+    record_.kills += victims.size();
+    record_.kills_at_end += victims.size();
+    end_victims(victims);
+    for (Member* member : ranks_) {
+      if (std::string error = await_end(*member, Clock::now() + kHangTime); !error.empty()) {
+        return error;
+      }
+    }
+  } else {
+    std::vector<std::string> counts;
+    if (std::string error = await("left", counts); !error.empty()) return error;
+    for (const std::string& count : counts) record_.collectives += std::stoull(count);
+    for (Member* member : ranks_) ++member->jobs;
+  }
   server_.reset();
   return "";
 }
 
 std::string Controller::run_job(const Job& job) {
-  if (std::string error = start_members(); !error.empty()) return error;
   if (std::string error = give_order(job); !error.empty()) return error;
   std::vector<std::string> lines;
   if (std::string error = await("joined", lines); !error.empty()) return error;
@@ -278,7 +331,8 @@ std::string Controller::run_job(const Job& job) {
     if (std::string error = kill_some(victims); !error.empty()) return error;
   }
   pause(1500);
-  return end_job();
+  if (std::string error = end_job(job.dies_at_end); !error.empty()) return error;
+  return start_members();
 }
 
 Sample Controller::take_sample() const {
@@ -288,7 +342,7 @@ Sample Controller::take_sample() const {
   sample.controller = sample_process(getpid());
   double sum_kib = 0, others = 0;
   for (std::size_t i = 1; i < members_.size(); ++i) {
-    if (members_[i].process < 0) continue;
+    if (members_[i].jobs == 0) continue;  // it has just been started
     sum_kib += static_cast<double>(sample_process(members_[i].process).resident_kib);
     ++others;
   }
@@ -298,44 +352,34 @@ Sample Controller::take_sample() const {
   return sample;
 }
 
+void Controller::count(const Job& job) {
+  ++record_.jobs;
+  ++(job.provider == "tcp" ? record_.tcp : record_.shm);
+  ++(job.method == "server"  ? record_.by_server
+     : job.method == "first" ? record_.by_first
+                             : record_.by_folder);
+  record_.with_secret += job.has_secret || job.method == "folder" ? 1 : 0;
+  record_.with_thread += job.has_thread ? 1 : 0;
+  record_.jobs_with_kills += job.kills.empty() && !job.dies_at_end ? 0 : 1;
+}
+
 Record Controller::run(std::chrono::seconds time, bool verbose) {
   began_ = Clock::now();
+  record_.error = start_members();
   while (record_.error.empty() && Clock::now() - began_ < time) {
     const Job job = draw_job();
-    record_.error = run_job(job);
-    const std::string text = "job " + std::to_string(record_.jobs) + ": " + job.provider + ", " +
-                             job.method + (job.has_secret ? ", secret" : "") +
-                             (job.has_thread ? ", thread" : "") + ", kills:" +
-                             [&job] {
-                               std::string kills;
-                               for (const auto one : job.kills) kills += ' ' + std::to_string(one);
-                               return kills;
-                             }() +
-                             ", seed " + std::to_string(job.seed);
-    if (!record_.error.empty()) {
-      record_.error = text + ": " + record_.error;
+    const std::string text = "job " + std::to_string(record_.jobs) + " by " + job.method +
+                             " over " + job.provider + (job.has_secret ? ", secret" : "") +
+                             (job.has_thread ? ", thread" : "") + ", kills" + text_of(job.kills) +
+                             (job.dies_at_end ? " and at the end" : "") + ", seed " +
+                             std::to_string(job.seed);
+    if (const std::string error = run_job(job); !error.empty()) {
+      record_.error = text + ": " + error;
       break;
     }
-    ++record_.jobs;
-    ++(job.provider == "tcp" ? record_.tcp : record_.shm);
-    ++(job.method == "server"  ? record_.by_server
-       : job.method == "first" ? record_.by_first
-                               : record_.by_folder);
-    record_.with_secret += job.has_secret || job.method == "folder" ? 1 : 0;
-    record_.with_thread += job.has_thread ? 1 : 0;
-    record_.jobs_with_kills += job.kills.empty() ? 0 : 1;
+    count(job);
     record_.samples.push_back(take_sample());
-    if (!verbose) continue;
-    const Sample& last = record_.samples.back();
-    std::fprintf(stderr, "%.1f s %s: %.1f MiB, %llu descriptors, %llu threads, %llu mappings; "
-                 "controller %.1f MiB, %llu, %llu; others %.1f MiB; files %llu %llu %llu\n",
-                 last.time_s, text.c_str(), last.spared.resident_kib / 1024.0,
-                 (unsigned long long)last.spared.descriptors, (unsigned long long)last.spared.threads,
-                 (unsigned long long)last.spared.mappings, last.controller.resident_kib / 1024.0,
-                 (unsigned long long)last.controller.descriptors,
-                 (unsigned long long)last.controller.threads, last.others_mib,
-                 (unsigned long long)last.files.shared_memory,
-                 (unsigned long long)last.files.temporary, (unsigned long long)last.files.cache);
+    if (verbose) print(record_.samples.back(), text);
   }
   if (!record_.error.empty()) return record_;
   for (Member& member : members_) end_member(member);

@@ -25,7 +25,8 @@ constexpr std::uint32_t kMembers = 8;
 struct Record {
   std::uint64_t jobs = 0, tcp = 0, shm = 0, with_secret = 0, with_thread = 0;
   std::uint64_t by_server = 0, by_first = 0, by_folder = 0;
-  std::uint64_t jobs_with_kills = 0, kills = 0, max_kills_at_once = 0, rejoined = 0;
+  std::uint64_t jobs_with_kills = 0, kills = 0, kills_at_end = 0, max_kills_at_once = 0;
+  std::uint64_t rejoined = 0;
   std::uint64_t collectives = 0;  // completed with the right result, counted on each member
   std::string error;              // what ended the run before its time; empty: nothing
   std::vector<Sample> samples;
@@ -40,7 +41,7 @@ class Controller {
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
-  // Runs jobs for this time. `verbose`: prints a line for each job.
+  // Runs jobs for this time. `verbose`: prints a line for each job on stderr.
   [[nodiscard]] Record run(std::chrono::seconds time, bool verbose);
 
  private:
@@ -48,14 +49,16 @@ class Controller {
   struct Member {
     pid_t process = -1;
     int orders = -1, lines = -1;
-    std::string text;  // read from `lines`
+    std::string text;        // read from `lines`
+    std::uint64_t jobs = 0;  // that it took part in until their end
   };
   struct Job {
     std::uint64_t seed = 0;
-    std::string provider, method;
+    std::string provider, method;  // as in orders (member.h)
     bool has_secret = false, has_thread = false;
     // Kills at each failure, one failure after the other.
     std::vector<std::uint32_t> kills;
+    bool dies_at_end = false;  // one more is killed when all have the order to end
   };
   struct Failure {
     unsigned status = 0, detector = 0, peer = 0;
@@ -68,11 +71,15 @@ class Controller {
   [[nodiscard]] std::string run_job(const Job& job);
   [[nodiscard]] std::string give_order(const Job& job);
   [[nodiscard]] std::string kill_some(std::uint32_t victims);
+  [[nodiscard]] std::set<std::uint32_t> draw_victims(std::uint32_t count);
+  void end_victims(const std::set<std::uint32_t>& victims);
   [[nodiscard]] std::string judge(const std::vector<Failure>& failures,
                                   const std::set<std::uint32_t>& victims) const;
-  [[nodiscard]] std::string end_job();
+  [[nodiscard]] std::string end_job(bool with_kill);
+  [[nodiscard]] std::string await_end(Member& member, Clock::time_point until);
 
   [[nodiscard]] Job draw_job();
+  void count(const Job& job);
   // Waits for a line of every member of the job that begins with the word, and returns the rest of
   // each. Error: another line, or none.
   [[nodiscard]] std::string await(const std::string& word, std::vector<std::string>& rests);
