@@ -16,19 +16,24 @@ using communicator::Channel;
 using communicator::Job;
 using communicator::Operation;
 
-// Opens a channel of the job's processes `ranks` (their numbers in the job) and connects it.
+// The processes of a job that connect: their numbers in the job.
+struct Connecting {
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t publication = 0;           // number of the values that they publish
+  std::chrono::nanoseconds deadline = {};  // for a rank that does not connect
+};
+
+// Opens a channel of these processes and connects it.
 Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job,
-                                                 const std::vector<std::uint32_t>& ranks) {
+                                                 const Connecting& connecting) {
+  const std::vector<std::uint32_t>& ranks = connecting.ranks;
   bootstrap::Bootstrap& members = job->members();
   const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = std::make_shared<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                            static_cast<std::uint32_t>(ranks.size()));
-  // Once all have come, a rank may still load its schedules before it connects.
-  const std::chrono::nanoseconds deadline = std::max<std::chrono::nanoseconds>(
-      job->options().deadline, job->options().bootstrap.deadline);
-  if (auto opened = channel->open(deadline); !opened) return fail(opened.error());
-  const std::string key = "espalier.address." + std::to_string(job->next_publication());
+  if (auto opened = channel->open(connecting.deadline); !opened) return fail(opened.error());
+  const std::string key = "espalier.address." + std::to_string(connecting.publication);
   if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
   if (auto fenced = members.fence(); !fenced) return fail(fenced.error());
   Channel::Members all;
@@ -42,6 +47,16 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
     return fail(connected.error());
   }
   return channel;
+}
+
+// Whether all these processes are connected. Each calls it, whether it is or not.
+bool all_connected(bootstrap::Bootstrap& members, const Connecting& connecting, bool is_connected) {
+  const std::string key = "espalier.connected." + std::to_string(connecting.publication);
+  if (!members.put(key, is_connected ? "yes" : "no") || !members.fence()) return false;
+  return std::all_of(connecting.ranks.begin(), connecting.ranks.end(), [&](std::uint32_t rank) {
+    const auto there = members.get(rank, key);
+    return there && *there == "yes";
+  });
 }
 
 // The ranks `group` of a communicator that is split. `addresses`: what all its ranks published, the
@@ -235,11 +250,25 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
 
 Result<Communicator> Communicator::rejoin() {
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
-  auto survivors = channel_->job().members().rejoin();
-  if (!survivors) return fail(survivors.error());
-  auto channel = connect_members(channel_->shared_job(), survivors->ranks);
-  if (!channel) return fail(channel.error());
-  return Communicator(*std::move(channel), true);
+  const std::shared_ptr<Job> job = channel_->shared_job();
+  bootstrap::Bootstrap& members = job->members();
+  Connecting connecting;
+  // The others wait for this rank for the bootstrap's deadline.
+  connecting.deadline = std::min<std::chrono::nanoseconds>(job->options().deadline,
+                                                           job->options().bootstrap.deadline / 2);
+  // If another rank dies before all are connected, the survivors agree anew.
+  while (true) {
+    auto survivors = members.rejoin();
+    if (!survivors) return fail(survivors.error());
+    const bool is_fewer = survivors->ranks != connecting.ranks;
+    connecting.ranks = std::move(survivors->ranks);
+    connecting.publication = job->next_publication();
+    auto channel = connect_members(job, connecting);
+    if (all_connected(members, connecting, channel.has_value()) && channel) {
+      return Communicator(*std::move(channel), true);
+    }
+    if (!is_fewer) return fail(channel ? "another rank cannot connect" : channel.error().message);
+  }
 }
 
 Result<Communicator> join(const JoinOptions& given) {
@@ -265,9 +294,13 @@ Result<Communicator> join(const JoinOptions& given) {
   }
   if (options.local_address.empty()) options.local_address = members->local_address();
   auto job = std::make_shared<Job>(std::move(options), members);
-  std::vector<std::uint32_t> ranks(members->size());
-  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
-  auto channel = connect_members(job, ranks);
+  Connecting connecting;
+  for (std::uint32_t rank = 0; rank < members->size(); ++rank) connecting.ranks.push_back(rank);
+  connecting.publication = job->next_publication();
+  // Once all have come, a rank may still load its schedules before it connects.
+  connecting.deadline = std::max<std::chrono::nanoseconds>(job->options().deadline,
+                                                           job->options().bootstrap.deadline);
+  auto channel = connect_members(job, connecting);
   if (!channel) return fail(channel.error());
   return Communicator(*std::move(channel), true);
 }

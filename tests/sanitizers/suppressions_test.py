@@ -9,7 +9,7 @@ import sys
 
 OTHERS = r"(libfabric)\.so\*?"
 ALLOWED = {
-    ".supp": re.compile(rf"#.*|(leak|mutex|called_from_lib):{OTHERS}"),
+    ".supp": re.compile(rf"#.*|(leak|called_from_lib):{OTHERS}|mutex:ld-linux"),
     "valgrind.supp": re.compile(rf"[{{}}]|   ([a-z-]+|Memcheck:Leak|\.\.\.|obj:\*/{OTHERS})"),
 }
 

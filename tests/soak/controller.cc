@@ -180,6 +180,7 @@ Controller::Job Controller::draw_job() {
   if (kills >= 12) job.kills = {1, 1};
   if (kills == 14) job.kills = {2};
   if (kills == 15) job.kills = {random_() % 2 == 0 ? kMembers - 2 : 3};
+  job.dies_in_rejoin = job.kills.size() == 1 && random_() % 4 == 0;
   job.dies_at_end = job.method == "server" && random_() % 8 == 0;
   return job;
 }
@@ -255,7 +256,19 @@ void Controller::end_victims(const std::set<std::uint32_t>& victims) {
   ranks_ = survivors;
 }
 
-std::string Controller::kill_some(std::uint32_t victims) {
+// A member that rejoined before the last one of the killed members died fails once more.
+std::string Controller::await_rejoined(Member& member, Clock::time_point until) {
+  const std::string rejoined = "rejoined " + std::to_string(ranks_.size());
+  while (true) {
+    const auto line = next_line(member, until);
+    if (line && *line == rejoined) return "";
+    if (line && (line->starts_with("failed ") || line->starts_with("rejoined "))) continue;
+    return "process " + std::to_string(member.process) + ", expected '" + rejoined +
+           "': " + (line ? *line : "it hangs");
+  }
+}
+
+std::string Controller::kill_some(std::uint32_t victims, bool one_more) {
   pause(1500);
   const std::set<std::uint32_t> killed = draw_victims(victims);
   end_victims(killed);
@@ -273,13 +286,18 @@ std::string Controller::kill_some(std::uint32_t victims) {
     failures.push_back(failure);
   }
   if (std::string wrong = judge(failures, killed); !wrong.empty()) return wrong;
-  if (std::string error = await("rejoined", lines); !error.empty()) return error;
-  for (const std::string& line : lines) {
-    if (line != std::to_string(ranks_.size())) return "rejoined as " + line;
+  if (one_more && ranks_.size() > 1) {
+    pause(300);
+    end_victims(draw_victims(1));
+    ++record_.kills;
+  }
+  for (Member* member : ranks_) {
+    const std::string error = await_rejoined(*member, Clock::now() + kHangTime);
+    if (!error.empty()) return error;
   }
   record_.kills += killed.size();
   record_.max_kills_at_once = std::max<std::uint64_t>(record_.max_kills_at_once, killed.size());
-  record_.rejoined += lines.size();
+  record_.rejoined += ranks_.size();
   return "";
 }
 
@@ -327,8 +345,9 @@ std::string Controller::run_job(const Job& job) {
   if (std::string error = give_order(job); !error.empty()) return error;
   std::vector<std::string> lines;
   if (std::string error = await("joined", lines); !error.empty()) return error;
-  for (const std::uint32_t victims : job.kills) {
-    if (std::string error = kill_some(victims); !error.empty()) return error;
+  for (std::size_t i = 0; i < job.kills.size(); ++i) {
+    const bool one_more = i == 0 && job.dies_in_rejoin;
+    if (std::string error = kill_some(job.kills[i], one_more); !error.empty()) return error;
   }
   pause(1500);
   if (std::string error = end_job(job.dies_at_end); !error.empty()) return error;
@@ -368,11 +387,11 @@ Record Controller::run(std::chrono::seconds time, bool verbose) {
   record_.error = start_members();
   while (record_.error.empty() && Clock::now() - began_ < time) {
     const Job job = draw_job();
-    const std::string text = "job " + std::to_string(record_.jobs) + " by " + job.method +
-                             " over " + job.provider + (job.has_secret ? ", secret" : "") +
-                             (job.has_thread ? ", thread" : "") + ", kills" + text_of(job.kills) +
-                             (job.dies_at_end ? " and at the end" : "") + ", seed " +
-                             std::to_string(job.seed);
+    const std::string text =
+        "job " + std::to_string(record_.jobs) + " by " + job.method + " over " + job.provider +
+        (job.has_secret ? ", secret" : "") + (job.has_thread ? ", thread" : "") + ", kills" +
+        text_of(job.kills) + (job.dies_in_rejoin ? " and in the rejoin" : "") +
+        (job.dies_at_end ? " and at the end" : "") + ", seed " + std::to_string(job.seed);
     if (const std::string error = run_job(job); !error.empty()) {
       record_.error = text + ": " + error;
       break;

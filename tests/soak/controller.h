@@ -58,7 +58,8 @@ class Controller {
     bool has_secret = false, has_thread = false;
     // Kills at each failure, one failure after the other.
     std::vector<std::uint32_t> kills;
-    bool dies_at_end = false;  // one more is killed when all have the order to end
+    bool dies_in_rejoin = false;  // one more is killed while the survivors rejoin, the first time
+    bool dies_at_end = false;     // one more is killed when all have the order to end
   };
   struct Failure {
     unsigned status = 0, detector = 0, peer = 0;
@@ -70,7 +71,8 @@ class Controller {
   [[nodiscard]] std::string start_member(Member& member);
   [[nodiscard]] std::string run_job(const Job& job);
   [[nodiscard]] std::string give_order(const Job& job);
-  [[nodiscard]] std::string kill_some(std::uint32_t victims);
+  [[nodiscard]] std::string kill_some(std::uint32_t victims, bool one_more);
+  [[nodiscard]] std::string await_rejoined(Member& member, Clock::time_point until);
   [[nodiscard]] std::set<std::uint32_t> draw_victims(std::uint32_t count);
   void end_victims(const std::set<std::uint32_t>& victims);
   [[nodiscard]] std::string judge(const std::vector<Failure>& failures,
