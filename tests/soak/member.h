@@ -3,10 +3,12 @@
 
 #include <chrono>
 
+#include "tests/whole.h"
+
 namespace espalier::soak {
 
 // How long a member may stay silent before the others declare it dead.
-constexpr std::chrono::milliseconds kDeadline{4'000};
+constexpr std::chrono::milliseconds kDeadline{is_sanitized() ? 20'000 : 4'000};
 
 // Reads orders from stdin until its end, one a line:
 //   job SEED RANK SIZE METHOD PLACE SECRET PROVIDER THREAD

@@ -15,6 +15,19 @@ namespace {
 constexpr double kMaxGrowthMib = 1;  // of the mean of resident memory
 constexpr double kMaxMoreMappings = 8;
 
+constexpr char kMethod[] =
+    R"(Eight processes on one machine take part in one job after the other. In each job they join by one of
+three methods, over tcp or shm, with or without a job secret and a progress thread. Then they run
+batches of random collectives: all eleven, ten element types, counts up to 40,000 and counts for
+each rank, any root, in place or not; blocking, started up to ten at a time, planned once and
+started several times, and on parts of the ranks. Every result is compared with the reference, bit
+by bit. In most jobs the controller kills members by SIGKILL, at random moments, up to four at once;
+some die while the others rejoin or leave. All survivors must get the same cause, which names a
+killed member; they rejoin and go on. New processes take the places of the killed ones. One process
+is spared, so it lives through all jobs. The controller has the rendezvous servers of most jobs. It
+samples all processes after each job.
+)";
+
 using Value = std::function<double(const Sample&)>;
 
 struct Summary {
@@ -140,26 +153,8 @@ std::string page(const Record& record, const std::string& command) {
     return number("%.2f", summary_of(quarter(record, 3), value).mean -
                               summary_of(quarter(record, 1), value).mean);
   };
-  std::string text =
-      "# Soak\n\n"
-      "What `" +
-      command +
-      "` wrote. Eight processes on one machine take part in one job after the\n"
-      "other. In each job they join by one of three methods, over tcp or shm, with or without a "
-      "job\n"
-      "secret and a progress thread. Then they run batches of random collectives: all eleven, ten\n"
-      "element types, counts up to 40,000 and counts for each rank, any root, in place or not;\n"
-      "blocking, started up to ten at a time, planned once and started several times, and on "
-      "parts\n"
-      "of the ranks. Every result is compared with the reference, bit by bit. In most jobs the\n"
-      "controller kills one to six members by SIGKILL, at random moments. All survivors must get "
-      "the\n"
-      "same cause, which names a killed member; they rejoin and go on. New processes take the "
-      "places\n"
-      "of the killed ones. One process is spared, so it lives through all jobs. The controller "
-      "has\n"
-      "the rendezvous servers of most jobs. It samples all processes after each job.\n\n"
-      "| | |\n| --- | ---: |\n";
+  std::string text = "# Soak\n\nWhat `" + command + "` wrote.\n" + kMethod;
+  text += "\n| | |\n| --- | ---: |\n";
   text += "| minutes | " + number("%.1f", minutes) + " |\n";
   text += line("jobs", record.jobs) + line("over tcp", record.tcp) + line("over shm", record.shm);
   text += line("by a server of the controller", record.by_server);
@@ -180,7 +175,7 @@ std::string page(const Record& record, const std::string& command) {
   text += line("findings", findings(record).size());
   text += "\nMeans over the jobs of each quarter, and the extremes of all samples:\n\n";
   text += table(record);
-  text += "\n![resident memory, descriptors and files over the hour](soak.svg)\n";
+  text += "\n![resident memory, descriptors and files after each job](soak.svg)\n";
   return text;
 }
 
