@@ -1,5 +1,5 @@
 // A program that joins its job and runs collectives with ever new contents, checks each result, and
-// says how many were right: what an attack must not change. It ends when the standard input of
+// says how many were right: what an attack or an outage must not change. It ends when the standard input of
 // rank 0 does.
 
 #include <poll.h>
@@ -43,6 +43,10 @@ int main() {
         if (sum[i] == ranks * one + ranks * (ranks - 1) / 2) continue;
         return fail("round " + std::to_string(rounds) + ": incorrect element " + std::to_string(i));
       }
+    }
+    if (world->rank() == 0 && rounds == 0) {
+      std::printf("ready\n");
+      std::fflush(stdout);
     }
     pollfd input = {0, POLLIN, 0};
     if (world->rank() == 0) goes_on[0] = poll(&input, 1, 0) == 0 ? 1 : 0;
