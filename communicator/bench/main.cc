@@ -6,9 +6,9 @@
 #include <iostream>
 #include <new>
 
+#include "communicator/bench/measurement.h"
 #include "espalier/base/version.h"
 #include "espalier/collectives/algorithms/algorithms.h"
-#include "tools/bench/measurement.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"

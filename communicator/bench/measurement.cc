@@ -1,4 +1,4 @@
-#include "tools/bench/measurement.h"
+#include "communicator/bench/measurement.h"
 
 #include <algorithm>
 #include <chrono>
