@@ -251,7 +251,8 @@ Result<Communicator> join(const JoinOptions& given) {
         "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
         "makes one");
   }
-  if (options.local_address.empty()) options.local_address = members->local_address();
+  const bool binds = options.provider != "mem";
+  if (options.local_address.empty() && binds) options.local_address = members->local_address();
   auto job = std::make_shared<Job>(std::move(options), members);
   std::vector<std::uint32_t> ranks(members->size());
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;

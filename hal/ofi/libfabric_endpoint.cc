@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "hal/ofi/config_check.h"
+#include "hal/ofi/memory_endpoint.h"
 #include "hal/ofi/provider.h"
 #include "hal/ofi/sweep.h"
 
@@ -40,6 +41,7 @@ void sweep_own_number() {
 }  // namespace
 
 Result<void> check_provider(const std::string& name) {
+  if (name == kMemoryProvider) return {};
   const auto info = find_provider(name, "");
   if (!info) return fail("provider \"" + name + "\": " + info.error().message);
   fi_freeinfo(*info);
@@ -49,6 +51,7 @@ Result<void> check_provider(const std::string& name) {
 bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
 
 Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
+  if (config.provider == kMemoryProvider) return MemoryEndpoint::open(config);
   auto endpoint = std::make_unique<LibfabricEndpoint>();
   if (auto opened = endpoint->open(config); !opened) return fail(opened.error());
   return endpoint;
