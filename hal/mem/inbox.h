@@ -1,14 +1,14 @@
 #pragma once
-// The memory that carries one direction of a link: its sender writes, its receiver reads and says how
-// far it is. Freestanding.
+// The memory that carries one direction of a link: its sender writes, its receiver reads and says
+// how far it is. Freestanding.
 //
 // Each word has one writer, and nothing is ever locked: a process that stops or ends at any
 // instruction leaves the other one at work. A word is published with release order after what it
 // announces, and read with acquire order before.
 //
-// Message k, counted over the lifetime of the link, is announced in entry k mod ring. A message of at
-// most kInlineBytes is in its entry, so one cache line carries it; one of at most slot_bytes is in
-// the slot beside. A longer message follows in pieces, when the receiver has granted it.
+// Message k, counted over the lifetime of the link, is announced in entry k mod ring. A message of
+// at most kInlineBytes is in its entry, so one cache line carries it; one of at most slot_bytes is
+// in the slot beside. A longer message follows in pieces, when the receiver has granted it.
 
 #include <atomic>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
-// The inboxes of one process's endpoint, in memory that other processes of the host map. It is a file
-// without a name, so nothing is left of a process that is killed. Host only.
+// The inboxes of one process's endpoint, in memory that other processes of the host map. It is a
+// file without a name, so nothing is left of a process that is killed. Host only.
 
 #include <array>
 #include <atomic>

@@ -1,6 +1,6 @@
 #pragma once
-// An Endpoint (include/espalier/hal/endpoint.h) over memory that nodes share: processes of one host,
-// or cores of one SoC. Freestanding; uses only the caller's memory.
+// An Endpoint (include/espalier/hal/endpoint.h) over memory that nodes share: processes of one
+// host, or cores of one SoC. Freestanding; uses only the caller's memory.
 //
 // Each link has an inbox at either end: shared memory, zeros at first, that the peer writes
 // (hal/mem/inbox.h). No lock is ever held, so a node that stops or ends at any instruction does not
@@ -36,8 +36,8 @@ struct MemConfig {
   Shape shape;
 };
 
-// One link's state; the caller provides one for each link. Messages are counted over the lifetime of
-// the link, in 32 bits that wrap.
+// One link's state; the caller provides one for each link. Messages are counted over the lifetime
+// of the link, in 32 bits that wrap.
 class MemLink {
  public:
   MemLink() = default;
