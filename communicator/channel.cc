@@ -99,6 +99,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
   config.node = rank_;
   config.has_secret = job_->members().is_secret();
   config.secret = job_->members().secret();
+  config.authenticate_data = options.authenticate_data;
   config.max_links = std::min(size_ - 1, kMaxLinks);
   config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
   auto fabric = ofi::OfiEndpoint::open(config);

@@ -292,7 +292,13 @@ Result<Communicator> join(const JoinOptions& given) {
     if (!joined) return fail(joined.error());
     members = *std::move(joined);
   }
-  if (options.local_address.empty()) options.local_address = members->local_address();
+  if (options.authenticate_data && !members->is_secret()) {
+    return fail(
+        "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
+        "makes one");
+  }
+  const bool binds = options.provider != "mem";
+  if (options.local_address.empty() && binds) options.local_address = members->local_address();
   auto job = std::make_shared<Job>(std::move(options), members);
   Connecting connecting;
   for (std::uint32_t rank = 0; rank < members->size(); ++rank) connecting.ranks.push_back(rank);

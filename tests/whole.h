@@ -9,7 +9,8 @@
 
 namespace espalier {
 
-// Whether a sanitizer makes this program several times slower: deadlines of its jobs are then longer.
+// Whether a sanitizer makes this program several times slower: deadlines of its jobs are then
+// longer.
 [[nodiscard]] constexpr bool is_sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;

@@ -1,5 +1,5 @@
-// The files of shm endpoints whose processes were killed, and files that must stay. Other processes of
-// this user may remove the former at any time.
+// The files of shm endpoints whose processes were killed, and files that must stay. Other processes
+// of this user may remove the former at any time.
 
 #include "hal/ofi/sweep.h"
 
@@ -55,8 +55,8 @@ bool has_file(const std::string& name) { return std::filesystem::exists("/dev/sh
 class OtherProcess {
  public:
   using Step = std::function<void(int)>;
-  // `then` runs there with the endpoint open; a process that it forks closes the descriptor. `first`
-  // runs before.
+  // `then` runs there with the endpoint open; a process that it forks closes the descriptor.
+  // `first` runs before.
   explicit OtherProcess(
       const Step& then = [](int) {}, const Step& first = [](int) {}) {
     int ends[2];
