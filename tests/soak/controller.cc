@@ -60,8 +60,9 @@ void print(const Sample& sample, const std::string& job) {
            " descriptors, " + std::to_string(of.threads) + " threads, " +
            std::to_string(of.mappings) + " mappings";
   };
-  std::fprintf(stderr, "%.1f s: %s; spared: %s; controller: %s; files: %s\n", sample.time_s,
-               job.c_str(), text(sample.spared).c_str(), text(sample.controller).c_str(),
+  std::fprintf(stderr, "%.1f s: %s; spared: heap %.0f KiB, %s; controller: %s; files: %s\n",
+               sample.time_s, job.c_str(), sample.spared_heap_kib, text(sample.spared).c_str(),
+               text(sample.controller).c_str(),
                (std::to_string(sample.files.shared_memory) + ' ' +
                 std::to_string(sample.files.temporary) + ' ' + std::to_string(sample.files.cache))
                    .c_str());
@@ -175,11 +176,12 @@ Controller::Job Controller::draw_job() {
   job.provider = random_() % 2 == 0 ? "tcp" : "shm";
   job.has_secret = random_() % 2 == 0;
   job.has_thread = random_() % 3 == 0;
-  const std::uint64_t method = random_() % 8;
+  const std::uint64_t method = record_.jobs == 0 ? 7 : random_() % 8;
   job.method = method == 0 ? "folder" : method < 3 ? "first" : "server";
   // Without a server that counts survivors there is nothing to rejoin.
   const std::uint64_t kills = job.method == "folder" ? 0 : random_() % 16;
-  if (kills >= 6) job.kills = {1};
+  // The first job has a kill, so that a short run has one.
+  if (kills >= 6 || record_.jobs == 0) job.kills = {1};
   if (kills >= 12) job.kills = {1, 1};
   if (kills == 14) job.kills = {2};
   if (kills == 15) job.kills = {random_() % 2 == 0 ? kMaxKills : 3};
@@ -304,14 +306,21 @@ std::string Controller::kill_some(std::uint32_t victims, bool one_more) {
   return "";
 }
 
+// `counts`: collectives, and bytes of the heap.
+void Controller::note_end(Member& member, const std::string& counts) {
+  char* end = nullptr;
+  record_.collectives += std::strtoull(counts.c_str(), &end, 10);
+  member.heap_kib = std::strtod(end, nullptr) / 1024;
+  ++member.jobs;
+}
+
 // A member that has not left when another one dies may fail and rejoin, and then leaves.
 std::string Controller::await_end(Member& member, Clock::time_point until) {
   while (true) {
     const auto line = next_line(member, until);
     if (line && (line->starts_with("failed ") || line->starts_with("rejoined "))) continue;
     if (line && line->starts_with("left ")) {
-      record_.collectives += std::stoull(line->substr(5));
-      ++member.jobs;
+      note_end(member, line->substr(5));
       return "";
     }
     return "process " + std::to_string(member.process) +
@@ -337,8 +346,9 @@ std::string Controller::end_job(bool with_kill) {
   } else {
     std::vector<std::string> counts;
     if (std::string error = await("left", counts); !error.empty()) return error;
-    for (const std::string& count : counts) record_.collectives += std::stoull(count);
-    for (Member* member : ranks_) ++member->jobs;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      note_end(*ranks_[rank], counts[rank]);
+    }
   }
   server_.reset();
   return "";
@@ -357,8 +367,9 @@ std::string Controller::run_job(const Job& job) {
   return start_members();
 }
 
-Sample Controller::take_sample() const {
+Sample Controller::take_sample() {
   Sample sample;
+  sample.spared_heap_kib = members_[0].heap_kib;
   sample.time_s = std::chrono::duration<double>(Clock::now() - began_).count();
   sample.spared = sample_process(members_[0].process);
   sample.controller = sample_process(getpid());
@@ -371,6 +382,13 @@ Sample Controller::take_sample() const {
   sample.others_mib = others == 0 ? 0 : sum_kib / others / 1024;
   sample.files = {shared_memory_of(processes_).size(), count_files(folder_ + "/tmp"),
                   count_files(folder_ + "/cache")};
+  // Another program may soon get the number of a process that has ended.
+  std::erase_if(processes_, [this](pid_t process) {
+    const bool is_member = std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+      return member.process == process;
+    });
+    return !is_member && shared_memory_of({process}).empty();
+  });
   return sample;
 }
 

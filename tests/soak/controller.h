@@ -51,6 +51,7 @@ class Controller {
     int orders = -1, lines = -1;
     std::string text;        // read from `lines`
     std::uint64_t jobs = 0;  // that it took part in until their end
+    double heap_kib = 0;     // in use after the last one
   };
   struct Job {
     std::uint64_t seed = 0;
@@ -88,7 +89,8 @@ class Controller {
   [[nodiscard]] std::optional<std::string> next_line(Member& member, Clock::time_point until);
   void end_member(Member& member);
   void pause(std::uint64_t max_ms);
-  [[nodiscard]] Sample take_sample() const;
+  void note_end(Member& member, const std::string& counts);
+  [[nodiscard]] Sample take_sample();
 
   std::mt19937_64 random_;
   std::string folder_;
@@ -96,7 +98,7 @@ class Controller {
   std::array<Member, kMembers> members_;
   std::vector<Member*> ranks_;  // the members in the job, by rank
   std::unique_ptr<bootstrap::Server> server_;
-  std::set<pid_t> processes_;  // of all members that there were
+  std::set<pid_t> processes_;  // of the members, and of those that were killed and left a file
   Record record_;
 };
 

@@ -1,5 +1,6 @@
 #include "tests/soak/member.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -253,7 +254,8 @@ class Member {
       }
     }
     if (orders_.next() != "end") end_by_error("no order to end");
-    say("left " + std::to_string(completed_));
+    const struct mallinfo2 heap = mallinfo2();
+    say("left " + std::to_string(completed_) + ' ' + std::to_string(heap.uordblks + heap.hblkhd));
   }
 
   // Runs batches until every member has the order to end. Errors: the failure.

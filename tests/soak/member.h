@@ -7,8 +7,9 @@
 
 namespace espalier::soak {
 
-// How long a member may stay silent before the others declare it dead.
-constexpr std::chrono::milliseconds kDeadline{is_sanitized() ? 20'000 : 4'000};
+// How long a member may stay silent before the others declare it dead. Long, because planning a
+// collective stops its job, and may take seconds if other programs have the cores.
+constexpr std::chrono::milliseconds kDeadline{is_sanitized() ? 30'000 : 10'000};
 
 // Reads orders from stdin until its end, one a line:
 //   job SEED RANK SIZE METHOD PLACE SECRET PROVIDER THREAD
@@ -21,7 +22,8 @@ constexpr std::chrono::milliseconds kDeadline{is_sanitized() ? 20'000 : 4'000};
 //   joined
 //   failed STATUS DETECTOR PEER MESSAGE    a collective failed: the cause
 //   rejoined SIZE                          and the survivors go on
-//   left COLLECTIVES                       the job is over; this member completed so many
+//   left COLLECTIVES BYTES                 the job is over; this member completed so many, and so
+//                                          many bytes of its heap are in use
 //   error MESSAGE                          anything else, a wrong result among them. The last line.
 // Returns the exit status: 1 after an error.
 int run_member();

@@ -13,6 +13,7 @@ namespace espalier::soak {
 namespace {
 
 constexpr double kMaxGrowthMib = 1;  // of the mean of resident memory
+constexpr double kMaxHeapGrowthKib = 64;
 constexpr double kMaxMoreMappings = 8;
 
 constexpr char kMethod[] =
@@ -21,10 +22,10 @@ three methods, over tcp or shm, with or without a job secret and a progress thre
 batches of random collectives: all eleven, ten element types, counts up to 40,000 and counts for
 each rank, any root, in place or not; blocking, started up to ten at a time, planned once and
 started several times, and on parts of the ranks. Every result is compared with the reference, bit
-by bit. In most jobs the controller kills members by SIGKILL, at random moments, up to four at once;
-some die while the others rejoin or leave. All survivors must get the same cause, which names a
-killed member; they rejoin and go on. New processes take the places of the killed ones. One process
-is spared, so it lives through all jobs. The controller has the rendezvous servers of most jobs. It
+by bit. In most jobs the controller kills members by SIGKILL, at random moments, one or several at
+once, and some while the job ends. All survivors must get the same cause, which names a killed
+member; they rejoin and go on. New processes take the places of the killed ones. One process is
+spared, so it lives through all jobs. The controller has the rendezvous servers of most jobs. It
 samples all processes after each job.
 )";
 
@@ -73,6 +74,8 @@ struct Row {
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"resident memory of the spared process, MiB", spared_mib, "%.1f", kMaxGrowthMib, false},
+      {"its heap in use, KiB", [](const Sample& at) { return at.spared_heap_kib; }, "%.0f",
+       kMaxHeapGrowthKib, false},
       {"its descriptors",
        [](const Sample& at) { return static_cast<double>(at.spared.descriptors); }, "%.0f", -1,
        true},

@@ -24,9 +24,10 @@ struct FileSample {
 // After a job, while no member is in one.
 struct Sample {
   double time_s = 0;
-  ProcessSample spared;      // the member that is never killed
-  ProcessSample controller;  // the process that starts members and has the rendezvous servers
-  double others_mib = 0;     // mean resident memory of the other members
+  ProcessSample spared;        // the member that is never killed
+  double spared_heap_kib = 0;  // its heap in use, as the C library counts it
+  ProcessSample controller;    // the process that starts members and has the rendezvous servers
+  double others_mib = 0;       // mean resident memory of the other members
   FileSample files;
 };
 
