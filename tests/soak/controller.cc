@@ -100,6 +100,25 @@ void Controller::end_member(Member& member) {
   member = {};
 }
 
+// Without further orders a member exits, so that a sanitizer in it has the last word.
+std::string Controller::end_members() {
+  std::string errors;
+  for (Member& member : members_) {
+    close(std::exchange(member.orders, -1));
+    int status = 0;
+    while (waitpid(member.process, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status != 0) {
+      errors += "process " + std::to_string(member.process) + " ended with status " +
+                std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) +
+                "; ";
+    }
+    close(member.lines);
+    member = {};
+  }
+  return errors;
+}
+
 std::string Controller::start_member(Member& member) {
   int orders[2], lines[2];
   if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(lines, O_CLOEXEC) != 0) return "no pipe";
@@ -422,7 +441,7 @@ Record Controller::run(std::chrono::seconds time, bool verbose) {
     if (verbose) print(record_.samples.back(), text);
   }
   if (!record_.error.empty()) return record_;
-  for (Member& member : members_) end_member(member);
+  record_.error = end_members();
   record_.left = shared_memory_of(processes_);
   return record_;
 }

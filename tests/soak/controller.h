@@ -70,6 +70,7 @@ class Controller {
   // Each returns what went wrong; empty: nothing.
   [[nodiscard]] std::string start_members();
   [[nodiscard]] std::string start_member(Member& member);
+  [[nodiscard]] std::string end_members();
   [[nodiscard]] std::string run_job(const Job& job);
   [[nodiscard]] std::string give_order(const Job& job);
   [[nodiscard]] std::string kill_some(std::uint32_t victims, bool one_more);
