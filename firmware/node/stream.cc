@@ -15,7 +15,8 @@ namespace espalier::node {
 namespace {
 
 constexpr std::uint32_t kPieceBytes = 1 << 20;
-constexpr std::uint32_t kMaxFrameBytes = 64 << 20;  // the largest schedule file
+constexpr std::uint32_t kMaxFrameBytes = 64 << 20;        // the largest schedule file
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // ns: 36 years
 
 bool wait_for(int descriptor, short events, int timeout_ms) {
   pollfd entry{descriptor, events, 0};
@@ -23,6 +24,13 @@ bool wait_for(int descriptor, short events, int timeout_ms) {
   while ((ready = poll(&entry, 1, timeout_ms)) < 0 && errno == EINTR) {
   }
   return ready > 0;
+}
+
+// Whether the times are far from the largest number, so that differences can be computed.
+bool has_times(const FrameHeader& header) {
+  return header.sent_ns <= static_cast<std::uint64_t>(kMaxTime) &&
+         (header.bound_ns == FrameHeader::kNoBound ||
+          (header.bound_ns >= -kMaxTime && header.bound_ns <= kMaxTime));
 }
 
 }  // namespace
@@ -91,7 +99,8 @@ control::Received ControlStream::receive(FrameHeader& header, std::vector<std::u
   if (!wait_for(in_, POLLIN, timeout_ms)) return control::Received::kNothing;
   if (!read(&header, sizeof header, kPatience)) return control::Received::kEnd;
   const std::uint64_t now = monotonic_ns();
-  if (header.size > kMaxFrameBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes) {
+  if (header.size > kMaxFrameBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes ||
+      !has_times(header)) {
     return control::Received::kBad;
   }
   std::optional<std::int64_t> others_bound;
@@ -112,8 +121,7 @@ bool ControlStream::take_packet(std::span<const std::uint8_t> bytes, const Share
                                 control::Any& packet) const {
   if (bytes.size() < sizeof(control::Packet) || bytes.size() > sizeof packet) return false;
   std::memcpy(static_cast<void*>(&packet), bytes.data(), bytes.size());
-  if (control::packet_size(packet.packet) != bytes.size()) return false;
-  if (packet.packet == control::Packet::kMemory) return control::is_valid(packet.memory);
+  if (!control::is_valid(packet, bytes.size())) return false;
   if (packet.packet != control::Packet::kRun && packet.packet != control::Packet::kReport) {
     return true;
   }
