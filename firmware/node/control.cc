@@ -125,10 +125,13 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
     const bool nothing = errno == EAGAIN || errno == EINTR;
     return nothing ? Received::kNothing : Received::kEnd;
   }
-  if (size == 0) return Received::kEnd;
+  // Descriptors can come with an empty packet, too.
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) take_first(*header, descriptor);
-  return is_valid(packet, static_cast<std::size_t>(size)) ? Received::kPacket : Received::kBad;
+  if (is_valid(packet, static_cast<std::size_t>(size))) return Received::kPacket;
+  if (descriptor >= 0) close(descriptor);
+  descriptor = -1;
+  return size == 0 ? Received::kEnd : Received::kBad;
 }
 
 void send_failure(int channel, const char* program, const std::string& what) {

@@ -220,7 +220,8 @@ template <typename T>
 }
 
 // Takes a packet that arrives within `timeout_ms` (0: that has arrived; -1: no limit). Sets
-// `descriptor` to the descriptor that came with it, which the caller closes, or to -1.
+// `descriptor` to the descriptor that came with it, which the caller closes, or to -1. Closes the
+// descriptors of anything else.
 [[nodiscard]] Received receive(int channel, Any& packet, int& descriptor, int timeout_ms);
 
 // Reports this node's failure to the launcher and waits until it hangs up. Waiting is necessary

@@ -146,6 +146,21 @@ TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
+TEST_F(Channel, KeepsNoDescriptorOfWhatIsRefused) {
+  const int before = open_descriptors();
+  for (const auto& [size, expected] : {std::pair{std::size_t{0}, Received::kEnd},
+                                       {std::size_t{1}, Received::kBad},
+                                       {sizeof(Memory) - 8, Received::kBad}}) {
+    const Memory memory;
+    ASSERT_TRUE(send_packet(launcher_, &memory, size, node_, 0));
+    Any packet;
+    int descriptor = 0;
+    EXPECT_EQ(receive(node_, packet, descriptor, 0), expected);
+    EXPECT_EQ(descriptor, -1);
+    EXPECT_EQ(open_descriptors(), before) << size;
+  }
+}
+
 TEST_F(Channel, RefusesSizesThatWrap) {
   for (const Memory& memory :
        {Memory{.input_bytes = ~0ull - 4095, .output_bytes = 4096, .events = 4},

@@ -8,6 +8,7 @@ statistics to BUILD/results/TARGET.json, for page.py. Exit status: 0 no input fa
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import signal
@@ -23,7 +24,10 @@ LIMITS = ["-malloc_limit_mb=64", "-rss_limit_mb=1024", "-timeout=20"]
 SCHEDULE = ["-entropic=0"]
 PROCESS_S = 900  # then a new process goes on: the memory of a long one grows up to the limit
 STATUS = re.compile(r"#\d+\s.* cov: (\d+) ft: (\d+) ")
+# A library of libfabric would handle signals before libFuzzer and the sanitizers do.
+ENVIRONMENT = {**os.environ, "IPATH_NO_BACKTRACE": "1"}
 INTERRUPTED = 72  # libFuzzer's exit status after SIGINT
+GRACE_S = 120  # from SIGINT until SIGKILL
 
 
 class Campaign:
@@ -64,14 +68,15 @@ class Campaign:
         words += [build / f"corpus-{name}", build / f"kept-{name}"]
         with open(build / f"{name}.log", "w") as log:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
-                                       bufsize=1)
+                                       bufsize=1, env=ENVIRONMENT)
             is_over = threading.Event()
 
             def watch():
                 while not is_over.wait(min(max(self.rest(), 0.1), 10)):
                     if self.is_started and self.rest() <= 0:
                         process.send_signal(signal.SIGINT)
-                        is_over.wait(60)
+                        if not is_over.wait(GRACE_S):
+                            process.kill()
 
             watcher = threading.Thread(target=watch)
             watcher.start()

@@ -139,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     copies.push_back(*std::move(copied));
     // From now on the node writes what it wants.
     std::memset(static_cast<void*>(log.events.data()), 0xff, log.events.size() * sizeof(Event));
-    std::memset(log.times.data(), 0xff, log.times.size() * sizeof(EventTimes));
+    std::memset(static_cast<void*>(log.times.data()), 0xff, log.times.size() * sizeof(EventTimes));
     logs.push_back(copies.back().log());
     for (std::uint32_t i = 0; i < logs.back().count(); ++i) {
       const Event& event = logs.back().event(i);

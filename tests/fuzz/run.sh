@@ -45,7 +45,8 @@ for target in $targets; do
   ninja -C build-fuzz --quiet "tests/fuzz/fuzz-$target" >&2 || fail "the target $target cannot be built"
 done
 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export UBSAN_OPTIONS
+IPATH_NO_BACKTRACE=1
+export UBSAN_OPTIONS IPATH_NO_BACKTRACE
 
 # The largest input of a target, in bytes.
 largest() {

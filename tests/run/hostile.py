@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """hostile.py HOW NODE WORDS...: runs espalier-node as a node of a cluster, and changes what it tells the launcher
 (firmware/node/control.h). HOW: words (its Hello is a failure with escape sequences), lanes, address (sizes of its Hello), ready,
-mapped (it sends such a packet instead of its Hello or its report), log, retired (counts of its log), link, flag (of a record of its
-log), waiting (a flag of its report)."""
+mapped (it sends such a packet instead of its Hello or its report), log, retired (counts of its log), link, kind, flag (of a record of
+its log), waiting (a flag of its report)."""
 import mmap
 import os
 import select
@@ -16,7 +16,7 @@ HELLO_LANES, HELLO_ADDRESSES = 32, 36 + 128 * 4
 REPORT_STATUS, REPORT_LOG, REPORT_WAITING = 8, 64, 80
 BUSY = 1
 TIMES, EVENT = 32, 20  # bytes of EventTimes and Event
-EVENT_LINK, EVENT_DONE = 13, 17
+EVENT_LINK, EVENT_KIND, EVENT_DONE = 13, 14, 17
 
 
 def aligned(size):
@@ -51,6 +51,8 @@ class Node:
                 struct.pack_into("<I", packet, REPORT_LOG + 4, 2**31)
             if self.how == "link":
                 self.memory[self.log + self.events * TIMES + EVENT_LINK] = 200
+            if self.how == "kind":
+                self.memory[self.log + self.events * TIMES + EVENT_KIND] = 255
             if self.how == "flag":
                 self.memory[self.log + self.events * TIMES + EVENT_DONE] = 2
             if self.how == "waiting":

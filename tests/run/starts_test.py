@@ -60,6 +60,7 @@ class Starts(unittest.TestCase):
                           ("retired", "2147483648 of them retired; expected at most"),
                           ("ready", "sent Ready while loading its schedule"), ("mapped", "sent Mapped while running"),
                           ("flag", "reports record 0 of its log with a flag that is neither 0 nor 1"),
+                          ("kind", "reports record 0 of its log of kind 255; expected a send"),
                           ("waiting", "sent a packet that is not part of the control protocol"),
                           ("link", "reports record 0 of its log on link 200; expected one of its")):
             with self.subTest(how=how):

@@ -22,6 +22,10 @@ Result<NodeLog> NodeLog::copy(const EventLog& shared, const Program& program) {
       return fail(record + "on link " + std::to_string(event.link) + "; expected one of its " +
                   std::to_string(links_count(program)) + " links");
     }
+    if (event.kind < ActionKind::kSend || event.kind > ActionKind::kCopy) {
+      return fail(record + "of kind " + std::to_string(event.kind) +
+                  "; expected a send, receive, combine or copy");
+    }
     if (!control::is_flag(event.begun) || !control::is_flag(event.done)) {
       return fail(record + "with a flag that is neither 0 nor 1");
     }

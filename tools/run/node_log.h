@@ -13,8 +13,8 @@ namespace espalier::run_command {
 class NodeLog {
  public:
   NodeLog() = default;
-  // Copies `shared`, which has times, and checks the copy: each link is one of the program's, and
-  // the flags are 0 or 1. Error: the first record that is not so.
+  // Copies `shared`, which has times, and checks the copy: each link is one of the program's, each
+  // kind is one of an action, and the flags are 0 or 1. Error: the first record that is not so.
   [[nodiscard]] static Result<NodeLog> copy(const EventLog& shared, const Program& program);
   // Returns the log. It must not outlive this object.
   [[nodiscard]] EventLog log() { return {events_.data(), times_.data(), counts_}; }
