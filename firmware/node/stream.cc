@@ -106,9 +106,14 @@ control::Received ControlStream::receive(FrameHeader& header, std::vector<std::u
   std::optional<std::int64_t> others_bound;
   if (header.bound_ns != FrameHeader::kNoBound) others_bound = header.bound_ns;
   difference_.note(header.sent_ns, others_bound, now);
-  bytes.resize(header.size);
-  const bool complete = read(bytes.data(), bytes.size(), kPatience);
-  return complete ? control::Received::kPacket : control::Received::kEnd;
+  // Takes memory only for bytes that arrive, whatever size the header claims.
+  bytes.clear();
+  while (bytes.size() < header.size) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + std::min<std::size_t>(header.size - before, kPieceBytes));
+    if (!read(&bytes[before], bytes.size() - before, kPatience)) return control::Received::kEnd;
+  }
+  return control::Received::kPacket;
 }
 
 bool SharedMemory::write(const FrameHeader& header, std::span<const std::uint8_t> from) const {

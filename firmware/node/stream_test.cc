@@ -72,6 +72,16 @@ TEST_F(Stream, RefusesTimesThatItCannotConvert) {
   EXPECT_FALSE(take(packet));
 }
 
+TEST_F(Stream, TakesNoMemoryForBytesThatDoNotArrive) {
+  const FrameHeader header{Frame::kBytes, 64 << 20, 0, monotonic_ns(), FrameHeader::kNoBound};
+  ASSERT_EQ(write(ends_[1], &header, sizeof header), static_cast<ssize_t>(sizeof header));
+  ASSERT_EQ(shutdown(ends_[1], SHUT_WR), 0);
+  FrameHeader received;
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(stream_->receive(received, bytes, 0), control::Received::kEnd);
+  EXPECT_LE(bytes.capacity(), std::size_t{1} << 20);
+}
+
 // Their differences would overflow.
 TEST_F(Stream, RefusesTimesBeyondAllClocks) {
   constexpr std::int64_t kMax = std::int64_t{1} << 60;
