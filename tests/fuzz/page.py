@@ -18,8 +18,8 @@ HEAD = """# Fuzzing
 `tests/fuzz/run.sh 3600` fuzzes each target with libFuzzer, ASan and UBSan until one hour after its last new edge of the program;
 `--at-most SECONDS` ends it earlier. `tests/fuzz/page.py --write docs/results/fuzz.md` then writes this page from libFuzzer's final
 statistics. The campaigns of this page ran at the lowest priority on one core of a busy machine, one after another, so the executions
-per second are far fewer than those of an idle core. Times are in minutes. A target whose last two columns differ by less than 60 can
-still find new edges. libFuzzer's entropic schedule is off: it took nine tenths of the processor time of the target `schedule`, whose
+per second are far fewer than those of an idle core. Times are in seconds. A target whose last two time columns differ by less than
+3600 can still find new edges. libFuzzer's entropic schedule is off: it took nine tenths of the processor time of the target `schedule`, whose
 3000 executions took 38 s with it and 3.8 s without it.
 
 The head of `tests/fuzz/TARGET.cc` says what a target feeds and what it demands. Edges and features are libFuzzer's: those that all
@@ -58,7 +58,7 @@ def kept_rows(page):
 def row(results):
     seconds = results["seconds"]
     return [str(results["executions"]), str(round(results["executions"] / max(seconds, 1))), str(results["edges"]),
-            str(results["features"]), f"{results['last_edge_s'] / 60:.0f}", f"{seconds / 60:.0f}"]
+            str(results["features"]), str(results["last_edge_s"]), str(seconds)]
 
 
 def table(head, right, rows):
