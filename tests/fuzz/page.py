@@ -18,13 +18,13 @@ HEAD = """# Fuzzing
 `tests/fuzz/run.sh 3600` fuzzes each target with libFuzzer, ASan and UBSan until one hour after its last new edge of the program;
 `--at-most SECONDS` ends it earlier. `tests/fuzz/page.py --write docs/results/fuzz.md` then writes this page from libFuzzer's final
 statistics. The campaigns of this page ran at the lowest priority on one core of a busy machine, one after another, so the executions
-per second are far fewer than those of an idle core. Times are in seconds. A target whose last two time columns differ by less than
-3600 can still find new edges. libFuzzer's entropic schedule is off: it took nine tenths of the processor time of the target `schedule`, whose
-3000 executions took 38 s with it and 3.8 s without it.
+per second are far fewer than those of an idle core. Times are in seconds. A target that ended less than 3600 seconds after its last
+new edge can still find others. libFuzzer's entropic schedule is off: it took nine tenths of the processor time of the target
+`schedule`, whose 3000 executions took 38 s with it and 3.8 s without it.
 
-The head of `tests/fuzz/TARGET.cc` says what a target feeds and what it demands. Edges and features are libFuzzer's: those that all
-inputs of the campaign reach together. The archive `tests/fuzz/corpus/TARGET.tar` keeps a smallest set of inputs that reach the same edges,
-at most 2 KiB each, and inputs with names, which somebody wrote or which once failed. `./test.sh` replays the archives.
+The head of each target's source in `tests/fuzz/` says what it feeds and what it demands. Edges and features are libFuzzer's: those that
+all inputs of the campaign reach together. Each target's archive in `tests/fuzz/corpus/` keeps a smallest set of inputs that reach the same
+edges, at most 2 KiB each, and inputs with names, which somebody wrote or which once failed. `./test.sh` replays the archives.
 
 """
 FOUND = """
