@@ -246,7 +246,13 @@ Result<Communicator> join(const JoinOptions& given) {
     if (!joined) return fail(joined.error());
     members = *std::move(joined);
   }
-  if (options.local_address.empty()) options.local_address = members->local_address();
+  if (options.authenticate_data && !members->is_secret()) {
+    return fail(
+        "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
+        "makes one");
+  }
+  const bool binds = options.provider != "mem";
+  if (options.local_address.empty() && binds) options.local_address = members->local_address();
   auto job = std::make_shared<Job>(std::move(options), members);
   std::vector<std::uint32_t> ranks(members->size());
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
