@@ -20,6 +20,9 @@ namespace {
 // A machine that asks for an immediate poll this many times and does nothing is broken.
 constexpr int kMaxIdlePolls = 100'000;
 
+// Frames that nodes send back and forth at one time, on lines without latency, must come to an end.
+constexpr std::uint64_t kMaxTurns = 1'000'000;
+
 // Memory that trials use in turn: machines are large.
 struct NodeStore {
   std::optional<Machine> machine;
@@ -408,8 +411,15 @@ class Trial {
     const std::uint64_t patience = 8 * plan_.deadline_ns;
     std::sort(timed_.begin(), timed_.end());
     std::size_t timed = 0;
+    std::uint64_t before = kNever, turns = 0;  // at the same time
     for (;;) {
       const std::uint64_t now = carrier_->now_ns();
+      turns = now == before ? turns + 1 : 0;
+      before = now;
+      if (turns > kMaxTurns) {
+        facts_.hang = "something happens without end, and time does not go on";
+        return;
+      }
       for (; timed < timed_.size() && timed_[timed].ns <= now; ++timed) {
         timed_[timed].boots ? boot(timed_[timed].fault) : strike(timed_[timed].fault);
       }
