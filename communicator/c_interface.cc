@@ -142,6 +142,7 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   }
   made.model = text(options.model);
   made.progress_thread = options.progress_thread != 0;
+  made.authenticate_data = options.authenticate_data != 0;
   made.image = {.file = text(options.image),
                 .flash = text(options.flash),
                 .public_key = text(options.public_key),

@@ -99,6 +99,7 @@ Result<void> Channel::open() {
   config.node = rank_;
   config.has_secret = job_->members().is_secret();
   config.secret = job_->members().secret();
+  config.authenticate_data = options.authenticate_data;
   config.max_links = std::min(size_ - 1, kMaxLinks);
   auto fabric = ofi::OfiEndpoint::open(config);
   if (!fabric) return fail(fabric.error());

@@ -246,6 +246,11 @@ Result<Communicator> join(const JoinOptions& given) {
     if (!joined) return fail(joined.error());
     members = *std::move(joined);
   }
+  if (options.authenticate_data && !members->is_secret()) {
+    return fail(
+        "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
+        "makes one");
+  }
   if (options.local_address.empty()) options.local_address = members->local_address();
   auto job = std::make_shared<Job>(std::move(options), members);
   std::vector<std::uint32_t> ranks(members->size());

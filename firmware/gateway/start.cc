@@ -296,6 +296,7 @@ Result<void> Gateway::open_fabric() {
   config.local_address = options_.node.address;
   config.node = hello_.node;
   config.window = options_.node.window;
+  config.authenticate_data = options_.node.authenticate_data;
   const std::vector<node::Link>* hop_by_hop =
       options_.node.links.empty() ? nullptr : &options_.node.links.front();
   Bridge::Shape shape;

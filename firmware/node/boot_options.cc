@@ -108,6 +108,7 @@ constexpr BootOption kBootOptions[] = {
      },
      Applies::kToRuns},
     {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>, Applies::kToRuns},
+    {{"authenticate-data", false}, set_flag<&BootOptions::authenticate_data>, Applies::kToRuns},
     {{"log", false}, set_flag<&BootOptions::log>, Applies::kToRuns},
     {{"check", false}, set_flag<&BootOptions::check_only>},
     {{"providers", false}, set_flag<&BootOptions::lists_providers>},
@@ -174,8 +175,8 @@ Result<void> check_nodes(const BootOptions& options) {
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
          "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
-         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks] "
-         "[--log]\n"
+         "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
+         "                     [--authenticate-data] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
          "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
@@ -219,6 +220,7 @@ const char* usage() {
          "(default 5000)\n"
          "  --window W        maximum number of steps in flight (default: the program's window)\n"
          "  --check-blocks    send a CRC-32 with every block and check it\n"
+         "  --authenticate-data authenticate the payload of long messages, too; all nodes or none\n"
          "  --log             keep a log of the last collective if the launcher provides memory\n"
          "\n"
          "Exit status: 0 the launcher ended the node, 1 a failure while running, 2 bad input.\n";

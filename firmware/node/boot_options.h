@@ -38,10 +38,11 @@ struct BootOptions {
   std::vector<std::vector<Link>> links;
   std::uint32_t window = kMaxWindow;
   std::uint64_t deadline_ns = 5'000'000'000;
-  bool check_blocks = false;     // sends and checks a CRC-32 of every block
-  bool log = false;              // keeps a log if the launcher provides memory for one
-  bool check_only = false;       // loads and prints the descriptors, then ends
-  bool lists_providers = false;  // prints libfabric's providers, then ends
+  bool check_blocks = false;       // sends and checks a CRC-32 of every block
+  bool authenticate_data = false;  // authenticates the payload of long messages, too
+  bool log = false;                // keeps a log if the launcher provides memory for one
+  bool check_only = false;         // loads and prints the descriptors, then ends
+  bool lists_providers = false;    // prints libfabric's providers, then ends
   bool help = false;
 };
 

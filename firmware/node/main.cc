@@ -79,6 +79,7 @@ espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options
   config.local_address = options.address;
   config.node = nodes[index]->number;
   config.window = options.window;
+  config.authenticate_data = options.authenticate_data;
   if (options.links.empty()) {
     config.peers = nodes[index]->programs.peers;
     return config;

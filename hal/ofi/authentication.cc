@@ -77,12 +77,12 @@ std::uint64_t Authentication::entry_code(const DirectionKey& key, Opcode opcode,
   return sum;
 }
 
-std::uint64_t Authentication::data_code(const DirectionKey& key, const void* bytes,
-                                        std::uint64_t size) const {
+std::uint32_t Authentication::payload_code(const DirectionKey& key, const void* bytes,
+                                           std::uint64_t size) const {
   std::uint64_t result = 0;
   (void)crypto_shorthash(reinterpret_cast<std::uint8_t*>(&result),
                          static_cast<const std::uint8_t*>(bytes), size, key.data.data());
-  return result;
+  return static_cast<std::uint32_t>(result);
 }
 
 }  // namespace espalier::ofi

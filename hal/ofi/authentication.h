@@ -51,9 +51,10 @@ class Authentication {
   // entry.
   [[nodiscard]] std::uint64_t entry_code(const DirectionKey& key, Opcode opcode, const void* bytes,
                                          std::size_t size) const;
-  // Returns the code of a message's payload.
-  [[nodiscard]] std::uint64_t data_code(const DirectionKey& key, const void* bytes,
-                                        std::uint64_t size) const;
+  // Returns the code of a message's payload. 32 bits are enough: a payload that is not authentic
+  // ends the collective, so there is one attempt.
+  [[nodiscard]] std::uint32_t payload_code(const DirectionKey& key, const void* bytes,
+                                           std::uint64_t size) const;
 
  private:
   [[nodiscard]] static std::uint64_t code(const DirectionKey& key, Opcode opcode,

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/testing/results.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/ofi/random.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {
@@ -111,6 +116,71 @@ TEST(Authentication, PayloadsNeedASecret) {
   const auto zero = or_throw(OfiEndpoint::open(config));
   EXPECT_EQ(message_of(zero->set_addresses({"", ""})),
             "node 0: authenticate_data needs a job secret");
+}
+
+TEST(Authentication, PayloadsAreAuthenticatedByAllNodesOrNone) {
+  Config config = with_secret(1);
+  const auto zero = or_throw(OfiEndpoint::open(for_node(config, 0, {})));
+  config.authenticate_data = true;
+  const auto one = or_throw(OfiEndpoint::open(for_node(config, 1, {})));
+  ASSERT_TRUE(one->set_addresses({zero->address(), one->address()}));
+  EXPECT_EQ(message_of(one->add_link(0)),
+            "address of node 0: authenticate_data is off there and on here; expected the same on "
+            "all nodes");
+}
+
+// Inverts the bytes `text` wherever this process has a copy of them, except in `text`. Returns how
+// many copies there were.
+int change_copies(const std::vector<std::uint8_t>& text) {
+  int copies = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (line.find(" rw-p ") == std::string::npos && line.find(" rw-s ") == std::string::npos)
+      continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    auto* at = reinterpret_cast<std::uint8_t*>(begin);
+    auto* const limit = reinterpret_cast<std::uint8_t*>(end);
+    const auto left = [&] { return static_cast<std::size_t>(limit - at); };
+    while ((at = static_cast<std::uint8_t*>(memmem(at, left(), text.data(), text.size())))) {
+      if (at != text.data()) {
+        ++copies;
+        for (std::size_t i = 0; i < text.size(); ++i) at[i] = static_cast<std::uint8_t>(~at[i]);
+      }
+      at += text.size();
+    }
+  }
+  return copies;
+}
+
+// With a secret, a message whose payload is changed in its slot completes with kCorrupt: a peer's
+// key of the slots is in the traffic, so whoever reads that can write there.
+TEST(Authentication, AChangedSlotIsFound) {
+  Config config;
+  config.has_secret = true;
+  config.secret = secret_of(3);
+  LocalEndpoints endpoints(config, {{1}, {0}});
+  ASSERT_EQ(endpoints.error, "");
+  std::vector<std::uint8_t> sent(64);
+  std::vector<std::uint8_t> got(sent.size());
+  for (const bool changed : {false, true}) {
+    fill_randomly(sent.data(), sent.size());
+    ASSERT_EQ(endpoints[0].post_send(0, {sent.data(), sent.size(), 1, 0, 0}), Status::kOk);
+    Completion completion;
+    bool is_sent = false;
+    bool arrived = false;
+    while (!arrived || !is_sent) {
+      is_sent = endpoints[0].poll(completion) || is_sent;
+      arrived = endpoints[1].poll(completion) || arrived;
+    }
+    EXPECT_EQ(completion.kind, Completion::Kind::kUnexpected);
+    EXPECT_GE(changed ? change_copies(sent) : 1, 1);
+    ASSERT_EQ(endpoints[1].post_receive(0, {got.data(), got.size(), 1, 0}), Status::kOk);
+    while (!endpoints[1].poll(completion)) {
+    }
+    EXPECT_EQ(completion.kind, Completion::Kind::kReceived);
+    EXPECT_EQ(completion.status, changed ? Status::kCorrupt : Status::kOk);
+  }
 }
 
 // A long message whose payload is changed on its way completes with kCorrupt.

@@ -32,8 +32,6 @@ struct EndpointState {
   ArenaLayout layout;
   Domain domain;
   Authentication authentication;
-  std::uint32_t header_bytes = 0;   // of MessageHeader, in front of each eager message
-  std::uint32_t covered_bytes = 0;  // of these, by the code in the immediate data
   Registration arena_registration;
   Pages arena;                         // written by the peers
   Pages staging;                       // eager messages being sent, with the arena's layout
@@ -68,6 +66,13 @@ struct EndpointState {
                           static_cast<std::uint32_t>(i / layout.ring()),
                           static_cast<std::uint32_t>(i % layout.ring())});
     }
+  }
+  // Whether messages of this size carry a code of their payload. What a peer writes into a slot is
+  // always covered, because someone who reads the traffic of a network sees the slots' key; the key
+  // of a longer message's place is new for each collective. A file in /dev/shm has no traffic.
+  [[nodiscard]] bool has_payload_code(std::uint64_t size) const {
+    return config.authenticate_data ||
+           (authentication.has_secret() && size <= config.eager_bytes && !domain.copies_messages());
   }
   // Drops a word that is not authentic.
   void reject(std::uint32_t peer, const char* word) {

@@ -73,9 +73,9 @@ struct Incoming {
   struct Arrival {
     What what = What::kNothing;
     std::uint32_t check = 0;
-    std::uint64_t tag = 0;        // only kEager, kRequestToSend
-    std::uint64_t size = 0;       // only kEager, kRequestToSend
-    std::uint64_t data_code = 0;  // only kEager, kPlacedWithHeader
+    std::uint64_t tag = 0;           // only kEager, kRequestToSend
+    std::uint64_t size = 0;          // only kEager, kRequestToSend
+    std::uint32_t payload_code = 0;  // only kEager, kPlacedWithHeader
   };
   std::array<Post, kMaxRing> posts;
   std::array<Arrival, kMaxRing> arrivals;

@@ -24,6 +24,7 @@ AddressHead LaneConnector::head() const {
   head.node = state_.config.node;
   head.window = state_.config.window;
   head.eager_bytes = state_.config.eager_bytes;
+  head.authenticates_data = state_.config.authenticate_data ? 1 : 0;
   head.base = state_.arena_registration.base;
   head.key = state_.arena_registration.key;
   head.nonce = state_.authentication.nonce();
@@ -213,6 +214,11 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
     return fail(where + "window " + std::to_string(head.window) + " and eager_bytes " +
                 std::to_string(head.eager_bytes) + " there, " + std::to_string(config.window) +
                 " and " + std::to_string(config.eager_bytes) + " here");
+  }
+  if ((head.authenticates_data != 0) != config.authenticate_data) {
+    return fail(where + "authenticate_data is " +
+                (config.authenticate_data ? "off there and on here" : "on there and off here") +
+                "; expected the same on all nodes");
   }
   lane.remote_lane = head.lane;
   lane.remote_base = head.base;

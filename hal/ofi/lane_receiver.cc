@@ -125,13 +125,13 @@ bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uin
     case Opcode::kPlacedWithHeader: {
       MessageHeader header;
       std::memcpy(&header, state_.arena.get() + state_.layout.slot(lane.index, position),
-                  state_.header_bytes);
-      if (!authentic(&header, state_.covered_bytes)) return false;
+                  sizeof(header));
+      if (!authentic(&header, sizeof(header))) return false;
       const bool eager = immediate.opcode == Opcode::kEager;
       // The size was written by the peer: it must not lead beyond the slot.
       if (eager && header.size > state_.config.eager_bytes) return false;
       arrival = {eager ? Incoming::What::kEager : Incoming::What::kPlacedWithHeader, header.check,
-                 header.tag, header.size, header.data_code};
+                 header.tag, header.size, header.payload_code};
       sender_.credit_arrived(lane, header.credit);
       return true;
     }
@@ -198,7 +198,7 @@ bool LaneReceiver::consume_next(Lane& lane) {
       in.slot_consumed = true;
       if (matches(arrival, post.tag, post.size)) {
         const std::byte* bytes =
-            state_.arena.get() + state_.layout.slot(lane.index, position) + state_.header_bytes;
+            state_.arena.get() + state_.layout.slot(lane.index, position) + sizeof(MessageHeader);
         if (post.size != 0) std::memcpy(post.bytes, bytes, post.size);
         // The copy is checked: nothing changes it any more.
         if (!intact(lane, arrival, post.bytes)) post.status = Status::kCorrupt;
@@ -214,9 +214,9 @@ bool LaneReceiver::consume_next(Lane& lane) {
 
 bool LaneReceiver::intact(const Lane& lane, const Incoming::Arrival& arrival,
                           const void* bytes) const {
-  return !state_.config.authenticate_data ||
-         state_.authentication.data_code(lane.receive_key, bytes, arrival.size) ==
-             arrival.data_code;
+  return !state_.has_payload_code(arrival.size) ||
+         state_.authentication.payload_code(lane.receive_key, bytes, arrival.size) ==
+             arrival.payload_code;
 }
 
 }  // namespace espalier::ofi

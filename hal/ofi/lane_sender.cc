@@ -71,20 +71,20 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
   std::byte* staged = state_.staging.get() + state_.layout.slot(lane.index, position);
   if (out.written_bytes == 0) {
     const MessageHeader header = header_of(lane, post);
-    std::memcpy(staged, &header, state_.header_bytes);
-    if (post.size != 0) std::memcpy(staged + state_.header_bytes, post.bytes, post.size);
+    std::memcpy(staged, &header, sizeof(header));
+    if (post.size != 0) std::memcpy(staged + sizeof(header), post.bytes, post.size);
   }
   const std::uint64_t code = state_.authentication.word_code(lane.send_key, Opcode::kEager, number,
-                                                             staged, state_.covered_bytes);
+                                                             staged, sizeof(MessageHeader));
   const Immediate immediate = {Opcode::kEager, lane.remote_lane, static_cast<std::uint8_t>(number),
                                code};
-  if (!writer_.write_message(lane, immediate, staged, state_.header_bytes + post.size,
+  if (!writer_.write_message(lane, immediate, staged, sizeof(MessageHeader) + post.size,
                              lane.remote_base + state_.layout.slot(lane.remote_lane, position),
                              lane.remote_key)) {
     return false;
   }
   MessageHeader header;
-  std::memcpy(&header, staged, state_.header_bytes);
+  std::memcpy(&header, staged, sizeof(header));
   announcer_.count_credited(lane, header.credit);
   out.own_bytes &= ~bit(position);
   out.in_slot |= bit(position);
@@ -101,8 +101,8 @@ MessageHeader LaneSender::header_of(const Lane& lane, const Outgoing::Post& post
   header.size = static_cast<std::uint32_t>(post.size);
   header.credit = static_cast<std::uint32_t>(lane.in.consumed);
   header.check = post.check;
-  if (state_.config.authenticate_data) {
-    header.data_code = state_.authentication.data_code(lane.send_key, post.bytes, post.size);
+  if (state_.has_payload_code(post.size)) {
+    header.payload_code = state_.authentication.payload_code(lane.send_key, post.bytes, post.size);
   }
   return header;
 }
@@ -142,7 +142,7 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   // The peer has consumed the message that was in this slot, because it posted this receive.
   if (out.written_bytes == 0 &&
       !writer_.write_header(lane, state_.layout.slot(lane.remote_lane, position), &header,
-                            state_.header_bytes)) {
+                            sizeof(header))) {
     return false;
   }
   return send_placed(lane, number, clear, Opcode::kPlacedWithHeader, &header);
@@ -155,7 +155,7 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
   const std::uint64_t position = state_.position(number);
   Outgoing::Post& post = out.posts[position];
   const std::uint64_t code = state_.authentication.word_code(
-      lane.send_key, opcode, number, header, header != nullptr ? state_.covered_bytes : 0);
+      lane.send_key, opcode, number, header, header != nullptr ? sizeof(*header) : 0);
   const Immediate immediate = {opcode, lane.remote_lane, static_cast<std::uint8_t>(number), code};
   if (!writer_.write_message(lane, immediate, post.bytes, post.size, clear.address, clear.key)) {
     return false;

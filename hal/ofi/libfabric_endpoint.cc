@@ -22,6 +22,10 @@ constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
 constexpr std::uint64_t kMaxBlockNs = 1'000'000'000;
 constexpr std::uint64_t kMaxSpinNs = 150'000;
 constexpr std::uint64_t kMaxSleepNs = 200'000;
+// So many waits in a row that ended at once and for nothing: the sockets will go on to say that
+// there is something, e.g. a connection for which there is no descriptor.
+constexpr std::uint32_t kMaxVainWaits = 1'000;
+constexpr std::uint64_t kVainWaitNs = 50'000;
 
 // A killed process with the number of this process may have left files. libfabric would believe
 // that they belong to a live process, and refuse to open.
@@ -55,9 +59,6 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   state_.config = config;
   state_.config.secret = {};
   if (config.has_secret) state_.authentication.set_secret(config.secret);
-  const bool has_code = config.authenticate_data;
-  state_.header_bytes = has_code ? sizeof(MessageHeader) : offsetof(MessageHeader, data_code);
-  state_.covered_bytes = has_code ? sizeof(MessageHeader) : offsetof(MessageHeader, unused);
   make_lanes();
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), config.max_links);
   Domain::Capacity capacity;
@@ -69,7 +70,7 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   const auto opened = state_.domain.open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   if (config.eager_bytes == 0) {
-    const std::uint64_t piece = state_.domain.inject_bytes() - state_.header_bytes;
+    const std::uint64_t piece = state_.domain.inject_bytes() - sizeof(MessageHeader);
     state_.config.eager_bytes =
         state_.domain.copies_messages() ? static_cast<std::uint32_t>(piece) : kDefaultEagerBytes;
   }
@@ -90,7 +91,7 @@ void LibfabricEndpoint::make_lanes() {
 }
 
 Result<void> LibfabricEndpoint::make_arena() {
-  state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes, state_.header_bytes);
+  state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), state_.config.max_links);
   state_.contexts.reserve(lanes * state_.layout.ring());
   state_.add_contexts();
@@ -254,17 +255,21 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
   const std::uint64_t start = now();
   const std::uint64_t opened = state_.opened;
   std::uint64_t waited = 0;
+  std::uint32_t vain_waits = 0;
   while (true) {
     const bool moved = progress();
     const std::uint64_t time = now();
     waited = time - start;
     if (!reporter_.empty() || time >= until || state_.opened != opened) break;
     const std::uint64_t next = std::min(until, connector_.next_greeting_ns());
-    if (moved) continue;  // There may be more.
-    if (waited < spin_ns_) {
+    if (moved) {  // There may be more.
+      vain_waits = 0;
+    } else if (waited < spin_ns_) {
       sched_yield();
-    } else if (!state_.to_push.empty() ||
-               !state_.domain.wait(std::min(next - std::min(time, next), kMaxBlockNs))) {
+    } else if (state_.to_push.empty() && vain_waits < kMaxVainWaits &&
+               state_.domain.wait(std::min(next - std::min(time, next), kMaxBlockNs))) {
+      vain_waits = now() - time < kVainWaitNs ? vain_waits + 1 : 0;
+    } else {
       const std::uint64_t sleep_ns = std::min({waited / 16, kMaxSleepNs, until - time});
       const timespec t = {0, static_cast<long>(sleep_ns)};
       nanosleep(&t, nullptr);

@@ -59,15 +59,17 @@ inline constexpr std::uint64_t kImmediateCodeMask = (std::uint64_t{1} << 44) - 1
                     static_cast<std::int8_t>(low - static_cast<std::uint8_t>(near))));
 }
 
-// Precedes the payload of an eager message in its slot. The code in the immediate data covers it.
+// Precedes the payload of an eager message in its slot; with authenticate_data, long messages have
+// it, too. The code in the immediate data covers it.
 struct MessageHeader {
   std::uint64_t tag = 0;
   std::uint32_t size = 0;
   std::uint32_t credit = 0;  // messages consumed in the other direction, low 32 bits
   std::uint32_t check = 0;   // the sender's check word
-  std::uint32_t unused = 0;
-  std::uint64_t data_code = 0;  // authenticates the payload; only with Config.authenticate_data
+  // Authenticates the payload where that is asked for (EndpointState::has_payload_code); else 0.
+  std::uint32_t payload_code = 0;
 };
+static_assert(sizeof(MessageHeader) == 24);
 
 // The code in the immediate data covers the number only, because a newer entry may replace this
 // one. It has a code of its own.
@@ -120,8 +122,8 @@ class ArenaLayout {
   static constexpr std::uint64_t kLineBytes = 64;
 
   ArenaLayout() = default;
-  ArenaLayout(std::uint32_t window, std::uint32_t eager_bytes, std::uint32_t header_bytes)
-      : stride_((header_bytes + eager_bytes + kLineBytes - 1) / kLineBytes * kLineBytes),
+  ArenaLayout(std::uint32_t window, std::uint32_t eager_bytes)
+      : stride_((sizeof(MessageHeader) + eager_bytes + kLineBytes - 1) / kLineBytes * kLineBytes),
         ring_(std::bit_ceil(window)) {}
 
   [[nodiscard]] std::uint32_t ring() const { return ring_; }      // slots per lane, a power of two

@@ -154,13 +154,16 @@ typedef struct espalier_join_options {
   const char* flash;       // excludes `image`
   const char* public_key;  // file of the key of its signature
   int takes_unsigned;      // nonzero: takes any image; excludes public_key
+  // Nonzero: authenticates the payload of long messages, too, with the job secret: one that another
+  // process changed is an error, not a result. All processes must set the same.
+  int authenticate_data;
 } espalier_join_options;
 
 // The initial value of an espalier_join_options: every default.
 #define ESPALIER_JOIN_OPTIONS                                                                    \
   {                                                                                              \
     sizeof(espalier_join_options), NULL, NULL, 0, NULL, 0, NULL, 0, ESPALIER_AUTOMATIC, 0, NULL, \
-        NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0                                              \
+        NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0                                           \
   }
 
 // Joins the job that the launcher started: `*comm` has all its processes. Without a launcher: this

@@ -216,8 +216,7 @@ int main(int argc, char** argv) {
     completed = write_under_keys(node, number(3), number(4), until);
   } else {
     const Forgery forgery = {ofi::ArenaLayout(static_cast<std::uint32_t>(number(3)),
-                                              static_cast<std::uint32_t>(number(4)),
-                                              offsetof(ofi::MessageHeader, data_code)),
+                                              static_cast<std::uint32_t>(number(4))),
                              number(5), number(6)};
     completed = forge(node, forgery, until);
   }

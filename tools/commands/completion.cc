@@ -163,7 +163,7 @@ constexpr std::string_view kAfter = R"bash(  esac
   esac
 }
 
-# The options of espalier-node and espalier-gateway, from their help; otherwise files.
+# The options of the other programs, from their help; otherwise files.
 _espalier_program() {
   local word=${COMP_WORDS[COMP_CWORD]}
   case $word in
@@ -176,7 +176,7 @@ _espalier_program() {
 }
 
 complete -o filenames -F _espalier espalier
-complete -o filenames -F _espalier_program espalier-node espalier-gateway
+complete -o filenames -F _espalier_program espalier-node espalier-gateway espalier-bench
 )bash";
 
 void print_bash(const std::vector<CommandSummary>& commands) {

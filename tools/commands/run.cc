@@ -156,6 +156,8 @@ void add_launch_options(Command command, RunOptions& options) {
                  "Nodes that share a process and its one thread");
   command.flag("--check-blocks", launch.check_blocks,
                "Send a CRC-32 with every block, and check it");
+  command.flag("--authenticate-data", launch.authenticate_data,
+               "Authenticate the payload of long messages, too, with the job secret");
   command.text("--launch-prefix", launch.prefix,
                "Prefix for each process's command; %r is its first node, %n is %r + 1");
   command.text("--address", launch.address, "IP that each process binds; %r and %n as above");

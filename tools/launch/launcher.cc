@@ -57,6 +57,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
     command.insert(command.end(), {"--address", expand_template(options.address, first)});
   }
   if (options.check_blocks) command.push_back("--check-blocks");
+  if (options.authenticate_data) command.push_back("--authenticate-data");
   if (options.log) command.push_back("--log");
   return command;
 }

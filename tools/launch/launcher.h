@@ -53,6 +53,7 @@ struct LaunchOptions {
   std::uint32_t window = kMaxWindow;
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
   bool check_blocks = false;
+  bool authenticate_data = false;
   bool log = false;  // nodes keep logs where give_memory() has room for them
   std::vector<Disturbance> disturbances;
   std::function<void(double done)> progress;  // called during start(), 0 .. 1; may be empty

@@ -14,12 +14,14 @@ struct AddressHead {
   // Random bytes, used once.
   using Nonce = std::array<std::uint8_t, 16>;
 
-  std::uint32_t magic = 0x33495045;  // "EPI3"
+  std::uint32_t magic = 0x34495045;  // "EPI4"
   std::uint32_t node = 0;            // whose address it is
   std::uint32_t peer = 0;            // the node that it is for; kAny: every node
   std::uint32_t lane = 0;            // number of the lane at `node`; kAny: the greeting tells it
   std::uint32_t window = 0;
   std::uint32_t eager_bytes = 0;
+  std::uint32_t authenticates_data = 0;  // 1: Config.authenticate_data
+  std::uint32_t unused = 0;
   std::uint64_t base = 0;  // address of the node's arena
   std::uint64_t key = 0;   // key of the node's arena
   Nonce nonce = {};        // random, of the endpoint; the keys of its lanes depend on it

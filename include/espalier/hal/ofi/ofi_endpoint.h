@@ -60,8 +60,9 @@ struct Config {
   // authenticated (docs/security.md). All nodes of a job must have the same.
   bool has_secret = false;
   Secret secret = {};
-  // Also authenticates the payload of each message where it is complete; one that was changed
-  // completes with kCorrupt. Needs a secret. All nodes of a job must have the same.
+  // Also authenticates the payload of long messages and of messages over shm, where it is complete;
+  // one that was changed completes with kCorrupt. Needs a secret. All nodes of a job must have the
+  // same.
   bool authenticate_data = false;
 };
 

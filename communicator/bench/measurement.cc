@@ -1,0 +1,146 @@
+#include "communicator/bench/measurement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "espalier/collectives/algorithms/algorithms.h"
+
+namespace espalier::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPause{3};  // longer than any wait spins
+constexpr std::uint8_t kUntouched = 0x5a;
+
+// A rank's memory of one row, and its call.
+class Trial {
+ public:
+  Trial(Communicator& world, const reference::ReferenceInput& what)
+      : world_(world),
+        what_(what),
+        input_(reference::input_bytes(what, world.rank())),
+        output_(is_in_place() ? what.bytes : reference::result_bytes(what, world.rank())) {
+    call_.collective = what.collective;
+    call_.send = is_in_place() ? output_.data() : input_.data();
+    call_.receive = output_.data();
+    call_.count = reference::count(what);
+    call_.op = what.op;
+    call_.root = what.root;
+  }
+
+  [[nodiscard]] Result<void> plan() {
+    auto plan = world_.plan(call_);
+    if (!plan) return fail(plan.error());
+    plan_.emplace(*std::move(plan));
+    return {};
+  }
+  [[nodiscard]] const std::string& algorithm() const { return plan_->algorithm(); }
+
+  // Gives the repetition its own input and clears the result.
+  void fill(std::uint32_t repetition) {
+    if (!output_.empty()) std::memset(output_.data(), kUntouched, output_.size());
+    reference::fill_input(what_, world_.rank(), repetition, input_.data());
+    if (is_in_place() && !input_.empty()) {
+      std::memcpy(output_.data(), input_.data(), input_.size());
+    }
+  }
+  // Runs the collective; returns its seconds on this rank.
+  [[nodiscard]] Result<double> run(bool persistent) {
+    const Clock::time_point start = Clock::now();
+    Result<void> done;
+    if (persistent) {
+      done = plan_->start();
+      if (done) done = plan_->wait();
+    } else {
+      done = world_.run(call_);
+    }
+    const Clock::time_point end = Clock::now();
+    if (!done) return fail(done.error());
+    return std::chrono::duration<double>(end - start).count();
+  }
+  [[nodiscard]] bool is_right(std::uint32_t repetition) {
+    if (!reference::has_result(what_, world_.rank())) return true;
+    reference::Results results(what_, repetition);
+    return results.of(world_.rank()) == output_;
+  }
+
+ private:
+  // A broadcast's root sends from where the others receive.
+  [[nodiscard]] bool is_in_place() const { return what_.collective == Collective::kBroadcast; }
+
+  Communicator& world_;
+  const reference::ReferenceInput& what_;
+  std::vector<std::uint8_t> input_, output_;
+  Call call_;
+  std::optional<Plan> plan_;
+};
+
+Result<void> repeat(Communicator& world, Trial& trial, Start start, const Repetitions& repetitions,
+                    std::vector<double>& seconds, std::uint64_t& wrong) {
+  for (std::uint32_t i = 0; i < repetitions.warm_up + repetitions.timed; ++i) {
+    if (repetitions.checked || i == 0) trial.fill(i);
+    if (auto entered = world.barrier(); !entered) return entered;
+    if (start == Start::kCold) std::this_thread::sleep_for(kPause);
+    const auto took = trial.run(repetitions.persistent);
+    if (!took) return fail(took.error());
+    if (repetitions.checked && !trial.is_right(i)) ++wrong;
+    if (i >= repetitions.warm_up) seconds.push_back(*took);
+  }
+  return world.allreduce<double>(seconds, Op::kMax);
+}
+
+Result<Row> measure_all(Communicator& world, const reference::ReferenceInput& what,
+                        const std::vector<Start>& starts, const Repetitions& repetitions) {
+  Row row;
+  row.what = what;
+  Trial trial(world, what);
+  if (auto planned = trial.plan(); !planned) return fail(planned.error());
+  row.algorithm = trial.algorithm();
+  for (const Start start : starts) {
+    std::vector<double>& seconds = start == Start::kWarm ? row.warm : row.cold;
+    if (auto done = repeat(world, trial, start, repetitions, seconds, row.wrong); !done) {
+      return fail(done.error());
+    }
+  }
+  std::vector<std::uint64_t> wrong = {row.wrong};
+  if (auto summed = world.allreduce<std::uint64_t>(wrong, Op::kSum); !summed) {
+    return fail(summed.error());
+  }
+  row.wrong = wrong[0];
+  return row;
+}
+
+}  // namespace
+
+Result<Row> measure(Communicator& world, const reference::ReferenceInput& what,
+                    const std::vector<Start>& starts, const Repetitions& repetitions) {
+  try {
+    return measure_all(world, what, starts, repetitions);
+  } catch (const std::bad_alloc&) {
+    return fail("no memory for " + std::to_string(what.bytes) + " bytes");
+  }
+}
+
+std::uint64_t moved_bytes(const reference::ReferenceInput& what) {
+  return counts_per_rank(what.collective) ? what.bytes * what.ranks : what.bytes;
+}
+
+double bus_share(Collective collective, std::uint32_t ranks) {
+  const double others = (static_cast<double>(ranks) - 1) / ranks;
+  switch (collective) {
+    case Collective::kAllreduce: return 2 * others;
+    case Collective::kAllgather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+    case Collective::kScatter:
+    case Collective::kGather: return others;
+    default: return 1;
+  }
+}
+
+}  // namespace espalier::bench

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""espalier-bench under several launchers: every collective, right results, and what it refuses.
+
+bench_test.py ESPALIER BENCH
+A launcher that is not installed is skipped with its reason.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+from launchers import AS_ROOT, environment
+
+ESPALIER, BENCH = (os.path.abspath(path) for path in sys.argv[1:3])
+COLLECTIVES = ["broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all",
+               "barrier"]
+HANG_S = 300  # what has not ended by then never will
+
+
+def bench(launcher, *words):
+    return subprocess.run([*launcher, BENCH, *words], env=environment(**AS_ROOT), capture_output=True, text=True, timeout=HANG_S, check=False)
+
+
+def launch(ranks):
+    return [ESPALIER, "launch", "-n", str(ranks)]
+
+
+class Bench(unittest.TestCase):
+    def test_every_collective_is_right(self):
+        """As text, warm and cold; also with a schedule's persistent plan, over shm, and with a root."""
+        for words in ((), ("--persistent", "--root", "2"), ("--provider", "shm", "--op", "max", "--type", "i16")):
+            done = bench(launch(4), "--bytes", "8,20000", "--repeat", "2", "--warmup", "1", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = [line.removeprefix("[0] ").split() for line in done.stdout.splitlines()]
+            rows = lines[2:]
+            self.assertEqual([row[1] for row in rows], [name for name in COLLECTIVES for _ in (0, 1)][:-1])
+            for row in rows:
+                self.assertEqual(len(row), len(lines[1]) - 2, row)  # "warm us" and "cold us" are two words
+                self.assertEqual(row[-1], "0", row)
+                self.assertGreater(min(float(row[6]), float(row[7])), 0, row)
+
+    def test_json_under_each_launcher(self):
+        launchers = {"espalier": launch(3), "mpirun.openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "3"],
+                     "mpiexec.mpich": ["mpiexec.mpich", "-n", "3"]}
+        for name, words in launchers.items():
+            if not shutil.which(words[0]):
+                print(f"{name}: skipped, not installed")
+                continue
+            done = bench(words, "--collective", "allreduce,scatter", "--bytes", "1KiB", "--repeat", "5", "--format", "json", "--start", "warm")
+            self.assertEqual(done.returncode, 0, (name, done.stderr))
+            rows = json.loads("".join(line.removeprefix("[0] ") + "\n" for line in done.stdout.splitlines()))
+            self.assertEqual([(row["collective"], row["bytes"], row["ranks"], row["wrong"], len(row["warm_s"])) for row in rows],
+                             [("allreduce", 1024, 3, 0, 5), ("scatter", 1024, 3, 0, 5)], name)
+            for row, moved, share in zip(rows, (1024, 3 * 1024), (4 / 3, 2 / 3)):
+                self.assertAlmostEqual(row["algbw_bytes_per_s"] * sorted(row["warm_s"])[2], moved)
+                self.assertAlmostEqual(row["busbw_bytes_per_s"], row["algbw_bytes_per_s"] * share)
+                self.assertNotIn("cold_s", row)
+
+    def test_refusals(self):
+        for words, line in (
+            (["--collective", "allreduces"], "unknown collective 'allreduces'; 'espalier list' names all"),
+            (["--collective", "broadcast", "--op", "sum"], "none of the collectives combines; expected no --op and no --type"),
+            (["--collective", "reduce", "--op", "summ"], "summ"),
+            (["--collective", "reduce", "--bytes", "6"], "6 bytes"),
+            (["--bytes", "1x"], "--bytes '1x'"),
+            (["--root", "0x"], "--root '0x'"),
+            (["--root", "1"], "--root 1 is not one of 1 rank"),
+            (["--repeat", "0"], "--repeat '0'"),
+            (["--schedule", "/no/such"], "cannot read the schedule '/no/such'"),
+            (["--provider", "none such"], "no provider 'none such'"),
+            (["--authenticate"], "unknown option '--authenticate'"),
+        ):
+            done = bench([], *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), (words, done.stderr))
+            self.assertIn(line, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
