@@ -31,8 +31,11 @@ class Carrier {
   // each poll.
   [[nodiscard]] virtual std::uint64_t due_ns(std::uint32_t /*node*/) { return kNever; }
   virtual void kill(std::uint32_t node) = 0;
-  // The killed node boots: it gets a new endpoint. Only if the carrier has Kind::kRestart.
-  virtual void start_again(std::uint32_t /*node*/) {}
+  // The killed node boots. Returns whether it has a new endpoint, which can reach its peers. False:
+  // it tries to connect to them, and they must not take it for the node that it was.
+  [[nodiscard]] virtual bool start_again(std::uint32_t /*node*/) { return false; }
+  // Whether a node for which start_again() returned false has connected.
+  [[nodiscard]] virtual bool is_mistaken(std::uint32_t /*node*/) { return false; }
 
   // Takes over a fault of links, so that the line loses frames instead of an endpoint messages.
   // False: it does not; the caller's endpoints must lose them.

@@ -52,10 +52,11 @@ class FramedCarrier final : public Carrier {
     return due == kNever ? kNever : due - kBeginNs;
   }
   void kill(std::uint32_t node) override { hub_.cut(node); }
-  void start_again(std::uint32_t node) override {
+  [[nodiscard]] bool start_again(std::uint32_t node) override {
     nodes_[node].reset();
     hub_.restore(node);
     boot(node);
+    return true;
   }
 
   [[nodiscard]] bool take_fault(const Fault& fault, std::size_t number) override {

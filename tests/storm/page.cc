@@ -39,7 +39,9 @@ constexpr Column kColumns[] = {
      "in virtual time; 2 to 64 ranks, with and without a key, over frames or bytes that a line "
      "loses, duplicates, damages and delays. A node that restarts has another session, and begins "
      "with the first collective"},
-    {Over::kTcp, "tcp", "libfabric, all nodes in one process; 2 to 6 ranks"},
+    {Over::kTcp, "tcp",
+     "libfabric, all nodes in one process, in real time; 2 to 6 ranks, with and without "
+     "authentication. A node that restarts cannot connect"},
     {Over::kShm, "shm", "the same over shared memory"},
 };
 
@@ -52,7 +54,7 @@ constexpr const char* kFound =
     "data again at once, without end | "
     "[`SerialLinks2.AReleasedEndDoesNotMakeThePeerSendAgainAtOnce`](../../hal/serial/"
     "serial_link_test.cc) |\n"
-    "| `--over frames 1 OLDPORT` | `SerialPort::wait()` did not sleep while the carrier had no "
+    "| `--over frames 1 241` | `SerialPort::wait()` did not sleep while the carrier had no "
     "room "
     "| [`SerialPort.SleepsWhileItsCarrierHasNoRoom`](../../hal/serial/serial_link_test.cc) |\n\n"
     "Errors of the checks, and of the sentences in [architecture.md](../architecture.md#failure) "
@@ -61,13 +63,13 @@ constexpr const char* kFound =
     "| `1 10069905`, `1 10037813` | Two failures that are found D/4 apart may give two causes | "
     "[`JudgeTest.RefusesTwoCausesUnlessTheyWereFoundAQuarterApart`](../../tests/storm/"
     "storm_test.cc) |\n"
-    "| `1 CAME_LATE` | A node that wakes up passes on the cause of another part | "
+    "| `1 21996` | A node that wakes up passes on the cause of another part | "
     "[`JudgeTest.RefusesTwoCausesUnlessAPartWokeUp`](../../tests/storm/storm_test.cc) |\n"
     "| `1 UNSEEN` | The copy of a message may take the place of one that was dropped | "
     "[`JudgeTest.RefusesALostMessageThatNobodyMisses`](../../tests/storm/storm_test.cc) |\n"
-    "| `1 STALL` | Hiccups stop the clock that finds a death, so a stall may be found before | "
+    "| `1 27860` | Hiccups stop the clock that finds a death, so a stall may be found before | "
     "[`JudgeTest.RefusesAStallWithoutPauses`](../../tests/storm/storm_test.cc) |\n"
-    "| `1 LATE` | A node that awaits no message learns of a failure when it is told | "
+    "| `1 11254` | A node that awaits no message learns of a failure when it is told | "
     "[`JudgeTest.RefusesALateCause`](../../tests/storm/storm_test.cc) |\n";
 
 // A table with a column per carrier.

@@ -34,7 +34,8 @@ enum class Kind : std::uint8_t {
   kOutage,     // what `node` sends to `peer` arrives only after `ns`, then all of it
   // Everywhere: every message may be dropped, duplicated, overtaken or corrupted.
   kNoise,
-  // Of a node, on framed links: it is killed, and boots `ns` later, with the first collective.
+  // Of a node: it is killed, and boots `ns` later. On framed links it then begins with the first
+  // collective; over libfabric its peers have the address that it had, so it cannot connect.
   kRestart,
 };
 inline constexpr std::uint32_t kKinds = 17;

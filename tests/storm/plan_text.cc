@@ -288,7 +288,7 @@ bool parse_over(const std::string& text, Over& over) {
 
 bool is_possible(Kind kind, Over over) {
   switch (kind) {
-    case Kind::kRestart: return is_framed(over);
+    case Kind::kRestart: return over != Over::kNetwork;
     case Kind::kBlocked: return !is_framed(over);  // frames need no lock of a peer
     default: return true;
   }

@@ -297,6 +297,24 @@ TEST(Trial, DoesNotBelieveANodeThatRestarted) {
   }
 }
 
+#if ESPALIER_STORM_REAL
+TEST(Trial, RunsOverLibfabric) {
+  for (const std::string over : {"tcp", "shm", "tcp key=1", "shm key=1"}) {
+    const std::string plan =
+        "topology=complete:4 collective=allreduce algorithm=ring N=2 deadline=50000000 over=" +
+        over;
+    EXPECT_EQ(run(plan).wrong, "");
+    EXPECT_EQ(run(plan).verdicts.count("right"), 1u);
+    const Outcome killed = run(plan + " kill:node=2,operation=3");
+    EXPECT_EQ(killed.wrong, "");
+    EXPECT_EQ(killed.verdicts.count("dead link"), 1u);
+    const Outcome restarted = run(plan + " restart:node=2,at=0,ns=1000");
+    EXPECT_EQ(restarted.wrong, "");
+    EXPECT_EQ(restarted.verdicts.count("dead link"), 1u);
+  }
+}
+#endif
+
 TEST(Trial, LinesLoseFramesAndTheLinksRepairIt) {
   const Outcome outcome =
       run("topology=complete:6 algorithm=chain N=6 rounds=2 over=frames line=20000 key=1 "

@@ -250,7 +250,7 @@ class Trial {
     Node& node = nodes_[v];
     if (node.alive || !node.facts.wrong.empty() || is_killed(v, i)) return;
     for (std::size_t k = 0; k < plan_.faults.size(); ++k) look_at(k);
-    carrier_->start_again(v);
+    if (!carrier_->start_again(v)) return;
     node.alive = true;
     node.round = 0;
     node.finished = false;
@@ -516,6 +516,7 @@ class Trial {
     for (std::uint32_t v = 0; v < nodes(); ++v) {
       Node& node = nodes_[v];
       node.facts.alive = node.alive;
+      if (carrier_->is_mistaken(v)) node.facts.wrong = "its peers took it for the one that it was";
       node.facts.rounds = node.round;
       outcome.operations.push_back(node.endpoint->operations());
       outcome.sent.push_back(node.endpoint->sent());
