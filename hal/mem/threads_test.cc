@@ -47,8 +47,8 @@ std::size_t size_of(std::uint32_t node, std::uint32_t number) {
   return kSizes[(number * 2'654'435'761U + node) % 1009 % std::size(kSizes)];
 }
 
-// Sends and receives `messages` at one end, waiting whenever there is nothing to do. Returns whether
-// every byte was right.
+// Sends and receives `messages` at one end, waiting whenever there is nothing to do. Returns
+// whether every byte was right.
 bool exchange(MemEndpoint& end, std::uint32_t messages) {
   const std::uint32_t node = end.node();
   const std::uint32_t window = end.window();
@@ -109,8 +109,8 @@ TEST(MemThreads, EveryByteArrivesBothWays) {
   }
 }
 
-// As cores of one SoC have it: memory at the same addresses, and no sleep. ThreadSanitizer sees what
-// two mappings of a segment hide from it.
+// As cores of one SoC have it: memory at the same addresses, and no sleep. ThreadSanitizer sees
+// what two mappings of a segment hide from it.
 class CoreEndpoint final : public MemEndpoint {
  public:
   CoreEndpoint(MemLink* link, std::uint32_t node, const Shape& shape)
