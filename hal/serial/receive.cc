@@ -38,7 +38,9 @@ void SerialLinks::receive(std::uint32_t link, const std::uint8_t* frame, std::ui
   // Otherwise lost records would not be sent again as long as data flows.
   if (!told_records(link_state)) link_state.sent_at_ = now;
   const std::uint8_t* at = frame + serial::kHeaderBytes;
-  if (at != end || (serial::get<serial::header::kFlags>(frame) & serial::kAsk) != 0)
+  // After release() only controls are taken. A reply to anything else would make the peer send it
+  // again at once, without end.
+  if ((at != end && !released_) || (serial::get<serial::header::kFlags>(frame) & serial::kAsk) != 0)
     link_state.out_.due = true;
   while (end - at >= static_cast<std::ptrdiff_t>(serial::kRecordBytes)) {
     const std::uint32_t bytes = serial::get<serial::record::kBytes>(at);
@@ -272,6 +274,7 @@ inline void SerialLinks::take_control(std::uint32_t link, std::uint8_t number,
                                       const std::uint8_t* body) {
   const std::uint8_t kind = serial::get<serial::control::kKind>(body);
   if (kind >= kControlKinds) return;
+  links_[link].out_.due = true;
   std::uint8_t& heard = links_[link].controls_.heard[kind];
   if (!SerialLink::ahead(number, heard)) return;
   Control control;

@@ -326,6 +326,29 @@ TEST_P(SerialLinks2, NothingIsSentThatWasNotPosted) {
   EXPECT_EQ(hub_.frames(), frames) << "nothing is left to send";
 }
 
+// Found by tests/storm (seed 30001777 over frames): a node woke up while its peer had failed, and
+// both sent at the speed of the line until the node failed, too.
+TEST_P(SerialLinks2, AReleasedEndDoesNotMakeThePeerSendAgainAtOnce) {
+  std::uint8_t landed[4];
+  ASSERT_EQ(b().post_receive(0, {landed, 4, 1, 0}), Status::kOk);
+  run();
+  ASSERT_EQ(a().events, (std::vector<std::string>{"granted 0 1 4"}));
+  b().release();
+  ASSERT_EQ(a().post_send(0, {"abc", 4, 1, 0, 0}), Status::kOk);
+  const std::uint64_t before = hub_.frames();
+  run(100'000'000);
+  // Every 5 ms a frame that asks, its reply, and the data again.
+  EXPECT_GE(hub_.frames() - before, 20u);
+  EXPECT_LE(hub_.frames() - before, 80u);
+  // Controls are taken and replied to as before.
+  ASSERT_EQ(a().post_control(0, {}), Status::kOk);
+  run(1'000'000);
+  EXPECT_EQ(b().controls.size(), 1u);
+  ASSERT_EQ(b().post_control(0, {}), Status::kOk);
+  run(1'000'000);
+  EXPECT_EQ(a().controls.size(), 1u);
+}
+
 class LossyLinks : public SerialLinks2 {
  protected:
   static serial::CarrierFaults faults() {
@@ -375,6 +398,42 @@ std::string key_name(const testing::TestParamInfo<bool>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(With, SerialLinks2, testing::Bool(), key_name);
 INSTANTIATE_TEST_SUITE_P(With, LossyLinks, testing::Bool(), key_name);
+
+// A carrier without room.
+class FullCarrier final : public Carrier {
+ public:
+  [[nodiscard]] std::uint32_t mtu() const override { return 256; }
+  [[nodiscard]] Status send(const std::uint8_t*, std::uint32_t) override {
+    return Status::kTryAgain;
+  }
+  [[nodiscard]] std::uint32_t receive(std::uint8_t*) override { return 0; }
+};
+
+struct SetClock final : public Clock {
+  std::uint64_t time = 0, until = 0;
+  [[nodiscard]] std::uint64_t now() override { return time; }
+  void wait(std::uint64_t until_ns) override { until = until_ns; }
+};
+
+// Found by tests/storm (seed 241 over frames): while a frame waited for room and another link had
+// waited for a reply, wait() returned at once, so the owner used all of its processor.
+TEST(SerialPort, SleepsWhileItsCarrierHasNoRoom) {
+  FullCarrier carrier;
+  SetClock clock;
+  std::uint32_t buffer[2 * 256 / 4];
+  SerialPort port(carrier, clock, reinterpret_cast<std::uint8_t*>(buffer), {});
+  SerialLink links[2] = {};
+  Joiner joiner(port, links, 2, {}, 0);
+  std::uint8_t in[4];
+  for (const std::uint32_t link : {0u, 1u}) {
+    ASSERT_EQ(joiner.post_receive(link, {in, 4, 1, 0}), Status::kOk);
+  }
+  static_cast<void>(port.poll());
+  clock.time = 1'000'000'000;  // far more than resend_ns
+  port.wait(UINT64_MAX);
+  EXPECT_GT(clock.until, clock.time);
+  EXPECT_LE(clock.until, clock.time + 1'000'000);
+}
 
 #ifdef ESPALIER_HOT_ASSERTIONS
 TEST(SerialPortDeathTest, NeedsRoomForACode) {

@@ -102,7 +102,9 @@ void SerialPort::wait(std::uint64_t until) {
   const std::uint64_t time = clock_->now();
   const auto now = static_cast<Ticks>(time >> kTickBits);
   Ticks least = waiting_ != 0 ? kNoRoom : UINT32_MAX;
-  for (SerialLinks* owner = owners_; owner != nullptr; owner = owner->next_) {
+  // Nothing else can be sent before the frame that waits for room.
+  for (SerialLinks* owner = waiting_ != 0 ? nullptr : owners_; owner != nullptr;
+       owner = owner->next_) {
     for (std::uint32_t link = 0; link < owner->count_; ++link) {
       const SerialLink& link_state = owner->links_[link];
       if (!owner->awaits(link_state)) continue;

@@ -117,6 +117,31 @@ struct Memory {
   }
 };
 
+// A time or a difference of times, in ns: of 32 bits with a sign, or any.
+std::uint64_t make_time(Input& input) {
+  const auto low = static_cast<std::int32_t>(input.word());
+  return input.below(4) != 0 ? static_cast<std::uint64_t>(std::int64_t{low})
+                             : std::uint64_t{input.word()} << 32 | static_cast<std::uint32_t>(low);
+}
+
+// Sends a frame of the input. Returns whether it has the size that its header says.
+bool send_frame(Input& input, int stream) {
+  node::FrameHeader sent;
+  sent.kind = static_cast<node::Frame>(input.below(8));
+  std::vector<std::uint8_t> body = make_packet(input);
+  sent.size = static_cast<std::uint32_t>(body.size());
+  if (input.below(16) == 0) sent.size = input.word();
+  sent.offset = input.below(65536);
+  sent.sent_ns = make_time(input);
+  if (input.below(2) == 0) sent.bound_ns = static_cast<std::int64_t>(make_time(input));
+  // One write: the stream has room for a whole frame.
+  std::vector<std::uint8_t> frame(sizeof sent);
+  std::memcpy(frame.data(), &sent, sizeof sent);
+  frame.insert(frame.end(), body.begin(), body.end());
+  const ssize_t written = write(stream, frame.data(), frame.size());
+  return written == static_cast<ssize_t>(frame.size()) && sent.size == body.size();
+}
+
 void exchange_frames(Input& input) {
   int ends[2];
   expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "a stream opens");
@@ -124,22 +149,12 @@ void exchange_frames(Input& input) {
   Memory memory;
   std::vector<std::uint8_t> bytes;
   node::FrameHeader header;
+  // After a frame with a wrong size the stream ends: what follows would be waited for.
+  bool is_open = true;
   for (control::Received received = control::Received::kPacket;
-       received == control::Received::kPacket && input.left() > 0;) {
-    node::FrameHeader sent;
-    sent.kind = static_cast<node::Frame>(input.below(8));
-    std::vector<std::uint8_t> body = make_packet(input);
-    sent.size = static_cast<std::uint32_t>(body.size());
-    if (input.below(16) == 0) sent.size = input.word();
-    sent.offset = input.below(65536);
-    sent.sent_ns = input.word();
-    if (input.below(2) == 0) sent.bound_ns = static_cast<std::int32_t>(input.word());
-    // One write: the stream has room for a whole frame.
-    std::vector<std::uint8_t> frame(sizeof sent);
-    std::memcpy(frame.data(), &sent, sizeof sent);
-    frame.insert(frame.end(), body.begin(), body.end());
-    if (write(ends[1], frame.data(), frame.size()) != static_cast<ssize_t>(frame.size())) break;
-    if (sent.size > body.size()) shutdown(ends[1], SHUT_WR);
+       received == control::Received::kPacket && (!is_open || input.left() > 0);) {
+    if (is_open) is_open = send_frame(input, ends[1]);
+    if (!is_open) shutdown(ends[1], SHUT_WR);
     received = stream.receive(header, bytes, 0);
     if (received != control::Received::kPacket) break;
     expect(bytes.size() == header.size, "a frame has its bytes");

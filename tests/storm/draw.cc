@@ -1,12 +1,16 @@
 #include "tests/storm/draw.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/splitmix64.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier::storm {
 namespace {
+
+// Of a trial in real time, which takes several.
+constexpr std::uint64_t kRealDeadlineNs = 50'000'000;
 
 bool combines(Collective collective) {
   return collective == Collective::kReduce || collective == Collective::kAllreduce ||
@@ -45,7 +49,8 @@ std::uint64_t estimated_ns(const Plan& plan, const Schedule& schedule) {
   const Program& program = schedule.programs[0];
   const std::int64_t steps =
       count_value(program.counts[program.steps_ref], static_cast<std::int64_t>(plan.blocks));
-  const std::uint64_t step = 1000 + plan.schedule.block_bytes + plan.pace_ns / 2;
+  const std::uint64_t latency = plan.over == Over::kNetwork ? 1000 : 30'000;
+  const std::uint64_t step = latency + plan.schedule.block_bytes + plan.pace_ns / 2;
   return plan.rounds * static_cast<std::uint64_t>(std::max<std::int64_t>(steps, 1)) * step;
 }
 
@@ -89,7 +94,8 @@ class FaultDice {
         break;
       case Kind::kDrift: fault.ppm = dice_.number(900'000, 1'100'000); break;
       case Kind::kTick: fault.ns = part(deadline / 64, 1, 1000) + 1; break;
-      case Kind::kOutage: fault.ns = silence(); break;
+      case Kind::kOutage:
+      case Kind::kRestart: fault.ns = silence(); break;
       case Kind::kNoise: fault.ppm = dice_.number(100, 5000); break;
       case Kind::kPartition:
         fault.node = dice_.number(1, static_cast<std::uint32_t>(schedule_.peers.size()) - 1);
@@ -115,6 +121,26 @@ class FaultDice {
   std::uint64_t span_;
 };
 
+// Draws what only framed links have, and leaves out what they have not.
+void draw_line(Dice& dice, Plan& plan) {
+  constexpr std::uint32_t kMtus[] = {112, 256, 512, 1498};
+  if (dice.one_in(2)) plan.over = Over::kBytes;
+  plan.mtu = kMtus[dice.number(0, 3)];
+  // Up to 4 % of all frames.
+  const std::uint32_t most = plan.over == Over::kBytes ? 13'000 / plan.mtu : 10'000;
+  plan.line_ppm = dice.one_in(3) ? 0 : dice.number(1, most);
+  plan.deadline_ns = Plan().deadline_ns;
+  plan.eager_bytes = Plan().eager_bytes;
+}
+
+std::vector<Kind> possible_kinds(Over over) {
+  std::vector<Kind> kinds;
+  for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
+    if (is_possible(static_cast<Kind>(kind), over)) kinds.push_back(static_cast<Kind>(kind));
+  }
+  return kinds;
+}
+
 }  // namespace
 
 const Schedule& Schedules::drawn(std::uint64_t seed) {
@@ -122,7 +148,7 @@ const Schedule& Schedules::drawn(std::uint64_t seed) {
   if (group != group_ || !drawn_) {
     group_ = group;
     Dice dice(splitmix64(splitmix64(group) + 1));
-    drawn_.emplace(draw_schedule(dice, kMaxRanks));
+    drawn_.emplace(draw_schedule(dice, most_ranks_));
   }
   return *drawn_;
 }
@@ -139,9 +165,10 @@ const Schedule* Schedules::made(const ScheduleSpec& spec, std::string& error) {
   return &*made_;
 }
 
-Plan draw_plan(std::uint64_t seed, const Schedule& schedule) {
+Plan draw_plan(std::uint64_t seed, const Schedule& schedule, Over over) {
   Dice dice(splitmix64(splitmix64(seed) + 1000));
   Plan plan;
+  plan.over = over;
   plan.schedule = schedule.spec;
   plan.seed = seed;
   const Program& program = schedule.programs[0];
@@ -166,11 +193,19 @@ Plan draw_plan(std::uint64_t seed, const Schedule& schedule) {
   const bool small = schedule.peers.size() <= 24;
   plan.deadline_ns = small && dice.one_in(4) ? 4'000'000 : 20'000'000;
   plan.check_blocks = !dice.one_in(3);
+  if (is_framed(over)) draw_line(dice, plan);
+  if (over != Over::kNetwork) {
+    plan.jitter = plan.link_jitter = 0;
+    plan.eager_copies = Plan().eager_copies;
+    plan.keyed = dice.one_in(2);
+  }
+  if (is_real(over)) plan.deadline_ns = kRealDeadlineNs;
+  const std::vector<Kind> kinds = possible_kinds(over);
   const std::uint32_t often = dice.number(0, 19);
   const std::uint32_t faults = often < 4 ? 0 : often < 11 ? 1 : often < 16 ? 2 : dice.number(3, 5);
   FaultDice draw(dice, plan, schedule);
   for (std::uint32_t i = 0; i < faults; ++i) {
-    const auto kind = static_cast<Kind>(dice.number(0, kKinds - 1));
+    const Kind kind = kinds[dice.number(0, static_cast<std::uint32_t>(kinds.size()) - 1)];
     // An operation, and a held-back link, belong to one fault.
     const Fault fault = draw.draw(kind);
     const bool taken = std::any_of(plan.faults.begin(), plan.faults.end(), [&](const Fault& other) {
@@ -182,7 +217,7 @@ Plan draw_plan(std::uint64_t seed, const Schedule& schedule) {
   const bool damaged = std::any_of(plan.faults.begin(), plan.faults.end(), [](const Fault& fault) {
     return is_of_message(fault.kind) || fault.kind == Kind::kNoise;
   });
-  plan.poison = !damaged && dice.one_in(2);
+  plan.poison = !damaged && over == Over::kNetwork && dice.one_in(2);
   return plan;
 }
 

@@ -34,8 +34,11 @@ enum class Kind : std::uint8_t {
   kOutage,     // what `node` sends to `peer` arrives only after `ns`, then all of it
   // Everywhere: every message may be dropped, duplicated, overtaken or corrupted.
   kNoise,
+  // Of a node: it is killed, and boots `ns` later. On framed links it then begins with the first
+  // collective; over libfabric its peers have the address that it had, so it cannot connect.
+  kRestart,
 };
-inline constexpr std::uint32_t kKinds = 16;
+inline constexpr std::uint32_t kKinds = 17;
 inline constexpr std::uint32_t kMessageKinds = 5;  // the first ones
 [[nodiscard]] const char* kind_name(Kind kind);
 [[nodiscard]] constexpr bool is_of_message(Kind kind) { return kind <= Kind::kDelay; }
@@ -61,6 +64,19 @@ struct Fault {
   std::uint64_t ppm = 1'000'000;  // kDrift: speed of the clock; kNoise: probability
 };
 
+// What carries the messages: the simulated network, framed links over intact frames or over bytes
+// that a line may damage (virtual time), or libfabric (real time).
+enum class Over : std::uint8_t { kNetwork, kFrames, kBytes, kTcp, kShm };
+[[nodiscard]] constexpr bool is_framed(Over over) {
+  return over == Over::kFrames || over == Over::kBytes;
+}
+[[nodiscard]] constexpr bool is_real(Over over) { return over == Over::kTcp || over == Over::kShm; }
+
+[[nodiscard]] const char* over_name(Over over);
+[[nodiscard]] bool parse_over(const std::string& text, Over& over);
+// Whether a plan over this carrier may have faults of this kind.
+[[nodiscard]] bool is_possible(Kind kind, Over over);
+
 // How messages reach nodes that are not neighbours.
 enum class Links : std::uint8_t { kRouted, kMultiport, kSingleSend };
 
@@ -82,6 +98,7 @@ struct ScheduleSpec {
 
 struct Plan {
   ScheduleSpec schedule;
+  Over over = Over::kNetwork;
   // The collectives, one after the other without a pause.
   std::uint32_t rounds = 1;
   std::uint64_t blocks = 1, missing = 0;  // N, and by how many elements the message is shorter
@@ -96,13 +113,18 @@ struct Plan {
   bool eager_copies = true, poison = false;
   std::uint32_t jitter = 0, link_jitter = 0;  // percent
   std::uint64_t pace_ns = 0;                  // the longest delay until a node polls
-  std::uint64_t seed = 1;                     // of data and jitter
+  // Framed links: the longest frame, and how many frames (bytes) in a million the line loses, and
+  // duplicates, and damages.
+  std::uint32_t mtu = 1498, line_ppm = 0;
+  bool keyed = false;      // framed links and libfabric: what is sent is authenticated
+  std::uint64_t seed = 1;  // of data and jitter
   std::vector<Fault> faults;
 };
 
 // The arguments of the command that runs the plan: fields that have their usual value are left out.
 [[nodiscard]] std::string plan_text(const Plan& plan);
-// Reads them. The error names the argument and the correct form.
+// Reads them. The error names the argument and the correct form, or a value that the plan's carrier
+// does not use.
 [[nodiscard]] Result<Plan> parse_plan(std::span<const std::string> arguments);
 
 }  // namespace espalier::storm

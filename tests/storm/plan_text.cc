@@ -4,14 +4,18 @@
 #include <array>
 #include <charconv>
 #include <functional>
+#include <initializer_list>
 #include <string_view>
 
+#include "espalier/hal/serial/ethernet.h"
+#include "espalier/hal/serial/serial_link.h"
 #include "tests/storm/plan.h"
 
 namespace espalier::storm {
 namespace {
 
 constexpr const char* kLinksNames[] = {"routed", "multiport", "single-send"};
+constexpr const char* kOverNames[] = {"network", "frames", "bytes", "tcp", "shm"};
 
 // A number of a fault.
 struct Number {
@@ -60,6 +64,7 @@ constexpr std::array<Form, kKinds> kForms = {{
     {"partition", "node at"},
     {"outage", "node peer at ns"},
     {"noise", "ppm"},
+    {"restart", "node at ns"},
 }};
 
 const Form& form_of(Kind kind) { return kForms[static_cast<std::size_t>(kind)]; }
@@ -198,6 +203,8 @@ std::vector<Field> schedule_fields() {
 
 std::vector<Field> other_fields() {
   return {
+      enum_field(
+          "over", +[](Plan& p) -> Over& { return p.over; }, kOverNames),
       number_field(
           "rounds", [](Plan & p) -> auto& { return p.rounds; }, 100),
       number_field(
@@ -233,6 +240,12 @@ std::vector<Field> other_fields() {
       number_field(
           "pace", [](Plan & p) -> auto& { return p.pace_ns; }, kMaxNs),
       number_field(
+          "mtu", [](Plan & p) -> auto& { return p.mtu; }, kEthernetMtu),
+      number_field(
+          "line", [](Plan & p) -> auto& { return p.line_ppm; }, 1'000'000),
+      number_field(
+          "key", [](Plan & p) -> auto& { return p.keyed; }, 1),
+      number_field(
           "seed", [](Plan & p) -> auto& { return p.seed; }, kNever),
   };
 }
@@ -247,9 +260,39 @@ const std::vector<Field>& fields() {
   return all;
 }
 
+// Whether the plan's carrier uses the field.
+bool is_used(std::string_view name, Over over) {
+  const auto is_one_of = [name](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_one_of({"copies", "poison", "jitter", "link-jitter"})) return over == Over::kNetwork;
+  if (is_one_of({"mtu", "line"})) return is_framed(over);
+  if (name == "key") return over != Over::kNetwork;
+  return name != "eager" || !is_framed(over);
+}
+
 }  // namespace
 
 const char* kind_name(Kind kind) { return form_of(kind).name; }
+
+const char* over_name(Over over) { return kOverNames[static_cast<std::size_t>(over)]; }
+
+bool parse_over(const std::string& text, Over& over) {
+  for (std::size_t i = 0; i < std::size(kOverNames); ++i) {
+    if (text != kOverNames[i]) continue;
+    over = static_cast<Over>(i);
+    return true;
+  }
+  return false;
+}
+
+bool is_possible(Kind kind, Over over) {
+  switch (kind) {
+    case Kind::kRestart: return over != Over::kNetwork;
+    case Kind::kBlocked: return !is_framed(over);  // frames need no lock of a peer
+    default: return true;
+  }
+}
 
 std::string plan_text(const Plan& plan) {
   static const Plan usual;
@@ -267,6 +310,7 @@ std::string plan_text(const Plan& plan) {
 
 Result<Plan> parse_plan(std::span<const std::string> arguments) {
   Plan plan;
+  std::vector<std::string> given;
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
@@ -281,6 +325,22 @@ Result<Plan> parse_plan(std::span<const std::string> arguments) {
     if (!field->set(plan, argument.substr(equals + 1))) {
       return fail("\"" + argument + "\": not a value of " + name);
     }
+    given.push_back(name);
+  }
+  const std::string over = std::string(" over ") + over_name(plan.over);
+  for (const std::string& name : given) {
+    if (!is_used(name, plan.over)) return fail("\"" + name + "\" has no effect" + over);
+  }
+  for (const Fault& fault : plan.faults) {
+    if (!is_possible(fault.kind, plan.over)) {
+      return fail(std::string("there is no ") + kind_name(fault.kind) + over);
+    }
+  }
+  if (is_framed(plan.over) && plan.endpoint_window > kSerialWindow) {
+    return fail("endpoint-window: expected at most " + std::to_string(kSerialWindow) + over);
+  }
+  if (plan.mtu < serial::kMinCodedMtu) {
+    return fail("mtu: expected at least " + std::to_string(serial::kMinCodedMtu));
   }
   return plan;
 }

@@ -79,19 +79,8 @@ class Judge {
         break;
       case Kind::kKill: killed_.insert(fault.node); break;
       case Kind::kPause:
-        silence_ += fault.ns;
-        budget_ += fault.ns;
-        pauses_.insert(fault.node);
-        if (fault.ns > short_pause(plan_)) sleepers_.insert(fault.node);
-        break;
       case Kind::kHiccup:
-        silence_ += fault.ns;
-        budget_ += 2 * fault.ns;
-        hiccup_ns_ = std::max(hiccup_ns_, fault.ns);
-        hiccups_ns_ += fault.ns * fault.times;
-        pauses_.insert(fault.node);
-        if (fault.ns > short_pause(plan_)) sleepers_.insert(fault.node);
-        break;
+      case Kind::kRestart: note_absence(fault); break;
       case Kind::kDeaf:
         deaf_.insert(fault.node);
         for (const std::uint32_t peer : schedule_.peers[fault.node]) cut(peer, fault.node);
@@ -118,18 +107,37 @@ class Judge {
         }
         break;
       case Kind::kOutage:
-        silence_ += fault.ns;
-        budget_ += fault.ns;
+        silence_ += outage_ns(fault);
+        budget_ += outage_ns(fault);
         outages_.insert(unordered(fault.node, fault.peer));
-        if (fault.ns > short_pause(plan_)) cut(fault.node, fault.peer);
+        if (outage_ns(fault) > short_pause(plan_)) cut(fault.node, fault.peer);
         break;
       default: break;
     }
   }
 
+  // The node is away for a time: others find it dead if that is long enough.
+  void note_absence(const Fault& fault) {
+    const bool restarts = fault.kind == Kind::kRestart;
+    silence_ += fault.ns;
+    budget_ += fault.ns;
+    pauses_.insert(fault.node);
+    if (fault.ns > short_pause(plan_) || restarts) sleepers_.insert(fault.node);
+    if (restarts) (facts_.nodes[fault.node].alive ? restarted_ : killed_).insert(fault.node);
+    if (fault.kind != Kind::kHiccup) return;
+    budget_ += fault.ns;
+    hiccup_ns_ = std::max(hiccup_ns_, fault.ns);
+    hiccups_ns_ += fault.ns * fault.times;
+  }
+
+  // How long a link is silent: on framed links, until the frames that were lost are sent again.
+  [[nodiscard]] std::uint64_t outage_ns(const Fault& fault) const {
+    return is_framed(plan_.over) ? 2 * fault.ns : fault.ns;
+  }
+
   [[nodiscard]] bool harmless() const {
-    return damaged_.empty() && killed_.empty() && deaf_.empty() && severed_.empty() &&
-           silence_ < harmless_silence(plan_) && budget_ < plan_.deadline_ns;
+    return damaged_.empty() && killed_.empty() && restarted_.empty() && deaf_.empty() &&
+           severed_.empty() && silence_ < harmless_silence(plan_) && budget_ < plan_.deadline_ns;
   }
 
   // Messages match by order, so the receiver of a dropped one cannot come to its end, unless
@@ -188,11 +196,17 @@ class Judge {
         return silence_ >= harmless_silence(plan_) &&
                (pauses_.contains(cause.peer) || outages_.contains(link));
       case Status::kMismatch:
-      case Status::kNotInSchedule: return damaged_.contains(link);
+      case Status::kNotInSchedule: return damaged_.contains(link) || has_restarted(cause);
       case Status::kCorrupt: return is_corrupt_ && damaged_.contains(link);
-      case Status::kStalled: return !damaged_.empty() || may_stall();
+      case Status::kStalled: return !damaged_.empty() || !restarted_.empty() || may_stall();
       default: return false;
     }
+  }
+
+  // Whether the node that booted again is at an end of the cause's link: what it sends belongs to
+  // another collective, or to another message.
+  [[nodiscard]] bool has_restarted(const Cause& cause) const {
+    return restarted_.contains(cause.detector) || restarted_.contains(cause.peer);
   }
 
   // Whether pauses may let a node call the cluster stalled. A node finds a dead link up to D after
@@ -213,7 +227,9 @@ class Judge {
       if (!facts_.struck[i]) continue;
       std::uint64_t end = facts_.struck_ns[i];
       const bool counts = fault.node == v || fault.ns <= plan_.deadline_ns;
-      if ((fault.kind == Kind::kPause && counts) || fault.kind == Kind::kOutage) end += fault.ns;
+      if (fault.kind == Kind::kPause && counts) end += fault.ns;
+      if (fault.kind == Kind::kOutage) end += outage_ns(fault);
+      if (fault.kind == Kind::kRestart) end += fault.ns;
       if (fault.kind == Kind::kHiccup && fault.node == v) end += fault.every_ns * fault.times;
       last = std::max(last, end);
     }
@@ -275,25 +291,22 @@ class Judge {
             (a.cause.detector == b.cause.detector && a.cause.peer == b.cause.peer));
   }
 
-  // A node that receives nothing reports it after D/4, whatever the others know by then. If another
-  // failure was found meanwhile, some may have ended with that one (docs/architecture.md).
+  // Two causes that were found about D/4 apart, and news that came over a node that had slept, are
+  // exceptions (docs/architecture.md, "Two causes").
   [[nodiscard]] bool may_differ(std::uint32_t v, std::uint32_t u) const {
     const NodeFacts& a = facts_.nodes[v];
     const NodeFacts& b = facts_.nodes[u];
     if (came_late(v) || came_late(u)) return true;
-    if (a.status == Status::kOk || b.status == Status::kOk ||
-        a.cause.reception_blocked == b.cause.reception_blocked) {
-      return false;
-    }
-    const NodeFacts& other = a.cause.reception_blocked ? b : a;
+    if (a.status == Status::kOk || b.status == Status::kOk) return false;
+    return was_found_at(a.cause, b.ended_ns) || was_found_at(b.cause, a.ended_ns);
+  }
+
+  // Whether the cause was found about when others ended. Their clocks may be coarse, slow or fast.
+  [[nodiscard]] bool was_found_at(const Cause& cause, std::uint64_t ended_ns) const {
     const std::uint64_t quarter = plan_.deadline_ns / 4;
-    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
-      if (facts_.struck[i] && plan_.faults[i].kind == Kind::kBlocked &&
-          facts_.struck_ns[i] + quarter + quarter / 2 > other.ended_ns) {
-        return true;
-      }
-    }
-    return false;
+    const std::uint64_t about = quarter / 4 + 2 * tick_ns_;
+    const std::uint64_t found = facts_.nodes[cause.detector].found_ns;
+    return found < kNever && found + about > ended_ns && found < ended_ns + about;
   }
 
   // Whether node v's cause was found in another part of the cluster, and its news came over a node
@@ -307,7 +320,10 @@ class Judge {
       const Fault& fault = plan_.faults[i];
       if (!facts_.struck[i]) continue;
       const bool often = fault.kind == Kind::kHiccup;
-      if (!often && fault.kind != Kind::kPause && fault.kind != Kind::kOutage) continue;
+      if (!often && fault.kind != Kind::kPause && fault.kind != Kind::kOutage &&
+          fault.kind != Kind::kRestart) {
+        continue;
+      }
       const std::uint64_t begin = facts_.struck_ns[i];
       const std::uint64_t end = begin + (often ? fault.every_ns * fault.times : fault.ns);
       const std::uint64_t first = often ? begin : end;
@@ -334,7 +350,7 @@ class Judge {
   const Schedule& schedule_;
   const Facts& facts_;
   std::vector<std::vector<bool>> cut_;  // by node and link: what it sends there is lost, or late
-  std::set<std::uint32_t> killed_, deaf_, pauses_, sleepers_;
+  std::set<std::uint32_t> killed_, restarted_, deaf_, pauses_, sleepers_;
   std::set<Pair> damaged_, severed_, outages_;  // links, in both directions
   bool is_corrupt_ = false;                     // the bytes of a message may be corrupt
   std::set<Pair> blocked_;                      // node and the peer that blocks it

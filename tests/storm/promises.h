@@ -18,9 +18,10 @@ struct NodeFacts {
   bool ended = false;  // its last poll() did not return kBusy
   Status status = Status::kOk;
   Cause cause;
-  std::uint32_t rounds = 0;    // collectives that ended with kOk
-  std::uint64_t ended_ns = 0;  // at which it knew of its failure
-  std::string wrong;           // a wrong result, a byte outside its buffers, a forbidden call
+  std::uint32_t rounds = 0;         // collectives that ended with kOk
+  std::uint64_t ended_ns = 0;       // at which it knew of its failure
+  std::uint64_t found_ns = kNever;  // at which it detected a failure itself
+  std::string wrong;                // a wrong result, a byte outside its buffers, a forbidden call
 };
 
 struct Facts {

@@ -14,7 +14,6 @@ class SimulatedCarrier final : public Carrier {
   bool advance(std::uint64_t until_ns) override { return network_.advance(until_ns); }
   [[nodiscard]] bool ready(std::uint32_t node) override { return network_.pending(node); }
   void kill(std::uint32_t node) override { network_.kill(node); }
-  [[nodiscard]] std::uint64_t messages() override { return network_.blocks(); }
 
  private:
   sim::Network network_;

@@ -8,23 +8,27 @@
 #include "base/testing/results.h"
 #include "tests/storm/draw.h"
 #include "tests/storm/promises.h"
+#include "tests/storm/tally.h"
 #include "tests/storm/trial.h"
 
 namespace espalier::storm {
 namespace {
 
-Plan plan_of(const std::string& text) {
-  std::istringstream words(text);
-  std::vector<std::string> arguments;
-  for (std::string word; words >> word;) arguments.push_back(word);
-  return or_throw(parse_plan(arguments));
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
+Plan plan_of(const std::string& text) { return or_throw(parse_plan(words_of(text))); }
+
 TEST(Plan, TextsAreReadBack) {
+  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp, Over::kShm};
   Schedules schedules;
   std::size_t faults = 0;
   for (std::uint64_t seed = 0; seed < 30 * kSeedsPerSchedule; seed += 7) {
-    const Plan plan = draw_plan(seed, schedules.drawn(seed));
+    const Plan plan = draw_plan(seed, schedules.drawn(seed), kAll[seed % 4]);
     // A topology's text has spaces, which the shell takes together.
     if (plan.schedule.topology.find(' ') != std::string::npos) continue;
     const std::string text = plan_text(plan);
@@ -42,10 +46,18 @@ TEST(Plan, ReportsErrors) {
       {"kill:node=1,ns=3", "\"kill:node=1,ns=3\": kill takes node at operation"},
       {"kill:node=", "\"kill:node=\": node is not a whole number in its range"},
       {"kill:node=1024", "\"kill:node=1024\": node is not a whole number in its range"},
+      {"over=udp", "\"over=udp\": not a value of over"},
+      {"mtu=512", "\"mtu\" has no effect over network"},
+      {"key=1", "\"key\" has no effect over network"},
+      {"over=frames jitter=3", "\"jitter\" has no effect over frames"},
+      {"over=bytes eager=64", "\"eager\" has no effect over bytes"},
+      {"over=frames mtu=111", "mtu: expected at least 112"},
+      {"over=frames endpoint-window=17", "endpoint-window: expected at most 16 over frames"},
+      {"restart:node=1,at=5,ns=5", "there is no restart over network"},
+      {"over=frames blocked:node=1,peer=0,at=5", "there is no blocked over frames"},
   };
   for (const auto& [text, expected] : cases) {
-    const std::string argument = text;
-    const auto plan = parse_plan({&argument, 1});
+    const auto plan = parse_plan(words_of(text));
     ASSERT_FALSE(plan) << text;
     EXPECT_EQ(plan.error().message, expected);
   }
@@ -79,7 +91,9 @@ class JudgeTest : public ::testing::Test {
     plan_.schedule = schedule_.spec;
   }
   void add(const std::string& fault, std::uint64_t at_ns = 0) {
-    plan_.faults.push_back(plan_of(fault).faults[0]);
+    const Plan plan = plan_of(fault);
+    plan_.over = plan.over;
+    plan_.faults.push_back(plan.faults[0]);
     facts_.struck.push_back(true);
     facts_.struck_ns.push_back(at_ns);
   }
@@ -180,6 +194,47 @@ TEST_F(JudgeTest, RefusesTwoCausesUnlessAPartWokeUp) {
   EXPECT_EQ(verdict(), "two causes");
 }
 
+// Nodes 3 and 1 detect a failure each. The others end D/4 after the first one was detected.
+TEST_F(JudgeTest, RefusesTwoCausesUnlessTheyWereFoundAQuarterApart) {
+  add("drop:node=0,peer=1,message=0");
+  add("drop:node=2,peer=3,message=0");
+  end_all(Status::kMismatch, 3, 2);
+  end(0, Status::kMismatch, 1, 0);
+  facts_.nodes[3].found_ns = 20'000'000;
+  facts_.nodes[1].found_ns = 24'900'000;
+  for (NodeFacts& node : facts_.nodes) node.ended_ns = 25'000'000;
+  EXPECT_EQ(verdict(), "");
+  facts_.nodes[1].found_ns = 23'000'000;
+  EXPECT_EQ(verdict(), "two causes");
+  facts_.nodes[1].found_ns = 27'000'000;
+  EXPECT_EQ(verdict(), "two causes");
+}
+
+TEST_F(JudgeTest, RefusesAFailureOfOthersWhenANodeRestarts) {
+  add("over=frames restart:node=1,at=0,ns=1000000");
+  end_all(Status::kMismatch, 0, 1);
+  EXPECT_EQ(verdict(), "");
+  end_all(Status::kStalled, 0, 3);
+  EXPECT_EQ(verdict(), "");
+  end_all(Status::kMismatch, 2, 3);
+  EXPECT_EQ(verdict(), "culprit");
+  end_all(Status::kCorrupt, 0, 1);
+  EXPECT_EQ(verdict(), "culprit");
+  end_all(Status::kDeadLink, 0, 1);  // it was away for D/20
+  EXPECT_EQ(verdict(), "culprit");
+  plan_.faults[0].ns = 10'000'000;
+  EXPECT_EQ(verdict(), "");
+}
+
+// What is lost on a framed link for some time is sent again later.
+TEST_F(JudgeTest, GivesFramedLinksTwiceTheTimeOfAnOutage) {
+  add("outage:node=0,peer=1,at=0,ns=4000000");
+  end_all(Status::kDeadLink, 0, 1);
+  EXPECT_EQ(verdict(), "failure");
+  plan_.over = Over::kFrames;
+  EXPECT_EQ(verdict(), "");
+}
+
 TEST_F(JudgeTest, RefusesAStallWithoutPauses) {
   add("kill:node=1,at=0");
   facts_.nodes[1].alive = false;
@@ -215,6 +270,60 @@ TEST(Trial, FindsAnIncorrectResult) {
   EXPECT_EQ(run(corrupt + " check=0").wrong_kind, "result");
 }
 
+// Seed 241 over frames: a frame waits for room while others are due, and the node must not ask for
+// immediate polls until there is room.
+TEST(Trial, RunsOverBytesThatHaveNoRoom) {
+  const Outcome outcome = run(
+      "topology=complete:4 algorithm=scatter-allgather block=256 r=1 L=3 share=1 of=4 over=bytes "
+      "rounds=3 N=3 op=or type=f64loc line=5 seed=241");
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_EQ(outcome.verdicts.count("right"), 1u);
+}
+
+// A node restarts in the second collective, and begins with the first: nobody takes it for the one
+// that it was. If it restarts before it has sent or received anything, it may do all of them.
+TEST(Trial, DoesNotBelieveANodeThatRestarted) {
+  const std::string plan =
+      "topology=complete:5 collective=allreduce algorithm=two-tree N=4 rounds=2 over=";
+  for (const std::string over : {"frames", "bytes pace=2000", "frames key=1"}) {
+    const Outcome late = run(plan + over + " restart:node=2,at=900000,ns=1000000");
+    EXPECT_EQ(late.wrong, "");
+    EXPECT_EQ(late.struck[static_cast<std::size_t>(Kind::kRestart)], 1u);
+    EXPECT_EQ(late.verdicts.count("right"), 0u);
+    EXPECT_EQ(late.verdicts.size(), 1u);
+    const Outcome early = run(plan + over + " restart:node=2,at=0,ns=1000");
+    EXPECT_EQ(early.wrong, "");
+    EXPECT_EQ(early.verdicts.count("right"), 1u);
+  }
+}
+
+#if ESPALIER_STORM_REAL
+TEST(Trial, RunsOverLibfabric) {
+  for (const std::string over : {"tcp", "shm", "tcp key=1", "shm key=1"}) {
+    const std::string plan =
+        "topology=complete:4 collective=allreduce algorithm=ring N=2 deadline=50000000 over=" +
+        over;
+    EXPECT_EQ(run(plan).wrong, "");
+    EXPECT_EQ(run(plan).verdicts.count("right"), 1u);
+    const Outcome killed = run(plan + " kill:node=2,operation=3");
+    EXPECT_EQ(killed.wrong, "");
+    EXPECT_EQ(killed.verdicts.count("dead link"), 1u);
+    const Outcome restarted = run(plan + " restart:node=2,at=0,ns=1000");
+    EXPECT_EQ(restarted.wrong, "");
+    EXPECT_EQ(restarted.verdicts.count("dead link"), 1u);
+  }
+}
+#endif
+
+TEST(Trial, LinesLoseFramesAndTheLinksRepairIt) {
+  const Outcome outcome =
+      run("topology=complete:6 algorithm=chain N=6 rounds=2 over=frames line=20000 key=1 "
+          "outage:node=1,peer=2,at=50000,ns=1000000");
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_EQ(outcome.struck[static_cast<std::size_t>(Kind::kOutage)], 1u);
+  EXPECT_EQ(outcome.verdicts.count("right"), 1u);
+}
+
 TEST(Trial, ShrinksWhatFails) {
   const Plan plan = plan_of(
       "topology=complete:9 algorithm=binomial N=5 rounds=3 root=4 jitter=80 pace=2000 check=0 "
@@ -228,6 +337,42 @@ TEST(Trial, ShrinksWhatFails) {
   EXPECT_EQ(shorter.pace_ns, 0u);
   EXPECT_LE(or_throw(make_schedule(shorter.schedule)).programs.size(), 4u);
   EXPECT_EQ(run_trial(shorter, *schedules.made(shorter.schedule, error)).wrong_kind, "result");
+}
+
+// ---- tallies ----
+
+TEST(Tally, RunsAreReadBackAndAddedUp) {
+  Tally tally;
+  tally.from = 100;
+  tally.seeds = 50;
+  tally.messages = 7;
+  tally.struck[static_cast<std::size_t>(Kind::kTick)] = 3;
+  tally.verdicts["dead link"] = 2;
+  const std::string first = tally_text(tally);
+  tally.from = 150;
+  const auto both = or_throw(parse_tallies("WRONG seed 3: hang\n" + first + tally_text(tally)));
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(tally_text(both[0]), first);
+  EXPECT_EQ(tally_text(both[1]), tally_text(tally));
+  const std::string page = or_throw(page_text(both));
+  EXPECT_NE(page.find("| seeds | 100 to 199 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| block messages | 14 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| tick | 6 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| dead link | 4 |"), std::string::npos) << page;
+}
+
+TEST(Tally, ReportsErrors) {
+  Tally tally;
+  tally.seeds = 50;
+  const std::string text = tally_text(tally);
+  EXPECT_EQ(parse_tallies("").error().message, "expected a run's tally, to its end");
+  EXPECT_EQ(parse_tallies(text.substr(0, text.size() - 9)).error().message,
+            "\"end of t\" is not a line of a tally");
+  EXPECT_EQ(parse_tallies(text.substr(0, text.find("seeds"))).error().message,
+            "expected a run's tally, to its end");
+  tally.from = 49;
+  const auto page = page_text(or_throw(parse_tallies(text + tally_text(tally))));
+  EXPECT_EQ(page.error().message, "two runs over network had seed 49");
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ namespace {
 // A machine that asks for an immediate poll this many times and does nothing is broken.
 constexpr int kMaxIdlePolls = 100'000;
 
+// Frames that nodes send back and forth at one time, on lines without latency, must come to an end.
+constexpr std::uint64_t kMaxTurns = 1'000'000;
+
 // Memory that trials use in turn: machines are large.
 struct NodeStore {
   std::optional<Machine> machine;
@@ -34,6 +37,21 @@ NodeStore& store(std::uint32_t node) {
 struct Interval {
   std::uint64_t from, until;
 };
+
+// A fault that happens at a time, or the boot of a node that restarts.
+struct Timed {
+  std::uint64_t ns;
+  std::size_t fault;
+  bool boots = false;
+
+  bool operator<(const Timed& other) const { return ns < other.ns; }
+};
+
+std::unique_ptr<Carrier> make_carrier(const Plan& plan, const Schedule& schedule) {
+  if (is_framed(plan.over)) return framed_carrier(plan, schedule);
+  if (is_real(plan.over)) return real_carrier(plan, schedule);
+  return simulated_carrier(plan, schedule);
+}
 
 struct Node {
   std::unique_ptr<fault::FaultEndpoint> faults;
@@ -63,7 +81,7 @@ class Trial {
   Trial(const Plan& plan, const Schedule& schedule)
       : plan_(plan),
         schedule_(schedule),
-        carrier_(simulated_carrier(plan, schedule)),
+        carrier_(make_carrier(plan, schedule)),
         nodes_(schedule.peers.size()),
         alive_(nodes_.size(), 1),
         pauses_(nodes_.size()),
@@ -96,11 +114,17 @@ class Trial {
 
   void build(std::uint32_t v) {
     Node& node = nodes_[v];
-    const fault::Faults faults = message_faults(plan_, schedule_, v);
+    // A message of the node that boots again would have the number of an earlier one.
+    const bool is_first = node.endpoint == nullptr;
+    const fault::Faults faults = is_first ? message_faults(plan_, schedule_, v) : fault::Faults();
+    node.faults = nullptr;
     Endpoint* inner = &carrier_->endpoint(v);
     if (has_faults(faults)) {
       fault::FaultEndpoint::Hooks hooks;
-      hooks.wake = [&node](std::uint64_t at) { node.wakes.push_back(at); };
+      // The endpoint's clock did not begin with the trial.
+      hooks.wake = [this, &node, inner](std::uint64_t at) {
+        node.wakes.push_back(carrier_->now_ns() + at - inner->now());
+      };
       node.faults = std::make_unique<fault::FaultEndpoint>(*inner, faults, hooks);
       inner = node.faults.get();
     }
@@ -149,6 +173,10 @@ class Trial {
         endpoint.strike = [this, i] { strike(i); };
         break;
       case Kind::kHiccup: timed_.push_back({fault.at_ns, i}); break;
+      case Kind::kRestart:
+        timed_.push_back({fault.at_ns, i});
+        timed_.push_back({fault.at_ns + fault.ns, i, true});
+        break;
       case Kind::kBlocked:
         endpoint.blocked_at = std::min(endpoint.blocked_at, fault.at_ns);
         endpoint.blocked_link = std::min(link_to(schedule_, fault.node, fault.peer),
@@ -156,12 +184,16 @@ class Trial {
         timed_.push_back({fault.at_ns, i});
         break;
       case Kind::kDeaf:
+        if (carrier_->take_fault(fault, i)) break;
         for (const std::uint32_t peer : schedule_.peers[fault.node]) {
           cut(peer, fault.node, fault.at_ns);
         }
         break;
-      case Kind::kOneWay: cut(fault.node, fault.peer, fault.at_ns); break;
+      case Kind::kOneWay:
+        if (!carrier_->take_fault(fault, i)) cut(fault.node, fault.peer, fault.at_ns);
+        break;
       case Kind::kPartition:
+        if (carrier_->take_fault(fault, i)) break;
         for (std::uint32_t v = 0; v < nodes(); ++v) {
           for (const std::uint32_t u : schedule_.peers[v]) {
             if ((v < fault.node) != (u < fault.node)) cut(v, u, fault.at_ns);
@@ -169,6 +201,7 @@ class Trial {
         }
         break;
       case Kind::kOutage: {
+        if (carrier_->take_fault(fault, i)) break;
         WatchedEndpoint& to = *nodes_[fault.peer].endpoint;
         const std::uint32_t link = link_to(schedule_, fault.peer, fault.node);
         if (link >= to.incoming.size()) break;
@@ -186,16 +219,11 @@ class Trial {
     const std::uint64_t now = carrier_->now_ns();
     facts_.struck[i] = true;
     facts_.struck_ns[i] = now;
-    Node& node = nodes_[fault.kind == Kind::kBlocked ? fault.peer : fault.node];
+    Node& node = nodes_[fault.node];
     switch (fault.kind) {
       case Kind::kKill:
-      case Kind::kBlocked:
-        node.alive = false;
-        node.endpoint->dead = true;
-        carrier_->kill(node.endpoint->node());
-        alive_[node.endpoint->node()] = 0;
-        note_poll(node.endpoint->node());
-        break;
+      case Kind::kRestart: kill(fault.node); break;
+      case Kind::kBlocked: kill(fault.peer); break;
       case Kind::kPause: node.pauses.push_back({now, now + fault.ns}); break;
       case Kind::kHiccup:
         for (std::uint64_t k = 0; k < fault.times; ++k) {
@@ -204,7 +232,48 @@ class Trial {
         break;
       default: break;
     }
-    if (!node.pauses.empty()) pauses_[node.endpoint->node()] = 1;
+    if (!node.pauses.empty()) pauses_[fault.node] = 1;
+  }
+
+  void kill(std::uint32_t v) {
+    nodes_[v].alive = false;
+    nodes_[v].endpoint->dead = true;
+    carrier_->kill(v);
+    alive_[v] = 0;
+    note_poll(v);
+  }
+
+  // The node that fault i killed begins again, with the first collective. Nothing is left of its
+  // first life but what look_at() has to know.
+  void boot(std::size_t i) {
+    const std::uint32_t v = plan_.faults[i].node;
+    Node& node = nodes_[v];
+    if (node.alive || !node.facts.wrong.empty() || is_killed(v, i)) return;
+    for (std::size_t k = 0; k < plan_.faults.size(); ++k) look_at(k);
+    if (!carrier_->start_again(v)) return;
+    node.alive = true;
+    node.round = 0;
+    node.finished = false;
+    node.facts = NodeFacts();
+    node.due_ns = 0;
+    build(v);
+    alive_[v] = 1;
+    pauses_[v] = 0;
+    node.pauses.clear();
+    start(v);
+    note_poll(v);
+  }
+
+  // Whether a fault other than number `but` has killed the node.
+  [[nodiscard]] bool is_killed(std::uint32_t v, std::size_t but) const {
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      const Fault& fault = plan_.faults[i];
+      if (i != but && facts_.struck[i] && fault.node == v &&
+          (fault.kind == Kind::kKill || fault.kind == Kind::kRestart)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // ---- running ----
@@ -283,7 +352,12 @@ class Trial {
       } else {
         node.finished = true;
       }
-      node.due_ns = node.endpoint->clock.global(node.machine->next_deadline());
+      const Cause& cause = node.machine->cause();
+      if (node.facts.found_ns == kNever && cause.status != Status::kOk && cause.detector == v) {
+        node.facts.found_ns = carrier_->now_ns();
+      }
+      node.due_ns =
+          std::min(node.endpoint->clock.global(node.machine->next_deadline()), carrier_->due_ns(v));
       if (paused_until(v) != 0) return;  // it struck just now
       if (more) {
         idle = 0;
@@ -337,36 +411,40 @@ class Trial {
     const std::uint64_t patience = 8 * plan_.deadline_ns;
     std::sort(timed_.begin(), timed_.end());
     std::size_t timed = 0;
+    std::uint64_t before = kNever, turns = 0;  // at the same time
     for (;;) {
       const std::uint64_t now = carrier_->now_ns();
-      for (; timed < timed_.size() && timed_[timed].first <= now; ++timed) {
-        strike(timed_[timed].second);
+      turns = now == before ? turns + 1 : 0;
+      before = now;
+      if (turns > kMaxTurns) {
+        facts_.hang = "something happens without end, and time does not go on";
+        return;
       }
-      std::uint64_t next = timed < timed_.size() ? timed_[timed].first : kNever;
+      for (; timed < timed_.size() && timed_[timed].ns <= now; ++timed) {
+        timed_[timed].boots ? boot(timed_[timed].fault) : strike(timed_[timed].fault);
+      }
+      std::uint64_t next = timed < timed_.size() ? timed_[timed].ns : kNever;
       std::uint64_t pauses = 0;
-      bool later = false;  // a node has something to do, and waits
+      bool pausing = false;  // a node has something to do, and pauses
       for (std::uint32_t v = 0; v < nodes(); ++v) {
         if (!alive_[v]) continue;
         if (pauses_[v]) {
           if (const std::uint64_t until = paused_until(v); until != 0) {
             next = std::min(next, until);
             pauses = std::max(pauses, until);
-            later = true;
+            pausing = true;
             continue;
           }
         }
         if (due_[v] <= now || carrier_->ready(v)) {
-          if (waits(nodes_[v], now, next)) {
-            later = true;
-            continue;
-          }
+          if (waits(nodes_[v], now, next)) continue;
           poll(v);
           if (!facts_.hang.empty()) return;
           note_poll(v);
         }
         next = std::min(next, due_[v]);
       }
-      const bool all_finished = !later && unfinished_ == 0;
+      const bool all_finished = !pausing && unfinished_ == 0;
       if (!all_finished) {
         over_ns = kNever;
       } else if (over_ns == kNever) {
@@ -398,36 +476,39 @@ class Trial {
 
   // ---- the end ----
 
-  // Finds out whether the fault, which strike() does not see, did something.
+  // Finds out whether the fault, which strike() does not see, did something so far.
   void look_at(std::size_t i) {
     const Fault& fault = plan_.faults[i];
-    if (fault.node >= nodes() || fault.peer >= nodes()) return;
-    const std::uint64_t now = carrier_->now_ns();
+    if (facts_.struck[i] || fault.node >= nodes() || fault.peer >= nodes()) return;
+    facts_.struck[i] = carrier_->has_struck(i) || has_struck(fault);
+  }
+
+  [[nodiscard]] bool has_struck(const Fault& fault) const {
+    const Node& node = nodes_[fault.node];
+    const WatchedEndpoint& peer = *nodes_[fault.peer].endpoint;
+    const auto any = [this](auto condition) {
+      return std::any_of(nodes_.begin(), nodes_.end(), condition);
+    };
     switch (fault.kind) {
       case Kind::kDrop:
       case Kind::kDuplicate:
       case Kind::kReorder:
       case Kind::kCorrupt:
       case Kind::kDelay: {
+        if (node.faults == nullptr) return false;  // it has restarted
         const std::uint32_t link = link_to(schedule_, fault.node, fault.peer);
-        const auto& sent = nodes_[fault.node].endpoint->sent();
-        facts_.struck[i] = link < sent.size() && sent[link] > fault.message;
-        break;
+        const auto& sent = node.endpoint->sent();
+        return link < sent.size() && sent[link] > fault.message;
       }
-      case Kind::kDeaf: facts_.struck[i] = nodes_[fault.node].endpoint->lost() > 0; break;
-      case Kind::kOneWay: facts_.struck[i] = nodes_[fault.peer].endpoint->lost() > 0; break;
-      case Kind::kOutage: facts_.struck[i] = nodes_[fault.peer].endpoint->held() > 0; break;
-      case Kind::kPartition:
-        facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
-                                       [](const Node& node) { return node.endpoint->lost() > 0; });
-        break;
+      case Kind::kDeaf: return node.endpoint->lost() > 0;
+      case Kind::kOneWay: return peer.lost() > 0;
+      case Kind::kOutage: return peer.held() > 0;
+      case Kind::kPartition: return any([](const Node& one) { return one.endpoint->lost() > 0; });
       case Kind::kNoise:
-        facts_.struck[i] = std::any_of(nodes_.begin(), nodes_.end(),
-                                       [](const Node& node) { return has_noise(*node.faults); });
-        break;
+        return any([](const Node& one) { return one.faults != nullptr && has_noise(*one.faults); });
       case Kind::kDrift:
-      case Kind::kTick: facts_.struck[i] = now > 0; break;
-      default: break;
+      case Kind::kTick: return carrier_->now_ns() > 0;
+      default: return false;
     }
   }
 
@@ -435,9 +516,11 @@ class Trial {
     for (std::uint32_t v = 0; v < nodes(); ++v) {
       Node& node = nodes_[v];
       node.facts.alive = node.alive;
+      if (carrier_->is_mistaken(v)) node.facts.wrong = "its peers took it for the one that it was";
       node.facts.rounds = node.round;
       outcome.operations.push_back(node.endpoint->operations());
       outcome.sent.push_back(node.endpoint->sent());
+      for (const std::uint64_t messages : node.endpoint->sent()) outcome.messages += messages;
       outcome.collectives += node.round;
       if (node.alive) {
         node.facts.ended = node.finished;
@@ -458,8 +541,6 @@ class Trial {
     Broken broken = broken_promise(plan_, schedule_, facts_);
     outcome.wrong = std::move(broken.text);
     outcome.wrong_kind = std::move(broken.kind);
-    outcome.messages = carrier_->messages();
-    outcome.nodes = nodes();
     outcome.virtual_ns = carrier_->now_ns();
     for (const NodeFacts& node : facts_.nodes) {
       if (!node.alive) continue;
@@ -472,8 +553,8 @@ class Trial {
   std::unique_ptr<Carrier> carrier_;
   std::vector<Node> nodes_;
   std::vector<testing::Job> jobs_;
-  std::vector<std::vector<testing::Bytes>> outputs_;          // by round and rank
-  std::vector<std::pair<std::uint64_t, std::size_t>> timed_;  // faults by their time
+  std::vector<std::vector<testing::Bytes>> outputs_;  // by round and rank
+  std::vector<Timed> timed_;                          // by time
   std::uint64_t late_polls_ = 0;
   // By node: whether it lives, ever pauses, has something left to do; when it is polled at last.
   std::vector<std::uint8_t> alive_, pauses_, open_;

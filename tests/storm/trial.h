@@ -18,7 +18,6 @@ struct Outcome {
   std::map<std::string, std::uint64_t> verdicts;  // "right", or a status; one per live part
   std::uint64_t struck[kKinds] = {};              // faults that happened, by kind
   std::uint64_t messages = 0, collectives = 0;
-  std::uint64_t nodes = 0;
   std::uint64_t virtual_ns = 0;
   // By node: operations of its endpoint; by link: messages sent.
   std::vector<std::uint64_t> operations;

@@ -74,6 +74,13 @@ void Hub::cut(std::uint32_t node) {
   ends_[node].inbox.clear();
 }
 
+void Hub::restore(std::uint32_t node) {
+  cut_[node] = false;
+  if (!faults_.bytes) return;
+  // Bytes that wait in the device stay there.
+  wires_[node].node_end = std::make_unique<ByteCarrier>(wires_[node], faults_.mtu);
+}
+
 Status Hub::End::send(const std::uint8_t* frame, std::uint32_t size) {
   hub->route(node, Frame(frame, frame + size));
   return Status::kOk;
@@ -102,7 +109,7 @@ void Hub::route(std::uint32_t node, Frame frame) {
   const auto& here = peers_[node];
   const std::uint8_t sent_on = get<header::kChannel>(frame.data());
   const std::uint32_t to = here[sent_on];
-  if (cut_[node] || cut_[to]) return;
+  if (cut_[node] || cut_[to] || (loses_ && loses_(node, to))) return;
   const auto& back = peers_[to];
   // With several channels between the same two nodes, number k here is number k there.
   auto before = std::count(here.begin(), here.begin() + sent_on, to);
@@ -154,27 +161,32 @@ bool Hub::move_bytes() {
   return any;
 }
 
+bool Hub::ready(std::uint32_t node) const {
+  if (cut_[node]) return false;
+  return !ends_[node].inbox.empty() || (faults_.bytes && !wires_[node].down.empty());
+}
+
 bool Hub::busy() const {
   for (std::uint32_t v = 0; v < nodes(); ++v) {
-    if (cut_[v]) continue;
-    if (!ends_[v].inbox.empty()) return true;
-    if (faults_.bytes && !wires_[v].down.empty()) return true;
+    if (ready(v)) return true;
   }
   return false;
 }
 
+std::uint64_t Hub::due(std::uint32_t node) {
+  if (ports_[node] == nullptr) return UINT64_MAX;
+  asking_ = true;
+  answer_ = now_;  // a port that has much to send does not wait
+  ports_[node]->wait(UINT64_MAX);
+  asking_ = false;
+  return answer_;
+}
+
 // The time at which the first port has something to do, taken from their calls of wait().
 std::uint64_t Hub::next_due() {
-  asking_ = true;
-  std::uint64_t due = UINT64_MAX;
-  for (SerialPort* port : ports_) {
-    if (port == nullptr) continue;
-    answer_ = now_;  // a port that has much to send does not wait
-    port->wait(UINT64_MAX);
-    due = std::min(due, answer_);
-  }
-  asking_ = false;
-  return due;
+  std::uint64_t earliest = UINT64_MAX;
+  for (std::uint32_t v = 0; v < nodes(); ++v) earliest = std::min(earliest, due(v));
+  return earliest;
 }
 
 void Hub::NodeClock::wait(std::uint64_t until) {
@@ -192,12 +204,29 @@ bool Hub::advance(std::uint64_t until) {
   if (!flying_.empty()) next = std::min(next, flying_.begin()->first);
   if (next == UINT64_MAX) return false;
   now_ = std::max(now_, next);
+  deliver_due();
+  return true;
+}
+
+bool Hub::pass(std::uint64_t until) {
+  if (move_bytes()) return true;
+  std::uint64_t next = until;
+  if (!flying_.empty()) next = std::min(next, flying_.begin()->first);
+  if (next == UINT64_MAX) return false;
+  now_ = std::max(now_, next);
+  return deliver_due();
+}
+
+// Returns whether any frame arrived.
+bool Hub::deliver_due() {
+  bool any = false;
   while (!flying_.empty() && flying_.begin()->first <= now_) {
     auto& [to, frame] = flying_.begin()->second;
     deliver(to, std::move(frame));
     flying_.erase(flying_.begin());
+    any = true;
   }
-  return true;
+  return any;
 }
 
 SerialNode::SerialNode(Hub& hub, std::uint32_t node, const std::vector<std::uint32_t>& peers,

@@ -59,10 +59,25 @@ class Hub {
   void add(std::uint32_t node, SerialPort& port) { ports_[node] = &port; }
   // Removes the node: its carrier carries nothing from now on, and its port is not called.
   void cut(std::uint32_t node);
+  // Ends cut(): the node starts again, with a new carrier. Its port must be gone.
+  void restore(std::uint32_t node);
+  // Loses each frame for which `loses` returns true when it is sent.
+  void lose(std::function<bool(std::uint32_t from, std::uint32_t to)> loses) {
+    loses_ = std::move(loses);
+  }
 
   [[nodiscard]] std::uint64_t now() const { return now_; }
   // Lets time pass until a node has something to do, or until `until`. False: no event will follow.
   bool advance(std::uint64_t until);
+  // The next three are for owners that decide themselves when a node is polled, so that time goes
+  // on while frames wait for a node.
+  // Whether frames or bytes have arrived at the node.
+  [[nodiscard]] bool ready(std::uint32_t node) const;
+  // Sends what the node's port has to send. Returns the time at which it must be called again.
+  [[nodiscard]] std::uint64_t due(std::uint32_t node);
+  // Lets time pass until something arrives anywhere, or until `until`. False: time is now `until`,
+  // or unchanged if `until` is UINT64_MAX, and nothing will arrive.
+  bool pass(std::uint64_t until);
   [[nodiscard]] std::uint64_t frames() const { return frames_; }  // sent by all nodes
   // Calls `watcher` for every frame that a node sends.
   void watch(std::function<void(std::uint32_t from, const Frame& frame)> watcher) {
@@ -110,6 +125,7 @@ class Hub {
   void fly(std::uint32_t to, const Frame& frame);
   void deliver(std::uint32_t to, Frame frame);
   bool move_bytes();
+  bool deliver_due();
   [[nodiscard]] bool busy() const;
   [[nodiscard]] std::uint64_t next_due();
   [[nodiscard]] bool happens(double chance) { return dice_(random_) < chance; }
@@ -125,6 +141,7 @@ class Hub {
   std::vector<bool> cut_;
   std::multimap<std::uint64_t, std::pair<std::uint32_t, Frame>> flying_;
   std::function<void(std::uint32_t, const Frame&)> watcher_;
+  std::function<bool(std::uint32_t, std::uint32_t)> loses_;
   std::uint64_t now_ = 1'000'000;
   std::uint64_t frames_ = 0;
   bool asking_ = false;

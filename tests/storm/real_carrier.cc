@@ -1,0 +1,99 @@
+// Endpoints over libfabric, all in one process and polled by one thread, in real time.
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "hal/ofi/testing/local_endpoints.h"
+#include "tests/storm/carrier.h"
+
+namespace espalier::storm {
+namespace {
+
+// The trial's time does not count what the machine's other processes take from this one: every node
+// would be found late, or dead.
+constexpr std::uint64_t kMaxStepNs = 1'000'000;
+
+class RealCarrier final : public Carrier {
+ public:
+  RealCarrier(const ofi::Config& config, const Schedule& schedule)
+      : config_(config),
+        peers_(schedule.peers),
+        endpoints_(config, peers_),
+        newcomers_(peers_.size()),
+        mistaken_(peers_.size()) {
+    if (!endpoints_.error.empty()) throw std::runtime_error(endpoints_.error);
+    std::vector<std::vector<std::uint32_t>> lanes;
+    for (const auto& node : endpoints_.nodes) lanes.push_back(node->lane_peers());
+    for (std::uint32_t v = 0; v < lanes.size(); ++v) {
+      auto& list = addresses_.emplace_back();
+      for (std::uint32_t l = 0; l < lanes[v].size(); ++l) {
+        const auto& peer = endpoints_.nodes[lanes[v][l]];
+        list.push_back(peer->addresses()[ofi::other_end(lanes, v, l)]);
+      }
+    }
+    last_ns_ = real_ns();
+  }
+
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return endpoints_[node]; }
+  [[nodiscard]] std::uint64_t now_ns() override { return now_ns_; }
+  bool advance(std::uint64_t /*until_ns*/) override {
+    sched_yield();
+    const std::uint64_t real = real_ns();
+    now_ns_ += std::min(real - last_ns_, kMaxStepNs);
+    last_ns_ = real;
+    for (std::uint32_t v = 0; v < newcomers_.size(); ++v) {
+      if (newcomers_[v] == nullptr) continue;
+      const auto connected = newcomers_[v]->go_on_connecting();
+      mistaken_[v] = mistaken_[v] || (connected && *connected && !peers_[v].empty());
+    }
+    return true;
+  }
+  [[nodiscard]] bool ready(std::uint32_t /*node*/) override { return true; }
+  // The queues of shm are in shared memory. Those of a killed process stay there; those of an
+  // endpoint that is closed are unmapped, here for its peers, too.
+  void kill(std::uint32_t node) override {
+    if (config_.provider != "shm") endpoints_.nodes[node].reset();
+  }
+  // The node's new process has its peers' addresses, and they have that of the old one.
+  [[nodiscard]] bool start_again(std::uint32_t node) override {
+    auto opened = ofi::OfiEndpoint::open(ofi::for_node(config_, node, peers_[node]));
+    if (!opened) throw std::runtime_error(opened.error().message);
+    newcomers_[node] = *std::move(opened);
+    const auto started = newcomers_[node]->start_connecting(addresses_[node]);
+    if (!started) newcomers_[node].reset();  // a peer has gone, too
+    return false;
+  }
+  [[nodiscard]] bool is_mistaken(std::uint32_t node) override { return mistaken_[node]; }
+
+ private:
+  static std::uint64_t real_ns() {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds(1));
+  }
+
+  ofi::Config config_;
+  std::vector<std::vector<std::uint32_t>> peers_;
+  ofi::LocalEndpoints endpoints_;
+  std::vector<std::vector<std::string>> addresses_;  // by node: those that it needs to connect
+  std::vector<std::unique_ptr<ofi::OfiEndpoint>> newcomers_;
+  std::vector<bool> mistaken_;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t last_ns_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule) {
+  ofi::Config config;
+  config.provider = over_name(plan.over);
+  config.window = plan.endpoint_window;
+  config.eager_bytes = static_cast<std::uint32_t>(plan.eager_bytes);
+  config.has_secret = config.authenticate_data = plan.keyed;
+  config.secret.fill(7);
+  return std::make_unique<RealCarrier>(config, schedule);
+}
+
+}  // namespace espalier::storm
