@@ -7,6 +7,7 @@
 #   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
 #   ./setup.sh bench    also what tests/bench needs
 #   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
+#   ./setup.sh valgrind also what tests/sanitizers.sh valgrind needs
 #   ./setup.sh tidy     also what ./test.sh tidy needs
 #   ./setup.sh package  what building, dpkg-buildpackage and tests/install/clean_root.sh need
 #   ./setup.sh docs     what building and the API reference (meson compile -C build docs) need
@@ -25,10 +26,10 @@ fail() {
 with_tests=true
 case "${1-}" in
   '') sections='build tests' ;;
-  aarch64 | bench | campaign | tidy) sections="build tests $1" ;;
+  aarch64 | bench | campaign | tidy | valgrind) sections="build tests $1" ;;
   build) sections='build' with_tests=false ;;
   docs | package) sections="build $1" with_tests=false ;;
-  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'bench', 'campaign', 'tidy', 'package' or 'docs'" ;;
+  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'bench', 'campaign', 'tidy', 'valgrind', 'package' or 'docs'" ;;
 esac
 native=$(dpkg --print-architecture)
 if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then

@@ -105,6 +105,30 @@ TEST(Bootstrap, NamesTheMissing) {
   EXPECT_EQ(message((*job)->fence()), "ranks 0, 1, 3 of 4 did not come within 300 ms");
 }
 
+// A set of ranks fits a message, whatever the job's size.
+TEST(Bootstrap, NamesTheMissingOfALargeJob) {
+  const auto server = start(40'000);
+  auto job = member(*server, 2, 40'000, milliseconds(300));
+  ASSERT_TRUE(job);
+  EXPECT_EQ(message((*job)->fence()),
+            "ranks 0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 39983 more of "
+            "40000 did not come within 300 ms");
+  EXPECT_EQ(message(Server::start("127.0.0.1:0", (1u << 20) + 1, secret_of(1))),
+            "a job of 1048577 processes; expected 1 to 1048576");
+}
+
+TEST(Bootstrap, SetsOfRanks) {
+  for (const std::vector<std::uint32_t>& ranks :
+       {std::vector<std::uint32_t>{}, {0}, {7}, {8}, {1, 3, 4, 16, 255}, {kMaxRanks - 1}}) {
+    EXPECT_EQ(decode_ranks(encode_ranks(ranks)), ranks);
+  }
+  std::vector<std::uint32_t> all(kMaxRanks);
+  for (std::uint32_t rank = 0; rank < kMaxRanks; ++rank) all[rank] = rank;
+  EXPECT_EQ(decode_ranks(encode_ranks(all)), all);
+  const Message longest{.kind = Kind::kSurvivors, .data = encode_ranks(all)};
+  EXPECT_LE(encode(longest).size(), kMaxMessageBytes);
+}
+
 TEST(Bootstrap, NoServer) {
   std::string address;
   { address = start(1)->address(); }
@@ -161,7 +185,7 @@ TEST(Bootstrap, StrangersHaveNoEffect) {
   unsigned seed = 1;
   for (int stranger = 0; stranger < 60; ++stranger) {
     const int descriptor = connect_raw(*server);
-    std::string bytes = stranger % 2 == 0 ? "ESPJOIN1" : "";
+    std::string bytes = stranger % 2 == 0 ? "ESPJOIN2" : "";
     for (int i = 0; i < 20 * stranger; ++i) bytes += static_cast<char>(rand_r(&seed));
     (void)!send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     descriptors.push_back(descriptor);

@@ -37,11 +37,10 @@ bool is_watched() {
 
 std::string list_of(const std::string& data) {
   std::string text;
-  std::size_t count = data.size() / sizeof(std::uint32_t);
+  const std::vector<std::uint32_t> ranks = decode_ranks(data);
+  const std::size_t count = ranks.size();
   for (std::size_t i = 0; i < count && i < 16; ++i) {
-    std::uint32_t rank = 0;
-    std::memcpy(&rank, data.data() + i * sizeof(rank), sizeof(rank));
-    text += (i == 0 ? "" : ", ") + std::to_string(rank);
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   }
   if (count > 16) text += " and " + std::to_string(count - 16) + " more";
   return (count == 1 ? "rank " : "ranks ") + text;
@@ -98,9 +97,7 @@ class ConnectedBootstrap : public Bootstrap {
     if (!reply) return fail(reply.error());
     Survivors survivors;
     survivors.generation = reply->a;
-    survivors.ranks.resize(reply->data.size() / sizeof(std::uint32_t));
-    std::memcpy(survivors.ranks.data(), reply->data.data(),
-                survivors.ranks.size() * sizeof(std::uint32_t));
+    survivors.ranks = decode_ranks(reply->data);
     return survivors;
   }
 

@@ -12,14 +12,13 @@
 #include <thread>
 
 #include "bootstrap/client.h"
+#include "bootstrap/message.h"
 #include "bootstrap/process_manager.h"
 #include "bootstrap/stream.h"
 #include "espalier/bootstrap/bootstrap.h"
 
 namespace espalier::bootstrap {
 namespace {
-
-constexpr std::uint32_t kMaxRanks = 1u << 20;
 
 std::string variable(const char* name) {
   const char* text = std::getenv(name);

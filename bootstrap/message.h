@@ -6,8 +6,11 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace espalier::bootstrap {
+
+inline constexpr std::uint32_t kMaxRanks = 1u << 20;  // of a job
 
 enum class Kind : std::uint8_t {
   // From a process.
@@ -22,7 +25,7 @@ enum class Kind : std::uint8_t {
   kRefused = 21,    // text: the reason, one line. The request had no effect.
   kDone = 22,       // of kFence
   kValue = 23,      // data
-  kSurvivors = 24,  // data: 4 bytes per rank, little-endian; a: generation
+  kSurvivors = 24,  // data: encode_ranks(); a: generation
   kRanks = 25,      // data as above: those that are missing
 };
 
@@ -58,6 +61,26 @@ struct Message {
                  numbers[2],
                  bytes.substr(begin, numbers[3]),
                  bytes.substr(begin + numbers[3])};
+}
+
+// A set of ranks as bytes, at most kMaxRanks / 8: one bit per rank, from the lowest one, up to the
+// highest rank of the set. `ranks` are below kMaxRanks.
+[[nodiscard]] inline std::string encode_ranks(const std::vector<std::uint32_t>& ranks) {
+  std::string bytes;
+  for (const std::uint32_t rank : ranks) {
+    if (rank / 8 >= bytes.size()) bytes.resize(rank / 8 + 1);
+    bytes[rank / 8] = static_cast<char>(bytes[rank / 8] | 1 << rank % 8);
+  }
+  return bytes;
+}
+
+// Returns the ranks of the set, ascending.
+[[nodiscard]] inline std::vector<std::uint32_t> decode_ranks(const std::string& bytes) {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < 8 * bytes.size(); ++rank) {
+    if ((bytes[rank / 8] >> rank % 8 & 1) != 0) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 }  // namespace espalier::bootstrap

@@ -29,14 +29,6 @@ constexpr auto kHelloTime = std::chrono::seconds(10);
 // Strangers at once; further ones are closed.
 constexpr std::size_t kMaxStrangers = 64;
 
-std::string ranks_data(const std::vector<std::uint32_t>& ranks) {
-  std::string data;
-  for (const std::uint32_t rank : ranks) {
-    data.append(reinterpret_cast<const char*>(&rank), sizeof(rank));
-  }
-  return data;
-}
-
 class ThreadedServer : public Server {
  public:
   ThreadedServer(Socket listener, std::string address, std::uint32_t size, const JobSecret& secret)
@@ -189,7 +181,7 @@ class ThreadedServer : public Server {
       }
       case Kind::kGet: return get(from, message);
       case Kind::kMissing:
-        return reply(from, {.kind = Kind::kRanks, .data = ranks_data(missing())}, message.number);
+        return reply(from, {.kind = Kind::kRanks, .data = encode_ranks(missing())}, message.number);
       case Kind::kFence:
         member.waits = Waits::kFence;
         member.number = message.number;
@@ -284,7 +276,7 @@ class ThreadedServer : public Server {
     for (const std::uint32_t rank : survivors) members_[rank].waits = Waits::kNothing;
     for (const std::uint32_t rank : survivors) {
       if (Connection* to = connection_of(rank)) {
-        reply(*to, {.kind = Kind::kSurvivors, .a = generation_, .data = ranks_data(survivors)},
+        reply(*to, {.kind = Kind::kSurvivors, .a = generation_, .data = encode_ranks(survivors)},
               members_[rank].number);
       }
     }
@@ -338,7 +330,10 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::u
   if (is_in_use != nullptr) *is_in_use = false;
   auto where = resolve(address);
   if (!where) return fail(where.error());
-  if (size == 0) return fail("a job of 0 processes");
+  if (size == 0 || size > kMaxRanks) {
+    return fail("a job of " + std::to_string(size) + " processes; expected 1 to " +
+                std::to_string(kMaxRanks));
+  }
   Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   (void)setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -17,7 +17,7 @@
 namespace espalier::bootstrap {
 namespace {
 
-constexpr char kMagic[8] = {'E', 'S', 'P', 'J', 'O', 'I', 'N', '1'};
+constexpr char kMagic[8] = {'E', 'S', 'P', 'J', 'O', 'I', 'N', '2'};
 constexpr std::size_t kGreetingBytes = sizeof(kMagic) + 32;
 constexpr std::size_t kSealBytes = crypto_aead_chacha20poly1305_ietf_ABYTES;
 constexpr int kWriteTimeoutMs = 10'000;

@@ -15,7 +15,8 @@
 
 namespace espalier::bootstrap {
 
-inline constexpr std::size_t kMaxMessageBytes = (std::size_t{64} << 10) + 1024;
+// The longest messages carry a set of ranks, or a value of 64 KiB and its key.
+inline constexpr std::size_t kMaxMessageBytes = (std::size_t{128} << 10) + 1024;
 
 using Clock = std::chrono::steady_clock;
 

@@ -93,19 +93,30 @@ int out_of_range(const char* name, unsigned value, unsigned largest) {
                                           std::to_string(largest));
 }
 
+// The number in an enumeration of C, which may hold any; one of C++ may not even be read then.
+template <typename Enumeration>
+unsigned number_of(const Enumeration& value) {
+  unsigned number = 0;
+  static_assert(sizeof(number) == sizeof(value));
+  std::memcpy(&number, &value, sizeof(number));
+  return number;
+}
+
 // Makes the C++ call of `given`.
 int make_call(const espalier_call* given, const espalier_comm* comm, Call& made) {
   if (comm == nullptr) return missing("comm");
   if (given == nullptr) return missing("call");
   espalier_call call = ESPALIER_CALL;
   if (const int status = take_or_fail(*given, call, "espalier_call")) return status;
-  if (call.collective > ESPALIER_BARRIER || call.collective == ESPALIER_NO_COLLECTIVE) {
-    return fails(ESPALIER_BAD_ARGUMENT, "collective is " + std::to_string(call.collective) +
+  const unsigned collective = number_of(call.collective);
+  const unsigned type = number_of(call.type);
+  const unsigned op = number_of(call.op);
+  if (collective > ESPALIER_BARRIER || collective == ESPALIER_NO_COLLECTIVE) {
+    return fails(ESPALIER_BAD_ARGUMENT, "collective is " + std::to_string(collective) +
                                             "; expected a number from 1 to 11");
   }
-  if (call.type > ESPALIER_CUSTOM_TYPE)
-    return out_of_range("type", call.type, ESPALIER_CUSTOM_TYPE);
-  if (call.op > ESPALIER_CUSTOM_OP) return out_of_range("op", call.op, ESPALIER_CUSTOM_OP);
+  if (type > ESPALIER_CUSTOM_TYPE) return out_of_range("type", type, ESPALIER_CUSTOM_TYPE);
+  if (op > ESPALIER_CUSTOM_OP) return out_of_range("op", op, ESPALIER_CUSTOM_OP);
   made.collective = Collective(static_cast<std::int64_t>(call.collective));
   made.send = call.collective == ESPALIER_BROADCAST ? call.receive : call.send;
   made.receive = call.receive;
@@ -129,8 +140,8 @@ int make_options(const espalier_join_options* given, JoinOptions& made) {
   if (given == nullptr) return ESPALIER_OK;
   espalier_join_options options = ESPALIER_JOIN_OPTIONS;
   if (const int status = take_or_fail(*given, options, "espalier_join_options")) return status;
-  if (options.method > ESPALIER_ALONE) {
-    return out_of_range("method", options.method, ESPALIER_ALONE);
+  if (const unsigned method = number_of(options.method); method > ESPALIER_ALONE) {
+    return out_of_range("method", method, ESPALIER_ALONE);
   }
   const auto text = [](const char* words) { return std::string(words == nullptr ? "" : words); };
   if (options.schedule_count > 0 && options.schedules == nullptr) return missing("schedules");

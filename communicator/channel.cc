@@ -90,7 +90,7 @@ Operation::~Operation() {
   if (!kept.empty()) channel->forget(*this);
 }
 
-Result<void> Channel::open() {
+Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
   if (size_ == 1) return {};
   ofi::Config config;
   const JoinOptions& options = job_->options();
@@ -101,6 +101,7 @@ Result<void> Channel::open() {
   config.secret = job_->members().secret();
   config.authenticate_data = options.authenticate_data;
   config.max_links = std::min(size_ - 1, kMaxLinks);
+  config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
   auto fabric = ofi::OfiEndpoint::open(config);
   if (!fabric) return fail(fabric.error());
   fabric_ = *std::move(fabric);
@@ -109,7 +110,7 @@ Result<void> Channel::open() {
 
 std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_->address(); }
 
-Result<void> Channel::connect(Members members) {
+Result<void> Channel::connect(Members members, const Channel* parent) {
   members_ = std::move(members);
   const JoinOptions& options = job_->options();
   // Files and images are for the ranks of the whole job.
@@ -127,7 +128,7 @@ Result<void> Channel::connect(Members members) {
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {
-    if (auto connected = connect_backbone(); !connected) return connected;
+    if (auto connected = connect_backbone(parent); !connected) return connected;
     MachineConfig config;
     config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
     const Status status = machine_.init(fabric_->endpoint(), config);
@@ -138,7 +139,7 @@ Result<void> Channel::connect(Members members) {
   return {};
 }
 
-Result<void> Channel::connect_backbone() {
+Result<void> Channel::connect_backbone(const Channel* parent) {
   if (auto given = fabric_->set_addresses(members_.addresses); !given) return given;
   linked_.resize(size_);
   std::vector<std::uint32_t> links;
@@ -152,7 +153,12 @@ Result<void> Channel::connect_backbone() {
     const auto connected = fabric_->connect_links(links);
     if (!connected) return fail(connected.error());
     if (*connected) return {};
-    fabric_->endpoint().wait(fabric_->endpoint().now() + kConnectPauseNs);
+    const bool others_busy = job_->progress_others(this);
+    if (parent != nullptr && parent->cause().status != Status::kOk) {
+      return fail("the communicator that is split has failed");
+    }
+    const std::uint64_t pause_ns = others_busy ? kBusyWaitNs : kConnectPauseNs;
+    fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
   }
 }
 
@@ -192,7 +198,10 @@ void Channel::leave(bool through_members) {
   }
 }
 
-Cause Channel::cause() const { return size_ == 1 ? Cause() : machine_.cause(); }
+Cause Channel::cause() const {
+  const std::lock_guard lock(mutex_);
+  return size_ == 1 ? Cause() : machine_.cause();
+}
 
 Result<void> Channel::check_room(const Call& call) const {
   const std::string name = collective_name(call.collective);

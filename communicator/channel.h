@@ -3,6 +3,7 @@
 // started on it, which run one after the other. Host only.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -58,10 +59,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // First open(), then an exchange of address(), then connect().
-  [[nodiscard]] Result<void> open();
+  // First open(), then an exchange of address(), then connect(). `parent`: the channel that is
+  // split, or null. Meanwhile this thread replies to its other ranks, and its failure ends the
+  // wait.
+  // `connect_deadline`: how long connect() waits for another rank.
+  [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline);
   [[nodiscard]] std::string address() const;
-  [[nodiscard]] Result<void> connect(Members members);
+  [[nodiscard]] Result<void> connect(Members members, const Channel* parent = nullptr);
   // Waits for all that was started, then for the other ranks, so that closing the endpoint takes no
   // message from them. `through_members`: the job's fence does the latter.
   void leave(bool through_members);
@@ -91,7 +95,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
  private:
   class Use;
 
-  [[nodiscard]] Result<void> connect_backbone();
+  [[nodiscard]] Result<void> connect_backbone(const Channel* parent);
   [[nodiscard]] Result<void> add_links(const Program& program);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   [[nodiscard]] Result<void> check_room(const Call& call) const;
@@ -116,7 +120,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::vector<std::uint64_t> scratch_;  // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;          // in progress
   Operation* last_ = nullptr;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::atomic<bool> is_in_call_ = false;  // a thread of the program is in a call
   std::atomic<bool> is_active_ = false;   // the queue is not empty
   bool is_listed_ = false;                // in the job

@@ -16,16 +16,24 @@ using communicator::Channel;
 using communicator::Job;
 using communicator::Operation;
 
-// Opens a channel of the job's processes `ranks` (their numbers in the job) and connects it.
+// The processes of a job that connect: their numbers in the job.
+struct Connecting {
+  std::vector<std::uint32_t> ranks;
+  std::uint32_t publication = 0;           // number of the values that they publish
+  std::chrono::nanoseconds deadline = {};  // for a rank that does not connect
+};
+
+// Opens a channel of these processes and connects it.
 Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job,
-                                                 const std::vector<std::uint32_t>& ranks) {
+                                                 const Connecting& connecting) {
+  const std::vector<std::uint32_t>& ranks = connecting.ranks;
   bootstrap::Bootstrap& members = job->members();
   const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = std::make_shared<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                            static_cast<std::uint32_t>(ranks.size()));
-  if (auto opened = channel->open(); !opened) return fail(opened.error());
-  const std::string key = "espalier.address." + std::to_string(job->next_publication());
+  if (auto opened = channel->open(connecting.deadline); !opened) return fail(opened.error());
+  const std::string key = "espalier.address." + std::to_string(connecting.publication);
   if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
   if (auto fenced = members.fence(); !fenced) return fail(fenced.error());
   Channel::Members all;
@@ -39,6 +47,36 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
     return fail(connected.error());
   }
   return channel;
+}
+
+// Whether all these processes are connected. Each calls it, whether it is or not.
+bool all_connected(bootstrap::Bootstrap& members, const Connecting& connecting, bool is_connected) {
+  const std::string key = "espalier.connected." + std::to_string(connecting.publication);
+  if (!members.put(key, is_connected ? "yes" : "no") || !members.fence()) return false;
+  return std::all_of(connecting.ranks.begin(), connecting.ranks.end(), [&](std::uint32_t rank) {
+    const auto there = members.get(rank, key);
+    return there && *there == "yes";
+  });
+}
+
+// The ranks `group` of a communicator that is split. `addresses`: what all its ranks published, the
+// same number of bytes each: the address's size, then the address.
+Result<Channel::Members> members_of(const Channel& parent, const std::vector<std::uint32_t>& group,
+                                    const std::vector<std::uint8_t>& addresses) {
+  const std::size_t each = addresses.size() / parent.size();
+  Channel::Members members;
+  for (const std::uint32_t rank : group) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, addresses.data() + rank * each, sizeof(size));
+    if (size == 0 && group.size() > 1) {
+      return fail("rank " + std::to_string(rank) + " cannot open an endpoint for the new group");
+    }
+    const auto* address =
+        reinterpret_cast<const char*>(addresses.data()) + rank * each + sizeof(size);
+    members.jobs.push_back(parent.members().jobs[rank]);
+    members.addresses.emplace_back(address, size);
+  }
+  return members;
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
@@ -180,7 +218,7 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
     channel = std::make_shared<Channel>(channel_->shared_job(),
                                         static_cast<std::uint32_t>(me - group.begin()),
                                         static_cast<std::uint32_t>(group.size()));
-    if (auto opened = channel->open(); opened) {
+    if (auto opened = channel->open(channel_->job().options().deadline); opened) {
       address = channel->address();
     } else {
       error = opened.error().message;
@@ -194,35 +232,43 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
   std::memcpy(all.data() + rank() * each, &length, sizeof(length));
   std::memcpy(all.data() + rank() * each + sizeof(length), address.data(), address.size());
   if (auto gathered = gather(all.data(), each); !gathered) return fail(gathered.error());
+  Result<void> connected;
+  if (!error.empty()) {
+    connected = fail(error);
+  } else if (!group.empty()) {
+    auto members = members_of(*channel_, group, all);
+    connected = members ? channel->connect(*std::move(members), channel_.get())
+                        : Result<void>(fail(members.error()));
+  }
+  // If a rank dies while the others connect to it, all get the cause here.
+  if (auto all_there = barrier(); !all_there) return fail(all_there.error());
+  if (!connected) return fail(connected.error());
   std::vector<Communicator> made;
-  if (group.empty()) return made;
-  if (!error.empty()) return fail(error);
-  Channel::Members members;
-  for (const std::uint32_t other : group) {
-    std::uint64_t size_there = 0;
-    std::memcpy(&size_there, all.data() + other * each, sizeof(size_there));
-    if (size_there == 0 && group.size() > 1) {
-      return fail("rank " + std::to_string(other) + " cannot open an endpoint for the new group");
-    }
-    const auto* bytes_there =
-        reinterpret_cast<const char*>(all.data()) + other * each + sizeof(size_there);
-    members.jobs.push_back(channel_->members().jobs[other]);
-    members.addresses.emplace_back(bytes_there, size_there);
-  }
-  if (auto connected = channel->connect(std::move(members)); !connected) {
-    return fail(connected.error());
-  }
-  made.push_back(Communicator(std::move(channel), false));
+  if (!group.empty()) made.push_back(Communicator(std::move(channel), false));
   return made;
 }
 
 Result<Communicator> Communicator::rejoin() {
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
-  auto survivors = channel_->job().members().rejoin();
-  if (!survivors) return fail(survivors.error());
-  auto channel = connect_members(channel_->shared_job(), survivors->ranks);
-  if (!channel) return fail(channel.error());
-  return Communicator(*std::move(channel), true);
+  const std::shared_ptr<Job> job = channel_->shared_job();
+  bootstrap::Bootstrap& members = job->members();
+  Connecting connecting;
+  // The others wait for this rank for the bootstrap's deadline.
+  connecting.deadline = std::min<std::chrono::nanoseconds>(job->options().deadline,
+                                                           job->options().bootstrap.deadline / 2);
+  // If another rank dies before all are connected, the survivors agree anew.
+  while (true) {
+    auto survivors = members.rejoin();
+    if (!survivors) return fail(survivors.error());
+    const bool is_fewer = survivors->ranks != connecting.ranks;
+    connecting.ranks = std::move(survivors->ranks);
+    connecting.publication = job->next_publication();
+    auto channel = connect_members(job, connecting);
+    if (all_connected(members, connecting, channel.has_value()) && channel) {
+      return Communicator(*std::move(channel), true);
+    }
+    if (!is_fewer) return fail(channel ? "another rank cannot connect" : channel.error().message);
+  }
 }
 
 Result<Communicator> join(const JoinOptions& given) {
@@ -251,11 +297,16 @@ Result<Communicator> join(const JoinOptions& given) {
         "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
         "makes one");
   }
-  if (options.local_address.empty()) options.local_address = members->local_address();
+  const bool binds = options.provider != "mem";
+  if (options.local_address.empty() && binds) options.local_address = members->local_address();
   auto job = std::make_shared<Job>(std::move(options), members);
-  std::vector<std::uint32_t> ranks(members->size());
-  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
-  auto channel = connect_members(job, ranks);
+  Connecting connecting;
+  for (std::uint32_t rank = 0; rank < members->size(); ++rank) connecting.ranks.push_back(rank);
+  connecting.publication = job->next_publication();
+  // Once all have come, a rank may still load its schedules before it connects.
+  connecting.deadline = std::max<std::chrono::nanoseconds>(job->options().deadline,
+                                                           job->options().bootstrap.deadline);
+  auto channel = connect_members(job, connecting);
   if (!channel) return fail(channel.error());
   return Communicator(*std::move(channel), true);
 }

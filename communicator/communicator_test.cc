@@ -3,13 +3,20 @@
 #include "espalier/communicator.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <random>
 #include <thread>
 
+#include "base/testing/results.h"
 #include "communicator/testing/local_job.h"
+#include "espalier/bootstrap/server.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier {
 namespace {
@@ -389,6 +396,7 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
 // Rank 2 leaves without a word; the others get the same cause, rejoin and go on.
 TEST(Communicator, Rejoin) {
   LocalJob job(4);
+  std::vector<Communicator> stopped;  // of rank 2
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     threads.emplace_back([&, rank] {
@@ -401,7 +409,7 @@ TEST(Communicator, Rejoin) {
       if (rank == 2) {
         job.end(rank);
         // Its endpoint stays open, and no thread polls it, as if the process were stopped.
-        [[maybe_unused]] auto* stopped = new Communicator(*std::move(world));
+        stopped.push_back(*std::move(world));
         return;
       }
       const auto failed = world->allreduce(Out(data), Op::kSum);
@@ -417,6 +425,103 @@ TEST(Communicator, Rejoin) {
       Vector one = {1};
       EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
       EXPECT_EQ(one[0], 3);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Rank 3 is killed, and rank 2 ends when it has agreed on the survivors and before it connects. The
+// others agree anew.
+TEST(Communicator, ARankThatDiesDuringARejoin) {
+  auto server = bootstrap::Server::start("127.0.0.1:0", 4, {});
+  ASSERT_TRUE(server) << server.error().message;
+  const auto options_for = [&server](std::uint32_t rank) {
+    bootstrap::Options place;
+    place.method = bootstrap::Method::kTable;
+    place.rank = rank;
+    place.table.assign(4, (*server)->address());
+    JoinOptions options;
+    options.provider = "tcp";
+    options.deadline = std::chrono::seconds(2);
+    options.membership = or_throw(bootstrap::join(place));
+    return options;
+  };
+  const pid_t victim = fork();
+  if (victim == 0) {
+    const auto world = join(options_for(3));
+    while (world) pause();
+    _exit(1);
+  }
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      const JoinOptions options = options_for(rank);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      if (rank == 0) kill(victim, SIGKILL);
+      EXPECT_FALSE(world->barrier());
+      if (rank == 2) {
+        // As rejoin() begins; then the membership ends.
+        EXPECT_TRUE(options.membership->rejoin());
+        return;
+      }
+      auto again = world->rejoin();
+      ASSERT_TRUE(again) << again.error().message;
+      EXPECT_EQ(again->size(), 2u);
+      Vector one = {1};
+      EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
+      EXPECT_EQ(one[0], 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  (void)waitpid(victim, nullptr, 0);
+}
+
+// As split(1) of rank 3 of 4, except that the rank says nothing from then on.
+void begin_split(Communicator& world, const ofi::OfiEndpoint& endpoint) {
+  const Vector wish = {1, 0};  // color and key
+  Vector wishes(8);
+  ASSERT_EQ(message(world.run({.collective = Collective::kAllgather,
+                               .send = wish.data(),
+                               .receive = wishes.data(),
+                               .count = 16})),
+            "");
+  const std::string address = endpoint.address();
+  std::vector<std::uint64_t> longest = {address.size()};
+  ASSERT_EQ(message(world.allreduce<std::uint64_t>(longest, Op::kMax)), "");
+  const std::uint64_t size = address.size();
+  std::vector<std::byte> mine(sizeof(size) + longest[0]), all(4 * mine.size());
+  std::memcpy(mine.data(), &size, sizeof(size));
+  std::memcpy(mine.data() + sizeof(size), address.data(), size);
+  ASSERT_EQ(message(world.allgather<std::byte>(mine, all)), "");
+}
+
+// Rank 3 dies before rank 1 has connected to it. Meanwhile rank 1 replies to the others, so that
+// all survivors get the same cause.
+TEST(Communicator, ARankThatDiesDuringASplit) {
+  LocalJob job(4);
+  std::vector<std::unique_ptr<ofi::OfiEndpoint>> endpoints;  // of rank 3
+  std::vector<Communicator> stopped;
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      options.deadline = std::chrono::seconds(2);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      if (rank == 3) {
+        ofi::Config config;
+        config.node = 1;
+        config.max_links = 1;
+        endpoints.push_back(or_throw(ofi::OfiEndpoint::open(config)));
+        begin_split(*world, *endpoints.back());
+        stopped.push_back(*std::move(world));  // Its endpoint stays open, and no thread polls it.
+        return;
+      }
+      const auto parts = world->split(rank % 2);
+      EXPECT_FALSE(parts);
+      EXPECT_EQ(world->cause().status, Status::kDeadLink);
+      EXPECT_EQ(world->cause().peer, 3u) << "on rank " << rank;
     });
   }
   for (std::thread& thread : threads) thread.join();

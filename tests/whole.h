@@ -9,6 +9,16 @@
 
 namespace espalier {
 
+// Whether a sanitizer makes this program several times slower: deadlines of its jobs are then
+// longer.
+[[nodiscard]] constexpr bool is_sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
 // Whether to test the whole range instead of a sample (ESPALIER_WHOLE=1).
 [[nodiscard]] inline bool whole() {
   const char* value = std::getenv("ESPALIER_WHOLE");

@@ -41,8 +41,10 @@ class EmbeddingReader {
                         .node_of = {file_.node().begin(), file_.node().end()},
                         .groups = {},
                         .found_by = file_.found_by()};
-    if (embedding.collective.empty()) fail("collective", -1, "the collective is missing");
-    if (embedding.algorithm.empty()) fail("algorithm", -1, "the algorithm is missing");
+    if (embedding.collective.empty())
+      fail("collective", -1, "the collective is missing; expected collective: \"NAME\"");
+    if (embedding.algorithm.empty())
+      fail("algorithm", -1, "the algorithm is missing; expected algorithm: \"NAME\"");
     nodes(embedding);
     groups(embedding);
     if (error_) return espalier::fail(*error_);
@@ -156,8 +158,13 @@ std::string write_embedding(const Embedding& embedding) {
   const auto quoted = [](const std::string& value) {
     std::string result;
     for (const char c : value) {
-      if (c == '"' || c == '\\') result += '\\';
-      result += c;
+      const bool is_control = c >= 0 && c < ' ';  // not possible as it is
+      if (is_control || c == '"' || c == '\\') result += '\\';
+      if (is_control) {
+        for (const int shift : {6, 3, 0}) result += static_cast<char>('0' + (c >> shift & 7));
+      } else {
+        result += c;
+      }
     }
     return "\"" + result + "\"\n";
   };

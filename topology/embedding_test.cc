@@ -17,7 +17,7 @@ constexpr char kGood[] =
     "topology: \"mesh:1x4\"\ncollective: \"broadcast\"\nalgorithm: "
     "\"fractional-mesh\"\nrun_length: 2\n"
     "switching: STORE_AND_FORWARD\nnode: [0, 1,\n2, 3]\ngroup {} group { parent: 0 right: true }\n"
-    "found_by: \"hand, with \\\"care\\\"\"\n";
+    "found_by: \"hand,\\nwith \\\"care\\\"\"\n";
 
 TEST(Embedding, ReadsAndWritesTheSame) {
   const auto read = or_throw(parse_embedding(kGood, "good"));
@@ -31,7 +31,7 @@ TEST(Embedding, ReadsAndWritesTheSame) {
     EXPECT_EQ(embedding.node_of, (std::vector<std::uint32_t>{0, 1, 2, 3}));
     ASSERT_EQ(embedding.groups.size(), 2u);
     EXPECT_TRUE(embedding.groups[1].is_right);
-    EXPECT_EQ(embedding.found_by, "hand, with \"care\"");
+    EXPECT_EQ(embedding.found_by, "hand,\nwith \"care\"");
   }
 }
 
@@ -129,7 +129,7 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
     std::string text, error;
   } bad[] = {
       {changed("mesh:1x4", "mesh:1y4"), "e:1: topology: "},
-      {changed("\"broadcast\"", "\"\""), "e:2: the collective is missing"},
+      {changed("\"broadcast\"", "\"\""), "e:2: the collective is missing; expected coll"},
       {changed("[0, 1,", "[0, 0,"), "e:6: node 0 is listed twice; expected 0 to 3, each once"},
       {changed("2, 3]", "2, 4]"),
        "e:6: node 4 is not a rank of mesh:1x4; expected 0 to 3, each once"},
@@ -142,7 +142,7 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
       {changed("switching: STORE", "switching: SHOP"), "e:6: Unknown enumeration value"},
       {changed("run_length: 2", "walk: 2"), "e:4: "},
       {std::string(kGood) + "node: [", "e:10: "},
-      {"", "e:1: the collective is missing"},
+      {"", "e:1: the collective is missing; expected collective: \"NAME\""},
   };
   for (const auto& [text, expected] : bad) {
     const auto refused = parse_embedding(text, "e");
@@ -150,6 +150,7 @@ TEST(Embedding, RefusesBadTextsInOneLine) {
     const std::string& error = refused.error().message;
     EXPECT_EQ(error.rfind(expected, 0), 0u) << error << "\nnot " << expected;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    EXPECT_NE(error.find("expected "), std::string::npos) << error;
   }
   const auto missing = read_embedding("/no/such/file");
   ASSERT_FALSE(missing);

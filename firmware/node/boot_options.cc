@@ -260,9 +260,9 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
   if (auto sound = check_source(options); !sound) return fail(sound.error());
-  if (options.provider == "shm" && !options.address.empty()) {
-    return fail(
-        "--address has no effect with --provider shm, which binds no IP; expected --provider tcp");
+  if ((options.provider == "shm" || options.provider == "mem") && !options.address.empty()) {
+    return fail("--address has no effect with --provider " + options.provider +
+                ", which binds no IP; expected --provider tcp");
   }
   if (auto sound = check_nodes(options); !sound) return fail(sound.error());
   return options;

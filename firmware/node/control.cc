@@ -53,6 +53,25 @@ std::size_t packet_size(Packet packet) {
   return 0;
 }
 
+bool is_flag(const bool& flag) {
+  std::uint8_t byte = 0;
+  std::memcpy(&byte, &flag, sizeof byte);
+  return byte <= 1;
+}
+
+bool is_valid(const Any& packet, std::size_t size) {
+  if (size < sizeof(Packet) || size != packet_size(packet.packet)) return false;
+  if (packet.packet == Packet::kMemory) {
+    constexpr std::uint64_t kMost = 1ull << 48;
+    const Memory& memory = packet.memory;
+    return memory.input_bytes <= kMost && memory.output_bytes <= kMost && memory.counts <= kMost;
+  }
+  if (packet.packet != Packet::kReport) return true;
+  const Report& report = packet.report;
+  return is_flag(report.cause.reception_blocked) && is_flag(report.stall.waiting) &&
+         is_flag(report.stall.sending);
+}
+
 bool open_channel(int& launcher_end, int& node_end) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
@@ -106,13 +125,13 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
     const bool nothing = errno == EAGAIN || errno == EINTR;
     return nothing ? Received::kNothing : Received::kEnd;
   }
-  if (size == 0) return Received::kEnd;
+  // Descriptors can come with an empty packet, too.
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) take_first(*header, descriptor);
-  const bool complete = static_cast<std::size_t>(size) >= sizeof(Packet) &&
-                        static_cast<std::size_t>(size) == packet_size(packet.packet) &&
-                        (packet.packet != Packet::kMemory || is_valid(packet.memory));
-  return complete ? Received::kPacket : Received::kBad;
+  if (is_valid(packet, static_cast<std::size_t>(size))) return Received::kPacket;
+  if (descriptor >= 0) close(descriptor);
+  descriptor = -1;
+  return size == 0 ? Received::kEnd : Received::kBad;
 }
 
 void send_failure(int channel, const char* program, const std::string& what) {

@@ -140,12 +140,6 @@ struct Memory {
                             : log_offset(input, output) + log_bytes(memory.events);
 }
 
-// Whether sizes and offsets are far from the largest number.
-[[nodiscard]] inline bool is_valid(const Memory& memory) {
-  constexpr std::uint64_t kMost = 1ull << 48;
-  return memory.input_bytes <= kMost && memory.output_bytes <= kMost && memory.counts <= kMost;
-}
-
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
 struct RunRequest {
   Packet packet = Packet::kRun;
@@ -198,6 +192,12 @@ union Any {
 // Returns the size of a packet of this kind, in bytes; 0 for an unknown kind.
 [[nodiscard]] std::size_t packet_size(Packet packet);
 
+// Whether `flag`, which another process wrote, is 0 or 1. Any other bool must not be read.
+[[nodiscard]] bool is_flag(const bool& flag);
+// Whether a received packet of `size` bytes has the size of its kind, and values that can be used:
+// a Memory's sizes and offsets are far from the largest number, a Report's flags are 0 or 1.
+[[nodiscard]] bool is_valid(const Any& packet, std::size_t size);
+
 // Makes a channel. False and errno on failure.
 [[nodiscard]] bool open_channel(int& launcher_end, int& node_end);
 // Whether the process at the other end closed the channel or ended. Packets may still wait here.
@@ -220,7 +220,8 @@ template <typename T>
 }
 
 // Takes a packet that arrives within `timeout_ms` (0: that has arrived; -1: no limit). Sets
-// `descriptor` to the descriptor that came with it, which the caller closes, or to -1.
+// `descriptor` to the descriptor that came with it, which the caller closes, or to -1. Closes the
+// descriptors of anything else.
 [[nodiscard]] Received receive(int channel, Any& packet, int& descriptor, int timeout_ms);
 
 // Reports this node's failure to the launcher and waits until it hangs up. Waiting is necessary

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/testing/results.h"
+#include "firmware/node/mapping.h"
 #include "firmware/node/wire_up.h"
 
 namespace espalier::control {
@@ -61,6 +62,20 @@ TEST_F(Channel, CarriesMemory) {
   close(descriptor);
 }
 
+TEST(Mapping, RefusesAFileThatIsShorter) {
+  const int memory = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_GE(memory, 0);
+  ASSERT_EQ(ftruncate(memory, 8192), 0);
+  node::Mapping mapping;
+  EXPECT_TRUE(mapping.map(4096, memory, 4096, true));
+  for (const auto& [size, offset] :
+       {std::pair{8193ull, 0ull}, {4097ull, 4096ull}, {1ull, 12288ull}, {~0ull, 4096ull}}) {
+    EXPECT_FALSE(mapping.map(size, memory, offset, true)) << size << " at " << offset;
+    EXPECT_EQ(errno, EINVAL);
+  }
+  close(memory);
+}
+
 TEST_F(Channel, ReportsTheEndOfTheOtherSide) {
   close(launcher_);
   launcher_ = -1;
@@ -81,6 +96,24 @@ TEST_F(Channel, RefusesOtherBytes) {
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad) << "a short packet";
   ASSERT_TRUE(send_packet(launcher_, "x", 1, -1, 0));
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kBad);
+}
+
+TEST_F(Channel, RefusesFlagsThatAreNeither0Nor1) {
+  for (const std::size_t flag : {offsetof(Report, cause) + offsetof(Cause, reception_blocked),
+                                 offsetof(Report, stall) + offsetof(StallReport, waiting),
+                                 offsetof(Report, stall) + offsetof(StallReport, sending)}) {
+    std::uint8_t bytes[sizeof(Report)];
+    const Report report;
+    std::memcpy(bytes, &report, sizeof bytes);
+    for (const auto& [value, expected] :
+         {std::pair{1, Received::kPacket}, std::pair{2, Received::kBad}}) {
+      bytes[flag] = static_cast<std::uint8_t>(value);
+      ASSERT_TRUE(send_packet(node_, bytes, sizeof bytes, -1, 0));
+      Any packet;
+      int descriptor = -1;
+      EXPECT_EQ(receive(launcher_, packet, descriptor, 0), expected) << flag << ": " << value;
+    }
+  }
 }
 
 int open_descriptors() {
@@ -111,6 +144,21 @@ TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
   ASSERT_GE(descriptor, 0);
   close(descriptor);
   EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(Channel, KeepsNoDescriptorOfWhatIsRefused) {
+  const int before = open_descriptors();
+  for (const auto& [size, expected] : {std::pair{std::size_t{0}, Received::kEnd},
+                                       {std::size_t{1}, Received::kBad},
+                                       {sizeof(Memory) - 8, Received::kBad}}) {
+    const Memory memory;
+    ASSERT_TRUE(send_packet(launcher_, &memory, size, node_, 0));
+    Any packet;
+    int descriptor = 0;
+    EXPECT_EQ(receive(node_, packet, descriptor, 0), expected);
+    EXPECT_EQ(descriptor, -1);
+    EXPECT_EQ(open_descriptors(), before) << size;
+  }
 }
 
 TEST_F(Channel, RefusesSizesThatWrap) {

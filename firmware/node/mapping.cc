@@ -1,8 +1,23 @@
 #include "firmware/node/mapping.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 
 namespace espalier::node {
+namespace {
+
+// Whether the file has these bytes: an access beyond its end would end the process.
+bool has_bytes(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  struct stat about {};
+  if (fstat(descriptor, &about) != 0) return false;
+  const auto bytes = static_cast<std::uint64_t>(about.st_size);
+  errno = EINVAL;
+  return offset <= bytes && size <= bytes - offset;
+}
+
+}  // namespace
 
 Mapping::~Mapping() { unmap(); }
 
@@ -15,6 +30,7 @@ void Mapping::unmap() {
 bool Mapping::map(std::uint64_t size, int descriptor, std::uint64_t offset, bool writable) {
   unmap();
   if (size == 0) return true;
+  if (descriptor >= 0 && !has_bytes(descriptor, offset, size)) return false;
   // Populate now, so that no page fault delays a collective.
   const int flags = MAP_POPULATE | (descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
   const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;

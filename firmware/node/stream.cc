@@ -15,7 +15,8 @@ namespace espalier::node {
 namespace {
 
 constexpr std::uint32_t kPieceBytes = 1 << 20;
-constexpr std::uint32_t kMaxFrameBytes = 64 << 20;  // the largest schedule file
+constexpr std::uint32_t kMaxFrameBytes = 64 << 20;        // the largest schedule file
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;  // ns: 36 years
 
 bool wait_for(int descriptor, short events, int timeout_ms) {
   pollfd entry{descriptor, events, 0};
@@ -23,6 +24,13 @@ bool wait_for(int descriptor, short events, int timeout_ms) {
   while ((ready = poll(&entry, 1, timeout_ms)) < 0 && errno == EINTR) {
   }
   return ready > 0;
+}
+
+// Whether the times are far from the largest number, so that differences can be computed.
+bool has_times(const FrameHeader& header) {
+  return header.sent_ns <= static_cast<std::uint64_t>(kMaxTime) &&
+         (header.bound_ns == FrameHeader::kNoBound ||
+          (header.bound_ns >= -kMaxTime && header.bound_ns <= kMaxTime));
 }
 
 }  // namespace
@@ -91,15 +99,21 @@ control::Received ControlStream::receive(FrameHeader& header, std::vector<std::u
   if (!wait_for(in_, POLLIN, timeout_ms)) return control::Received::kNothing;
   if (!read(&header, sizeof header, kPatience)) return control::Received::kEnd;
   const std::uint64_t now = monotonic_ns();
-  if (header.size > kMaxFrameBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes) {
+  if (header.size > kMaxFrameBytes || header.kind < Frame::kWord || header.kind > Frame::kBytes ||
+      !has_times(header)) {
     return control::Received::kBad;
   }
   std::optional<std::int64_t> others_bound;
   if (header.bound_ns != FrameHeader::kNoBound) others_bound = header.bound_ns;
   difference_.note(header.sent_ns, others_bound, now);
-  bytes.resize(header.size);
-  const bool complete = read(bytes.data(), bytes.size(), kPatience);
-  return complete ? control::Received::kPacket : control::Received::kEnd;
+  // Takes memory only for bytes that arrive, whatever size the header claims.
+  bytes.clear();
+  while (bytes.size() < header.size) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + std::min<std::size_t>(header.size - before, kPieceBytes));
+    if (!read(&bytes[before], bytes.size() - before, kPatience)) return control::Received::kEnd;
+  }
+  return control::Received::kPacket;
 }
 
 bool SharedMemory::write(const FrameHeader& header, std::span<const std::uint8_t> from) const {
@@ -112,8 +126,7 @@ bool ControlStream::take_packet(std::span<const std::uint8_t> bytes, const Share
                                 control::Any& packet) const {
   if (bytes.size() < sizeof(control::Packet) || bytes.size() > sizeof packet) return false;
   std::memcpy(static_cast<void*>(&packet), bytes.data(), bytes.size());
-  if (control::packet_size(packet.packet) != bytes.size()) return false;
-  if (packet.packet == control::Packet::kMemory) return control::is_valid(packet.memory);
+  if (!control::is_valid(packet, bytes.size())) return false;
   if (packet.packet != control::Packet::kRun && packet.packet != control::Packet::kReport) {
     return true;
   }

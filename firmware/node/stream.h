@@ -61,7 +61,7 @@ class ControlStream {
   // kPacket: its header and bytes; the bytes must arrive within kPatience of the header.
   // kNothing: no frame arrived within timeout_ms (-1: no limit).
   // kEnd: the other end is gone, or a frame was cut short.
-  // kBad: not a frame of this protocol.
+  // kBad: not a frame of this protocol, or one with times beyond 2^60 ns.
   [[nodiscard]] control::Received receive(FrameHeader& header, std::vector<std::uint8_t>& bytes,
                                           int timeout_ms);
 

@@ -72,6 +72,38 @@ TEST_F(Stream, RefusesTimesThatItCannotConvert) {
   EXPECT_FALSE(take(packet));
 }
 
+TEST_F(Stream, TakesNoMemoryForBytesThatDoNotArrive) {
+  const FrameHeader header{Frame::kBytes, 64 << 20, 0, monotonic_ns(), FrameHeader::kNoBound};
+  ASSERT_EQ(write(ends_[1], &header, sizeof header), static_cast<ssize_t>(sizeof header));
+  ASSERT_EQ(shutdown(ends_[1], SHUT_WR), 0);
+  FrameHeader received;
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(stream_->receive(received, bytes, 0), control::Received::kEnd);
+  EXPECT_LE(bytes.capacity(), std::size_t{1} << 20);
+}
+
+// Their differences would overflow.
+TEST_F(Stream, RefusesTimesBeyondAllClocks) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 60;
+  const struct {
+    std::int64_t bound_ns;
+    std::uint64_t late_ns;
+    bool is_taken;
+  } cases[] = {{INT64_MIN + 1, 0, false},
+               {-kMax - 1, 0, false},
+               {kMax + 1, 0, false},
+               {INT64_MAX, 0, false},
+               {0, monotonic_ns() + 2 * kAhead, false},
+               {-kMax, 0, true}};
+  for (const auto& each : cases) {
+    control::Any packet;
+    send(control::Ready{}, each.bound_ns, each.late_ns);
+    EXPECT_EQ(take(packet), each.is_taken) << each.bound_ns;
+    TearDown();
+    SetUp();
+  }
+}
+
 // Both ends of the protocol itself, on one clock.
 TEST_F(Stream, TwoEndsAgreeOnOneClock) {
   ControlStream& here = *stream_;

@@ -1,13 +1,13 @@
-// The library espalier-connection-gate: listen() and accept() for a program whose libfabric listens on
-// tcp. It keeps connections that say nothing away from libfabric.
+// The library espalier-connection-gate: listen() and accept() for a program whose libfabric listens
+// on tcp. It keeps connections that say nothing away from libfabric.
 //
 // libfabric 1.17 accepts every connection at once and then waits without limit for the connection
 // request, the first bytes of its protocol. If the other end closes before, libfabric never closes
 // its own end. And at the limit of open files accept() fails, the connection stays in the queue,
 // and every wait for the sockets returns at once.
 //
-// A program's own definitions take precedence over those of its shared libraries, so libfabric calls
-// these. Only the sockets that libfabric listens on within a call of ours are gated: their
+// A program's own definitions take precedence over those of its shared libraries, so libfabric
+// calls these. Only the sockets that libfabric listens on within a call of ours are gated: their
 // connections appear when the first bytes have arrived (TCP_DEFER_ACCEPT), and those without a
 // connection request are closed. All other sockets are the C library's.
 

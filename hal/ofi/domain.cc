@@ -90,9 +90,17 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
   if (const int code = open_endpoint(port); code != 0) {
     return fail(reason("fi_endpoint", code));
   }
-  if (auto named = read_name(port); !named) return named;
+  if (const int code = read_name(port); code != 0) return fail(reason("fi_getname", code));
   if (provider_ == "shm") queue_of(port).lock = SharedQueueLock(file_of(ports_[port].name));
   return {};
+}
+
+void Domain::sweep_peers() const {
+  for (const Port& port : ports_) {
+    for (const Peer& peer : port.peers) {
+      if (!peer.file.empty()) sweep_abandoned(peer.file);
+    }
+  }
 }
 
 int Domain::open_endpoint(std::uint32_t port) {
@@ -107,20 +115,22 @@ int Domain::open_endpoint(std::uint32_t port) {
   code = fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
   if (code == 0) code = fi_ep_bind(endpoint, &queue->fid, FI_RECV);
   if (code == 0) code = fi_ep_bind(endpoint, &ports_[port].addresses->fid, 0);
+  // fi_enable() makes the file.
+  if (code == 0 && provider_ == "shm" && !ports_[port].claim.is_held() && read_name(port) == 0) {
+    ports_[port].claim = SharedMemoryClaim(file_of(ports_[port].name));
+  }
   if (code == 0) code = fi_enable(endpoint);
   return code;
 }
 
-espalier::Result<void> Domain::read_name(std::uint32_t port) {
+// The name is known before fi_enable().
+int Domain::read_name(std::uint32_t port) {
   std::string& name = ports_[port].name;
   std::size_t size = 512;
   name.resize(size);
   const int code = fi_getname(&ports_[port].endpoint->fid, name.data(), &size);
-  if (code != 0) {
-    return fail(reason("fi_getname", code));
-  }
-  name.resize(size);
-  return {};
+  name.resize(code == 0 ? size : 0);
+  return code;
 }
 
 void Domain::restart() {
@@ -175,6 +185,7 @@ void Domain::close() {
   for (Port& port : ports_) close_one(port.endpoint);
   for (Port& port : ports_) close_one(port.addresses);
   for (Queue& queue : queues_) close_one(queue.queue);
+  sweep_peers();
   ports_.clear();
   queues_.clear();
   close_one(domain_);
@@ -193,7 +204,7 @@ espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
     if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
     if (provider_ != "shm") return {};
     const std::string file = file_of(name);
-    port.peers[target.peer] = {SharedQueueLock(file), PeerProcess(std::atoll(file.c_str()))};
+    port.peers[target.peer] = {SharedQueueLock(file), PeerProcess(std::atoll(file.c_str())), file};
     return {};
   }
   return fail(reason("fi_av_insert", inserted));

@@ -18,6 +18,7 @@
 #include "espalier/base/result.h"
 #include "hal/ofi/peer_process.h"
 #include "hal/ofi/shared_queue_lock.h"
+#include "hal/ofi/sweep.h"
 
 namespace espalier::ofi {
 
@@ -47,6 +48,7 @@ class Domain {
   [[nodiscard]] espalier::Result<void> open(const std::string& provider,
                                             const std::string& local_address,
                                             const Capacity& capacity);
+  // Also removes the files that peers (shm) left because they were killed.
   void close();
 
   // The receiver of a write, and the port that writes: `peer` is in that port's address vector.
@@ -125,11 +127,13 @@ class Domain {
   struct Peer {
     SharedQueueLock lock;
     PeerProcess process;
+    std::string file;  // shm: in /dev/shm
   };
   struct Port {
     fid_av* addresses = nullptr;
     fid_ep* endpoint = nullptr;
     std::string name;
+    SharedMemoryClaim claim;  // shm: of the endpoint's file
     std::vector<Peer> peers;  // index: fi_addr_t
   };
   struct LocalMemory {
@@ -148,7 +152,8 @@ class Domain {
   void open_wake();
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
-  [[nodiscard]] espalier::Result<void> read_name(std::uint32_t port);
+  void sweep_peers() const;
+  [[nodiscard]] int read_name(std::uint32_t port);
   [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
   [[nodiscard]] Queue& queue_of(std::uint32_t port) {
     return queues_[port < queues_.size() ? port : 0];

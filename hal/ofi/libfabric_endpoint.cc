@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "hal/ofi/config_check.h"
+#include "hal/ofi/memory_endpoint.h"
 #include "hal/ofi/provider.h"
 #include "hal/ofi/sweep.h"
 
@@ -27,19 +28,20 @@ constexpr std::uint64_t kMaxSleepNs = 200'000;
 constexpr std::uint32_t kMaxVainWaits = 1'000;
 constexpr std::uint64_t kVainWaitNs = 50'000;
 
-// A killed process with the number of this process may have left files. libfabric would believe
-// that they belong to a live process, and refuse to open.
-void sweep_own_number() {
+// Removes files of shm endpoints that no process has any more.
+void sweep_for_shm() {
   static std::mutex mutex;
   static pid_t swept = 0;  // A forked process has a number of its own.
   const std::lock_guard<std::mutex> lock(mutex);
-  if (swept != getpid()) sweep_shared_memory(getpid());
+  if (swept != getpid()) sweep_own_number();
   swept = getpid();
+  sweep_abandoned();
 }
 
 }  // namespace
 
 Result<void> check_provider(const std::string& name) {
+  if (name == kMemoryProvider) return {};
   const auto info = find_provider(name, "");
   if (!info) return fail("provider \"" + name + "\": " + info.error().message);
   fi_freeinfo(*info);
@@ -49,6 +51,7 @@ Result<void> check_provider(const std::string& name) {
 bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
 
 Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
+  if (config.provider == kMemoryProvider) return MemoryEndpoint::open(config);
   auto endpoint = std::make_unique<LibfabricEndpoint>();
   if (auto opened = endpoint->open(config); !opened) return fail(opened.error());
   return endpoint;
@@ -66,7 +69,7 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   capacity.peers = config.lanes.empty() ? lanes : 1;
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
-  if (config.provider == "shm") sweep_own_number();
+  if (config.provider == "shm") sweep_for_shm();
   const auto opened = state_.domain.open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   if (config.eager_bytes == 0) {

@@ -105,6 +105,7 @@ Result<std::string> choose_provider(const std::string& given, const char* filter
     return read.has("tcp") && read.names.size() > 1 ? "tcp" : read.names.front();
   }
   std::string name = given.empty() ? "tcp" : given;
+  if (name == "mem") return name;  // not libfabric's
   if (read.shows(name)) return name;
   return fail("FI_PROVIDER=" + text + " hides the provider \"" + name + "\"" +
               (given.empty() ? ", the default," : "") + " from libfabric; expected " +

@@ -71,8 +71,8 @@ struct JoinOptions {
   // A thread that makes progress while the program does not call: replies to other ranks, and
   // non-blocking collectives.
   bool progress_thread = false;
-  // Authenticates the payload of long messages, too, with the job secret (docs/security.md): one that
-  // another process changed is an error, not a result. All processes must set the same.
+  // Authenticates the payload of long messages, too, with the job secret (docs/security.md): one
+  // that another process changed is an error, not a result. All processes must set the same.
   bool authenticate_data = false;
 };
 

@@ -1,10 +1,10 @@
 #include "tests/fat_tree/leaf_replay.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
 #include "espalier/collectives/schedule/expand.h"
@@ -24,7 +24,11 @@ struct Cell {
   std::int64_t last_access = -1;  // step of the last read or write
 };
 
-using Key = std::tuple<int, std::int64_t, std::int64_t>;
+// What a node does in a step.
+struct Event {
+  std::size_t node;
+  Instance instance;
+};
 
 class Replay {
  public:
@@ -33,20 +37,18 @@ class Replay {
 
   Result<Outcome> run() {
     cells_.resize(programs_.size());
-    std::map<std::int64_t, std::vector<std::vector<Instance>>> steps;
+    std::vector<std::vector<Event>> steps;
     for (node_ = 0; node_ < programs_.size(); ++node_) {
       for (const Instance& instance : expand(programs_[node_], blocks_)) {
-        auto [found, added] = steps.try_emplace(instance.step);
-        if (added) found->second.resize(programs_.size());
-        found->second[node_].push_back(instance);
+        const auto at = static_cast<std::size_t>(instance.step);
+        if (at >= steps.size()) steps.resize(at + 1);
+        steps[at].push_back({node_, instance});
       }
     }
-    for (const auto& [number, nodes] : steps) {
-      if (!failure_.empty()) break;
-      step_ = number;
-      step(nodes);
+    for (step_ = 0; step_ < static_cast<std::int64_t>(steps.size()) && failure_.empty(); ++step_) {
+      step(steps[static_cast<std::size_t>(step_)]);
     }
-    outcome_.steps = steps.empty() ? 0 : steps.rbegin()->first + 1;
+    outcome_.steps = static_cast<std::int64_t>(steps.size());
     for (node_ = 0; node_ < programs_.size() && failure_.empty(); ++node_) {
       check_claims();
       if (node_ < program().ranks) check_result();
@@ -72,6 +74,14 @@ class Replay {
   const Program& program() const { return programs_[node_]; }
   bool all_to_all() const { return program().collective == Collective::kAllToAll; }
 
+  // Cell `number` of `count` of the buffer, or one that is not used if a check has failed.
+  Cell& cell(Buffer buffer, std::int64_t number, std::int64_t count) {
+    if (!failure_.empty()) return outside_;
+    std::vector<Cell>& cells = cells_[node_][buffer];
+    cells.resize(static_cast<std::size_t>(count));
+    return cells[static_cast<std::size_t>(number)];
+  }
+
   Cell& cell(const OperandAt& operand) {
     require(operand.segment >= 0 && operand.segment < program().segments,
             "segment outside the message");
@@ -79,18 +89,18 @@ class Replay {
     if (operand.buffer == Buffer::kScratch) {
       require(operand.slot >= 0 && operand.slot < program().scratch_blocks,
               "slot outside the scratch");
-      return cells_[node_][{operand.buffer, 0, operand.slot}];
+      return cell(operand.buffer, operand.slot, program().scratch_blocks);
     }
     const auto mine = static_cast<std::int64_t>(node_);
     const Extent extent = buffer_extent(program(), operand.buffer);
     require(extent != Extent::kNothing, "uses a buffer that it does not have");
     require(extent == Extent::kWhole || operand.segment == mine, "names another's segment");
-    auto [found, added] =
-        cells_[node_].try_emplace(Key{operand.buffer, operand.segment, operand.block});
-    if (added && operand.buffer == Buffer::kInput) {
-      found->second.value = Value{mine, operand.segment, operand.block};
+    Cell& found = cell(operand.buffer, operand.segment * blocks_ + operand.block,
+                       program().segments * blocks_);
+    if (operand.buffer == Buffer::kInput && !found.value) {
+      found.value = Value{mine, operand.segment, operand.block};
     }
-    return found->second;
+    return found;
   }
 
   Value read(const OperandAt& operand, bool send, std::uint32_t after) {
@@ -116,10 +126,13 @@ class Replay {
     into = {value, step_, step_};
   }
 
-  void count_ports(const std::vector<Instance>& now) {
+  // Counts the messages of the events of one node.
+  void count_ports(const Event* begin, const Event* end) {
     std::map<std::pair<std::int64_t, ActionKind>, std::uint32_t> lanes;
     std::uint32_t sends = 0, receives = 0;
-    for (const Instance& instance : now) {
+    node_ = begin->node;
+    for (const Event* event = begin; event != end; ++event) {
+      const Instance& instance = event->instance;
       if (instance.kind != ActionKind::kSend && instance.kind != ActionKind::kReceive) continue;
       const bool send = instance.kind == ActionKind::kSend;
       ++(send ? sends : receives);
@@ -137,39 +150,42 @@ class Replay {
     require(model != PortModel::kOnePortDuplex || receives <= 1, "two receives in one step");
   }
 
-  void step(const std::vector<std::vector<Instance>>& now) {
+  // `now`: the events of the step, in the order of the nodes.
+  void step(const std::vector<Event>& now) {
+    for (const Event *begin = now.data(), *end = begin; end != now.data() + now.size();) {
+      if (++end != now.data() + now.size() && end->node == begin->node) continue;
+      count_ports(begin, end);
+      begin = end;
+    }
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::pair<Value, OperandAt>>>
         flying;
-    for (node_ = 0; node_ < now.size(); ++node_) {
-      count_ports(now[node_]);
-      for (const Instance& instance : now[node_]) {
-        if (instance.kind != ActionKind::kSend) continue;
-        flying[{node_, instance.peer}].push_back(
-            {read(instance.a, true, instance.after), instance.a});
-      }
+    for (const auto& [node, instance] : now) {
+      node_ = node;
+      if (instance.kind != ActionKind::kSend) continue;
+      flying[{node_, instance.peer}].push_back(
+          {read(instance.a, true, instance.after), instance.a});
     }
-    for (node_ = 0; node_ < now.size(); ++node_) {
-      for (const Instance& instance : now[node_]) {
-        if (instance.kind != ActionKind::kReceive) continue;
-        auto& sent = flying[{instance.peer, node_}];
-        if (!require(!sent.empty(), "receives what nobody sends")) return;
-        const auto [value, from] = sent.front();
-        sent.erase(sent.begin());
-        require(value.block == instance.into.block, "receives another block than was sent");
-        require(all_to_all() || from.segment == instance.into.segment,
-                "receives another segment than was sent");
-        write(instance.into, value, true);
-      }
+    for (const auto& [node, instance] : now) {
+      node_ = node;
+      if (instance.kind != ActionKind::kReceive) continue;
+      auto& sent = flying[{instance.peer, node_}];
+      if (!require(!sent.empty(), "receives what nobody sends")) return;
+      const auto [value, from] = sent.front();
+      sent.erase(sent.begin());
+      require(value.block == instance.into.block, "receives another block than was sent");
+      require(all_to_all() || from.segment == instance.into.segment,
+              "receives another segment than was sent");
+      write(instance.into, value, true);
     }
     for (const auto& [link, sent] : flying) {
       node_ = static_cast<std::size_t>(link.first);
       require(sent.empty(), "sends what nobody receives");
     }
-    for (node_ = 0; node_ < now.size(); ++node_) {
-      for (const Instance& instance : now[node_]) {
-        require(instance.kind != ActionKind::kCombine, "combines");
-        if (instance.kind == ActionKind::kCopy)
-          write(instance.into, read(instance.a, false, 0), false);
+    for (const auto& [node, instance] : now) {
+      node_ = node;
+      require(instance.kind != ActionKind::kCombine, "combines");
+      if (instance.kind == ActionKind::kCopy) {
+        write(instance.into, read(instance.a, false, 0), false);
       }
     }
   }
@@ -215,8 +231,9 @@ class Replay {
   std::size_t node_ = 0;
   std::int64_t step_ = 0;
   Outcome outcome_;
-  std::string failure_;  // empty: none so far
-  std::vector<std::map<Key, Cell>> cells_;
+  std::string failure_;                                  // empty: none so far
+  std::vector<std::array<std::vector<Cell>, 4>> cells_;  // by node and buffer
+  Cell outside_;
 };
 
 }  // namespace

@@ -159,10 +159,13 @@ INSTANTIATE_TEST_SUITE_P(Leaf, TotalExchangeRuns, ::testing::Values("leaf", "lea
                            return std::string(test.param) == "leaf" ? "Pipelined" : "Serial";
                          });
 
-// Whether more terms than a program has may be needed: leaf_all_to_all.cc says for which trees.
-bool may_be_refused(const Tree& tree) {
-  const auto lanes = std::max_element(tree.capacities.begin(), tree.capacities.end());
-  return !tree.arities.empty() && tree.height > 3 && *lanes > 1;
+// Whether a machine holds as many messages per link as a branch of the tree has lanes; prints it
+// otherwise.
+bool machines_hold(const Tree& tree) {
+  if (*std::max_element(tree.capacities.begin(), tree.capacities.end()) <= kMaxWindow) return true;
+  std::printf("%s not run: more lanes than the %u messages that a machine holds per link\n",
+              leaf_replay::spec(tree).c_str(), kMaxWindow);
+  return false;
 }
 
 TEST_P(TotalExchangeRuns, OnAnyCapacities) {
@@ -172,17 +175,9 @@ TEST_P(TotalExchangeRuns, OnAnyCapacities) {
     const std::vector<Tree> all = leaf_replay::with_capacities(constant);
     const std::size_t stride = std::max<std::size_t>(1, all.size() / 8);
     for (std::size_t at = (all.size() - 1) % stride; at < all.size(); at += stride) {
-      if (all[at].capacities.back() > kMaxWindow) {
-        std::printf("%s not run: more lanes than the %u messages that a machine holds per link\n",
-                    leaf_replay::spec(all[at]).c_str(), kMaxWindow);
-        continue;
-      }
+      if (!machines_hold(all[at])) continue;
       const Schedule schedule = schedule_of(*algorithm, all[at], 0);
-      if (schedule.programs.empty()) {
-        ASSERT_TRUE(may_be_refused(all[at])) << schedule.name;
-        std::printf("%s not run: it needs more terms than a program has\n", schedule.name.c_str());
-        continue;
-      }
+      ASSERT_FALSE(schedule.programs.empty()) << schedule.name;
       prove(schedule);
       // Trees of one lane have run with more blocks above.
       run(schedule, {1, covering_blocks(schedule.programs[0])});
@@ -191,6 +186,51 @@ TEST_P(TotalExchangeRuns, OnAnyCapacities) {
     }
   }
   std::printf("%d schedules run\n", runs);
+}
+
+// All trees of at most 256 leaves, whatever their arities and lanes; by default a sample.
+// Leaf/TotalExchange.FitsTheTablesOfAnyTree (leaf_test.cc) compares the steps of all of them.
+TEST_P(TotalExchangeRuns, OnAnyTree) {
+  ASSERT_NE(algorithm, nullptr);
+  std::size_t number = 0, proven = 0;
+  for (const std::vector<std::uint32_t>& arities : leaf_replay::arities_of_all(256)) {
+    for (const Tree& tree : leaf_replay::with_typical_lanes(arities)) {
+      if (!sampled(number++, 512)) continue;
+      const Schedule schedule = schedule_of(*algorithm, tree, 0);
+      ASSERT_FALSE(schedule.programs.empty()) << schedule.name;
+      prove(schedule);
+      if (HasFailure()) return;
+      ++proven;
+    }
+  }
+  std::printf("%zu of %zu schedules proven for every N\n", proven, number);
+}
+
+// Trees of many levels, whose ranks have an action per message of the lowest stages, and of many
+// branches: also run.
+TEST_P(TotalExchangeRuns, OnLargeTrees) {
+  ASSERT_NE(algorithm, nullptr);
+  const std::vector<std::vector<std::uint32_t>> kTrees = {{2, 3, 2, 3, 2},
+                                                          {3, 2, 3, 2, 3, 2},
+                                                          {2, 3, 2, 3, 2, 3},
+                                                          {2, 2, 2, 2, 2, 2, 2, 2},
+                                                          {3, 3, 3, 3, 3},
+                                                          {2, 2, 2, 2, 16},
+                                                          {2, 2, 2, 2, 2, 2, 3},
+                                                          {2, 3, 2, 5, 2, 2},
+                                                          {5, 5, 5, 2},
+                                                          {16, 3, 2},
+                                                          {2, 128},
+                                                          {127, 2}};
+  for (std::size_t at = 0; at < (whole() ? kTrees.size() : 2); ++at) {
+    for (const Tree& tree : leaf_replay::with_typical_lanes(kTrees[at])) {
+      const Schedule schedule = schedule_of(*algorithm, tree, 0);
+      ASSERT_FALSE(schedule.programs.empty()) << schedule.name;
+      prove(schedule);
+      if (machines_hold(tree)) run(schedule, {1, 2});
+      if (HasFailure()) return;
+    }
+  }
 }
 
 // Trees of more lanes than nodes count messages: 64 of a link in a step, 255 of a node.

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "espalier/base/limits.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tests/fat_tree/leaf_replay.h"
 #include "tests/whole.h"
@@ -30,22 +33,32 @@ inline std::vector<Tree> trees(std::int64_t max_ranks) {
   return all;
 }
 
-// Trees with different arities in 2..5, h in 2..4, at most max_ranks ranks, one lane everywhere.
+// The arities of level 1, 2, .. of all trees of at most `leaves` leaves, whose routers have at most
+// `max_arity` children and kMaxLinks links.
+inline std::vector<std::vector<std::uint32_t>> arities_of_all(std::int64_t leaves,
+                                                              std::uint32_t max_arity = kMaxLinks) {
+  std::vector<std::vector<std::uint32_t>> all = {{}};
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    std::int64_t n = 1;
+    for (const std::uint32_t k : all[at]) n *= k;
+    for (std::uint32_t k = 2; k <= std::min<std::int64_t>(leaves / n, max_arity); ++k) {
+      std::vector<std::uint32_t> more = all[at];
+      more.push_back(k);
+      if (more.size() > 1 && more.front() == kMaxLinks) continue;  // with the link to the parent
+      all.push_back(std::move(more));
+    }
+  }
+  all.erase(all.begin());
+  return all;
+}
+
+// Trees with different arities in 2..5, at most max_ranks ranks, one lane everywhere.
 inline std::vector<Tree> unequal_trees(std::int64_t max_ranks) {
   std::vector<Tree> all;
-  std::vector<std::vector<std::uint32_t>> lists = {{}};
-  for (std::uint32_t h = 1; h <= 4; ++h) {
-    std::vector<std::vector<std::uint32_t>> longer;
-    for (const std::vector<std::uint32_t>& list : lists) {
-      for (std::uint32_t k = 2; k <= 5; ++k) {
-        longer.push_back(list);
-        longer.back().push_back(k);
-        const Tree tree{0, h, {}, longer.back()};
-        const bool equal = longer.back() == std::vector<std::uint32_t>(h, k);
-        if (!equal && leaves(tree, h) <= max_ranks) all.push_back(tree);
-      }
-    }
-    lists = longer;
+  for (const std::vector<std::uint32_t>& arities : arities_of_all(max_ranks, 5)) {
+    const auto height = static_cast<std::uint32_t>(arities.size());
+    const bool equal = arities == std::vector<std::uint32_t>(height, arities[0]);
+    if (!equal) all.push_back({0, height, {}, arities});
   }
   return all;
 }
@@ -81,6 +94,33 @@ inline std::vector<Tree> with_capacities(const Tree& tree, std::uint32_t first =
       }
     }
     all = longer;
+  }
+  return all;
+}
+
+// The most lanes that an all-to-all uses (64 per link, 255 per node) and that have no factor in
+// common with the numbers of its messages and ranks. With these lanes everywhere, each stage takes
+// as many terms as with any other lanes.
+inline std::uint32_t awkward_lanes(const std::vector<std::uint32_t>& arities) {
+  std::uint32_t lanes = std::min(64u, 255u / *std::max_element(arities.begin(), arities.end()));
+  const auto shares = [&](std::uint32_t k) { return std::gcd(lanes, k * (k - 1)) > 1; };
+  while (std::any_of(arities.begin(), arities.end(), shares)) --lanes;
+  return lanes;
+}
+
+// The tree with one lane everywhere, with exponential capacities, with odd numbers of lanes up to
+// 15, and with awkward lanes.
+inline std::vector<Tree> with_typical_lanes(const std::vector<std::uint32_t>& arities) {
+  const auto height = static_cast<std::uint32_t>(arities.size());
+  std::vector<std::uint32_t> exponential = {1}, odd = {1};
+  for (std::uint32_t level = 1; level < height; ++level) {
+    exponential.push_back(exponential.back() * arities[level - 1]);
+    odd.push_back(std::min(odd.back() * arities[level - 1] - 1, 14u) / 2 * 2 + 1);
+  }
+  std::vector<Tree> all;
+  for (const auto& capacities : {std::vector<std::uint32_t>(height, 1), exponential, odd,
+                                 std::vector<std::uint32_t>(height, awkward_lanes(arities))}) {
+    all.push_back({0, height, capacities, arities});
   }
   return all;
 }

@@ -117,6 +117,13 @@ struct Memory {
   }
 };
 
+// A time or a difference of times, in ns: of 32 bits with a sign, or any.
+std::uint64_t make_time(Input& input) {
+  const auto low = static_cast<std::int32_t>(input.word());
+  return input.below(4) != 0 ? static_cast<std::uint64_t>(std::int64_t{low})
+                             : std::uint64_t{input.word()} << 32 | static_cast<std::uint32_t>(low);
+}
+
 void exchange_frames(Input& input) {
   int ends[2];
   expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "a stream opens");
@@ -132,8 +139,8 @@ void exchange_frames(Input& input) {
     sent.size = static_cast<std::uint32_t>(body.size());
     if (input.below(16) == 0) sent.size = input.word();
     sent.offset = input.below(65536);
-    sent.sent_ns = input.word();
-    if (input.below(2) == 0) sent.bound_ns = static_cast<std::int32_t>(input.word());
+    sent.sent_ns = make_time(input);
+    if (input.below(2) == 0) sent.bound_ns = static_cast<std::int64_t>(make_time(input));
     // One write: the stream has room for a whole frame.
     std::vector<std::uint8_t> frame(sizeof sent);
     std::memcpy(frame.data(), &sent, sizeof sent);

@@ -14,6 +14,7 @@
 #include "collectives/cost/leaf_queues.h"
 #include "collectives/simulation/testing/job_cluster.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "tests/fat_tree/trees.h"
 #include "tests/grid/grid.h"
 
 namespace espalier::grid {
@@ -115,23 +116,6 @@ TEST(TotalExchange, SendsSinglyAsTheQueuesDo) {
   }
 }
 
-// Arities of level 1, 2, .. of all trees of at most `leaves` leaves.
-std::vector<std::vector<std::uint32_t>> arities_of_all(std::uint32_t leaves) {
-  std::vector<std::vector<std::uint32_t>> all = {{}};
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    std::uint32_t n = 1;
-    for (const std::uint32_t k : all[at]) n *= k;
-    for (std::uint32_t k = 2; k <= std::min(leaves / n, kMaxLinks); ++k) {
-      std::vector<std::uint32_t> more = all[at];
-      more.push_back(k);
-      if (more.size() > 1 && more.front() == kMaxLinks) continue;  // with the link to the parent
-      all.push_back(std::move(more));
-    }
-  }
-  all.erase(all.begin());
-  return all;
-}
-
 std::string spec(const std::vector<std::uint32_t>& arities, const std::string& lanes) {
   std::string text;
   for (const std::uint32_t k : arities) text += (text.empty() ? "" : "x") + std::to_string(k);
@@ -157,7 +141,7 @@ std::int64_t least_steps(const std::vector<std::uint32_t>& arities, std::int64_t
 // All trees of at most 256 leaves, proven for every N. No schedule of one send per node and step
 // takes fewer steps for any N.
 TEST(TotalExchange, SendsSinglyOnAnyTree) {
-  const std::vector<std::vector<std::uint32_t>> all = arities_of_all(256);
+  const std::vector<std::vector<std::uint32_t>> all = leaf_replay::arities_of_all(256);
   std::uint32_t at = 0, proven = 0;
   for (const std::vector<std::uint32_t>& arities : all) {
     const auto topology = or_throw(topology::parse(spec(arities, "1")));

@@ -233,7 +233,7 @@ def main(arguments):
                 print(*(case.name for case in cases), sep="\n")
                 return 0
             for program in plan.programs():
-                if not program.is_file():
+                if not rigs.is_file(program):
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
             check_topology(plan)
             make_output(out)

@@ -76,6 +76,9 @@ class BadRigs(Folder):
         refused("count: 2", "count: 2 rank: 0", "count is 2, and it has 1 rank")
         refused("count: 2", "rank: 0 rank: 2", "rank 2 among", "0 to 1")
         refused("/bin/true", "/bin/nothing", "no /bin/nothing")
+        self.refused("li\\x00st", "null byte", rig=RIG.replace('tests: "list"', 'tests: "li\\000st"'))
+        refused("boards/linux-x86_64", "x" * 300, "device 0 ('host')", "no board")
+        refused("count: 2", "count: 4294967295", "more than 4096 devices")
         shm = RIG.replace('name: "two"', 'name: "two" provider: "shm"')
         self.refused("this host alone", rig=shm.replace("process {", 'process { under: "qemu"'))
         self.refused("two devices are called 'host-0'", rig=RIG + RIG.splitlines()[1])
@@ -91,6 +94,8 @@ class BadRigs(Folder):
         refused("test {", "kill { test: 1 } test {", "no test 1", "0 to 0")
         refused("test {", 'refuse: "ugly" test {', "'ugly'", "corrupted")
         refused('topology: "complete:2"', 'topology: "complete:2" ' + LIST.splitlines()[1], "test 1", "is there already")
+        refused("chain", "../chain", "test 0", "algorithm is '../chain'", "letters")
+        refused('bytes: "8"', 'bytes: "8/9"', "test 0", "bytes is '8/9'")
         self.refused("no case has 'nothing'", words=["--only", "nothing"])
         self.refused("nowhere", words=["--tests", "nowhere"])
 

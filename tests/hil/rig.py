@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[A-Za-z0-9._-]{1,31}")
 REFUSALS = {"corrupted": "corrupt", "truncated": "truncated", "rolled-back": "rolled back", "wrong-board": "wrong board",
             "wrong-node": "wrong node", "unsigned": "unsigned", "bad-signature": "bad signature", "unfinished": "unfinished"}
+MAX_DEVICES = 4096
 DEFAULTS = {"provider": "tcp", "deadline_ms": 5000, "limit_s": 120}
 GATEWAY = "build/firmware/gateway/espalier-gateway"
 
@@ -34,8 +35,16 @@ def read(path, name):
         return text_format.Parse(pathlib.Path(path).read_text(), schema(name)())
     except OSError as error:
         raise BadRig(f"{path}: {error.strerror}") from None
-    except (text_format.ParseError, UnicodeDecodeError) as error:
+    except (text_format.ParseError, ValueError) as error:  # ValueError: not UTF-8, or a path with a zero byte
         raise BadRig(f"{path}: " + " ".join(str(error).split())) from None
+
+
+def is_file(path):
+    """Whether the path is that of a file; False for one that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 class Seat:
@@ -101,7 +110,7 @@ class Rig:
             if not getattr(getattr(device, kind), field):
                 self._bad(f"{where}: {kind} without {field}; it needs " + " and ".join(needed))
         folder = ROOT / device.board
-        if not device.board or not (folder / "board.textproto").is_file():
+        if not device.board or not is_file(folder / "board.textproto"):
             self._bad(f"{where}: no board '{device.board}'; expected a folder with a board.textproto, e.g. boards/linux-x86_64")
         if self.entry.provider == "shm" and (kind != "process" or device.process.under):
             self._bad(f"{where}: provider shm joins processes of this host alone; expected tcp")
@@ -114,6 +123,8 @@ class Rig:
             self._bad(f"{where}: count is {device.count}, and it has {len(device.rank)} ranks; expected as many")
         self.fixed += device.rank
         count = len(device.rank) or device.count or 1
+        if len(self.seats) + count > MAX_DEVICES:
+            self._bad(f"{where}: it is one of more than {MAX_DEVICES} devices; expected fewer in all")
         board = read(folder / "board.textproto", "board.BoardFile").name
         for one in range(count):
             self.seats.append(Seat(device.name if count == 1 else f"{device.name}-{one}", device, board))
@@ -167,6 +178,7 @@ class Tests:
         for at, test in enumerate(self.entry.test):
             if not test.collective or not test.algorithm:
                 self._bad(f"test {at}: expected collective and algorithm, as `espalier list` has them")
+            self._check_names(at, test, "collective", "algorithm")
             key = (test.collective, test.algorithm, test.root)
             if key in seen:
                 self._bad(f"test {at}: {test.collective} by {test.algorithm}, root {test.root}, is there already; expected "
@@ -178,6 +190,7 @@ class Tests:
                 if not message.bytes:
                     self._bad(f"test {at}: a message without bytes; expected e.g. bytes: \"64KiB\"")
                 message.type, message.op = message.type or "f32", message.op or "sum"
+                self._check_names(at, message, "bytes", "type", "op")
         if self.entry.HasField("kill"):
             self.entry.kill.after_ms = self.entry.kill.after_ms or 1000
             if self.entry.kill.test >= len(self.entry.test):
@@ -188,3 +201,10 @@ class Tests:
 
     def _bad(self, line):
         raise BadRig(f"{self.path}: {line}")
+
+    def _check_names(self, at, entry, *fields):
+        """Checks values that become parts of the names of files."""
+        for field in fields:
+            value = getattr(entry, field)
+            if not NAME.fullmatch(value):
+                self._bad(f"test {at}: {field} is '{value}'; expected 1 to 31 letters, digits, '.', '_' and '-'")

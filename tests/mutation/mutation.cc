@@ -1,14 +1,16 @@
 // Judges the verifier: changes every single field of valid schedules and sees that no mutant passes
 // that an independent interpreter finds wrong.
 //
-//   mutation [--ranks 2..9] [--family F] [--sample K] [--collective C] [--algorithm A] [--window W]
-//            [--skews D] [--threads T] [--seconds S] [--links routed|hop-by-hop]
+//   mutation [--ranks 2..9] [--family F] [--topology SPEC] [--sample K] [--collective C]
+//            [--algorithm A] [--window W] [--skews D] [--threads T] [--seconds S]
+//            [--links routed|hop-by-hop]
 //
-// --family is complete, mesh, fattree, crossbar or hosts; all five if not given. A schedule that
-// the topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
-// lowered onto the topology's links instead, on meshes, fat trees, crossbars and hosts. --sample K
-// judges every K-th mutant. --seconds S stops taking new ranks after S seconds and says so. Exit 0
-// if none survives, 1 if one does, 2 on bad options.
+// --family is complete, mesh, fattree, crossbar or hosts; all five if not given. --topology names
+// the only topology, instead of --ranks and --family. A schedule that the topology's own links do
+// not carry is judged as a routed run. --links hop-by-hop: all of these lowered onto the topology's
+// links instead, on meshes, fat trees, crossbars and hosts. --sample K judges every K-th mutant.
+// --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one
+// does, 2 on bad options.
 
 #include <unistd.h>
 
@@ -29,7 +31,7 @@ namespace {
 struct Options {
   std::uint32_t first_ranks = 2, last_ranks = 9;
   std::uint32_t sample = 1, skews = 100, threads = 2, window = 8, seconds = 0;
-  std::string collective, algorithm, family;
+  std::string collective, algorithm, family, topology;
   bool lowered = false;
 };
 
@@ -51,10 +53,12 @@ std::uint32_t number(const std::string& name, const std::string& text, std::uint
 
 Options parse(int argc, char** argv) {
   Options options;
+  bool listed = false;  // the topologies are those of --ranks and --family
   for (int k = 1; k < argc; k += 2) {
     const std::string name = argv[k];
     if (k + 1 == argc) bad_option(name + " needs a value");
     const std::string value = argv[k + 1];
+    listed |= name == "--ranks" || name == "--family";
     if (name == "--ranks") {
       const std::size_t dots = value.find("..");
       options.first_ranks = number(name, value.substr(0, dots), 1, 15);
@@ -80,6 +84,11 @@ Options parse(int argc, char** argv) {
         bad_option("--family is '" + value +
                    "'; it must be complete, mesh, fattree, crossbar or hosts");
       }
+    } else if (name == "--topology") {
+      options.topology = value;
+      if (const auto topology = topology::parse(value); !topology) {
+        bad_option("--topology: " + topology.error().message);
+      }
     } else if (name == "--links") {
       if (value != "routed" && value != "hop-by-hop") {
         bad_option("--links is '" + value + "'; it must be routed or hop-by-hop");
@@ -90,6 +99,9 @@ Options parse(int argc, char** argv) {
     } else {
       bad_option(name + " is unknown; see the head of tests/mutation/mutation.cc");
     }
+  }
+  if (listed && !options.topology.empty()) {
+    bad_option("--topology names the only topology: --ranks and --family have no use");
   }
   return options;
 }
@@ -268,19 +280,24 @@ std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family
 }
 
 std::vector<Schedule> make_schedules(const Options& options) {
+  std::vector<std::string> specs;
+  if (!options.topology.empty()) specs.push_back(options.topology);
+  for (std::uint32_t ranks = options.first_ranks;
+       options.topology.empty() && ranks <= options.last_ranks; ++ranks) {
+    for (const std::string& spec : specs_of(ranks, options.family)) specs.push_back(spec);
+  }
   std::vector<Schedule> schedules;
-  for (std::uint32_t ranks = options.first_ranks; ranks <= options.last_ranks; ++ranks) {
-    for (const std::string& spec : specs_of(ranks, options.family)) {
-      const auto topology = or_throw(topology::parse(spec));
-      const auto make = options.lowered ? for_lowered_schedules : for_schedules;
-      make(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
-        if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;
-        if (!options.collective.empty() && options.collective != collective_name(made.collective)) {
-          return;
-        }
-        schedules.push_back(make_schedule(spec, std::move(made)));
-      });
-    }
+  for (const std::string& spec : specs) {
+    const auto topology = or_throw(topology::parse(spec));
+    const std::uint32_t ranks = topology->ranks();
+    const auto make = options.lowered ? for_lowered_schedules : for_schedules;
+    make(*topology, {0, 1 % ranks, ranks - 1}, options.window, [&](Made made) {
+      if (!options.algorithm.empty() && options.algorithm != made.algorithm) return;
+      if (!options.collective.empty() && options.collective != collective_name(made.collective)) {
+        return;
+      }
+      schedules.push_back(make_schedule(spec, std::move(made)));
+    });
   }
   return schedules;
 }
@@ -334,7 +351,7 @@ int run(const Options& options) {
       tasks.push_back({&schedule, rank, Scope::kRank});
     }
   }
-  if (tasks.empty()) bad_option("no schedule fits --ranks, --collective and --algorithm");
+  if (tasks.empty()) bad_option("no schedule fits the topologies, --collective and --algorithm");
   Report report;
   std::mutex lock;
   std::atomic<std::size_t> next{0};

@@ -16,7 +16,11 @@ SAMPLES = (("--ranks 2..4 --sample 1999 --skews 20", "on the topology's routes")
            ("--links hop-by-hop --ranks 4 --sample 3999 --skews 20", "lowered onto the topology's links"),
            # Up to 12 ranks, because its loops differ with the arities of two levels.
            ("--family fattree --algorithm leaf-single --collective all-to-all --ranks 6..12 --sample 999 --skews 5",
-            "of all-to-all by `leaf-single`, on trees of equal and of different arities"))
+            "of all-to-all by `leaf-single`, on trees of equal and of different arities"),
+           ("--topology fattree:k=3x2x2,c=1,3,5 --algorithm leaf --collective all-to-all --sample 99 --skews 5",
+            "of all-to-all by `leaf`, on a tree of different arities with several lanes"),
+           ("--topology fattree:k=2x3x2,c=1,2,5 --algorithm leaf-serial --collective all-to-all --sample 99 --skews 5",
+            "of all-to-all by `leaf-serial`, on a tree of different arities with several lanes"))
 HEAD = """# What becomes of mutants
 
 Written by `tests/mutation/page.py build/tests/mutation/mutation >docs/results/mutation.md`, which runs the samples below;

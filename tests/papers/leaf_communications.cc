@@ -360,14 +360,20 @@ std::int64_t single_exchange_bound(const UnequalTree& tree) {
   return most;
 }
 
-// Equation 2 for different k_i.
-std::int64_t pipelined_steps(const UnequalTree& tree, bool constant) {
-  std::int64_t steps = 2 * tree.h - 1;
+// Equation 2 for different k_i, without its last terms. `capacities`: of level 1, 2, ..
+std::int64_t exchange_slots(const UnequalTree& tree, const std::vector<std::int64_t>& capacities) {
+  std::int64_t slots = 0;
   for (std::int64_t level = 1; level <= tree.h; ++level) {
-    const std::int64_t branch = tree.below(level - 1), lanes = constant ? 1 : branch;
-    steps += ((tree.k(level) - 1) * branch * branch + lanes - 1) / lanes;
+    const std::int64_t branch = tree.below(level - 1);
+    const std::int64_t lanes = capacities[static_cast<std::size_t>(level - 1)];
+    slots += ((tree.k(level) - 1) * branch * branch + lanes - 1) / lanes;
   }
-  return steps;
+  return slots;
+}
+
+std::int64_t pipelined_steps(const UnequalTree& tree, bool constant) {
+  const std::vector<std::int64_t> ones(tree.arities.size(), 1);
+  return exchange_slots(tree, constant ? ones : tree.leaves) + 2 * tree.h - 1;
 }
 
 void different_arities(Chapter& chapter) {
@@ -421,6 +427,42 @@ void different_arities(Chapter& chapter) {
   }
 }
 
+struct TreeWithLanes {
+  cost::Arities arities;
+  std::vector<std::int64_t> capacities;  // of level 1, 2, ..
+};
+const TreeWithLanes kTreesOfManyLevels[] = {
+    {{2, 3, 2, 3, 2}, {1, 1, 1, 1, 1}},
+    {{2, 3, 2, 3, 2}, {1, 2, 6, 12, 36}},
+    {{3, 2, 3, 2, 3, 2}, {1, 1, 1, 1, 1, 1}},
+    {{3, 2, 3, 2, 3, 2}, {1, 3, 5, 13, 25, 61}},
+    {{2, 2, 2, 2, 2, 2, 3}, {1, 2, 3, 5, 7, 11, 13}},
+    {{4, 2, 3, 2}, {1, 3, 5, 11}},
+};
+
+// Total exchanges with as many terms as a program has, or with more than one action per stage.
+void many_levels(Chapter& chapter) {
+  for (const auto& [arities, capacities] : kTreesOfManyLevels) {
+    const UnequalTree tree(arities);
+    std::string lanes;
+    for (const std::int64_t c : capacities) lanes += (lanes.empty() ? "" : ",") + std::to_string(c);
+    const std::int64_t slots = exchange_slots(tree, capacities), h = tree.h;
+    const auto add = [&](const std::string& what, const char* algorithm, std::int64_t ramp) {
+      chapter.items.push_back(
+          {"section 4",
+           "total exchange, multiport, " + what + ", steps, " + tree.list() + ", c=" + lanes,
+           kNothing, "", std::to_string(slots + ramp),
+           proven_steps({.topology = "fattree:" + tree.list() + ",c=" + lanes,
+                         .collective = Collective::kAllToAll,
+                         .algorithm = algorithm,
+                         .every_blocks = true}),
+           kProven, kGeneralized});
+    };
+    add("phases in series", "leaf-serial", h * h);
+    add("no contention", "leaf", 2 * h - 1);
+  }
+}
+
 }  // namespace
 
 Chapter leaf_communications() {
@@ -431,6 +473,7 @@ Chapter leaf_communications() {
   multinode(chapter);
   total_exchange(chapter);
   different_arities(chapter);
+  many_levels(chapter);
   return chapter;
 }
 

@@ -211,7 +211,7 @@ class Together(unittest.TestCase):
     """Several nodes in one process and thread."""
 
     def test_nodes_share_processes(self):
-        for provider in ("shm", "tcp"):
+        for provider in ("shm", "tcp", "mem"):
             for together in (5, 16):
                 with self.subTest(provider=provider, together=together):
                     status, found, error = espalier.run(
@@ -283,7 +283,7 @@ class Routers(unittest.TestCase):
             self.assertEqual((cause["status"], cause["detector"], cause["peer"]), ("dead link", nearest, victim))
 
     def test_killed(self):
-        for provider in ("shm", "tcp"):
+        for provider in ("shm", "tcp", "mem"):
             for victim in (17, 20):
                 with self.subTest(provider=provider, victim=victim):
                     self.check(provider, "--kill", victim)

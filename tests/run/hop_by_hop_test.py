@@ -118,6 +118,10 @@ class HopByHop(unittest.TestCase):
         self.check("fattree:k=4,h=2,c=k", "all-to-all", "leaf", provider="tcp", sizes=[1, 64 << 10])
         self.check("mesh:4x4", "allreduce", "two-tree", provider="tcp")
 
+    def test_over_mem(self):
+        self.check("fattree:k=4,h=2,c=k", "all-to-all", "leaf", provider="mem", sizes=[1, 64 << 10])
+        self.check("mesh:4x4", "allreduce", "two-tree", provider="mem")
+
     def test_nodes_share_a_process(self):
         found = self.check("mesh:8x8", "allreduce", "two-tree", sizes=[64 << 10], more=["--nodes-per-process", 16])
         self.assertEqual(len({node["pid"] for node in found["processes"]}), 4)

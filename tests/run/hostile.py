@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """hostile.py HOW NODE WORDS...: runs espalier-node as a node of a cluster, and changes what it tells the launcher
-(firmware/node/control.h). HOW: words (its Hello is a failure with escape sequences), lanes, address (sizes of its Hello), log,
-retired (counts of its log), link (of a record of its log)."""
+(firmware/node/control.h). HOW: words (its Hello is a failure with escape sequences), lanes, address (sizes of its Hello), ready,
+mapped (it sends such a packet instead of its Hello or its report), log, retired (counts of its log), link, kind, flag (of a record of
+its log), waiting (a flag of its report)."""
 import mmap
 import os
 import select
@@ -10,12 +11,12 @@ import struct
 import subprocess
 import sys
 
-HELLO, REPORT, FAILED, MEMORY = 1, 4, 5, 17
+HELLO, READY, MAPPED, REPORT, FAILED, MEMORY = 1, 2, 3, 4, 5, 17
 HELLO_LANES, HELLO_ADDRESSES = 32, 36 + 128 * 4
-REPORT_STATUS, REPORT_LOG = 8, 64
+REPORT_STATUS, REPORT_LOG, REPORT_WAITING = 8, 64, 80
 BUSY = 1
 TIMES, EVENT = 32, 20  # bytes of EventTimes and Event
-EVENT_LINK = 13
+EVENT_LINK, EVENT_KIND, EVENT_DONE = 13, 14, 17
 
 
 def aligned(size):
@@ -36,6 +37,8 @@ class Node:
         (kind,) = struct.unpack_from("<I", packet)
         if kind == HELLO and self.how == "words":
             return struct.pack("<I512s", FAILED, b"one\x1b[2Jtwo\nthree\x9b4m")
+        if (kind, self.how) in ((HELLO, "ready"), (REPORT, "mapped")):
+            return struct.pack("<I", READY if self.how == "ready" else MAPPED)
         packet = bytearray(packet)
         if kind == HELLO and self.how == "lanes":
             struct.pack_into("<I", packet, HELLO_LANES, 2**32 - 1)
@@ -48,6 +51,12 @@ class Node:
                 struct.pack_into("<I", packet, REPORT_LOG + 4, 2**31)
             if self.how == "link":
                 self.memory[self.log + self.events * TIMES + EVENT_LINK] = 200
+            if self.how == "kind":
+                self.memory[self.log + self.events * TIMES + EVENT_KIND] = 255
+            if self.how == "flag":
+                self.memory[self.log + self.events * TIMES + EVENT_DONE] = 2
+            if self.how == "waiting":
+                packet[REPORT_WAITING] = 2
         return bytes(packet)
 
 

@@ -74,7 +74,7 @@ class Lifecycle(unittest.TestCase):
         return process, children(process.pid)
 
     def test_interrupted(self):
-        for provider in ("tcp", "shm"):
+        for provider in ("tcp", "shm", "mem"):
             for number in (signal.SIGINT, signal.SIGTERM):
                 process, nodes = self.start("--provider", provider)
                 process.send_signal(number)
@@ -85,7 +85,7 @@ class Lifecycle(unittest.TestCase):
                 self.assertEqual(list(self.path.iterdir()), [])
 
     def test_the_launcher_is_killed(self):
-        for provider in ("tcp", "shm"):
+        for provider in ("tcp", "shm", "mem"):
             process, nodes = self.start("--provider", provider)
             process.kill()
             process.wait()

@@ -44,6 +44,7 @@ KINDS = {
     "shm": [*RUN, "--provider", "shm"],
     "tcp-64": [*RUN_WORDS, "complete:64", "--provider", "tcp"],
     "tcp-threads": [*RUN, "--provider", "tcp", "--nodes-per-process", "4"],
+    "mem": [*RUN, "--provider", "mem"],
     "shm-threads": [*RUN, "--provider", "shm", "--nodes-per-process", "4"],
     "tcp-prefix": [*RUN, "--provider", "tcp", "--launch-prefix", "env A=%r"],
     "shm-child": [*RUN, "--provider", "shm", "--launch-prefix", "timeout 1000"],

@@ -45,7 +45,7 @@ class Broadcast(unittest.TestCase):
     def test_sizes_around_a_page(self):
         cases = ([(p, root) for p in (2, 3, 5, 8, 16, 23) for root in sorted({0, 1, p - 1})] if WHOLE else
                  [(2, 1), (3, 2), (5, 1), (16, 0)])
-        for provider in ("tcp", "shm"):
+        for provider in ("tcp", "shm", "mem"):
             for ranks, root in cases:
                 with self.subTest(provider=provider, ranks=ranks, root=root):
                     self.check(provider, ranks, root, EDGES + ([LARGE] if WHOLE else [1 << 20]))
@@ -123,7 +123,7 @@ class Broadcast(unittest.TestCase):
             self.assertTrue(all(seconds > 0 for seconds in run["times_s"]))
 
     def test_back_to_back(self):
-        for provider in ("tcp", "shm"):
+        for provider in ("tcp", "shm", "mem"):
             status, _, error = espalier.run("--topology", "complete:5", "--collective", "broadcast", "--algorithm",
                                             "two-tree", "--bytes", "0,8,5000,70000", "--back-to-back", 500,
                                             "--provider", provider)
@@ -182,7 +182,7 @@ class Reductions(unittest.TestCase):
                  ("allreduce", "two-tree", 8, 0, "i32", "sum"), ("allreduce", "chain", 5, 0, "bf16", "max"),
                  ("allreduce", "two-tree", 3, 0, "u8", "xor"), ("allreduce", "two-tree", 2, 0, "f16", "sum"),
                  ("reduce", "two-tree", 16, 15, "i64", "min"), ("reduce", "chain", 1, 0, "f32", "sum")]
-        for provider in ("tcp", "shm"):
+        for provider in ("tcp", "shm", "mem"):
             for collective, algorithm, ranks, root, kind, operator in cases:
                 with self.subTest(provider=provider, collective=collective, algorithm=algorithm, ranks=ranks):
                     status, found, error = espalier.run(

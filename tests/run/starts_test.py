@@ -58,6 +58,10 @@ class Starts(unittest.TestCase):
                           ("address", "its Hello has an address of 2147483648 bytes; expected at most 256"),
                           ("log", "reports a log of 2147483648 records"),
                           ("retired", "2147483648 of them retired; expected at most"),
+                          ("ready", "sent Ready while loading its schedule"), ("mapped", "sent Mapped while running"),
+                          ("flag", "reports record 0 of its log with a flag that is neither 0 nor 1"),
+                          ("kind", "reports record 0 of its log of kind 255; expected a send"),
+                          ("waiting", "sent a packet that is not part of the control protocol"),
                           ("link", "reports record 0 of its log on link 200; expected one of its")):
             with self.subTest(how=how):
                 hostile = f"'{pathlib.Path(__file__).parent}/hostile.py' {how} '{espalier.NODE}'"

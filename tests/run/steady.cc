@@ -1,6 +1,6 @@
 // A program that joins its job and runs collectives with ever new contents, checks each result, and
-// says how many were right: what an attack or an outage must not change. It ends when the standard input of
-// rank 0 does.
+// says how many were right: what an attack or an outage must not change. It ends when the standard
+// input of rank 0 does.
 
 #include <poll.h>
 

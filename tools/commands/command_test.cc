@@ -185,8 +185,8 @@ TEST_F(Command, RefusesSomeTreesOfDifferentArities) {
       "algorithm 'leaf-overlapped' of all-to-all is for fattree:k=K,h=H,c=1, not for "
       "fattree:k=4x3,c=1,2");
   expect_refused(
-      "compile --topology fattree:k=2x3x2x3x2 --collective all-to-all --algorithm leaf -o x",
-      "algorithm 'leaf' cannot do all-to-all on fattree:k=2x3x2x3x2,c=1: ");
+      "compile --topology fattree:k=2x3x2x3x2x3x2 --collective all-to-all --algorithm leaf -o x",
+      "algorithm 'leaf' cannot do all-to-all on fattree:k=2x3x2x3x2x3x2,c=1: ");
 }
 
 // A written schedule is verified, unless the caller asks for no verification.

@@ -50,7 +50,7 @@ std::vector<OfferedValues> offered_values() {
       {"--ports", {"multiport", "single-send"}},
       {"--topology", {"complete:", "mesh:", "crossbar:", "hosts:", "fattree:", "file:"}},
 #ifdef ESPALIER_WITH_OFI
-      {"--provider", {"tcp", "shm"}},
+      {"--provider", {"tcp", "shm", "mem"}},
 #endif
   };
 }

@@ -194,6 +194,8 @@ class NodeProcesses {
   [[nodiscard]] Result<void> listen(std::uint64_t until_ns);
   void take_packet(Member& member);
   void take_report(Member& member, const control::Report& report);
+  // Puts a member that is in state `from` into state `to`; fails any other.
+  void advance(Member& member, Member::State from, Member::State to);
   // Fails a member whose packet has numbers or a kind that no node sends.
   void refuse(Member& member, const std::string& why);
   void lose(Member& member);

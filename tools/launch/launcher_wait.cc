@@ -157,8 +157,11 @@ void NodeProcesses::take_packet(Member& member) {
   const control::Received received = control::receive(member.channel, packet, descriptor, 0);
   if (descriptor >= 0) close(descriptor);
   if (received == control::Received::kNothing) return;
-  if (received != control::Received::kPacket) return lose(member);
+  if (received == control::Received::kEnd) return lose(member);
   if (member.state == Member::State::kFailed) return;  // given up; only its end matters
+  if (received == control::Received::kBad) {
+    return refuse(member, "sent a packet that is not part of the control protocol");
+  }
   member.heard_ns = monotonic_ns();
   switch (packet.packet) {
     case control::Packet::kHello:
@@ -177,8 +180,12 @@ void NodeProcesses::take_packet(Member& member) {
         member.state = Member::State::kFailed;
       }
       break;
-    case control::Packet::kReady: member.state = Member::State::kReady; break;
-    case control::Packet::kMapped: member.state = Member::State::kMapped; break;
+    case control::Packet::kReady:
+      advance(member, Member::State::kHello, Member::State::kReady);
+      break;
+    case control::Packet::kMapped:
+      advance(member, Member::State::kReady, Member::State::kMapped);
+      break;
     case control::Packet::kReport: take_report(member, packet.report); break;
     case control::Packet::kFailed:
       packet.failed.text[control::kMaxTextBytes - 1] = '\0';
@@ -189,13 +196,23 @@ void NodeProcesses::take_packet(Member& member) {
   }
 }
 
+void NodeProcesses::advance(Member& member, Member::State from, Member::State to) {
+  if (member.state != from) {
+    return refuse(member, std::string("sent ") +
+                              (to == Member::State::kReady ? "Ready" : "Mapped") + " while " +
+                              doing(member.state));
+  }
+  member.state = to;
+}
+
 void NodeProcesses::refuse(Member& member, const std::string& why) {
   member.failure = why;
   member.state = Member::State::kFailed;
 }
 
 void NodeProcesses::take_report(Member& member, const control::Report& report) {
-  if (report.number != runs_) return;  // an answer that crossed with the order
+  // An answer to Ask may cross with the order, or follow the run's last report.
+  if (report.number != runs_ || member.state != Member::State::kRunning) return;
   const EventLog::Counts& log = report.log;
   const std::uint32_t room = member.memory.layout().events;
   if (report.status != Status::kBusy && (log.count > room || log.retired > log.count)) {

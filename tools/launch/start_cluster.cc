@@ -81,11 +81,12 @@ void find_node(launch::LaunchOptions& options) {
   options.provider =
       or_bad_input(ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER")));
   const std::string& provider = options.provider;
-  if (provider == "shm" && !options.address.empty()) {
-    bad_input("--address is an IP to bind, and shm binds none; expected --provider tcp");
+  if ((provider == "shm" || provider == "mem") && !options.address.empty()) {
+    bad_input("--address is an IP to bind, and " + provider +
+              " binds none; expected --provider tcp");
   }
-  // Nodes check these two themselves, which saves the time that libfabric takes to start.
-  if (provider == "tcp" || provider == "shm") return;
+  // Nodes check these themselves, which saves the time that libfabric takes to start.
+  if (provider == "tcp" || provider == "shm" || provider == "mem") return;
   const std::string refusal = node_refusal(options.node_binary, provider);
   if (!refusal.empty()) bad_input(one_line(refusal));
 }

@@ -2,6 +2,7 @@
 
 #include "tools/common/failure.h"
 #include "tools/report/trace_json.h"
+#include "tools/run/node_log.h"
 #include "tools/run/run.h"
 #include "tools/workload/result_files.h"
 
@@ -15,18 +16,6 @@ std::int64_t last_blocks(const RunOptions& options, const tools::LoadedSchedule&
   return tools::layout_of(schedule.programs.front(), what).blocks;
 }
 
-// Checks that the records can be the program's: their links index tables. A board or another host
-// wrote them.
-void check_log(const EventLog& log, const Program& program, const std::string& name) {
-  for (std::uint32_t i = 0; i < log.count(); ++i) {
-    const Event& event = log.event(i);
-    if (event.link == Event::kNoLink || event.link < links_count(program)) continue;
-    tools::negative(name + " reports record " + std::to_string(i) + " of its log on link " +
-                    std::to_string(event.link) + "; expected one of its " +
-                    std::to_string(links_count(program)) + " links");
-  }
-}
-
 }  // namespace
 
 std::vector<std::uint32_t> log_rooms(const RunOptions& options,
@@ -38,13 +27,22 @@ std::vector<std::uint32_t> log_rooms(const RunOptions& options,
 
 void write_logs(const RunOptions& options, const tools::LoadedSchedule& schedule,
                 const reference::ReferenceInput& what, const launch::NodeProcesses& cluster) {
+  std::vector<NodeLog> copies;
   std::vector<EventLog> logs;
-  for (const launch::Member& member : cluster.members()) {
+  copies.reserve(cluster.members().size());
+  for (std::uint32_t node = 0; node < cluster.members().size(); ++node) {
+    const launch::Member& member = cluster.members()[node];
     // A node that died has not reported how many records its log holds.
     const bool reported = member.state == launch::Member::State::kReported;
-    logs.push_back(reported ? member.memory.log(member.report.log) : EventLog());
-    const auto node = static_cast<std::uint32_t>(logs.size() - 1);
-    check_log(logs.back(), schedule.programs[node], schedule.topology->node_name(node));
+    copies.emplace_back();
+    if (reported) {
+      auto copied = NodeLog::copy(member.memory.log(member.report.log), schedule.programs[node]);
+      if (!copied) {
+        tools::negative(schedule.topology->node_name(node) + " " + copied.error().message);
+      }
+      copies.back() = *std::move(copied);
+    }
+    logs.push_back(copies.back().log());
     if (!reported || options.events.empty()) continue;
     tools::write_events(options.events, node, logs.back());
   }

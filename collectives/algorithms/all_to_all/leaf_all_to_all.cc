@@ -21,10 +21,16 @@
 // arrive in the step after the last arrival of the stage before. In `leaf-serial`, they are sent
 // from that step on, so stage i takes 2i-1 steps more than it has slots: h^2 in all.
 //
+// If the arities differ, message q goes to rank rev((-q - b) mod m) instead. A term reverses digits
+// of one radix only, so these trees take more terms. With this rule x + y = -b (mod m) for a rank
+// rev(x) that sends to a rank rev(y). The condition is symmetric: a rank sends to and receives from
+// the same positions in turn, and both actions share the terms for them. Trees of equal arities
+// keep the first rule, because their schedules have had the same digests since version 0.1.0.
+//
 // Consider a node of level l below level i. Let K = K_(i-1) / K_l, and let r be the node's position
 // in its branch, digit-reversed. It sends the messages q = r + K g, g = 0, 1, .. . It receives the
 // messages with (q + b) mod K = r, of which each b has K_l: q = K g + ((r - b) mod K),
-// b = floor(g / K_l).
+// b = floor(g / K_l). If the arities differ, this and the following hold with -r instead of r.
 //
 // Claim: no slot gives a branch of level l + 1 more than its c = c_(l+1) lanes. We have c_i <= c K.
 // Upwards, c_i consecutive messages contain at most ceil(c_i / K) with one value r. Downwards there
@@ -36,10 +42,11 @@
 //    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
 //    slots. For c_1 = 1, where c <= K_l, B is 1.
 //
-// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. kTooLarge if the terms do not fit, and if a
-// router forwards more than 2^20 messages per block. The terms fit for equal k_i if h <= 5; for k =
-// 2 also if h <= 8 and all lanes are powers of two. They fit for different k_i if h <= 3, or if h =
-// 4 and all branches have one lane.
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. If the terms of a rank do not fit, the lowest
+// stages, as few as possible, have an action without terms for each message of a block instead.
+// kTooLarge if the terms do not fit even then, and if a router forwards more than 2^20 messages per
+// block. The terms fit for any k_i and c_i if there are at most 256 ranks, and for equal k_i if all
+// branches have one lane.
 
 #include <algorithm>
 
@@ -88,10 +95,18 @@ void used_lanes(const CollectiveParameters& parameters, const LeafNode& node, st
 
 class TotalExchange {
  public:
+  // The lowest `unrolled` stages of a rank have an action for each message of a block.
   TotalExchange(Builder& builder, const LeafNode& node, const CollectiveParameters& parameters,
-                bool serial)
-      : builder_(builder), node_(node), parameters_(parameters), serial_(serial) {
+                bool serial, std::uint32_t unrolled)
+      : builder_(builder),
+        node_(node),
+        parameters_(parameters),
+        serial_(serial),
+        unrolled_(unrolled) {
     used_lanes(parameters, node, lanes_);
+    for (std::uint32_t level = 2; level <= node.height; ++level) {
+      mirrored_ |= node.arity(level) != node.arity(1);
+    }
   }
 
   void add();
@@ -129,12 +144,21 @@ class TotalExchange {
   // The position of this node in its branch of the stage's router, digit-reversed: r.
   [[nodiscard]] std::uint32_t position(std::uint32_t stage) const;
 
+  // The offset of the first message that comes down to a node of this position.
+  [[nodiscard]] std::uint32_t offset_down(std::uint32_t position, std::uint32_t spread) const {
+    return mirrored_ ? (spread - position) % spread : position;
+  }
+
   void add_rank(std::uint32_t stage);
+  void add_messages(std::uint32_t stage);
   void add_turn(std::uint32_t stage);
   void add_below_turn(std::uint32_t stage);
-  // The ranks that a rank exchanges with in turn. The branch changes by `sign` once in m blocks.
-  // The position within it is the digit reversal of `first` plus sign * (number of the message).
-  [[nodiscard]] std::uint8_t partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first);
+  // The ranks that a rank sends to, or receives from, in turn.
+  [[nodiscard]] std::uint8_t partners(std::uint32_t stage, bool to);
+  // The rank that message `number` of a block goes to, or comes from.
+  [[nodiscard]] std::uint32_t partner(std::uint32_t stage, bool to, std::uint32_t number) const;
+  // The step of a block's slot: `before` steps before the arrival at the ranks.
+  [[nodiscard]] std::uint8_t start(std::uint32_t stage, std::uint32_t before, std::uint32_t slot);
   // Sets the steps of the action: `before` steps before the arrival at the ranks.
   void time(Action& action, std::uint32_t stage, std::uint32_t before, std::uint8_t pace,
             const Stream& stream);
@@ -147,7 +171,9 @@ class TotalExchange {
   Builder& builder_;
   const LeafNode& node_;
   const CollectiveParameters& parameters_;
-  bool serial_;                      // a stage begins once the stage before has ended
+  bool serial_;  // a stage begins once the stage before has ended
+  std::uint32_t unrolled_;
+  bool mirrored_ = false;            // the arities differ
   std::uint32_t lanes_[kMaxLevels];  // lanes in use, by level
 };
 
@@ -161,12 +187,19 @@ std::uint32_t TotalExchange::position(std::uint32_t stage) const {
   return reversed;
 }
 
-void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
-                         std::uint8_t pace, const Stream& stream) {
+std::uint8_t TotalExchange::start(std::uint32_t stage, std::uint32_t before, std::uint32_t slot) {
   std::uint32_t earlier = 0;  // slots per block of the earlier stages
   for (std::uint32_t other = stage + 1; other <= node_.height; ++other) earlier += slots(other);
-  action.t0_ref = builder_.count(
-      {.a = as_int(ramp(stage)) - as_int(before), .b = as_int(earlier), .c = 0, .d = 0, .e = 0});
+  return builder_.count({.a = as_int(ramp(stage) + slot) - as_int(before),
+                         .b = as_int(earlier),
+                         .c = 0,
+                         .d = 0,
+                         .e = 0});
+}
+
+void TotalExchange::time(Action& action, std::uint32_t stage, std::uint32_t before,
+                         std::uint8_t pace, const Stream& stream) {
+  action.t0_ref = start(stage, before, 0);
   action.instances_ref =
       builder_.count({.a = 0, .b = as_int(stream.round), .c = 0, .d = 0, .e = 0});
   action.pace_ref = pace;
@@ -183,6 +216,17 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
   row.div = lanes / unit * stream.wide;
   Term terms[2];
   std::uint32_t count = 0;
+  // First: the rows of both directions follow one another, and share this term.
+  if (spare > 0) {
+    terms[count++] = {.coef = as_int(spare / unit * stream.wide),
+                      .mul = 1,
+                      .add = 0,
+                      .div = stream.round,
+                      .mod = 0,
+                      .base = 0,
+                      .digits = 0,
+                      .table = 0};
+  }
   if (unit == 1 && stream.turns) {
     terms[count++] = {.coef = 1,
                       .mul = -1,
@@ -194,16 +238,6 @@ std::uint8_t TotalExchange::pace(std::uint32_t stage, const Stream& stream) {
                       .table = 0};
   } else if (unit == 1) {
     row.off = as_int(stream.offset);
-  }
-  if (spare > 0) {
-    terms[count++] = {.coef = as_int(spare / unit * stream.wide),
-                      .mul = 1,
-                      .add = 0,
-                      .div = stream.round,
-                      .mod = 0,
-                      .base = 0,
-                      .digits = 0,
-                      .table = 0};
   }
   if (row.coef == 1 && row.div == 1 && row.off == 0 && count == 0) return 0;  // one per step
   return builder_.index(row, terms, count);
@@ -231,17 +265,16 @@ Operand TotalExchange::passing(const Stream& stream, std::uint8_t slot) {
   return operand;
 }
 
-std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std::uint32_t first) {
+std::uint8_t TotalExchange::partners(std::uint32_t stage, bool to) {
   const std::uint32_t k = node_.arity(stage), below = branch(stage), all = below * k;
   const std::uint32_t mine = node_.index / below % k;
   Index row{};
   row.base = as_int(node_.index / all * all);
-  row.off = as_int((mine + (sign > 0 ? 1 : k - 1)) % k * below);
+  row.off = as_int((mine + (to ? 1 : k - 1)) % k * below);
   row.mod = all;
   Term terms[kMaxExchangeLevels];
   std::uint32_t count = 0;
-  if (k > 2) {
-    terms[count++] = {.coef = sign * as_int(below),
+  const Term branches{.coef = to ? as_int(below) : -as_int(below),
                       .mul = 1,
                       .add = 0,
                       .div = below,
@@ -249,7 +282,8 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
                       .base = 0,
                       .digits = 0,
                       .table = 0};
-  }
+  // Sends begin with it and receives end with it: they share the terms between, if they are equal.
+  if (k > 2 && to) terms[count++] = branches;
   // The digits of levels stage - 1 to 1, the lowest first. A term reverses those of equal radix.
   for (std::uint32_t level = stage - 1; level > 0;) {
     const std::uint32_t above = below / leaves_below(node_, level), radix = node_.arity(level);
@@ -257,15 +291,30 @@ std::uint8_t TotalExchange::partners(std::uint32_t stage, std::int32_t sign, std
     for (; level > 0 && node_.arity(level) == radix; --level, ++digits) values *= radix;
     ESPALIER_ASSERT(count < kMaxExchangeLevels);
     terms[count++] = {.coef = as_int(leaves_below(node_, level)),
-                      .mul = sign,
-                      .add = as_int(first),
+                      .mul = mirrored_ || !to ? -1 : 1,
+                      .add = mirrored_ ? -as_int(position(stage)) : as_int(position(stage)),
                       .div = above > 1 ? above : 0,
                       .mod = values,
                       .base = radix,
                       .digits = digits,
                       .table = 0};
   }
+  if (k > 2 && !to) terms[count++] = branches;
   return builder_.index(row, terms, count);
+}
+
+std::uint32_t TotalExchange::partner(std::uint32_t stage, bool to, std::uint32_t number) const {
+  const std::uint32_t k = node_.arity(stage), below = branch(stage), all = below * k;
+  const std::uint32_t away = 1 + number / below, place = position(stage), turn = number % below;
+  const std::uint32_t other = (node_.index / below + (to ? away : k - away)) % k;
+  std::uint32_t digits = place + (to ? turn : below - turn);
+  if (mirrored_) digits = 2 * below - place - turn;
+  std::uint32_t rank = node_.index / all * all + other * below;
+  for (std::uint32_t level = stage - 1; level > 0; --level) {
+    rank += digits % node_.arity(level) * leaves_below(node_, level - 1);
+    digits /= node_.arity(level);
+  }
+  return rank;
 }
 
 void TotalExchange::add_rank(std::uint32_t stage) {
@@ -273,16 +322,36 @@ void TotalExchange::add_rank(std::uint32_t stage) {
   const std::uint32_t place = position(stage);
   const std::uint8_t link = builder_.constant(0);
   const Stream out{.round = (node_.arity(stage) - 1) * below, .spread = below, .offset = place};
-  Operand from = Builder::operand(Buffer::kInput, partners(stage, 1, place));
-  from.block_ref = block(out);
-  const std::uint8_t out_pace = pace(stage, out);
-  time(builder_.send_by(0, link, from, 0), stage, 2 * stage - 1, out_pace, out);
   Stream in = out;
   in.turns = true;
-  Operand into = Builder::operand(Buffer::kOutput, partners(stage, -1, place));
-  into.block_ref = from.block_ref;
-  const std::uint8_t in_pace = pace(stage, in);
+  in.offset = offset_down(place, below);
+  // Rows that share terms follow one another.
+  Operand from = Builder::operand(Buffer::kInput, partners(stage, true));
+  Operand into = Builder::operand(Buffer::kOutput, partners(stage, false));
+  const std::uint8_t out_pace = pace(stage, out), in_pace = pace(stage, in);
+  from.block_ref = into.block_ref = block(out);
+  time(builder_.send_by(0, link, from, 0), stage, 2 * stage - 1, out_pace, out);
   time(builder_.receive_by(0, link, into), stage, 0, in_pace, in);
+}
+
+// The same with an action for each message of a block, and without terms.
+void TotalExchange::add_messages(std::uint32_t stage) {
+  const std::uint32_t below = branch(stage), place = position(stage), lanes = capacity(stage);
+  const std::uint32_t down = offset_down(place, below);
+  const std::uint8_t link = builder_.constant(0);
+  Index blocks{};
+  blocks.coef = as_int(slots(stage));
+  const std::uint8_t pace = slots(stage) == 1 ? 0 : builder_.index(blocks);
+  const auto time = [&](Action& action, std::uint32_t before, std::uint32_t message) {
+    action.t0_ref = start(stage, before, message / lanes);
+    action.pace_ref = pace;
+  };
+  for (std::uint32_t b = 0; b < (node_.arity(stage) - 1) * below; ++b) {
+    const Operand from = builder_.input(partner(stage, true, b));
+    time(builder_.send_by(0, link, from, 0), 2 * stage - 1, below * b + place);
+    const Operand into = builder_.output(partner(stage, false, b));
+    time(builder_.receive_by(0, link, into), 0, below * b + (down + below - b % below) % below);
+  }
 }
 
 // Adds the router where the messages of this stage change from branch to branch. Instance i is
@@ -317,33 +386,40 @@ void TotalExchange::add_below_turn(std::uint32_t stage) {
   const std::uint32_t spread = branch(stage) / node_.leaves;
   const std::uint32_t place = position(stage);
   const std::uint8_t parent = builder_.constant(node_.parent_link());
-  Stream stream{.round = messages(stage) / spread, .spread = spread, .offset = place};
+  const Stream up{.round = messages(stage) / spread, .spread = spread, .offset = place};
+  Stream down = up;
+  down.offset = offset_down(place, spread);
+  down.turns = true;
+  down.held = node_.leaves;
+  const std::uint8_t up_pace = pace(stage, up), down_pace = pace(stage, down);
   Index slot{}, child{};
   slot.coef = child.coef = 1;
   child.mod = node_.children();
-  const auto add = [&](std::uint32_t before, std::uint8_t from, std::uint8_t to) {
+  const auto add = [&](const Stream& stream, std::uint32_t before, std::uint8_t when,
+                       std::uint8_t from, std::uint8_t to) {
     slot.mod = scratch(stage, stream);
     slot.base = as_int(builder_.scratch(slot.mod));
     const Operand operand = passing(stream, builder_.index(slot));
-    const std::uint8_t when = pace(stage, stream);
     time(builder_.receive_by(0, from, operand), stage, before, when, stream);
     time(builder_.send_by(0, to, operand, 1), stage, before - 1, when, stream);
   };
   // Up: the branch is the digit above those that all its ranks have in common.
-  add(2 * stage - level, builder_.index(child), parent);
-  // Down: the same digit of q + b, which is K g + r + K ceil((b - r) / K).
-  stream.turns = true;
-  stream.held = node_.leaves;
-  const Term carried{.coef = 1,
-                     .mul = 1,
-                     .add = as_int(node_.leaves * (spread - 1 - place)),
-                     .div = branch(stage),
-                     .mod = 0,
-                     .base = 0,
-                     .digits = 0,
-                     .table = 0};
+  add(up, 2 * stage - level, up_pace, builder_.index(child), parent);
+  // Down: the same digit of q + b, which is K g + r + K ceil((b - r) / K). If the arities differ,
+  // that of -q - b, which is -(K g - r + K ceil((b + r) / K)).
+  const std::int32_t sign = mirrored_ ? -1 : 1;
+  child.coef = sign;
+  const Term carried{
+      .coef = sign,
+      .mul = 1,
+      .add = as_int(node_.leaves * (spread - 1)) - sign * as_int(node_.leaves * place),
+      .div = branch(stage),
+      .mod = 0,
+      .base = 0,
+      .digits = 0,
+      .table = 0};
   const std::uint8_t branches = builder_.index(child, {carried});
-  add(level, parent, branches);
+  add(down, level, down_pace, parent, branches);
 }
 
 void TotalExchange::add() {
@@ -352,7 +428,7 @@ void TotalExchange::add() {
   }
   for (std::uint32_t stage = node_.height; stage > 0 && stage >= node_.level; --stage) {
     if (node_.level == 0) {
-      add_rank(stage);
+      stage <= unrolled_ ? add_messages(stage) : add_rank(stage);
     } else {
       stage == node_.level ? add_turn(stage) : add_below_turn(stage);
     }
@@ -386,23 +462,40 @@ Status check_size(const CollectiveParameters& parameters, const LeafNode& node) 
   return messages > kMaxSlope ? Status::kTooLarge : Status::kOk;
 }
 
+// Whether the messages of the lowest `stages` stages may fit as actions of a rank.
+bool can_unroll(const LeafNode& node, std::uint32_t stages) {
+  return node.level == 0 && stages < node.height &&
+         2 * leaves_below(node, stages) <= sizeof(Program::actions) / sizeof(Action);
+}
+
+Status write(const CollectiveParameters& parameters, const LeafNode& node, std::uint32_t me,
+             bool serial, std::uint32_t unrolled, Program& out) {
+  Builder builder(out);
+  const Status status = builder.begin(parameters, me,
+                                      {.collective = Collective::kAllToAll,
+                                       .algorithm = serial ? "leaf-serial" : "leaf",
+                                       .nodes = leaf_tree_nodes(node),
+                                       .port_model = PortModel::kMultiport});
+  if (status != Status::kOk) return status;
+  add_leaf_links(builder, node);
+  TotalExchange exchange(builder, node, parameters, serial, unrolled);
+  exchange.add();
+  return exchange.finish();
+}
+
 Status total_exchange(const CollectiveParameters& parameters, std::uint32_t me, bool serial,
                       Program& out) {
   LeafNode node;
   Status status = find_leaf_node(parameters, me, node);
   if (status == Status::kOk) status = check_size(parameters, node);
   if (status != Status::kOk) return status;
-  Builder builder(out);
-  status = builder.begin(parameters, me,
-                         {.collective = Collective::kAllToAll,
-                          .algorithm = serial ? "leaf-serial" : "leaf",
-                          .nodes = leaf_tree_nodes(node),
-                          .port_model = PortModel::kMultiport});
-  if (status != Status::kOk) return status;
-  add_leaf_links(builder, node);
-  TotalExchange exchange(builder, node, parameters, serial);
-  exchange.add();
-  return exchange.finish();
+  status = write(parameters, node, me, serial, 0, out);
+  // The fewest actions for which the tables are large enough.
+  for (std::uint32_t unrolled = 1; status == Status::kTooLarge && can_unroll(node, unrolled);
+       ++unrolled) {
+    status = write(parameters, node, me, serial, unrolled, out);
+  }
+  return status;
 }
 
 }  // namespace

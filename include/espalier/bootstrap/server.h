@@ -20,7 +20,7 @@ class Server {
  public:
   // Listens at `address` ("127.0.0.1:0"; port 0: any free one) for a job of `size` processes, and
   // serves them in a thread of its own. Connections of processes without the secret have no effect.
-  // Errors: the address is malformed, or in use (is_in_use says which).
+  // Errors: the address is malformed, or in use (is_in_use says which); `size` is 0 or above 2^20.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(const std::string& address,
                                                              std::uint32_t size,
                                                              const JobSecret& secret,

@@ -1,0 +1,138 @@
+#include "hal/mem/host/host_endpoint.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "hal/mem/inbox.h"
+
+namespace espalier::mem {
+namespace {
+
+// Where every rank may have a core, a wait spins so long before it yields; then it yields so long
+// before it sleeps. Waking a sleeper takes longer than both.
+constexpr std::uint64_t kSpinNs = 20'000;
+constexpr std::uint64_t kYieldNs = 200'000;
+constexpr std::uint64_t kMaxSleepNs = 1'000'000'000;
+
+void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t ns) {
+  const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
+                            static_cast<long>(ns % 1'000'000'000)};
+  (void)syscall(SYS_futex, &word, FUTEX_WAIT, value, &timeout, nullptr, 0);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word) {
+  (void)syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+HostEndpoint::HostEndpoint(const HostConfig& config)
+    : MemEndpoint(nullptr, 0, config.endpoint), config_(config) {}
+
+Result<void> HostEndpoint::open() {
+  links_.reserve(config_.blocks);
+  remotes_.reserve(config_.blocks);
+  set_links(links_.data());
+  auto segment = Segment::create(config_.blocks, inbox_bytes(config_.endpoint.shape));
+  if (!segment) return fail(segment.error());
+  segment_ = *std::move(segment);
+  return {};
+}
+
+Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const SegmentPlace& place,
+                                   std::uint32_t remote) {
+  const Shape& shape = config_.endpoint.shape;
+  auto mapped = RemoteBlock::map(place, remote, inbox_bytes(shape));
+  if (!mapped) return fail(mapped.error());
+  links_.emplace_back(peer, segment_.block(own), mapped->block());
+  remotes_.push_back(*std::move(mapped));
+  add_link();
+  Inbox(remotes_.back().block(), shape).sender().present.store(1, std::memory_order_release);
+  remotes_.back().head().greetings.fetch_add(1, std::memory_order_release);
+  notify(links() - 1);
+  return {};
+}
+
+void HostEndpoint::take_greetings() {
+  const std::uint32_t greetings = segment_.head().greetings.load(std::memory_order_acquire);
+  if (greetings == greeted_ || config_.greeted == nullptr) return;
+  greeted_ = greetings;
+  config_.greeted();
+}
+
+bool HostEndpoint::is_greeted(std::uint32_t own) const {
+  return Inbox(segment_.block(own), config_.endpoint.shape)
+             .sender()
+             .present.load(std::memory_order_acquire) != 0;
+}
+
+bool HostEndpoint::poll(Completion& completion) {
+  take_greetings();
+  return MemEndpoint::poll(completion);
+}
+
+bool HostEndpoint::look() {
+  const std::uint32_t before = links();
+  take_greetings();
+  return progress() || has_control() || links() != before;
+}
+
+std::uint64_t HostEndpoint::now() { return monotonic_ns(); }
+
+void HostEndpoint::notify(std::uint32_t link) {
+  SegmentHead& head = remotes_[link].head();
+  // Either this end sees that the peer sleeps, or the peer's last look before it sleeps sees what
+  // this end has written.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (head.sleeping.load(std::memory_order_relaxed) == 0) return;
+  head.bell.fetch_add(1, std::memory_order_release);
+  futex_wake(head.bell);
+}
+
+void HostEndpoint::wait(std::uint64_t until) {
+  static const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::uint64_t start = now();
+  const std::uint64_t spins_until = start + (links() + 1 <= cores ? kSpinNs : 0);
+  while (!look()) {
+    const std::uint64_t time = now();
+    if (time >= until) return;
+    if (time < spins_until) {
+      for (int i = 0; i < 16; ++i) pause_core();
+    } else if (time < start + kYieldNs) {
+      sched_yield();
+    } else if (sleep(until)) {
+      return;
+    }
+  }
+}
+
+// Returns whether there was something before it slept.
+bool HostEndpoint::sleep(std::uint64_t until) {
+  SegmentHead& head = segment_.head();
+  const std::uint32_t bell = head.bell.load(std::memory_order_acquire);
+  head.sleeping.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::uint64_t time = now();
+  const bool found = look();
+  if (!found && time < until) futex_wait(head.bell, bell, std::min(until - time, kMaxSleepNs));
+  head.sleeping.store(0, std::memory_order_relaxed);
+  return found;
+}
+
+}  // namespace espalier::mem

@@ -1,0 +1,56 @@
+#pragma once
+// The memory endpoint of a process: its segment, the blocks of its peers, and its waits. Host only.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "espalier/base/result.h"
+#include "espalier/hal/mem/mem_endpoint.h"
+#include "hal/mem/host/segment.h"
+
+namespace espalier::mem {
+
+// How an endpoint that others may connect to is laid out.
+struct HostConfig {
+  MemConfig endpoint;
+  std::uint32_t blocks = 0;  // of its segment: links, or nodes that may add one
+  // Called in poll() and wait() when a peer has added a link to this endpoint. Empty: none does
+  // before this end has added it.
+  std::function<void()> greeted = {};
+};
+
+class HostEndpoint final : public MemEndpoint {
+ public:
+  explicit HostEndpoint(const HostConfig& config);
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] const SegmentPlace& place() const { return segment_.place(); }
+
+  // Adds the link to `peer`, which writes block `own` of this segment. This end writes block
+  // `remote` of the segment at `place`. Error: that is not there.
+  [[nodiscard]] Result<void> connect(std::uint32_t peer, std::uint32_t own,
+                                     const SegmentPlace& place, std::uint32_t remote);
+  // Whether the peer that writes block `own` has added its link.
+  [[nodiscard]] bool is_greeted(std::uint32_t own) const;
+
+  [[nodiscard]] bool poll(Completion& completion) override;
+  // Looks a few times where every rank may have a core, then yields the core between looks, then
+  // sleeps until a peer has something. Peers wake only those that sleep.
+  void wait(std::uint64_t until) override;
+  [[nodiscard]] std::uint64_t now() override;
+
+ private:
+  void notify(std::uint32_t link) override;
+  void take_greetings();
+  // Whether there is something to do or to poll.
+  [[nodiscard]] bool look();
+  [[nodiscard]] bool sleep(std::uint64_t until);
+
+  HostConfig config_;
+  Segment segment_;
+  std::vector<MemLink> links_;
+  std::vector<RemoteBlock> remotes_;  // by link
+  std::uint32_t greeted_ = 0;         // greetings that were taken
+};
+
+}  // namespace espalier::mem

@@ -1,0 +1,135 @@
+#include "hal/mem/host/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace espalier::mem {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+constexpr std::size_t pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+void* map_file(int file, std::size_t offset, std::size_t size) {
+  void* const bytes =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
+  return bytes == MAP_FAILED ? nullptr : bytes;
+}
+
+Error failed(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
+
+// Closes a descriptor.
+struct File {
+  explicit File(int file) : number(file) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (number >= 0) close(number);
+  }
+  int number;
+};
+
+}  // namespace
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, nullptr)), size_(other.size_) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (bytes_ != nullptr) munmap(bytes_, size_);
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : place_(std::exchange(other.place_, {})),
+      block_bytes_(other.block_bytes_),
+      memory_(std::move(other.memory_)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(place_, other.place_);
+  std::swap(block_bytes_, other.block_bytes_);
+  std::swap(memory_, other.memory_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (place_.file >= 0) close(place_.file);
+}
+
+Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
+  Segment segment;
+  segment.block_bytes_ = pages(block_bytes);
+  const std::size_t size = kPage + blocks * segment.block_bytes_;
+  segment.place_.process = getpid();
+  segment.place_.file = memfd_create("espalier", MFD_CLOEXEC);
+  if (segment.place_.file < 0) return fail(failed("memfd_create"));
+  if (ftruncate(segment.place_.file, static_cast<off_t>(size)) != 0) {
+    return fail(failed("no shared memory of " + std::to_string(size) + " bytes"));
+  }
+  void* const bytes = map_file(segment.place_.file, 0, size);
+  if (bytes == nullptr) return fail(failed("cannot map " + std::to_string(size) + " bytes"));
+  segment.memory_ = Mapping(bytes, size);
+  auto& nonce = segment.place_.nonce;
+  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
+    return fail(failed("getrandom"));
+  }
+  segment.head().magic = SegmentHead::kMagic;
+  segment.head().nonce = nonce;
+  return segment;
+}
+
+SegmentHead& Segment::head() const { return *reinterpret_cast<SegmentHead*>(memory_.bytes()); }
+
+std::uint8_t* Segment::block(std::uint32_t number) const {
+  return memory_.bytes() + kPage + number * block_bytes_;
+}
+
+SegmentHead& RemoteBlock::head() const {
+  return *reinterpret_cast<SegmentHead*>(head_memory.bytes());
+}
+
+Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t number,
+                                     std::size_t block_bytes) {
+  const std::string process = "process " + std::to_string(place.process);
+  const std::string path =
+      "/proc/" + std::to_string(place.process) + "/fd/" + std::to_string(place.file);
+  const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.number < 0) {
+    return fail(errno == ENOENT
+                    ? process + " has ended, or is not on this host"
+                    : "cannot open the memory of " + process + ": " + std::strerror(errno));
+  }
+  const std::size_t offset = kPage + number * pages(block_bytes);
+  struct stat about = {};
+  // Another process has the number now, or another file the descriptor: never touch its memory
+  // beyond its end.
+  if (fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode) ||
+      static_cast<std::uint64_t>(about.st_size) < offset + pages(block_bytes)) {
+    return fail(process + " has other memory than its address says");
+  }
+  RemoteBlock remote;
+  remote.head_memory = Mapping(map_file(file.number, 0, kPage), kPage);
+  if (remote.head_memory.bytes() == nullptr || remote.head().magic != SegmentHead::kMagic ||
+      remote.head().nonce != place.nonce) {
+    return fail(process + " has other memory than its address says");
+  }
+  const std::size_t size = pages(block_bytes);
+  remote.block_memory = Mapping(map_file(file.number, offset, size), size);
+  if (remote.block_memory.bytes() == nullptr) {
+    return fail(failed("cannot map the memory of " + process));
+  }
+  return remote;
+}
+
+}  // namespace espalier::mem

@@ -1,0 +1,79 @@
+#pragma once
+// The inboxes of one process's endpoint, in memory that other processes of the host map. It is a
+// file without a name, so nothing is left of a process that is killed. Host only.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "espalier/base/result.h"
+
+namespace espalier::mem {
+
+// The first line of a segment.
+struct alignas(64) SegmentHead {
+  static constexpr std::uint64_t kMagic = 0x314d454d'52494c45;  // "ELIRMEM1"
+  std::uint64_t magic;
+  std::array<std::uint8_t, 16>
+      nonce;  // random: the process and descriptor are still this segment's
+  std::atomic<std::uint32_t> sleeping;   // 1: the owner sleeps, or is about to
+  std::atomic<std::uint32_t> bell;       // a futex: peers count it up to wake the owner
+  std::atomic<std::uint32_t> greetings;  // peers that have added a link count it up
+};
+
+// Where a segment is.
+struct SegmentPlace {
+  std::int32_t process = 0;
+  std::int32_t file = -1;
+  std::array<std::uint8_t, 16> nonce = {};
+};
+
+// A mapping of memory; unmaps it at its end.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(void* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+  [[nodiscard]] std::uint8_t* bytes() const { return static_cast<std::uint8_t*>(bytes_); }
+
+ private:
+  void* bytes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// This process's own segment, with room for `blocks` blocks. Memory that is never touched takes no
+// space.
+class Segment {
+ public:
+  Segment() = default;
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+  ~Segment();
+  [[nodiscard]] static Result<Segment> create(std::uint32_t blocks, std::size_t block_bytes);
+
+  [[nodiscard]] SegmentHead& head() const;
+  [[nodiscard]] std::uint8_t* block(std::uint32_t number) const;
+  [[nodiscard]] const SegmentPlace& place() const { return place_; }
+
+ private:
+  SegmentPlace place_;
+  std::size_t block_bytes_ = 0;
+  Mapping memory_;
+};
+
+// A block of another process's segment, and that segment's head.
+struct RemoteBlock {
+  Mapping head_memory, block_memory;
+  [[nodiscard]] SegmentHead& head() const;
+  [[nodiscard]] std::uint8_t* block() const { return block_memory.bytes(); }
+
+  // Errors: the process has ended, belongs to another user, or shares no memory with this one.
+  [[nodiscard]] static Result<RemoteBlock> map(const SegmentPlace& place, std::uint32_t number,
+                                               std::size_t block_bytes);
+};
+
+}  // namespace espalier::mem

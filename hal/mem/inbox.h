@@ -1,0 +1,129 @@
+#pragma once
+// The memory that carries one direction of a link: its sender writes, its receiver reads and says
+// how far it is. Freestanding.
+//
+// Each word has one writer, and nothing is ever locked: a process that stops or ends at any
+// instruction leaves the other one at work. A word is published with release order after what it
+// announces, and read with acquire order before.
+//
+// Message k, counted over the lifetime of the link, is announced in entry k mod ring. A message of
+// at most kInlineBytes is in its entry, so one cache line carries it; one of at most slot_bytes is
+// in the slot beside. A longer message follows in pieces, when the receiver has granted it.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "espalier/hal/mem/mem_endpoint.h"
+
+namespace espalier::mem {
+
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::uint32_t kInlineBytes = 32;
+
+// The sender's announcement of a message, in a line of its own.
+struct alignas(kLineBytes) Entry {
+  std::atomic<std::uint32_t> number;  // low 32 bits of k + 1, written last
+  std::uint32_t check;
+  std::uint64_t tag;
+  std::uint64_t size;
+  std::uint64_t unused;
+  std::uint8_t bytes[kInlineBytes];
+};
+static_assert(sizeof(Entry) == kLineBytes);
+
+// The newest control of one kind. Its sequence is odd while it is written.
+struct alignas(kLineBytes) ControlBox {
+  std::atomic<std::uint32_t> sequence;
+  std::atomic<std::uint32_t> number, status, detector, peer, reception_blocked;
+};
+
+// Written by the sender, beside entries and pieces.
+struct alignas(kLineBytes) SenderLine {
+  std::atomic<std::uint32_t> present;  // 1: the sender has this link
+  std::atomic<std::uint32_t> filled;   // pieces
+};
+
+// Written by the receiver.
+struct alignas(kLineBytes) ReceiverLine {
+  std::atomic<std::uint32_t> consumed;  // messages: complete, or found not to match
+  std::atomic<std::uint32_t> granted;   // messages: the longer ones among them may follow in pieces
+  std::atomic<std::uint32_t> drained;   // pieces
+};
+
+// Written by the receiver for message k before `consumed` covers it: whether k did not match.
+struct Verdict {
+  std::atomic<std::uint32_t> mismatched;
+};
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Offsets in an inbox. Both ends have the same shape.
+class InboxLayout {
+ public:
+  explicit constexpr InboxLayout(const Shape& shape) : shape_(shape) {}
+  [[nodiscard]] constexpr std::size_t bytes() const {
+    return pieces() + std::size_t{shape_.pieces} * shape_.piece_bytes;
+  }
+  [[nodiscard]] static constexpr std::size_t sender() { return 0; }
+  [[nodiscard]] static constexpr std::size_t receiver() { return kLineBytes; }
+  [[nodiscard]] static constexpr std::size_t control(std::uint32_t kind) {
+    return (2 + kind) * kLineBytes;
+  }
+  [[nodiscard]] static constexpr std::size_t verdicts() { return (2 + kControlKinds) * kLineBytes; }
+  [[nodiscard]] constexpr std::size_t entries() const {
+    return verdicts() + lines(shape_.ring * sizeof(Verdict));
+  }
+  [[nodiscard]] constexpr std::size_t slots() const {
+    return entries() + shape_.ring * sizeof(Entry);
+  }
+  [[nodiscard]] constexpr std::size_t pieces() const {
+    return slots() + std::size_t{shape_.ring} * shape_.slot_bytes;
+  }
+
+ private:
+  [[nodiscard]] static constexpr std::size_t lines(std::size_t bytes) {
+    return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  }
+  Shape shape_;
+};
+
+// An inbox in memory: zeros at first.
+class Inbox {
+ public:
+  Inbox() = default;
+  Inbox(std::uint8_t* memory, const Shape& shape)
+      : memory_(memory), layout_(shape), shape_(shape) {}
+  [[nodiscard]] bool exists() const { return memory_ != nullptr; }
+  [[nodiscard]] SenderLine& sender() const { return at<SenderLine>(InboxLayout::sender()); }
+  [[nodiscard]] ReceiverLine& receiver() const { return at<ReceiverLine>(InboxLayout::receiver()); }
+  [[nodiscard]] ControlBox& control(std::uint32_t kind) const {
+    return at<ControlBox>(InboxLayout::control(kind));
+  }
+  [[nodiscard]] Verdict& verdict(std::uint32_t message) const {
+    return at<Verdict>(InboxLayout::verdicts() + place(message) * sizeof(Verdict));
+  }
+  [[nodiscard]] Entry& entry(std::uint32_t message) const {
+    return at<Entry>(layout_.entries() + place(message) * sizeof(Entry));
+  }
+  [[nodiscard]] std::uint8_t* slot(std::uint32_t message) const {
+    return memory_ + layout_.slots() + std::size_t{place(message)} * shape_.slot_bytes;
+  }
+  [[nodiscard]] std::uint8_t* piece(std::uint32_t number) const {
+    return memory_ + layout_.pieces() + std::size_t{number % shape_.pieces} * shape_.piece_bytes;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t place(std::uint32_t message) const {
+    return message & (shape_.ring - 1);
+  }
+  template <typename T>
+  [[nodiscard]] T& at(std::size_t offset) const {
+    return *reinterpret_cast<T*>(memory_ + offset);
+  }
+  std::uint8_t* memory_ = nullptr;
+  InboxLayout layout_{Shape{}};
+  Shape shape_;
+};
+
+}  // namespace espalier::mem

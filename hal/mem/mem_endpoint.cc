@@ -1,0 +1,357 @@
+#include "espalier/hal/mem/mem_endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hal/mem/inbox.h"
+
+namespace espalier::mem {
+namespace {
+
+// Bytes that one call copies for one link, so that calls stay short.
+constexpr std::uint64_t kCopyBudget = 262'144;
+
+// Whether count `a` is below `b`; both wrap.
+constexpr bool below(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) < 0;
+}
+
+}  // namespace
+
+std::size_t inbox_bytes(const Shape& shape) { return InboxLayout(shape).bytes(); }
+
+MemEndpoint::MemEndpoint(MemLink* links, std::uint32_t count, const MemConfig& config)
+    : links_(links), count_(count), config_(config) {}
+
+Inbox MemEndpoint::inbox(const MemLink& link) const { return {link.in_, config_.shape}; }
+Inbox MemEndpoint::outbox(const MemLink& link) const { return {link.out_, config_.shape}; }
+
+Status MemEndpoint::prepare(const Region* /*regions*/, std::uint32_t count) {
+  return count > kMaxRegions ? Status::kTooLarge : Status::kOk;
+}
+
+Status MemEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
+  if (released_ || link >= count_ || (post.bytes == nullptr && post.size != 0)) {
+    return Status::kBadArgument;
+  }
+  MemLink& to = links_[link];
+  Receiving& receiving = to.receiving_;
+  if (receiving.posted - receiving.reported >= config_.window) return Status::kTooLarge;
+  receiving.posts[receiving.posted % config_.window] = {
+      static_cast<std::uint8_t*>(post.bytes), post.size, post.tag, post.context, 0, false};
+  ++receiving.posted;
+  if (grant(to)) notify(link);
+  return Status::kOk;
+}
+
+Status MemEndpoint::post_send(std::uint32_t link, const SendPost& post) {
+  if (released_ || link >= count_ || (post.bytes == nullptr && post.size != 0)) {
+    return Status::kBadArgument;
+  }
+  MemLink& to = links_[link];
+  Sending& sending = to.sending_;
+  if (sending.posted - sending.reported >= config_.window) return Status::kTooLarge;
+  sending.posts[sending.posted % config_.window] = {static_cast<const std::uint8_t*>(post.bytes),
+                                                    post.size,
+                                                    post.tag,
+                                                    post.context,
+                                                    post.check,
+                                                    false,
+                                                    false};
+  ++sending.posted;
+  if (announce(to)) notify(link);
+  return Status::kOk;
+}
+
+Status MemEndpoint::post_control(std::uint32_t link, const Control& control) {
+  const auto kind = static_cast<std::uint32_t>(control.kind);
+  if (link >= count_ || kind >= kControlKinds) return Status::kBadArgument;
+  ControlBox& box = outbox(links_[link]).control(kind);
+  const std::uint32_t sequence = box.sequence.load(std::memory_order_relaxed);
+  box.sequence.store(sequence + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  box.number.store(control.number, std::memory_order_relaxed);
+  box.status.store(static_cast<std::uint32_t>(control.cause.status), std::memory_order_relaxed);
+  box.detector.store(control.cause.detector, std::memory_order_relaxed);
+  box.peer.store(control.cause.peer, std::memory_order_relaxed);
+  box.reception_blocked.store(control.cause.reception_blocked ? 1 : 0, std::memory_order_relaxed);
+  box.sequence.store(sequence + 2, std::memory_order_release);
+  notify(link);
+  return Status::kOk;
+}
+
+bool MemEndpoint::poll(Completion& completion) {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const std::uint32_t number = (turn_ + i) % count_;
+    progress(number);
+    if (!next(number, completion)) continue;
+    turn_ = number + 1;
+    return true;
+  }
+  return false;
+}
+
+bool MemEndpoint::progress() {
+  bool moved = false;
+  for (std::uint32_t number = 0; number < count_; ++number) moved = progress(number) || moved;
+  return moved;
+}
+
+bool MemEndpoint::has_control() const {
+  for (std::uint32_t number = 0; number < count_; ++number) {
+    for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+      const std::uint32_t sequence =
+          inbox(links_[number]).control(kind).sequence.load(std::memory_order_relaxed);
+      if (sequence != links_[number].receiving_.controls[kind] && (sequence & 1) == 0) return true;
+    }
+  }
+  return false;
+}
+
+bool MemEndpoint::progress(std::uint32_t number) {
+  if (released_) return false;
+  MemLink& link = links_[number];
+  const bool arrived = look(link);
+  bool tells = grant(link);
+  tells = take(link) || tells;
+  const bool judged = judge(link);
+  const std::uint32_t streamed = link.sending_.streamed;
+  tells = announce(link) || tells;
+  tells = stream(link) || tells;
+  if (tells) notify(number);
+  return arrived || tells || judged || link.sending_.streamed != streamed;
+}
+
+// Finds what the peer has announced.
+bool MemEndpoint::look(MemLink& link) {
+  Receiving& receiving = link.receiving_;
+  const Inbox in = inbox(link);
+  const std::uint32_t before = receiving.arrived;
+  while (receiving.arrived - receiving.consumed < config_.shape.ring &&
+         in.entry(receiving.arrived).number.load(std::memory_order_acquire) ==
+             receiving.arrived + 1) {
+    ++receiving.arrived;
+  }
+  return receiving.arrived != before;
+}
+
+// Grants the messages that match their receives. Returns whether the peer waits for one.
+bool MemEndpoint::grant(MemLink& link) {
+  Receiving& receiving = link.receiving_;
+  const Inbox in = inbox(link);
+  bool is_awaited = false;
+  while (below(receiving.granted, receiving.arrived) &&
+         below(receiving.granted, receiving.posted)) {
+    const Entry& entry = in.entry(receiving.granted);
+    const MemLink::Receive& post = receiving.posts[receiving.granted % config_.window];
+    // One that does not match is never granted: take() ends it, and passes it.
+    if (entry.tag != post.tag || entry.size != post.size) break;
+    is_awaited = is_awaited || post.size > config_.shape.slot_bytes;
+    ++receiving.granted;
+  }
+  if (is_awaited) {
+    in.receiver().granted.store(receiving.granted, std::memory_order_release);
+  }
+  return is_awaited;
+}
+
+// Completes receives in order, as far as their messages are here. Returns whether the peer can go
+// on.
+bool MemEndpoint::take(MemLink& link) {
+  Receiving& receiving = link.receiving_;
+  const Inbox in = inbox(link);
+  const std::uint32_t drained = receiving.drained;
+  const std::uint32_t consumed = receiving.consumed;
+  std::uint64_t budget = kCopyBudget;
+  while (below(receiving.consumed, receiving.arrived) &&
+         below(receiving.consumed, receiving.posted)) {
+    const Entry& entry = in.entry(receiving.consumed);
+    MemLink::Receive& post = receiving.posts[receiving.consumed % config_.window];
+    const bool is_granted = below(receiving.consumed, receiving.granted);
+    if (is_granted && !drain(in, receiving, budget)) break;
+    post.mismatched = !is_granted;
+    post.check = entry.check;
+    in.verdict(receiving.consumed).mismatched.store(is_granted ? 0 : 1, std::memory_order_relaxed);
+    ++receiving.consumed;
+    in.receiver().consumed.store(receiving.consumed, std::memory_order_release);
+    if (!is_granted) {
+      receiving.granted = receiving.consumed;
+      grant(link);
+    }
+  }
+  return receiving.drained != drained || receiving.consumed != consumed;
+}
+
+// Copies message `consumed` to its place. False: not all of it is here, or the budget is spent.
+bool MemEndpoint::drain(const Inbox& in, Receiving& receiving, std::uint64_t& budget) {
+  const std::uint32_t number = receiving.consumed;
+  const MemLink::Receive& post = receiving.posts[number % config_.window];
+  if (post.size <= config_.shape.slot_bytes) {
+    const std::uint8_t* from = post.size <= kInlineBytes ? in.entry(number).bytes : in.slot(number);
+    if (post.size != 0) std::memcpy(post.bytes, from, post.size);
+    return true;
+  }
+  while (receiving.taken < post.size) {
+    const std::uint32_t filled = in.sender().filled.load(std::memory_order_acquire);
+    if (filled == receiving.drained || budget == 0) return false;
+    const std::uint64_t size =
+        std::min<std::uint64_t>(config_.shape.piece_bytes, post.size - receiving.taken);
+    std::memcpy(post.bytes + receiving.taken, in.piece(receiving.drained), size);
+    receiving.taken += size;
+    ++receiving.drained;
+    in.receiver().drained.store(receiving.drained, std::memory_order_release);
+    budget -= std::min(budget, size);
+  }
+  receiving.taken = 0;
+  return true;
+}
+
+// Reads what the peer has consumed, and what did not match. Returns whether there is more.
+bool MemEndpoint::judge(MemLink& link) {
+  Sending& sending = link.sending_;
+  const Inbox out = outbox(link);
+  const std::uint32_t consumed = out.receiver().consumed.load(std::memory_order_acquire);
+  const std::uint32_t before = sending.judged;
+  while (below(sending.judged, consumed) && below(sending.judged, sending.announced)) {
+    const std::uint32_t number = sending.judged++;
+    if (out.verdict(number).mismatched.load(std::memory_order_relaxed) == 0) continue;
+    if (below(number, sending.reported)) {
+      if (!sending.has_late) {
+        sending.has_late = true;
+        sending.late_context = sending.contexts[number & (config_.shape.ring - 1)];
+      }
+    } else {
+      MemLink::Send& post = sending.posts[number % config_.window];
+      post.mismatched = true;
+      post.done = true;
+    }
+  }
+  return sending.judged != before;
+}
+
+// Announces the next sends, with their bytes if they fit.
+bool MemEndpoint::announce(MemLink& link) {
+  Sending& sending = link.sending_;
+  const Inbox out = outbox(link);
+  const std::uint32_t before = sending.announced;
+  while (below(sending.announced, sending.posted)) {
+    const std::uint32_t number = sending.announced;
+    if (number - sending.judged >= config_.shape.ring &&
+        (!judge(link) || number - sending.judged >= config_.shape.ring)) {
+      break;
+    }
+    MemLink::Send& post = sending.posts[number % config_.window];
+    Entry& entry = out.entry(number);
+    entry.check = post.check;
+    entry.tag = post.tag;
+    entry.size = post.size;
+    if (post.size <= config_.shape.slot_bytes) {
+      std::uint8_t* to = post.size <= kInlineBytes ? entry.bytes : out.slot(number);
+      if (post.size != 0) std::memcpy(to, post.bytes, post.size);
+      post.done = true;
+    }
+    sending.contexts[number & (config_.shape.ring - 1)] = post.context;
+    entry.number.store(number + 1, std::memory_order_release);
+    ++sending.announced;
+  }
+  return sending.announced != before;
+}
+
+// Copies longer messages, which were granted, into pieces. Returns whether there is a new piece.
+bool MemEndpoint::stream(MemLink& link) {
+  Sending& sending = link.sending_;
+  const Inbox out = outbox(link);
+  const std::uint32_t filled = sending.filled;
+  std::uint64_t budget = kCopyBudget;
+  for (; below(sending.streamed, sending.announced); ++sending.streamed) {
+    MemLink::Send& post = sending.posts[sending.streamed % config_.window];
+    if (post.done) continue;
+    const std::uint32_t granted = out.receiver().granted.load(std::memory_order_acquire);
+    if (!below(sending.streamed, granted)) break;
+    // One that did not match was consumed before a later one was granted.
+    judge(link);
+    if (post.done) continue;
+    while (sending.given < post.size) {
+      const std::uint32_t drained = out.receiver().drained.load(std::memory_order_acquire);
+      if (sending.filled - drained >= config_.shape.pieces || budget == 0) break;
+      const std::uint64_t size =
+          std::min<std::uint64_t>(config_.shape.piece_bytes, post.size - sending.given);
+      std::memcpy(out.piece(sending.filled), post.bytes + sending.given, size);
+      sending.given += size;
+      ++sending.filled;
+      out.sender().filled.store(sending.filled, std::memory_order_release);
+      budget -= std::min(budget, size);
+    }
+    if (sending.given < post.size) break;
+    sending.given = 0;
+    post.done = true;
+  }
+  return sending.filled != filled;
+}
+
+bool MemEndpoint::next(std::uint32_t number, Completion& completion) {
+  MemLink& link = links_[number];
+  completion.link = number;
+  return next_control(link, completion) || (!released_ && next_message(link, completion));
+}
+
+bool MemEndpoint::next_control(MemLink& link, Completion& completion) const {
+  for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
+    const ControlBox& box = inbox(link).control(kind);
+    const std::uint32_t sequence = box.sequence.load(std::memory_order_acquire);
+    if (sequence == link.receiving_.controls[kind] || (sequence & 1) != 0) continue;
+    Control control = {
+        static_cast<ControlKind>(kind), box.number.load(std::memory_order_relaxed), {}};
+    if (control.kind == ControlKind::kCause) {
+      control.cause = {static_cast<Status>(box.status.load(std::memory_order_relaxed)),
+                       box.detector.load(std::memory_order_relaxed),
+                       box.peer.load(std::memory_order_relaxed),
+                       box.reception_blocked.load(std::memory_order_relaxed) != 0};
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    // A newer one is being written: the next call finds it.
+    if (box.sequence.load(std::memory_order_relaxed) != sequence) continue;
+    link.receiving_.controls[kind] = sequence;
+    completion.kind = Completion::Kind::kControl;
+    completion.control = control;
+    return true;
+  }
+  return false;
+}
+
+bool MemEndpoint::next_message(MemLink& link, Completion& completion) const {
+  Receiving& receiving = link.receiving_;
+  Sending& sending = link.sending_;
+  completion.status = Status::kOk;
+  if (below(receiving.reported, receiving.consumed)) {
+    const MemLink::Receive& post = receiving.posts[receiving.reported++ % config_.window];
+    completion.kind = Completion::Kind::kReceived;
+    completion.context = post.context;
+    completion.check = post.check;
+    if (post.mismatched) completion.status = Status::kMismatch;
+    return true;
+  }
+  if (below(sending.reported, sending.streamed)) {
+    const MemLink::Send& post = sending.posts[sending.reported++ % config_.window];
+    completion.kind = Completion::Kind::kSent;
+    completion.context = post.context;
+    if (post.mismatched) completion.status = Status::kMismatch;
+    return true;
+  }
+  if (sending.has_late) {
+    sending.has_late = false;
+    completion.kind = Completion::Kind::kSent;
+    completion.context = sending.late_context;
+    completion.status = Status::kMismatch;
+    return true;
+  }
+  for (; below(receiving.early, receiving.arrived); ++receiving.early) {
+    if (below(receiving.early, receiving.posted)) continue;
+    completion.kind = Completion::Kind::kUnexpected;
+    completion.tag = inbox(link).entry(receiving.early++).tag;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace espalier::mem

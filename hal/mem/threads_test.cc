@@ -1,0 +1,252 @@
+// Memory endpoints that run at once: each in a thread of its own, which sleeps in wait(); and
+// processes that end.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/testing/results.h"
+#include "hal/mem/host/host_endpoint.h"
+#include "hal/mem/inbox.h"
+
+namespace espalier::mem {
+namespace {
+
+constexpr std::uint64_t kHangNs = 60'000'000'000;
+
+// Two endpoints with a link between them.
+struct Pair {
+  explicit Pair(const Shape& shape) {
+    for (std::uint32_t node = 0; node < 2; ++node) {
+      ends[node] = std::make_unique<HostEndpoint>(HostConfig{{node, 8, shape}, 1, {}});
+      or_throw(ends[node]->open());
+    }
+    for (std::uint32_t node = 0; node < 2; ++node) {
+      or_throw(ends[node]->connect(1 - node, 0, ends[1 - node]->place(), 0));
+    }
+  }
+  std::unique_ptr<HostEndpoint> ends[2];
+};
+
+// The byte at `at` of message `number` from `node`.
+std::uint8_t byte_of(std::uint32_t node, std::uint32_t number, std::size_t at) {
+  return static_cast<std::uint8_t>(node * 101 + number * 7 + at * 13 + at / 251);
+}
+
+// Sizes that both ends draw alike: empty, inline, in a slot, in one piece and in many.
+std::size_t size_of(std::uint32_t node, std::uint32_t number) {
+  constexpr std::size_t kSizes[] = {0, 8, 32, 33, 256, 257, 1000, 5000, 40'000};
+  return kSizes[(number * 2'654'435'761U + node) % 1009 % std::size(kSizes)];
+}
+
+// Sends and receives `messages` at one end, waiting whenever there is nothing to do. Returns
+// whether every byte was right.
+bool exchange(MemEndpoint& end, std::uint32_t messages) {
+  const std::uint32_t node = end.node();
+  const std::uint32_t window = end.window();
+  std::vector<std::vector<std::uint8_t>> out(window), in(window);
+  std::uint32_t sent = 0, posted = 0, sends_done = 0, receives_done = 0;
+  bool right = true;
+  const std::uint64_t late = monotonic_ns() + kHangNs;
+  while (sends_done < messages || receives_done < messages) {
+    while (posted < messages && posted - receives_done < window) {
+      in[posted % window].assign(size_of(1 - node, posted), 0);
+      const Status status = end.post_receive(
+          0, {in[posted % window].data(), in[posted % window].size(), posted, posted});
+      right = right && status == Status::kOk;
+      ++posted;
+    }
+    while (sent < messages && sent - sends_done < window) {
+      std::vector<std::uint8_t>& bytes = out[sent % window];
+      bytes.resize(size_of(node, sent));
+      for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = byte_of(node, sent, at);
+      const Status status = end.post_send(0, {bytes.data(), bytes.size(), sent, sent ^ 5, sent});
+      right = right && status == Status::kOk;
+      ++sent;
+    }
+    Completion completion;
+    bool found = false;
+    while (end.poll(completion)) {
+      found = true;
+      right = right && completion.status == Status::kOk;
+      if (completion.kind == Completion::Kind::kSent) {
+        right = right && completion.context == sends_done++;
+      } else if (completion.kind == Completion::Kind::kReceived) {
+        const std::vector<std::uint8_t>& bytes = in[receives_done % window];
+        right =
+            right && completion.context == receives_done && completion.check == (receives_done ^ 5);
+        for (std::size_t at = 0; at < bytes.size(); ++at) {
+          right = right && bytes[at] == byte_of(1 - node, receives_done, at);
+        }
+        ++receives_done;
+      }
+    }
+    if (monotonic_ns() > late) return false;
+    if (!found) end.wait(late);
+  }
+  return right;
+}
+
+TEST(MemThreads, EveryByteArrivesBothWays) {
+  for (const Shape& shape :
+       {Shape{8, 256, 4, 1024}, Shape{16, 256, 1, 1024}, Shape{8, 4096, 2, 4096}}) {
+    Pair pair(shape);
+    std::atomic<int> right = 0;
+    std::vector<std::thread> threads;
+    for (const auto& end : pair.ends) {
+      threads.emplace_back([&right, &end] { right += exchange(*end, 400) ? 1 : 0; });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(right, 2) << shape.piece_bytes;
+  }
+}
+
+// As cores of one SoC have it: memory at the same addresses, and no sleep. ThreadSanitizer sees
+// what two mappings of a segment hide from it.
+class CoreEndpoint final : public MemEndpoint {
+ public:
+  CoreEndpoint(MemLink* link, std::uint32_t node, const Shape& shape)
+      : MemEndpoint(link, 1, {node, 8, shape}) {}
+  [[nodiscard]] std::uint64_t now() override { return monotonic_ns(); }
+  void wait(std::uint64_t /*until*/) override { std::this_thread::yield(); }
+
+ private:
+  void notify(std::uint32_t /*link*/) override {}
+};
+
+TEST(MemThreads, EveryByteArrivesBetweenCores) {
+  const Shape shape = {8, 256, 2, 4096};
+  struct alignas(64) Line {
+    std::uint8_t bytes[64];
+  };
+  std::vector<Line> memory[2];
+  for (std::vector<Line>& each : memory) each.resize(inbox_bytes(shape) / sizeof(Line) + 1);
+  MemLink links[2];
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    links[node] = MemLink(1 - node, memory[node].data()->bytes, memory[1 - node].data()->bytes);
+  }
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    threads.emplace_back([&, node] {
+      CoreEndpoint end(&links[node], node, shape);
+      right += exchange(end, 400) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 2);
+}
+
+// One end waits for every message of the other, which pauses in between: no wake-up is lost.
+TEST(MemThreads, ASleeperIsWoken) {
+  Pair pair(Shape{});
+  constexpr std::uint32_t kMessages = 50;
+  std::thread sender([&pair] {
+    HostEndpoint& end = *pair.ends[0];
+    std::mt19937 random(1);
+    Completion completion;
+    for (std::uint64_t number = 0; number < kMessages; ++number) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 2'000));
+      while (end.post_send(0, {&number, sizeof number, number, 0, 0}) != Status::kOk) {
+        (void)end.poll(completion);
+      }
+      while (!end.poll(completion)) {
+      }
+    }
+  });
+  HostEndpoint& end = *pair.ends[1];
+  const std::uint64_t late = monotonic_ns() + kHangNs;
+  std::uint64_t got = 0;
+  for (std::uint64_t number = 0; number < kMessages; ++number) {
+    EXPECT_EQ(end.post_receive(0, {&got, sizeof got, number, 0}), Status::kOk);
+    Completion completion;
+    // Until the end of time: only the sender can end a wait before its longest sleep, 1 s.
+    while (!end.poll(completion)) end.wait(late);
+    EXPECT_EQ(got, number);
+  }
+  sender.join();
+  EXPECT_LT(monotonic_ns(), late);
+}
+
+// A process that ends in the middle of anything holds nothing: the other end posts, polls and waits
+// as before, and nothing of it is left.
+TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 20; ++trial) {
+    HostEndpoint end(HostConfig{{0, 8, Shape{8, 256, 2, 4096}}, 1, {}});
+    or_throw(end.open());
+    int pipes[2][2];
+    ASSERT_EQ(pipe(pipes[0]) + pipe(pipes[1]), 0);
+    const SegmentPlace here = end.place();
+    const pid_t child = fork();
+    if (child == 0) {
+      HostEndpoint other(HostConfig{{1, 8, Shape{8, 256, 2, 4096}}, 1, {}});
+      if (!other.open() || !other.connect(0, 0, here, 0)) _exit(1);
+      const SegmentPlace place = other.place();
+      char go = 0;
+      if (write(pipes[0][1], &place, sizeof place) != sizeof place) _exit(1);
+      if (read(pipes[1][0], &go, 1) != 1) _exit(1);
+      (void)exchange(other, 1'000'000'000);
+      _exit(0);
+    }
+    SegmentPlace place;
+    ASSERT_EQ(read(pipes[0][0], &place, sizeof place), static_cast<ssize_t>(sizeof place));
+    or_throw(end.connect(1, 0, place, 0));
+    ASSERT_EQ(write(pipes[1][1], "x", 1), 1);
+    std::thread killer([child, delay = random() % 3'000] {
+      std::this_thread::sleep_for(std::chrono::microseconds(delay));
+      kill(child, SIGKILL);
+      (void)waitpid(child, nullptr, 0);
+    });
+    std::vector<std::uint8_t> bytes(40'000), room(40'000);
+    const std::uint64_t until = monotonic_ns() + 5'000'000;
+    Completion completion;
+    std::uint32_t sent = 0, done = 0;
+    while (monotonic_ns() < until) {
+      if (sent - done < 8 &&
+          end.post_send(0, {bytes.data(), size_of(0, sent), sent, 0, sent}) == Status::kOk)
+        ++sent;
+      while (end.poll(completion)) done += completion.kind == Completion::Kind::kSent ? 1 : 0;
+      end.wait(monotonic_ns() + 100'000);
+    }
+    killer.join();
+    EXPECT_EQ(end.post_control(0, {ControlKind::kProbe, 1, {}}), Status::kOk);
+    end.release();
+    EXPECT_FALSE(RemoteBlock::map(place, 0, inbox_bytes(Shape{8, 256, 2, 4096})));
+    for (auto& both : pipes) {
+      close(both[0]);
+      close(both[1]);
+    }
+  }
+}
+
+// What another process or file has under the same numbers is not mapped.
+TEST(MemSegment, OtherMemoryIsNotMapped) {
+  const Shape shape;
+  const Segment segment = or_throw(Segment::create(2, inbox_bytes(shape)));
+  EXPECT_TRUE(RemoteBlock::map(segment.place(), 1, inbox_bytes(shape)));
+  const std::string ours = "process " + std::to_string(getpid());
+  SegmentPlace place = segment.place();
+  place.nonce[3] ^= 1;
+  EXPECT_EQ(message_of(RemoteBlock::map(place, 1, inbox_bytes(shape))),
+            ours + " has other memory than its address says");
+  EXPECT_EQ(message_of(RemoteBlock::map(segment.place(), 2, inbox_bytes(shape))),
+            ours + " has other memory than its address says");
+  place = segment.place();
+  place.file = STDERR_FILENO;
+  EXPECT_FALSE(RemoteBlock::map(place, 0, inbox_bytes(shape)));
+  place.file = 1'000'000;
+  EXPECT_EQ(message_of(RemoteBlock::map(place, 0, inbox_bytes(shape))),
+            ours + " has ended, or is not on this host");
+}
+
+}  // namespace
+}  // namespace espalier::mem

@@ -1,0 +1,225 @@
+#include "hal/ofi/memory_endpoint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+#include "base/clock.h"
+#include "hal/ofi/config_check.h"
+
+namespace espalier::ofi {
+namespace {
+
+// Small enough that the slots of a few links stay in a core's cache; a longer message goes in
+// pieces.
+constexpr std::uint32_t kSlotBytes = 4096;
+
+std::string milliseconds(std::uint64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
+
+}  // namespace
+
+Result<std::unique_ptr<OfiEndpoint>> MemoryEndpoint::open(const Config& config) {
+  if (auto sound = check_config(config); !sound) return fail(sound.error());
+  const std::string node = "node " + std::to_string(config.node);
+  if (config.window > kMaxWindow) {
+    return fail(node + ": window " + std::to_string(config.window) + "; mem has at most " +
+                std::to_string(kMaxWindow));
+  }
+  if (!config.local_address.empty()) {
+    return fail(node + ": mem binds no address; expected none, or provider tcp");
+  }
+  if (config.authenticate_data) {
+    return fail(node +
+                ": authenticate_data protects what crosses a network; expected another "
+                "provider than mem");
+  }
+  std::unique_ptr<MemoryEndpoint> endpoint(new MemoryEndpoint(config));
+  if (auto opened = endpoint->endpoint_.open(); !opened) {
+    return fail("provider \"mem\": " + opened.error().message);
+  }
+  return endpoint;
+}
+
+MemoryEndpoint::MemoryEndpoint(const Config& config) : config_(config), endpoint_(host_config()) {
+  config_.secret = {};
+}
+
+mem::HostConfig MemoryEndpoint::host_config() {
+  mem::Shape shape;
+  shape.ring = std::bit_ceil(config_.window);
+  const std::uint32_t slot = config_.eager_bytes != 0 ? config_.eager_bytes : kSlotBytes;
+  shape.slot_bytes = (slot + 63) / 64 * 64;
+  mem::HostConfig config = {{config_.node, config_.window, shape}, 0, {}};
+  config.blocks = static_cast<std::uint32_t>(config_.peers.size());
+  if (config_.max_links != 0) {
+    config.blocks = kMostMemoryNodes;
+    config.greeted = [this] { adopt(); };
+  }
+  return config;
+}
+
+std::vector<std::uint32_t> MemoryEndpoint::lane_peers() const {
+  std::vector<std::uint32_t> peers;
+  for (std::size_t link = 0; link < config_.peers.size(); ++link) {
+    const Config::Lanes lanes = config_.lanes.empty() ? Config::Lanes{} : config_.lanes[link];
+    peers.insert(peers.end(), std::max(lanes.out, lanes.in), config_.peers[link]);
+  }
+  return peers;
+}
+
+// "mem://PROCESS:DESCRIPTOR" and `lane`, which only names the lane.
+std::string MemoryEndpoint::address_for(std::uint32_t peer, std::uint32_t block,
+                                        const std::string& lane) const {
+  AddressHead head;
+  head.node = config_.node;
+  head.peer = peer;
+  head.lane = block;
+  head.window = config_.window;
+  head.eager_bytes = static_cast<std::uint32_t>(endpoint_.eager_bytes());
+  head.nonce = endpoint_.place().nonce;
+  const std::string name = "mem://" + std::to_string(endpoint_.place().process) + ":" +
+                           std::to_string(endpoint_.place().file) + lane;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + name + '\0';
+}
+
+// All lanes of a link are one: memory has no bandwidth to divide.
+std::vector<std::string> MemoryEndpoint::addresses() const {
+  std::vector<std::string> all;
+  for (const std::uint32_t peer : lane_peers()) {
+    const auto link = std::find(config_.peers.begin(), config_.peers.end(), peer);
+    all.push_back(address_for(peer, static_cast<std::uint32_t>(link - config_.peers.begin()),
+                              ":" + std::to_string(all.size())));
+  }
+  return all;
+}
+
+std::string MemoryEndpoint::address() const {
+  return address_for(AddressHead::kAny, AddressHead::kAny, "");
+}
+
+Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
+                                        const std::string& address) {
+  const std::string where = "address of node " + std::to_string(peer) + ": ";
+  AddressHead head;
+  mem::SegmentPlace place;
+  if (address.size() <= sizeof(head)) return fail(where + "too short");
+  std::memcpy(&head, address.data(), sizeof(head));
+  const std::string name = address_text(address);
+  if (head.magic != AddressHead().magic || head.node != peer ||
+      std::sscanf(name.c_str(), "mem://%d:%d", &place.process, &place.file) != 2) {
+    return fail(where + "it is not one of provider mem");
+  }
+  if (head.window != config_.window || head.eager_bytes != endpoint_.eager_bytes()) {
+    return fail(where + "window " + std::to_string(head.window) + " and eager_bytes " +
+                std::to_string(head.eager_bytes) + " there, " + std::to_string(config_.window) +
+                " and " + std::to_string(endpoint_.eager_bytes()) + " here");
+  }
+  place.nonce = head.nonce;
+  const std::uint32_t block = head.lane != AddressHead::kAny ? head.lane : config_.node;
+  if (auto connected = endpoint_.connect(peer, own, place, block); !connected) {
+    return fail("node " + std::to_string(peer) + ": " + connected.error().message);
+  }
+  blocks_.push_back(own);
+  until_ns_.push_back(0);
+  return {};
+}
+
+Result<void> MemoryEndpoint::start_connecting(const std::vector<std::string>& addresses) {
+  const std::vector<std::uint32_t> lanes = lane_peers();
+  if (addresses.size() != lanes.size()) {
+    return fail(std::to_string(addresses.size()) + " addresses for " +
+                std::to_string(lanes.size()) + " lanes");
+  }
+  std::size_t lane = 0;
+  for (std::uint32_t link = 0; link < config_.peers.size(); ++link) {
+    const std::uint32_t peer = config_.peers[link];
+    if (auto done = connect_to(peer, link, addresses[lane]); !done) return done;
+    until_ns_.back() = monotonic_ns() + config_.connect_deadline_ns;
+    while (lane < lanes.size() && lanes[lane] == peer) ++lane;
+  }
+  return {};
+}
+
+Result<bool> MemoryEndpoint::is_connected(std::uint32_t link) const {
+  if (endpoint_.is_greeted(blocks_[link])) return true;
+  if (monotonic_ns() <= until_ns_[link]) return false;
+  return fail("node " + std::to_string(endpoint_.peer(link)) + " did not connect within " +
+              milliseconds(config_.connect_deadline_ns));
+}
+
+Result<bool> MemoryEndpoint::go_on_connecting() {
+  bool all = true;
+  for (std::uint32_t link = 0; link < endpoint_.links(); ++link) {
+    const auto one = is_connected(link);
+    if (!one) return one;
+    all = all && *one;
+  }
+  return all;
+}
+
+Result<void> MemoryEndpoint::connect(const std::vector<std::string>& addresses) {
+  if (auto started = start_connecting(addresses); !started) return started;
+  while (true) {
+    const auto connected = go_on_connecting();
+    if (!connected) return fail(connected.error());
+    if (*connected) return {};
+    endpoint_.wait(monotonic_ns() + 1'000'000);
+  }
+}
+
+Result<void> MemoryEndpoint::set_addresses(std::vector<std::string> addresses) {
+  if (config_.max_links == 0) return fail("this endpoint has fixed links");
+  if (!addresses_.empty()) return fail("this endpoint has its addresses");
+  if (addresses.size() > kMostMemoryNodes) {
+    return fail(std::to_string(addresses.size()) + " processes; mem connects at most " +
+                std::to_string(kMostMemoryNodes) + ", expected provider tcp");
+  }
+  addresses_ = std::move(addresses);
+  return {};
+}
+
+Result<std::uint32_t> MemoryEndpoint::add_link(std::uint32_t node) {
+  for (std::uint32_t link = 0; link < endpoint_.links(); ++link) {
+    if (endpoint_.peer(link) == node) return link;
+  }
+  const std::string here = "node " + std::to_string(config_.node);
+  if (node >= addresses_.size() || node == config_.node) {
+    return fail(here + ": no address of node " + std::to_string(node));
+  }
+  if (endpoint_.links() >= config_.max_links) {
+    return fail(here + " has " + std::to_string(endpoint_.links()) +
+                " links, the limit; no room for one to node " + std::to_string(node));
+  }
+  if (auto done = connect_to(node, node, addresses_[node]); !done) return fail(done.error());
+  return endpoint_.links() - 1;
+}
+
+void MemoryEndpoint::adopt() {
+  for (std::uint32_t node = 0; node < addresses_.size(); ++node) {
+    if (node != config_.node && endpoint_.is_greeted(node)) {
+      (void)add_link(node);  // A node that ended since needs none.
+    }
+  }
+}
+
+Result<bool> MemoryEndpoint::connect_links(std::span<const std::uint32_t> links) {
+  bool all = true;
+  for (const std::uint32_t link : links) {
+    if (link >= endpoint_.links()) return fail("there is no link " + std::to_string(link));
+    if (until_ns_[link] == 0) until_ns_[link] = monotonic_ns() + config_.connect_deadline_ns;
+    const auto one = is_connected(link);
+    if (!one) return one;
+    all = all && *one;
+  }
+  return all;
+}
+
+Result<void> MemoryEndpoint::set_secret(const Secret& /*secret*/) {
+  if (!addresses_.empty()) return fail("the addresses were given before the job secret");
+  return {};
+}
+
+Result<void> MemoryEndpoint::keep(std::span<const Region> /*regions*/) { return {}; }
+
+}  // namespace espalier::ofi

@@ -1,0 +1,62 @@
+#pragma once
+// The provider "mem": links between processes of one host through shared memory (hal/mem), without
+// libfabric.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
+#include "hal/mem/host/host_endpoint.h"
+
+namespace espalier::ofi {
+
+inline constexpr const char* kMemoryProvider = "mem";
+
+// Blocks of a segment whose links are added later: one for each node of the job.
+inline constexpr std::uint32_t kMostMemoryNodes = kMaxLinks;
+
+class MemoryEndpoint final : public OfiEndpoint {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<OfiEndpoint>> open(const Config& config);
+
+  [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
+  [[nodiscard]] std::vector<std::string> addresses() const override;
+  [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
+  [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override;
+  [[nodiscard]] Result<bool> go_on_connecting() override;
+  [[nodiscard]] std::string address() const override;
+  [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
+  [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
+  [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
+  // No lock is ever held.
+  [[nodiscard]] bool spin_locks_bounded() const override { return true; }
+  [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
+  [[nodiscard]] std::uint64_t rejected_words() const override { return 0; }
+  [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
+  void forget(std::span<const Region> /*regions*/) override {}
+  [[nodiscard]] Endpoint& endpoint() override { return endpoint_; }
+
+ private:
+  explicit MemoryEndpoint(const Config& config);
+  [[nodiscard]] mem::HostConfig host_config();
+  [[nodiscard]] std::string address_for(std::uint32_t peer, std::uint32_t block,
+                                        const std::string& lane) const;
+  // Adds the link to `peer`, which writes block `own`.
+  [[nodiscard]] Result<void> connect_to(std::uint32_t peer, std::uint32_t own,
+                                        const std::string& address);
+  // Adds the links of nodes that have added theirs to this one.
+  void adopt();
+  // Whether the peer has added the link, too. Error: it has not within the deadline.
+  [[nodiscard]] Result<bool> is_connected(std::uint32_t link) const;
+
+  Config config_;
+  mem::HostEndpoint endpoint_;
+  std::vector<std::string> addresses_;   // with max_links: of each node
+  std::vector<std::uint32_t> blocks_;    // by link: the one that its peer writes
+  std::vector<std::uint64_t> until_ns_;  // by link: when it has to be connected
+};
+
+}  // namespace espalier::ofi

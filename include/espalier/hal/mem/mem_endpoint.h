@@ -1,0 +1,154 @@
+#pragma once
+// An Endpoint (include/espalier/hal/endpoint.h) over memory that nodes share: processes of one
+// host, or cores of one SoC. Freestanding; uses only the caller's memory.
+//
+// Each link has an inbox at either end: shared memory, zeros at first, that the peer writes
+// (hal/mem/inbox.h). No lock is ever held, so a node that stops or ends at any instruction does not
+// block another. A message of at most eager_bytes() is copied into its slot and out of it; a longer
+// one through a few pieces, which both ends copy at the same time.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "espalier/base/limits.h"
+#include "espalier/hal/endpoint.h"
+
+namespace espalier::mem {
+
+// The sizes of an inbox, the same at both ends of a link.
+struct Shape {
+  std::uint32_t ring = 16;            // messages; a power of two, at least the window
+  std::uint32_t slot_bytes = 4096;    // a multiple of 64
+  std::uint32_t pieces = 4;           // at least 1
+  std::uint32_t piece_bytes = 32768;  // a multiple of 64
+};
+
+class Inbox;
+
+// Returns the bytes of an inbox, which begins at a multiple of 64.
+[[nodiscard]] std::size_t inbox_bytes(const Shape& shape);
+
+// The configuration of an endpoint.
+struct MemConfig {
+  std::uint32_t node = 0;
+  std::uint32_t window = kMaxWindow;  // 1 .. shape.ring, at most kMaxWindow
+  Shape shape;
+};
+
+// One link's state; the caller provides one for each link. Messages are counted over the lifetime
+// of the link, in 32 bits that wrap.
+class MemLink {
+ public:
+  MemLink() = default;
+  // `in`: the inbox that the peer writes. `out`: the peer's inbox, which this end writes.
+  MemLink(std::uint32_t peer, std::uint8_t* in, std::uint8_t* out)
+      : peer_(peer), in_(in), out_(out) {}
+
+ private:
+  friend class MemEndpoint;
+  struct Receive {
+    std::uint8_t* bytes = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t tag = 0;
+    std::uint32_t context = 0;
+    std::uint32_t check = 0;
+    bool mismatched = false;
+  };
+  struct Send {
+    const std::uint8_t* bytes = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t tag = 0;
+    std::uint32_t context = 0;
+    std::uint32_t check = 0;
+    bool done = false;
+    bool mismatched = false;
+  };
+  // reported <= consumed <= granted <= posted, and granted <= arrived.
+  struct Receiving {
+    std::array<Receive, kMaxWindow> posts;
+    std::uint32_t posted = 0, granted = 0, consumed = 0, reported = 0;
+    std::uint32_t arrived = 0;  // announced by the peer
+    std::uint32_t early = 0;    // all below are posted, or were reported as unexpected
+    std::uint32_t drained = 0;  // pieces
+    std::uint64_t taken = 0;    // bytes of message `consumed`
+    std::array<std::uint32_t, kControlKinds> controls = {};  // sequences that were read
+  };
+  // reported <= streamed <= announced <= posted, and judged <= announced.
+  struct Sending {
+    std::array<Send, kMaxWindow> posts;
+    std::uint32_t posted = 0, announced = 0, streamed = 0, reported = 0;
+    std::uint32_t judged = 0;  // consumed by the peer, as far as this end has seen
+    std::uint32_t filled = 0;  // pieces
+    std::uint64_t given = 0;   // bytes of message `streamed`
+    // By place in the ring: the contexts of sends that may be complete, but are not judged.
+    std::array<std::uint32_t, 2 * kMaxWindow> contexts = {};
+    bool has_late = false;  // a send that completed with kOk did not match
+    std::uint32_t late_context = 0;
+  };
+
+  std::uint32_t peer_ = 0;
+  std::uint8_t* in_ = nullptr;
+  std::uint8_t* out_ = nullptr;
+  Receiving receiving_;
+  Sending sending_;
+};
+
+// The endpoint of a node. A host or board derives from it, and adds a clock (now()), waits (wait())
+// and notify().
+class MemEndpoint : public Endpoint {
+ public:
+  // links: an array that outlives the endpoint; the first `count` are set. More may be added.
+  MemEndpoint(MemLink* links, std::uint32_t count, const MemConfig& config);
+  // Takes the link after the last one, which the caller has set, into use.
+  void add_link() { ++count_; }
+
+  [[nodiscard]] std::uint32_t node() const override { return config_.node; }
+  [[nodiscard]] std::uint32_t links() const override { return count_; }
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override { return links_[link].peer_; }
+  [[nodiscard]] std::uint32_t window() const override { return config_.window; }
+  [[nodiscard]] std::uint64_t eager_bytes() const override { return config_.shape.slot_bytes; }
+  // Keeps no reference to the regions: any memory may be used.
+  [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
+  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
+  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
+  [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
+  [[nodiscard]] bool poll(Completion& completion) override;
+  void release() override { released_ = true; }
+
+ protected:
+  ~MemEndpoint() = default;
+  // Gives the array of links, if the constructor got none.
+  void set_links(MemLink* links) { links_ = links; }
+  // The link's peer has something to read: wakes it if it sleeps.
+  virtual void notify(std::uint32_t link) = 0;
+  // Moves what can be moved on all links. Returns whether anything was.
+  bool progress();
+  // Whether a control arrived that poll() has not returned.
+  [[nodiscard]] bool has_control() const;
+
+ private:
+  using Receiving = MemLink::Receiving;
+  using Sending = MemLink::Sending;
+  [[nodiscard]] Inbox inbox(const MemLink& link) const;
+  [[nodiscard]] Inbox outbox(const MemLink& link) const;
+  bool progress(std::uint32_t number);
+  bool look(MemLink& link);
+  bool grant(MemLink& link);
+  bool take(MemLink& link);
+  [[nodiscard]] bool drain(const Inbox& in, Receiving& receiving, std::uint64_t& budget);
+  bool judge(MemLink& link);
+  bool announce(MemLink& link);
+  bool stream(MemLink& link);
+  [[nodiscard]] bool next(std::uint32_t number, Completion& completion);
+  [[nodiscard]] bool next_control(MemLink& link, Completion& completion) const;
+  [[nodiscard]] bool next_message(MemLink& link, Completion& completion) const;
+
+  MemLink* links_;
+  std::uint32_t count_;
+  MemConfig config_;
+  std::uint32_t turn_ = 0;  // the link that poll() looks at first
+  bool released_ = false;
+};
+
+}  // namespace espalier::mem

@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+"""A short soak finds nothing wrong; docs/results/soak.md has the form that it prints, and its hour found nothing either.
+
+page_test.py SOAK PAGE
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+soak, page = sys.argv[1:]
+
+
+def form(text):
+    """The lines without their numbers."""
+    return re.sub(r"-?[0-9]+(\.[0-9]+)?", "0", text)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    ran = subprocess.run([soak, "--page", folder, "--verbose"], stdout=subprocess.PIPE, text=True)
+    print(ran.stdout, flush=True)
+    if ran.returncode:
+        sys.exit(ran.returncode)
+    now = (pathlib.Path(folder) / "soak.md").read_text()
+    if not (pathlib.Path(folder) / "soak.svg").read_text().startswith("<svg"):
+        sys.exit("page_test.py: soak.svg is no picture")
+kept = pathlib.Path(page).read_text()
+if form(kept) != form(now):
+    sys.exit(f"page_test.py: {page} is old; expected the form of\n{now}")
+for row in ("| wrong results, other causes and hangs | 0 |", "| files left in `/dev/shm` | 0 |", "| findings | 0 |"):
+    if row not in kept.splitlines():
+        sys.exit(f"page_test.py: {page} lacks the row {row}")
+if not pathlib.Path(page).with_suffix(".svg").exists():
+    sys.exit(f"page_test.py: {page} has no picture")
+print(re.search(r"^\| minutes \| [0-9.]+", kept, re.M)[0])

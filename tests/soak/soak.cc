@@ -1,0 +1,101 @@
+// Soak: eight processes live through many jobs of random collectives, with kills and rejoins. Every
+// result is checked; memory, descriptors, threads and files must stay constant.
+//
+// soak [--seconds N] [--seed S] [--page FOLDER] [--verbose]
+//
+// Default: 20 seconds, a random seed. --page writes soak.md and soak.svg into the folder. --verbose
+// prints a line for each job. Exit status 1: something was wrong, or did not stay constant.
+// `soak member` is one of the processes.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/soak/controller.h"
+#include "tests/soak/member.h"
+#include "tests/soak/report.h"
+
+namespace espalier::soak {
+namespace {
+
+struct Arguments {
+  std::uint64_t seconds = 20;
+  std::uint64_t seed = std::random_device()() % 1'000'000;
+  std::string page;  // folder; empty: none
+  bool verbose = false;
+};
+
+int refuse(const std::string& word) {
+  std::fprintf(stderr,
+               "soak: '%s'; expected [--seconds N] [--seed S] [--page FOLDER] [--verbose]\n",
+               word.c_str());
+  return 2;
+}
+
+// Returns the word that cannot be used; empty: none.
+std::string read(const std::vector<std::string>& words, Arguments& arguments) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--verbose") {
+      arguments.verbose = true;
+      continue;
+    }
+    const std::string value = i + 1 < words.size() ? words[i + 1] : "";
+    const bool is_number = !value.empty() && value.size() < 10 &&
+                           value.find_first_not_of("0123456789") == std::string::npos;
+    if (words[i] == "--page" && std::filesystem::is_directory(value)) {
+      arguments.page = value;
+    } else if (words[i] == "--seconds" && is_number) {
+      arguments.seconds = std::stoull(value);
+    } else if (words[i] == "--seed" && is_number) {
+      arguments.seed = std::stoull(value);
+    } else {
+      return words[i] + (value.empty() ? "" : " " + value);
+    }
+    ++i;
+  }
+  return "";
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.size() == 1 && words[0] == "member") return run_member();
+  Arguments arguments;
+  if (const std::string word = read(words, arguments); !word.empty()) return refuse(word);
+  std::string folder = std::filesystem::temp_directory_path() / "espalier-soak-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) {
+    std::fprintf(stderr, "soak: cannot make '%s': %s\n", folder.c_str(), std::strerror(errno));
+    return 2;
+  }
+  std::printf("%llu seconds, seed %llu\n", static_cast<unsigned long long>(arguments.seconds),
+              static_cast<unsigned long long>(arguments.seed));
+  std::fflush(stdout);
+  const Record record = Controller(arguments.seed, folder)
+                            .run(std::chrono::seconds(arguments.seconds), arguments.verbose);
+  std::filesystem::remove_all(folder);
+  const std::string command = "build/tests/soak/soak --seconds " +
+                              std::to_string(arguments.seconds) + " --seed " +
+                              std::to_string(arguments.seed) + " --page docs/results";
+  const std::string text = page(record, command);
+  std::fputs(text.c_str(), stdout);
+  if (!arguments.page.empty() && !record.samples.empty()) {
+    std::ofstream(arguments.page + "/soak.md") << text;
+    std::ofstream(arguments.page + "/soak.svg") << picture(record);
+  }
+  const std::vector<std::string> found = findings(record);
+  for (const std::string& one : found) std::printf("BAD: %s\n", one.c_str());
+  return found.empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace espalier::soak
+
+int main(int argc, char** argv) { return espalier::soak::run({argv + 1, argv + argc}); }
