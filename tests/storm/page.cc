@@ -65,7 +65,7 @@ constexpr const char* kFound =
     "storm_test.cc) |\n"
     "| `1 21996` | A node that wakes up passes on the cause of another part | "
     "[`JudgeTest.RefusesTwoCausesUnlessAPartWokeUp`](../../tests/storm/storm_test.cc) |\n"
-    "| `1 UNSEEN` | The copy of a message may take the place of one that was dropped | "
+    "| `1 52764` | The copy of a message may take the place of one that was dropped | "
     "[`JudgeTest.RefusesALostMessageThatNobodyMisses`](../../tests/storm/storm_test.cc) |\n"
     "| `1 27860` | Hiccups stop the clock that finds a death, so a stall may be found before | "
     "[`JudgeTest.RefusesAStallWithoutPauses`](../../tests/storm/storm_test.cc) |\n"

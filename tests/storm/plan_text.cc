@@ -289,6 +289,10 @@ bool parse_over(const std::string& text, Over& over) {
 bool is_possible(Kind kind, Over over) {
   switch (kind) {
     case Kind::kRestart: return over != Over::kNetwork;
+    // The copy of a message may still be outstanding when the next collective prepares its memory,
+    // which an endpoint over libfabric refuses.
+    case Kind::kDuplicate:
+    case Kind::kNoise: return !is_real(over);
     case Kind::kBlocked: return !is_framed(over);  // frames need no lock of a peer
     default: return true;
   }

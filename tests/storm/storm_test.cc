@@ -54,6 +54,7 @@ TEST(Plan, ReportsErrors) {
       {"over=frames mtu=111", "mtu: expected at least 112"},
       {"over=frames endpoint-window=17", "endpoint-window: expected at most 16 over frames"},
       {"restart:node=1,at=5,ns=5", "there is no restart over network"},
+      {"over=tcp duplicate:node=1,peer=0,message=5", "there is no duplicate over tcp"},
       {"over=frames blocked:node=1,peer=0,at=5", "there is no blocked over frames"},
   };
   for (const auto& [text, expected] : cases) {
