@@ -42,8 +42,11 @@
 //    span at least c K - B + 1 consecutive messages, and c_i <= c K - B keeps them in different
 //    slots. For c_1 = 1, where c <= K_l, B is 1.
 //
-// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. If the terms of a rank do not fit, the lowest
-// stages, as few as possible, have an action without terms for each message of a block instead.
+// Actions: 2h + 1 per rank, 2 + 4(h-l) per router. Terms: at most 2 + 3(h-l) per router. Stage i of
+// a rank takes one for each run of equal arities among k_1 .. k_(i-1) (two if all arities of the
+// tree are equal), two if k_i > 2, and at most two for its steps. In trees of at most 256 ranks
+// these are up to 32, and a program has 24. If they do not fit, the lowest stages, as few as
+// possible, have an action without terms for each message of a block instead: up to 41 actions.
 // kTooLarge if the terms do not fit even then, and if a router forwards more than 2^20 messages per
 // block. The terms fit for any k_i and c_i if there are at most 256 ranks, and for equal k_i if all
 // branches have one lane.
