@@ -122,6 +122,9 @@ class FaultDice {
 };
 
 // Draws what only framed links have, and leaves out what they have not.
+// Frames or bytes that a line loses of a million, times nodes.
+constexpr std::uint64_t kMostLostByAll = 30'000;
+
 void draw_line(Dice& dice, Plan& plan) {
   constexpr std::uint32_t kMtus[] = {112, 256, 512, 1498};
   if (dice.one_in(2)) plan.over = Over::kBytes;
@@ -194,6 +197,12 @@ Plan draw_plan(std::uint64_t seed, const Schedule& schedule, Over over) {
   plan.deadline_ns = small && dice.one_in(4) ? 4'000'000 : 20'000'000;
   plan.check_blocks = !dice.one_in(3);
   if (is_framed(over)) draw_line(dice, plan);
+  // In a large cluster a rank may wait for all others in turn: slow nodes and resent frames would add
+  // up to more than the deadline, and the cluster would rightly be stalled.
+  const std::uint64_t nodes = schedule.peers.size();
+  plan.pace_ns = std::min<std::uint64_t>(plan.pace_ns, plan.deadline_ns / 128 / nodes);
+  plan.line_ppm =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.line_ppm, kMostLostByAll / nodes));
   if (over != Over::kNetwork) {
     plan.jitter = plan.link_jitter = 0;
     plan.eager_copies = Plan().eager_copies;
