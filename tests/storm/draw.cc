@@ -197,10 +197,11 @@ Plan draw_plan(std::uint64_t seed, const Schedule& schedule, Over over) {
   plan.deadline_ns = small && dice.one_in(4) ? 4'000'000 : 20'000'000;
   plan.check_blocks = !dice.one_in(3);
   if (is_framed(over)) draw_line(dice, plan);
-  // In a large cluster a rank may wait for all others in turn: slow nodes and resent frames would add
-  // up to more than the deadline, and the cluster would rightly be stalled.
+  // In a large cluster a rank may wait for all others in turn: slow nodes and resent frames would
+  // add up to more than the deadline, and the cluster would rightly be stalled.
   const std::uint64_t nodes = schedule.peers.size();
-  plan.pace_ns = std::min<std::uint64_t>(plan.pace_ns, plan.deadline_ns / 128 / nodes);
+  const std::uint64_t polls = is_framed(over) ? 512 : 128;  // that a message of each may need
+  plan.pace_ns = std::min<std::uint64_t>(plan.pace_ns, plan.deadline_ns / polls / nodes);
   plan.line_ppm =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.line_ppm, kMostLostByAll / nodes));
   if (over != Over::kNetwork) {
