@@ -158,7 +158,7 @@ std::string write_embedding(const Embedding& embedding) {
   const auto quoted = [](const std::string& value) {
     std::string result;
     for (const char c : value) {
-      const bool is_control = c >= 0 && c < ' ';  // not possible as it is
+      const bool is_control = static_cast<unsigned char>(c) < ' ';  // not possible as it is
       if (is_control || c == '"' || c == '\\') result += '\\';
       if (is_control) {
         for (const int shift : {6, 3, 0}) result += static_cast<char>('0' + (c >> shift & 7));
