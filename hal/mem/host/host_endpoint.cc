@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,9 +15,11 @@
 namespace espalier::mem {
 namespace {
 
-// Where every rank may have a core, a wait spins so long before it yields; then it yields so long
-// before it sleeps. Waking a sleeper takes longer than both.
-constexpr std::uint64_t kSpinNs = 20'000;
+// A wait spins, then yields the core until kYieldNs have passed, then sleeps. It spins the longer
+// the more often that was enough. A peer on the same core can only answer when this end yields:
+// each spin is lost then, so few of them are tried.
+constexpr std::uint64_t kMinSpinNs = 1'000;
+constexpr std::uint64_t kMaxSpinNs = 20'000;
 constexpr std::uint64_t kYieldNs = 200'000;
 constexpr std::uint64_t kMaxSleepNs = 1'000'000'000;
 
@@ -106,20 +107,20 @@ void HostEndpoint::notify(std::uint32_t link) {
 }
 
 void HostEndpoint::wait(std::uint64_t until) {
-  static const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const std::uint64_t start = now();
-  const std::uint64_t spins_until = start + (links() + 1 <= cores ? kSpinNs : 0);
+  std::uint64_t waited = 0;
   while (!look()) {
-    const std::uint64_t time = now();
-    if (time >= until) return;
-    if (time < spins_until) {
+    waited = now() - start;
+    if (start + waited >= until) return;
+    if (waited < spin_ns_) {
       for (int i = 0; i < 16; ++i) pause_core();
-    } else if (time < start + kYieldNs) {
+    } else if (waited < kYieldNs) {
       sched_yield();
     } else if (sleep(until)) {
-      return;
+      break;
     }
   }
+  spin_ns_ = std::clamp(waited < spin_ns_ ? 2 * spin_ns_ : spin_ns_ / 2, kMinSpinNs, kMaxSpinNs);
 }
 
 // Returns whether there was something before it slept.

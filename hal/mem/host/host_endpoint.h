@@ -34,8 +34,8 @@ class HostEndpoint final : public MemEndpoint {
   [[nodiscard]] bool is_greeted(std::uint32_t own) const;
 
   [[nodiscard]] bool poll(Completion& completion) override;
-  // Looks a few times where every rank may have a core, then yields the core between looks, then
-  // sleeps until a peer has something. Peers wake only those that sleep.
+  // Looks for a while, then yields the core between looks, then sleeps until a peer has something.
+  // Peers wake only those that sleep.
   void wait(std::uint64_t until) override;
   [[nodiscard]] std::uint64_t now() override;
 
@@ -51,6 +51,7 @@ class HostEndpoint final : public MemEndpoint {
   std::vector<MemLink> links_;
   std::vector<RemoteBlock> remotes_;  // by link
   std::uint32_t greeted_ = 0;         // greetings that were taken
+  std::uint64_t spin_ns_ = 0;         // how long wait() spins before it yields
 };
 
 }  // namespace espalier::mem
