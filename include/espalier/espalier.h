@@ -128,8 +128,10 @@ typedef enum espalier_method {
 // The parameters of espalier_join(). Zero or null: the default. Whatever is set and cannot be used
 // is an error of espalier_join().
 typedef struct espalier_join_options {
-  size_t struct_size;         // sizeof(espalier_join_options)
-  const char* provider;       // libfabric's: "tcp", "shm"; default: FI_PROVIDER, otherwise tcp
+  size_t struct_size;  // sizeof(espalier_join_options)
+  // "tcp", "shm", "mem" or "mem+tcp", as JoinOptions::provider (espalier/communicator.h) says.
+  // Default: mem between processes of one host, FI_PROVIDER's or tcp between hosts.
+  const char* provider;
   const char* local_address;  // IP that the fabric binds to; default: as the processes find it
   // D: how long an awaited rank may stay silent before it is declared dead, ns; default: 60 s.
   // A rank replies while it is in a call of this library, or always if it has a progress thread.

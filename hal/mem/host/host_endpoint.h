@@ -34,6 +34,8 @@ class HostEndpoint final : public MemEndpoint {
   [[nodiscard]] bool is_greeted(std::uint32_t own) const;
 
   [[nodiscard]] bool poll(Completion& completion) override;
+  // Moves what can be moved, without waiting. Returns whether there may be something to poll.
+  [[nodiscard]] bool look();
   // Looks for a while, then yields the core between looks, then sleeps until a peer has something.
   // Peers wake only those that sleep.
   void wait(std::uint64_t until) override;
@@ -42,8 +44,6 @@ class HostEndpoint final : public MemEndpoint {
  private:
   void notify(std::uint32_t link) override;
   void take_greetings();
-  // Whether there is something to do or to poll.
-  [[nodiscard]] bool look();
   [[nodiscard]] bool sleep(std::uint64_t until);
 
   HostConfig config_;
