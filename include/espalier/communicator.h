@@ -33,6 +33,7 @@
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/hal/mem/allocate.h"
 
 namespace espalier {
 

@@ -325,6 +325,12 @@ typedef struct espalier_cause {
 // Returns the cause of the failure of `comm`.
 espalier_cause espalier_cause_of(const espalier_comm* comm);
 
+// Returns `bytes` bytes of memory, zeros, at a multiple of 4096; null if there is none. Messages
+// from it to ranks of the same host are copied once instead of twice (espalier/hal/mem/allocate.h).
+void* espalier_allocate(size_t bytes);
+// Gives memory of espalier_allocate() back. Call when no collective uses it. Null: nothing happens.
+void espalier_deallocate(void* bytes);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif
