@@ -349,9 +349,27 @@ TEST(MemSegment, OtherMemoryIsNotMapped) {
   place = segment.place();
   place.file = STDERR_FILENO;
   EXPECT_FALSE(RemoteBlock::map(place, 0, inbox_bytes(shape)));
-  place.file = 1'000'000;
-  EXPECT_EQ(message_of(RemoteBlock::map(place, 0, inbox_bytes(shape))),
-            ours + " has ended, or is not on this host");
+  // The same from another process.
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::size_t bytes = inbox_bytes(shape);
+    const std::string theirs = "process " + std::to_string(parent);
+    place = segment.place();
+    bool right = RemoteBlock::map(place, 1, bytes).has_value();
+    place.nonce[3] ^= 1;
+    right = right && message_of(RemoteBlock::map(place, 1, bytes)) ==
+                         theirs + " has other memory than its address says";
+    place.file = STDERR_FILENO;
+    right = right && !RemoteBlock::map(place, 0, bytes);
+    place.file = 1'000'000;
+    right = right && message_of(RemoteBlock::map(place, 0, bytes)) ==
+                         theirs + " has ended, or is not on this host";
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

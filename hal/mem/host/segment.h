@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "espalier/base/result.h"
@@ -65,14 +66,15 @@ class Segment {
  private:
   SegmentPlace place_;
   std::size_t block_bytes_ = 0;
-  Mapping memory_;
+  std::shared_ptr<Mapping> memory_;
 };
 
 // A block of another process's segment, that segment's head, and memory that the process shares.
 struct RemoteBlock {
-  Mapping head_memory, block_memory;
+  std::shared_ptr<Mapping> memory;  // the segment; of this process: the same mapping
+  std::size_t offset = 0;           // of the block
   [[nodiscard]] SegmentHead& head() const;
-  [[nodiscard]] std::uint8_t* block() const { return block_memory.bytes(); }
+  [[nodiscard]] std::uint8_t* block() const { return memory->bytes() + offset; }
   Mapping shared_memory;  // the process's SharedMemory, to read; none if it cannot be mapped
   std::int32_t process = 0;
 
