@@ -56,7 +56,7 @@ std::string bytes_of(const Program& program) {
 
 // What the schedules of a new process are for each collective, size and operator.
 std::vector<std::string> all_programs(std::uint32_t ranks) {
-  const auto schedules = or_throw(Schedules::make(ranks / 2, ranks, {}, ""));
+  const auto schedules = or_throw(Schedules::make(ranks / 2, ranks, {}, {}));
   std::vector<std::string> all;
   for (const Collective collective : kCollectives) {
     for (const std::uint64_t bytes : {8u, 20'000u, 4u << 20}) {

@@ -36,7 +36,7 @@ struct Planned {
 };
 
 Planned plan(std::uint32_t ranks, const ScheduleRequest& request) {
-  auto schedules = Schedules::make(ranks / 2, ranks, {}, "");
+  auto schedules = Schedules::make(ranks / 2, ranks, {}, {});
   if (!schedules) return {0, schedules.error().message};
   const double begin = cpu_ms();
   const auto planned = (*schedules)->obtain(request);
