@@ -344,8 +344,7 @@ Result<void> Channel::find_memory(Operation& operation) {
 }
 
 void* Channel::provide_scratch(Operation& operation) {
-  std::vector<std::uint64_t>& words =
-      operation.own_scratch.empty() ? scratch_ : operation.own_scratch;
+  Scratch& words = operation.own_scratch.empty() ? scratch_ : operation.own_scratch;
   if (words.size() < scratch_words(operation)) words.resize(scratch_words(operation));
   const auto address = reinterpret_cast<std::uintptr_t>(words.data());
   return reinterpret_cast<void*>((address + 15) / 16 * 16);

@@ -80,7 +80,9 @@ Result<Channel::Members> members_of(const Channel& parent, const std::vector<std
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
-  return ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER"));
+  auto provider = ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER"));
+  if (!provider || !options.provider.empty()) return provider;
+  return ofi::with_memory(*provider);
 }
 
 }  // namespace
@@ -283,7 +285,7 @@ Result<Communicator> join(const JoinOptions& given) {
   }
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
   if (!ofi::known_provider(options.provider)) {
-    return fail("no provider '" + options.provider +
+    return fail("no provider '" + ofi::fabric_provider(options.provider) +
                 "' that serves here: 'espalier doctor' says why");
   }
   std::shared_ptr<bootstrap::Bootstrap> members = options.membership;

@@ -57,6 +57,9 @@ void add_options(Command command, BenchOptions& options) {
                  "Repetitions before, which are not timed");
   command.flag("--persistent", options.repetitions.persistent,
                "Plan each call once, and time the starts of the plan");
+  command.flag(
+      "--shared", options.repetitions.shared,
+      "Buffers in memory of espalier::allocate(), which ranks of the same host read in place");
   command.flag("--unchecked", options.unchecked,
                "Do not compare results; all repetitions then have the same input");
   command.texts("--schedule", options.join.schedules,
@@ -64,7 +67,8 @@ void add_options(Command command, BenchOptions& options) {
   command.text("--model", options.join.model,
                "Model that chooses the others' algorithms ('espalier measure -o')");
   command.text("--provider", options.join.provider,
-               "libfabric's provider; default: the one that FI_PROVIDER names, otherwise tcp");
+               "tcp, shm, mem, mem+tcp or another; default: mem between ranks of one host, and the "
+               "provider that FI_PROVIDER names, otherwise tcp, between hosts");
   command.number("--deadline", options.deadline_ms, 10, 3'600'000,
                  "How long an awaited rank may stay silent before it is declared dead, ms");
   command.flag("--authenticate-data", options.join.authenticate_data,

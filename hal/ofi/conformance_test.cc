@@ -30,22 +30,27 @@ class OfiEndpoints final : public ConnectedEndpoints {
 // Otherwise hop by hop, with `lanes` lanes per link and direction.
 constexpr std::uint32_t kAdded = 0xffffffff;
 
+// kTwoHosts: as kAdded, and the nodes are on two hosts in turn.
+constexpr std::uint32_t kTwoHosts = 0xfffffffe;
+
 // The endpoints of a closed fabric have a job secret; kData: they also authenticate payloads.
 enum class Closed : std::uint8_t { kNo, kWords, kData };
 
 BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed = Closed::kNo) {
-  std::string name = lanes == 0        ? provider
-                     : lanes == kAdded ? provider + "_added"
-                                       : provider + "_hop_by_hop_" + std::to_string(lanes);
+  std::string name = lanes == 0           ? provider
+                     : lanes == kAdded    ? provider + "_added"
+                     : lanes == kTwoHosts ? provider + "_two_hosts"
+                                          : provider + "_hop_by_hop_" + std::to_string(lanes);
   if (closed != Closed::kNo) name += closed == Closed::kData ? "_closed_data" : "_closed";
-  std::replace(name.begin(), name.end(), ';', '_');
+  for (const char other : {';', '+'}) std::replace(name.begin(), name.end(), other, '_');
   return {
       name,
       [provider, lanes, closed](const EndpointsSpec& spec) -> std::unique_ptr<ConnectedEndpoints> {
         ofi::Config config;
         config.provider = provider;
-        if (lanes == kAdded) {
+        if (lanes == kAdded || lanes == kTwoHosts) {
           config.max_links = 16;
+          config.host = lanes == kTwoHosts ? "host" : "";
         } else if (lanes != 0) {
           config.lanes = {{lanes, lanes}};
         }
@@ -67,7 +72,9 @@ INSTANTIATE_TEST_SUITE_P(
                     back_end("shm", 1, Closed::kData), back_end("shm", 4),
                     back_end("tcp", kAdded, Closed::kData), back_end("shm", kAdded, Closed::kWords),
                     back_end("mem", 0), back_end("mem", 3, Closed::kWords),
-                    back_end("mem", kAdded, Closed::kWords), back_end("tcp;ofi_rxm", 0),
+                    back_end("mem", kAdded, Closed::kWords),
+                    back_end("mem+tcp", kAdded, Closed::kWords),
+                    back_end("mem+tcp", kTwoHosts, Closed::kData), back_end("tcp;ofi_rxm", 0),
                     back_end("net;ofi_rxm", 0), back_end("tcp;ofi_rxm", 2)),
     back_end_name);
 

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <mutex>
 
+#include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/config_check.h"
 #include "hal/ofi/memory_endpoint.h"
+#include "hal/ofi/mixed_endpoint.h"
 #include "hal/ofi/provider.h"
 #include "hal/ofi/sweep.h"
 
@@ -42,7 +44,12 @@ void sweep_for_shm() {
 
 Result<void> check_provider(const std::string& name) {
   if (name == kMemoryProvider) return {};
-  const auto info = find_provider(name, "");
+  const std::string fabric = fabric_provider(name);
+  if (fabric != name && (fabric == "shm" || fabric == kMemoryProvider)) {
+    return fail("provider \"" + name + "\": " + fabric +
+                " is of one host; expected mem alone, or mem+tcp");
+  }
+  const auto info = find_provider(fabric, "");
   if (!info) return fail("provider \"" + name + "\": " + info.error().message);
   fi_freeinfo(*info);
   return {};
@@ -51,7 +58,12 @@ Result<void> check_provider(const std::string& name) {
 bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
 
 Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
-  if (config.provider == kMemoryProvider) return MemoryEndpoint::open(config);
+  if (config.provider == kMemoryProvider) {
+    auto memory = MemoryEndpoint::open(config);
+    if (!memory) return fail(memory.error());
+    return *std::move(memory);
+  }
+  if (fabric_provider(config.provider) != config.provider) return MixedEndpoint::open(config);
   auto endpoint = std::make_unique<LibfabricEndpoint>();
   if (auto opened = endpoint->open(config); !opened) return fail(opened.error());
   return endpoint;

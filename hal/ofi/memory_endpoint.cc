@@ -19,7 +19,7 @@ std::string milliseconds(std::uint64_t ns) { return std::to_string(ns / 1'000'00
 
 }  // namespace
 
-Result<std::unique_ptr<OfiEndpoint>> MemoryEndpoint::open(const Config& config) {
+Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const Config& config) {
   if (auto sound = check_config(config); !sound) return fail(sound.error());
   const std::string node = "node " + std::to_string(config.node);
   if (config.window > kMaxWindow) {
@@ -116,7 +116,7 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
                 " and " + std::to_string(endpoint_.eager_bytes()) + " here");
   }
   place.nonce = head.nonce;
-  const std::uint32_t block = head.lane != AddressHead::kAny ? head.lane : config_.node;
+  const std::uint32_t block = head.lane != AddressHead::kAny ? head.lane : block_of(config_.node);
   if (auto connected = endpoint_.connect(peer, own, place, block); !connected) {
     return fail("node " + std::to_string(peer) + ": " + connected.error().message);
   }
@@ -171,12 +171,18 @@ Result<void> MemoryEndpoint::connect(const std::vector<std::string>& addresses) 
 Result<void> MemoryEndpoint::set_addresses(std::vector<std::string> addresses) {
   if (config_.max_links == 0) return fail("this endpoint has fixed links");
   if (!addresses_.empty()) return fail("this endpoint has its addresses");
-  if (addresses.size() > kMostMemoryNodes) {
-    return fail(std::to_string(addresses.size()) + " processes; mem connects at most " +
+  const auto nodes = addresses.size() - std::count(addresses.begin(), addresses.end(), "");
+  if (nodes > kMostMemoryNodes) {
+    return fail(std::to_string(nodes) + " processes; mem connects at most " +
                 std::to_string(kMostMemoryNodes) + ", expected provider tcp");
   }
   addresses_ = std::move(addresses);
   return {};
+}
+
+std::uint32_t MemoryEndpoint::block_of(std::uint32_t node) const {
+  const auto end = addresses_.begin() + node;
+  return node - static_cast<std::uint32_t>(std::count(addresses_.begin(), end, ""));
 }
 
 Result<std::uint32_t> MemoryEndpoint::add_link(std::uint32_t node) {
@@ -184,20 +190,21 @@ Result<std::uint32_t> MemoryEndpoint::add_link(std::uint32_t node) {
     if (endpoint_.peer(link) == node) return link;
   }
   const std::string here = "node " + std::to_string(config_.node);
-  if (node >= addresses_.size() || node == config_.node) {
+  if (node >= addresses_.size() || node == config_.node || addresses_[node].empty()) {
     return fail(here + ": no address of node " + std::to_string(node));
   }
   if (endpoint_.links() >= config_.max_links) {
     return fail(here + " has " + std::to_string(endpoint_.links()) +
                 " links, the limit; no room for one to node " + std::to_string(node));
   }
-  if (auto done = connect_to(node, node, addresses_[node]); !done) return fail(done.error());
+  if (auto done = connect_to(node, block_of(node), addresses_[node]); !done)
+    return fail(done.error());
   return endpoint_.links() - 1;
 }
 
 void MemoryEndpoint::adopt() {
   for (std::uint32_t node = 0; node < addresses_.size(); ++node) {
-    if (node != config_.node && endpoint_.is_greeted(node)) {
+    if (node != config_.node && !addresses_[node].empty() && endpoint_.is_greeted(block_of(node))) {
       (void)add_link(node);  // A node that ended since needs none.
     }
   }

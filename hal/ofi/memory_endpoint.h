@@ -15,12 +15,13 @@ namespace espalier::ofi {
 
 inline constexpr const char* kMemoryProvider = "mem";
 
-// Blocks of a segment whose links are added later: one for each node of the job.
+// Blocks of a segment whose links are added later: one for each node of the job that has an address
+// of this kind.
 inline constexpr std::uint32_t kMostMemoryNodes = kMaxLinks;
 
 class MemoryEndpoint final : public OfiEndpoint {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<OfiEndpoint>> open(const Config& config);
+  [[nodiscard]] static Result<std::unique_ptr<MemoryEndpoint>> open(const Config& config);
 
   [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
   [[nodiscard]] std::vector<std::string> addresses() const override;
@@ -38,12 +39,16 @@ class MemoryEndpoint final : public OfiEndpoint {
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
   void forget(std::span<const Region> /*regions*/) override {}
   [[nodiscard]] Endpoint& endpoint() override { return endpoint_; }
+  // Moves what can be moved, without waiting. Returns whether there may be something to poll.
+  [[nodiscard]] bool look() { return endpoint_.look(); }
 
  private:
   explicit MemoryEndpoint(const Config& config);
   [[nodiscard]] mem::HostConfig host_config();
   [[nodiscard]] std::string address_for(std::uint32_t peer, std::uint32_t block,
                                         const std::string& lane) const;
+  // The block that `node` writes in each segment: nodes with an address are counted.
+  [[nodiscard]] std::uint32_t block_of(std::uint32_t node) const;
   // Adds the link to `peer`, which writes block `own`.
   [[nodiscard]] Result<void> connect_to(std::uint32_t peer, std::uint32_t own,
                                         const std::string& address);

@@ -7,6 +7,7 @@
 namespace espalier::ofi {
 namespace {
 
+constexpr std::string_view kMemoryAnd = "mem+";
 constexpr std::string_view kLibfabricRow = "libfabric", kProviderRow = "provider";
 
 std::vector<std::string> split(std::string_view text, char between) {
@@ -85,6 +86,14 @@ Result<ProviderList> parse_provider_list(const std::string& text) {
   return list;
 }
 
+std::string with_memory(const std::string& name) {
+  return name == "shm" || name == "mem" ? name : std::string(kMemoryAnd) + name;
+}
+
+std::string fabric_provider(const std::string& name) {
+  return name.starts_with(kMemoryAnd) ? name.substr(kMemoryAnd.size()) : name;
+}
+
 bool hides_provider(const char* filter, const std::string& name) {
   return filter != nullptr && !read_filter(filter).shows(name);
 }
@@ -105,9 +114,10 @@ Result<std::string> choose_provider(const std::string& given, const char* filter
     return read.has("tcp") && read.names.size() > 1 ? "tcp" : read.names.front();
   }
   std::string name = given.empty() ? "tcp" : given;
+  const std::string fabric = fabric_provider(name);
   if (name == "mem") return name;  // not libfabric's
-  if (read.shows(name)) return name;
-  return fail("FI_PROVIDER=" + text + " hides the provider \"" + name + "\"" +
+  if (read.shows(fabric)) return name;
+  return fail("FI_PROVIDER=" + text + " hides the provider \"" + fabric + "\"" +
               (given.empty() ? ", the default," : "") + " from libfabric; expected " +
               (read.excludes ? "another provider" : "provider \"" + read.names.front() + "\"") +
               ", or FI_PROVIDER unset");

@@ -33,6 +33,7 @@
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/hal/mem/allocate.h"
 
 namespace espalier {
 
@@ -54,7 +55,9 @@ struct JoinOptions {
   bootstrap::Options bootstrap = {};  // how the processes find each other
   // A membership in a job that the caller has, used in place of bootstrap::join(). Null: none.
   std::shared_ptr<bootstrap::Bootstrap> membership = {};
-  // The libfabric provider: "tcp", "shm", ... Empty: the one that FI_PROVIDER names, otherwise tcp.
+  // What carries the messages: libfabric's "tcp", "shm", ...; "mem": memory that the processes of
+  // one host share; "mem+tcp": mem between processes of one host, tcp between hosts. Empty: mem
+  // within a host, and between hosts the provider that FI_PROVIDER names, otherwise tcp.
   std::string provider = {};
   std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
   // D: how long an awaited rank may stay silent before it is declared dead. A rank replies while it

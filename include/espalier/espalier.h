@@ -128,8 +128,10 @@ typedef enum espalier_method {
 // The parameters of espalier_join(). Zero or null: the default. Whatever is set and cannot be used
 // is an error of espalier_join().
 typedef struct espalier_join_options {
-  size_t struct_size;         // sizeof(espalier_join_options)
-  const char* provider;       // libfabric's: "tcp", "shm"; default: FI_PROVIDER, otherwise tcp
+  size_t struct_size;  // sizeof(espalier_join_options)
+  // "tcp", "shm", "mem" or "mem+tcp", as JoinOptions::provider (espalier/communicator.h) says.
+  // Default: mem between processes of one host, FI_PROVIDER's or tcp between hosts.
+  const char* provider;
   const char* local_address;  // IP that the fabric binds to; default: as the processes find it
   // D: how long an awaited rank may stay silent before it is declared dead, ns; default: 60 s.
   // A rank replies while it is in a call of this library, or always if it has a progress thread.
@@ -322,6 +324,12 @@ typedef struct espalier_cause {
 } espalier_cause;
 // Returns the cause of the failure of `comm`.
 espalier_cause espalier_cause_of(const espalier_comm* comm);
+
+// Returns `bytes` bytes of memory, zeros, at a multiple of 4096; null if there is none. Messages
+// from it to ranks of the same host are copied once instead of twice (espalier/hal/mem/allocate.h).
+void* espalier_allocate(size_t bytes);
+// Gives memory of espalier_allocate() back. Call when no collective uses it. Null: nothing happens.
+void espalier_deallocate(void* bytes);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,9 +15,11 @@
 namespace espalier::mem {
 namespace {
 
-// Where every rank may have a core, a wait spins so long before it yields; then it yields so long
-// before it sleeps. Waking a sleeper takes longer than both.
-constexpr std::uint64_t kSpinNs = 20'000;
+// A wait spins, then yields the core until kYieldNs have passed, then sleeps. It spins the longer
+// the more often that was enough. A peer on the same core can only answer when this end yields:
+// each spin is lost then, so few of them are tried.
+constexpr std::uint64_t kMinSpinNs = 1'000;
+constexpr std::uint64_t kMaxSpinNs = 20'000;
 constexpr std::uint64_t kYieldNs = 200'000;
 constexpr std::uint64_t kMaxSleepNs = 1'000'000'000;
 
@@ -52,6 +53,7 @@ Result<void> HostEndpoint::open() {
   auto segment = Segment::create(config_.blocks, inbox_bytes(config_.endpoint.shape));
   if (!segment) return fail(segment.error());
   segment_ = *std::move(segment);
+  memory_ = SharedMemory::of_process();
   return {};
 }
 
@@ -63,6 +65,11 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   links_.emplace_back(peer, segment_.block(own), mapped->block());
   remotes_.push_back(*std::move(mapped));
   add_link();
+  const RemoteBlock& other = remotes_.back();
+  if (other.process == segment_.place().process ? config_.shares_with_threads
+                                                : other.shared_memory.bytes() != nullptr) {
+    read_in_place(links() - 1);
+  }
   Inbox(remotes_.back().block(), shape).sender().present.store(1, std::memory_order_release);
   remotes_.back().head().greetings.fetch_add(1, std::memory_order_release);
   notify(links() - 1);
@@ -105,21 +112,44 @@ void HostEndpoint::notify(std::uint32_t link) {
   futex_wake(head.bell);
 }
 
+bool HostEndpoint::find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
+                              std::uint64_t& place) {
+  if (remotes_[link].process == segment_.place().process) {
+    place = reinterpret_cast<std::uintptr_t>(bytes);
+    return true;
+  }
+  if (memory_ == nullptr || !memory_->contains(bytes, size)) return false;
+  place = memory_->offset_of(bytes);
+  return true;
+}
+
+const std::uint8_t* HostEndpoint::at_place(std::uint32_t link, std::uint64_t place,
+                                           std::uint64_t size) {
+  const RemoteBlock& remote = remotes_[link];
+  if (remote.process == segment_.place().process) {
+    return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(place));
+  }
+  const std::size_t room = remote.shared_memory.size();
+  if (remote.shared_memory.bytes() == nullptr || place > room || size > room - place)
+    return nullptr;
+  return remote.shared_memory.bytes() + place;
+}
+
 void HostEndpoint::wait(std::uint64_t until) {
-  static const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const std::uint64_t start = now();
-  const std::uint64_t spins_until = start + (links() + 1 <= cores ? kSpinNs : 0);
+  std::uint64_t waited = 0;
   while (!look()) {
-    const std::uint64_t time = now();
-    if (time >= until) return;
-    if (time < spins_until) {
+    waited = now() - start;
+    if (start + waited >= until) return;
+    if (waited < spin_ns_) {
       for (int i = 0; i < 16; ++i) pause_core();
-    } else if (time < start + kYieldNs) {
+    } else if (waited < kYieldNs) {
       sched_yield();
     } else if (sleep(until)) {
-      return;
+      break;
     }
   }
+  spin_ns_ = std::clamp(waited < spin_ns_ ? 2 * spin_ns_ : spin_ns_ / 2, kMinSpinNs, kMaxSpinNs);
 }
 
 // Returns whether there was something before it slept.

@@ -8,6 +8,7 @@
 #include "espalier/base/result.h"
 #include "espalier/hal/mem/mem_endpoint.h"
 #include "hal/mem/host/segment.h"
+#include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {
 
@@ -18,6 +19,9 @@ struct HostConfig {
   // Called in poll() and wait() when a peer has added a link to this endpoint. Empty: none does
   // before this end has added it.
   std::function<void()> greeted = {};
+  // Whether a peer in this process reads messages where they are; one in another process does so
+  // only in memory of allocate().
+  bool shares_with_threads = true;
 };
 
 class HostEndpoint final : public MemEndpoint {
@@ -34,23 +38,29 @@ class HostEndpoint final : public MemEndpoint {
   [[nodiscard]] bool is_greeted(std::uint32_t own) const;
 
   [[nodiscard]] bool poll(Completion& completion) override;
-  // Looks a few times where every rank may have a core, then yields the core between looks, then
-  // sleeps until a peer has something. Peers wake only those that sleep.
+  // Moves what can be moved, without waiting. Returns whether there may be something to poll.
+  [[nodiscard]] bool look();
+  // Looks for a while, then yields the core between looks, then sleeps until a peer has something.
+  // Peers wake only those that sleep.
   void wait(std::uint64_t until) override;
   [[nodiscard]] std::uint64_t now() override;
 
  private:
   void notify(std::uint32_t link) override;
+  [[nodiscard]] bool find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
+                                std::uint64_t& place) override;
+  [[nodiscard]] const std::uint8_t* at_place(std::uint32_t link, std::uint64_t place,
+                                             std::uint64_t size) override;
   void take_greetings();
-  // Whether there is something to do or to poll.
-  [[nodiscard]] bool look();
   [[nodiscard]] bool sleep(std::uint64_t until);
 
   HostConfig config_;
   Segment segment_;
+  const SharedMemory* memory_ = nullptr;  // of this process; null: none
   std::vector<MemLink> links_;
   std::vector<RemoteBlock> remotes_;  // by link
   std::uint32_t greeted_ = 0;         // greetings that were taken
+  std::uint64_t spin_ns_ = 0;         // how long wait() spins before it yields
 };
 
 }  // namespace espalier::mem

@@ -21,6 +21,8 @@ struct alignas(64) SegmentHead {
   std::atomic<std::uint32_t> sleeping;   // 1: the owner sleeps, or is about to
   std::atomic<std::uint32_t> bell;       // a futex: peers count it up to wake the owner
   std::atomic<std::uint32_t> greetings;  // peers that have added a link count it up
+  std::int32_t memory_file;              // descriptor of the process's SharedMemory; -1: none
+  std::uint64_t memory_bytes;
 };
 
 // Where a segment is.
@@ -39,6 +41,7 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
   [[nodiscard]] std::uint8_t* bytes() const { return static_cast<std::uint8_t*>(bytes_); }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   void* bytes_ = nullptr;
@@ -65,11 +68,13 @@ class Segment {
   Mapping memory_;
 };
 
-// A block of another process's segment, and that segment's head.
+// A block of another process's segment, that segment's head, and memory that the process shares.
 struct RemoteBlock {
   Mapping head_memory, block_memory;
   [[nodiscard]] SegmentHead& head() const;
   [[nodiscard]] std::uint8_t* block() const { return block_memory.bytes(); }
+  Mapping shared_memory;  // the process's SharedMemory, to read; none if it cannot be mapped
+  std::int32_t process = 0;
 
   // Errors: the process has ended, belongs to another user, or shares no memory with this one.
   [[nodiscard]] static Result<RemoteBlock> map(const SegmentPlace& place, std::uint32_t number,

@@ -12,11 +12,13 @@
 namespace espalier::ofi {
 
 // Returns `config` for node `node`, whose links lead to `peers`, unless links are added later
-// (config.max_links). config.lanes is empty or has one
-// entry, which applies to every link from the viewpoint of the lower of its two nodes.
+// (config.max_links). config.lanes is empty or has one entry, which applies to every link from the
+// viewpoint of the lower of its two nodes. Unless config.host is empty, nodes are on two hosts in
+// turn.
 [[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
                                      const std::vector<std::uint32_t>& peers) {
   config.node = node;
+  if (!config.host.empty()) config.host += std::to_string(node % 2);
   if (config.max_links != 0) return config;
   config.peers = peers;
   if (config.lanes.empty()) return config;

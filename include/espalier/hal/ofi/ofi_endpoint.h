@@ -30,9 +30,14 @@ using Secret = std::array<std::uint8_t, 32>;
 
 // The parameters of OfiEndpoint::open().
 struct Config {
-  // "tcp" (named "net" in libfabric 1.17), "shm", or any other libfabric name.
+  // "tcp" (named "net" in libfabric 1.17), "shm", or any other libfabric name; "mem": memory that
+  // processes of one host share, without libfabric; "mem+NAME": mem between processes of one host,
+  // NAME between hosts.
   std::string provider = "tcp";
   std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp)
+  // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
+  // makes each container a host of its own.
+  std::string host;
   std::uint32_t node = 0;
   std::vector<std::uint32_t> peers;  // node at the other end of each link
   // Empty: the fabric routes. One libfabric endpoint knows the addresses of all peers, and each

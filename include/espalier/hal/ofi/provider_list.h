@@ -43,6 +43,12 @@ struct ProviderList {
 // Error: `filter` hides the provider from libfabric.
 [[nodiscard]] Result<std::string> choose_provider(const std::string& given, const char* filter);
 
+// Returns the provider that also uses memory between processes of one host: "mem+tcp" for "tcp". A
+// provider of one host stays as it is.
+[[nodiscard]] std::string with_memory(const std::string& name);
+// Returns the provider between hosts: "tcp" of "mem+tcp", otherwise the name itself.
+[[nodiscard]] std::string fabric_provider(const std::string& name);
+
 // Whether `filter`, as above, hides this provider from libfabric.
 [[nodiscard]] bool hides_provider(const char* filter, const std::string& name);
 

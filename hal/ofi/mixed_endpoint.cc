@@ -1,0 +1,253 @@
+#include "hal/ofi/mixed_endpoint.h"
+
+#include <sched.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "espalier/hal/ofi/provider_list.h"
+#include "hal/ofi/config_check.h"
+#include "hal/ofi/random.h"
+
+namespace espalier::ofi {
+namespace {
+
+constexpr std::uint64_t kMaxFabricWaitNs = 1'000'000;
+constexpr std::uint64_t kYieldNs = 10'000;  // Shorter sleeps are not worth their system calls.
+
+// The fixed part of an address; the memory's address follows, then the fabric's.
+struct MixedHead {
+  std::uint32_t magic = 0x31585045;  // "EPX1"
+  std::uint32_t memory_bytes = 0;
+  HostName host = {};
+};
+
+HostName digest(const std::string& text) {
+  HostName name;
+  crypto_generichash(name.data(), name.size(), reinterpret_cast<const unsigned char*>(text.data()),
+                     text.size(), nullptr, 0);
+  return name;
+}
+
+}  // namespace
+
+HostName host_name(const std::string& host) {
+  if (!host.empty()) return digest(host);
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  bool is_known = static_cast<bool>(std::getline(file, text));
+  for (const char* space : {"pid", "user", "net"}) {
+    struct stat status = {};
+    is_known = is_known && stat((std::string("/proc/self/ns/") + space).c_str(), &status) == 0;
+    text += '/' + std::to_string(status.st_ino);
+  }
+  if (is_known) return digest(text + '/' + std::to_string(geteuid()));
+  HostName unlike_any;
+  fill_randomly(unlike_any.data(), unlike_any.size());
+  return unlike_any;
+}
+
+Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
+  if (auto sound = check_config(config); !sound) return fail(sound.error());
+  if (config.max_links == 0) {
+    return fail("node " + std::to_string(config.node) + ": provider " + config.provider +
+                " finds out which peers are on this host; with fixed links, expected mem or " +
+                fabric_provider(config.provider));
+  }
+  std::unique_ptr<MixedEndpoint> mixed(new MixedEndpoint(config));
+  mixed->config_.secret = {};
+  mixed->host_ = host_name(config.host);
+  Config part = config;
+  part.provider = fabric_provider(config.provider);
+  auto fabric = OfiEndpoint::open(part);
+  if (!fabric) return fabric;
+  mixed->fabric_ = *std::move(fabric);
+  part.local_address = {};
+  part.authenticate_data = false;  // It protects what crosses a network.
+  part.eager_bytes = static_cast<std::uint32_t>(mixed->eager_bytes());
+  auto memory = MemoryEndpoint::open(part);
+  if (!memory) return fail(memory.error());
+  mixed->memory_ = *std::move(memory);
+  return mixed;
+}
+
+Result<void> MixedEndpoint::connect(const std::vector<std::string>& /*addresses*/) {
+  return fail("this endpoint has no fixed links");
+}
+Result<void> MixedEndpoint::start_connecting(const std::vector<std::string>& addresses) {
+  return connect(addresses);
+}
+Result<bool> MixedEndpoint::go_on_connecting() { return fail(connect({}).error()); }
+
+std::string MixedEndpoint::address() const {
+  const std::string memory = memory_->address();
+  MixedHead head;
+  head.memory_bytes = static_cast<std::uint32_t>(memory.size());
+  head.host = host_;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + memory +
+         fabric_->address();
+}
+
+Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
+  if (!parts_.empty()) return fail("this endpoint has its addresses");
+  std::array<std::vector<std::string>, 2> of_part;
+  std::array<std::uint32_t, 2> peers = {};
+  for (std::vector<std::string>& each : of_part) each.resize(addresses.size());
+  // The numbers of links would run out on one part while the other has some.
+  const bool has_memory = addresses.size() <= std::size_t{config_.max_links} + 1;
+  for (std::uint32_t node = 0; node < addresses.size(); ++node) {
+    const std::string& address = addresses[node];
+    MixedHead head;
+    parts_.push_back(kFabric);
+    if (address.size() < sizeof(head)) continue;  // add_link() says so.
+    std::memcpy(&head, address.data(), sizeof(head));
+    const std::size_t memory_bytes =
+        std::min<std::size_t>(head.memory_bytes, address.size() - sizeof(head));
+    if (head.magic != MixedHead().magic) continue;
+    if (has_memory && head.host == host_) parts_.back() = kMemory;
+    of_part[kMemory][node] =
+        parts_.back() == kMemory ? address.substr(sizeof(head), memory_bytes) : std::string();
+    of_part[kFabric][node] =
+        parts_.back() == kFabric ? address.substr(sizeof(head) + memory_bytes) : std::string();
+    if (node != config_.node) ++peers[parts_.back()];
+  }
+  for (const Part part : kParts) {
+    if (auto set = owner(part)->set_addresses(std::move(of_part[part])); !set) return set;
+  }
+  if (peers[kMemory] == 0) {
+    memory_.reset();
+  } else if (peers[kFabric] == 0) {
+    fabric_.reset();
+  }
+  return {};
+}
+
+OfiEndpoint* MixedEndpoint::owner(Part part) const {
+  return part == kMemory ? static_cast<OfiEndpoint*>(memory_.get()) : fabric_.get();
+}
+
+Endpoint& MixedEndpoint::endpoint() {
+  if (fabric_ == nullptr) return of(kMemory);
+  if (memory_ == nullptr) return of(kFabric);
+  return *this;
+}
+
+void MixedEndpoint::adopt() {
+  for (const Part part : kParts) {
+    if (owner(part) == nullptr) continue;
+    std::vector<std::uint32_t>& numbers = numbers_[part];
+    for (const std::uint32_t count = of(part).links(); numbers.size() < count;) {
+      links_.push_back({part, static_cast<std::uint32_t>(numbers.size())});
+      numbers.push_back(links() - 1);
+    }
+  }
+}
+
+Result<std::uint32_t> MixedEndpoint::add_link(std::uint32_t node) {
+  OfiEndpoint* const only = memory_ == nullptr ? fabric_.get() : owner(kMemory);
+  if (fabric_ == nullptr || memory_ == nullptr) return only->add_link(node);
+  const Part part = node < parts_.size() ? parts_[node] : kFabric;
+  const auto link = owner(part)->add_link(node);
+  if (!link) return link;
+  adopt();
+  return numbers_[part][*link];
+}
+
+Result<bool> MixedEndpoint::connect_links(std::span<const std::uint32_t> links) {
+  if (fabric_ == nullptr) return memory_->connect_links(links);
+  if (memory_ == nullptr) return fabric_->connect_links(links);
+  std::array<std::vector<std::uint32_t>, 2> of_part;
+  for (const std::uint32_t link : links) {
+    if (link >= links_.size()) return fail("there is no link " + std::to_string(link));
+    of_part[links_[link].part].push_back(links_[link].number);
+  }
+  bool all = true;
+  for (const Part part : kParts) {
+    const auto connected = owner(part)->connect_links(of_part[part]);
+    if (!connected) return connected;
+    all = all && *connected;
+  }
+  adopt();
+  return all;
+}
+
+bool MixedEndpoint::spin_locks_bounded() const {
+  return fabric_ == nullptr || fabric_->spin_locks_bounded();
+}
+
+Result<void> MixedEndpoint::set_secret(const Secret& secret) {
+  return fabric_ == nullptr ? memory_->set_secret(secret) : fabric_->set_secret(secret);
+}
+
+std::uint64_t MixedEndpoint::rejected_words() const {
+  return fabric_ == nullptr ? 0 : fabric_->rejected_words();
+}
+
+Result<void> MixedEndpoint::keep(std::span<const Region> regions) {
+  if (fabric_ == nullptr) return {};
+  return fabric_->keep(regions);
+}
+
+void MixedEndpoint::forget(std::span<const Region> regions) {
+  if (fabric_ != nullptr) fabric_->forget(regions);
+}
+
+// What follows is called only while there are both parts.
+
+Status MixedEndpoint::prepare(const Region* regions, std::uint32_t count) {
+  const Status status = of(kMemory).prepare(regions, count);
+  return status == Status::kOk ? of(kFabric).prepare(regions, count) : status;
+}
+
+void MixedEndpoint::release_regions() {
+  for (const Part part : kParts) of(part).release_regions();
+}
+
+Status MixedEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
+  if (link >= links_.size()) return Status::kBadArgument;
+  return part_of(link).post_receive(links_[link].number, post);
+}
+
+Status MixedEndpoint::post_send(std::uint32_t link, const SendPost& post) {
+  if (link >= links_.size()) return Status::kBadArgument;
+  return part_of(link).post_send(links_[link].number, post);
+}
+
+Status MixedEndpoint::post_control(std::uint32_t link, const Control& control) {
+  if (link >= links_.size()) return Status::kBadArgument;
+  return part_of(link).post_control(links_[link].number, control);
+}
+
+bool MixedEndpoint::poll(Completion& completion) {
+  for (const Part part : {turn_, turn_ == kMemory ? kFabric : kMemory}) {
+    const bool found = of(part).poll(completion);
+    adopt();
+    if (!found) continue;
+    completion.link = numbers_[part][completion.link];
+    turn_ = part == kMemory ? kFabric : kMemory;
+    silent_since_ = 0;
+    return true;
+  }
+  return false;
+}
+
+void MixedEndpoint::release() {
+  for (const Part part : kParts) of(part).release();
+}
+
+void MixedEndpoint::wait(std::uint64_t until) {
+  const std::uint64_t time = now();
+  if (silent_since_ == 0) silent_since_ = time;
+  if (memory_->look()) return;
+  const std::uint64_t block_ns = std::min((time - silent_since_) / 16, kMaxFabricWaitNs);
+  of(kFabric).wait(std::min(until, time + block_ns));
+  if (block_ns < kYieldNs) sched_yield();
+}
+
+}  // namespace espalier::ofi
