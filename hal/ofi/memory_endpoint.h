@@ -13,8 +13,6 @@
 
 namespace espalier::ofi {
 
-inline constexpr const char* kMemoryProvider = "mem";
-
 // Blocks of a segment whose links are added later: one for each node of the job that has an address
 // of this kind.
 inline constexpr std::uint32_t kMostMemoryNodes = kMaxLinks;

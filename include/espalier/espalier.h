@@ -157,7 +157,8 @@ typedef struct espalier_join_options {
   const char* public_key;  // file of the key of its signature
   int takes_unsigned;      // nonzero: takes any image; excludes public_key
   // Nonzero: authenticates the payload of long messages, too, with the job secret: one that another
-  // process changed is an error, not a result. All processes must set the same.
+  // process changed is an error, not a result. All processes must set the same. "mem"
+  // refuses it; with "mem+tcp" it holds between hosts.
   int authenticate_data;
 } espalier_join_options;
 
