@@ -263,6 +263,10 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
   if (auto sound = check_source(options); !sound) return fail(sound.error());
+  if (!ofi::has_fixed_links(options.provider)) {
+    return fail("--provider " + options.provider +
+                " is for programs that join a job; expected tcp, shm, mem or another");
+  }
   if (!ofi::binds_address(options.provider) && !options.address.empty()) {
     return fail("--address has no effect with --provider " + options.provider +
                 ", which binds no IP; expected --provider tcp");

@@ -60,6 +60,7 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
                                                      {"--provider", "shm", "--address", "10.0.0.1"},
                                                      {"--provider", "mem", "--address", "10.0.0.1"},
                                                      {"--provider", "mem", "--authenticate-data"},
+                                                     {"--provider", "mem+tcp"},
                                                      {"--image", "i"},
                                                      {"--log=yes"},
                                                      {"-n", "1"}};

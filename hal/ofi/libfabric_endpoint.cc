@@ -45,9 +45,8 @@ void sweep_for_shm() {
 Result<void> check_provider(const std::string& name) {
   if (name == kMemProvider) return {};
   const std::string fabric = fabric_provider(name);
-  if (fabric != name && (fabric == kShmProvider || fabric == kMemProvider)) {
-    return fail("provider \"" + name + "\": " + fabric +
-                " is of one host; expected mem alone, or mem+tcp");
+  if (fabric != name) {
+    if (auto sound = check_parts(name); !sound) return sound;
   }
   const auto info = find_provider(fabric, "");
   if (!info) return fail("provider \"" + name + "\": " + info.error().message);

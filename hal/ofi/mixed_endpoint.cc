@@ -53,8 +53,16 @@ HostName host_name(const std::string& host) {
   return unlike_any;
 }
 
+Result<void> check_parts(const std::string& provider) {
+  const std::string fabric = fabric_provider(provider);
+  if (binds_address(fabric)) return {};
+  return fail("provider \"" + provider + "\": " + fabric +
+              " is of one host; expected mem alone, or mem+tcp");
+}
+
 Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
   if (auto sound = check_config(config); !sound) return fail(sound.error());
+  if (auto sound = check_parts(config.provider); !sound) return fail(sound.error());
   if (config.max_links == 0) {
     return fail("node " + std::to_string(config.node) + ": provider " + config.provider +
                 " finds out which peers are on this host; with fixed links, expected mem or " +

@@ -21,6 +21,9 @@ using HostName = std::array<std::uint8_t, 16>;
 // process, user and network namespaces, and the user. So a container is a host of its own.
 [[nodiscard]] HostName host_name(const std::string& host);
 
+// Checks that the provider's two parts differ: NAME must be a provider between hosts.
+[[nodiscard]] Result<void> check_parts(const std::string& provider);
+
 class MixedEndpoint final : public OfiEndpoint, private Endpoint {
  public:
   [[nodiscard]] static Result<std::unique_ptr<OfiEndpoint>> open(const Config& config);

@@ -16,6 +16,7 @@
 #include "base/testing/results.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/ofi/address.h"
+#include "hal/ofi/mixed_endpoint.h"
 #include "hal/ofi/testing/local_endpoints.h"
 
 namespace espalier::ofi {
@@ -129,6 +130,43 @@ TEST(Ofi, NamesWhatIsWrong) {
     error = message_of(OfiEndpoint::open(config));
     EXPECT_NE(error.find(" lanes for 2 links"), std::string::npos) << error;
   }
+}
+
+// Nodes 0 and 1 are on one host, node 2 on another.
+TEST(Mixed, UsesMemoryWithinAHost) {
+  Config config;
+  config.provider = "mem+tcp";
+  config.max_links = 4;
+  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::vector<std::string> addresses;
+  for (std::uint32_t node = 0; node < 3; ++node) {
+    config.node = node;
+    config.host = node == 2 ? "b" : "a";
+    nodes.push_back(or_throw(OfiEndpoint::open(config)));
+    addresses.push_back(nodes.back()->address());
+  }
+  ASSERT_TRUE(nodes[0]->set_addresses({addresses[0], addresses[1]}));
+  EXPECT_TRUE(nodes[0]->is_one_host());
+  ASSERT_TRUE(nodes[1]->set_addresses(addresses));
+  EXPECT_FALSE(nodes[1]->is_one_host());
+  EXPECT_EQ(message_of(nodes[1]->add_link(3)), "node 1: no address of node 3");
+  config.max_links = 0;
+  config.peers = {1};
+  EXPECT_EQ(message_of(OfiEndpoint::open(config)),
+            "node 2: provider mem+tcp finds out which peers are on this host; with fixed links, "
+            "expected mem or tcp");
+  config.provider = "mem+shm";
+  EXPECT_EQ(message_of(OfiEndpoint::open(config)),
+            "provider \"mem+shm\": shm is of one host; expected mem alone, or mem+tcp");
+  EXPECT_FALSE(known_provider("mem+mem"));
+}
+
+// Each container is a host of its own, and so is each user.
+TEST(Mixed, AHostIsNamedByWhatItsProcessesShare) {
+  EXPECT_EQ(host_name(""), host_name(""));
+  EXPECT_EQ(host_name("a"), host_name("a"));
+  EXPECT_NE(host_name("a"), host_name("b"));
+  EXPECT_NE(host_name("a"), host_name(""));
 }
 
 // libfabric 1.17 reads the owner's process number from the fifth byte of the file and would refuse

@@ -93,12 +93,14 @@ Result<ProviderList> parse_provider_list(const std::string& text) {
 }
 
 std::string with_memory(const std::string& name) {
-  return name == kShmProvider || name == kMemProvider ? name : std::string(kMemoryAnd) + name;
+  return binds_address(name) ? std::string(kMemoryAnd) + name : name;
 }
 
 std::string fabric_provider(const std::string& name) {
   return name.starts_with(kMemoryAnd) ? name.substr(kMemoryAnd.size()) : name;
 }
+
+bool has_fixed_links(const std::string& name) { return fabric_provider(name) == name; }
 
 bool hides_provider(const char* filter, const std::string& name) {
   return filter != nullptr && !read_filter(filter).shows(name);

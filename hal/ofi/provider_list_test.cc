@@ -78,6 +78,17 @@ TEST(ChooseProvider, RefusesContradictions) {
   EXPECT_FALSE(hides_provider(nullptr, "shm"));
 }
 
+TEST(ChooseProvider, MemoryGoesWithAProviderBetweenHosts) {
+  EXPECT_EQ(with_memory("tcp"), "mem+tcp");
+  EXPECT_EQ(with_memory("shm"), "shm");
+  EXPECT_EQ(with_memory("mem"), "mem");
+  EXPECT_EQ(fabric_provider("mem+tcp"), "tcp");
+  EXPECT_EQ(fabric_provider("mem"), "mem");
+  EXPECT_TRUE(has_fixed_links("mem") && has_fixed_links("tcp") && !has_fixed_links("mem+tcp"));
+  EXPECT_EQ(chosen("mem+tcp", "tcp"), "mem+tcp");
+  EXPECT_TRUE(chosen("mem+tcp", "verbs").starts_with("refused: FI_PROVIDER=verbs hides"));
+}
+
 TEST(ProviderList, TextRoundTrips) {
   const ProviderList list{"1.17.0",
                           {{"tcp", "117.0", "net", "", "", "reliable datagrams"},

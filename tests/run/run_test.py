@@ -66,6 +66,11 @@ class Broadcast(unittest.TestCase):
         status, _, error = espalier.run(*words, "--provider", "mem", "--bytes", "8")
         self.assertEqual((status, error), (2, "espalier: --authenticate-data: mem cannot authenticate payloads; expected --provider tcp or shm\n"))
 
+    def test_a_provider_for_joined_programs(self):
+        words = ["--topology", "complete:2", "--collective", "barrier", "--algorithm", "dissemination", "--provider", "mem+tcp"]
+        status, _, error = espalier.run(*words)
+        self.assertEqual((status, error), (2, "espalier: --provider mem+tcp is for programs that join a job; expected tcp, shm, mem or another\n"))
+
     def test_auto_takes_a_schedule_for_each_size(self):
         words = ["--topology", "complete:8", "--collective", "allreduce", "--provider", "shm", "--type", "u8", "--bytes"]
         status, found, error = espalier.run(*words, "8,16,4MiB")

@@ -81,6 +81,10 @@ void find_node(launch::LaunchOptions& options) {
   options.provider =
       or_bad_input(ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER")));
   const std::string& provider = options.provider;
+  if (!ofi::has_fixed_links(provider)) {
+    bad_input("--provider " + one_line(provider) +
+              " is for programs that join a job; expected tcp, shm, mem or another");
+  }
   if (!ofi::binds_address(provider) && !options.address.empty()) {
     bad_input("--address is an IP to bind, and " + provider +
               " binds none; expected --provider tcp");

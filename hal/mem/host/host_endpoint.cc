@@ -76,11 +76,12 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   return {};
 }
 
-void HostEndpoint::take_greetings() {
+bool HostEndpoint::take_greetings() {
   const std::uint32_t greetings = segment_.head().greetings.load(std::memory_order_acquire);
-  if (greetings == greeted_ || config_.greeted == nullptr) return;
+  if (greetings == greeted_) return false;
   greeted_ = greetings;
-  config_.greeted();
+  if (config_.greeted != nullptr) config_.greeted();
+  return true;
 }
 
 bool HostEndpoint::is_greeted(std::uint32_t own) const {
@@ -95,9 +96,8 @@ bool HostEndpoint::poll(Completion& completion) {
 }
 
 bool HostEndpoint::look() {
-  const std::uint32_t before = links();
-  take_greetings();
-  return progress() || has_control() || links() != before;
+  const bool greeted = take_greetings();
+  return progress() || has_control() || greeted;
 }
 
 std::uint64_t HostEndpoint::now() { return monotonic_ns(); }

@@ -51,7 +51,8 @@ class HostEndpoint final : public MemEndpoint {
                                 std::uint64_t& place) override;
   [[nodiscard]] const std::uint8_t* at_place(std::uint32_t link, std::uint64_t place,
                                              std::uint64_t size) override;
-  void take_greetings();
+  // Returns whether there were any.
+  bool take_greetings();
   [[nodiscard]] bool sleep(std::uint64_t until);
 
   HostConfig config_;

@@ -60,6 +60,9 @@ struct ProviderList {
 // Returns the provider between hosts: "tcp" of "mem+tcp", otherwise the name itself.
 [[nodiscard]] std::string fabric_provider(const std::string& name);
 
+// Whether nodes whose links are fixed, as those of `espalier run` are, can use the provider.
+[[nodiscard]] bool has_fixed_links(const std::string& name);
+
 // Whether `filter`, as above, hides this provider from libfabric.
 [[nodiscard]] bool hides_provider(const char* filter, const std::string& name);
 
