@@ -51,16 +51,6 @@ std::uint64_t elements_of(Extent extent, const Call& call, std::uint32_t rank, s
   return sum;
 }
 
-Extent extent_of(const Call& call, std::uint32_t rank, std::uint32_t ranks, Buffer::Value buffer) {
-  Program program;
-  program.clear();
-  program.collective = call.collective;
-  program.ranks = ranks;
-  program.node = rank;
-  program.root = call.root;
-  return buffer_extent(program, buffer);
-}
-
 // Words of memory for the operation's scratch, with room to align it by 16 bytes.
 std::size_t scratch_words(const Operation& operation) {
   return operation.scratch_bytes / sizeof(std::uint64_t) + 3;
@@ -213,7 +203,7 @@ Result<void> Channel::check_room(const Call& call) const {
   const std::string name = collective_name(call.collective);
   const auto check = [&](const char* which, Buffer::Value buffer, const void* bytes,
                          std::uint64_t room) -> Result<void> {
-    const Extent extent = extent_of(call, rank_, size_, buffer);
+    const Extent extent = buffer_extent(call.collective, rank_, call.root, buffer);
     const std::uint64_t needed = elements_of(extent, call, rank_, size_, buffer == Buffer::kInput);
     if (needed == 0) return {};
     if (room != Call::kUnknownRoom && room < needed) {
@@ -239,6 +229,18 @@ Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
     (void)job_->progress_others(this);
   }
   return planned.get();
+}
+
+// Obtains the plan, and adds its links.
+Result<const PlannedProgram*> Channel::plan_of(const ScheduleRequest& request) {
+  for (const RecentPlan& each : recent_plans_) {
+    if (each.planned != nullptr && each.request == request) return each.planned;
+  }
+  auto planned = obtain(request);
+  if (!planned) return planned;
+  if (auto added = add_links((*planned)->program); !added) return fail(added.error());
+  recent_plans_[next_recent_plan_++ % recent_plans_.size()] = {request, *planned};
+  return planned;
 }
 
 Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
@@ -278,12 +280,9 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
       call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
   request.bytes = started_bytes(counts, size);
   const Use use(*this);
-  auto planned = obtain(request);
+  auto planned = plan_of(request);
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
-  if (auto added = add_links(operation->planned->program); !added) {
-    return fail(name + ": " + added.error().message);
-  }
   if (auto found = find_memory(*operation); !found)
     return fail(name + ": " + found.error().message);
   return operation;
@@ -382,7 +381,7 @@ Result<void> Channel::start(Operation& operation) {
 // A job of one rank has nothing to communicate.
 void Channel::copy_alone(const Call& call) const {
   const std::uint64_t elements =
-      elements_of(extent_of(call, 0, 1, Buffer::kOutput), call, 0, 1, false);
+      elements_of(buffer_extent(call.collective, 0, call.root, Buffer::kOutput), call, 0, 1, false);
   const std::uint64_t bytes = elements * bytes_of(call.op);
   if (bytes != 0 && call.receive != call.send) std::memmove(call.receive, call.send, bytes);
 }

@@ -2,6 +2,7 @@
 // A communicator's state: its endpoint and machine, its schedules, and the collectives that were
 // started on it, which run one after the other. Host only.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -100,6 +101,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   [[nodiscard]] Result<void> connect_backbone(const Channel* parent);
   [[nodiscard]] Result<void> add_links(const Program& program);
+  struct RecentPlan {
+    ScheduleRequest request;
+    const PlannedProgram* planned = nullptr;  // its links are added
+  };
+  [[nodiscard]] Result<const PlannedProgram*> plan_of(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
   [[nodiscard]] Result<void> check_room(const Call& call) const;
   [[nodiscard]] Result<void> find_memory(Operation& operation);
@@ -116,8 +122,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::uint32_t rank_, size_;
   Members members_;
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
-  std::vector<bool> linked_;                  // ranks to which there is a link
-  std::vector<std::uint32_t> connecting_;     // links that are not connected yet
+  std::array<RecentPlan, 4> recent_plans_;    // of calls that often come again
+  std::size_t next_recent_plan_ = 0;
+  std::vector<bool> linked_;               // ranks to which there is a link
+  std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;
   std::unique_ptr<Schedules> schedules_;
   Scratch scratch_;             // of the collective in progress, unless it is a plan's

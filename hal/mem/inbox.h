@@ -89,16 +89,13 @@ class InboxLayout {
   [[nodiscard]] static constexpr std::size_t lines(std::size_t bytes) {
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
-  Shape shape_;
+  const Shape& shape_;
 };
 
-// An inbox in memory: zeros at first.
+// An inbox in memory: zeros at first. The shape must outlive this object.
 class Inbox {
  public:
-  Inbox() = default;
-  Inbox(std::uint8_t* memory, const Shape& shape)
-      : memory_(memory), layout_(shape), shape_(shape) {}
-  [[nodiscard]] bool exists() const { return memory_ != nullptr; }
+  Inbox(std::uint8_t* memory, const Shape& shape) : memory_(memory), shape_(shape) {}
   [[nodiscard]] SenderLine& sender() const { return at<SenderLine>(InboxLayout::sender()); }
   [[nodiscard]] ReceiverLine& receiver() const { return at<ReceiverLine>(InboxLayout::receiver()); }
   [[nodiscard]] ControlBox& control(std::uint32_t kind) const {
@@ -108,16 +105,17 @@ class Inbox {
     return at<Verdict>(InboxLayout::verdicts() + place(message) * sizeof(Verdict));
   }
   [[nodiscard]] Entry& entry(std::uint32_t message) const {
-    return at<Entry>(layout_.entries() + place(message) * sizeof(Entry));
+    return at<Entry>(layout().entries() + place(message) * sizeof(Entry));
   }
   [[nodiscard]] std::uint8_t* slot(std::uint32_t message) const {
-    return memory_ + layout_.slots() + std::size_t{place(message)} * shape_.slot_bytes;
+    return memory_ + layout().slots() + std::size_t{place(message)} * shape_.slot_bytes;
   }
   [[nodiscard]] std::uint8_t* piece(std::uint32_t number) const {
-    return memory_ + layout_.pieces() + std::size_t{number % shape_.pieces} * shape_.piece_bytes;
+    return memory_ + layout().pieces() + std::size_t{number % shape_.pieces} * shape_.piece_bytes;
   }
 
  private:
+  [[nodiscard]] InboxLayout layout() const { return InboxLayout(shape_); }
   [[nodiscard]] std::uint32_t place(std::uint32_t message) const {
     return message & (shape_.ring - 1);
   }
@@ -125,9 +123,8 @@ class Inbox {
   [[nodiscard]] T& at(std::size_t offset) const {
     return *reinterpret_cast<T*>(memory_ + offset);
   }
-  std::uint8_t* memory_ = nullptr;
-  InboxLayout layout_{Shape{}};
-  Shape shape_;
+  std::uint8_t* memory_;
+  const Shape& shape_;
 };
 
 }  // namespace espalier::mem

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -15,12 +16,14 @@
 namespace espalier::mem {
 namespace {
 
-// A wait spins, then yields the core until kYieldNs have passed, then sleeps. It spins the longer
-// the more often that was enough. A peer on the same core can only answer when this end yields:
-// each spin is lost then, so few of them are tried.
+// A wait spins, then yields the core until kYieldNs have passed, then sleeps. Where ranks share
+// cores it does not spin. Otherwise it spins the longer the more often that was enough, or nearly so,
+// and the shorter the more often the first yield, which took as long as another process runs, was
+// what it needed: a peer on the same core can only answer when this end yields.
 constexpr std::uint64_t kMinSpinNs = 1'000;
 constexpr std::uint64_t kMaxSpinNs = 20'000;
 constexpr std::uint64_t kYieldNs = 200'000;
+constexpr std::uint64_t kOtherRunsNs = 1'000;  // A yield to nobody takes less.
 constexpr std::uint64_t kMaxSleepNs = 1'000'000'000;
 
 void pause_core() {
@@ -136,20 +139,29 @@ const std::uint8_t* HostEndpoint::at_place(std::uint32_t link, std::uint64_t pla
 }
 
 void HostEndpoint::wait(std::uint64_t until) {
+  static const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::uint64_t spin_ns = links() < cores ? spin_ns_ : 0;
   const std::uint64_t start = now();
   std::uint64_t waited = 0;
+  std::uint32_t yields = 0;
   while (!look()) {
     waited = now() - start;
     if (start + waited >= until) return;
-    if (waited < spin_ns_) {
+    if (waited < spin_ns) {
       for (int i = 0; i < 16; ++i) pause_core();
     } else if (waited < kYieldNs) {
       sched_yield();
+      ++yields;
     } else if (sleep(until)) {
       break;
     }
   }
-  spin_ns_ = std::clamp(waited < spin_ns_ ? 2 * spin_ns_ : spin_ns_ / 2, kMinSpinNs, kMaxSpinNs);
+  const bool another_ran = yields == 1 && now() - start - waited > kOtherRunsNs;
+  if (another_ran) {
+    spin_ns_ = std::max(spin_ns_ / 2, kMinSpinNs);
+  } else if (yields <= 1) {
+    spin_ns_ = std::min(2 * spin_ns_, kMaxSpinNs);
+  }
 }
 
 // Returns whether there was something before it slept.

@@ -61,7 +61,7 @@ class HostEndpoint final : public MemEndpoint {
   std::vector<MemLink> links_;
   std::vector<RemoteBlock> remotes_;  // by link
   std::uint32_t greeted_ = 0;         // greetings that were taken
-  std::uint64_t spin_ns_ = 0;         // how long wait() spins before it yields
+  std::uint64_t spin_ns_ = 1'000;     // how long wait() spins before it yields
 };
 
 }  // namespace espalier::mem
