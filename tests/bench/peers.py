@@ -239,18 +239,18 @@ def run(place, library, setting, collective, sizes, batch):
             break
         except Failed as failure:
             if is_last or library in ("espalier", "measured"):
-                sys.exit(f"peers.py: {collective} on {place.name}: {failure}")
+                raise Failed(f"{collective} on {place.name}: {failure}") from None
             print(f"peers.py: once more: {failure}", file=sys.stderr, flush=True)
     for row in rows:
         if row["wrong"]:
-            sys.exit(f"peers.py: {library} gave a wrong {collective} of {row['bytes']} bytes on {place.name}")
+            raise Failed(f"{library} gave a wrong {collective} of {row['bytes']} bytes on {place.name}")
     return rows
 
 
 def significant(seconds):
-    """us, with four digits: files stay small."""
-    rounded = (float(f"{value * 1e6:.4g}") for value in seconds)
-    return [int(value) if value >= 1000 else value for value in rounded]
+    """us, with three digits, from 1 ms four: files stay small."""
+    rounded = (float(f"{value * 1e6:.{3 if value < 1e-3 else 4}g}") for value in seconds)
+    return [int(value) if value >= 100 else value for value in rounded]
 
 
 def measure_group(place, contestants, collective, sizes, batch, cells):
@@ -298,7 +298,8 @@ def versions():
 
 def machine():
     model = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
-    return {"processors": os.cpu_count(), "model": model[1] if model else platform.machine(), "kernel": platform.release(), **versions()}
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return {"commit": commit or "unknown", "processors": os.cpu_count(), "model": model[1] if model else platform.machine(), "kernel": platform.release(), **versions()}
 
 
 @contextlib.contextmanager
@@ -331,7 +332,7 @@ def one_group():
 def measure(options):
     build = pathlib.Path(options.build).resolve()
     out = pathlib.Path(options.out)
-    kept = json.loads(out.read_text()) if out.exists() else {"cells": {}, "rings": {}, "load": []}
+    kept = results_in(out) if out.exists() else {"cells": {}, "rings": {}, "load": []}
     kept["machine"] = machine()
     contestants = installed(build, options.contestants)
     for name in options.places:
@@ -343,6 +344,18 @@ def measure(options):
                     measure_group(place, contestants, collective, sizes, batch, kept["cells"])
                     print(f"{name} {collective} {','.join(map(str, sizes))}: done, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
                     out.write_text(json.dumps(kept, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+
+
+def results_in(file):
+    try:
+        found = json.loads(pathlib.Path(file).read_text())
+        if {"cells", "rings", "load"} <= set(found):
+            return found
+        reason = "it has other contents"
+    except (OSError, ValueError) as error:
+        reason = error
+    print(f"peers.py: {file} is no file of results: {reason}", file=sys.stderr)
+    sys.exit(2)
 
 
 def size_of(text):
@@ -392,7 +405,7 @@ def main():
         parser.error("expected --out FILE, or --page FILE...; --plots is of --page")
     options.build = options.build or str(ROOT / "build")
     if options.page:
-        files = [json.loads(pathlib.Path(file).read_text()) for file in options.page]
+        files = [results_in(file) for file in options.page]
         sys.stdout.write(peers_page.page(files))
         if options.plots:
             peers_page.write_plots(files, pathlib.Path(options.plots), pathlib.Path(options.build) / "tests/bench/line-plot")
@@ -401,7 +414,10 @@ def main():
     options.collectives = options.collectives or COLLECTIVES
     options.sizes = sorted(options.sizes or SIZES)
     options.contestants = options.contestants or CONTESTANTS
-    measure(options)
+    try:
+        measure(options)
+    except Failed as failure:
+        sys.exit(f"peers.py: {failure}")
 
 
 if __name__ == "__main__":

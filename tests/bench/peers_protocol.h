@@ -4,8 +4,7 @@
 // Lists have commas. A size is that of the message, or of each rank's part (scatter, gather,
 // allgather, reduce-scatter, all-to-all); STARTS are warm, cold or warm,cold. Rank 0 prints JSON:
 // of each row, the seconds of each repetition (the slowest rank, from its own start to its end),
-// and the number of wrong results. Combining is a sum of f32. Exit status 1 if a result was wrong,
-// 2 for bad input.
+// and the number of wrong results. Combining is a sum of f32. Exit status 2 for bad input.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
@@ -155,8 +154,8 @@ static int peer_bad_input(const char* what, const char* value) {
   return 2;
 }
 
-static int peer_row(const struct Peer* peer, const struct PeerRow* row, const char* starts,
-                    int repetitions, int warmups) {
+static void peer_row(const struct Peer* peer, const struct PeerRow* row, const char* starts,
+                     int repetitions, int warmups) {
   double* seconds = (double*)malloc((size_t)repetitions * sizeof *seconds);
   double wrong = 0;
   static int rows = 0;
@@ -172,14 +171,12 @@ static int peer_row(const struct Peer* peer, const struct PeerRow* row, const ch
   peer->maximum(&wrong, 1);
   if (peer->rank == 0) printf(", \"wrong\": %.0f}", wrong);
   free(seconds);
-  return wrong != 0;
 }
 
 // Returns the exit status. Every rank calls it with the same arguments.
 static int peer_main(const struct Peer* peer, int argc, char** argv) {
   if (argc != 6) return peer_bad_input("the number of arguments is wrong after", argv[0]);
   const int repetitions = atoi(argv[4]), warmups = atoi(argv[5]);
-  int status = 0;
   if (repetitions < 1) return peer_bad_input("no number of repetitions:", argv[4]);
   char *next_name = NULL, *next_size = NULL;
   for (char* name = strtok_r(argv[1], ",", &next_name); name != NULL;
@@ -194,11 +191,11 @@ static int peer_main(const struct Peer* peer, int argc, char** argv) {
       row.n = atol(size) / (long)sizeof(float);
       if (row.n < 1 && row.collective != kBarrier)
         return peer_bad_input("no size of at least 4 bytes:", size);
-      status |= peer_row(peer, &row, argv[3], repetitions, warmups);
+      peer_row(peer, &row, argv[3], repetitions, warmups);
     }
     free(sizes);
   }
   if (peer->rank == 0) printf("]\n");
   fflush(stdout);
-  return status;
+  return 0;
 }
