@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs and builds what is needed and runs every test: all of this machine's build and, beside them, in the time that those
 # spend waiting for processes and deadlines,
-#   - the tests of descriptors, images, the machine, the verifier, the simulated and faulty networks, the tools, and random programs
-#     under ASan and UBSan (the tools and random programs run a sample, which they print),
+#   - the tests of descriptors, images, bootstrap, the machine, the verifier, the simulated and faulty networks, serial links, shared
+#     memory (hal/mem), the tools, and random programs under ASan and UBSan (the tools and random programs run a sample, which they
+#     print),
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
 #   - of aarch64 (boards/linux-aarch64) under qemu-user the suites of what runs on nodes, and one grid of the rest.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.

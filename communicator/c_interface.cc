@@ -241,6 +241,8 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm) {
   });
 }
 void espalier_leave(espalier_comm* comm) { delete comm; }
+void* espalier_allocate(std::size_t bytes) { return espalier::allocate(bytes); }
+void espalier_deallocate(void* bytes) { espalier::deallocate(bytes); }
 
 std::uint32_t espalier_rank(const espalier_comm* comm) { return comm->communicator.rank(); }
 std::uint32_t espalier_size(const espalier_comm* comm) { return comm->communicator.size(); }

@@ -61,6 +61,20 @@ espalier_comm* alone() {
   return world;
 }
 
+TEST(CInterface, AllocatesMemoryForCollectives) {
+  espalier_comm* world = alone();
+  auto* const numbers = static_cast<float*>(espalier_allocate(100'000 * sizeof(float)));
+  ASSERT_NE(numbers, nullptr);
+  EXPECT_EQ(numbers[99'999], 0.0f);
+  numbers[99'999] = 3;
+  EXPECT_EQ(espalier_allreduce(numbers, numbers, 100'000, ESPALIER_F32, ESPALIER_SUM, world), 0);
+  EXPECT_EQ(numbers[99'999], 3.0f);
+  espalier_deallocate(numbers);
+  espalier_deallocate(nullptr);
+  EXPECT_EQ(espalier_allocate(SIZE_MAX), nullptr);
+  espalier_leave(world);
+}
+
 TEST(CInterface, BadArgumentsAreNamed) {
   espalier_comm* world = alone();
   ASSERT_NE(world, nullptr);

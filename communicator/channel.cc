@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <thread>
 
 #include "communicator/backbone.h"
 #include "communicator/image_programs.h"
@@ -113,6 +114,9 @@ std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_-
 Result<void> Channel::connect(Members members, const Channel* parent) {
   members_ = std::move(members);
   const JoinOptions& options = job_->options();
+  if (size_ > 1) {
+    if (auto given = fabric_->set_addresses(members_.addresses); !given) return given;
+  }
   // Files and images are for the ranks of the whole job.
   bool is_whole = size_ == job_->members().size();
   for (std::uint32_t rank = 0; rank < size_; ++rank) is_whole &= members_.jobs[rank] == rank;
@@ -124,7 +128,10 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
   }
   auto schedules =
       Schedules::make(rank_, size_, is_whole ? options.schedules : std::vector<std::string>(),
-                      options.model, std::move(image));
+                      {options.model, fabric_ != nullptr && fabric_->is_one_host()
+                                          ? std::max(1U, std::thread::hardware_concurrency())
+                                          : 0},
+                      std::move(image));
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {
@@ -140,7 +147,6 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
 }
 
 Result<void> Channel::connect_backbone(const Channel* parent) {
-  if (auto given = fabric_->set_addresses(members_.addresses); !given) return given;
   linked_.resize(size_);
   std::vector<std::uint32_t> links;
   for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
@@ -344,8 +350,7 @@ Result<void> Channel::find_memory(Operation& operation) {
 }
 
 void* Channel::provide_scratch(Operation& operation) {
-  std::vector<std::uint64_t>& words =
-      operation.own_scratch.empty() ? scratch_ : operation.own_scratch;
+  Scratch& words = operation.own_scratch.empty() ? scratch_ : operation.own_scratch;
   if (words.size() < scratch_words(operation)) words.resize(scratch_words(operation));
   const auto address = reinterpret_cast<std::uintptr_t>(words.data());
   return reinterpret_cast<void*>((address + 15) / 16 * 16);

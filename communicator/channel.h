@@ -20,6 +20,9 @@ namespace espalier::communicator {
 
 class Channel;
 
+// Memory that ranks of the same host read in place.
+using Scratch = std::vector<std::uint64_t, SharedAllocator<std::uint64_t>>;
+
 // A collective with its schedule and the memory that it needs beside the caller's.
 class Operation {
  public:
@@ -33,11 +36,11 @@ class Operation {
   const PlannedProgram* planned = nullptr;  // null: one rank, nothing to communicate
   Buffers buffers;                          // as the machine gets them
   // A copy of the input, for a schedule that cannot have it in the output's place.
-  std::vector<std::uint8_t> input_copy;
+  std::vector<std::uint8_t, SharedAllocator<std::uint8_t>> input_copy;
   const void* copied_from = nullptr;
   std::vector<std::uint64_t> offsets;  // of unequal counts
   // Only a plan has these: scratch of its own, and its memory that stays registered.
-  std::vector<std::uint64_t> own_scratch;
+  Scratch own_scratch;
   std::vector<Region> kept;
   std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   State state = State::kIdle;
@@ -117,8 +120,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::vector<std::uint32_t> connecting_;     // links that are not connected yet
   Machine machine_;
   std::unique_ptr<Schedules> schedules_;
-  std::vector<std::uint64_t> scratch_;  // of the collective in progress, unless it is a plan's
-  Operation* first_ = nullptr;          // in progress
+  Scratch scratch_;             // of the collective in progress, unless it is a plan's
+  Operation* first_ = nullptr;  // in progress
   Operation* last_ = nullptr;
   mutable std::mutex mutex_;
   std::atomic<bool> is_in_call_ = false;  // a thread of the program is in a call

@@ -288,6 +288,10 @@ Result<Communicator> join(const JoinOptions& given) {
     return fail("no provider '" + ofi::fabric_provider(options.provider) +
                 "' that serves here: 'espalier doctor' says why");
   }
+  if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
+    return fail("authenticate_data: provider '" + options.provider +
+                "' cannot authenticate payloads; expected tcp or shm");
+  }
   std::shared_ptr<bootstrap::Bootstrap> members = options.membership;
   if (members == nullptr) {
     auto joined = bootstrap::join(options.bootstrap);
@@ -299,8 +303,9 @@ Result<Communicator> join(const JoinOptions& given) {
         "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
         "makes one");
   }
-  const bool binds = options.provider != "mem";
-  if (options.local_address.empty() && binds) options.local_address = members->local_address();
+  if (options.local_address.empty() && ofi::binds_address(options.provider)) {
+    options.local_address = members->local_address();
+  }
   auto job = std::make_shared<Job>(std::move(options), members);
   Connecting connecting;
   for (std::uint32_t rank = 0; rank < members->size(); ++rank) connecting.ranks.push_back(rank);

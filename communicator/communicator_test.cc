@@ -393,6 +393,16 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
   });
 }
 
+// Rejoins with `survivors` ranks in all, and runs a collective on them.
+void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {
+  auto again = world.rejoin();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->size(), survivors);
+  Vector one = {1};
+  EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
+  EXPECT_EQ(one[0], survivors);
+}
+
 // Rank 2 leaves without a word; the others get the same cause, rejoin and go on.
 TEST(Communicator, Rejoin) {
   LocalJob job(4);
@@ -419,12 +429,7 @@ TEST(Communicator, Rejoin) {
       EXPECT_EQ(world->cause().status, Status::kDeadLink);
       EXPECT_TRUE(world->cause().peer == 2) << world->cause().peer;
       EXPECT_FALSE(world->barrier());
-      auto again = world->rejoin();
-      ASSERT_TRUE(again) << again.error().message;
-      EXPECT_EQ(again->size(), 3u);
-      Vector one = {1};
-      EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
-      EXPECT_EQ(one[0], 3);
+      rejoin_and_sum(*world, 3);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -448,7 +453,8 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
   };
   const pid_t victim = fork();
   if (victim == 0) {
-    const auto world = join(options_for(3));
+    auto world = join(options_for(3));
+    if (world) (void)world->barrier();
     while (world) pause();
     _exit(1);
   }
@@ -458,6 +464,8 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
       const JoinOptions options = options_for(rank);
       auto world = join(options);
       ASSERT_TRUE(world) << world.error().message;
+      // When rank 0 has passed it, all have joined.
+      (void)world->barrier();
       if (rank == 0) kill(victim, SIGKILL);
       EXPECT_FALSE(world->barrier());
       if (rank == 2) {
@@ -465,12 +473,7 @@ TEST(Communicator, ARankThatDiesDuringARejoin) {
         EXPECT_TRUE(options.membership->rejoin());
         return;
       }
-      auto again = world->rejoin();
-      ASSERT_TRUE(again) << again.error().message;
-      EXPECT_EQ(again->size(), 2u);
-      Vector one = {1};
-      EXPECT_EQ(message(again->allreduce(Out(one), Op::kSum)), "");
-      EXPECT_EQ(one[0], 2);
+      rejoin_and_sum(*world, 2);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -540,6 +543,32 @@ TEST(Communicator, JoinRefusesOptions) {
   options = options_of(job, 0);
   options.model = "/no/such/model";
   EXPECT_FALSE(join(options));
+}
+
+TEST(Communicator, JoinRefusesToAuthenticateData) {
+  LocalJob job(1);
+  JoinOptions options = options_of(job, 0);
+  options.authenticate_data = true;
+  EXPECT_TRUE(join(options));
+  options.provider = "mem";
+  const auto over_memory = join(options);
+  ASSERT_FALSE(over_memory);
+  EXPECT_EQ(over_memory.error().message,
+            "authenticate_data: provider 'mem' cannot authenticate payloads; expected tcp or shm");
+  auto server = bootstrap::Server::start("127.0.0.1:0", 1, {});
+  ASSERT_TRUE(server) << server.error().message;
+  options = {};
+  options.bootstrap.method = bootstrap::Method::kTable;
+  options.bootstrap.table = {(*server)->address()};
+  options.bootstrap.rank = 0;
+  options.provider = "tcp";
+  options.authenticate_data = true;
+  const auto without_secret = join(options);
+  ASSERT_FALSE(without_secret);
+  EXPECT_EQ(
+      without_secret.error().message,
+      "authenticate_data needs a job secret; expected ESPALIER_SECRET_FILE, or a launcher that "
+      "makes one");
 }
 
 TEST(Communicator, JoinRefusesImages) {

@@ -94,9 +94,15 @@ Facts read_facts(const verify::Programs& program, std::uint32_t nodes) {
 
 class ChosenByModel : public Schedules {
  public:
-  ChosenByModel(std::uint32_t rank, std::uint32_t ranks, std::string model,
+  ChosenByModel(std::uint32_t rank, std::uint32_t ranks, const Costs& costs,
                 std::shared_ptr<const ImagePrograms> image)
-      : rank_(rank), ranks_(ranks), model_(std::move(model)), image_(std::move(image)) {}
+      : rank_(rank), ranks_(ranks), image_(std::move(image)) {
+    model_.model = costs.model;
+    if (!costs.model.empty() || costs.memory_cores == 0) return;
+    model_.memory_cores = costs.memory_cores;
+    model_.memory_ranks = ranks;
+    model_.ranks_per_host = std::to_string(ranks);
+  }
 
   [[nodiscard]] Result<void> add_file(const std::string& path);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
@@ -128,7 +134,7 @@ class ChosenByModel : public Schedules {
                                               const std::string& algorithm) const;
 
   std::uint32_t rank_, ranks_;
-  std::string model_;
+  tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   std::map<Collective::Value, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
@@ -190,8 +196,7 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   if (found != chosen_.end()) return found->second;
   ScheduleRequest first_root = request;
   first_root.root = 0;
-  tools::ModelOptions options;
-  options.model = model_;
+  const tools::ModelOptions& options = model_;
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
                            std::to_string(ranks_) + "-" +
                            std::to_string(tools::model_of(options).digest());
@@ -352,12 +357,12 @@ Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& reque
 
 Result<std::unique_ptr<Schedules>> Schedules::make(std::uint32_t rank, std::uint32_t ranks,
                                                    const std::vector<std::string>& files,
-                                                   const std::string& model,
+                                                   const Costs& costs,
                                                    std::shared_ptr<const ImagePrograms> image) {
-  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, model, std::move(image));
-  if (!model.empty()) {
+  auto schedules = std::make_unique<ChosenByModel>(rank, ranks, costs, std::move(image));
+  if (!costs.model.empty()) {
     tools::ModelOptions options;
-    options.model = model;
+    options.model = costs.model;
     try {
       (void)tools::model_of(options);
     } catch (const tools::Failure& failure) {

@@ -31,17 +31,24 @@ struct ScheduleRequest {
   bool unequal_counts = false;  // a count for each rank
 };
 
+// What messages cost.
+struct Costs {
+  std::string model = {};  // file of a model; empty: the default constants
+  // Processors of the host on which all ranks are and share memory; 0: they do not. Without effect
+  // if there is a model.
+  std::uint32_t memory_cores = 0;
+};
+
 // All schedules of one communicator. Every rank chooses alike: from the number of ranks, the
 // request and the model, by integer arithmetic.
 class Schedules {
  public:
-  // `files`: schedule files, which serve their collective and root. `model`: file of a model;
-  // empty: the default constants. `image`: of this node, or null. Errors: a file that cannot be
-  // read, is not a schedule for this number of ranks, or serves what another file or the image
-  // serves; a model that cannot be read.
+  // `files`: schedule files, which serve their collective and root. `costs`: alike on all ranks.
+  // `image`: of this node, or null. Errors: a file that cannot be read, is not a schedule for this
+  // number of ranks, or serves what another file or the image serves; a model that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Schedules>> make(
       std::uint32_t rank, std::uint32_t ranks, const std::vector<std::string>& files,
-      const std::string& model, std::shared_ptr<const ImagePrograms> image = nullptr);
+      const Costs& costs, std::shared_ptr<const ImagePrograms> image = nullptr);
   virtual ~Schedules() = default;
   // Returns the schedule for a call; it lives as long as this object. Errors: no schedule serves
   // the call; one that was chosen does not verify.

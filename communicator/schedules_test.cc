@@ -41,12 +41,6 @@ class SchedulesTest : public DirectoryTest {
   }
 };
 
-constexpr Collective::Value kCollectives[] = {
-    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
-    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
-    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
-    Collective::kAllToAll,  Collective::kBarrier};
-
 std::string bytes_of(const Program& program) {
   std::vector<std::uint8_t> bytes(1 << 20);
   std::size_t written = 0;
@@ -56,9 +50,9 @@ std::string bytes_of(const Program& program) {
 
 // What the schedules of a new process are for each collective, size and operator.
 std::vector<std::string> all_programs(std::uint32_t ranks) {
-  const auto schedules = or_throw(Schedules::make(ranks / 2, ranks, {}, ""));
+  const auto schedules = or_throw(Schedules::make(ranks / 2, ranks, {}, {}));
   std::vector<std::string> all;
-  for (const Collective collective : kCollectives) {
+  for (const Collective collective : kAllCollectives) {
     for (const std::uint64_t bytes : {8u, 20'000u, 4u << 20}) {
       for (const bool commutes : {true, false}) {
         const ScheduleRequest request = {collective, has_root(collective) ? ranks - 1 : 0, bytes,
@@ -82,7 +76,8 @@ TEST_F(SchedulesTest, KeptOnesAreTheSame) {
     EXPECT_EQ(kept("chosen-").size(), files);
     EXPECT_GE(std::set<std::string>(first.begin(), first.end()).size(), 11u);
   }
-  EXPECT_EQ(kept("chosen-").size(), 3 * (std::size(kCollectives) - 1));  // a barrier has no choice
+  EXPECT_EQ(kept("chosen-").size(),
+            3 * (std::size(kAllCollectives) - 1));  // a barrier has no choice
   EXPECT_EQ(kept("proven-").size(), 1u);
 }
 

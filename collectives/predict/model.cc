@@ -189,6 +189,7 @@ std::uint64_t Model::digest() const {
   digest = digest_u64(digest, cores);
   // Models without these keep their digests.
   if (overhead_fs + wake_ps > 0) digest = digest_u64(digest_u64(digest, overhead_fs), wake_ps);
+  if (copy_fs > 0) digest = digest_u64(digest, copy_fs);
   std::vector<const Tuning*> all;  // their order decides nothing
   all.reserve(tunings.size());
   for (const Tuning& tuning : tunings) all.push_back(&tuning);
@@ -210,6 +211,23 @@ Model default_model() {
   set(LinkClass::kMemory, kMicrosecond, 200'000);           // 5 GB/s: copied in and out
   set(LinkClass::kSerial, 100 * kMicrosecond, 86'805'556);  // 115200 baud, 10 bits per byte
   model.found_by = "default constants";
+  return model;
+}
+
+// Both ends copy at the same time. Where ranks share processors, it is these that take the time;
+// otherwise it is as if the link did.
+Model memory_model(std::uint32_t cores, std::uint32_t ranks) {
+  constexpr std::uint64_t kCopyFs = 60'000;  // 17 GB/s
+  Model model = default_model();
+  const bool shares = ranks > cores;
+  model.links.fill(one_line(kMicrosecond / 5, shares ? 0 : kCopyFs));
+  model.overhead_ps = kMicrosecond / 5;
+  model.overhead_fs = shares ? kCopyFs : 0;
+  model.copy_fs = kCopyFs;
+  model.gamma_fs = kCopyFs;
+  model.cores = cores;
+  model.wake_ps = 2 * kMicrosecond;
+  model.found_by = "default constants of memory";
   return model;
 }
 

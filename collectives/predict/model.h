@@ -102,8 +102,9 @@ struct Model {
   std::uint64_t gamma_fs = 0;  // per byte, of all other combines
   // o: a node's time for each block sent, and for each received; a part of it for each byte
   std::uint64_t overhead_ps = 0, overhead_fs = 0;
-  Interval overhead;        // of o; outside the digest
-  std::uint32_t cores = 0;  // processors of a host; 0: one for each rank
+  Interval overhead;          // of o; outside the digest
+  std::uint64_t copy_fs = 0;  // per byte that a node copies within its memory
+  std::uint32_t cores = 0;    // processors of a host; 0: one for each rank
   // Where ranks share processors: the time until a rank that waits for a message notices it.
   std::uint64_t wake_ps = 0;
   std::vector<Tuning> tunings;  // at most one per topology and collective
@@ -127,6 +128,9 @@ struct Model {
 
 // The default constants of every class: for fabrics of which nothing is known.
 [[nodiscard]] Model default_model();
+// Constants for `ranks` ranks that are all on one host of `cores` processors and share its memory
+// (hal/mem).
+[[nodiscard]] Model memory_model(std::uint32_t cores, std::uint32_t ranks);
 
 // A model of one line for the links of every class; alpha in s, beta in s/B, at most the maxima
 // above. Rounds to whole ps and fs.

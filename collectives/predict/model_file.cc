@@ -50,6 +50,7 @@ class ModelReader {
     model_.overhead_ps = checked("overhead_ps", file_.overhead_ps(), kMaxTimePs);
     model_.overhead_fs =
         checked("overhead_fs_per_byte", file_.overhead_fs_per_byte(), kMaxFsPerByte);
+    model_.copy_fs = checked("copy_fs_per_byte", file_.copy_fs_per_byte(), kMaxFsPerByte);
     model_.overhead = interval("overhead_ps", file_.overhead_low_ps(), file_.overhead_high_ps(),
                                model_.overhead_ps, line_of("overhead_ps"));
     model_.cores = file_.cores();
@@ -288,6 +289,7 @@ std::string model_text(const Model& model) {
     file.set_overhead_high_ps(model.overhead.high);
   }
   if (model.overhead_fs != 0) file.set_overhead_fs_per_byte(model.overhead_fs);
+  if (model.copy_fs != 0) file.set_copy_fs_per_byte(model.copy_fs);
   file.set_cores(model.cores);
   if (model.wake_ps != 0) file.set_wake_ps(model.wake_ps);
   for (const Tuning& tuning : model.tunings) {

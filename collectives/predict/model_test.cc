@@ -21,6 +21,7 @@ combine { op: "sum" type: "f32" gamma_fs_per_byte: 250000 }
 gamma_fs_per_byte: 400000
 overhead_ps: 500000
 overhead_fs_per_byte: 3000
+copy_fs_per_byte: 70000
 cores: 2
 wake_ps: 30000
 tuning {
@@ -69,6 +70,7 @@ TEST(Model, DigestCoversWhatDecidesAndNothingElse) {
   change([](Model& m) { ++m.overhead_ps; });
   change([](Model& m) { ++m.overhead_fs; });
   change([](Model& m) { ++m.wake_ps; });
+  change([](Model& m) { ++m.copy_fs; });
   change([](Model& m) { ++m.cores; });
   change([](Model& m) { m.tunings.pop_back(); });
   change([](Model& m) { m.tunings[0].topology = "complete:9"; });

@@ -84,6 +84,11 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   model.wake_ps = 40'000;
   EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 640'000);
   EXPECT_EQ(predicted(two, 1000, model), kBlockTime + 600'000) << "each on a host of its own";
+  const Schedule bruck = make("complete:2", Collective::kAllToAll, "bruck");
+  model = plain();
+  EXPECT_EQ(predicted(bruck, 1000, model), kBlockTime);
+  model.copy_fs = 100'000;  // before the message, and twice after it
+  EXPECT_EQ(predicted(bruck, 1000, model), kBlockTime + 300'000);
   const Schedule reduce = make("complete:2", Collective::kReduce, "chain");
   model = plain();
   model.gamma_fs = 500'000;

@@ -104,8 +104,9 @@ void ReplayState::add_node(std::uint32_t number, const Program& program, const L
       ++step.receives;
     } else {
       const bool combines = instance.kind == ActionKind::kCombine;
+      const std::uint64_t bytes = bytes_of(layout, instance.into);
       const Picoseconds time =
-          combines ? model_.combine_time(conditions_.op, bytes_of(layout, instance.into)) : 0;
+          combines ? model_.combine_time(conditions_.op, bytes) : per_byte(model_.copy_fs, bytes);
       node.operations.push_back({instance.step, instance.after, time, instance.into});
       ++step.operations;
     }

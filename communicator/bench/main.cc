@@ -12,17 +12,13 @@
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/select/loaded_schedule.h"
 #include "tools/workload/workload.h"
 
 namespace espalier::tools {
 namespace {
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32;
-constexpr Collective::Value kCollectives[] = {
-    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
-    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
-    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
-    Collective::kAllToAll,  Collective::kBarrier};
 
 struct BenchOptions {
   std::vector<std::string> collectives;
@@ -57,6 +53,9 @@ void add_options(Command command, BenchOptions& options) {
                  "Repetitions before, which are not timed");
   command.flag("--persistent", options.repetitions.persistent,
                "Plan each call once, and time the starts of the plan");
+  command.flag(
+      "--shared", options.repetitions.shared,
+      "Buffers in memory of espalier::allocate(), which ranks of the same host read in place");
   command.flag("--unchecked", options.unchecked,
                "Do not compare results; all repetitions then have the same input");
   command.texts("--schedule", options.join.schedules,
@@ -64,7 +63,8 @@ void add_options(Command command, BenchOptions& options) {
   command.text("--model", options.join.model,
                "Model that chooses the others' algorithms ('espalier measure -o')");
   command.text("--provider", options.join.provider,
-               "libfabric's provider; default: the one that FI_PROVIDER names, otherwise tcp");
+               "tcp, shm, mem, mem+tcp or another; default: mem between ranks of one host, and the "
+               "provider that FI_PROVIDER names, otherwise tcp, between hosts");
   command.number("--deadline", options.deadline_ms, 10, 3'600'000,
                  "How long an awaited rank may stay silent before it is declared dead, ms");
   command.flag("--authenticate-data", options.join.authenticate_data,
@@ -73,7 +73,7 @@ void add_options(Command command, BenchOptions& options) {
                "A thread makes progress, as in programs with non-blocking calls");
   add_format(command, options.format);
   command.set_footer(
-      "Every rank prints nothing, but rank 0 prints the table. The time of a repetition is that of "
+      "Only rank 0 prints. The time of a repetition is that of "
       "the slowest rank, from its own start to its end; the table has medians in us. algbw is "
       "bytes / time, of the whole message or of all ranks' parts; busbw is algbw times the part of "
       "these bytes that every rank's link must carry, as in nccl-tests; both of warm starts, if "
@@ -93,7 +93,7 @@ std::vector<Collective> collectives_of(const BenchOptions& options) {
     }
   }
   if (!found.empty()) return found;
-  return {std::begin(kCollectives), std::end(kCollectives)};
+  return {std::begin(kAllCollectives), std::end(kAllCollectives)};
 }
 
 // The rows to measure. All ranks find the same.
@@ -132,6 +132,25 @@ std::vector<reference::ReferenceInput> rows_of(const BenchOptions& options, std:
     bad_input("none of the collectives has a root; expected no --root");
   }
   return rows;
+}
+
+// Checks that each of --schedule serves a row.
+void check_schedules(const std::vector<std::string>& paths,
+                     const std::vector<reference::ReferenceInput>& rows) {
+  for (const std::string& path : paths) {
+    const std::string bytes = read_file(path);
+    const LoadedSchedule loaded = load_schedule(path, {bytes.begin(), bytes.end()}, "");
+    const Program& first = loaded.programs.front();
+    if (std::any_of(rows.begin(), rows.end(), [&first](const reference::ReferenceInput& row) {
+          return row.collective == first.collective && row.root == first.root;
+        })) {
+      continue;
+    }
+    bad_input("--schedule '" + one_line(path) + "': " + collective_name(first.collective) +
+              (has_root(first.collective) ? " with root " + std::to_string(first.root) : "") +
+              " is not measured; expected another --collective" +
+              (has_root(first.collective) ? " or --root" : "") + ", or no such schedule");
+  }
 }
 
 double bandwidth(const bench::Row& row) {
@@ -182,6 +201,7 @@ void run(BenchOptions& options) {
   options.join.deadline = std::chrono::milliseconds(options.deadline_ms);
   auto world = or_bad_input(join(options.join));
   const std::vector<reference::ReferenceInput> rows = rows_of(options, world.size());
+  check_schedules(options.join.schedules, rows);
   const bool prints = world.rank() == 0;
   const bool is_text = options.format == Format::kText;
   if (prints && is_text) {

@@ -17,14 +17,28 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPause{3};  // longer than any wait spins
 constexpr std::uint8_t kUntouched = 0x5a;
 
+// Memory of allocate(), or the program's own.
+class Buffer {
+ public:
+  Buffer(std::uint64_t size, bool shared)
+      : shared_(shared ? size : 0), private_(shared ? 0 : size), size_(size) {}
+  [[nodiscard]] std::uint8_t* data() { return shared_.empty() ? private_.data() : shared_.data(); }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+
+ private:
+  std::vector<std::uint8_t, SharedAllocator<std::uint8_t>> shared_;
+  std::vector<std::uint8_t> private_;
+  std::uint64_t size_;
+};
+
 // A rank's memory of one row, and its call.
 class Trial {
  public:
-  Trial(Communicator& world, const reference::ReferenceInput& what)
+  Trial(Communicator& world, const reference::ReferenceInput& what, bool shared)
       : world_(world),
         what_(what),
-        input_(reference::input_bytes(what, world.rank())),
-        output_(is_in_place() ? what.bytes : reference::result_bytes(what, world.rank())) {
+        input_(reference::input_bytes(what, world.rank()), shared),
+        output_(is_in_place() ? what.bytes : reference::result_bytes(what, world.rank()), shared) {
     call_.collective = what.collective;
     call_.send = is_in_place() ? output_.data() : input_.data();
     call_.receive = output_.data();
@@ -43,9 +57,9 @@ class Trial {
 
   // Gives the repetition its own input and clears the result.
   void fill(std::uint32_t repetition) {
-    if (!output_.empty()) std::memset(output_.data(), kUntouched, output_.size());
+    if (output_.size() != 0) std::memset(output_.data(), kUntouched, output_.size());
     reference::fill_input(what_, world_.rank(), repetition, input_.data());
-    if (is_in_place() && !input_.empty()) {
+    if (is_in_place() && input_.size() != 0) {
       std::memcpy(output_.data(), input_.data(), input_.size());
     }
   }
@@ -66,7 +80,8 @@ class Trial {
   [[nodiscard]] bool is_right(std::uint32_t repetition) {
     if (!reference::has_result(what_, world_.rank())) return true;
     reference::Results results(what_, repetition);
-    return results.of(world_.rank()) == output_;
+    const std::vector<std::uint8_t>& right = results.of(world_.rank());
+    return std::equal(right.begin(), right.end(), output_.data(), output_.data() + output_.size());
   }
 
  private:
@@ -75,7 +90,7 @@ class Trial {
 
   Communicator& world_;
   const reference::ReferenceInput& what_;
-  std::vector<std::uint8_t> input_, output_;
+  Buffer input_, output_;
   Call call_;
   std::optional<Plan> plan_;
 };
@@ -98,7 +113,7 @@ Result<Row> measure_all(Communicator& world, const reference::ReferenceInput& wh
                         const std::vector<Start>& starts, const Repetitions& repetitions) {
   Row row;
   row.what = what;
-  Trial trial(world, what);
+  Trial trial(world, what, repetitions.shared);
   if (auto planned = trial.plan(); !planned) return fail(planned.error());
   row.algorithm = trial.algorithm();
   for (const Start start : starts) {

@@ -29,6 +29,7 @@ struct Repetitions {
   std::uint32_t timed = 31;
   bool persistent = false;  // the call is planned once, and each repetition starts the plan
   bool checked = true;      // compares every result, and gives each repetition its own input
+  bool shared = false;      // buffers of allocate(), which ranks of the same host read in place
 };
 
 // Runs the collective; all ranks call it with the same arguments and get the same row. Errors: no

@@ -18,11 +18,6 @@ namespace espalier::communicator {
 namespace {
 
 constexpr std::uint32_t kMaxRanks = 1u << 16;
-constexpr Collective::Value kCollectives[] = {
-    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
-    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
-    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
-    Collective::kAllToAll,  Collective::kBarrier};
 
 double cpu_ms() {
   timespec time{};
@@ -36,7 +31,7 @@ struct Planned {
 };
 
 Planned plan(std::uint32_t ranks, const ScheduleRequest& request) {
-  auto schedules = Schedules::make(ranks / 2, ranks, {}, "");
+  auto schedules = Schedules::make(ranks / 2, ranks, {}, {});
   if (!schedules) return {0, schedules.error().message};
   const double begin = cpu_ms();
   const auto planned = (*schedules)->obtain(request);
@@ -79,7 +74,7 @@ int run(const std::vector<std::string>& arguments) {
   std::printf(
       "ranks  collective        bytes  operator  algorithm             first, ms cached, ms\n");
   for (const std::uint32_t ranks : all) {
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : kAllCollectives) {
       for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20}) {
         print(ranks, collective, bytes, true);
       }

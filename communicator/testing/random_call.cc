@@ -12,11 +12,6 @@ namespace espalier::communicator::testing {
 namespace {
 
 constexpr std::int64_t kUntouched = -1;
-constexpr Collective::Value kCollectives[] = {
-    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
-    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
-    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
-    Collective::kAllToAll,  Collective::kBarrier};
 
 // A type, and a limit of values whose sum over 16 ranks it holds exactly.
 struct ElementType {
@@ -61,7 +56,7 @@ std::vector<std::byte> encode(Type type, const std::vector<std::int64_t>& values
 
 Drawn::Drawn(std::uint64_t seed, std::uint64_t number, std::uint32_t of)
     : ranks(of), random_(seed * 1'000'003 + number) {
-  collective = kCollectives[random_() % std::size(kCollectives)];
+  collective = kAllCollectives[random_() % std::size(kAllCollectives)];
   salt_ = random_() % 1000;
   if (has_root(collective)) root = static_cast<std::uint32_t>(random_() % ranks);
   const ElementType& drawn = kTypes[random_() % std::size(kTypes)];

@@ -27,8 +27,7 @@ Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shap
       board_(shape.board),
       peers_(shape.peers),
       block_bytes_(aligned(shape.block_bytes)),
-      links_(shape.fabric_links.size()),
-      board_link_(fabric.links(), kNone) {
+      links_(shape.fabric_links.size()) {
   arena_bytes_ = buffer_bytes(links_.size(), window(), block_bytes_);
   arena_.reset(static_cast<std::uint8_t*>(std::calloc(arena_bytes_, 1)));
   if (!has_memory()) return;
@@ -38,7 +37,6 @@ Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shap
     link.fabric = shape.fabric_links[number];
     link.reports_unexpected = shape.reports_unexpected[number];
     link.unexpected.tags.reserve(kUnexpectedTags);
-    if (link.fabric != kNone) board_link_[link.fabric] = number;
     for (std::vector<Message>* ring : {&link.to.ring, &link.from.ring}) {
       ring->resize(window());
       for (Message& message : *ring) {
@@ -50,6 +48,10 @@ Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shap
 }
 
 Status Bridge::prepare() {
+  board_link_.assign(fabric_.links(), kNone);
+  for (std::uint32_t number = 0; number < links_.size(); ++number) {
+    if (links_[number].fabric != kNone) board_link_[links_[number].fabric] = number;
+  }
   const Region region{arena_.get(), arena_bytes_};
   return fabric_.prepare(&region, arena_bytes_ == 0 ? 0 : 1);
 }

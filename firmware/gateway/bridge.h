@@ -51,7 +51,8 @@ class Bridge final : public SerialLinks {
 
   // Whether there was memory for the buffers. Otherwise the bridge must not be used.
   [[nodiscard]] bool has_memory() const { return arena_ != nullptr || arena_bytes_ == 0; }
-  // Registers the buffers with the fabric; call once, first. Endpoint::prepare()'s errors.
+  // Registers the buffers with the fabric, which has all its links now; call once, first.
+  // Endpoint::prepare()'s errors.
   [[nodiscard]] Status prepare();
   // Passes on all messages that can proceed, without waiting. Returns whether any did.
   bool step();

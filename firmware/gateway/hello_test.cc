@@ -15,10 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/testing/results.h"
-#include "espalier/hal/serial/serial_endpoint.h"
 #include "firmware/gateway/gateway.h"
-#include "hal/serial/host/carriers.h"
+#include "firmware/gateway/testing/board_end.h"
 
 namespace espalier::gateway {
 namespace {
@@ -26,13 +24,8 @@ namespace {
 // Plays the board of a gateway whose sockets are in `folder`.
 class PlayedBoard {
  public:
-  explicit PlayedBoard(const std::string& folder)
-      : carrier_(or_throw(open_board_carrier("unix:" + folder + "/board," + folder + "/gateway"))),
-        frames_(2 * carrier_->mtu() / 8 + 1),
-        port_(*carrier_, clock_, reinterpret_cast<std::uint8_t*>(frames_.data()), {}),
-        endpoint_(port_, links_, &agent::kGateway, 1, agent::kNoNode, config()) {
-    clock_.add(*carrier_);
-    EXPECT_EQ(endpoint_.post_receive(0, {&in_, sizeof in_, agent::kPacketTag}), Status::kOk);
+  explicit PlayedBoard(const std::string& folder) : end_(folder) {
+    EXPECT_EQ(end_.endpoint().post_receive(0, {&in_, sizeof in_, agent::kPacketTag}), Status::kOk);
   }
   // `links` must outlive the board.
   void say_hello(const agent::Hello& hello, const std::vector<agent::LinkEntry>& links = {}) {
@@ -40,12 +33,12 @@ class PlayedBoard {
     send();
     if (links.empty()) return;
     const SendPost tables{links.data(), links.size() * sizeof links.front(), agent::kDataTag};
-    EXPECT_EQ(endpoint_.post_send(0, tables), Status::kOk);
+    EXPECT_EQ(end_.endpoint().post_send(0, tables), Status::kOk);
   }
   // Answers Configure, if it has arrived.
   void poll() {
     Completion completion;
-    while (endpoint_.poll(completion)) {
+    while (end_.endpoint().poll(completion)) {
       if (completion.kind != Completion::Kind::kReceived) continue;
       EXPECT_EQ(in_.kind, agent::Kind::kConfigure);
       out_ = {};
@@ -55,23 +48,11 @@ class PlayedBoard {
   }
 
  private:
-  static SerialConfig config() {
-    SerialConfig config;
-    config.session = 77;
-    config.first_channel = agent::kChannel;
-    config.window = agent::kWindow;
-    return config;
-  }
   void send() {
-    EXPECT_EQ(endpoint_.post_send(0, {&out_, sizeof out_, agent::kPacketTag}), Status::kOk);
+    EXPECT_EQ(end_.endpoint().post_send(0, {&out_, sizeof out_, agent::kPacketTag}), Status::kOk);
   }
 
-  std::unique_ptr<HostCarrier> carrier_;
-  HostClock clock_;
-  std::vector<std::uint64_t> frames_;
-  SerialPort port_;
-  SerialLink links_[1] = {};
-  SerialEndpoint endpoint_;
+  BoardEnd end_;
   agent::Packet in_, out_;
 };
 

@@ -4,6 +4,8 @@
 #include <set>
 #include <sstream>
 
+#include "espalier/hal/ofi/provider_list.h"
+
 namespace espalier::node {
 namespace {
 
@@ -174,7 +176,8 @@ Result<void> check_nodes(const BootOptions& options) {
 
 const char* usage() {
   return "usage: espalier-node --schedule FILE [--schedule FILE ...] --node I --control FD\n"
-         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider tcp|shm]\n"
+         "                     [--links PEER:OUT:IN,...] [--topology SPEC] [--provider "
+         "tcp|shm|mem]\n"
          "                     [--address IP] [--window W] [--deadline MS] [--check-blocks]\n"
          "                     [--authenticate-data] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
@@ -190,9 +193,9 @@ const char* usage() {
          "\n"
          "--check loads and prints the descriptors, then ends; options of a run are refused. It\n"
          "reads only node I's own descriptor of a schedule file. Without a schedule, image or\n"
-         "flash it reports whether libfabric has the provider.\n"
+         "flash it reports whether the provider serves.\n"
          "\n"
-         "--providers lists libfabric's providers for 'espalier doctor', one per line: name,\n"
+         "--providers lists the providers for 'espalier doctor', one per line: name,\n"
          "version, what serves by that name, otherwise why it cannot and what to do, and its\n"
          "offers, between tabs.\n"
          "\n"
@@ -248,7 +251,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
   if (options.help) return options;
   if (options.lists_providers) {
     if (given.size() == 1) return options;
-    return fail("--providers lists libfabric's providers, then ends; expected no other option");
+    return fail("--providers lists the providers, then ends; expected no other option");
   }
   if (auto sound = check_effects(options, given); !sound) return fail(sound.error());
   const bool boots = !options.schedules.empty() || has_image(options);
@@ -260,9 +263,13 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("no schedule; expected --schedule FILE, --image FILE or --flash FILE");
   }
   if (auto sound = check_source(options); !sound) return fail(sound.error());
-  if ((options.provider == "shm" || options.provider == "mem") && !options.address.empty()) {
+  if (!ofi::binds_address(options.provider) && !options.address.empty()) {
     return fail("--address has no effect with --provider " + options.provider +
                 ", which binds no IP; expected --provider tcp");
+  }
+  if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
+    return fail("--authenticate-data: " + options.provider +
+                " cannot authenticate payloads; expected --provider tcp or shm");
   }
   if (auto sound = check_nodes(options); !sound) return fail(sound.error());
   return options;

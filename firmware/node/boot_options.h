@@ -42,7 +42,7 @@ struct BootOptions {
   bool authenticate_data = false;  // authenticates the payload of long messages, too
   bool log = false;                // keeps a log if the launcher provides memory for one
   bool check_only = false;         // loads and prints the descriptors, then ends
-  bool lists_providers = false;    // prints libfabric's providers, then ends
+  bool lists_providers = false;    // prints the providers, then ends
   bool help = false;
 };
 

@@ -58,6 +58,8 @@ TEST(NodeOptions, AreRefusedWithOneLine) {
                                                      {"--board", "b"},
                                                      {"--counter", "1"},
                                                      {"--provider", "shm", "--address", "10.0.0.1"},
+                                                     {"--provider", "mem", "--address", "10.0.0.1"},
+                                                     {"--provider", "mem", "--authenticate-data"},
                                                      {"--image", "i"},
                                                      {"--log=yes"},
                                                      {"-n", "1"}};

@@ -14,9 +14,9 @@ namespace {
 
 class MemEndpoints final : public ConnectedEndpoints {
  public:
-  MemEndpoints(const mem::Shape& shape, const EndpointsSpec& spec) {
+  MemEndpoints(const mem::Shape& shape, const EndpointsSpec& spec, bool reads_in_place) {
     for (std::uint32_t node = 0; node < spec.peers.size(); ++node) {
-      mem::HostConfig config = {{node, spec.window, shape}, 0};
+      mem::HostConfig config = {{node, spec.window, shape}, 0, {}, reads_in_place};
       config.blocks = static_cast<std::uint32_t>(spec.peers[node].size());
       endpoints_.push_back(std::make_unique<mem::HostEndpoint>(config));
       or_throw(endpoints_.back()->open());
@@ -37,7 +37,7 @@ class MemEndpoints final : public ConnectedEndpoints {
   std::vector<std::unique_ptr<mem::HostEndpoint>> endpoints_;
 };
 
-// `piece_bytes`: 0: as an endpoint has them by default.
+// `piece_bytes`: 0: as an endpoint has them by default, and messages are read in place.
 BackEnd back_end(const std::string& name, std::uint32_t pieces, std::uint32_t piece_bytes) {
   return {name, [pieces, piece_bytes](const EndpointsSpec& spec) {
             mem::Shape shape;
@@ -47,12 +47,13 @@ BackEnd back_end(const std::string& name, std::uint32_t pieces, std::uint32_t pi
               shape.pieces = pieces;
               shape.piece_bytes = piece_bytes;
             }
-            return std::make_unique<MemEndpoints>(shape, spec);
+            return std::make_unique<MemEndpoints>(shape, spec, piece_bytes == 0);
           }};
 }
 
 INSTANTIATE_TEST_SUITE_P(Mem, ConformanceTest,
-                         testing::Values(back_end("default", 0, 0), back_end("one_piece", 1, 64),
+                         testing::Values(back_end("in_place", 0, 0), back_end("default", 4, 32768),
+                                         back_end("one_piece", 1, 64),
                                          back_end("small_pieces", 3, 192)),
                          back_end_name);
 

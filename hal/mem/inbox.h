@@ -8,7 +8,8 @@
 //
 // Message k, counted over the lifetime of the link, is announced in entry k mod ring. A message of
 // at most kInlineBytes is in its entry, so one cache line carries it; one of at most slot_bytes is
-// in the slot beside. A longer message follows in pieces, when the receiver has granted it.
+// in the slot beside. A longer message is read where it is, if the receiver can read the sender's
+// memory there; otherwise it follows in pieces, when the receiver has granted it.
 
 #include <atomic>
 #include <cstddef>
@@ -27,7 +28,7 @@ struct alignas(kLineBytes) Entry {
   std::uint32_t check;
   std::uint64_t tag;
   std::uint64_t size;
-  std::uint64_t unused;
+  std::uint64_t place;  // 1 + where the bytes are in the sender's memory; 0: they are sent
   std::uint8_t bytes[kInlineBytes];
 };
 static_assert(sizeof(Entry) == kLineBytes);
@@ -42,6 +43,8 @@ struct alignas(kLineBytes) ControlBox {
 struct alignas(kLineBytes) SenderLine {
   std::atomic<std::uint32_t> present;  // 1: the sender has this link
   std::atomic<std::uint32_t> filled;   // pieces
+  // 1: the sender has taken its memory back. What was read there before this was seen is void.
+  std::atomic<std::uint32_t> released;
 };
 
 // Written by the receiver.
@@ -49,6 +52,7 @@ struct alignas(kLineBytes) ReceiverLine {
   std::atomic<std::uint32_t> consumed;  // messages: complete, or found not to match
   std::atomic<std::uint32_t> granted;   // messages: the longer ones among them may follow in pieces
   std::atomic<std::uint32_t> drained;   // pieces
+  std::atomic<std::uint32_t> reads;     // 1: the receiver can read memory that the sender shares
 };
 
 // Written by the receiver for message k before `consumed` covers it: whether k did not match.

@@ -52,14 +52,9 @@ Status MemEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   Sending& sending = to.sending_;
   if (sending.posted - sending.reported >= config_.window) return Status::kTooLarge;
   sending.posts[sending.posted % config_.window] = {static_cast<const std::uint8_t*>(post.bytes),
-                                                    post.size,
-                                                    post.tag,
-                                                    post.context,
-                                                    post.check,
-                                                    false,
-                                                    false};
+                                                    post.size, post.tag, post.context, post.check};
   ++sending.posted;
-  if (announce(to)) notify(link);
+  if (announce(link)) notify(link);
   return Status::kOk;
 }
 
@@ -78,6 +73,19 @@ Status MemEndpoint::post_control(std::uint32_t link, const Control& control) {
   box.sequence.store(sequence + 2, std::memory_order_release);
   notify(link);
   return Status::kOk;
+}
+
+// A peer that still reads in place finds out afterwards, and does not complete.
+void MemEndpoint::release() {
+  released_ = true;
+  for (std::uint32_t number = 0; number < count_; ++number) {
+    outbox(links_[number]).sender().released.store(1, std::memory_order_relaxed);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void MemEndpoint::read_in_place(std::uint32_t link) {
+  inbox(links_[link]).receiver().reads.store(1, std::memory_order_release);
 }
 
 bool MemEndpoint::poll(Completion& completion) {
@@ -112,14 +120,16 @@ bool MemEndpoint::progress(std::uint32_t number) {
   if (released_) return false;
   MemLink& link = links_[number];
   const bool arrived = look(link);
+  const std::uint64_t taken = link.receiving_.taken;
   bool tells = grant(link);
-  tells = take(link) || tells;
+  tells = take(number) || tells;
   const bool judged = judge(link);
   const std::uint32_t streamed = link.sending_.streamed;
-  tells = announce(link) || tells;
+  tells = announce(number) || tells;
   tells = stream(link) || tells;
   if (tells) notify(number);
-  return arrived || tells || judged || link.sending_.streamed != streamed;
+  return arrived || tells || judged || link.sending_.streamed != streamed ||
+         link.receiving_.taken != taken;
 }
 
 // Finds what the peer has announced.
@@ -146,7 +156,7 @@ bool MemEndpoint::grant(MemLink& link) {
     const MemLink::Receive& post = receiving.posts[receiving.granted % config_.window];
     // One that does not match is never granted: take() ends it, and passes it.
     if (entry.tag != post.tag || entry.size != post.size) break;
-    is_awaited = is_awaited || post.size > config_.shape.slot_bytes;
+    is_awaited = is_awaited || (post.size > config_.shape.slot_bytes && entry.place == 0);
     ++receiving.granted;
   }
   if (is_awaited) {
@@ -157,7 +167,8 @@ bool MemEndpoint::grant(MemLink& link) {
 
 // Completes receives in order, as far as their messages are here. Returns whether the peer can go
 // on.
-bool MemEndpoint::take(MemLink& link) {
+bool MemEndpoint::take(std::uint32_t number) {
+  MemLink& link = links_[number];
   Receiving& receiving = link.receiving_;
   const Inbox in = inbox(link);
   const std::uint32_t drained = receiving.drained;
@@ -168,7 +179,7 @@ bool MemEndpoint::take(MemLink& link) {
     const Entry& entry = in.entry(receiving.consumed);
     MemLink::Receive& post = receiving.posts[receiving.consumed % config_.window];
     const bool is_granted = below(receiving.consumed, receiving.granted);
-    if (is_granted && !drain(in, receiving, budget)) break;
+    if (is_granted && !drain(number, budget)) break;
     post.mismatched = !is_granted;
     post.check = entry.check;
     in.verdict(receiving.consumed).mismatched.store(is_granted ? 0 : 1, std::memory_order_relaxed);
@@ -182,15 +193,20 @@ bool MemEndpoint::take(MemLink& link) {
   return receiving.drained != drained || receiving.consumed != consumed;
 }
 
-// Copies message `consumed` to its place. False: not all of it is here, or the budget is spent.
-bool MemEndpoint::drain(const Inbox& in, Receiving& receiving, std::uint64_t& budget) {
-  const std::uint32_t number = receiving.consumed;
-  const MemLink::Receive& post = receiving.posts[number % config_.window];
+// Copies message `consumed` to where it belongs. False: not all of it is here, or the budget is
+// spent.
+bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
+  Receiving& receiving = links_[number].receiving_;
+  const Inbox in = inbox(links_[number]);
+  const std::uint32_t message = receiving.consumed;
+  const MemLink::Receive& post = receiving.posts[message % config_.window];
   if (post.size <= config_.shape.slot_bytes) {
-    const std::uint8_t* from = post.size <= kInlineBytes ? in.entry(number).bytes : in.slot(number);
+    const std::uint8_t* from =
+        post.size <= kInlineBytes ? in.entry(message).bytes : in.slot(message);
     if (post.size != 0) std::memcpy(post.bytes, from, post.size);
     return true;
   }
+  if (in.entry(message).place != 0) return read(number, budget);
   while (receiving.taken < post.size) {
     const std::uint32_t filled = in.sender().filled.load(std::memory_order_acquire);
     if (filled == receiving.drained || budget == 0) return false;
@@ -206,6 +222,26 @@ bool MemEndpoint::drain(const Inbox& in, Receiving& receiving, std::uint64_t& bu
   return true;
 }
 
+// drain() from the sender's memory.
+bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
+  Receiving& receiving = links_[number].receiving_;
+  const Inbox in = inbox(links_[number]);
+  const MemLink::Receive& post = receiving.posts[receiving.consumed % config_.window];
+  const std::uint8_t* const from =
+      at_place(number, in.entry(receiving.consumed).place - 1, post.size);
+  if (from == nullptr) return false;
+  const std::uint64_t size = std::min(budget, post.size - receiving.taken);
+  std::memcpy(post.bytes + receiving.taken, from + receiving.taken, size);
+  receiving.taken += size;
+  budget -= size;
+  if (receiving.taken < post.size) return false;
+  // If any byte was read after the sender's release(), this sees the release, too.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (in.sender().released.load(std::memory_order_relaxed) != 0) return false;
+  receiving.taken = 0;
+  return true;
+}
+
 // Reads what the peer has consumed, and what did not match. Returns whether there is more.
 bool MemEndpoint::judge(MemLink& link) {
   Sending& sending = link.sending_;
@@ -214,23 +250,22 @@ bool MemEndpoint::judge(MemLink& link) {
   const std::uint32_t before = sending.judged;
   while (below(sending.judged, consumed) && below(sending.judged, sending.announced)) {
     const std::uint32_t number = sending.judged++;
-    if (out.verdict(number).mismatched.load(std::memory_order_relaxed) == 0) continue;
-    if (below(number, sending.reported)) {
-      if (!sending.has_late) {
-        sending.has_late = true;
-        sending.late_context = sending.contexts[number & (config_.shape.ring - 1)];
-      }
-    } else {
+    const bool mismatched = out.verdict(number).mismatched.load(std::memory_order_relaxed) != 0;
+    if (!below(number, sending.reported)) {
       MemLink::Send& post = sending.posts[number % config_.window];
-      post.mismatched = true;
-      post.done = true;
+      post.mismatched = mismatched;
+      post.done = post.done || post.lent || mismatched;
+    } else if (mismatched && !sending.has_late) {
+      sending.has_late = true;
+      sending.late_context = sending.contexts[number & (config_.shape.ring - 1)];
     }
   }
   return sending.judged != before;
 }
 
-// Announces the next sends, with their bytes if they fit.
-bool MemEndpoint::announce(MemLink& link) {
+// Announces the next sends, with their bytes if they fit, or where those are.
+bool MemEndpoint::announce(std::uint32_t link_number) {
+  MemLink& link = links_[link_number];
   Sending& sending = link.sending_;
   const Inbox out = outbox(link);
   const std::uint32_t before = sending.announced;
@@ -245,10 +280,15 @@ bool MemEndpoint::announce(MemLink& link) {
     entry.check = post.check;
     entry.tag = post.tag;
     entry.size = post.size;
+    entry.place = 0;
     if (post.size <= config_.shape.slot_bytes) {
       std::uint8_t* to = post.size <= kInlineBytes ? entry.bytes : out.slot(number);
       if (post.size != 0) std::memcpy(to, post.bytes, post.size);
       post.done = true;
+    } else if (std::uint64_t place = 0; out.receiver().reads.load(std::memory_order_acquire) != 0 &&
+                                        find_place(link_number, post.bytes, post.size, place)) {
+      post.lent = true;
+      entry.place = place + 1;
     }
     sending.contexts[number & (config_.shape.ring - 1)] = post.context;
     entry.number.store(number + 1, std::memory_order_release);
@@ -257,7 +297,8 @@ bool MemEndpoint::announce(MemLink& link) {
   return sending.announced != before;
 }
 
-// Copies longer messages, which were granted, into pieces. Returns whether there is a new piece.
+// Copies longer messages, which were granted, into pieces; passes those that the peer has read in
+// place. Returns whether there is a new piece.
 bool MemEndpoint::stream(MemLink& link) {
   Sending& sending = link.sending_;
   const Inbox out = outbox(link);
@@ -266,6 +307,11 @@ bool MemEndpoint::stream(MemLink& link) {
   for (; below(sending.streamed, sending.announced); ++sending.streamed) {
     MemLink::Send& post = sending.posts[sending.streamed % config_.window];
     if (post.done) continue;
+    if (post.lent) {
+      judge(link);
+      if (post.done) continue;
+      break;
+    }
     const std::uint32_t granted = out.receiver().granted.load(std::memory_order_acquire);
     if (!below(sending.streamed, granted)) break;
     // One that did not match was consumed before a later one was granted.

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/testing/results.h"
+#include "espalier/hal/mem/allocate.h"
 #include "hal/mem/host/host_endpoint.h"
 #include "hal/mem/inbox.h"
 
@@ -24,9 +26,10 @@ constexpr std::uint64_t kHangNs = 60'000'000'000;
 
 // Two endpoints with a link between them.
 struct Pair {
-  explicit Pair(const Shape& shape) {
+  explicit Pair(const Shape& shape, bool reads_in_place = true) {
     for (std::uint32_t node = 0; node < 2; ++node) {
-      ends[node] = std::make_unique<HostEndpoint>(HostConfig{{node, 8, shape}, 1, {}});
+      const HostConfig config = {{node, 8, shape}, 1, {}, reads_in_place};
+      ends[node] = std::make_unique<HostEndpoint>(config);
       or_throw(ends[node]->open());
     }
     for (std::uint32_t node = 0; node < 2; ++node) {
@@ -47,12 +50,16 @@ std::size_t size_of(std::uint32_t node, std::uint32_t number) {
   return kSizes[(number * 2'654'435'761U + node) % 1009 % std::size(kSizes)];
 }
 
+using PrivateBytes = std::vector<std::uint8_t>;
+using SharedBytes = std::vector<std::uint8_t, SharedAllocator<std::uint8_t>>;
+
 // Sends and receives `messages` at one end, waiting whenever there is nothing to do. Returns
 // whether every byte was right.
+template <typename Bytes = PrivateBytes>
 bool exchange(MemEndpoint& end, std::uint32_t messages) {
   const std::uint32_t node = end.node();
   const std::uint32_t window = end.window();
-  std::vector<std::vector<std::uint8_t>> out(window), in(window);
+  std::vector<Bytes> out(window), in(window);
   std::uint32_t sent = 0, posted = 0, sends_done = 0, receives_done = 0;
   bool right = true;
   const std::uint64_t late = monotonic_ns() + kHangNs;
@@ -65,7 +72,7 @@ bool exchange(MemEndpoint& end, std::uint32_t messages) {
       ++posted;
     }
     while (sent < messages && sent - sends_done < window) {
-      std::vector<std::uint8_t>& bytes = out[sent % window];
+      Bytes& bytes = out[sent % window];
       bytes.resize(size_of(node, sent));
       for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = byte_of(node, sent, at);
       const Status status = end.post_send(0, {bytes.data(), bytes.size(), sent, sent ^ 5, sent});
@@ -80,7 +87,7 @@ bool exchange(MemEndpoint& end, std::uint32_t messages) {
       if (completion.kind == Completion::Kind::kSent) {
         right = right && completion.context == sends_done++;
       } else if (completion.kind == Completion::Kind::kReceived) {
-        const std::vector<std::uint8_t>& bytes = in[receives_done % window];
+        const Bytes& bytes = in[receives_done % window];
         right =
             right && completion.context == receives_done && completion.check == (receives_done ^ 5);
         for (std::size_t at = 0; at < bytes.size(); ++at) {
@@ -98,14 +105,16 @@ bool exchange(MemEndpoint& end, std::uint32_t messages) {
 TEST(MemThreads, EveryByteArrivesBothWays) {
   for (const Shape& shape :
        {Shape{8, 256, 4, 1024}, Shape{16, 256, 1, 1024}, Shape{8, 4096, 2, 4096}}) {
-    Pair pair(shape);
-    std::atomic<int> right = 0;
-    std::vector<std::thread> threads;
-    for (const auto& end : pair.ends) {
-      threads.emplace_back([&right, &end] { right += exchange(*end, 400) ? 1 : 0; });
+    for (const bool reads_in_place : {false, true}) {
+      Pair pair(shape, reads_in_place);
+      std::atomic<int> right = 0;
+      std::vector<std::thread> threads;
+      for (const auto& end : pair.ends) {
+        threads.emplace_back([&right, &end] { right += exchange(*end, 400) ? 1 : 0; });
+      }
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(right, 2) << shape.piece_bytes << reads_in_place;
     }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(right, 2) << shape.piece_bytes;
   }
 }
 
@@ -113,16 +122,30 @@ TEST(MemThreads, EveryByteArrivesBothWays) {
 // what two mappings of a segment hide from it.
 class CoreEndpoint final : public MemEndpoint {
  public:
-  CoreEndpoint(MemLink* link, std::uint32_t node, const Shape& shape)
-      : MemEndpoint(link, 1, {node, 8, shape}) {}
+  CoreEndpoint(MemLink* link, std::uint32_t node, const Shape& shape, bool reads)
+      : MemEndpoint(link, 1, {node, 8, shape}) {
+    if (reads) read_in_place(0);
+  }
   [[nodiscard]] std::uint64_t now() override { return monotonic_ns(); }
   void wait(std::uint64_t /*until*/) override { std::this_thread::yield(); }
 
  private:
   void notify(std::uint32_t /*link*/) override {}
+  [[nodiscard]] bool find_place(std::uint32_t /*link*/, const std::uint8_t* bytes,
+                                std::uint64_t /*size*/, std::uint64_t& place) override {
+    place = reinterpret_cast<std::uintptr_t>(bytes);
+    return true;
+  }
+  [[nodiscard]] const std::uint8_t* at_place(std::uint32_t /*link*/, std::uint64_t place,
+                                             std::uint64_t /*size*/) override {
+    return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(place));
+  }
 };
 
-TEST(MemThreads, EveryByteArrivesBetweenCores) {
+class MemCores : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(InPlace, MemCores, testing::Bool());
+
+TEST_P(MemCores, EveryByteArrives) {
   const Shape shape = {8, 256, 2, 4096};
   struct alignas(64) Line {
     std::uint8_t bytes[64];
@@ -137,7 +160,7 @@ TEST(MemThreads, EveryByteArrivesBetweenCores) {
   std::vector<std::thread> threads;
   for (std::uint32_t node = 0; node < 2; ++node) {
     threads.emplace_back([&, node] {
-      CoreEndpoint end(&links[node], node, shape);
+      CoreEndpoint end(&links[node], node, shape, GetParam());
       right += exchange(end, 400) ? 1 : 0;
     });
   }
@@ -174,6 +197,21 @@ TEST(MemThreads, ASleeperIsWoken) {
   }
   sender.join();
   EXPECT_LT(monotonic_ns(), late);
+}
+
+// A message that is read while its sender takes its memory back is never complete: the sender may
+// have changed what was read.
+TEST(MemThreads, WhatIsReadAfterItsReleaseIsVoid) {
+  Pair pair(Shape{});
+  std::vector<std::uint8_t> from(1 << 20, 1), to(1 << 20);
+  ASSERT_EQ(pair.ends[0]->post_send(0, {from.data(), from.size(), 7, 0, 0}), Status::kOk);
+  ASSERT_EQ(pair.ends[1]->post_receive(0, {to.data(), to.size(), 7, 0}), Status::kOk);
+  Completion completion;
+  ASSERT_FALSE(pair.ends[1]->poll(completion));
+  ASSERT_EQ(to.front(), 1);  // A part of it was read.
+  pair.ends[0]->release();
+  from.assign(from.size(), 2);
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(pair.ends[1]->poll(completion));
 }
 
 // A process that ends in the middle of anything holds nothing: the other end posts, polls and waits
@@ -228,6 +266,74 @@ TEST(MemThreads, AProcessThatIsKilledBlocksNobody) {
   }
 }
 
+// Between processes, from memory of allocate() and from other memory.
+TEST(MemProcesses, EveryByteArrives) {
+  const Shape shape = {8, 256, 2, 4096};
+  for (const bool shared : {true, false}) {
+    int pipes[2][2];
+    ASSERT_EQ(pipe(pipes[0]) + pipe(pipes[1]), 0);
+    const auto work = [&](std::uint32_t node) {
+      HostEndpoint end(HostConfig{{node, 8, shape}, 1});
+      or_throw(end.open());
+      SegmentPlace place = end.place();
+      bool right = write(pipes[node][1], &place, sizeof place) == sizeof place &&
+                   read(pipes[1 - node][0], &place, sizeof place) == sizeof place;
+      or_throw(end.connect(1 - node, 0, place, 0));
+      right = right && (shared ? exchange<SharedBytes>(end, 400) : exchange(end, 400));
+      // The other end may still read this one's segment to find out that it was all.
+      char done = 0;
+      return right && write(pipes[node][1], "x", 1) == 1 && read(pipes[1 - node][0], &done, 1) == 1;
+    };
+    const pid_t child = fork();
+    if (child == 0) _exit(work(1) ? 0 : 1);
+    EXPECT_TRUE(work(0)) << shared;
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << shared;
+    for (auto& both : pipes) {
+      close(both[0]);
+      close(both[1]);
+    }
+  }
+}
+
+TEST(MemAllocate, GivesZerosInWholePagesAndTakesThemBack) {
+  EXPECT_EQ(allocate(SIZE_MAX), nullptr);
+  deallocate(nullptr);
+  std::vector<std::uint8_t*> all;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{300'000}}) {
+    all.push_back(static_cast<std::uint8_t*>(allocate(size)));
+    ASSERT_NE(all.back(), nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back()) % 4096, 0u);
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(all.back()[i], 0) << i;
+    if (size != 0) std::memset(all.back(), 0xab, size);
+  }
+  EXPECT_EQ(all[1] - all[0], static_cast<std::ptrdiff_t>(kPageBytes));
+  // What was given back is one range again, whatever the order.
+  for (const std::size_t number : {0, 2, 1}) deallocate(all[number]);
+  auto* const again = static_cast<std::uint8_t*>(allocate(400'000));
+  EXPECT_EQ(again, all[0]);
+  for (std::size_t i = 0; i < 400'000; ++i) ASSERT_EQ(again[i], 0) << i;
+  deallocate(again);
+}
+
+// A child has memory of its own, and does not take back the parent's.
+TEST(MemAllocate, AChildLeavesTheParentsMemoryAlone) {
+  auto* const bytes = static_cast<std::uint8_t*>(allocate(1'000));
+  bytes[0] = 7;
+  const pid_t child = fork();
+  if (child == 0) {
+    auto* const own = static_cast<std::uint8_t*>(allocate(1'000));
+    deallocate(bytes);
+    _exit(own != nullptr && own[0] == 0 && bytes[0] == 7 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(bytes[0], 7);
+  deallocate(bytes);
+}
+
 // What another process or file has under the same numbers is not mapped.
 TEST(MemSegment, OtherMemoryIsNotMapped) {
   const Shape shape;
@@ -243,9 +349,27 @@ TEST(MemSegment, OtherMemoryIsNotMapped) {
   place = segment.place();
   place.file = STDERR_FILENO;
   EXPECT_FALSE(RemoteBlock::map(place, 0, inbox_bytes(shape)));
-  place.file = 1'000'000;
-  EXPECT_EQ(message_of(RemoteBlock::map(place, 0, inbox_bytes(shape))),
-            ours + " has ended, or is not on this host");
+  // The same from another process.
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::size_t bytes = inbox_bytes(shape);
+    const std::string theirs = "process " + std::to_string(parent);
+    place = segment.place();
+    bool right = RemoteBlock::map(place, 1, bytes).has_value();
+    place.nonce[3] ^= 1;
+    right = right && message_of(RemoteBlock::map(place, 1, bytes)) ==
+                         theirs + " has other memory than its address says";
+    place.file = STDERR_FILENO;
+    right = right && !RemoteBlock::map(place, 0, bytes);
+    place.file = 1'000'000;
+    right = right && message_of(RemoteBlock::map(place, 0, bytes)) ==
+                         theirs + " has ended, or is not on this host";
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

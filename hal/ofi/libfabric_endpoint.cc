@@ -43,9 +43,9 @@ void sweep_for_shm() {
 }  // namespace
 
 Result<void> check_provider(const std::string& name) {
-  if (name == kMemoryProvider) return {};
+  if (name == kMemProvider) return {};
   const std::string fabric = fabric_provider(name);
-  if (fabric != name && (fabric == "shm" || fabric == kMemoryProvider)) {
+  if (fabric != name && (fabric == kShmProvider || fabric == kMemProvider)) {
     return fail("provider \"" + name + "\": " + fabric +
                 " is of one host; expected mem alone, or mem+tcp");
   }
@@ -58,7 +58,7 @@ Result<void> check_provider(const std::string& name) {
 bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
 
 Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
-  if (config.provider == kMemoryProvider) {
+  if (config.provider == kMemProvider) {
     auto memory = MemoryEndpoint::open(config);
     if (!memory) return fail(memory.error());
     return *std::move(memory);
@@ -81,7 +81,7 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   capacity.peers = config.lanes.empty() ? lanes : 1;
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
-  if (config.provider == "shm") sweep_for_shm();
+  if (config.provider == kShmProvider) sweep_for_shm();
   const auto opened = state_.domain.open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   if (config.eager_bytes == 0) {

@@ -106,9 +106,15 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
   if (address.size() <= sizeof(head)) return fail(where + "too short");
   std::memcpy(&head, address.data(), sizeof(head));
   const std::string name = address_text(address);
-  if (head.magic != AddressHead().magic || head.node != peer ||
+  if (head.magic != AddressHead().magic ||
       std::sscanf(name.c_str(), "mem://%d:%d", &place.process, &place.file) != 2) {
     return fail(where + "it is not one of provider mem");
+  }
+  const bool for_all = config_.max_links != 0;
+  if (head.node != peer || head.peer != (for_all ? AddressHead::kAny : config_.node)) {
+    return fail(
+        where + "it belongs to node " + std::to_string(head.node) + " and is for " +
+        (head.peer == AddressHead::kAny ? "all nodes" : "node " + std::to_string(head.peer)));
   }
   if (head.window != config_.window || head.eager_bytes != endpoint_.eager_bytes()) {
     return fail(where + "window " + std::to_string(head.window) + " and eager_bytes " +
@@ -213,7 +219,10 @@ void MemoryEndpoint::adopt() {
 Result<bool> MemoryEndpoint::connect_links(std::span<const std::uint32_t> links) {
   bool all = true;
   for (const std::uint32_t link : links) {
-    if (link >= endpoint_.links()) return fail("there is no link " + std::to_string(link));
+    if (link >= endpoint_.links() || config_.max_links == 0) {
+      return fail("node " + std::to_string(config_.node) + ": cannot connect link " +
+                  std::to_string(link));
+    }
     if (until_ns_[link] == 0) until_ns_[link] = monotonic_ns() + config_.connect_deadline_ns;
     const auto one = is_connected(link);
     if (!one) return one;

@@ -13,8 +13,6 @@
 
 namespace espalier::ofi {
 
-inline constexpr const char* kMemoryProvider = "mem";
-
 // Blocks of a segment whose links are added later: one for each node of the job that has an address
 // of this kind.
 inline constexpr std::uint32_t kMostMemoryNodes = kMaxLinks;
@@ -30,6 +28,7 @@ class MemoryEndpoint final : public OfiEndpoint {
   [[nodiscard]] Result<bool> go_on_connecting() override;
   [[nodiscard]] std::string address() const override;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
+  [[nodiscard]] bool is_one_host() const override { return true; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   // No lock is ever held.

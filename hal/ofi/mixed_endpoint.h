@@ -34,6 +34,7 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
 
   [[nodiscard]] std::string address() const override;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
+  [[nodiscard]] bool is_one_host() const override { return fabric_ == nullptr; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] bool spin_locks_bounded() const override;

@@ -102,7 +102,7 @@ bool is_ip(std::uint32_t format) {
 // Without an address of its own, an endpoint binds the loopback interface where the provider has
 // IP addresses and offers that interface. shm would make an IP a part of the endpoint's name.
 Info find_bound(const std::string& name, const std::string& address, int mr_mode) {
-  if (name == "shm") return find_exactly(name, "", mr_mode);
+  if (name == kShmProvider) return find_exactly(name, "", mr_mode);
   if (!address.empty()) return find_exactly(name, address, mr_mode);
   Info local = find_exactly(name, "127.0.0.1", mr_mode);
   if (local != nullptr && is_ip(local->addr_format)) return local;
@@ -121,14 +121,14 @@ std::vector<std::string> candidates(const std::string& name) {
 }
 
 std::string provider_names() {
-  std::set<std::string> names;
+  std::set<std::string> names = {kMemProvider};
   const Info all = get_info("", 0, nullptr);
   for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
     names.insert(info->fabric_attr->prov_name);
   }
   std::string text;
   for (const std::string& each : names) text += (text.empty() ? "" : ", ") + each;
-  return text.empty() ? "none" : text;
+  return text;
 }
 
 bool is_compiled_in(const std::string& name) {
@@ -269,6 +269,8 @@ ProviderList list_providers() {
     summary.version = provider_version;
     list.providers.push_back(std::move(summary));
   }
+  list.providers.push_back({kMemProvider, "built-in", kMemProvider, "", "",
+                            "processes of one user on one host, without libfabric"});
   return list;
 }
 

@@ -56,6 +56,12 @@ ProviderFilter read_filter(std::string_view text) {
 
 }  // namespace
 
+bool binds_address(std::string_view provider) {
+  return provider != kShmProvider && provider != kMemProvider;
+}
+
+bool authenticates_data(std::string_view provider) { return provider != kMemProvider; }
+
 std::string provider_list_text(const ProviderList& list) {
   std::string text = std::string(kLibfabricRow) + "\t" + list.libfabric + "\n";
   for (const ProviderSummary& each : list.providers) {
@@ -87,7 +93,7 @@ Result<ProviderList> parse_provider_list(const std::string& text) {
 }
 
 std::string with_memory(const std::string& name) {
-  return name == "shm" || name == "mem" ? name : std::string(kMemoryAnd) + name;
+  return name == kShmProvider || name == kMemProvider ? name : std::string(kMemoryAnd) + name;
 }
 
 std::string fabric_provider(const std::string& name) {
@@ -115,8 +121,7 @@ Result<std::string> choose_provider(const std::string& given, const char* filter
   }
   std::string name = given.empty() ? "tcp" : given;
   const std::string fabric = fabric_provider(name);
-  if (name == "mem") return name;  // not libfabric's
-  if (read.shows(fabric)) return name;
+  if (name == kMemProvider || read.shows(fabric)) return name;
   return fail("FI_PROVIDER=" + text + " hides the provider \"" + fabric + "\"" +
               (given.empty() ? ", the default," : "") + " from libfabric; expected " +
               (read.excludes ? "another provider" : "provider \"" + read.names.front() + "\"") +

@@ -37,6 +37,25 @@ TEST(ChooseProvider, TakesNamesThatFiProviderShows) {
   EXPECT_EQ(chosen("shm", "^tcp"), "shm");
 }
 
+TEST(ChooseProvider, NothingHidesMem) {
+  EXPECT_EQ(chosen("mem", "tcp"), "mem");
+  EXPECT_EQ(chosen("mem", "^mem"), "mem");
+  EXPECT_EQ(chosen("", "mem"), "mem");
+}
+
+TEST(Provider, OnlySharedMemoryBindsNoAddress) {
+  EXPECT_TRUE(binds_address("tcp"));
+  EXPECT_TRUE(binds_address("verbs"));
+  EXPECT_FALSE(binds_address("shm"));
+  EXPECT_FALSE(binds_address("mem"));
+}
+
+TEST(Provider, OnlyMemAuthenticatesNoData) {
+  EXPECT_TRUE(authenticates_data("tcp"));
+  EXPECT_TRUE(authenticates_data("shm"));
+  EXPECT_FALSE(authenticates_data("mem"));
+}
+
 TEST(FilterWithNet, ShowsNetBesideTcpOnly) {
   EXPECT_EQ(filter_with_net("tcp"), "tcp,net");
   EXPECT_EQ(filter_with_net("shm,TCP"), "shm,TCP,net");

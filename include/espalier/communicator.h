@@ -33,6 +33,7 @@
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/enumerations.h"
 #include "espalier/hal/endpoint.h"
+#include "espalier/hal/mem/allocate.h"
 
 namespace espalier {
 
@@ -75,6 +76,7 @@ struct JoinOptions {
   bool progress_thread = false;
   // Authenticates the payload of long messages, too, with the job secret (docs/security.md): one
   // that another process changed is an error, not a result. All processes must set the same.
+  // "mem" refuses it; with "mem+tcp" it holds between hosts.
   bool authenticate_data = false;
 };
 

@@ -157,7 +157,8 @@ typedef struct espalier_join_options {
   const char* public_key;  // file of the key of its signature
   int takes_unsigned;      // nonzero: takes any image; excludes public_key
   // Nonzero: authenticates the payload of long messages, too, with the job secret: one that another
-  // process changed is an error, not a result. All processes must set the same.
+  // process changed is an error, not a result. All processes must set the same. "mem"
+  // refuses it; with "mem+tcp" it holds between hosts.
   int authenticate_data;
 } espalier_join_options;
 
@@ -324,6 +325,12 @@ typedef struct espalier_cause {
 } espalier_cause;
 // Returns the cause of the failure of `comm`.
 espalier_cause espalier_cause_of(const espalier_comm* comm);
+
+// Returns `bytes` bytes of memory, zeros, at a multiple of 4096; null if there is none. Messages
+// from it to ranks of the same host are copied once instead of twice (espalier/hal/mem/allocate.h).
+void* espalier_allocate(size_t bytes);
+// Gives memory of espalier_allocate() back. Call when no collective uses it. Null: nothing happens.
+void espalier_deallocate(void* bytes);
 
 #ifdef __cplusplus
 }  // extern "C"

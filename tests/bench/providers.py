@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Which libfabric providers pass the conformance suite: docs/results/providers.md.
+"""Which providers pass the conformance suite: docs/results/providers.md.
 
 providers.py --write BUILD FOLDER [NAME...]  runs the suite over each provider that serves here, or only over these and keeps the counts that the
                                          page has of the others; writes FOLDER/providers.md; exit status 1 if a test fails
@@ -18,14 +18,14 @@ import subprocess
 import sys
 
 SKIPPED = 77
-WITHOUT_DEVICE = {"tcp", "net", "shm", "udp", "sockets"}
-PAGE = """# Providers of libfabric
+WITHOUT_DEVICE = {"tcp", "net", "shm", "udp", "sockets", "mem"}
+PAGE = """# Providers
 
-libfabric {libfabric} on {machine}. `espalier doctor` gives versions, offers and reasons. The conformance suite (`hal/conformance`) holds the
-endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links that the fabric routes; over `tcp`, `shm` and
-`tcp;ofi_rxm` also hop by hop; over `tcp` and `shm` also with links added later and with a job secret. A provider that serves by two names is
-tested by one.
-Providers of devices that the machine does not have (such as `verbs` and `efa`) have not been tried.
+libfabric {libfabric} on {machine}; `mem` is Espalier's own. `espalier doctor` gives versions, offers and reasons. The conformance
+suite (`hal/conformance`) holds the endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links
+that the fabric routes; over `tcp`, `shm`, `mem` and `tcp;ofi_rxm` also hop by hop; over `tcp`, `shm` and `mem` also with links added
+later and with a job secret. A provider that serves by two names is tested by one.
+`mem` counts the tests of `mem+tcp`, too. Providers of devices that the machine does not have (such as `verbs` and `efa`) have not been tried.
 
 | provider | version | serves | conformance tests passed | offers, or why it cannot serve |
 | --- | --- | --- | --- | --- |
@@ -61,7 +61,8 @@ def tests_by_provider(suite, names):
             continue
         test = line.split("#")[0].strip()
         back_end = test.split("/")[-1]
-        of = [name for name in names if re.fullmatch(re.escape(name.replace(";", "_")) + "(_(hop|added|closed).*)?", back_end)]
+        of = [name for name in names if re.fullmatch(re.escape(name.replace(";", "_")) + "(_(hop|added|closed).*)?", back_end)
+              or name == "mem" and back_end.startswith("mem_tcp_")]  # mem+tcp
         if len(of) != 1:
             sys.exit(f"providers.py: {case}{test} runs over {of or 'no provider that serves'}")
         tests.setdefault(of[0], []).append(case + test)
@@ -115,7 +116,7 @@ def without_device(name):
 
 def check(command, node, page):
     text = page.read_text(encoding="utf-8")
-    where = re.search(r"^libfabric (\S+) on (\S+)\. ", text, re.MULTILINE).groups()
+    where = re.search(r"^libfabric (\S+) on (\S+); ", text, re.MULTILINE).groups()
     report = doctor(command, node)
     here = (report["libfabric"], platform.machine())
     if where != here:

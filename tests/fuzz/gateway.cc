@@ -16,8 +16,7 @@
 
 #include "base/clock.h"
 #include "base/testing/results.h"
-#include "espalier/hal/serial/serial_endpoint.h"
-#include "hal/serial/host/carriers.h"
+#include "firmware/gateway/testing/board_end.h"
 #include "tests/fuzz/expect.h"
 
 namespace espalier::fuzz {
@@ -74,16 +73,7 @@ unsigned changes(Input& input) {
 // The board: an endpoint with the agent's channel.
 class Board {
  public:
-  explicit Board(Input& input)
-      : input_(input),
-        carrier_(
-            or_throw(open_board_carrier("unix:" + folder() + "/board," + folder() + "/gateway"))),
-        frames_(2 * carrier_->mtu() / 8 + 1),
-        port_(*carrier_, clock_, reinterpret_cast<std::uint8_t*>(frames_.data()), {}),
-        endpoint_(port_, links_, &agent::kGateway, 1, agent::kNoNode, config()) {
-    clock_.add(*carrier_);
-    await_packet();
-  }
+  explicit Board(Input& input) : input_(input), end_(folder()) { await_packet(); }
 
   void say_hello() {
     agent::Packet packet;
@@ -121,10 +111,10 @@ class Board {
 
   // Takes what has arrived. Returns whether anything did.
   bool poll() {
-    (void)port_.poll();
+    (void)end_.port().poll();
     Completion completion;
     bool any = false;
-    while (endpoint_.poll(completion)) {
+    while (end_.endpoint().poll(completion)) {
       any = true;
       if (completion.kind != Completion::Kind::kReceived) continue;
       if (awaited_data_ > 0) {
@@ -149,22 +139,17 @@ class Board {
   }
 
  private:
-  static SerialConfig config() {
-    SerialConfig config;
-    config.session = 77;
-    config.first_channel = agent::kChannel;
-    config.window = agent::kWindow;
-    return config;
-  }
   void send(const agent::Packet& packet) {
     send({packet.bytes, packet.bytes + sizeof packet.bytes}, agent::kPacketTag);
   }
   // Sends one message; none is longer than a piece of data.
   void send(std::vector<std::uint8_t> bytes, std::uint64_t tag) {
     sent_.push_back(std::move(bytes));
-    (void)endpoint_.post_send(0, {sent_.back().data(), sent_.back().size(), tag});
+    (void)end_.endpoint().post_send(0, {sent_.back().data(), sent_.back().size(), tag});
   }
-  void await_packet() { (void)endpoint_.post_receive(0, {&in_, sizeof in_, agent::kPacketTag}); }
+  void await_packet() {
+    (void)end_.endpoint().post_receive(0, {&in_, sizeof in_, agent::kPacketTag});
+  }
 
   // Answers the packet that arrived.
   void answer() {
@@ -179,7 +164,7 @@ class Board {
         if (run.input_bytes == 0) break;
         awaited_data_ = run.input_bytes;
         room_.assign(awaited_data_, 0);
-        (void)endpoint_.post_receive(0, {room_.data(), room_.size(), agent::kDataTag});
+        (void)end_.endpoint().post_receive(0, {room_.data(), room_.size(), agent::kDataTag});
         return;
       }
       case agent::Kind::kGo:
@@ -222,12 +207,7 @@ class Board {
 
   Input& input_;
   std::deque<std::vector<std::uint8_t>> sent_;  // all messages: the endpoint reads them later
-  std::unique_ptr<HostCarrier> carrier_;
-  HostClock clock_;
-  std::vector<std::uint64_t> frames_;
-  SerialPort port_;
-  SerialLink links_[1] = {};
-  SerialEndpoint endpoint_;
+  gateway::BoardEnd end_;
   agent::Packet in_;
   agent::RunRequest run_;
   std::vector<std::uint8_t> room_;  // of awaited data

@@ -125,11 +125,11 @@ int check(const char* path) {
     const std::size_t begin = page.find(std::string("\n## ") + topology + "\n");
     const std::size_t end = page.find("\n## ", begin == std::string::npos ? begin : begin + 1);
     const std::string section = begin == std::string::npos ? "" : page.substr(begin, end - begin);
-    for (int each = Collective::kBroadcast; each <= Collective::kBarrier; ++each, ++pair) {
+    for (const Collective collective : kAllCollectives) {
       const bool sampled =
-          pair % kSampleStride == 0 && topology::parse(topology).value()->ranks() <= kSampleRanks;
+          pair++ % kSampleStride == 0 && topology::parse(topology).value()->ranks() <= kSampleRanks;
       if (!whole() && !sampled) continue;
-      for (const ChoiceRow& row : rows_of(topology, static_cast<Collective>(each))) {
+      for (const ChoiceRow& row : rows_of(topology, collective)) {
         ++compared;
         if (section.find("\n" + row.text + "\n") != std::string::npos) continue;
         std::printf("%s: not below %s: %s\n", path, topology, row.text.c_str());
@@ -147,8 +147,8 @@ int print(const std::string& only) {
   for (const char* topology : kTopologies) {
     if (!only.empty() && only != topology) continue;
     std::printf("\n## %s\n\n%s", topology, kTableHead);
-    for (int each = Collective::kBroadcast; each <= Collective::kBarrier; ++each) {
-      for (const ChoiceRow& row : rows_of(topology, static_cast<Collective>(each))) {
+    for (const Collective collective : kAllCollectives) {
+      for (const ChoiceRow& row : rows_of(topology, collective)) {
         std::printf("%s\n", row.text.c_str());
         worst = std::max(worst, row.loss_permille);
       }

@@ -64,13 +64,9 @@ class Planner {
 
  private:
   void choose_collective(std::uint32_t ranks) {
-    static constexpr std::array<Collective, 11> kAll = {
-        Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
-        Collective::kScan,      Collective::kExscan,    Collective::kScatter,
-        Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
-        Collective::kAllToAll,  Collective::kBarrier};
     // Mostly broadcasts: they show most errors of programs, and they are quick.
-    plan_.collective = dice_.one_in(4) ? kAll[0] : kAll[dice_.number(0, dice_.one_in(4) ? 10 : 9)];
+    plan_.collective = dice_.one_in(4) ? Collective::kBroadcast
+                                       : kAllCollectives[dice_.number(0, dice_.one_in(4) ? 10 : 9)];
     const bool barrier = plan_.collective == Collective::kBarrier;
     const bool runs =
         plan_.collective == Collective::kScatter || plan_.collective == Collective::kGather;

@@ -4,14 +4,16 @@
 bench_test.py ESPALIER BENCH
 A launcher that is not installed is skipped with its reason.
 """
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
-from launchers import AS_ROOT, environment
+from launchers import AS_ROOT, environment, start_slurm
 
 ESPALIER, BENCH = (os.path.abspath(path) for path in sys.argv[1:3])
 COLLECTIVES = ["broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all",
@@ -19,8 +21,8 @@ COLLECTIVES = ["broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", 
 HANG_S = 300  # what has not ended by then never will
 
 
-def bench(launcher, *words):
-    return subprocess.run([*launcher, BENCH, *words], env=environment(**AS_ROOT), capture_output=True, text=True, timeout=HANG_S, check=False)
+def bench(launcher, *words, env=None):
+    return subprocess.run([*launcher, BENCH, *words], env=env or environment(**AS_ROOT), capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def launch(ranks):
@@ -29,8 +31,9 @@ def launch(ranks):
 
 class Bench(unittest.TestCase):
     def test_every_collective_is_right(self):
-        """As text, warm and cold; also with a schedule's persistent plan, over shm, and with a root."""
-        for words in ((), ("--persistent", "--root", "2"), ("--provider", "shm", "--op", "max", "--type", "i16")):
+        """As text, warm and cold; also with persistent plans, with a root, and over shm and mem."""
+        for words in ((), ("--persistent", "--root", "2"), ("--provider", "shm", "--op", "max", "--type", "i16"),
+                      ("--provider", "mem", "--persistent")):
             done = bench(launch(4), "--bytes", "8,20000", "--repeat", "2", "--warmup", "1", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             lines = [line.removeprefix("[0] ").split() for line in done.stdout.splitlines()]
@@ -41,6 +44,18 @@ class Bench(unittest.TestCase):
                 self.assertEqual(row[-1], "0", row)
                 self.assertGreater(min(float(row[6]), float(row[7])), 0, row)
 
+    def check_json(self, name, words, env=None):
+        done = bench(words, "--collective", "allreduce,scatter", "--bytes", "1KiB", "--repeat", "5", "--format", "json", "--start", "warm",
+                     env=env)
+        self.assertEqual(done.returncode, 0, (name, done.stderr))
+        rows = json.loads("".join(line.removeprefix("[0] ") + "\n" for line in done.stdout.splitlines()))
+        self.assertEqual([(row["collective"], row["bytes"], row["ranks"], row["wrong"], len(row["warm_s"])) for row in rows],
+                         [("allreduce", 1024, 3, 0, 5), ("scatter", 1024, 3, 0, 5)], name)
+        for row, moved, share in zip(rows, (1024, 3 * 1024), (4 / 3, 2 / 3)):
+            self.assertAlmostEqual(row["algbw_bytes_per_s"] * sorted(row["warm_s"])[2], moved)
+            self.assertAlmostEqual(row["busbw_bytes_per_s"], row["algbw_bytes_per_s"] * share)
+            self.assertNotIn("cold_s", row)
+
     def test_json_under_each_launcher(self):
         launchers = {"espalier": launch(3), "mpirun.openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "3"],
                      "mpiexec.mpich": ["mpiexec.mpich", "-n", "3"]}
@@ -48,15 +63,30 @@ class Bench(unittest.TestCase):
             if not shutil.which(words[0]):
                 print(f"{name}: skipped, not installed")
                 continue
-            done = bench(words, "--collective", "allreduce,scatter", "--bytes", "1KiB", "--repeat", "5", "--format", "json", "--start", "warm")
-            self.assertEqual(done.returncode, 0, (name, done.stderr))
-            rows = json.loads("".join(line.removeprefix("[0] ") + "\n" for line in done.stdout.splitlines()))
-            self.assertEqual([(row["collective"], row["bytes"], row["ranks"], row["wrong"], len(row["warm_s"])) for row in rows],
-                             [("allreduce", 1024, 3, 0, 5), ("scatter", 1024, 3, 0, 5)], name)
-            for row, moved, share in zip(rows, (1024, 3 * 1024), (4 / 3, 2 / 3)):
-                self.assertAlmostEqual(row["algbw_bytes_per_s"] * sorted(row["warm_s"])[2], moved)
-                self.assertAlmostEqual(row["busbw_bytes_per_s"], row["algbw_bytes_per_s"] * share)
-                self.assertNotIn("cold_s", row)
+            self.check_json(name, words)
+        with contextlib.ExitStack() as ends:
+            slurm, reason = start_slurm(ends)
+            if not slurm:
+                print(f"srun: skipped, {reason}")
+                return
+            for kind in ("pmix", "pmi2"):
+                self.check_json(f"srun --mpi={kind}", ["srun", "-O", f"--mpi={kind}", "-n", "3"], slurm.env)
+
+    def test_schedules(self):
+        """A schedule serves its collective and root; one that serves nothing that is measured is refused."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "s.esp")
+            subprocess.run([ESPALIER, "compile", "--topology", "complete:3", "--collective", "reduce", "--algorithm", "chain", "--root", "1",
+                            "-o", file], check=True, stdout=subprocess.DEVNULL)
+            measured = ("--bytes", "1KiB", "--repeat", "1", "--schedule", file)
+            done = bench(launch(3), *measured, "--root", "1", "--collective", "reduce,barrier")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f" {file} ", done.stdout.splitlines()[2])
+            for words in (("--collective", "broadcast", "--root", "1"), ("--collective", "reduce")):
+                done = bench(launch(3), *measured, *words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn(f"--schedule '{file}': reduce with root 1 is not measured; expected another --collective or --root, or no such "
+                              "schedule", done.stderr)
 
     def test_refusals(self):
         for words, line in (

@@ -28,10 +28,12 @@ class Doctor(unittest.TestCase):
         for name in ("tcp", "shm"):
             self.assertTrue(providers[name]["serves"], providers[name])
             self.assertIn("remote writes", providers[name]["offers"])
+        self.assertEqual(providers["mem"]["served_by"], "mem")
+        self.assertIn("one host", providers["mem"]["offers"])
         for provider in providers.values():
             self.assertEqual(provider["serves"], provider["problem"] == "", provider)
             self.assertEqual(provider["serves"], provider["what_to_do"] == "", provider)
-            self.assertRegex(provider["version"], r"^\d+\.\d+$")
+            self.assertRegex(provider["version"], r"^built-in$" if provider["provider"] == "mem" else r"^\d+\.\d+$")
         for fact in facts.values():
             self.assertTrue(fact["value"], fact)
             self.assertEqual(fact["problem"] == "", fact["what_to_do"] == "", fact)
@@ -50,6 +52,8 @@ class Doctor(unittest.TestCase):
     def test_one_provider(self):
         self.assertEqual(list(self.report("--provider", "shm")[0]), ["shm"])
         self.assertEqual(list(self.report("--provider", "tcp;ofi_rxm")[0]), ["tcp;ofi_rxm"])
+        for variables in ({}, {"FI_PROVIDER": "mem"}, {"FI_PROVIDER": "udp"}):
+            self.assertEqual(list(self.report("--provider", "mem", **variables)[0]), ["mem"])
         providers, _, done = self.report("--provider", "sockets", status=1)
         self.assertEqual(providers["sockets"]["problem"], "it is deprecated upstream and slow")
         self.assertEqual(done.stderr, 'espalier: provider "sockets" cannot serve: it is deprecated upstream and slow\n')
@@ -112,7 +116,8 @@ class Chosen(unittest.TestCase):
 
     def test_run(self):
         what = ["run", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "chain", "--bytes", "8"]
-        for variables, words, provider in (({}, (), "tcp"), ({"FI_PROVIDER": "shm"}, (), "shm"), ({"FI_PROVIDER": "shm"}, ("--provider", "shm"), "shm"),
+        for variables, words, provider in (({}, (), "tcp"), ({"FI_PROVIDER": "shm"}, (), "shm"), ({"FI_PROVIDER": "mem"}, (), "mem"),
+                                           ({"FI_PROVIDER": "udp"}, ("--provider", "mem"), "mem"), ({"FI_PROVIDER": "shm"}, ("--provider", "shm"), "shm"),
                                            ({"FI_PROVIDER": "^udp"}, (), "tcp"), ({"FI_PROVIDER": "tcp"}, (), "tcp"),
                                            ({"FI_PROVIDER": "udp,shm,tcp"}, (), "tcp")):
             done = self.call(*what, *words, **variables)

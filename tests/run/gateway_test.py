@@ -109,9 +109,10 @@ class Boards(unittest.TestCase):
         files = {collective: self.compile(collective, algorithm) for collective, algorithm in COLLECTIVES}
         for board in (1, 4, 5, 6):
             self.flash(board, *files.values())
-        for collective, file in files.items():
-            with self.subTest(collective=collective):
-                words = [file, "--bytes", "0" if collective == "barrier" else "8,4000,24000", "--deadline", 20000]
+        for at, (collective, file) in enumerate(files.items()):
+            provider = ("tcp", "mem")[at % 2]
+            with self.subTest(collective=collective, provider=provider):
+                words = [file, "--bytes", "0" if collective == "barrier" else "8,4000,24000", "--deadline", 20000, "--provider", provider]
                 ends = []
                 for name, start in (("boards", self.start("1,4-6")), ("hosts", [])):
                     out = [word for what in espalier.kept(collective) for word in (f"--{what}", self.path / (name + what))]
@@ -152,9 +153,10 @@ class Boards(unittest.TestCase):
                                        "--links", "hop-by-hop", "-o", file).returncode, 0)
         for board in (2, 5):
             self.flash(board, file)
-        status, found, error = espalier.run(file, "--bytes", "24000", "--deadline", 20000, *self.start("2,5"))
-        self.assertEqual(status, 0, f"{error}{found}")
-        self.assertEqual(found["links"], "hop-by-hop")
+        for provider in ("tcp", "mem"):
+            status, found, error = espalier.run(file, "--bytes", "24000", "--deadline", 20000, "--provider", provider, *self.start("2,5"))
+            self.assertEqual(status, 0, f"{error}{found}")
+            self.assertEqual(found["links"], "hop-by-hop")
 
     def test_a_lost_board_is_named(self):
         file = self.compile("allreduce", "two-tree")
@@ -176,12 +178,13 @@ class Boards(unittest.TestCase):
         file = self.compile("allreduce", "two-tree")
         for board in (3, 6):
             self.flash(board, file)
-        status, found, error = espalier.run(file, "--bytes", "4000", "--back-to-back", 1000000, "--deadline", 2000, "--kill", "4@1500",
-                                            *self.start("3,6"))
-        self.assertEqual(status, 1, error)
-        ranks = found["runs"][0]["ranks"]
-        for rank in ranks[:4] + ranks[5:]:
-            self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 4), rank)
+        for provider in ("tcp", "mem"):
+            status, found, error = espalier.run(file, "--bytes", "4000", "--back-to-back", 1000000, "--deadline", 2000, "--kill", "4@1500",
+                                                "--provider", provider, *self.start("3,6"))
+            self.assertEqual(status, 1, error)
+            ranks = found["runs"][0]["ranks"]
+            for rank in ranks[:4] + ranks[5:]:
+                self.assertEqual((rank["cause"]["status"], rank["cause"]["peer"]), ("dead link", 4), rank)
 
     def test_a_board_ends_with_its_gateway(self):
         file = self.compile("broadcast", "two-tree", 2)

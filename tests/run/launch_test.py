@@ -15,10 +15,9 @@ import tempfile
 import time
 import unittest
 
-from launchers import LAB, environment, start_hosts
+from launchers import LAB, OnHosts, environment
 
 ESPALIER, JOINED, SURVIVORS = (os.path.abspath(path) for path in sys.argv[1:4])
-HOSTS = 4
 HANG_S = 120  # what has not ended by then never will
 
 
@@ -134,14 +133,12 @@ class ThisHost(unittest.TestCase):
             self.assertIn(message(b"refused", b"a malformed message"), done.stdout, variables)
 
 
-class Hosts(unittest.TestCase):
+class Hosts(OnHosts):
+    HOSTS = 4
+
     @classmethod
     def setUpClass(cls):
-        ends = contextlib.ExitStack()
-        cls.addClassCleanup(ends.close)
-        cls.on_host_0, cls.words, reason = start_hosts(ends, HOSTS)
-        if reason:
-            raise unittest.SkipTest(reason)
+        super().setUpClass()
         cls.names = cls.words[1].split(",")
 
     def over_hosts(self, *words):

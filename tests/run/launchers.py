@@ -1,4 +1,5 @@
 """What starts a program's processes: the environment, a private Slurm, hosts that are network namespaces. For tests."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -6,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 
 LAB = str(pathlib.Path(__file__).resolve().parents[1] / "bench/lab.sh")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -108,3 +110,24 @@ def start_hosts(ends, count):
     if up.returncode != 0:
         return None, None, f"no network namespaces: {up.stderr.strip()}"
     return (LAB, "on", "0"), ("--hosts", ",".join(f"esplab{host}" for host in range(count)), "--rsh", f"{LAB} rsh"), None
+
+
+class OnHosts(unittest.TestCase):
+    """Tests on HOSTS hosts that are network namespaces. Where there can be none, they are skipped with the reason."""
+    HOSTS = 2
+
+    @classmethod
+    def setUpClass(cls):
+        ends = contextlib.ExitStack()
+        cls.addClassCleanup(ends.close)
+        cls.on_host_0, cls.words, reason = start_hosts(ends, cls.HOSTS)
+        if reason:
+            raise unittest.SkipTest(reason)
+
+    def start(self, espalier, processes, program):
+        """Starts `espalier launch` of this program on the hosts of self.words; it is killed when the test ends."""
+        job = subprocess.Popen([*self.on_host_0, espalier, "launch", "-n", str(processes), *self.words, program], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        self.addCleanup(job.communicate)
+        self.addCleanup(job.kill)
+        return job

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Four x86-64 and four aarch64 nodes (under qemu-user) in one cluster over tcp: every collective is right, and every rank's bytes and
+"""Four x86-64 and four aarch64 nodes (under qemu-user) in one cluster over tcp and mem: every collective is right, and every rank's bytes and
 every node's log equal the simulation. Needs build-aarch64 (boards/linux-aarch64/README.md).
 
-mixed_test.py          one size, one of two ways to place them
-mixed_test.py --whole  more sizes, six ways to place them
+mixed_test.py          one size, one of two ways to place them; tcp and mem in turn
+mixed_test.py --whole  more sizes, six ways to place them, both providers
 """
 import filecmp
 import pathlib
@@ -22,6 +22,7 @@ COLLECTIVES = [("broadcast", "two-tree"), ("reduce", "two-tree"), ("allreduce", 
 COMBINE = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")
 WHOLE = "--whole" in sys.argv
 PLACES = ["4-7", "0,2,4,6", "1,3,5,7", "0-3", "0,1,6,7", "2-5"] if WHOLE else ["4-7", "0,2,4,6"]
+PROVIDERS = ["tcp", "mem"]
 SIZES = [8, 1000, 100000] if WHOLE else [20000]
 
 
@@ -40,12 +41,13 @@ class Mixed(unittest.TestCase):
                     done = espalier.call("simulate", *what, *self.kept(collective, expected))
                     self.assertEqual(done.returncode, 0, done.stderr)
                     for places in PLACES if WHOLE else PLACES[at % 2:][:1]:
-                        with self.subTest(collective=collective, size=size, aarch64=places):
-                            found = pathlib.Path(folder) / "run"
-                            self.same_as(expected, found, [*what, *self.kept(collective, found)], places)
+                        for provider in PROVIDERS if WHOLE else PROVIDERS[at // 2 % 2:][:1]:
+                            with self.subTest(collective=collective, size=size, aarch64=places, provider=provider):
+                                found = pathlib.Path(folder) / "run"
+                                self.same_as(expected, found, [*what, *self.kept(collective, found)], places, provider)
 
-    def same_as(self, expected, found, what, places):
-        status, value, error = espalier.run(*what, "--provider", "tcp", "--deadline", 60000,
+    def same_as(self, expected, found, what, places, provider):
+        status, value, error = espalier.run(*what, "--provider", provider, "--deadline", 60000,
                                             "--start", f"{places}={EMULATOR} -L / '{AARCH64}'")
         self.assertEqual(status, 0, error)
         self.assertEqual(len(value["runs"][0]["ranks"]), 8)

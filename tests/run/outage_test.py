@@ -4,7 +4,6 @@
 outage_test.py ESPALIER STEADY
 Hosts are network namespaces, which need root; otherwise the test is skipped with its reason.
 """
-import contextlib
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ import sys
 import time
 import unittest
 
-from launchers import environment, start_hosts
+from launchers import OnHosts
 
 ESPALIER, STEADY = (os.path.abspath(path) for path in sys.argv[1:3])
 HANG_S = 120  # what has not ended by then never will
@@ -20,23 +19,12 @@ OUTAGES_S = (0.1, 0.3)
 TIMES = 3
 
 
-class Outage(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        ends = contextlib.ExitStack()
-        cls.addClassCleanup(ends.close)
-        cls.on_host_0, cls.words, reason = start_hosts(ends, 2)
-        if reason:
-            raise unittest.SkipTest(reason)
-
+class Outage(OnHosts):
     def survives(self, namespace, link):
         """Takes a link down and up again, several times, while a job of 4 processes uses it."""
         def switch(state):
             subprocess.run(["ip", "-n", namespace, "link", "set", link, state], check=True)
-        job = subprocess.Popen([*self.on_host_0, ESPALIER, "launch", "-n", "4", *self.words, STEADY], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
-        self.addCleanup(job.communicate)
-        self.addCleanup(job.kill)
+        job = self.start(ESPALIER, 4, STEADY)
         self.assertEqual(job.stdout.readline(), "[0] ready\n")
         for seconds in OUTAGES_S * TIMES:
             switch("down")

@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from launchers import environment, start_hosts
+from launchers import OnHosts
 
 ESPALIER, STEADY = (os.path.abspath(path) for path in sys.argv[1:3])
 HANG_S = 120  # what has not ended by then never will
@@ -110,22 +110,13 @@ def say(streams, server):
     return taken
 
 
-class Replay(unittest.TestCase):
+class Replay(OnHosts):
+    HOSTS = 3
+
     @classmethod
     def setUpClass(cls):
-        ends = contextlib.ExitStack()
-        cls.addClassCleanup(ends.close)
-        cls.on_host_0, cls.words, reason = start_hosts(ends, 3)
-        if reason:
-            raise unittest.SkipTest(reason)
+        super().setUpClass()
         cls.words = [word.replace(",esplab2", "") for word in cls.words]
-
-    def start(self):
-        job = subprocess.Popen([*self.on_host_0, ESPALIER, "launch", "-n", "4", *self.words, STEADY], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
-        self.addCleanup(job.communicate)
-        self.addCleanup(job.kill)
-        return job
 
     def end(self, job):
         """Ends a job; returns what it says on stdout and on stderr. No collective has had a wrong result."""
@@ -135,7 +126,7 @@ class Replay(unittest.TestCase):
 
     def test_nothing_is_believed_twice(self):
         recorder = Recorder()
-        job = self.start()
+        job = self.start(ESPALIER, 4, STEADY)
         streams = recorder.end()
         fabric = [server for server in servers() if server in streams]
         self.assertGreaterEqual(len(fabric), 2)
@@ -152,7 +143,7 @@ class Replay(unittest.TestCase):
             self.assertRegex(error, r"steady: round \d+: \w+ failed: .*, found by rank \d on its link to rank \d")
 
         recorder = Recorder()
-        later = self.start()
+        later = self.start(ESPALIER, 4, STEADY)
         recorder.end()
         everything = [stream for each in streams.values() for stream in each]  # the rendezvous, too
         taken = sum(say(everything, server) for server in servers())

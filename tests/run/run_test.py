@@ -55,6 +55,17 @@ class Broadcast(unittest.TestCase):
             with self.subTest(algorithm=algorithm):
                 self.check("shm", 7, 3, [0, 4097, 300000], algorithm)
 
+    def test_authenticated_payloads(self):
+        """Short messages, and long ones, whose code needs another write."""
+        words = ["--topology", "complete:5", "--collective", "allreduce", "--algorithm", "two-tree", "--authenticate-data"]
+        for provider in ("tcp", "shm"):
+            status, found, error = espalier.run(*words, "--provider", provider, "--bytes", "0,4096,4MiB")
+            self.assertEqual(status, 0, error)
+            for run in espalier.runs(found):
+                self.assertTrue(all(rank["right"] for rank in run["ranks"]), (provider, run))
+        status, _, error = espalier.run(*words, "--provider", "mem", "--bytes", "8")
+        self.assertEqual((status, error), (2, "espalier: --authenticate-data: mem cannot authenticate payloads; expected --provider tcp or shm\n"))
+
     def test_auto_takes_a_schedule_for_each_size(self):
         words = ["--topology", "complete:8", "--collective", "allreduce", "--provider", "shm", "--type", "u8", "--bytes"]
         status, found, error = espalier.run(*words, "8,16,4MiB")

@@ -192,7 +192,8 @@ void Controller::pause(std::uint64_t max_ms) {
 Controller::Job Controller::draw_job() {
   Job job;
   job.seed = random_() % 1'000'000'000;
-  job.provider = random_() % 2 == 0 ? "tcp" : "shm";
+  constexpr const char* kProviders[] = {"tcp", "shm", "mem"};
+  job.provider = kProviders[random_() % 3];
   job.has_secret = random_() % 2 == 0;
   job.has_thread = random_() % 3 == 0;
   const std::uint64_t method = record_.jobs == 0 ? 7 : random_() % 8;
@@ -413,7 +414,7 @@ Sample Controller::take_sample() {
 
 void Controller::count(const Job& job) {
   ++record_.jobs;
-  ++(job.provider == "tcp" ? record_.tcp : record_.shm);
+  ++(job.provider == "tcp" ? record_.tcp : job.provider == "shm" ? record_.shm : record_.mem);
   ++(job.method == "server"  ? record_.by_server
      : job.method == "first" ? record_.by_first
                              : record_.by_folder);

@@ -23,7 +23,7 @@ constexpr std::uint32_t kMembers = 8;
 
 // What happened.
 struct Record {
-  std::uint64_t jobs = 0, tcp = 0, shm = 0, with_secret = 0, with_thread = 0;
+  std::uint64_t jobs = 0, tcp = 0, shm = 0, mem = 0, with_secret = 0, with_thread = 0;
   std::uint64_t by_server = 0, by_first = 0, by_folder = 0;
   std::uint64_t jobs_with_kills = 0, kills = 0, kills_at_end = 0, max_kills_at_once = 0;
   std::uint64_t rejoined = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A short soak finds nothing wrong; docs/results/soak.md has the form that it prints, and its hour found nothing either.
+"""A short soak finds nothing wrong; docs/results/soak.md has the form that it prints, and its run found nothing either.
 
 page_test.py SOAK PAGE
 """

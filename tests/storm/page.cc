@@ -42,7 +42,8 @@ constexpr Column kColumns[] = {
     {Over::kTcp, "tcp",
      "libfabric, all nodes in one process, in real time; 2 to 6 ranks, with and without "
      "authentication. A node that restarts cannot connect"},
-    {Over::kShm, "shm", "the same over shared memory"},
+    {Over::kShm, "shm", "the same over libfabric's shared memory"},
+    {Over::kMem, "mem", "the same over Espalier's shared memory, without authentication"},
 };
 
 // What the storm found. The tests must fail without the correction.

@@ -1,4 +1,4 @@
-// Endpoints over libfabric, all in one process and polled by one thread, in real time.
+// Endpoints over libfabric or mem, all in one process and polled by one thread, in real time.
 
 #include <sched.h>
 
@@ -6,6 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/testing/local_endpoints.h"
 #include "tests/storm/carrier.h"
 
@@ -91,7 +92,8 @@ std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule
   config.provider = over_name(plan.over);
   config.window = plan.endpoint_window;
   config.eager_bytes = static_cast<std::uint32_t>(plan.eager_bytes);
-  config.has_secret = config.authenticate_data = plan.keyed;
+  config.has_secret = plan.keyed;
+  config.authenticate_data = plan.keyed && ofi::authenticates_data(config.provider);
   config.secret.fill(7);
   return std::make_unique<RealCarrier>(config, schedule);
 }

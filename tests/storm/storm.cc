@@ -2,7 +2,7 @@
 //
 //   storm [--over CARRIER] SEEDS FROM
 //                               runs the plans of seeds FROM, FROM + 1, ... over the simulated
-//                               network, or CARRIER: frames (framed links), tcp, shm
+//                               network, or CARRIER: frames (framed links), tcp, shm, mem
 //   storm [--over CARRIER] --sample SEEDS
 //                               as many from a new place, which is printed (tests/whole.h)
 //   storm --page FILE...        what such runs printed, added up and printed as
@@ -119,7 +119,7 @@ int run(std::vector<std::string> arguments) {
   const bool has_over = is("--over");
   if (has_over) {
     if (arguments.size() < 2 || !parse_over(arguments[1], over) || over == Over::kBytes) {
-      usage("expected --over network, frames, tcp or shm");
+      usage("expected --over network, frames, tcp, shm or mem");
     }
     arguments.erase(arguments.begin(), arguments.begin() + 2);
   }

@@ -24,7 +24,7 @@ std::vector<std::string> words_of(const std::string& text) {
 Plan plan_of(const std::string& text) { return or_throw(parse_plan(words_of(text))); }
 
 TEST(Plan, TextsAreReadBack) {
-  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp, Over::kShm};
+  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp, Over::kShm, Over::kMem};
   Schedules schedules;
   std::size_t faults = 0;
   for (std::uint64_t seed = 0; seed < 30 * kSeedsPerSchedule; seed += 7) {
@@ -299,8 +299,8 @@ TEST(Trial, DoesNotBelieveANodeThatRestarted) {
 }
 
 #if ESPALIER_STORM_REAL
-TEST(Trial, RunsOverLibfabric) {
-  for (const std::string over : {"tcp", "shm", "tcp key=1", "shm key=1"}) {
+TEST(Trial, RunsOverProviders) {
+  for (const std::string over : {"tcp", "shm", "mem", "tcp key=1", "shm key=1"}) {
     const std::string plan =
         "topology=complete:4 collective=allreduce algorithm=ring N=2 deadline=50000000 over=" +
         over;

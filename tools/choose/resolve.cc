@@ -52,6 +52,9 @@ void add_choice_bytes(Command command, ModelOptions& options, OperatorOptions& c
 
 predict::Model model_of(const ModelOptions& options) {
   if (!options.model.empty()) return or_bad_input(predict::read_model(options.model));
+  if (options.memory_cores != 0) {
+    return predict::memory_model(options.memory_cores, options.memory_ranks);
+  }
   if (options.board.empty()) return predict::default_model();
   const board::BoardFile board = read_board(options.board);
   if (!board.has_timing()) return predict::default_model();

@@ -18,6 +18,9 @@ struct ModelOptions {
   std::string board;                // description or folder of a board
   std::string ranks_per_host = {};  // that share its processors
   std::string bytes = {};           // the message to choose for
+  // All `memory_ranks` ranks are on one host with so many processors, and share its memory; 0: they
+  // do not. Not with a model or a board.
+  std::uint32_t memory_cores = 0, memory_ranks = 0;
 };
 // Adds --model, --board and --ranks-per-host.
 void add_model_options(Command command, ModelOptions& options);

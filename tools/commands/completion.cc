@@ -28,8 +28,8 @@ struct OfferedValues {
 
 std::vector<OfferedValues> offered_values() {
   Words collectives, operators, types;
-  for (int i = Collective::kBroadcast; i <= Collective::kBarrier; ++i) {
-    collectives.emplace_back(collective_name(static_cast<Collective>(i)));
+  for (const Collective collective : kAllCollectives) {
+    collectives.emplace_back(collective_name(collective));
   }
   for (const Op op : {Op::kSum, Op::kProduct, Op::kMin, Op::kMax, Op::kAnd, Op::kOr, Op::kXor}) {
     operators.emplace_back(op_name(op));

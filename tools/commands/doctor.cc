@@ -34,9 +34,13 @@ struct HostReport {
 
 bool serves(const ProviderSummary& provider) { return !provider.served_by.empty(); }
 
+// Not mem, which always serves and reaches no other host.
+bool is_of_libfabric(const ProviderSummary& provider) { return provider.name != ofi::kMemProvider; }
+
 // Whether the provider drives a device, which locks the memory that it registers.
 bool locks_memory(const ProviderSummary& provider) {
-  constexpr std::string_view kOfSystemCalls[] = {"tcp", "net", "shm", "udp", "sockets"};
+  constexpr std::string_view kOfSystemCalls[] = {"tcp", "net",     "shm",
+                                                 "udp", "sockets", ofi::kMemProvider};
   const std::string core = provider.served_by.substr(0, provider.served_by.find(';'));
   return serves(provider) && std::find(std::begin(kOfSystemCalls), std::end(kOfSystemCalls),
                                        core) == std::end(kOfSystemCalls);
@@ -127,7 +131,11 @@ void run_doctor(const DoctorArguments& arguments) {
     print_text(report);
   }
   const std::vector<ProviderSummary>& providers = report.list.providers;
-  if (std::any_of(providers.begin(), providers.end(), serves)) return;
+  if (std::any_of(providers.begin(), providers.end(), [&](const ProviderSummary& provider) {
+        return serves(provider) && (!arguments.provider.empty() || is_of_libfabric(provider));
+      })) {
+    return;
+  }
   if (arguments.provider.empty()) negative("no provider of libfabric can serve on this host");
   negative("provider \"" + arguments.provider + "\" cannot serve: " + providers.front().refusal);
 }
@@ -136,22 +144,24 @@ void run_doctor(const DoctorArguments& arguments) {
 
 void add_doctor(Command app) {
   Command command = app.add_command(
-      "doctor", "Says which libfabric providers serve here, and what else this host has for a job");
+      "doctor", "Says which providers serve here, and what else this host has for a job");
   const auto arguments = std::make_shared<DoctorArguments>();
-  command.text("--provider", arguments->provider,
-               "Only this provider of libfabric's; default: all");
+  command.text("--provider", arguments->provider, "Only this provider; default: all");
   command.text("--node-binary", arguments->node_binary, "espalier-node; default: beside espalier");
   add_format(command, arguments->format);
   command.set_footer(
-      "Prints each provider of libfabric's with its version: whether Espalier can use it, what it\n"
-      "offers, and otherwise what it lacks. Then the host's interfaces, limits, hugepages,\n"
+      "Prints each provider of libfabric's with its version, and mem, which is Espalier's own:\n"
+      "whether Espalier can use it, what it offers, and otherwise what it lacks. Then the host's "
+      "interfaces, limits, hugepages,\n"
       "/dev/shm, copies between processes, clock, cores and launchers. A line 'what to do' "
       "follows\n"
       "each problem.\n"
       "Examples:\n"
       "  espalier doctor\n"
       "  espalier doctor --provider verbs\n"
-      "Exit status: 0 a provider can serve; 1 none can, or not the one named; 2 bad input.");
+      "Exit status: 0 a provider of libfabric, or the one named, can serve; 1 none can, or not "
+      "the\n"
+      "one named; 2 bad input.");
   command.set_action([arguments] { run_doctor(*arguments); });
 }
 

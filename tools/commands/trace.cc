@@ -48,9 +48,9 @@ void add_trace(Command app) {
   add_simulate_options(command, *options);
   command.text("-o,--output", options->trace, "The file to write (JSON)").required();
 #ifdef ESPALIER_WITH_OFI
-  Option real =
-      command.text("--provider", *provider,
-                   "tcp or shm: trace a real run, one process per node; default: a simulated run");
+  Option real = command.text(
+      "--provider", *provider,
+      "tcp, shm or mem: trace a real run, one process per node; default: a simulated one");
   for (const char* name : {"--jitter", "--link-jitter", "--node-jitter", "--seed", "--switching"}) {
     real.excludes(command.option(name));
   }

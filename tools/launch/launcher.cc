@@ -206,7 +206,7 @@ Result<void> NodeProcesses::check_machines() const {
     const std::string machine = members_[node].hello.machine;
     if (machine == first) continue;
     return fail(name(0) + " runs on " + first + " and " + name(node) + " on " + machine +
-                ", which cannot share shm's locks; expected --provider tcp");
+                ", which cannot share shm's locks; expected --provider tcp or mem");
   }
   return {};
 }

@@ -72,7 +72,7 @@ int bind_status(const std::string& text, bool here) {
 void add_provider_option(Command command, launch::LaunchOptions& options) {
   options.provider.clear();
   command.text("--provider", options.provider,
-               "libfabric's provider: tcp, shm or another that 'espalier doctor' finds; default: "
+               "The provider: tcp, shm, mem or another that 'espalier doctor' finds; default: "
                "the one that FI_PROVIDER names, otherwise tcp");
 }
 
@@ -81,12 +81,16 @@ void find_node(launch::LaunchOptions& options) {
   options.provider =
       or_bad_input(ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER")));
   const std::string& provider = options.provider;
-  if ((provider == "shm" || provider == "mem") && !options.address.empty()) {
+  if (!ofi::binds_address(provider) && !options.address.empty()) {
     bad_input("--address is an IP to bind, and " + provider +
               " binds none; expected --provider tcp");
   }
+  if (options.authenticate_data && !ofi::authenticates_data(provider)) {
+    bad_input("--authenticate-data: " + provider +
+              " cannot authenticate payloads; expected --provider tcp or shm");
+  }
   // Nodes check these themselves, which saves the time that libfabric takes to start.
-  if (provider == "tcp" || provider == "shm" || provider == "mem") return;
+  if (provider == "tcp" || !ofi::binds_address(provider)) return;
   const std::string refusal = node_refusal(options.node_binary, provider);
   if (!refusal.empty()) bad_input(one_line(refusal));
 }

@@ -3,7 +3,10 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <bit>
 
+#include "espalier/hal/mem/mem_endpoint.h"
+#include "espalier/hal/ofi/provider_list.h"
 #include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
 #include "tools/run/run.h"
@@ -11,7 +14,8 @@
 namespace espalier::run_command {
 namespace {
 
-// Memory of an endpoint per lane: slots of eager messages, in both directions (hal/ofi).
+// Size of a slot of libfabric's endpoints. A lane has a slot for each step of the window, in both
+// directions (hal/ofi).
 constexpr std::uint64_t kEagerBytes = 16384;
 
 // Memory of an endpoint in /dev/shm under libfabric's shm; its owner maps the same amount.
@@ -37,6 +41,19 @@ void check_shared_memory(std::uint64_t endpoints) {
                    " MB of it; expected a larger one, or --provider tcp");
 }
 
+// Memory of a node's endpoint. Under mem each link has an inbox in the node's memory, whatever its
+// lanes.
+std::uint64_t endpoint_bytes(const launch::LaunchOptions& launch, const Program& program,
+                             const tools::LinkTable* table) {
+  if (launch.provider == ofi::kMemProvider) {
+    mem::Shape shape;
+    shape.ring = std::bit_ceil(launch.window);
+    return links_count(program) * mem::inbox_bytes(shape);
+  }
+  const std::uint64_t lanes = table == nullptr ? links_count(program) : tools::endpoints(*table);
+  return lanes * 2 * launch.window * kEagerBytes;
+}
+
 // Bytes of all nodes and of the launcher; UINT64_MAX for messages that no schedule takes.
 std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& schedule,
                      const std::vector<tools::LinkTable>& tables, reference::ReferenceInput what,
@@ -50,16 +67,18 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
         Status::kOk) {
       return UINT64_MAX;
     }
-    const std::uint64_t lanes =
-        tables.empty() ? links_count(program) : tools::endpoints(tables[program.node]);
     sum += what.counts.size() * sizeof(std::uint64_t);
-    sum += scratch_needed(program, layout) + lanes * 2 * options.launch.window * kEagerBytes;
+    sum +=
+        scratch_needed(program, layout) +
+        endpoint_bytes(options.launch, program, tables.empty() ? nullptr : &tables[program.node]);
     if (is_router(program)) continue;
     sum += reference::input_bytes(what, program.node);
     longest = std::max(longest, reference::result_bytes(what, program.node));
     sum += reference::result_bytes(what, program.node);
   }
-  if (options.launch.provider == "shm") sum += endpoint_count(schedule, tables) * kSharedBytes;
+  if (options.launch.provider == ofi::kShmProvider) {
+    sum += endpoint_count(schedule, tables) * kSharedBytes;
+  }
   // One result to compare with; the result of a scan accumulates from rank to rank in 64 bits per
   // element.
   const bool scan = what.collective == Collective::kScan || what.collective == Collective::kExscan;
@@ -71,7 +90,9 @@ std::uint64_t needed(const RunOptions& options, const tools::LoadedSchedule& sch
 void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedule,
                   const std::vector<tools::LinkTable>& tables,
                   const reference::ReferenceInput& what, std::uint64_t most) {
-  if (options.launch.provider == "shm") check_shared_memory(endpoint_count(schedule, tables));
+  if (options.launch.provider == ofi::kShmProvider) {
+    check_shared_memory(endpoint_count(schedule, tables));
+  }
   const std::uint64_t available = tools::available_memory();
   if (needed(options, schedule, tables, what, most) <= available) return;
   if (!what.counts.empty()) {

@@ -24,8 +24,8 @@ namespace {
 
 std::string collective_names() {
   std::vector<std::string> names;
-  for (int i = Collective::kBroadcast; i <= Collective::kBarrier; ++i) {
-    names.emplace_back(collective_name(static_cast<Collective>(i)));
+  for (const Collective collective : kAllCollectives) {
+    names.emplace_back(collective_name(collective));
   }
   return either(names);
 }

@@ -247,16 +247,18 @@ TEST(Reference, KnowsWhoHasWhat) {
   Program program{};
   program.ranks = 3;
   program.root = 1;
-  for (int i = Collective::kBroadcast; i <= Collective::kBarrier; ++i) {
-    program.collective = static_cast<Collective>(i);
+  for (const Collective collective : kAllCollectives) {
+    program.collective = collective;
     program.segments = counts_per_rank(program.collective) ? 3 : 1;
-    ReferenceInput run{program.collective, 3, 1, {}, i == Collective::kBarrier ? 0u : 8u};
+    ReferenceInput run{program.collective, 3, 1, {}, collective == Collective::kBarrier ? 0u : 8u};
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       program.node = rank;
       Layout layout;
       ASSERT_EQ(make_layout(program, count(run), 1, layout), Status::kOk);
-      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, Buffer::kInput)) << i;
-      EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, Buffer::kOutput)) << i;
+      EXPECT_EQ(input_bytes(run, rank), buffer_bytes(program, layout, Buffer::kInput))
+          << collective_name(collective);
+      EXPECT_EQ(result_bytes(run, rank), buffer_bytes(program, layout, Buffer::kOutput))
+          << collective_name(collective);
     }
   }
 }

@@ -53,6 +53,7 @@ Result<void> HostEndpoint::open() {
   auto segment = Segment::create(config_.blocks, inbox_bytes(config_.endpoint.shape));
   if (!segment) return fail(segment.error());
   segment_ = *std::move(segment);
+  memory_ = SharedMemory::of_process();
   return {};
 }
 
@@ -64,6 +65,11 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   links_.emplace_back(peer, segment_.block(own), mapped->block());
   remotes_.push_back(*std::move(mapped));
   add_link();
+  const RemoteBlock& other = remotes_.back();
+  if (other.process == segment_.place().process ? config_.shares_with_threads
+                                                : other.shared_memory.bytes() != nullptr) {
+    read_in_place(links() - 1);
+  }
   Inbox(remotes_.back().block(), shape).sender().present.store(1, std::memory_order_release);
   remotes_.back().head().greetings.fetch_add(1, std::memory_order_release);
   notify(links() - 1);
@@ -104,6 +110,29 @@ void HostEndpoint::notify(std::uint32_t link) {
   if (head.sleeping.load(std::memory_order_relaxed) == 0) return;
   head.bell.fetch_add(1, std::memory_order_release);
   futex_wake(head.bell);
+}
+
+bool HostEndpoint::find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
+                              std::uint64_t& place) {
+  if (remotes_[link].process == segment_.place().process) {
+    place = reinterpret_cast<std::uintptr_t>(bytes);
+    return true;
+  }
+  if (memory_ == nullptr || !memory_->contains(bytes, size)) return false;
+  place = memory_->offset_of(bytes);
+  return true;
+}
+
+const std::uint8_t* HostEndpoint::at_place(std::uint32_t link, std::uint64_t place,
+                                           std::uint64_t size) {
+  const RemoteBlock& remote = remotes_[link];
+  if (remote.process == segment_.place().process) {
+    return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(place));
+  }
+  const std::size_t room = remote.shared_memory.size();
+  if (remote.shared_memory.bytes() == nullptr || place > room || size > room - place)
+    return nullptr;
+  return remote.shared_memory.bytes() + place;
 }
 
 void HostEndpoint::wait(std::uint64_t until) {

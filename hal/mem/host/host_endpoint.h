@@ -8,6 +8,7 @@
 #include "espalier/base/result.h"
 #include "espalier/hal/mem/mem_endpoint.h"
 #include "hal/mem/host/segment.h"
+#include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {
 
@@ -18,6 +19,9 @@ struct HostConfig {
   // Called in poll() and wait() when a peer has added a link to this endpoint. Empty: none does
   // before this end has added it.
   std::function<void()> greeted = {};
+  // Whether a peer in this process reads messages where they are; one in another process does so
+  // only in memory of allocate().
+  bool shares_with_threads = true;
 };
 
 class HostEndpoint final : public MemEndpoint {
@@ -43,11 +47,16 @@ class HostEndpoint final : public MemEndpoint {
 
  private:
   void notify(std::uint32_t link) override;
+  [[nodiscard]] bool find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
+                                std::uint64_t& place) override;
+  [[nodiscard]] const std::uint8_t* at_place(std::uint32_t link, std::uint64_t place,
+                                             std::uint64_t size) override;
   void take_greetings();
   [[nodiscard]] bool sleep(std::uint64_t until);
 
   HostConfig config_;
   Segment segment_;
+  const SharedMemory* memory_ = nullptr;  // of this process; null: none
   std::vector<MemLink> links_;
   std::vector<RemoteBlock> remotes_;  // by link
   std::uint32_t greeted_ = 0;         // greetings that were taken

@@ -8,19 +8,28 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
+
+#include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t pages(std::size_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
 
-constexpr std::size_t pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-void* map_file(int file, std::size_t offset, std::size_t size) {
+void* map_file(int file, std::size_t offset, std::size_t size,
+               int access = PROT_READ | PROT_WRITE) {
   void* const bytes =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
+      mmap(nullptr, size, access, MAP_SHARED | MAP_NORESERVE, file, static_cast<off_t>(offset));
   return bytes == MAP_FAILED ? nullptr : bytes;
+}
+
+std::string path_of(std::int32_t process, std::int32_t file) {
+  return "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
 }
 
 Error failed(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
@@ -35,6 +44,58 @@ struct File {
   }
   int number;
 };
+
+// This process's segments, by descriptor. Its other threads use the same mapping of one.
+struct OwnSegments {
+  std::mutex mutex;
+  std::map<std::int32_t, std::weak_ptr<Mapping>> by_file;
+};
+
+OwnSegments& own_segments() {
+  static OwnSegments* const segments = new OwnSegments;
+  return *segments;
+}
+
+SegmentHead& head_of(const Mapping& memory) {
+  return *reinterpret_cast<SegmentHead*>(memory.bytes());
+}
+
+std::shared_ptr<Mapping> find_own(const SegmentPlace& place) {
+  const std::lock_guard lock(own_segments().mutex);
+  const auto found = own_segments().by_file.find(place.file);
+  return found == own_segments().by_file.end() ? nullptr : found->second.lock();
+}
+
+// Maps the segment of another process. Errors: as RemoteBlock::map().
+Result<std::shared_ptr<Mapping>> map_segment(const SegmentPlace& place) {
+  const std::string process = "process " + std::to_string(place.process);
+  const File file(open(path_of(place.process, place.file).c_str(), O_RDWR | O_CLOEXEC));
+  if (file.number < 0) {
+    return fail(errno == ENOENT
+                    ? process + " has ended, or is not on this host"
+                    : "cannot open the memory of " + process + ": " + std::strerror(errno));
+  }
+  struct stat about = {};
+  // Another process may have the number now, or another file the descriptor.
+  if (fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return {};
+  const auto size = static_cast<std::size_t>(about.st_size);
+  void* const bytes = map_file(file.number, 0, size);
+  if (bytes == nullptr) return fail(failed("cannot map the memory of " + process));
+  return std::make_shared<Mapping>(bytes, size);
+}
+
+// Maps the memory that a process shares, to read.
+Mapping map_shared_memory(std::int32_t process, const SegmentHead& head) {
+  if (head.memory_file < 0) return {};
+  const File file(open(path_of(process, head.memory_file).c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat about = {};
+  if (file.number < 0 || fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode) ||
+      static_cast<std::uint64_t>(about.st_size) != head.memory_bytes) {
+    return {};
+  }
+  const auto size = static_cast<std::size_t>(head.memory_bytes);
+  return {map_file(file.number, 0, size, PROT_READ), size};
+}
 
 }  // namespace
 
@@ -70,7 +131,7 @@ Segment::~Segment() {
 Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   Segment segment;
   segment.block_bytes_ = pages(block_bytes);
-  const std::size_t size = kPage + blocks * segment.block_bytes_;
+  const std::size_t size = kPageBytes + blocks * segment.block_bytes_;
   segment.place_.process = getpid();
   segment.place_.file = memfd_create("espalier", MFD_CLOEXEC);
   if (segment.place_.file < 0) return fail(failed("memfd_create"));
@@ -79,55 +140,49 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   }
   void* const bytes = map_file(segment.place_.file, 0, size);
   if (bytes == nullptr) return fail(failed("cannot map " + std::to_string(size) + " bytes"));
-  segment.memory_ = Mapping(bytes, size);
+  segment.memory_ = std::make_shared<Mapping>(bytes, size);
   auto& nonce = segment.place_.nonce;
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
     return fail(failed("getrandom"));
   }
   segment.head().magic = SegmentHead::kMagic;
   segment.head().nonce = nonce;
+  const SharedMemory* const memory = SharedMemory::of_process();
+  segment.head().memory_file = memory == nullptr ? -1 : memory->file();
+  segment.head().memory_bytes = memory == nullptr ? 0 : memory->size();
+  const std::lock_guard lock(own_segments().mutex);
+  own_segments().by_file[segment.place_.file] = segment.memory_;
   return segment;
 }
 
-SegmentHead& Segment::head() const { return *reinterpret_cast<SegmentHead*>(memory_.bytes()); }
+SegmentHead& Segment::head() const { return head_of(*memory_); }
 
 std::uint8_t* Segment::block(std::uint32_t number) const {
-  return memory_.bytes() + kPage + number * block_bytes_;
+  return memory_->bytes() + kPageBytes + number * block_bytes_;
 }
 
-SegmentHead& RemoteBlock::head() const {
-  return *reinterpret_cast<SegmentHead*>(head_memory.bytes());
-}
+SegmentHead& RemoteBlock::head() const { return head_of(*memory); }
 
 Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t number,
                                      std::size_t block_bytes) {
-  const std::string process = "process " + std::to_string(place.process);
-  const std::string path =
-      "/proc/" + std::to_string(place.process) + "/fd/" + std::to_string(place.file);
-  const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (file.number < 0) {
-    return fail(errno == ENOENT
-                    ? process + " has ended, or is not on this host"
-                    : "cannot open the memory of " + process + ": " + std::strerror(errno));
-  }
-  const std::size_t offset = kPage + number * pages(block_bytes);
-  struct stat about = {};
-  // Another process has the number now, or another file the descriptor: never touch its memory
-  // beyond its end.
-  if (fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode) ||
-      static_cast<std::uint64_t>(about.st_size) < offset + pages(block_bytes)) {
-    return fail(process + " has other memory than its address says");
-  }
   RemoteBlock remote;
-  remote.head_memory = Mapping(map_file(file.number, 0, kPage), kPage);
-  if (remote.head_memory.bytes() == nullptr || remote.head().magic != SegmentHead::kMagic ||
-      remote.head().nonce != place.nonce) {
-    return fail(process + " has other memory than its address says");
+  remote.process = place.process;
+  remote.offset = kPageBytes + number * pages(block_bytes);
+  if (place.process == getpid()) {
+    remote.memory = find_own(place);
+  } else {
+    auto mapped = map_segment(place);
+    if (!mapped) return fail(mapped.error());
+    remote.memory = *std::move(mapped);
   }
-  const std::size_t size = pages(block_bytes);
-  remote.block_memory = Mapping(map_file(file.number, offset, size), size);
-  if (remote.block_memory.bytes() == nullptr) {
-    return fail(failed("cannot map the memory of " + process));
+  // Memory is never touched beyond its end.
+  if (remote.memory == nullptr || remote.memory->size() < remote.offset + pages(block_bytes) ||
+      remote.head().magic != SegmentHead::kMagic || remote.head().nonce != place.nonce) {
+    return fail("process " + std::to_string(place.process) +
+                " has other memory than its address says");
+  }
+  if (place.process != getpid()) {
+    remote.shared_memory = map_shared_memory(place.process, remote.head());
   }
   return remote;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "espalier/base/result.h"
@@ -14,13 +15,15 @@ namespace espalier::mem {
 
 // The first line of a segment.
 struct alignas(64) SegmentHead {
-  static constexpr std::uint64_t kMagic = 0x314d454d'52494c45;  // "ELIRMEM1"
+  static constexpr std::uint64_t kMagic = 0x31304d45'4d505345;  // "ESPMEM01"
   std::uint64_t magic;
   std::array<std::uint8_t, 16>
       nonce;  // random: the process and descriptor are still this segment's
   std::atomic<std::uint32_t> sleeping;   // 1: the owner sleeps, or is about to
   std::atomic<std::uint32_t> bell;       // a futex: peers count it up to wake the owner
   std::atomic<std::uint32_t> greetings;  // peers that have added a link count it up
+  std::int32_t memory_file;              // descriptor of the process's SharedMemory; -1: none
+  std::uint64_t memory_bytes;
 };
 
 // Where a segment is.
@@ -39,6 +42,7 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
   [[nodiscard]] std::uint8_t* bytes() const { return static_cast<std::uint8_t*>(bytes_); }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   void* bytes_ = nullptr;
@@ -62,14 +66,17 @@ class Segment {
  private:
   SegmentPlace place_;
   std::size_t block_bytes_ = 0;
-  Mapping memory_;
+  std::shared_ptr<Mapping> memory_;
 };
 
-// A block of another process's segment, and that segment's head.
+// A block of another process's segment, that segment's head, and memory that the process shares.
 struct RemoteBlock {
-  Mapping head_memory, block_memory;
+  std::shared_ptr<Mapping> memory;  // the segment; of this process: the same mapping
+  std::size_t offset = 0;           // of the block
   [[nodiscard]] SegmentHead& head() const;
-  [[nodiscard]] std::uint8_t* block() const { return block_memory.bytes(); }
+  [[nodiscard]] std::uint8_t* block() const { return memory->bytes() + offset; }
+  Mapping shared_memory;  // the process's SharedMemory, to read; none if it cannot be mapped
+  std::int32_t process = 0;
 
   // Errors: the process has ended, belongs to another user, or shares no memory with this one.
   [[nodiscard]] static Result<RemoteBlock> map(const SegmentPlace& place, std::uint32_t number,

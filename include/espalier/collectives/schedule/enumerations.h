@@ -64,6 +64,12 @@ inline constexpr Collective Collective::kAllgather = espalier_Collective_ALLGATH
 inline constexpr Collective Collective::kReduceScatter = espalier_Collective_REDUCE_SCATTER;
 inline constexpr Collective Collective::kAllToAll = espalier_Collective_ALL_TO_ALL;
 inline constexpr Collective Collective::kBarrier = espalier_Collective_BARRIER;
+// Every collective, in order of value.
+inline constexpr Collective kAllCollectives[] = {
+    Collective::kBroadcast, Collective::kReduce,    Collective::kAllreduce,
+    Collective::kScan,      Collective::kExscan,    Collective::kScatter,
+    Collective::kGather,    Collective::kAllgather, Collective::kReduceScatter,
+    Collective::kAllToAll,  Collective::kBarrier};
 
 inline constexpr PortModel PortModel::kNone = espalier_PortModel_PORT_NONE;
 inline constexpr PortModel PortModel::kOnePortDuplex = espalier_PortModel_ONE_PORT_DUPLEX;

@@ -4,8 +4,9 @@
 //
 // Each link has an inbox at either end: shared memory, zeros at first, that the peer writes
 // (hal/mem/inbox.h). No lock is ever held, so a node that stops or ends at any instruction does not
-// block another. A message of at most eager_bytes() is copied into its slot and out of it; a longer
-// one through a few pieces, which both ends copy at the same time.
+// block another. A message of at most eager_bytes() is copied into its slot and out of it. A longer
+// one is copied once, by the receiver, if its sender's memory is shared; otherwise through a few
+// pieces, which both ends copy at the same time.
 
 #include <array>
 #include <cstddef>
@@ -61,6 +62,7 @@ class MemLink {
     std::uint64_t tag = 0;
     std::uint32_t context = 0;
     std::uint32_t check = 0;
+    bool lent = false;  // the peer reads it in place
     bool done = false;
     bool mismatched = false;
   };
@@ -114,7 +116,7 @@ class MemEndpoint : public Endpoint {
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
   [[nodiscard]] bool poll(Completion& completion) override;
-  void release() override { released_ = true; }
+  void release() override;
 
  protected:
   ~MemEndpoint() = default;
@@ -122,6 +124,20 @@ class MemEndpoint : public Endpoint {
   void set_links(MemLink* links) { links_ = links; }
   // The link's peer has something to read: wakes it if it sleeps.
   virtual void notify(std::uint32_t link) = 0;
+  // Finds where the link's peer can read these bytes: on an SoC, their address. False: nowhere.
+  // Both ends of a link have functions that fit.
+  [[nodiscard]] virtual bool find_place(std::uint32_t /*link*/, const std::uint8_t* /*bytes*/,
+                                        std::uint64_t /*size*/, std::uint64_t& /*place*/) {
+    return false;
+  }
+  // Returns the bytes at a place that the link's peer found; null: it shares none there.
+  [[nodiscard]] virtual const std::uint8_t* at_place(std::uint32_t /*link*/,
+                                                     std::uint64_t /*place*/,
+                                                     std::uint64_t /*size*/) {
+    return nullptr;
+  }
+  // Tells the link's peer that this end has at_place(). Call when the link is added.
+  void read_in_place(std::uint32_t link);
   // Moves what can be moved on all links. Returns whether anything was.
   bool progress();
   // Whether a control arrived that poll() has not returned.
@@ -135,10 +151,11 @@ class MemEndpoint : public Endpoint {
   bool progress(std::uint32_t number);
   bool look(MemLink& link);
   bool grant(MemLink& link);
-  bool take(MemLink& link);
-  [[nodiscard]] bool drain(const Inbox& in, Receiving& receiving, std::uint64_t& budget);
+  bool take(std::uint32_t number);
+  [[nodiscard]] bool drain(std::uint32_t number, std::uint64_t& budget);
+  [[nodiscard]] bool read(std::uint32_t number, std::uint64_t& budget);
   bool judge(MemLink& link);
-  bool announce(MemLink& link);
+  bool announce(std::uint32_t number);
   bool stream(MemLink& link);
   [[nodiscard]] bool next(std::uint32_t number, Completion& completion);
   [[nodiscard]] bool next_control(MemLink& link, Completion& completion) const;

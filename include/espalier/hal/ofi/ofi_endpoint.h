@@ -1,5 +1,6 @@
 #pragma once
-// The endpoint over libfabric. Host only. Allocates in open() and connect() only.
+// The endpoint over libfabric, and over the provider "mem". Host only. Allocates in open() and
+// connect() only.
 //
 // Messages are RMA writes with immediate data into registered memory; one credit flows back, and no
 // libfabric receive is ever posted.
@@ -34,7 +35,7 @@ struct Config {
   // processes of one host share, without libfabric; "mem+NAME": mem between processes of one host,
   // NAME between hosts.
   std::string provider = "tcp";
-  std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp)
+  std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp). mem refuses one.
   // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
   // makes each container a host of its own.
   std::string host;
@@ -44,7 +45,7 @@ struct Config {
   // link has one lane.
   // Otherwise hop by hop: lanes of each link and direction (0: no messages in that direction). A
   // link has max(out, in) libfabric endpoints, one per lane. Each knows only the address of its
-  // other end.
+  // other end. Over mem a link is one channel, whatever its lanes.
   struct Lanes {
     std::uint32_t out = 1;
     std::uint32_t in = 1;
@@ -52,8 +53,8 @@ struct Config {
   std::vector<Lanes> lanes;
   std::uint32_t window = 16;
   // Maximum size of an eager message. A larger one needs a clear to send: a write of its own, and
-  // on tcp a system call, so copying 16 KiB is cheaper. 0: the default, which is 16384, or over shm
-  // the size that the provider copies in one piece.
+  // on tcp a system call, so copying 16 KiB is cheaper. 0: the default, which is 16384, over mem
+  // 4096, and over shm the size that the provider copies in one piece.
   std::uint32_t eager_bytes = 0;
   // 0: the links are those of `peers`, and connect() connects them. Otherwise the endpoint starts
   // without links, `peers` and `lanes` are empty, the fabric routes, and add_link() adds links, one
@@ -67,12 +68,12 @@ struct Config {
   Secret secret = {};
   // Also authenticates the payload of long messages and of messages over shm, where it is complete;
   // one that was changed completes with kCorrupt. Needs a secret. All nodes of a job must have the
-  // same.
+  // same. mem refuses it.
   bool authenticate_data = false;
 };
 
-// Checks that `name` can be given to `--provider`: the installed libfabric has that provider, with
-// the capabilities that the endpoint needs. Error: why it cannot serve, in one line.
+// Checks that `name` can be given to `--provider`: it is mem, or the installed libfabric has that
+// provider, with the capabilities that the endpoint needs. Error: why it cannot serve, in one line.
 [[nodiscard]] Result<void> check_provider(const std::string& name);
 // Whether check_provider() finds no error.
 [[nodiscard]] bool known_provider(const std::string& name);
@@ -110,6 +111,9 @@ class OfiEndpoint {
   // progress. Errors: called twice, not an endpoint with max_links, authenticate_data without a
   // secret.
   [[nodiscard]] virtual Result<void> set_addresses(std::vector<std::string> addresses) = 0;
+  // Whether all nodes share memory with this one (mem), once set_addresses() is called: all nodes
+  // then say so.
+  [[nodiscard]] virtual bool is_one_host() const = 0;
   // Returns the number of the link to `node`; adds the link unless there is one. Connects nothing.
   // Errors: no address of this node, a wrong address, max_links links.
   [[nodiscard]] virtual Result<std::uint32_t> add_link(std::uint32_t node) = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// The libfabric providers of this host, and the choice of one by FI_PROVIDER. Only list_providers()
-// needs libfabric; a program that starts nodes gets the list as text from `espalier-node
-// --providers`. Host only.
+// The providers of this host, and the choice of one by FI_PROVIDER: libfabric's, and mem, which is
+// Espalier's own (hal/mem). Only list_providers() needs libfabric; a program that starts
+// nodes gets the list as text from `espalier-node --providers`. Host only.
 
 #include <string>
 #include <string_view>
@@ -11,10 +11,21 @@
 
 namespace espalier::ofi {
 
+// libfabric's provider of links through shared memory, between the processes of one host.
+inline constexpr const char* kShmProvider = "shm";
+// Espalier's own provider of such links (hal/mem), which needs no libfabric.
+inline constexpr const char* kMemProvider = "mem";
+
+// Whether an endpoint over this provider binds an IP address.
+[[nodiscard]] bool binds_address(std::string_view provider);
+// Whether an endpoint over this provider can have Config.authenticate_data.
+[[nodiscard]] bool authenticates_data(std::string_view provider);
+
 // One provider: whether an endpoint can be opened by its name, and with what.
 struct ProviderSummary {
-  std::string name;     // libfabric's
-  std::string version;  // "117.0"; libfabric's own providers have libfabric's version times 100
+  std::string name;
+  // "117.0": libfabric's own providers have libfabric's version times 100. mem: "built-in".
+  std::string version;
   // The provider that an endpoint opened by this name gets ("net" for "tcp" in libfabric 1.17).
   // Empty: it cannot serve, for the reason `refusal`, and `remedy` says what to do.
   std::string served_by;
@@ -22,14 +33,14 @@ struct ProviderSummary {
   std::string offers;  // of served_by, otherwise of the entry that comes nearest; empty: no device
 };
 
-// The providers of one libfabric, by name.
+// The providers of one libfabric, by name; then mem.
 struct ProviderList {
   std::string libfabric;  // "1.17.0"
   std::vector<ProviderSummary> providers;
 };
 
 // Asks libfabric. Lists providers with a device on this host, and those that libfabric has without
-// one. Layers and hooks (ofi_*) are not listed by themselves.
+// one. Layers and hooks (ofi_*) are not listed by themselves. mem is always there.
 [[nodiscard]] ProviderList list_providers();
 
 // Returns the list as lines of fields between tabs.
@@ -40,7 +51,7 @@ struct ProviderList {
 // Returns the provider to use: `given` (empty: the user named none), otherwise the one that
 // `filter` names, otherwise tcp. `filter` is the value of FI_PROVIDER, or null: one name, several
 // between commas (tcp if it is among them, otherwise the first), or ^ and names that it excludes.
-// Error: `filter` hides the provider from libfabric.
+// Error: `filter` hides the provider from libfabric. It cannot hide mem.
 [[nodiscard]] Result<std::string> choose_provider(const std::string& given, const char* filter);
 
 // Returns the provider that also uses memory between processes of one host: "mem+tcp" for "tcp". A

@@ -1,0 +1,143 @@
+#include "hal/mem/host/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "espalier/base/assert.h"
+#include "espalier/hal/mem/allocate.h"
+
+namespace espalier {
+namespace mem {
+namespace {
+
+constexpr std::size_t kLeast = std::size_t{64} << 20;
+
+struct All {
+  std::mutex mutex;
+  std::vector<SharedMemory*> list;  // the newest last; never freed, for memory in it may be in use
+};
+
+All& all() {
+  static All* const all = new All;
+  return *all;
+}
+
+}  // namespace
+
+SharedMemory* SharedMemory::of_process() {
+  const std::lock_guard lock(all().mutex);
+  std::vector<SharedMemory*>& list = all().list;
+  if (!list.empty() && list.back()->process_ == getpid()) return list.back();
+  SharedMemory* const made = make();
+  if (made != nullptr) list.push_back(made);
+  return made;
+}
+
+SharedMemory* SharedMemory::with(const void* bytes) {
+  const std::lock_guard lock(all().mutex);
+  for (SharedMemory* const each : all().list) {
+    if (each->contains(bytes, 1)) return each;
+  }
+  return nullptr;
+}
+
+SharedMemory* SharedMemory::make() {
+  std::unique_ptr<SharedMemory> made(new SharedMemory);
+  made->process_ = getpid();
+  made->file_ = memfd_create("espalier-memory", MFD_CLOEXEC);
+  if (made->file_ < 0) return nullptr;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const auto most = static_cast<std::uint64_t>(std::max(pages, 1L)) *
+                    static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::size_t size = std::max<std::size_t>(
+      kLeast, static_cast<std::size_t>(std::min<std::uint64_t>(most, SIZE_MAX / 4)) / kPageBytes *
+                  kPageBytes);
+  void* memory = MAP_FAILED;
+  for (; size >= kLeast && memory == MAP_FAILED; size /= 2) {
+    made->size_ = size / kPageBytes * kPageBytes;
+    if (ftruncate(made->file_, static_cast<off_t>(made->size_)) != 0) continue;
+    memory = mmap(nullptr, made->size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                  made->file_, 0);
+  }
+  if (memory == MAP_FAILED) {
+    close(made->file_);
+    return nullptr;
+  }
+  made->memory_ = static_cast<std::uint8_t*>(memory);
+  made->free_.emplace(0, made->size_);
+  return made.release();
+}
+
+void* SharedMemory::allocate(std::size_t bytes) {
+  if (bytes > size_) return nullptr;
+  const std::size_t size =
+      std::max<std::size_t>(1, (bytes + kPageBytes - 1) / kPageBytes) * kPageBytes;
+  const std::lock_guard lock(mutex_);
+  // The smallest that is large enough.
+  auto best = free_.end();
+  for (auto each = free_.begin(); each != free_.end(); ++each) {
+    if (each->second >= size && (best == free_.end() || each->second < best->second)) best = each;
+  }
+  if (best == free_.end()) return nullptr;
+  const auto [offset, room] = *best;
+  free_.erase(best);
+  if (room > size) free_.emplace(offset + size, room - size);
+  taken_.emplace(offset, size);
+  return memory_ + offset;
+}
+
+void SharedMemory::deallocate(void* bytes) {
+  if (process_ != getpid()) return;  // The parent uses it.
+  const std::lock_guard lock(mutex_);
+  const auto taken = taken_.find(offset_of(bytes));
+  ESPALIER_ASSERT(taken != taken_.end());  // not of allocate(), or given back before
+  auto [offset, size] = *taken;
+  taken_.erase(taken);
+  // Gives the pages back, which also makes them zeros.
+  (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(size));
+  auto next = free_.lower_bound(offset);
+  if (next != free_.end() && offset + size == next->first) {
+    size += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += size;
+      return;
+    }
+  }
+  free_.emplace(offset, size);
+}
+
+}  // namespace mem
+
+void* allocate(std::size_t bytes) {
+  mem::SharedMemory* const memory = mem::SharedMemory::of_process();
+  void* const shared = memory == nullptr ? nullptr : memory->allocate(bytes);
+  if (shared != nullptr || bytes > PTRDIFF_MAX) return shared;
+  constexpr std::size_t kAlignment = 4096;
+  const std::size_t size = (bytes / kAlignment + 1) * kAlignment;
+  void* const own = std::aligned_alloc(kAlignment, size);
+  return own == nullptr ? nullptr : std::memset(own, 0, size);
+}
+
+void deallocate(void* bytes) {
+  if (bytes == nullptr) return;
+  mem::SharedMemory* const memory = mem::SharedMemory::with(bytes);
+  if (memory != nullptr) {
+    memory->deallocate(bytes);
+  } else {
+    std::free(bytes);
+  }
+}
+
+}  // namespace espalier
