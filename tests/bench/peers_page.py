@@ -1,0 +1,266 @@
+"""The page of what peers.py measured: medians, paired ratios with their intervals, ratios to the bound, goals, plots."""
+import json
+import random
+import re
+import statistics
+import subprocess
+import textwrap
+
+RING_BYTES = 8 << 20
+TITLES = {"espalier": "Espalier", "measured": "measured", "openmpi": "Open MPI", "mpich": "MPICH", "forced": "best forced", "gloo": "Gloo"}
+OWN = ("espalier", "measured")
+COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
+PARTS = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
+PLOTTED = ("broadcast", "allreduce", "scan", "all-to-all")
+SHORT, BOUND_FROM = 64 << 10, 16 << 10
+RESAMPLES = 1000
+# Time / bound at 8 MiB on the shaped links of 8 hosts; 16 hosts: 0.03 more, 1 MiB: 1.10 times that.
+BOUND_GOALS = {"broadcast": 1.03, "reduce": 1.04, "allreduce": 1.05, "scan": 1.03, "exscan": 1.03, "scatter": 1.00, "gather": 1.00,
+               "allgather": 1.03, "reduce-scatter": 1.03, "all-to-all": 1.03}
+
+
+class Cell:
+    """What was measured of one place, collective and size: us of each repetition by contestant, in the order of the turns."""
+
+    def __init__(self, key, contestants):
+        self.place, self.collective, size = key.split(" ")
+        self.size = int(size)
+        self.kind, ranks = self.place.rsplit("-", 1)
+        self.ranks = int(ranks)
+        self.contestants = contestants
+
+    def times(self, name, start="warm"):
+        return self.contestants.get(name, {}).get(start, [])
+
+    def median(self, name, start="warm"):
+        return statistics.median(self.times(name, start))
+
+    def fastest(self, start="warm"):
+        """The peer with the least median; None: no peer was measured."""
+        peers = [name for name in TITLES if name not in OWN and self.times(name, start)]
+        return min(peers, key=lambda name: self.median(name, start)) if peers else None
+
+    def ratio(self, start="warm", own="espalier"):
+        """Espalier's median / that of the fastest peer."""
+        return self.median(own, start) / self.median(self.fastest(start), start)
+
+    def interval(self, start="warm"):
+        """Of the ratio: 95 % by a bootstrap over the pairs of repetitions."""
+        pairs = list(zip(self.times("espalier", start), self.times(self.fastest(start), start)))
+        draw = random.Random(17)
+        ratios = sorted(statistics.median(a for a, _ in chosen) / statistics.median(b for _, b in chosen)
+                        for chosen in (draw.choices(pairs, k=len(pairs)) for _ in range(RESAMPLES)))
+        return ratios[RESAMPLES // 40], ratios[-RESAMPLES // 40 - 1]
+
+    def link_bytes(self):
+        """The bytes that must cross one host's link."""
+        if self.collective == "allreduce":
+            return 2 * (self.ranks - 1) / self.ranks * self.size
+        return (self.ranks - 1) / self.ranks * self.size if self.collective in PARTS else self.size
+
+    def bound_us(self, rings):
+        """None: there are no links, or the message passes within the shaper's burst."""
+        seconds = rings.get(self.place)
+        return statistics.median(seconds) * self.link_bytes() / RING_BYTES if seconds and self.size >= BOUND_FROM else None
+
+
+def merged(files):
+    """Cells in order, rings, and load of the files together."""
+    cells, rings, load = {}, {}, []
+    for file in files:
+        for key, contestants in file["cells"].items():
+            for name, measured in contestants.items():
+                cell = cells.setdefault(key, {}).setdefault(name, {"by": measured["by"], "warm": [], "cold": []})
+                for start in ("warm", "cold"):
+                    cell[start] += measured[start]
+        for place, seconds in file["rings"].items():
+            rings.setdefault(place, []).extend(seconds)
+        load += file["load"]
+    found = [Cell(key, contestants) for key, contestants in cells.items()]
+    found = [cell for cell in found if cell.times("espalier") and cell.fastest()]
+    found.sort(key=lambda cell: (cell.kind != "machine", cell.ranks, COLLECTIVES.index(cell.collective), cell.size))
+    return found, rings, load
+
+
+def number(value):
+    """Three digits at least."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def size_text(size):
+    if size == 0:
+        return "-"
+    for shift, unit in ((20, "Mi"), (10, "Ki")):
+        if size >> shift and size % (1 << shift) == 0:
+            return f"{size >> shift} {unit}B"
+    return f"{size} B"
+
+
+def place_title(place):
+    kind, ranks = place.rsplit("-", 1)
+    return f"{ranks} hosts, links of 100 Mbit/s" if kind == "hosts" else f"{ranks} processes on one machine"
+
+
+def median_text(cell, name, start):
+    return number(cell.median(name, start)) if cell.times(name, start) else "-"
+
+
+def by_text(cell):
+    forced = cell.contestants.get("forced", {}).get("by", "")
+    return cell.contestants["espalier"]["by"], forced or "-"
+
+
+def table(cells, rings, start, names):
+    with_bound = start == "warm" and cells[0].kind == "hosts"
+    columns = ["collective", "size", *(TITLES[name] for name in names), "ratio", "95 %", *(["/ bound"] if with_bound else []), "algorithm",
+               *(["forced"] if "forced" in names else [])]
+    lines = ["| " + " | ".join(columns) + " |", "| --- | ---: |" + " ---: |" * (len(names) + 2 + with_bound) + " --- |" * (1 + ("forced" in names))]
+    for cell in cells:
+        low, high = cell.interval(start)
+        bound = cell.bound_us(rings)
+        algorithm, forced = by_text(cell)
+        row = [cell.collective, size_text(cell.size), *(median_text(cell, name, start) for name in names), f"{cell.ratio(start):.2f}",
+               f"{low:.2f} to {high:.2f}", *([f"{cell.median('espalier') / bound:.2f}" if bound else "-"] if with_bound else []), algorithm,
+               *([forced] if "forced" in names else [])]
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def is_hosts(cell):
+    return cell.kind == "hosts"
+
+
+def is_on_machine(ranks, collectives, sizes):
+    return lambda cell: (cell.place == f"machine-{ranks}" and cell.collective in collectives and cell.size in sizes)
+
+
+# What is to be reached: text, which cells, the measure (None: the ratio to the bound), the limit of a cell.
+GOALS = (
+    ("8 MiB on hosts: time / bound at most that of the collective", lambda c: is_hosts(c) and c.size == 8 << 20, "bound",
+     lambda c: BOUND_GOALS[c.collective] + (0.03 if c.ranks > 8 else 0)),
+    ("1 MiB on hosts: at most 1.10 times that", lambda c: is_hosts(c) and c.size == 1 << 20, "bound",
+     lambda c: 1.10 * (BOUND_GOALS[c.collective] + (0.03 if c.ranks > 8 else 0))),
+    ("from 64 KiB on hosts: at most 1.03 times the fastest peer", lambda c: is_hosts(c) and c.size >= SHORT, "ratio", lambda c: 1.03),
+    ("8 B and 1 KiB on hosts, and barrier: at most 1.10 times (16 hosts: 1.15)", lambda c: is_hosts(c) and c.size in (0, 8, 1024), "ratio",
+     lambda c: 1.15 if c.ranks > 8 else 1.10),
+    ("8 B and 1 KiB on hosts, and barrier: faster for at least half", lambda c: is_hosts(c) and c.size in (0, 8, 1024), "ratio", lambda c: 1),
+    ("two processes, 8 B broadcast and allreduce: at most 1.10 times", is_on_machine(2, ("broadcast", "allreduce"), (8,)), "ratio", lambda c: 1.10),
+    ("two processes, 1 MiB broadcast, allgather, all-to-all, private buffers: at most 1.10 times",
+     is_on_machine(2, ("broadcast", "allgather", "all-to-all"), (1 << 20,)), "ratio", lambda c: 1.10),
+    ("two processes, 1 and 8 MiB allreduce and reduce: faster", is_on_machine(2, ("allreduce", "reduce"), (1 << 20, 8 << 20)), "ratio", lambda c: 1),
+    ("eight processes, from 1 KiB: at most 1.15 times", lambda c: c.place == "machine-8" and c.size >= 1024, "ratio", lambda c: 1.15),
+    ("eight processes, from 64 KiB: faster for at least half", lambda c: c.place == "machine-8" and c.size >= SHORT, "ratio", lambda c: 1),
+)
+
+
+def reached(cell, what, rings, own):
+    """What a goal limits."""
+    return cell.ratio(own=own) if what == "ratio" else cell.median(own) / cell.bound_us(rings)
+
+
+def goals(cells, rings):
+    lines = ["| goal | held | cells | held with the measured model | cells | the worst cell |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+    for text, belongs, what, limit in GOALS:
+        counts = []
+        for own in OWN:
+            values = [(reached(cell, what, rings, own), cell) for cell in cells if belongs(cell) and cell.times(own)]
+            counts += [str(sum(value <= limit(cell) for value, cell in values)), str(len(values))]
+            if own == "espalier":
+                worst = max(values, key=lambda pair: pair[0] / limit(pair[1]), default=None)
+        where = f"{worst[0]:.2f}: {worst[1].collective}, {size_text(worst[1].size)}, {place_title(worst[1].place)}" if worst else "-"
+        lines.append("| " + " | ".join([text, *counts, where]) + " |")
+    return "\n".join(lines)
+
+
+def peers_of(cells):
+    return [name for name in TITLES if any(cell.times(name) for cell in cells)]
+
+
+def section(place, cells, rings):
+    cells = [cell for cell in cells if cell.place == place]
+    names = peers_of(cells)
+    parts = [f"## {place_title(place)}\n"]
+    if cells[0].kind == "hosts":
+        rate = RING_BYTES * 8 / statistics.median(rings[place])
+        parts.append(f"The raw TCP ring reached {rate:.1f} Mbit/s on each host's link, each way, in the same run.\n")
+    plots = [name for name, _ in plots_of(place, cells, rings)]
+    parts += [f"![{place_title(place)}]({name})\n" for name in plots]
+    parts.append("### Warm starts\n\nMedians in us.\n")
+    parts.append(table(cells, rings, "warm", names) + "\n")
+    cold = [cell for cell in cells if cell.times("espalier", "cold") and cell.fastest("cold")]
+    if cold:
+        parts.append("### Cold starts\n\nMedians in us.\n")
+        parts.append(table(cold, rings, "cold", names) + "\n")
+    return "\n".join(parts)
+
+
+def filled(text):
+    """A paragraph, or the items of a list, in lines of 128 columns."""
+    return "\n".join(textwrap.fill(" ".join(part.split()), 128, subsequent_indent="  " if part.startswith("- ") else "",
+                                   break_long_words=False, break_on_hyphens=False) for part in re.split(r"\n(?=- )", text.strip()))
+
+
+HOW = """
+- **Contestants.** Espalier: a program that joins its job under `espalier launch`; `auto` chooses, nothing is tuned. *Measured*: the same
+with the model that `espalier measure` fitted to the place just before. Open MPI and MPICH: as they come. *Best forced*, on hosts: the
+algorithm and segment size of one of both that were the best for the collective and the size in a search on an idle machine
+(`tests/bench/peers_forced.toml`). Gloo: its tcp; it has no scan and no exscan, and its reduce-scatter has another interface.
+- **Waiting.** If ranks exceed the processors, Open MPI has `mpi_yield_when_idle`, and MPICH a preloaded function that yields. Otherwise each
+rank is pinned to a processor of its own.
+- **Protocol.** Warm starts come directly after a barrier, cold starts after a pause of 3 ms. Every result is checked. A repetition takes as
+long as its slowest rank. Contestants take turns. A turn is a batch of 8 repetitions below 64 KiB, 3 below 8 MiB and 2 from 8 MiB, in new
+processes; there are at least 4, 3 and 3 turns.
+- **Size.** The bytes of the whole message. Broadcast, reduce, allreduce, scan and exscan: what each rank has. The others: all parts that one
+rank gives or gets, each of at least 8 B.
+- **Ratio.** Espalier's median by the median of the fastest peer, forced ones included; below 1, Espalier is faster. Its 95 % interval is a
+bootstrap over pairs: the same repetition of the same turn of both.
+- **Bound.** The bytes that must cross one host's link, at the rate that a raw TCP ring (`tests/bench/ring.c`) reached in the same run, from
+16 KiB. Shorter messages pass within the burst of the shaper.
+"""
+
+
+def page(files):
+    cells, rings, load = merged(files)
+    machine = files[-1]["machine"]
+    versions = ", ".join(f"{name} {re.sub(r'-.*', '', machine[name])}" for name in ("Open MPI", "MPICH", "Gloo", "libfabric") if name in machine)
+    start = f"""Printed by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
+        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured at commit {machine['commit']}, on one machine with {machine['processors']} processors
+        ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
+        included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
+        weight as of nice -10."""
+    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(HOW) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
+    return text + "".join("\n" + section(place, cells, rings) for place in dict.fromkeys(cell.place for cell in cells))
+
+
+def plot(title, y_name, lines):
+    return {"title": title, "x": {"name": "size of the message", "logarithmic": True, "is_bytes": True},
+            "y": {"name": y_name, "logarithmic": True, "is_bytes": False}, "lines": lines}
+
+
+def line(name, cells, value):
+    return {"name": TITLES[name], "points": [[cell.size, value(cell)] for cell in cells if cell.times(name)]}
+
+
+def plots_of(place, cells, rings):
+    """(file, plot) of a place: time over size of some collectives, and the ratio to the bound if there is one."""
+    cells = [cell for cell in cells if cell.place == place and cell.size]
+    for collective in PLOTTED:
+        of = [cell for cell in cells if cell.collective == collective]
+        if len(of) < 2:
+            continue
+        names = peers_of(of)
+        title = f"{collective}, {place_title(place)}"
+        lines = [line(name, of, lambda cell, name=name: cell.median(name)) for name in names]
+        yield f"peers-{place}-{collective}.svg", plot(title, "us, median", lines)
+        large = [cell for cell in of if cell.size >= SHORT and cell.bound_us(rings)]
+        if len(large) > 1:
+            lines = [line(name, large, lambda cell, name=name: cell.median(name) / cell.bound_us(rings)) for name in names]
+            yield f"peers-{place}-{collective}-bound.svg", plot(title, "time / bound", lines)
+
+
+def write_plots(files, folder, program):
+    cells, rings, _ = merged(files)
+    for place in dict.fromkeys(cell.place for cell in cells):
+        for name, content in plots_of(place, cells, rings):
+            drawn = subprocess.run([program], input=json.dumps(content), capture_output=True, text=True, check=True)
+            (folder / name).write_text(drawn.stdout)

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""peers.py measures, prints and refuses. A contestant that is not installed is not measured, and the test prints that.
+
+peers_test.py sample BUILD            a small run on this machine, and its page
+peers_test.py page BUILD RUNS FOLDER  FOLDER/peers.md and its plots are what peers.py prints of RUNS
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PEERS = str(pathlib.Path(__file__).with_name("peers.py"))
+
+
+def peers(*words, status=0):
+    """Returns what peers.py prints, on both streams."""
+    done = subprocess.run([PEERS, *map(str, words)], capture_output=True, text=True)
+    if done.returncode != status:
+        sys.exit(f"peers.py {' '.join(map(str, words))}\nexit status {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
+    return done.stdout, done.stderr
+
+
+def expect(what, where):
+    if what not in where:
+        sys.exit(f"peers_test.py: '{what}' is not in\n{where}")
+
+
+def sample(build, folder):
+    out = folder / "runs.json"
+    words = ("--build", build, "--out", out, "--places", "machine-2", "--quick")
+    _, said = peers(*words, "--collectives", "broadcast", "--sizes", "1024,64Ki")
+    print(said)
+    cell = json.loads(out.read_text())["cells"]["machine-2 broadcast 1024"]
+    peers(*words, "--collectives", "broadcast,barrier", "--sizes", "1024", "--contestants", "espalier,openmpi,mpich")  # adds up
+    cells = json.loads(out.read_text())["cells"]
+    assert list(cells) == ["machine-2 broadcast 1024", "machine-2 broadcast 65536", "machine-2 barrier 0"], list(cells)
+    for name, contestant in cells["machine-2 broadcast 1024"].items():
+        for start in ("warm", "cold"):
+            times = 1 if name in ("measured", "gloo") else 2
+            assert 6 == len(cell[name][start]) == len(contestant[start]) / times and min(contestant[start]) > 0, (name, contestant)
+    if set(cell) == {"espalier", "measured"}:
+        print("no other contestant is installed, so there is no page")
+        return
+    page, _ = peers("--build", build, "--page", out, "--plots", folder)
+    print(page)
+    for line in ("## 2 processes on one machine", "| broadcast | 1 KiB | ", "| broadcast | 64 KiB | ", "| barrier | - | "):
+        expect(line, page)
+    expect("<svg", (folder / "peers-machine-2-broadcast.svg").read_text())
+
+
+def refusals(folder):
+    out = ("--out", folder / "refused.json")
+    for words, reason in ((("--page", "x", "--sizes", "8"), "expected no"), (("--page", __file__), "is no file of results"), ((), "expected --out FILE"),
+                          ((*out, "--places", "hosts-1"), "is no place"), ((*out, "--sizes", "12"), "no multiple of 8 bytes"),
+                          ((*out, "--collectives", "sort"), "is none of")):
+        expect(reason, peers(*words, status=2)[1])
+    # A contestant with a wrong result.
+    program = folder / "tests/bench/peers-gloo"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\n[ "$1" != 0 ] || echo \'[{"bytes": 8, "warm_s": [1], "cold_s": [1], "wrong": 1}]\'\n')
+    program.chmod(0o755)
+    _, said = peers("--build", folder, *out, "--places", "machine-2", "--collectives", "broadcast", "--sizes", "8", "--contestants", "gloo", status=1)
+    expect("gloo gave a wrong broadcast of 8 bytes on machine-2", said)
+
+
+def page(build, runs, folder):
+    with tempfile.TemporaryDirectory() as plots:
+        now, _ = peers("--build", build, "--page", runs, "--plots", plots)
+        found = {file.name: file.read_text() for file in pathlib.Path(plots).iterdir()}
+    found["peers.md"] = now
+    kept = {file.name: file.read_text() for file in pathlib.Path(folder).glob("peers*")}
+    bad = [name for name in sorted({*found, *kept}) if found.get(name) != kept.get(name)]
+    if bad:
+        sys.exit(f"{', '.join(bad)} in {folder}: old; peers.py --page {runs} --plots {folder} >{folder}/peers.md writes them anew")
+    print(f"{len(found)} files are what peers.py prints")
+
+
+def main():
+    if sys.argv[1] == "page":
+        page(*sys.argv[2:])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        refusals(pathlib.Path(folder))
+        sample(sys.argv[2], pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    main()
