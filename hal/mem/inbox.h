@@ -8,7 +8,7 @@
 //
 // Message k, counted over the lifetime of the link, is announced in entry k mod ring. A message of
 // at most kInlineBytes is in its entry, so one cache line carries it; one of at most slot_bytes is
-// in the slot beside. A longer message is read where it is, if the receiver can read the sender's
+// in a slot that the entry names. A longer message is read where it is, if the receiver can read the sender's
 // memory there; otherwise it follows in pieces, when the receiver has granted it.
 
 #include <atomic>
@@ -28,7 +28,9 @@ struct alignas(kLineBytes) Entry {
   std::uint32_t check;
   std::uint64_t tag;
   std::uint64_t size;
-  std::uint64_t place;  // 1 + where the bytes are in the sender's memory; 0: they are sent
+  // A message for a slot: its number. A longer one: 1 + where the bytes are in the sender's memory;
+  // 0: they are sent.
+  std::uint64_t place;
   std::uint8_t bytes[kInlineBytes];
 };
 static_assert(sizeof(Entry) == kLineBytes);
@@ -43,6 +45,9 @@ struct alignas(kLineBytes) ControlBox {
 struct alignas(kLineBytes) SenderLine {
   std::atomic<std::uint32_t> present;  // 1: the sender has this link
   std::atomic<std::uint32_t> filled;   // pieces
+  // The piece that lies first in the inbox. Changes when none is in use: so a short message takes
+  // the same memory as the one before, which is in the caches.
+  std::atomic<std::uint32_t> first;
   // 1: the sender has taken its memory back. What was read there before this was seen is void.
   std::atomic<std::uint32_t> released;
 };
@@ -107,11 +112,12 @@ class Inbox {
   [[nodiscard]] Entry& entry(std::uint32_t message) const {
     return at<Entry>(layout().entries() + place(message) * sizeof(Entry));
   }
-  [[nodiscard]] std::uint8_t* slot(std::uint32_t message) const {
-    return memory_ + layout().slots() + std::size_t{place(message)} * shape_.slot_bytes;
+  [[nodiscard]] std::uint8_t* slot(std::uint32_t number) const {
+    return memory_ + layout().slots() + std::size_t{number} * shape_.slot_bytes;
   }
   [[nodiscard]] std::uint8_t* piece(std::uint32_t number) const {
-    return memory_ + layout().pieces() + std::size_t{number % shape_.pieces} * shape_.piece_bytes;
+    const std::uint32_t at = number - sender().first.load(std::memory_order_relaxed);
+    return memory_ + layout().pieces() + std::size_t{at % shape_.pieces} * shape_.piece_bytes;
   }
 
  private:

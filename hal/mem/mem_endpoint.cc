@@ -129,7 +129,7 @@ bool MemEndpoint::progress(std::uint32_t number) {
   tells = stream(link) || tells;
   if (tells) notify(number);
   return arrived || tells || judged || link.sending_.streamed != streamed ||
-         link.receiving_.taken != taken;
+         link.receiving_.taken != taken || link.sending_.has_late;
 }
 
 // Finds what the peer has announced.
@@ -201,8 +201,9 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
   const std::uint32_t message = receiving.consumed;
   const MemLink::Receive& post = receiving.posts[message % config_.window];
   if (post.size <= config_.shape.slot_bytes) {
-    const std::uint8_t* from =
-        post.size <= kInlineBytes ? in.entry(message).bytes : in.slot(message);
+    const Entry& entry = in.entry(message);
+    const auto slot = static_cast<std::uint32_t>(entry.place) & (config_.shape.ring - 1);
+    const std::uint8_t* from = post.size <= kInlineBytes ? entry.bytes : in.slot(slot);
     if (post.size != 0) std::memcpy(post.bytes, from, post.size);
     return true;
   }
@@ -250,6 +251,8 @@ bool MemEndpoint::judge(MemLink& link) {
   const std::uint32_t before = sending.judged;
   while (below(sending.judged, consumed) && below(sending.judged, sending.announced)) {
     const std::uint32_t number = sending.judged++;
+    const std::uint16_t slot = sending.slots[number & (config_.shape.ring - 1)];
+    if (slot != Sending::kNoSlot) sending.free_slots[sending.free_count++] = slot;
     const bool mismatched = out.verdict(number).mismatched.load(std::memory_order_relaxed) != 0;
     if (!below(number, sending.reported)) {
       MemLink::Send& post = sending.posts[number % config_.window];
@@ -271,19 +274,22 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
   const std::uint32_t before = sending.announced;
   while (below(sending.announced, sending.posted)) {
     const std::uint32_t number = sending.announced;
-    if (number - sending.judged >= config_.shape.ring &&
-        (!judge(link) || number - sending.judged >= config_.shape.ring)) {
-      break;
-    }
+    if (number != sending.judged) judge(link);  // Slots may be free.
+    if (number - sending.judged >= config_.shape.ring) break;
     MemLink::Send& post = sending.posts[number % config_.window];
     Entry& entry = out.entry(number);
     entry.check = post.check;
     entry.tag = post.tag;
     entry.size = post.size;
     entry.place = 0;
-    if (post.size <= config_.shape.slot_bytes) {
-      std::uint8_t* to = post.size <= kInlineBytes ? entry.bytes : out.slot(number);
-      if (post.size != 0) std::memcpy(to, post.bytes, post.size);
+    std::uint16_t slot = Sending::kNoSlot;
+    if (post.size <= kInlineBytes) {
+      if (post.size != 0) std::memcpy(entry.bytes, post.bytes, post.size);
+      post.done = true;
+    } else if (post.size <= config_.shape.slot_bytes) {
+      slot = sending.take_slot();
+      entry.place = slot;
+      std::memcpy(out.slot(slot), post.bytes, post.size);
       post.done = true;
     } else if (std::uint64_t place = 0; out.receiver().reads.load(std::memory_order_acquire) != 0 &&
                                         find_place(link_number, post.bytes, post.size, place)) {
@@ -291,6 +297,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
       entry.place = place + 1;
     }
     sending.contexts[number & (config_.shape.ring - 1)] = post.context;
+    sending.slots[number & (config_.shape.ring - 1)] = slot;
     entry.number.store(number + 1, std::memory_order_release);
     ++sending.announced;
   }
@@ -319,6 +326,9 @@ bool MemEndpoint::stream(MemLink& link) {
     if (post.done) continue;
     while (sending.given < post.size) {
       const std::uint32_t drained = out.receiver().drained.load(std::memory_order_acquire);
+      if (sending.given == 0 && drained == sending.filled) {
+        out.sender().first.store(sending.filled, std::memory_order_relaxed);
+      }
       if (sending.filled - drained >= config_.shape.pieces || budget == 0) break;
       const std::uint64_t size =
           std::min<std::uint64_t>(config_.shape.piece_bytes, post.size - sending.given);

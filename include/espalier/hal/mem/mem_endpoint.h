@@ -83,8 +83,17 @@ class MemLink {
     std::uint32_t judged = 0;  // consumed by the peer, as far as this end has seen
     std::uint32_t filled = 0;  // pieces
     std::uint64_t given = 0;   // bytes of message `streamed`
-    // By place in the ring: the contexts of sends that may be complete, but are not judged.
+    // By place in the ring, of sends that are not judged: the context, and the slot (kNoSlot: none).
     std::array<std::uint32_t, 2 * kMaxWindow> contexts = {};
+    std::array<std::uint16_t, 2 * kMaxWindow> slots = {};
+    // Slots that were used and are free. The last is taken first: it is in the caches. If there is
+    // none, slot `used` is next.
+    std::array<std::uint16_t, 2 * kMaxWindow> free_slots = {};
+    std::uint16_t free_count = 0, used = 0;
+    static constexpr std::uint16_t kNoSlot = 0xffff;
+    [[nodiscard]] std::uint16_t take_slot() {
+      return free_count != 0 ? free_slots[--free_count] : used++;
+    }
     bool has_late = false;  // a send that completed with kOk did not match
     std::uint32_t late_context = 0;
   };
