@@ -103,6 +103,8 @@ Result<void> repeat(Communicator& world, Trial& trial, Start start, const Repeti
     if (start == Start::kCold) std::this_thread::sleep_for(kPause);
     const auto took = trial.run(repetitions.persistent);
     if (!took) return fail(took.error());
+    // A rank that compares would take the processor of one that is not done.
+    if (auto done = world.barrier(); !done) return done;
     if (repetitions.checked && !trial.is_right(i)) ++wrong;
     if (i >= repetitions.warm_up) seconds.push_back(*took);
   }

@@ -8,8 +8,8 @@
 //
 // Message k, counted over the lifetime of the link, is announced in entry k mod ring. A message of
 // at most kInlineBytes is in its entry, so one cache line carries it; one of at most slot_bytes is
-// in a slot that the entry names. A longer message is read where it is, if the receiver can read the sender's
-// memory there; otherwise it follows in pieces, when the receiver has granted it.
+// in a slot that the entry names. A longer message is read where it is, if the receiver can read
+// the sender's memory there; otherwise it follows in pieces, when the receiver has granted it.
 
 #include <atomic>
 #include <cstddef>

@@ -17,9 +17,9 @@ namespace espalier::mem {
 namespace {
 
 // A wait spins, then yields the core until kYieldNs have passed, then sleeps. Where ranks share
-// cores it does not spin. Otherwise it spins the longer the more often that was enough, or nearly so,
-// and the shorter the more often the first yield, which took as long as another process runs, was
-// what it needed: a peer on the same core can only answer when this end yields.
+// cores it does not spin. Otherwise it spins the longer the more often that was enough, or nearly
+// so, and the shorter the more often the first yield, which took as long as another process runs,
+// was what it needed: a peer on the same core can only answer when this end yields.
 constexpr std::uint64_t kMinSpinNs = 1'000;
 constexpr std::uint64_t kMaxSpinNs = 20'000;
 constexpr std::uint64_t kYieldNs = 200'000;

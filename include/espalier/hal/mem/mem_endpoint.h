@@ -83,7 +83,7 @@ class MemLink {
     std::uint32_t judged = 0;  // consumed by the peer, as far as this end has seen
     std::uint32_t filled = 0;  // pieces
     std::uint64_t given = 0;   // bytes of message `streamed`
-    // By place in the ring, of sends that are not judged: the context, and the slot (kNoSlot: none).
+    // By place in the ring, of sends that are not judged: the context; the slot, or kNoSlot.
     std::array<std::uint32_t, 2 * kMaxWindow> contexts = {};
     std::array<std::uint16_t, 2 * kMaxWindow> slots = {};
     // Slots that were used and are free. The last is taken first: it is in the caches. If there is
