@@ -207,8 +207,8 @@ algorithm and segment size of one of both that were the best for the collective 
 (`tests/bench/peers_forced.toml`). Gloo: its tcp; it has no scan and no exscan, and its reduce-scatter has another interface.
 - **Waiting.** If ranks exceed the processors, Open MPI has `mpi_yield_when_idle`, and MPICH a preloaded function that yields. Otherwise each
 rank is pinned to a processor of its own.
-- **Protocol.** Warm starts come directly after a barrier, cold starts after a pause of 3 ms. Every result is checked. A repetition takes as
-long as its slowest rank. Contestants take turns. A turn is a batch of 8 repetitions below 64 KiB, 3 below 8 MiB and 2 from 8 MiB, in new
+- **Protocol.** Warm starts come directly after a barrier, cold starts after a pause of 3 ms. All ranks meet in another barrier, then
+every result is checked. A repetition takes as long as its slowest rank. Contestants take turns. A turn is a batch of 8 repetitions below 64 KiB, 3 below 8 MiB and 2 from 8 MiB, in new
 processes; there are at least 4, 3 and 3 turns.
 - **Size.** The bytes of the whole message. Broadcast, reduce, allreduce, scan and exscan: what each rank has. The others: all parts that one
 rank gives or gets, each of at least 8 B.
