@@ -71,6 +71,8 @@ Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
   std::unique_ptr<MixedEndpoint> mixed(new MixedEndpoint(config));
   mixed->config_.secret = {};
   mixed->host_ = host_name(config.host);
+  mixed->links_.reserve(2 * config.max_links);  // each part may add so many
+  for (std::vector<std::uint32_t>& each : mixed->numbers_) each.reserve(config.max_links);
   Config part = config;
   part.provider = fabric_provider(config.provider);
   auto fabric = OfiEndpoint::open(part);

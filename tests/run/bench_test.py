@@ -31,9 +31,9 @@ def launch(ranks):
 
 class Bench(unittest.TestCase):
     def test_every_collective_is_right(self):
-        """As text, warm and cold; also with persistent plans, with a root, and over shm and mem."""
-        for words in ((), ("--persistent", "--root", "2"), ("--provider", "shm", "--op", "max", "--type", "i16"),
-                      ("--provider", "mem", "--persistent")):
+        """As text, warm and cold; also with persistent plans, with a root, with shared buffers, and over each provider."""
+        for words in ((), ("--persistent", "--root", "2"), ("--provider", "tcp"), ("--provider", "shm", "--op", "max", "--type", "i16"),
+                      ("--provider", "mem", "--persistent"), ("--shared",)):
             done = bench(launch(4), "--bytes", "8,20000", "--repeat", "2", "--warmup", "1", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             lines = [line.removeprefix("[0] ").split() for line in done.stdout.splitlines()]

@@ -7,7 +7,8 @@
 // so long after the kill. Twice the deadline, 4000, holds where nothing else keeps the cores busy;
 // without the option only a hang is a failure. WORDS start the eight processes,
 // e.g. 'espalier launch -n 8 --hosts a,b'; without them they find each other by the environment.
-// The provider is the one of FI_PROVIDER, otherwise tcp. Exit status 1: a trial was bad.
+// The provider is the one of FI_PROVIDER, on one host, too; otherwise join()'s default. Exit status
+// 1: a trial was bad.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -79,6 +80,8 @@ int run_member() {
   setvbuf(stdout, nullptr, _IOLBF, 4096);
   JoinOptions options;
   options.deadline = kDeadline;
+  const char* const provider = std::getenv("FI_PROVIDER");
+  if (provider != nullptr) options.provider = provider;
   auto world = join(options);
   if (!world) {
     std::printf("error: join: %s\n", world.error().message.c_str());
