@@ -99,6 +99,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
  private:
   class Use;
 
+  // How long a waiting call may block while other communicators of the process are busy.
+  static constexpr std::uint64_t kBusyWaitNs = 20'000;
+
   [[nodiscard]] Result<void> connect_backbone(const Channel* parent);
   [[nodiscard]] Result<void> add_links(const Program& program);
   struct RecentPlan {

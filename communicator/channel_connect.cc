@@ -1,0 +1,110 @@
+// A channel's endpoint: how it is opened and connected, and how links are added.
+
+#include <algorithm>
+#include <thread>
+
+#include "communicator/backbone.h"
+#include "communicator/channel.h"
+#include "communicator/image_programs.h"
+#include "espalier/collectives/schedule/program.h"
+
+namespace espalier::communicator {
+namespace {
+
+// How long a thread that connects may block.
+constexpr std::uint64_t kConnectPauseNs = 50'000'000;
+
+}  // namespace
+
+Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
+  if (size_ == 1) return {};
+  ofi::Config config;
+  const JoinOptions& options = job_->options();
+  config.provider = options.provider;
+  config.local_address = options.local_address;
+  config.node = rank_;
+  config.has_secret = job_->members().is_secret();
+  config.secret = job_->members().secret();
+  config.authenticate_data = options.authenticate_data;
+  config.max_links = std::min(size_ - 1, kMaxLinks);
+  config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
+  auto fabric = ofi::OfiEndpoint::open(config);
+  if (!fabric) return fail(fabric.error());
+  fabric_ = *std::move(fabric);
+  return {};
+}
+
+std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_->address(); }
+
+Result<void> Channel::connect(Members members, const Channel* parent) {
+  members_ = std::move(members);
+  const JoinOptions& options = job_->options();
+  if (size_ > 1) {
+    if (auto given = fabric_->set_addresses(members_.addresses); !given) return given;
+  }
+  // Files and images are for the ranks of the whole job.
+  bool is_whole = size_ == job_->members().size();
+  for (std::uint32_t rank = 0; rank < size_; ++rank) is_whole &= members_.jobs[rank] == rank;
+  std::shared_ptr<const ImagePrograms> image;
+  if (is_whole && !(options.image.file.empty() && options.image.flash.empty())) {
+    auto loaded = ImagePrograms::load(options.image, rank_, size_);
+    if (!loaded) return fail(loaded.error());
+    image = *std::move(loaded);
+  }
+  auto schedules =
+      Schedules::make(rank_, size_, is_whole ? options.schedules : std::vector<std::string>(),
+                      {options.model, fabric_ != nullptr && fabric_->is_one_host()
+                                          ? std::max(1U, std::thread::hardware_concurrency())
+                                          : 0},
+                      std::move(image));
+  if (!schedules) return fail(schedules.error());
+  schedules_ = *std::move(schedules);
+  if (size_ > 1) {
+    if (auto connected = connect_backbone(parent); !connected) return connected;
+    MachineConfig config;
+    config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
+    const Status status = machine_.init(fabric_->endpoint(), config);
+    if (status != Status::kOk) return fail(std::string("cannot start: ") + status_name(status));
+  }
+  job_->add(*this);
+  is_listed_ = true;
+  return {};
+}
+
+Result<void> Channel::connect_backbone(const Channel* parent) {
+  linked_.resize(size_);
+  std::vector<std::uint32_t> links;
+  for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
+    auto link = fabric_->add_link(peer);
+    if (!link) return fail(link.error());
+    linked_[peer] = true;
+    links.push_back(*link);
+  }
+  while (true) {
+    const auto connected = fabric_->connect_links(links);
+    if (!connected) return fail(connected.error());
+    if (*connected) return {};
+    const bool others_busy = job_->progress_others(this);
+    if (parent != nullptr && parent->cause().status != Status::kOk) {
+      return fail("the communicator that is split has failed");
+    }
+    const std::uint64_t pause_ns = others_busy ? kBusyWaitNs : kConnectPauseNs;
+    fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
+  }
+}
+
+// Adds the links of a program and begins to connect them. Nothing waits: messages on a link that is
+// not connected wait for it, and the machine's deadlines find a peer that never connects.
+Result<void> Channel::add_links(const Program& program) {
+  for (std::uint32_t i = 0; i < links_count(program); ++i) {
+    const std::uint32_t peer = peer_of(program, i);
+    if (linked_[peer]) continue;
+    auto link = fabric_->add_link(peer);
+    if (!link) return fail(link.error());
+    linked_[peer] = true;
+    connecting_.push_back(*link);
+  }
+  return {};
+}
+
+}  // namespace espalier::communicator
