@@ -103,7 +103,7 @@ Result<void> Channel::check_room(const Call& call) const {
   const std::string name = collective_name(call.collective);
   const auto check = [&](const char* which, Buffer::Value buffer, const void* bytes,
                          std::uint64_t room) -> Result<void> {
-    const Extent extent = buffer_extent(call.collective, rank_, call.root, buffer);
+    const Extent extent = extent_of(call, buffer);
     const std::uint64_t needed = elements_of(extent, call, rank_, size_, buffer == Buffer::kInput);
     if (needed == 0) return {};
     if (room != Call::kUnknownRoom && room < needed) {
@@ -280,8 +280,7 @@ Result<void> Channel::start(Operation& operation) {
 
 // A job of one rank has nothing to communicate.
 void Channel::copy_alone(const Call& call) const {
-  const std::uint64_t elements =
-      elements_of(buffer_extent(call.collective, 0, call.root, Buffer::kOutput), call, 0, 1, false);
+  const std::uint64_t elements = elements_of(extent_of(call, Buffer::kOutput), call, 0, 1, false);
   const std::uint64_t bytes = elements * bytes_of(call.op);
   if (bytes != 0 && call.receive != call.send) std::memmove(call.receive, call.send, bytes);
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 #include "communicator/job.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/schedule/program.h"
 #include "espalier/communicator.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
@@ -57,8 +59,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     std::vector<std::string> addresses;
   };
 
-  Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size)
-      : job_(std::move(job)), rank_(rank), size_(size) {}
+  Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -121,8 +122,19 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void copy_alone(const Call& call) const;
   [[nodiscard]] std::string failure_of(Collective collective) const;
 
+  // The extent of the call's input or output at this rank.
+  [[nodiscard]] Extent extent_of(const Call& call, Buffer::Value buffer) const {
+    const Extents& of = extents_[call.collective];
+    return (buffer == Buffer::kInput ? of.input : of.output)[call.root == rank_ ? 1 : 0];
+  }
+
   std::shared_ptr<Job> job_;
   std::uint32_t rank_, size_;
+  // By collective: where another rank is the root, and where this one is.
+  struct Extents {
+    std::array<Extent, 2> input = {}, output = {};
+  };
+  std::array<Extents, std::size(kAllCollectives) + 1> extents_;
   Members members_;
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
   std::array<RecentPlan, 4> recent_plans_;    // of calls that often come again

@@ -16,6 +16,22 @@ constexpr std::uint64_t kConnectPauseNs = 50'000'000;
 
 }  // namespace
 
+Channel::Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size)
+    : job_(std::move(job)), rank_(rank), size_(size) {
+  Program program;
+  program.clear();
+  program.ranks = size_;
+  program.node = rank_;
+  for (const Collective collective : kAllCollectives) {
+    program.collective = collective;
+    for (const std::uint32_t is_root : {0, 1}) {
+      program.root = is_root == 1 ? rank_ : (rank_ + 1) % size_;
+      extents_[collective].input[is_root] = buffer_extent(program, Buffer::kInput);
+      extents_[collective].output[is_root] = buffer_extent(program, Buffer::kOutput);
+    }
+  }
+}
+
 Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
   if (size_ == 1) return {};
   ofi::Config config;

@@ -53,21 +53,16 @@ std::int64_t phase_steps(const Program& program, std::int64_t blocks) {
 
 Extent buffer_extent(const Program& program, Buffer::Value buffer) {
   if (is_router(program)) return Extent::kNothing;
-  return buffer_extent(program.collective, program.node, program.root, buffer);
-}
-
-Extent buffer_extent(Collective collective, std::uint32_t node, std::uint32_t root,
-                     Buffer::Value buffer) {
   const bool input = buffer == Buffer::kInput;
   if (!input && buffer != Buffer::kOutput) return Extent::kNothing;
-  const bool at_root = node == root;
+  const bool root = program.node == program.root;
   const auto if_true = [](bool holds) { return holds ? Extent::kWhole : Extent::kNothing; };
-  switch (collective) {
-    case Collective::kBroadcast: return if_true(input == at_root);
-    case Collective::kReduce: return if_true(input || at_root);
-    case Collective::kExscan: return if_true(input || node != 0);
-    case Collective::kScatter: return input ? if_true(at_root) : Extent::kOwn;
-    case Collective::kGather: return input ? Extent::kOwn : if_true(at_root);
+  switch (program.collective) {
+    case Collective::kBroadcast: return if_true(input == root);
+    case Collective::kReduce: return if_true(input || root);
+    case Collective::kExscan: return if_true(input || program.node != 0);
+    case Collective::kScatter: return input ? if_true(root) : Extent::kOwn;
+    case Collective::kGather: return input ? Extent::kOwn : if_true(root);
     case Collective::kAllgather: return input ? Extent::kOwn : Extent::kWhole;
     case Collective::kReduceScatter: return input ? Extent::kWhole : Extent::kOwn;
     case Collective::kAllreduce:

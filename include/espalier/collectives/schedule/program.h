@@ -147,9 +147,6 @@ enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
 // Routers have neither. A buffer that only the root uses may be null elsewhere; a buffer that only
 // the others use may be null at the root.
 [[nodiscard]] Extent buffer_extent(const Program& program, Buffer::Value buffer);
-// The same of any program of the collective for rank `node`.
-[[nodiscard]] Extent buffer_extent(Collective collective, std::uint32_t node, std::uint32_t root,
-                                   Buffer::Value buffer);
 
 // How one message is cut. Lengths are in elements. A segment or block past the end of the message
 // is empty.
