@@ -27,9 +27,9 @@ TEST_FOLDERS = {"conformance", "simulated", "testing"}
 FREESTANDING = set("""algorithm array atomic bit cfloat climits cmath compare concepts cstdarg cstddef cstdint cstring functional
     initializer_list iterator limits new numeric optional span stdalign.h stdbool.h stddef.h stdint.h string.h string_view tuple
     type_traits utility""".split())
-# Headers of libraries that are also compiled for bare metal.
 # Of the compiler itself: the processor's instructions.
 FREESTANDING |= {"arm_neon.h", "cpuid.h", "immintrin.h"}
+# Headers of libraries that are also compiled for bare metal.
 FREESTANDING_LIBRARIES = ("pb.h", "pb_", "sodium", "mbedtls/")
 
 
