@@ -244,7 +244,7 @@ class Images(unittest.TestCase):
         done = joined("--image", self.path / "node-%r.img", self.public)
         self.assertEqual(done.returncode, 0, done.stderr)
         # Both sizes by the image's programs, except for the gather, which it does not have.
-        self.assertRegex(done.stdout, "(allreduce chain in-place chain broadcast two-tree gather [a-z-]+ ?){2}$")
+        self.assertRegex(done.stdout, "(allreduce chain in-place chain broadcast two-tree gather [a-z0-9, -]+ ?){2}$")
         for node in range(4):
             self.call("install", self.path / f"node-{node}.img", "--board", BOARD, "--flash", self.path / f"{node}.flash", "--node", node,
                       "--public-key", self.public)

@@ -298,7 +298,33 @@ class Judge {
     const NodeFacts& b = facts_.nodes[u];
     if (came_late(v) || came_late(u)) return true;
     if (a.status == Status::kOk || b.status == Status::kOk) return false;
-    return was_found_at(a.cause, b.ended_ns) || was_found_at(b.cause, a.ended_ns);
+    return was_found_as_it_ended(a.cause, u) || was_found_as_it_ended(b.cause, v);
+  }
+
+  // Whether the cause was found about when node v ended, or when those of its part did before it
+  // woke.
+  [[nodiscard]] bool was_found_as_it_ended(const Cause& cause, std::uint32_t v) const {
+    if (was_found_at(cause, facts_.nodes[v].ended_ns)) return true;
+    if (!slept_lately(v)) return false;
+    for (std::uint32_t w = 0; w < facts_.nodes.size(); ++w) {
+      if (w != v && same(v, w) && was_found_at(cause, facts_.nodes[w].ended_ns)) return true;
+    }
+    return false;
+  }
+
+  // Whether node v slept in the D/4 before it ended.
+  [[nodiscard]] bool slept_lately(std::uint32_t v) const {
+    const std::uint64_t ended_ns = facts_.nodes[v].ended_ns;
+    const std::uint64_t window = plan_.deadline_ns / 4 / slowest_ppm_ * 1'000'000;
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      const Fault& fault = plan_.faults[i];
+      const bool often = fault.kind == Kind::kHiccup;
+      if (!facts_.struck[i] || fault.node != v || !(often || fault.kind == Kind::kPause)) continue;
+      const std::uint64_t begin = facts_.struck_ns[i];
+      const std::uint64_t end = begin + (often ? fault.every_ns * (fault.times - 1) : 0) + fault.ns;
+      if (begin < ended_ns && end + window > ended_ns) return true;
+    }
+    return false;
   }
 
   // Whether the cause was found about when others ended. Their clocks may be coarse, slow or fast.

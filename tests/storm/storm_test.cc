@@ -211,6 +211,25 @@ TEST_F(JudgeTest, RefusesTwoCausesUnlessTheyWereFoundAQuarterApart) {
   EXPECT_EQ(verdict(), "two causes");
 }
 
+// The same; node 2 sleeps while the others of its part end, and ends with their cause when it wakes.
+TEST_F(JudgeTest, RefusesALaterCauseUnlessItsNodeSlept) {
+  add("drop:node=0,peer=1,message=0");
+  add("drop:node=2,peer=3,message=0");
+  end_all(Status::kMismatch, 3, 2);
+  end(0, Status::kMismatch, 1, 0);
+  facts_.nodes[3].found_ns = 20'000'000;
+  facts_.nodes[1].found_ns = 24'900'000;
+  for (NodeFacts& node : facts_.nodes) node.ended_ns = 25'000'000;
+  facts_.nodes[2].ended_ns = 28'000'000;
+  EXPECT_EQ(verdict(), "two causes");
+  add("pause:node=1,ns=2000000", 22'000'000);
+  EXPECT_EQ(verdict(), "two causes");
+  add("pause:node=2,ns=2000000", 22'000'000);
+  EXPECT_EQ(verdict(), "");
+  facts_.struck_ns.back() = 10'000'000;  // D/4 before it ends
+  EXPECT_EQ(verdict(), "two causes");
+}
+
 TEST_F(JudgeTest, RefusesAFailureOfOthersWhenANodeRestarts) {
   add("over=frames restart:node=1,at=0,ns=1000000");
   end_all(Status::kMismatch, 0, 1);

@@ -77,6 +77,9 @@ void add_provider_option(Command command, launch::LaunchOptions& options) {
 }
 
 void find_node(launch::LaunchOptions& options) {
+  // A library that libfabric loads would write the backtrace of a node that a signal ends into the
+  // working directory.
+  setenv("IPATH_NO_BACKTRACE", "1", 0);
   options.node_binary = find_node_binary(options.node_binary);
   options.provider =
       or_bad_input(ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER")));
