@@ -211,7 +211,7 @@ TEST_F(JudgeTest, RefusesTwoCausesUnlessTheyWereFoundAQuarterApart) {
   EXPECT_EQ(verdict(), "two causes");
 }
 
-// The same; node 2 sleeps while the others of its part end, and ends with their cause when it wakes.
+// The same; node 2 sleeps while the others of its part end, and ends with their cause later.
 TEST_F(JudgeTest, RefusesALaterCauseUnlessItsNodeSlept) {
   add("drop:node=0,peer=1,message=0");
   add("drop:node=2,peer=3,message=0");
