@@ -334,6 +334,7 @@ def measure(options):
     out = pathlib.Path(options.out)
     kept = results_in(out) if out.exists() else {"cells": {}, "rings": {}, "load": []}
     kept["machine"] = machine()
+    kept.setdefault("commits", {}).update({place: kept["machine"]["commit"] for place in options.places})
     contestants = installed(build, options.contestants)
     for name in options.places:
         with one_group(), Place(name, build) as place:

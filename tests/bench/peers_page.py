@@ -222,9 +222,11 @@ bootstrap over pairs: the same repetition of the same turn of both.
 def page(files):
     cells, rings, load = merged(files)
     machine = files[-1]["machine"]
+    commits = {place: commit for file in files for place, commit in file["commits"].items()}
+    at = ", ".join(f"{place} at commit {commit}" for place, commit in sorted(commits.items()))
     versions = ", ".join(f"{name} {re.sub(r'-.*', '', machine[name])}" for name in ("Open MPI", "MPICH", "Gloo", "libfabric") if name in machine)
     start = f"""Printed by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
-        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured at commit {machine['commit']}, on one machine with {machine['processors']} processors
+        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured ({at}), on one machine with {machine['processors']} processors
         ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
         included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
         weight as of nice -10."""
