@@ -228,6 +228,7 @@ bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
   Receiving& receiving = links_[number].receiving_;
   const Inbox in = inbox(links_[number]);
   const MemLink::Receive& post = receiving.posts[receiving.consumed % config_.window];
+  if (in.sender().released.load(std::memory_order_acquire) != 0) return false;
   const std::uint8_t* const from =
       at_place(number, in.entry(receiving.consumed).place - 1, post.size);
   if (from == nullptr) return false;

@@ -120,7 +120,7 @@ TEST(MemThreads, EveryByteArrivesBothWays) {
 
 // As cores of one SoC have it: memory at the same addresses, and no sleep. ThreadSanitizer sees
 // what two mappings of a segment hide from it.
-class CoreEndpoint final : public MemEndpoint {
+class CoreEndpoint : public MemEndpoint {
  public:
   CoreEndpoint(MemLink* link, std::uint32_t node, const Shape& shape, bool reads)
       : MemEndpoint(link, 1, {node, 8, shape}) {
@@ -129,7 +129,7 @@ class CoreEndpoint final : public MemEndpoint {
   [[nodiscard]] std::uint64_t now() override { return monotonic_ns(); }
   void wait(std::uint64_t /*until*/) override { std::this_thread::yield(); }
 
- private:
+ protected:
   void notify(std::uint32_t /*link*/) override {}
   [[nodiscard]] bool find_place(std::uint32_t /*link*/, const std::uint8_t* bytes,
                                 std::uint64_t /*size*/, std::uint64_t& place) override {
@@ -142,20 +142,26 @@ class CoreEndpoint final : public MemEndpoint {
   }
 };
 
+struct alignas(64) Line {
+  std::uint8_t bytes[64];
+};
+
+// A link between two cores, in `memory`.
+void connect(const Shape& shape, std::vector<Line> (&memory)[2], MemLink (&links)[2]) {
+  for (std::vector<Line>& each : memory) each.resize(inbox_bytes(shape) / sizeof(Line) + 1);
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    links[node] = MemLink(1 - node, memory[node].data()->bytes, memory[1 - node].data()->bytes);
+  }
+}
+
 class MemCores : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(InPlace, MemCores, testing::Bool());
 
 TEST_P(MemCores, EveryByteArrives) {
   const Shape shape = {8, 256, 2, 4096};
-  struct alignas(64) Line {
-    std::uint8_t bytes[64];
-  };
   std::vector<Line> memory[2];
-  for (std::vector<Line>& each : memory) each.resize(inbox_bytes(shape) / sizeof(Line) + 1);
   MemLink links[2];
-  for (std::uint32_t node = 0; node < 2; ++node) {
-    links[node] = MemLink(1 - node, memory[node].data()->bytes, memory[1 - node].data()->bytes);
-  }
+  connect(shape, memory, links);
   std::atomic<int> right = 0;
   std::vector<std::thread> threads;
   for (std::uint32_t node = 0; node < 2; ++node) {
@@ -203,7 +209,8 @@ TEST(MemThreads, ASleeperIsWoken) {
 // have changed what was read.
 TEST(MemThreads, WhatIsReadAfterItsReleaseIsVoid) {
   Pair pair(Shape{});
-  std::vector<std::uint8_t> from(1 << 20, 1), to(1 << 20);
+  SharedBytes from(1 << 20, 1);
+  std::vector<std::uint8_t> to(1 << 20);
   ASSERT_EQ(pair.ends[0]->post_send(0, {from.data(), from.size(), 7, 0, 0}), Status::kOk);
   ASSERT_EQ(pair.ends[1]->post_receive(0, {to.data(), to.size(), 7, 0}), Status::kOk);
   Completion completion;
@@ -212,6 +219,37 @@ TEST(MemThreads, WhatIsReadAfterItsReleaseIsVoid) {
   pair.ends[0]->release();
   from.assign(from.size(), 2);
   for (int i = 0; i < 100; ++i) ASSERT_FALSE(pair.ends[1]->poll(completion));
+  EXPECT_EQ(to.back(), 0);  // Nothing was read since.
+}
+
+// Takes the sender's memory back when this end has begun to read it.
+class LateReader final : public CoreEndpoint {
+ public:
+  LateReader(MemLink* link, const Shape& shape, MemEndpoint& sender)
+      : CoreEndpoint(link, 1, shape, true), sender_(sender) {}
+  [[nodiscard]] const std::uint8_t* at_place(std::uint32_t link, std::uint64_t place,
+                                             std::uint64_t size) override {
+    sender_.release();
+    return CoreEndpoint::at_place(link, place, size);
+  }
+
+ private:
+  MemEndpoint& sender_;
+};
+
+TEST(MemCoresRelease, WhatIsReadDuringItIsVoid) {
+  const Shape shape = {8, 256, 2, 4096};
+  std::vector<Line> memory[2];
+  MemLink links[2];
+  connect(shape, memory, links);
+  CoreEndpoint sender(&links[0], 0, shape, true);
+  LateReader reader(&links[1], shape, sender);
+  std::vector<std::uint8_t> from(1'000, 1), to(1'000);
+  ASSERT_EQ(sender.post_send(0, {from.data(), from.size(), 7, 0, 0}), Status::kOk);
+  ASSERT_EQ(reader.post_receive(0, {to.data(), to.size(), 7, 0}), Status::kOk);
+  Completion completion;
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(reader.poll(completion));
+  EXPECT_EQ(to.front(), 1);
 }
 
 // A process that ends in the middle of anything holds nothing: the other end posts, polls and waits

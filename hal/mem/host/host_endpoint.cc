@@ -69,8 +69,9 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   remotes_.push_back(*std::move(mapped));
   add_link();
   const RemoteBlock& other = remotes_.back();
-  if (other.process == segment_.place().process ? config_.shares_with_threads
-                                                : other.shared_memory.bytes() != nullptr) {
+  const bool is_own = other.process == segment_.place().process;
+  if (is_own ? config_.reads_all_memory || memory_ != nullptr
+             : other.shared_memory.bytes() != nullptr) {
     read_in_place(links() - 1);
   }
   Inbox(remotes_.back().block(), shape).sender().present.store(1, std::memory_order_release);
@@ -117,7 +118,7 @@ void HostEndpoint::notify(std::uint32_t link) {
 
 bool HostEndpoint::find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
                               std::uint64_t& place) {
-  if (remotes_[link].process == segment_.place().process) {
+  if (config_.reads_all_memory && remotes_[link].process == segment_.place().process) {
     place = reinterpret_cast<std::uintptr_t>(bytes);
     return true;
   }
@@ -129,13 +130,13 @@ bool HostEndpoint::find_place(std::uint32_t link, const std::uint8_t* bytes, std
 const std::uint8_t* HostEndpoint::at_place(std::uint32_t link, std::uint64_t place,
                                            std::uint64_t size) {
   const RemoteBlock& remote = remotes_[link];
-  if (remote.process == segment_.place().process) {
+  const bool is_own = remote.process == segment_.place().process;
+  if (is_own && config_.reads_all_memory) {
     return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(place));
   }
-  const std::size_t room = remote.shared_memory.size();
-  if (remote.shared_memory.bytes() == nullptr || place > room || size > room - place)
-    return nullptr;
-  return remote.shared_memory.bytes() + place;
+  const std::uint8_t* const begin = is_own ? memory_->bytes() : remote.shared_memory.bytes();
+  const std::size_t room = is_own ? memory_->size() : remote.shared_memory.size();
+  return begin == nullptr || place > room || size > room - place ? nullptr : begin + place;
 }
 
 void HostEndpoint::wait(std::uint64_t until) {

@@ -19,9 +19,10 @@ struct HostConfig {
   // Called in poll() and wait() when a peer has added a link to this endpoint. Empty: none does
   // before this end has added it.
   std::function<void()> greeted = {};
-  // Whether a peer in this process reads messages where they are; one in another process does so
-  // only in memory of allocate().
-  bool shares_with_threads = true;
+  // Whether peers in this process read any message where it is, not only in memory of allocate().
+  // The caller then keeps a message's memory until no peer polls any more: a peer may be reading it
+  // when release() returns, and memory of allocate() alone can always be read.
+  bool reads_all_memory = false;
 };
 
 class HostEndpoint final : public MemEndpoint {

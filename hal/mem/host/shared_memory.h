@@ -31,6 +31,7 @@ class SharedMemory {
 
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const std::uint8_t* bytes() const { return memory_; }
   // Whether all of these bytes are in it.
   [[nodiscard]] bool contains(const void* bytes, std::uint64_t size) const {
     const auto at = reinterpret_cast<std::uintptr_t>(bytes);
