@@ -161,6 +161,25 @@ TEST(Mixed, UsesMemoryWithinAHost) {
   EXPECT_FALSE(known_provider("mem+mem"));
 }
 
+// Links are numbered by one part alone if the numbers of one could run out.
+TEST(Mixed, LeavesMemoryOutWhereNodesExceedLinks) {
+  Config config;
+  config.provider = "mem+tcp";
+  config.max_links = 1;
+  config.host = "a";
+  std::vector<std::string> addresses;
+  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  for (config.node = 0; config.node < 3; ++config.node) {
+    nodes.push_back(or_throw(OfiEndpoint::open(config)));
+    addresses.push_back(nodes.back()->address());
+  }
+  ASSERT_TRUE(nodes[0]->set_addresses(addresses));
+  EXPECT_FALSE(nodes[0]->is_one_host());
+  EXPECT_EQ(or_throw(nodes[0]->add_link(2)), 0u);
+  EXPECT_FALSE(nodes[0]->add_link(1));
+  EXPECT_FALSE(nodes[0]->set_addresses(addresses));
+}
+
 // Each container is a host of its own, and so is each user.
 TEST(Mixed, AHostIsNamedByWhatItsProcessesShare) {
   EXPECT_EQ(host_name(""), host_name(""));

@@ -106,6 +106,16 @@ class JudgeTest : public ::testing::Test {
   void end_all(Status status, std::uint32_t detector, std::uint32_t peer) {
     for (std::uint32_t node = 0; node < 4; ++node) end(node, status, detector, peer);
   }
+  // Nodes 3 and 1 detect a failure each. The others end D/4 after the first one was detected.
+  void find_two_a_quarter_apart() {
+    add("drop:node=0,peer=1,message=0");
+    add("drop:node=2,peer=3,message=0");
+    end_all(Status::kMismatch, 3, 2);
+    end(0, Status::kMismatch, 1, 0);
+    facts_.nodes[3].found_ns = 20'000'000;
+    facts_.nodes[1].found_ns = 24'900'000;
+    for (NodeFacts& node : facts_.nodes) node.ended_ns = 25'000'000;
+  }
   std::string verdict() { return broken_promise(plan_, schedule_, facts_).kind; }
 
   Schedule schedule_;
@@ -195,15 +205,8 @@ TEST_F(JudgeTest, RefusesTwoCausesUnlessAPartWokeUp) {
   EXPECT_EQ(verdict(), "two causes");
 }
 
-// Nodes 3 and 1 detect a failure each. The others end D/4 after the first one was detected.
 TEST_F(JudgeTest, RefusesTwoCausesUnlessTheyWereFoundAQuarterApart) {
-  add("drop:node=0,peer=1,message=0");
-  add("drop:node=2,peer=3,message=0");
-  end_all(Status::kMismatch, 3, 2);
-  end(0, Status::kMismatch, 1, 0);
-  facts_.nodes[3].found_ns = 20'000'000;
-  facts_.nodes[1].found_ns = 24'900'000;
-  for (NodeFacts& node : facts_.nodes) node.ended_ns = 25'000'000;
+  find_two_a_quarter_apart();
   EXPECT_EQ(verdict(), "");
   facts_.nodes[1].found_ns = 23'000'000;
   EXPECT_EQ(verdict(), "two causes");
@@ -211,15 +214,9 @@ TEST_F(JudgeTest, RefusesTwoCausesUnlessTheyWereFoundAQuarterApart) {
   EXPECT_EQ(verdict(), "two causes");
 }
 
-// The same; node 2 sleeps while the others of its part end, and ends with their cause later.
+// Node 2 sleeps while the others of its part end, and ends with their cause later.
 TEST_F(JudgeTest, RefusesALaterCauseUnlessItsNodeSlept) {
-  add("drop:node=0,peer=1,message=0");
-  add("drop:node=2,peer=3,message=0");
-  end_all(Status::kMismatch, 3, 2);
-  end(0, Status::kMismatch, 1, 0);
-  facts_.nodes[3].found_ns = 20'000'000;
-  facts_.nodes[1].found_ns = 24'900'000;
-  for (NodeFacts& node : facts_.nodes) node.ended_ns = 25'000'000;
+  find_two_a_quarter_apart();
   facts_.nodes[2].ended_ns = 28'000'000;
   EXPECT_EQ(verdict(), "two causes");
   add("pause:node=1,ns=2000000", 22'000'000);
