@@ -29,11 +29,11 @@ std::size_t open_files() {
   return static_cast<std::size_t>(std::distance(begin(files), end(files))) - 1;  // itself
 }
 
-class ConnectionGate : public testing::TestWithParam<const char*> {
+class ConnectionGate : public testing::Test {
  protected:
   void SetUp() override {
     Config config;
-    config.provider = GetParam();
+    config.provider = "tcp";
     config.max_links = 2;
     config.has_secret = true;
     config.secret.fill(3);
@@ -83,13 +83,9 @@ class ConnectionGate : public testing::TestWithParam<const char*> {
   sockaddr_in address_ = {};
   std::vector<int> strangers_;
 };
-INSTANTIATE_TEST_SUITE_P(Providers, ConnectionGate, testing::Values("tcp", "tcp;ofi_rxm"),
-                         [](const auto& info) {
-                           return std::string(info.param) == "tcp" ? "tcp" : "rxm";
-                         });
 
 // Not one connection without a request stays open, whether the stranger goes, or waits.
-TEST_P(ConnectionGate, ConnectionsWithoutARequestAreClosed) {
+TEST_F(ConnectionGate, ConnectionsWithoutARequestAreClosed) {
   connect_to(1);
   const std::size_t before = open_files();
   for (const std::string& bytes : {std::string(), std::string(8, 'x')}) {
@@ -108,7 +104,7 @@ TEST_P(ConnectionGate, ConnectionsWithoutARequestAreClosed) {
 
 // At the limit of open files a stranger is refused, the processor is not used up, and the links
 // that are there go on.
-TEST_P(ConnectionGate, TheLimitOfOpenFilesDoesNotWakeForever) {
+TEST_F(ConnectionGate, TheLimitOfOpenFilesDoesNotWakeForever) {
   connect_to(1);
   make_progress(50'000'000);
   std::vector<int> fillers;

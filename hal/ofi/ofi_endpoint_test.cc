@@ -103,9 +103,13 @@ TEST(Ofi, NamesWhatIsWrong) {
   EXPECT_NE(error.find("\"carrier-pigeon\""), std::string::npos) << error;
   EXPECT_TRUE(known_provider("tcp"));
   EXPECT_TRUE(known_provider("shm"));
-  EXPECT_TRUE(known_provider("tcp;ofi_rxm"));
   EXPECT_NE(message_of(check_provider("udp")).find("FI_EP_RDM"), std::string::npos);
   EXPECT_NE(message_of(check_provider("udp;ofi_rxd")).find("crashes"), std::string::npos);
+  for (const char* layered : {"tcp;ofi_rxm", "net;ofi_rxm"}) {
+    const std::string refusal = message_of(check_provider(layered));
+    EXPECT_NE(refusal.find("ofi_rxm crashes"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("expected tcp"), std::string::npos) << refusal;
+  }
   EXPECT_NE(message_of(check_provider("sockets")).find("deprecated"), std::string::npos);
 
   config.provider = "tcp";

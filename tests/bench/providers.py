@@ -5,7 +5,7 @@ providers.py --write BUILD FOLDER [NAME...]  runs the suite over each provider t
                                          page has of the others; writes FOLDER/providers.md; exit status 1 if a test fails
 providers.py --check COMMAND NODE PAGE   compares the page's providers, versions and reasons with what `espalier doctor` finds here
 
-The number of tests that passed is not compared: the tests ofi-conformance and ofi-conformance-rxm run them. Another version of libfabric
+The number of tests that passed is not compared: the test ofi-conformance runs them. Another version of libfabric
 or another processor has other providers, so there the comparison is skipped (exit status 77). Whether a device is there depends on the
 machine: a difference in a provider of devices is printed only.
 """
@@ -23,8 +23,7 @@ PAGE = """# Providers
 
 libfabric {libfabric} on {machine}; `mem` is Espalier's own. `espalier doctor` gives versions, offers and reasons. The conformance
 suite (`hal/conformance`) holds the endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links
-that the fabric routes; over `tcp`, `shm`, `mem` and `tcp;ofi_rxm` also hop by hop; over `tcp`, `shm` and `mem` also with links added
-later and with a job secret. A provider that serves by two names is tested by one.
+that the fabric routes; over `tcp`, `shm` and `mem` also hop by hop, with links added later and with a job secret. A provider that serves by two names is tested by one.
 `mem` counts the tests of `mem+tcp`, too. Providers of devices that the machine does not have (such as `verbs` and `efa`) have not been tried.
 
 | provider | version | serves | conformance tests passed | offers, or why it cannot serve |
