@@ -86,6 +86,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   void wait(std::uint64_t until) override;
 
  private:
+  [[nodiscard]] std::uint32_t default_eager_bytes() const;
   void make_lanes();
   [[nodiscard]] Result<void> make_arena();
   // Whether anything moved, in either direction.
