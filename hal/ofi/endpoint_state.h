@@ -41,6 +41,7 @@ struct EndpointState {
   LinkSet to_report;           // lanes that have something to report to the caller
   LinkSet to_push;             // lanes that have something to write, now or when libfabric has room
   LinkSet greeting;            // lanes whose greeting is not answered
+  LinkSet requesting;          // lanes with a request to send that is not due yet
   std::uint64_t writes = 0;    // accepted by libfabric
   std::uint64_t opened = 0;    // greetings received
   std::uint64_t rejected = 0;  // words that were not authentic

@@ -38,6 +38,10 @@ struct Outgoing {
   std::uint64_t consumed = 0;         // messages that the peer consumed, as far as it announced
   std::uint64_t written_bytes = 0;    // of the message to send next, already written in pieces
   std::uint64_t requested_below = 0;  // large messages below this number need no kRequestToSend
+  // When the request of the message to send next is due; if the number of that message is
+  // request_of - 1.
+  std::uint64_t request_at_ns = 0;
+  std::uint64_t request_of = 0;
   // One bit per position:
   std::uint64_t clear_to_send = 0;  // arrived for the message to send next at this position
   std::uint64_t in_slot = 0;        // the last message here was written to the peer's slot ...

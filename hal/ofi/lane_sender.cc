@@ -1,8 +1,16 @@
 #include "hal/ofi/lane_sender.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace espalier::ofi {
+namespace {
+
+// A peer that is in the same collective posts its receive sooner, and sends its clear to send
+// unasked.
+constexpr std::uint64_t kRequestDelayNs = 100'000;
+
+}  // namespace
 
 Status LaneSender::post(std::uint32_t link, const SendPost& post) {
   if (link >= state_.links.size() || (post.bytes == nullptr && post.size != 0)) {
@@ -112,7 +120,7 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   const std::uint64_t position = state_.position(number);
   Outgoing::Post& post = out.posts[position];
   if ((out.clear_to_send & bit(position)) == 0) {
-    if (out.requested_below > number) return true;
+    if (out.requested_below > number || !is_request_due(lane, number)) return true;
     const RequestToSendEntry entry = {post.tag, post.size};
     const std::uint64_t code = state_.authentication.word_code(
         lane.send_key, Opcode::kRequestToSend, number, &entry, sizeof(entry));
@@ -146,6 +154,39 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
     return false;
   }
   return send_placed(lane, number, clear, Opcode::kPlacedWithHeader, &header);
+}
+
+bool LaneSender::is_request_due(Lane& lane, std::uint64_t number) {
+  Outgoing& out = lane.out;
+  const std::uint64_t time_ns = monotonic_ns();
+  if (out.request_of != number + 1) {
+    out.request_of = number + 1;
+    out.request_at_ns = time_ns + kRequestDelayNs;
+  }
+  const bool is_due = time_ns >= out.request_at_ns;
+  if (is_due) {
+    state_.requesting.erase(lane.index);
+  } else {
+    state_.requesting.insert(lane.index);
+  }
+  return is_due;
+}
+
+void LaneSender::push_requests() {
+  const std::uint64_t time_ns = monotonic_ns();
+  state_.requesting.for_each([&](std::uint32_t index) {
+    Lane& lane = state_.lanes[index];
+    if (time_ns < lane.out.request_at_ns) return;
+    state_.requesting.erase(index);
+    push(lane);
+  });
+}
+
+std::uint64_t LaneSender::next_request_ns() const {
+  std::uint64_t next = UINT64_MAX;
+  state_.requesting.for_each(
+      [&](std::uint32_t index) { next = std::min(next, state_.lanes[index].out.request_at_ns); });
+  return next;
 }
 
 // Writes message `number` to its final place. `header` is in the peer's slot unless it is null.
@@ -189,6 +230,7 @@ bool LaneSender::withdraw(Lane& lane, std::uint64_t number) {
 
 void LaneSender::count_sent(Lane& lane) {
   ++lane.out.sent;
+  state_.requesting.erase(lane.index);
   state_.to_report.insert(lane.index);
 }
 

@@ -21,6 +21,10 @@ class LaneSender {
   // Writes to the peer everything that waits and can be written now. Controls come first: they must
   // arrive even when messages cannot.
   void push(Lane& lane);
+  // Writes the requests to send that are due.
+  void push_requests();
+  // When the next one is due; UINT64_MAX if none is.
+  [[nodiscard]] std::uint64_t next_request_ns() const;
 
   // The write of the message at `position` has completed.
   void write_completed(Lane& lane, std::uint32_t position);
@@ -37,6 +41,7 @@ class LaneSender {
   [[nodiscard]] bool push_messages(Lane& lane);
   [[nodiscard]] bool send_eager(Lane& lane, std::uint64_t number);
   [[nodiscard]] bool send_large(Lane& lane, std::uint64_t number);
+  [[nodiscard]] bool is_request_due(Lane& lane, std::uint64_t number);
   [[nodiscard]] bool send_placed(Lane& lane, std::uint64_t number, const ClearToSendEntry& clear,
                                  Opcode opcode, const MessageHeader* header);
   [[nodiscard]] bool withdraw(Lane& lane, std::uint64_t number);

@@ -200,6 +200,7 @@ bool LibfabricEndpoint::progress() {
     moved = read_queue(queue) || moved;
   }
   if (!state_.greeting.empty()) connector_.repeat_greetings();
+  if (!state_.requesting.empty()) sender_.push_requests();
   if (!state_.to_push.empty()) retry();
   return moved || state_.writes != writes_before;
 }
@@ -289,7 +290,8 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
     const std::uint64_t time = now();
     waited = time - start;
     if (!reporter_.empty() || time >= until || state_.opened != opened) break;
-    const std::uint64_t next = std::min(until, connector_.next_greeting_ns());
+    const std::uint64_t next =
+        std::min({until, connector_.next_greeting_ns(), sender_.next_request_ns()});
     if (moved) {  // There may be more.
       vain_waits = 0;
     } else if (waited < spin_ns_) {
