@@ -1,12 +1,13 @@
 // What a collective costs: costs.py runs this under callgrind and strace, and beside a raw socket.
 //
-//   costs alone PROVIDER RANKS COLLECTIVE BYTES COUNT   the ranks' calls in turn, in one thread
-//   costs traced ...                                    the same; waits for a line before it starts
-//   costs job PROVIDER COLLECTIVE BYTES COUNT           a rank of `espalier launch`
-//   costs socket COLLECTIVE BYTES COUNT                 also a rank, takes turns with raw sockets
+//   costs alone PROVIDER RANKS COLLECTIVE BYTES COUNT [MODEL]   all ranks in one thread, in turn
+//   costs traced ...                                the same; waits for a line before it starts
+//   costs job PROVIDER COLLECTIVE BYTES COUNT       a rank of `espalier launch`
+//   costs socket COLLECTIVE BYTES COUNT             also a rank, takes turns with raw sockets
 //
-// `alone` is for callgrind and strace: which calls are made then hardly depends on time. COUNT
-// calls are between two calls of getppid(), and inside measured(). Each prints one line of JSON.
+// `alone` is for callgrind and strace: the clocks stand still, so which calls are made hardly
+// depends on time. COUNT calls are between two calls of getppid(), and inside measured(). Each
+// prints one line of JSON.
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +31,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "communicator/testing/local_job.h"
 #include "espalier/communicator.h"
 
@@ -37,7 +40,11 @@ namespace espalier::costs {
 using communicator::testing::LocalJob;
 
 constexpr std::uint32_t kWarmUp = 20;
+constexpr std::uint32_t kWarmUpAlone = 4;
 constexpr std::size_t kChunk = 262144;  // per system call of the raw sockets
+
+// From when on each reading of a clock is 1 ns after the one before. 0: the clocks go.
+std::uint64_t stopped_ns = 0;
 
 // Of costs_counters.c, which need not be loaded.
 constexpr const char* kCounters[] = {"copied_libfabric",  "copied",  "polls_libfabric",  "polls",
@@ -122,7 +129,7 @@ void wait_for_tracer() {
 }
 
 void run_alone(const std::string& provider, std::uint32_t ranks, const std::string& collective,
-               std::uint64_t bytes, std::uint32_t count, bool waits) {
+               std::uint64_t bytes, std::uint32_t count, bool waits, const std::string& model) {
   LocalJob job(ranks);
   std::vector<std::unique_ptr<Communicator>> worlds(ranks);
   std::vector<std::unique_ptr<Rank>> members(ranks);
@@ -135,13 +142,15 @@ void run_alone(const std::string& provider, std::uint32_t ranks, const std::stri
     JoinOptions options;
     options.membership = job.member(rank);
     options.provider = provider;
+    options.model = model;
     worlds[rank] = std::make_unique<Communicator>(or_complain(join(options)));
     members[rank] = std::make_unique<Rank>(*worlds[rank], collective, bytes);
-    for (std::uint32_t i = 0; i < kWarmUp; ++i) members[rank]->run();
+    for (std::uint32_t i = 0; i < kWarmUpAlone; ++i) members[rank]->run();
     or_complain(worlds[rank]->barrier());
   });
   std::vector<Rank*> turns;
   for (const auto& member : members) turns.push_back(member.get());
+  stopped_ns = monotonic_ns();
   measured(turns, 1);
   if (waits) wait_for_tracer();
   const Counters before = counters();
@@ -153,6 +162,7 @@ void run_alone(const std::string& provider, std::uint32_t ranks, const std::stri
                 static_cast<unsigned long long>(after[i] - before[i]));
   }
   std::printf("}\n");
+  stopped_ns = 0;
   on_each([&](std::uint32_t rank) {
     members[rank].reset();
     worlds[rank].reset();
@@ -338,16 +348,18 @@ int run(const std::vector<std::string>& words) {
   const auto count = [&] {
     return std::max(1U, static_cast<std::uint32_t>(number(words.size() - 1)));
   };
-  if ((mode == "alone" || mode == "traced") && words.size() == 6) {
-    run_alone(words[1], static_cast<std::uint32_t>(number(2)), words[3], number(4), count(),
-              mode == "traced");
+  if ((mode == "alone" || mode == "traced") && (words.size() == 6 || words.size() == 7)) {
+    run_alone(words[1], static_cast<std::uint32_t>(number(2)), words[3], number(4),
+              std::max(1U, static_cast<std::uint32_t>(number(5))), mode == "traced",
+              words.size() == 7 ? words[6] : "");
   } else if (mode == "job" && words.size() == 5) {
     run_job(words[1], words[2], number(3), count());
   } else if (mode == "socket" && words.size() == 4) {
     run_socket(words[1], number(2), count());
   } else {
     complain(
-        "expected one of: alone or traced PROVIDER RANKS COLLECTIVE BYTES COUNT; job PROVIDER "
+        "expected one of: alone or traced PROVIDER RANKS COLLECTIVE BYTES COUNT [MODEL]; job "
+        "PROVIDER "
         "COLLECTIVE BYTES COUNT; "
         "socket COLLECTIVE BYTES COUNT");
   }
@@ -355,5 +367,17 @@ int run(const std::vector<std::string>& words) {
 }
 
 }  // namespace espalier::costs
+
+// Under callgrind and strace, time would pass faster than calls are made.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  static const auto real =
+      reinterpret_cast<int (*)(clockid_t, timespec*)>(dlsym(RTLD_NEXT, "clock_gettime"));
+  std::uint64_t& stopped_ns = espalier::costs::stopped_ns;
+  if (stopped_ns == 0) return real(clock, time);
+  ++stopped_ns;
+  *time = {static_cast<time_t>(stopped_ns / 1'000'000'000),
+           static_cast<long>(stopped_ns % 1'000'000'000)};
+  return 0;
+}
 
 int main(int argc, char** argv) { return espalier::costs::run({argv + 1, argv + argc}); }
