@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   add_simulate(program);
   add_image(program);
   add_trace(program);
+  add_export(program);
 #ifdef ESPALIER_WITH_OFI
   add_run(program);
   add_launch(program);

@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""Every algorithm, exported to MSCCL XML in three sizes and executed, or refused with the reason."""
+import pathlib
+import tempfile
+import unittest
+
+import msccl
+import schedules
+
+
+class Msccl(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_every_algorithm(self):
+        executed, refused = 0, {}
+        for collective, algorithm, options, sizes in schedules.algorithms():
+            ran = 0
+            for topology, wanted in sizes:
+                with self.subTest(collective=collective, algorithm=algorithm, topology=topology):
+                    file, out = self.path / "s.esp", self.path / "s.xml"
+                    line = schedules.compile(file, topology, collective, algorithm, *options)
+                    if line:  # an algorithm that has no schedule for so many ranks
+                        topology = {"complete:8": "complete:9", "complete:3": "complete:5"}.get(topology, topology)
+                        line = schedules.compile(file, topology, collective, algorithm, *options)
+                    if line:
+                        refused.setdefault(line.split(": ")[-1], []).append(f"{collective} {algorithm} {topology}")
+                        continue
+                    blocks = schedules.least_blocks(file, wanted)
+                    line = schedules.refusal("export", "msccl", file, "--blocks", blocks, "-o", out)
+                    if line:
+                        refused.setdefault(line.split(" cannot be exported to MSCCL: ")[1], []).append(f"{collective} {algorithm} {topology}")
+                        continue
+                    found = msccl.execute(out.read_text())
+                    self.assertEqual(found.collective, collective)
+                    ran += 1
+            executed += ran
+        for reason, those in sorted(refused.items()):
+            print(f"not exported: {reason}: {', '.join(those)}")
+        print(f"{executed} files executed")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
