@@ -22,9 +22,11 @@ def need(condition, what):
 def number(element, name):
     need(name in element.attrib, f"{element.tag} has no {name}")
     try:
-        return int(element.attrib[name])
+        value = int(element.attrib[name])
     except ValueError:
         raise Wrong(f"{element.tag}: {name} is not a number") from None
+    need(-1 <= value < 1 << 31 or name in ("minBytes", "maxBytes"), f"{element.tag}: {name} is {value}")
+    return value
 
 
 class Step:
@@ -36,6 +38,7 @@ class Step:
         self.target = element.get("dstbuf"), number(element, "dstoff")
         self.wait = number(element, "depid"), number(element, "deps")
         self.announces = number(element, "hasdep")
+        need(self.announces in (0, 1), f"hasdep is {self.announces}")
         need(self.source[0] in ("i", "o", "s") and self.target[0] in ("i", "o", "s"), f"a buffer of {element.attrib}")
         self.sends = self.type in ("s", "rcs", "rrs", "rrcs")
         self.receives = self.type in ("r", "rcs", "rrs", "rrc", "rrcs")
@@ -60,12 +63,16 @@ class Algorithm:
         need(root.get("coll") in NAMES, f"coll {root.get('coll')}")
         self.collective = NAMES[root.get("coll")]
         self.ranks, self.chunks, channels = number(root, "ngpus"), number(root, "nchunksperloop"), number(root, "nchannels")
-        self.in_place = (number(root, "inplace"), number(root, "outofplace")) == (1, 0)
+        need(1 <= channels <= 32 and self.ranks >= 1 and self.chunks >= 1, "channels, gpus and chunks")
+        places = number(root, "inplace"), number(root, "outofplace")
+        need(places in ((0, 1), (1, 0), (1, 1)), f"inplace and outofplace {places}")
+        self.in_place = places == (1, 0)
         need([number(gpu, "id") for gpu in root] == list(range(self.ranks)), "ids of gpus")
         self.sizes, self.gpus = [], []
         used = set()
         for gpu in root:
             sizes = {letter: number(gpu, f"{letter}_chunks") for letter in "ios"}
+            need(min(sizes.values()) >= 0, f"a buffer of {sizes}")
             self.sizes.append(sizes)
             need([number(tb, "id") for tb in gpu] == list(range(len(gpu))) and len(gpu) <= 216, "ids of thread blocks")
             rows = []
@@ -97,6 +104,7 @@ class Algorithm:
                         need(rows[step.wait[0]][3][step.wait[1]].announces == 1, "a wait for a step without hasdep")
             self.gpus.append(rows)
         for sizes in self.sizes:
+            need(self.collective != "all-to-all" or self.chunks % self.ranks == 0, "chunks of ranks")
             for letter, parted in (("i", self.collective in ("allgather", "gather")),
                                    ("o", self.collective in ("reduce-scatter", "scatter"))):
                 factor = self.ranks if parted else 1
@@ -217,9 +225,9 @@ class Run:
             need(self.memory[rank]["o"][:len(row)] == row, f"rank {rank} has another result than {self.algorithm.collective} defines")
 
 
-def execute(text):
+def execute(text, least_depth=1):
     """Raises Wrong, or returns the algorithm: every order that is tried gives the right results."""
     algorithm = Algorithm(text)
-    for seed, depth, order in ((1, 8, None), (2, 1, None), (3, 2, None), (4, 1, "first"), (5, 8, "last")):
+    for seed, depth, order in ((1, 8, None), (2, least_depth, None), (3, 8, None), (4, least_depth, "first"), (5, 8, "last")):
         Run(algorithm, seed, depth, order).run()
     return algorithm

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Every algorithm, exported to MSCCL XML in three sizes and executed, or refused with the reason."""
+import json
 import pathlib
 import tempfile
 import unittest
@@ -15,6 +16,18 @@ class Msccl(unittest.TestCase):
 
     def tearDown(self):
         self.folder.cleanup()
+
+    def go_back(self, out, file, collective, found):
+        """The file as a schedule again: proven, of the same collective, and right when it is exported once more."""
+        back, again = self.path / "back.esp", self.path / "again.xml"
+        schedules.espalier("import", "msccl", out, "-o", back)
+        before, after = (json.loads(schedules.espalier("show", its, "--rank", "0", "--format", "json")) for its in (file, back))
+        self.assertEqual([before[key] for key in ("collective", "ranks")], [after[key] for key in ("collective", "ranks")])
+        self.assertEqual(before.get("root"), after.get("root"))
+        # Where a segment belongs to a rank, all its chunks are blocks of it.
+        blocks = found.chunks // after["segments"]
+        schedules.espalier("export", "msccl", back, "--blocks", blocks, "-o", again)
+        self.assertEqual(msccl.execute(again.read_text()).chunks, found.chunks)
 
     def test_every_algorithm(self):
         executed, refused = 0, {}
@@ -37,6 +50,7 @@ class Msccl(unittest.TestCase):
                         continue
                     found = msccl.execute(out.read_text())
                     self.assertEqual(found.collective, collective)
+                    self.go_back(out, file, collective, found)
                     ran += 1
             executed += ran
         for reason, those in sorted(refused.items()):
