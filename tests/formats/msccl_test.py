@@ -1,61 +1,43 @@
 #!/usr/bin/python3
-"""Every algorithm, exported to MSCCL XML in three sizes and executed, or refused with the reason."""
+"""Every algorithm, exported to MSCCL XML in three sizes, executed and imported again, or refused with the reason."""
 import json
-import pathlib
-import tempfile
 import unittest
 
+import exports
 import msccl
 import schedules
 
 
-class Msccl(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def go_back(self, out, file, collective, found):
+class Msccl(exports.Exports):
+    def go_back(self, out, case, found):
         """The file as a schedule again: proven, of the same collective, and right when it is exported once more."""
         back, again = self.path / "back.esp", self.path / "again.xml"
         schedules.espalier("import", "msccl", out, "-o", back)
-        before, after = (json.loads(schedules.espalier("show", its, "--rank", "0", "--format", "json")) for its in (file, back))
-        self.assertEqual([before[key] for key in ("collective", "ranks")], [after[key] for key in ("collective", "ranks")])
-        self.assertEqual(before.get("root"), after.get("root"))
+        before, after = (json.loads(schedules.espalier("show", file, "--rank", "0", "--format", "json")) for file in (case.file, back))
+        for key in ("collective", "ranks", "root"):
+            self.assertEqual(before.get(key), after.get(key))
         # Where a segment belongs to a rank, all its chunks are blocks of it.
         blocks = found.chunks // after["segments"]
         schedules.espalier("export", "msccl", back, "--blocks", blocks, "-o", again)
         self.assertEqual(msccl.execute(again.read_text()).chunks, found.chunks)
 
     def test_every_algorithm(self):
-        executed, refused = 0, {}
-        for collective, algorithm, options, sizes in schedules.algorithms():
-            ran = 0
-            for topology, wanted in sizes:
-                with self.subTest(collective=collective, algorithm=algorithm, topology=topology):
-                    file, out = self.path / "s.esp", self.path / "s.xml"
-                    line = schedules.compile(file, topology, collective, algorithm, *options)
-                    if line:  # an algorithm that has no schedule for so many ranks
-                        topology = {"complete:8": "complete:9", "complete:3": "complete:5"}.get(topology, topology)
-                        line = schedules.compile(file, topology, collective, algorithm, *options)
-                    if line:
-                        refused.setdefault(line.split(": ")[-1], []).append(f"{collective} {algorithm} {topology}")
-                        continue
-                    blocks = schedules.least_blocks(file, wanted)
-                    line = schedules.refusal("export", "msccl", file, "--blocks", blocks, "-o", out)
-                    if line:
-                        refused.setdefault(line.split(" cannot be exported to MSCCL: ")[1], []).append(f"{collective} {algorithm} {topology}")
-                        continue
-                    found = msccl.execute(out.read_text())
-                    self.assertEqual(found.collective, collective)
-                    self.go_back(out, file, collective, found)
-                    ran += 1
-            executed += ran
-        for reason, those in sorted(refused.items()):
-            print(f"not exported: {reason}: {', '.join(those)}")
-        print(f"{executed} files executed")
+        def judge(case, out):
+            found = msccl.execute(out.read_text())
+            self.assertEqual(found.collective, case.collective)
+            self.go_back(out, case, found)
+
+        self.export_all("msccl", "MSCCL", judge, never=("MSCCL has no", "its routers run programs"))
+
+    def test_limits(self):
+        file, out = self.path / "s.esp", self.path / "s.xml"
+        self.assertIsNone(schedules.compile(file, "complete:4", "broadcast", "chain"))
+        self.assertIn("a thread block has at most 256", schedules.refusal("export", "msccl", file, "--blocks", "257", "-o", out))
+        self.assertIsNone(schedules.compile(file, "complete:120", "scatter", "linear"))
+        self.assertIsNone(schedules.refusal("export", "msccl", file, "-o", out))
+        self.assertEqual(len({tb[2] for tb in msccl.execute(out.read_text()).gpus[0]}), 4)
+        self.assertIsNone(schedules.compile(file, "complete:110", "all-to-all", "pairwise"))
+        self.assertIn("a GPU has at most 216", schedules.refusal("export", "msccl", file, "-o", out))
 
 
 if __name__ == "__main__":

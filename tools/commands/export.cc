@@ -9,6 +9,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl.h"
+#include "tools/formats/mscclpp.h"
 #include "tools/select/blocks.h"
 #include "tools/select/schedule_set.h"
 
@@ -47,18 +48,20 @@ void add_blocks_option(Command command, ExportArguments& arguments) {
                "smallest");
 }
 
-void add_msccl(Command exporter) {
-  Command command =
-      exporter.add_command("msccl", "Writes MSCCL XML, an algorithm file for msccl and RCCL");
+// A format of chunks.
+void add_chunk_format(Command exporter, const std::string& name, const std::string& help,
+                      const std::string& example,
+                      std::string (*write)(const LoadedSchedule& loaded, std::int64_t blocks)) {
+  Command command = exporter.add_command(name, help);
   const auto arguments = std::make_shared<ExportArguments>();
   add_file_options(command, *arguments);
   add_blocks_option(command, *arguments);
-  command.set_footer("Example:\n  espalier export msccl b.esp --blocks 8 -o b.xml");
-  command.set_action([arguments] {
+  command.set_footer("Example:\n  espalier export " + example);
+  command.set_action([arguments, write] {
     check_writable(arguments->output);
     const LoadedSchedule loaded = load(*arguments);
     const std::int64_t blocks = blocks_of(*arguments, loaded.programs.front());
-    write_text(arguments->output, formats::write_msccl(loaded, blocks));
+    write_text(arguments->output, write(loaded, blocks));
   });
 }
 
@@ -67,7 +70,10 @@ void add_msccl(Command exporter) {
 void add_export(Command app) {
   Command command =
       app.add_command("export", "Writes a schedule in a format of another library or simulator");
-  add_msccl(command);
+  add_chunk_format(command, "msccl", "Writes MSCCL XML, an algorithm file for msccl and RCCL",
+                   "msccl b.esp --blocks 8 -o b.xml", &formats::write_msccl);
+  add_chunk_format(command, "mscclpp", "Writes an execution plan for MSCCL++, JSON",
+                   "mscclpp b.esp --blocks 8 -o b.json", &formats::write_mscclpp);
   command.set_footer(
       "The schedule is proven first. A schedule that a format cannot express is refused with the\n"
       "reason. docs/formats.md describes what each format gets.\n"

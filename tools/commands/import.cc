@@ -52,7 +52,8 @@ void add_import_msccl(Command importer) {
                "Root of a rooted collective; default: the only rank with chunks for its message");
   command.text("--topology", arguments->topology, "Default: complete:N for N gpus");
   command.set_footer(
-      "Each chunk becomes N blocks. The schedule is written if it is proven; otherwise a line names\n"
+      "Each chunk becomes N blocks. The schedule is written if it is proven; otherwise a line "
+      "names\n"
       "the fault, and the exit status is 1.\n"
       "Example:\n"
       "  espalier import msccl b.xml -o b.esp");

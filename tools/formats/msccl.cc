@@ -65,10 +65,10 @@ class GpuWriter {
     }
     for (const ThreadBlock& block : blocks_) {
       if (block.steps.size() <= kMscclSteps) continue;
-      const std::string which =
-          block.to >= 0     ? " for messages to rank " + std::to_string(block.to)
-          : block.from >= 0 ? " for messages from rank " + std::to_string(block.from)
-                            : " for combines and copies";
+      const std::string which = block.to >= 0 ? " for messages to rank " + std::to_string(block.to)
+                                : block.from >= 0
+                                    ? " for messages from rank " + std::to_string(block.from)
+                                    : " for combines and copies";
       cannot_export(loaded_, "MSCCL",
                     "rank " + std::to_string(rank_) + " has " + std::to_string(block.steps.size()) +
                         " steps" + which + "; a thread block has at most " +
@@ -177,15 +177,16 @@ class GpuWriter {
 
 // Whether no rank sends to, or receives from, more peers than a channel has.
 bool fits_one_channel(const Operations& operations) {
-  return std::all_of(
-      operations.nodes.begin(), operations.nodes.end(), [](const NodeOperations& node) {
-        std::array<std::set<std::uint32_t>, 2> peers;
-        for (const Operation& operation : node.operations) {
-          if (operation.kind == ActionKind::kSend) peers[0].insert(operation.peer);
-          if (operation.kind == ActionKind::kReceive) peers[1].insert(operation.peer);
-        }
-        return std::max(peers[0].size(), peers[1].size()) <= kMscclPeers;
-      });
+  return std::all_of(operations.nodes.begin(), operations.nodes.end(),
+                     [](const NodeOperations& node) {
+                       std::array<std::set<std::uint32_t>, 2> peers;
+                       for (const Operation& operation : node.operations) {
+                         if (operation.kind == ActionKind::kSend) peers[0].insert(operation.peer);
+                         if (operation.kind == ActionKind::kReceive)
+                           peers[1].insert(operation.peer);
+                       }
+                       return std::max(peers[0].size(), peers[1].size()) <= kMscclPeers;
+                     });
 }
 
 std::string step_line(std::size_t number, const MscclStep& step) {

@@ -117,8 +117,10 @@ class MscclReader {
     gpus_ = number("ngpus", 1, kMaxGpus);
     const bool in_place = number("inplace", 0, 1) == 1;
     const auto out = attributes_->find("outofplace");  // microsoft's reader has no such attribute
-    const bool out_of_place = out == attributes_->end() ? !in_place : number("outofplace", 0, 1) == 1;
-    if (!in_place && !out_of_place) refuse("inplace and outofplace are both 0; expected one of them");
+    const bool out_of_place =
+        out == attributes_->end() ? !in_place : number("outofplace", 0, 1) == 1;
+    if (!in_place && !out_of_place)
+      refuse("inplace and outofplace are both 0; expected one of them");
     file_.in_place = in_place && !out_of_place;
   }
 
@@ -169,25 +171,25 @@ class MscclReader {
     if (block.to == rank || block.from == rank) refuse("tb has its own gpu as peer");
     block.channel = number("chan", 0, channels_ - 1);
     for (const MscclFile::Block& other : gpu.blocks) {
-      const bool same = other.channel == block.channel &&
-                        ((block.to >= 0 && block.to == other.to) ||
-                         (block.from >= 0 && block.from == other.from));
-      if (same) refuse("two thread blocks of the gpu have one connection: peer, direction, channel");
+      const bool same =
+          other.channel == block.channel && ((block.to >= 0 && block.to == other.to) ||
+                                             (block.from >= 0 && block.from == other.from));
+      if (same)
+        refuse("two thread blocks of the gpu have one connection: peer, direction, channel");
     }
     gpu.blocks.push_back(std::move(block));
   }
 
   void start_step() {
-    static const std::map<std::string_view, Type> kTypes = {
-        {"s", Type::kSend},
-        {"r", Type::kReceive},
-        {"rcs", Type::kReceiveCopySend},
-        {"rrs", Type::kReceiveReduceSend},
-        {"rrc", Type::kReceiveReduceCopy},
-        {"rrcs", Type::kReceiveReduceCopySend},
-        {"cpy", Type::kCopy},
-        {"re", Type::kReduce},
-        {"nop", Type::kNothing}};
+    static const std::map<std::string_view, Type> kTypes = {{"s", Type::kSend},
+                                                            {"r", Type::kReceive},
+                                                            {"rcs", Type::kReceiveCopySend},
+                                                            {"rrs", Type::kReceiveReduceSend},
+                                                            {"rrc", Type::kReceiveReduceCopy},
+                                                            {"rrcs", Type::kReceiveReduceCopySend},
+                                                            {"cpy", Type::kCopy},
+                                                            {"re", Type::kReduce},
+                                                            {"nop", Type::kNothing}};
     MscclFile::Block& block = file_.gpus.back().blocks.back();
     const auto next = static_cast<std::int64_t>(block.steps.size());
     if (number("s", 0, kMscclSteps - 1) != next) {
@@ -259,8 +261,8 @@ class MscclReader {
         to += block.to >= 0 ? 1 : 0;
         from += block.from >= 0 ? 1 : 0;
         if (std::max(to, from) > kMscclPeers) {
-          refuse_at(end, "a gpu has more than " + std::to_string(kMscclPeers) +
-                             " peers on a channel");
+          refuse_at(end,
+                    "a gpu has more than " + std::to_string(kMscclPeers) + " peers on a channel");
         }
       }
     }
@@ -292,8 +294,8 @@ class MscclReader {
 }  // namespace
 
 bool MscclFile::Step::sends() const {
-  return type == Type::kSend || type == Type::kReceiveCopySend || type == Type::kReceiveReduceSend ||
-         type == Type::kReceiveReduceCopySend;
+  return type == Type::kSend || type == Type::kReceiveCopySend ||
+         type == Type::kReceiveReduceSend || type == Type::kReceiveReduceCopySend;
 }
 bool MscclFile::Step::receives() const {
   return type >= Type::kReceive && type <= Type::kReceiveReduceCopySend;

@@ -51,8 +51,8 @@ struct MscclFile {
   std::vector<Gpu> gpus;
 };
 
-// Reads the text of the file at `path`. Throws Failure (bad input), with the line: it is not XML, or
-// MSCCL's readers would refuse it.
+// Reads the text of the file at `path`. Throws Failure (bad input), with the line: it is not XML,
+// or MSCCL's readers would refuse it.
 [[nodiscard]] MscclFile read_msccl(const std::string& path, const std::string& text);
 
 }  // namespace espalier::tools::formats

@@ -220,10 +220,12 @@ class MscclExecution {
 // Gives every value a step, and writes it as the instances that make it.
 class MscclTimer {
  public:
-  MscclTimer(const MscclFile& file, const std::vector<MscclValue>& values, lower::TimedSchedule& timed)
+  MscclTimer(const MscclFile& file, const std::vector<MscclValue>& values,
+             lower::TimedSchedule& timed)
       : file_(file), values_(values), timed_(timed) {
     if (counts_per_rank(file.collective)) {
-      blocks_ = static_cast<std::int32_t>(file.chunks / static_cast<std::int64_t>(file.gpus.size()));
+      blocks_ =
+          static_cast<std::int32_t>(file.chunks / static_cast<std::int64_t>(file.gpus.size()));
     }
   }
 
@@ -273,8 +275,8 @@ class MscclTimer {
   [[nodiscard]] lower::TimedOperand into(const MscclValue& value) const {
     lower::TimedOperand operand;
     operand.buffer = value.is_output ? Buffer::kOutput : Buffer::kScratch;
-    const std::int64_t segment = counts_per_rank(file_.collective) ? value.name.chunk / blocks_
-                                                                   : value.name.chunk;
+    const std::int64_t segment =
+        counts_per_rank(file_.collective) ? value.name.chunk / blocks_ : value.name.chunk;
     operand.segment = static_cast<std::int32_t>(
         file_.collective == Collective::kAllToAll ? value.name.origin : segment);
     return operand;
@@ -289,8 +291,8 @@ class MscclTimer {
     };
     switch (value.maker) {
       case MscclValue::Maker::kInput: {
-        const std::int64_t segment = counts_per_rank(file_.collective) ? value.name.chunk / blocks_
-                                                                       : value.name.chunk;
+        const std::int64_t segment =
+            counts_per_rank(file_.collective) ? value.name.chunk / blocks_ : value.name.chunk;
         operands_[i] = {Buffer::kInput, static_cast<std::int32_t>(segment), -1};
         break;
       }
@@ -302,9 +304,9 @@ class MscclTimer {
       }
       default: {
         const bool is_copy = value.maker == MscclValue::Maker::kCopy;
-        operands_[i] = timed_.add_operation(is_copy ? ActionKind::kCopy : ActionKind::kCombine,
-                                            value.rank, steps_[i], block, into(value),
-                                            operand(value.a), operand(value.b));
+        operands_[i] =
+            timed_.add_operation(is_copy ? ActionKind::kCopy : ActionKind::kCombine, value.rank,
+                                 steps_[i], block, into(value), operand(value.a), operand(value.b));
       }
     }
   }
@@ -392,14 +394,14 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
     if (Builder(common).begin(parameters, 0, timed.outline) == Status::kOk) {
       timed.bound = verify::provable_bound(topology, common, 1, true);
     }
-    const Programs programs =
-        or_bad_input(lower::write_programs_for_window(parameters, timed));
+    const Programs programs = or_bad_input(lower::write_programs_for_window(parameters, timed));
     verify::VerifyOptions options;
     options.links = false;  // the fabric routes
     verdict = verify::verify(
         topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
     if (verdict.counterexample.too_large) {
-      bad_input("'" + one_line(path) + "' is too large to verify: " + verdict.counterexample.message);
+      bad_input("'" + one_line(path) +
+                "' is too large to verify: " + verdict.counterexample.message);
     }
     if (!verdict.valid) continue;
     ScheduleFileWriter writer(topology.spec(), topology.digest(), topology.ranks(),

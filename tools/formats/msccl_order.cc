@@ -128,7 +128,8 @@ class Orderer {
       ends_.push_back(before_.size());
       sorted.push_back(steps_[order[k]]);
       std::int64_t& sender = sorted.back().sender;
-      if (sender >= 0) sender = static_cast<std::int64_t>(position[static_cast<std::size_t>(sender)]);
+      if (sender >= 0)
+        sender = static_cast<std::int64_t>(position[static_cast<std::size_t>(sender)]);
     }
     steps_ = std::move(sorted);
   }
@@ -235,10 +236,11 @@ std::string step_name(const MscclFile& file, const PlacedStep& step) {
 Chunks in_one_buffer(const MscclFile& file, std::uint32_t rank, Chunks chunks) {
   if (!file.in_place || chunks.buffer == Buffer::kScratch) return chunks;
   const std::int64_t part = file.chunks / static_cast<std::int64_t>(file.gpus.size());
-  const bool own = chunks.buffer == Buffer::kInput ? file.collective == Collective::kAllgather ||
-                                                         file.collective == Collective::kGather
-                                                   : file.collective == Collective::kReduceScatter ||
-                                                         file.collective == Collective::kScatter;
+  const bool own =
+      chunks.buffer == Buffer::kInput
+          ? file.collective == Collective::kAllgather || file.collective == Collective::kGather
+          : file.collective == Collective::kReduceScatter ||
+                file.collective == Collective::kScatter;
   if (own) chunks.first += part * rank;
   chunks.buffer = Buffer::kOutput;
   return chunks;

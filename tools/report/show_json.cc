@@ -50,12 +50,9 @@ Json term_json(const Program& program, const Term& term) {
 
 Json index_json(const Program& program, std::uint32_t ref) {
   const Index& index = program.indices[ref];
-  Json json = {{"base", index.base},
-               {"coef", index.coef},
-               {"off", index.off},
-               {"div", std::max<std::uint32_t>(1, index.div)},
-               {"mod", index.mod},
-               {"terms", Json::array()}};
+  Json json = {{"base", index.base}, {"coef", index.coef},
+               {"off", index.off},   {"div", std::max<std::uint32_t>(1, index.div)},
+               {"mod", index.mod},   {"terms", Json::array()}};
   for (std::uint32_t i = 0; i < index.terms; ++i) {
     json["terms"].push_back(term_json(program, program.terms[index.first_term + i]));
   }
@@ -91,9 +88,9 @@ Json action_json(const Program& program, std::uint32_t phase, const Action& acti
   if (action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive) {
     json["link"] = index_json(program, action.link_ref);
   }
-  for (const auto& [name, present, operand] : {std::tuple("into", action.has_into, &action.into),
-                                               std::tuple("a", action.has_a, &action.a),
-                                               std::tuple("b", action.has_b, &action.b)}) {
+  for (const auto& [name, present, operand] :
+       {std::tuple("into", action.has_into, &action.into), std::tuple("a", action.has_a, &action.a),
+        std::tuple("b", action.has_b, &action.b)}) {
     if (present) json[name] = operand_json(program, *operand);
   }
   return json;
