@@ -14,7 +14,8 @@ class Case:
     algorithm: str
     topology: str
     file: pathlib.Path
-    blocks: int
+    wanted: int  # blocks per segment: one of the sizes of schedules.py
+    blocks: int  # at least so many, of those that the schedule has
 
 
 class Exports(unittest.TestCase):
@@ -28,7 +29,7 @@ class Exports(unittest.TestCase):
     def cases(self, collective, algorithm, options, sizes):
         """The sizes that the algorithm takes, each compiled into a file that the next one overwrites."""
         for topology, blocks in sizes:
-            case = Case(collective, algorithm, topology, self.path / "s.esp", 0)
+            case = Case(collective, algorithm, topology, self.path / "s.esp", blocks, 0)
             if schedules.compile(case.file, topology, collective, algorithm, *options) is None:
                 case.blocks = schedules.least_blocks(case.file, blocks)
                 yield case

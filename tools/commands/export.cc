@@ -4,10 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/formats/chakra.h"
+#include "tools/formats/goal.h"
 #include "tools/formats/msccl.h"
 #include "tools/formats/mscclpp.h"
 #include "tools/select/blocks.h"
@@ -17,7 +20,8 @@ namespace espalier::tools {
 namespace {
 
 struct ExportArguments {
-  std::string file, output, blocks, schedule, topology;
+  std::string file, output, blocks, bytes, schedule, topology;
+  ModelOptions model;
 };
 
 constexpr std::uint64_t kMaxExportedBlocks = 1'000'000;
@@ -65,6 +69,68 @@ void add_chunk_format(Command exporter, const std::string& name, const std::stri
   });
 }
 
+// The options of formats for simulators, which need sizes.
+void add_size_options(Command command, ExportArguments& arguments) {
+  command.text("--bytes", arguments.bytes,
+               std::string("Message size (of one rank's part, where counts are per rank): ") +
+                   kByteUnits + "; not for a barrier");
+  command.text("--model", arguments.model.model,
+               "A model, of 'espalier measure', whose times combines and copies take; default: "
+               "they take none");
+}
+
+formats::SizedOperations load_sized(const ExportArguments& arguments, LoadedSchedule& loaded) {
+  loaded = load(arguments);
+  const bool is_barrier = loaded.programs.front().collective == Collective::kBarrier;
+  if (is_barrier != arguments.bytes.empty()) {
+    bad_input(is_barrier ? "a barrier has no bytes; expected no --bytes"
+                         : "no --bytes; expected the size of the message");
+  }
+  const std::uint64_t bytes =
+      is_barrier ? 0 : byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
+  return formats::size_operations(loaded, bytes, model_of(arguments.model));
+}
+
+void add_goal(Command exporter) {
+  Command command = exporter.add_command("goal", "Writes GOAL, the text input of LogGOPSim");
+  const auto arguments = std::make_shared<ExportArguments>();
+  add_file_options(command, *arguments);
+  add_size_options(command, *arguments);
+  command.set_footer(
+      "Nodes are ranks: first the ranks, then routers with programs.\n"
+      "Example:\n  espalier export goal b.esp --bytes 1MiB -o b.goal");
+  command.set_action([arguments] {
+    check_writable(arguments->output);
+    LoadedSchedule loaded;
+    write_text(arguments->output, formats::write_goal(load_sized(*arguments, loaded)));
+  });
+}
+
+void add_chakra(Command exporter) {
+  Command command = exporter.add_command(
+      "chakra", "Writes Chakra execution traces for astra-sim, a file per node");
+  const auto arguments = std::make_shared<ExportArguments>();
+  add_file_options(command, *arguments);
+  command.option("--output").describe("PREFIX: node 3's file is PREFIX.3.et");
+  add_size_options(command, *arguments);
+  command.set_footer("Example:\n  espalier export chakra b.esp --bytes 1MiB -o traces/b");
+  command.set_action([arguments] {
+    const auto path = [&](std::size_t node) {
+      return arguments->output + "." + std::to_string(node) + ".et";
+    };
+    check_writable(path(0));
+    LoadedSchedule loaded;
+    const formats::SizedOperations sized = load_sized(*arguments, loaded);
+    const char* const collective = collective_name(loaded.programs.front().collective);
+    for (std::uint32_t node = 0; node < sized.bytes.size(); ++node) {
+      const std::string bytes = formats::write_chakra(sized, node, collective);
+      write_file(path(node), {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    }
+    std::printf("%s.0.et and the next: %s\n", one_line(arguments->output).c_str(),
+                counted(sized.bytes.size(), "file").c_str());
+  });
+}
+
 }  // namespace
 
 void add_export(Command app) {
@@ -74,6 +140,8 @@ void add_export(Command app) {
                    "msccl b.esp --blocks 8 -o b.xml", &formats::write_msccl);
   add_chunk_format(command, "mscclpp", "Writes an execution plan for MSCCL++, JSON",
                    "mscclpp b.esp --blocks 8 -o b.json", &formats::write_mscclpp);
+  add_goal(command);
+  add_chakra(command);
   command.set_footer(
       "The schedule is proven first. A schedule that a format cannot express is refused with the\n"
       "reason. docs/formats.md describes what each format gets.\n"
