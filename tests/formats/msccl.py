@@ -125,19 +125,21 @@ class Run:
         self.algorithm, self.depth = algorithm, depth
         self.order = order or random.Random(seed)
         self.given = definitions.inputs(algorithm.collective, algorithm.ranks, algorithm.chunks, algorithm.root, seed)
-        self.memory = []
-        for sizes, row in zip(algorithm.sizes, self.given):
-            buffers = {letter: [None] * sizes[letter] for letter in "ios"}
-            buffers["i"][:len(row)] = row
-            if algorithm.in_place:  # one buffer (a broadcast's: a chunk has the same place in both)
-                need(algorithm.collective == "broadcast", "in place")
-                buffers["i"] = buffers["o"] = (buffers["i"] + [None] * algorithm.chunks)[:algorithm.chunks]
-            self.memory.append(buffers)
+        self.memory = {(rank, *self.place(rank, ("i", at))): value for rank, row in enumerate(self.given) for at, value in enumerate(row)}
         self.done = [[0] * len(rows) for rows in algorithm.gpus]
         self.clocks = [[{} for _ in rows] for rows in algorithm.gpus]
         self.published = [[[] for _ in rows] for rows in algorithm.gpus]  # the clock after each step
         self.connections = {}
         self.uses = {}  # of a chunk: (last write, reads since), as (thread block, step)
+
+    def place(self, rank, place):
+        """In place, the input is the part of the output that it belongs to, or the other way round."""
+        buffer, at = place
+        if not self.algorithm.in_place or buffer == "s":
+            return place
+        parted = {"i": ("allgather", "gather"), "o": ("reduce-scatter", "scatter")}[buffer]
+        part = self.algorithm.chunks // self.algorithm.ranks
+        return "io", at + (rank * part if self.algorithm.collective in parted else 0)
 
     def ready(self, rank, tb):
         to, source, channel, steps = self.algorithm.gpus[rank][tb]
@@ -154,22 +156,22 @@ class Run:
     def touch(self, rank, tb, place, writes):
         """Every two uses of a chunk, one of them a write, must be ordered by waits and messages."""
         clock = self.clocks[rank][tb]
-        buffer = "o" if self.algorithm.in_place and place[0] == "i" else place[0]
-        write, reads = self.uses.get((rank, buffer, place[1]), (None, []))
+        key = (rank, *self.place(rank, place))
+        write, reads = self.uses.get(key, (None, []))
         for other in ([write] if write else []) + (reads if writes else []):
             need(other[0] == tb or clock.get((rank, other[0]), 0) > other[1], f"rank {rank}: nothing orders two uses of {place}")
         use = tb, self.done[rank][tb]
-        self.uses[rank, buffer, place[1]] = (use, []) if writes else (write, reads + [use])
+        self.uses[key] = (use, []) if writes else (write, reads + [use])
 
     def read(self, rank, tb, place):
         self.touch(rank, tb, place, False)
-        value = self.memory[rank][place[0]][place[1]]
+        value = self.memory.get((rank, *self.place(rank, place)))
         need(value is not None, f"rank {rank} reads {place}, which nothing wrote")
         return value
 
     def write(self, rank, tb, place, value):
         self.touch(rank, tb, place, True)
-        self.memory[rank][place[0]][place[1]] = value % definitions.MODULUS
+        self.memory[rank, *self.place(rank, place)] = value % definitions.MODULUS
 
     def perform(self, rank, tb):
         to, source, channel, steps = self.algorithm.gpus[rank][tb]
@@ -222,7 +224,9 @@ class Run:
         need(not any(self.connections.values()), "messages that no step receives")
         right = definitions.outputs(self.algorithm.collective, self.given, self.algorithm.root)
         for rank, row in enumerate(right):
-            need(self.memory[rank]["o"][:len(row)] == row, f"rank {rank} has another result than {self.algorithm.collective} defines")
+            for at, value in enumerate(row):
+                need(self.memory.get((rank, *self.place(rank, ("o", at)))) == value,
+                     f"rank {rank} has another result than {self.algorithm.collective} defines")
 
 
 def execute(text, least_depth=1):

@@ -1,8 +1,10 @@
 // espalier export: a schedule in formats of other libraries and simulators.
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tools/choose/resolve.h"
 #include "tools/commands/commands.h"
@@ -13,6 +15,7 @@
 #include "tools/formats/goal.h"
 #include "tools/formats/msccl.h"
 #include "tools/formats/mscclpp.h"
+#include "tools/formats/ompi_rules.h"
 #include "tools/select/blocks.h"
 #include "tools/select/schedule_set.h"
 
@@ -131,6 +134,51 @@ void add_chakra(Command exporter) {
   });
 }
 
+struct OmpiArguments {
+  Selection selection;
+  std::vector<std::string> collectives;
+  ModelOptions model;
+  std::string output;
+};
+
+void run_ompi(const OmpiArguments& arguments) {
+  check_writable(arguments.output);
+  const std::vector<Collective> known = formats::ompi_collectives();
+  std::vector<Collective> wanted;
+  std::vector<std::string> names;
+  for (const Collective collective : known) names.emplace_back(collective_name(collective));
+  for (const std::string& name : arguments.collectives) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      bad_input("Open MPI has no rules for '" + one_line(name) + "'; expected " + either(names));
+    }
+    wanted.push_back(known[static_cast<std::size_t>(found - names.begin())]);
+  }
+  ChoiceRequest request;
+  request.selection = arguments.selection;
+  request.model = model_of(arguments.model);
+  write_text(arguments.output, formats::write_ompi_rules(request, wanted.empty() ? known : wanted));
+}
+
+void add_ompi(Command exporter) {
+  Command command = exporter.add_command(
+      "ompi", "Writes dynamic rules for Open MPI's collectives, from the predictions of auto");
+  const auto arguments = std::make_shared<OmpiArguments>();
+  command.text("--topology", arguments->selection.topology, "The topology").required();
+  command.list("--collective", arguments->collectives,
+               "Only these, separated by commas; default: all that both libraries have");
+  command.text("--model", arguments->model.model,
+               "A model, of 'espalier measure'; default: constants");
+  command.text("-o,--output", arguments->output, "The file to write").required();
+  command.set_footer(
+      "For each size the rule names the algorithm that is predicted to be the fastest of those "
+      "that\n"
+      "Open MPI has, too. It is used with\n"
+      "  mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE\n"
+      "Example:\n  espalier export ompi --topology complete:16 -o rules.conf");
+  command.set_action([arguments] { run_ompi(*arguments); });
+}
+
 }  // namespace
 
 void add_export(Command app) {
@@ -142,6 +190,7 @@ void add_export(Command app) {
                    "mscclpp b.esp --blocks 8 -o b.json", &formats::write_mscclpp);
   add_goal(command);
   add_chakra(command);
+  add_ompi(command);
   command.set_footer(
       "The schedule is proven first. A schedule that a format cannot express is refused with the\n"
       "reason. docs/formats.md describes what each format gets.\n"

@@ -8,12 +8,14 @@
 
 #include "collectives/lower/timed.h"
 #include "espalier/base/digest.h"
+#include "espalier/base/step_limits.h"
 #include "espalier/collectives/schedule/file_writer.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/formats/msccl_order.h"
 #include "tools/report/verify_report.h"
+#include "tools/select/selection.h"
 
 namespace espalier::tools::formats {
 namespace {
@@ -266,10 +268,19 @@ class MscclTimer {
       std::int32_t& sender = next_[{value.sender.first, value.sender.second, true}];
       std::int32_t& receiver = next_[{value.receiver.first, value.receiver.second, false}];
       step = std::max({step, sender, receiver});
-      while (!taken_.insert({value.sender.first, value.rank, step}).second) ++step;
+      while (!has_room(value, step)) ++step;
+      taken_.insert({value.sender.first, value.rank, step});
+      ++sends_[{value.sender.first, step}];
+      ++receives_[{value.rank, step}];
       sender = receiver = step + 1;
     }
     steps_[i] = step;
+  }
+
+  [[nodiscard]] bool has_room(const MscclValue& message, std::int32_t step) {
+    return taken_.count({message.sender.first, message.rank, step}) == 0 &&
+           sends_[{message.sender.first, step}] < kMaxStepMessages &&
+           receives_[{message.rank, step}] < kMaxStepMessages;
   }
 
   [[nodiscard]] lower::TimedOperand into(const MscclValue& value) const {
@@ -320,6 +331,7 @@ class MscclTimer {
   // By rank, thread block and whether it sends: the step after its last message.
   std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, std::int32_t> next_;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>> taken_;  // from, to, step
+  std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t> sends_, receives_;  // rank, step
 };
 
 // The rank that provides or gets the whole message.
@@ -350,6 +362,17 @@ std::int64_t root_of(const std::string& path, const MscclFile& file, std::int64_
   }
   if (root < 0) bad_input("'" + one_line(path) + "': no rank has chunks for the root's message");
   return root;
+}
+
+// Whether every message goes over one link of the topology.
+bool is_among_neighbours(const topology::Topology& topology, const lower::TimedSchedule& timed) {
+  for (std::uint32_t node = 0; node < timed.nodes.size(); ++node) {
+    for (const lower::TimedInstance& one : timed.nodes[node]) {
+      const bool sends = one.kind == ActionKind::kSend;
+      if (sends && topology.capacity(node, one.peer) == 0) return false;
+    }
+  }
+  return true;
 }
 
 std::uint64_t digest_of(const std::vector<MscclValue>& values) {
@@ -383,7 +406,9 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   timed.outline.segments = static_cast<std::uint32_t>(file.chunks);
   timed.outline.port_model = PortModel::kMultiport;
   timed.digest = digest_of(values);
-  timed.period = lower::least_period(topology, timed, 1);
+  // The fabric routes: every pair of ranks has a link.
+  const auto pairs = parse_topology("complete:" + std::to_string(topology.ranks()));
+  timed.period = lower::least_period(*pairs, timed, 1);
   ImportedMsccl imported;
   imported.messages = timed.messages;
   verify::Verdict verdict;
@@ -392,7 +417,8 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
     timed.outline.needs_commutative = commutes;
     Program common;
     if (Builder(common).begin(parameters, 0, timed.outline) == Status::kOk) {
-      timed.bound = verify::provable_bound(topology, common, 1, true);
+      timed.bound =
+          verify::provable_bound(topology, common, 1, is_among_neighbours(topology, timed));
     }
     const Programs programs = or_bad_input(lower::write_programs_for_window(parameters, timed));
     verify::VerifyOptions options;
