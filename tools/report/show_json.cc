@@ -169,10 +169,15 @@ Json schedule_json(const LoadedSchedule& loaded, std::int64_t node, std::int64_t
                {"block_rules", Json::array()},
                {"steps", count_json(program.counts[program.steps_ref])},
                {"claimed_bound", count_json(program.counts[program.bound_ref])},
+               {"bounds", Json::array()},
                {"certificate", certificate_of(loaded)},
                {"schedule_digest", hex(program.schedule_digest)},
                {"topology_digest", hex(program.topology_digest)},
                {"bytes", loaded.bytes.size()}};
+  for (const verify::LowerBound& bound :
+       verify::greatest(bounds_of(loaded), allowed_blocks(program, 1))) {
+    json["bounds"].push_back({{"a", bound.a}, {"b", bound.b}, {"d", bound.d}});
+  }
   for (std::uint32_t rule = 0; rule < program.blocks_count; ++rule) {
     json["block_rules"].push_back({{"from_bytes", program.blocks[rule].from_bytes},
                                    {"block_bytes", program.blocks[rule].block_bytes}});
