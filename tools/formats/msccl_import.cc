@@ -420,7 +420,11 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
       timed.bound =
           verify::provable_bound(topology, common, 1, is_among_neighbours(topology, timed));
     }
-    const Programs programs = or_bad_input(lower::write_programs_for_window(parameters, timed));
+    auto written = lower::write_programs_for_window(parameters, timed);
+    if (!written) {
+      bad_input("'" + one_line(path) + "' cannot be a schedule: " + written.error().message);
+    }
+    const Programs programs = *std::move(written);
     verify::VerifyOptions options;
     options.links = false;  // the fabric routes
     verdict = verify::verify(
@@ -429,7 +433,10 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
       bad_input("'" + one_line(path) +
                 "' is too large to verify: " + verdict.counterexample.message);
     }
-    if (!verdict.valid) continue;
+    if (!verdict.valid) {
+      if (verdict.counterexample.property != verify::Property::kDataFlow) break;
+      continue;
+    }
     ScheduleFileWriter writer(topology.spec(), topology.digest(), topology.ranks(),
                               topology.ranks());
     Status status = Status::kOk;

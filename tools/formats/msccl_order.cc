@@ -12,8 +12,10 @@
 namespace espalier::tools::formats {
 namespace {
 
-// The limit of the work to find which uses are ordered: clocks that are joined.
-constexpr std::uint64_t kMaxClocks = std::uint64_t{1} << 32;
+// The limits of the work to find which uses are ordered: clocks of one rank, and of all.
+constexpr std::uint64_t kMaxClocks = std::uint64_t{1} << 27;
+constexpr std::uint64_t kMaxAllClocks = std::uint64_t{1} << 32;
+constexpr std::size_t kMaxListed = 8;  // steps of a deadlock
 
 class Orderer {
  public:
@@ -151,7 +153,12 @@ class Orderer {
       }
     }
     std::string text;
-    for (const std::size_t i : path) text += step_name(file_, steps_[i]) + " waits for ";
+    for (std::size_t k = 0; k < std::min(path.size(), kMaxListed); ++k) {
+      text += step_name(file_, steps_[path[k]]) + " waits for ";
+    }
+    if (path.size() > kMaxListed) {
+      text += counted(path.size() - kMaxListed, "more step") + ", the last of which wait for ";
+    }
     return text + step_name(file_, steps_[path.front()]);
   }
 
@@ -159,8 +166,13 @@ class Orderer {
   void check_uses(std::uint32_t rank) {
     const std::size_t blocks = file_.gpus[rank].blocks.size();
     if (blocks == 0) return;
-    work_ += steps_.size() * blocks;
-    if (work_ > kMaxClocks) bad_input("'" + one_line(path_) + "' is too large to import");
+    const std::uint64_t clocks_count = std::uint64_t{steps_.size()} * blocks;
+    work_ += clocks_count;
+    if (clocks_count > kMaxClocks || work_ > kMaxAllClocks) {
+      bad_input("'" + one_line(path_) + "' is too large to import: " +
+                counted(steps_.size(), "step") + ", and rank " + std::to_string(rank) + " has " +
+                counted(blocks, "thread block") + "; expected fewer");
+    }
     std::vector<std::uint16_t> clocks(steps_.size() * blocks, 0);  // after each step
     std::map<std::pair<Buffer::Value, std::int64_t>, ChunkUses> uses;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
