@@ -39,6 +39,11 @@ class Msccl(exports.Exports):
         self.assertIsNone(schedules.compile(file, "complete:110", "all-to-all", "pairwise"))
         self.assertIn("a GPU has at most 216", schedules.refusal("export", "msccl", file, "-o", out))
 
+    def test_an_invalid_schedule_is_not_exported(self):
+        done = schedules.call("export", "msccl", schedules.ROOT / "collectives/verify/testdata/every.esp", "-o", self.path / "s.xml")
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n"), (self.path / "s.xml").exists()), (1, "", 1, False))
+        self.assertIn("is not exported: it is not valid: hazards: N = 3, rank 2", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
