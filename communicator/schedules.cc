@@ -1,6 +1,7 @@
 #include "communicator/schedules.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -282,6 +283,10 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 // Requires choose() before, unless has_fixed_choice().
 ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request) const {
   const FixedAlgorithms& named = fixed(request.collective);
+  // As many steps as dissemination, and partners answer each other: fewer acknowledgments.
+  if (request.collective == Collective::kBarrier && std::has_single_bit(ranks_)) {
+    return {"recursive-doubling"};
+  }
   if (has_fixed_choice(request)) return {request.commutes ? named.commutes : named.in_order};
   const Chosen& chosen = chosen_.at(request.collective);
   std::size_t index = 0;

@@ -236,10 +236,17 @@ void LibfabricEndpoint::retry() {
   });
 }
 
+// A look that found something is not repeated before its caller has used what it found: after the
+// last of these completions, poll() says once that there is none.
 bool LibfabricEndpoint::poll(Completion& completion) {
   if (!reporter_.empty() && reporter_.take(completion)) return true;
+  if (has_just_looked_) {
+    has_just_looked_ = false;
+    return false;
+  }
   (void)progress();
-  return !reporter_.empty() && reporter_.take(completion);
+  has_just_looked_ = !reporter_.empty() && reporter_.take(completion);
+  return has_just_looked_;
 }
 
 // Once the regions are deregistered and no operation is pending, no write arrives in the caller's
@@ -270,8 +277,10 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
   const std::uint64_t opened = state_.opened;
   std::uint64_t waited = 0;
   std::uint32_t vain_waits = 0;
+  if (!reporter_.empty()) return;  // e.g. that a message was sent
   while (true) {
     const bool moved = progress();
+    has_just_looked_ = !reporter_.empty();
     const std::uint64_t time = now();
     waited = time - start;
     if (!reporter_.empty() || time >= until || state_.opened != opened) break;

@@ -103,7 +103,8 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   LaneReceiver receiver_{state_, regions_, connector_, sender_};
   CompletionReporter reporter_{state_};
   ReceptionMonitor monitor_{state_};
-  std::uint64_t spin_ns_ = 0;  // how long wait() spins before it blocks
+  bool has_just_looked_ = false;  // and found something
+  std::uint64_t spin_ns_ = 0;     // how long wait() spins before it blocks
 };
 
 }  // namespace espalier::ofi

@@ -388,11 +388,10 @@ std::size_t max_bytes(const Algorithm& algorithm) {
   if (name == "circulant") return 1800;
   const bool combines = name == "combine" ||
                         (algorithm.collective == Collective::kReduce && name.ends_with("nomial"));
-  if (name == "dissemination" || combines) return 1100;
+  if (name == "dissemination" || name == "recursive-doubling" || combines) return 1100;
   if (name.ends_with("nomial") || name == "lambda-tree" || name.starts_with("alpha-")) return 700;
   if (name == "doubling-123") return 700;
   if (name == "scatter-allgather") return 800;
-  if (name == "recursive-doubling") return 1000;
   if (name == "ring" && algorithm.collective == Collective::kAllreduce) return 640;
   if (name == "bruck" || name == "rabenseifner" || name == "recursive-halving") return 1700;
   if (name.starts_with("fractional")) {

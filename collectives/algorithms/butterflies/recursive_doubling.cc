@@ -1,10 +1,14 @@
-// Allreduce and allgather by recursive doubling, for short messages: one block; every leader of a
-// group (folding.h) exchanges all that it has with another one, twice as far away in each step.
+// Allreduce, barrier and allgather by recursive doubling, for short messages: one block; every
+// leader of a group (folding.h) exchanges all that it has with another one, twice as far away in
+// each step. A barrier is an allreduce of what each rank has heard of, without bytes. Partners
+// answer each other, so a network with acknowledgments has few of its own, and a rank has at most
+// half as many links as with dissemination.
 //
 // Steps: log2 p if p is a power of two, otherwise floor(log2 p) + 2: the mates' data come in before
 // and the result goes out after. Cost: allreduce steps * (alpha + beta*m). Allgather, where m is
 // the bytes of one rank's part: log2 p * alpha + (p-1) * beta*m if p is a power of two, otherwise
-// less than steps * alpha + 3p * beta*m. Source: [TRG05], which also has the fold of an allreduce.
+// less than steps * alpha + 3p * beta*m. Source: [TRG05], which also has the fold of an allreduce;
+// the barrier: [Brooks86].
 //
 // Sums and parts belong to intervals of ranks. So operators need not be commutative, and a message
 // of an allgather is one piece of memory. A message has at most 65535 parts: the allgather is
@@ -32,9 +36,10 @@ void add_doubling_mate(Builder& builder, const Folding& folding, const Operand& 
   builder.receive(0, folding.mate(), result);
 }
 
-void add_doubling_allreduce(Builder& builder, const Folding& folding, std::uint32_t window) {
+void add_doubling_allreduce(Builder& builder, const Folding& folding, const Operand& sum,
+                            std::uint32_t window) {
   const std::uint32_t levels = folding.levels(), begin = folding.folds();
-  const Operand own = builder.input(0), sum = builder.output(0);
+  const Operand own = builder.input(0);
   if (!folding.is_leader()) {
     return add_doubling_mate(builder, folding, own, sum);
   }
@@ -114,13 +119,18 @@ Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t m
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const bool gathers = collective == Collective::kAllgather;
+  const bool has_output = collective != Collective::kBarrier;
   if (gathers && p > kMaxGatheringRanks) {
     out.clear();
     return Status::kTooLarge;
   }
   const Folding folding(p, me);
-  gathers ? add_doubling_allgather(builder, folding, me)
-          : add_doubling_allreduce(builder, folding, out.window);
+  if (gathers) {
+    add_doubling_allgather(builder, folding, me);
+  } else {
+    const Operand sum = has_output ? builder.output(0) : builder.slot(0, {builder.scratch(1), 1});
+    add_doubling_allreduce(builder, folding, sum, out.window);
+  }
   if (folding.folds() > 0) builder.phase(1, 1, 0);
   return builder.finish(static_cast<std::int32_t>(log2_ceil(p)), 0);
 }
@@ -130,6 +140,11 @@ Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t m
 Status recursive_doubling_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                     Program& out) {
   return generate_doubling(parameters, me, Collective::kAllreduce, out);
+}
+
+Status recursive_doubling_barrier(const CollectiveParameters& parameters, std::uint32_t me,
+                                  Program& out) {
+  return generate_doubling(parameters, me, Collective::kBarrier, out);
 }
 
 Status recursive_doubling_allgather(const CollectiveParameters& parameters, std::uint32_t me,

@@ -158,12 +158,15 @@ namespace espalier {
                                               std::uint32_t me, Program& out);
 [[nodiscard]] Status circulant_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                          Program& out);
-// For short messages. recursive_doubling.cc: recursive_doubling_allreduce(), and
-// recursive_doubling_allgather(), kTooLarge above 65536 ranks. doubling_scan.cc:
+// For short messages. recursive_doubling.cc: recursive_doubling_allreduce(),
+// recursive_doubling_barrier(), and recursive_doubling_allgather(), kTooLarge above 65536 ranks.
+// doubling_scan.cc:
 // recursive_doubling_scan(), recursive_doubling_exscan(), and doubling_123_exscan() with the
 // distances 1, 2, 3, 6, 12, ...
 [[nodiscard]] Status recursive_doubling_allreduce(const CollectiveParameters& parameters,
                                                   std::uint32_t me, Program& out);
+[[nodiscard]] Status recursive_doubling_barrier(const CollectiveParameters& parameters,
+                                                std::uint32_t me, Program& out);
 [[nodiscard]] Status recursive_doubling_allgather(const CollectiveParameters& parameters,
                                                   std::uint32_t me, Program& out);
 [[nodiscard]] Status recursive_doubling_scan(const CollectiveParameters& parameters,
