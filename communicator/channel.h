@@ -71,6 +71,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline);
   [[nodiscard]] std::string address() const;
   [[nodiscard]] Result<void> connect(Members members, const Channel* parent = nullptr);
+  // Whether its network must be measured before any other collective; then measured() says how much
+  // messages cost, alike on all ranks.
+  [[nodiscard]] bool is_measuring() const { return is_measuring_; }
+  void measured(const NetworkCost& cost);
   // Waits for all that was started, then for the other ranks, so that closing the endpoint takes no
   // message from them. `through_members`: the job's fence does the latter.
   void leave(bool through_members);
@@ -136,6 +140,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   };
   std::array<Extents, std::size(kAllCollectives) + 1> extents_;
   Members members_;
+  bool is_measuring_ = false;
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
   std::array<RecentPlan, 4> recent_plans_;    // of calls that often come again
   std::size_t next_recent_plan_ = 0;

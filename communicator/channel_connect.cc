@@ -6,6 +6,7 @@
 #include "communicator/backbone.h"
 #include "communicator/channel.h"
 #include "communicator/image_programs.h"
+#include "communicator/measure_network.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier::communicator {
@@ -67,12 +68,16 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
     if (!loaded) return fail(loaded.error());
     image = *std::move(loaded);
   }
+  Costs costs = {.model = options.model, .network = job_->network()};
+  if (fabric_ != nullptr && fabric_->is_one_host()) {
+    costs.memory_cores = std::max(1U, std::thread::hardware_concurrency());
+  }
+  is_measuring_ = parent == nullptr && size_ > 1 && size_ <= kMaxMeasuredRanks &&
+                  costs.model.empty() && costs.memory_cores == 0 && !costs.network;
+  costs.is_measuring = is_measuring_;
   auto schedules =
       Schedules::make(rank_, size_, is_whole ? options.schedules : std::vector<std::string>(),
-                      {options.model, fabric_ != nullptr && fabric_->is_one_host()
-                                          ? std::max(1U, std::thread::hardware_concurrency())
-                                          : 0},
-                      std::move(image));
+                      costs, std::move(image));
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {
@@ -85,6 +90,12 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
   job_->add(*this);
   is_listed_ = true;
   return {};
+}
+
+void Channel::measured(const NetworkCost& cost) {
+  schedules_->measured(cost);
+  recent_plans_ = {};
+  is_measuring_ = false;
 }
 
 Result<void> Channel::connect_backbone(const Channel* parent) {

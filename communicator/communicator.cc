@@ -7,6 +7,7 @@
 
 #include "communicator/channel.h"
 #include "communicator/job.h"
+#include "communicator/measure_network.h"
 #include "espalier/hal/ofi/provider_list.h"
 
 namespace espalier {
@@ -250,6 +251,17 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
   return made;
 }
 
+// The communicator of all processes of the job, which takes the network's costs from it.
+Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
+  Communicator made(channel, true);
+  if (!channel->is_measuring()) return made;
+  const auto cost = communicator::measure_network(made);
+  if (!cost) return fail(cost.error());
+  channel->job().set_network(*cost);
+  channel->measured(*cost);
+  return made;
+}
+
 Result<Communicator> Communicator::rejoin() {
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
   const std::shared_ptr<Job> job = channel_->shared_job();
@@ -267,7 +279,7 @@ Result<Communicator> Communicator::rejoin() {
     connecting.publication = job->next_publication();
     auto channel = connect_members(job, connecting);
     if (all_connected(members, connecting, channel.has_value()) && channel) {
-      return Communicator(*std::move(channel), true);
+      return of_job(*std::move(channel));
     }
     if (!is_fewer) return fail(channel ? "another rank cannot connect" : channel.error().message);
   }
@@ -315,7 +327,7 @@ Result<Communicator> join(const JoinOptions& given) {
                                                            job->options().bootstrap.deadline);
   auto channel = connect_members(job, connecting);
   if (!channel) return fail(channel.error());
-  return Communicator(*std::move(channel), true);
+  return Communicator::of_job(*std::move(channel));
 }
 
 }  // namespace espalier

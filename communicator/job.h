@@ -4,10 +4,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "communicator/schedules.h"
 #include "espalier/communicator.h"
 
 namespace espalier::communicator {
@@ -26,6 +28,10 @@ class Job {
   // Numbers the values that this process publishes, so that no key is used twice.
   [[nodiscard]] std::uint32_t next_publication() { return publications_++; }
 
+  // What messages between its hosts cost; nothing: it was not measured.
+  [[nodiscard]] const std::optional<NetworkCost>& network() const { return network_; }
+  void set_network(const NetworkCost& cost) { network_ = cost; }
+
   // A channel makes progress whenever any other channel of the job waits.
   void add(Channel& channel);
   void remove(Channel& channel);
@@ -39,6 +45,7 @@ class Job {
   JoinOptions options_;
   std::shared_ptr<bootstrap::Bootstrap> members_;
   std::uint32_t publications_ = 0;
+  std::optional<NetworkCost> network_;
   std::mutex mutex_;  // of channels_
   std::vector<Channel*> channels_;
   std::atomic<bool> ends_ = false;

@@ -97,9 +97,13 @@ class ChosenByModel : public Schedules {
  public:
   ChosenByModel(std::uint32_t rank, std::uint32_t ranks, const Costs& costs,
                 std::shared_ptr<const ImagePrograms> image)
-      : rank_(rank), ranks_(ranks), image_(std::move(image)) {
+      : rank_(rank), ranks_(ranks), image_(std::move(image)), is_measuring_(costs.is_measuring) {
     model_.model = costs.model;
-    if (!costs.model.empty() || costs.memory_cores == 0) return;
+    if (!costs.model.empty()) return;
+    if (costs.memory_cores == 0) {
+      set_network(costs.network);
+      return;
+    }
     model_.memory_cores = costs.memory_cores;
     model_.memory_ranks = ranks;
     model_.ranks_per_host = std::to_string(ranks);
@@ -108,6 +112,10 @@ class ChosenByModel : public Schedules {
   [[nodiscard]] Result<void> add_file(const std::string& path);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
   [[nodiscard]] bool is_known(const ScheduleRequest& request) const override;
+  void measured(const std::optional<NetworkCost>& cost) override {
+    set_network(cost);
+    is_measuring_ = false;
+  }
 
  private:
   using Key = std::tuple<std::string, Collective::Value, std::uint32_t>;  // name, collective, root
@@ -120,8 +128,14 @@ class ChosenByModel : public Schedules {
   };
   static constexpr std::size_t kFixedChoice = SIZE_MAX;
   [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const {
-    return ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier;
+    return is_measuring_ || ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier;
   }
+  void set_network(const std::optional<NetworkCost>& cost) {
+    if (!cost) return;
+    model_.message_ps = cost->message_ps;
+    model_.byte_fs = cost->byte_fs;
+  }
+  [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
   [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
@@ -137,6 +151,7 @@ class ChosenByModel : public Schedules {
   std::uint32_t rank_, ranks_;
   tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
+  bool is_measuring_;
   std::map<Collective::Value, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
@@ -302,8 +317,7 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
 }
 
 bool ChosenByModel::is_known(const ScheduleRequest& request) const {
-  if (image_ != nullptr && image_->find(request) != nullptr) return true;
-  if (from_files_.contains({request.collective, request.root})) return true;
+  if (find_given(request) != nullptr) return true;
   if (!has_fixed_choice(request) && !chosen_.contains(request.collective)) return false;
   const Key first{find_choice(request).name, request.collective, request.root};
   if (!planned_.contains(first)) return false;
@@ -340,11 +354,16 @@ void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& k
   }
 }
 
-Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
-  const PlannedProgram* given = image_ == nullptr ? nullptr : image_->find(request);
+// The program of the image or of a file; null if none serves the request.
+const PlannedProgram* ChosenByModel::find_given(const ScheduleRequest& request) const {
+  if (is_measuring_) return nullptr;
   const auto file = from_files_.find({request.collective, request.root});
-  if (file != from_files_.end()) given = &file->second;
-  if (given != nullptr) {
+  if (file != from_files_.end()) return &file->second;
+  return image_ == nullptr ? nullptr : image_->find(request);
+}
+
+Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
+  if (const PlannedProgram* const given = find_given(request)) {
     if (!request.commutes && given->program.needs_commutative) {
       return fail("the schedule '" + given->algorithm +
                   "' does not keep the order of ranks, and the operator does not commute");

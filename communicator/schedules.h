@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,22 @@ struct ScheduleRequest {
   bool operator==(const ScheduleRequest&) const = default;
 };
 
+// What a message between two ranks takes from call to call, ps, and each byte of a long one, fs.
+struct NetworkCost {
+  std::uint64_t message_ps = 0, byte_fs = 0;
+};
+
 // What messages cost.
 struct Costs {
-  std::string model = {};  // file of a model; empty: the default constants
+  std::string model = {};  // file of a model; empty: none
   // Processors of the host on which all ranks are and share memory; 0: they do not. Without effect
   // if there is a model.
   std::uint32_t memory_cores = 0;
+  // Without effect if the others are given. Nothing: not known.
+  std::optional<NetworkCost> network = {};
+  // The network is measured with collectives before the program has any: until measured() is
+  // called, fixed algorithms serve all, and no file or image.
+  bool is_measuring = false;
 };
 
 // All schedules of one communicator. Every rank chooses alike: from the number of ranks, the
@@ -57,6 +68,8 @@ class Schedules {
   // Whether obtain() finds the schedule at once. Otherwise it chooses and proves, which can take
   // seconds.
   [[nodiscard]] virtual bool is_known(const ScheduleRequest& request) const = 0;
+  // `cost`: alike on all ranks. Nothing: the network stays unknown.
+  virtual void measured(const std::optional<NetworkCost>& cost) = 0;
 };
 
 }  // namespace espalier::communicator

@@ -81,6 +81,23 @@ TEST_F(SchedulesTest, KeptOnesAreTheSame) {
   EXPECT_EQ(kept("proven-").size(), 1u);
 }
 
+TEST_F(SchedulesTest, AreFixedUntilTheNetworkIsMeasured) {
+  const auto chosen = [](Schedules& schedules, Collective collective, std::uint64_t bytes) {
+    return or_throw(schedules.obtain({.collective = collective, .bytes = bytes}))->algorithm;
+  };
+  constexpr std::uint64_t kMany = 1 << 20;
+  const auto slow = or_throw(Schedules::make(1, 8, {}, {.is_measuring = true}));
+  EXPECT_EQ(chosen(*slow, Collective::kAllgather, kMany), "circulant");
+  EXPECT_EQ(chosen(*slow, Collective::kBarrier, 0), "recursive-doubling");
+  EXPECT_TRUE(kept("chosen-").empty());
+  slow->measured(NetworkCost{.message_ps = 64'000'000, .byte_fs = 80'000'000});
+  EXPECT_EQ(chosen(*slow, Collective::kAllgather, kMany), "ring");
+  EXPECT_EQ(chosen(*slow, Collective::kBroadcast, kMany), "chain");
+  const auto fast = or_throw(Schedules::make(
+      1, 8, {}, {.network = NetworkCost{.message_ps = 64'000'000, .byte_fs = 100}}));
+  EXPECT_NE(chosen(*fast, Collective::kBroadcast, kMany), "chain");
+}
+
 TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {
   const std::vector<std::string> first = all_programs(3);
   for (const fs::path& path : kept("chosen-")) {

@@ -22,11 +22,11 @@ constexpr std::uint64_t kExcessUnit = 10'000;  // of excess over the best time
 static_assert(sizeof(espalier_Program::blocks) / sizeof(BlockRule) == kMaxBlockRules);
 
 // The lengths that are tried: powers of two and the middle between two.
-std::vector<std::uint32_t> lengths_to_try() {
+std::vector<std::uint32_t> lengths_to_try(std::uint32_t max_bytes) {
   std::vector<std::uint32_t> all;
-  for (std::uint32_t bytes = kLeastBlockBytes; bytes <= kMaxBlockBytes; bytes *= 2) {
+  for (std::uint32_t bytes = kLeastBlockBytes; bytes <= max_bytes; bytes *= 2) {
     all.push_back(bytes);
-    if (bytes < kMaxBlockBytes) all.push_back(bytes / 2 * 3);
+    if (bytes < max_bytes) all.push_back(bytes / 2 * 3);
   }
   return all;
 }
@@ -39,8 +39,9 @@ bool has_one_block(const Program& program) {
 // The time of each length for each size, by size and length.
 class Times {
  public:
-  Times(const Program& first, const StepLengths& lengths, const LinkCost& cost)
-      : tried_(lengths_to_try()) {
+  Times(const Program& first, const StepLengths& lengths, const LinkCost& cost,
+        std::uint32_t max_bytes)
+      : tried_(lengths_to_try(max_bytes)) {
     auto program = std::make_unique<OwnedProgram>(first);
     for (std::uint32_t size = 0; size < kSizes; ++size) {
       std::vector<Picoseconds>& row = rows_.emplace_back();
@@ -108,10 +109,11 @@ std::vector<BlockRule> table(const Times& times, std::uint64_t tolerance) {
 }  // namespace
 
 std::vector<BlockRule> block_rules(const Program& first, const StepLengths& lengths,
-                                   const LinkCost& cost, std::uint32_t max_rules) {
+                                   const LinkCost& cost, std::uint32_t max_rules,
+                                   std::uint32_t max_bytes) {
   ESPALIER_ASSERT(max_rules >= 1);
   if (has_one_block(first)) return {first.blocks, first.blocks + first.blocks_count};
-  const Times times(first, lengths, cost);
+  const Times times(first, lengths, cost, max_bytes);
   for (std::uint64_t tolerance = 50;; tolerance += tolerance / 4) {
     std::vector<BlockRule> rules = table(times, tolerance);
     if (rules.size() <= max_rules) return rules;

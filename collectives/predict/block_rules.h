@@ -17,9 +17,11 @@ inline constexpr std::uint32_t kMaxBlockRules = 12;
 inline constexpr std::uint32_t kMaxBlockBytes = 4u << 20;
 
 // Returns the table for the schedule of `first` (any node's program), of at most `max_rules` rows
-// (at least 1). A schedule that has one block for every message keeps its table.
+// (at least 1), with blocks of at most `max_bytes`, a power of two. A schedule that has one block
+// for every message keeps its table.
 [[nodiscard]] std::vector<BlockRule> block_rules(const Program& first, const StepLengths& lengths,
-                                                 const LinkCost& cost, std::uint32_t max_rules);
+                                                 const LinkCost& cost, std::uint32_t max_rules,
+                                                 std::uint32_t max_bytes = kMaxBlockBytes);
 
 // Replaces the program's table; at most kMaxBlockRules rules.
 void set_block_rules(const std::vector<BlockRule>& rules, Program& program);

@@ -93,6 +93,20 @@ struct Tuning {
   [[nodiscard]] std::uint32_t permille(const std::string& candidate, std::size_t at) const;
 };
 
+// What messages of several peers do to each other where a fabric's ways are not known. 0: nothing.
+struct Crowding {
+  // With k peers that send to a node, everything takes so many thousandths times the square root of
+  // k longer.
+  std::uint32_t fan_in_permille = 0;
+  // So many thousandths of the time that a node's messages keep its port are added, on average over
+  // the nodes: what is forwarded meets other messages.
+  std::uint32_t carried_permille = 0;
+  // Longer blocks of several peers do not take turns.
+  std::uint32_t max_block_bytes = 0;
+
+  [[nodiscard]] bool known() const { return fan_in_permille + carried_permille > 0; }
+};
+
 // The costs of a fabric and its nodes.
 struct Model {
   // By class. A class without measured values has default constants: is_given[class] is false.
@@ -107,6 +121,7 @@ struct Model {
   std::uint32_t cores = 0;    // processors of a host; 0: one for each rank
   // Where ranks share processors: the time until a rank that waits for a message notices it.
   std::uint64_t wake_ps = 0;
+  Crowding crowding;
   std::vector<Tuning> tunings;  // at most one per topology and collective
   std::string found_by;         // how the values were found; outside the digest
 
@@ -131,6 +146,10 @@ struct Model {
 // Constants for `ranks` ranks that are all on one host of `cores` processors and share its memory
 // (hal/mem).
 [[nodiscard]] Model memory_model(std::uint32_t cores, std::uint32_t ranks);
+
+// Constants for ranks on hosts of which is known only how long a short message takes from call to
+// call, `message_ps`, and each byte of a long one.
+[[nodiscard]] Model network_model(Picoseconds message_ps, std::uint64_t byte_fs);
 
 // A model of one line for the links of every class; alpha in s, beta in s/B, at most the maxima
 // above. Rounds to whole ps and fs.

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "collectives/predict/block_rules.h"
 #include "espalier/collectives/embed/place.h"
+#include "espalier/collectives/schedule/expand.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/image/board_limits.h"
 #include "tools/report/bound.h"
+#include "tools/select/blocks.h"
 
 namespace espalier::tools {
 namespace {
@@ -159,6 +162,36 @@ std::vector<verify::LowerBound> volume_bounds(const topology::Topology& topology
   });
 }
 
+// A number of blocks with which a pipeline uses all its links.
+std::int64_t many_blocks(const Program& program) {
+  constexpr std::int64_t kMany = 16;
+  if (!cuts_messages(program)) return 1;
+  const auto mod = static_cast<std::int64_t>(std::max<std::uint32_t>(1, program.residue_mod));
+  return program.residue + (kMany + mod - 1) / mod * mod;
+}
+
+Crowd crowd_of(const std::vector<OwnedProgram>& programs) {
+  Crowd crowd;
+  const std::int64_t blocks = many_blocks(programs.front());
+  for (const Program& program : programs) {
+    std::set<std::int64_t> senders;
+    for (const Instance& instance : expand(program, blocks)) {
+      if (instance.kind == ActionKind::kReceive) senders.insert(instance.peer);
+      if (instance.kind == ActionKind::kSend) crowd.segments += instance.a.segment_count;
+    }
+    crowd.fan_in = std::max(crowd.fan_in, static_cast<std::uint32_t>(senders.size()));
+  }
+  const std::uint64_t shares = programs.size() * static_cast<std::uint64_t>(blocks);
+  crowd.segments = (crowd.segments + shares - 1) / shares;
+  return crowd;
+}
+
+// Messages of few peers take turns by themselves.
+std::uint32_t max_block_bytes(const predict::Crowding& crowding, const Crowd& crowd) {
+  const bool cuts = crowding.known() && crowd.fan_in > 2;
+  return cuts ? crowding.max_block_bytes : predict::kMaxBlockBytes;
+}
+
 void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& candidate) {
   candidate.selected = std::make_unique<SelectedAlgorithm>(select_algorithm(candidate.selection));
   SelectedAlgorithm& selected = *candidate.selected;
@@ -172,8 +205,10 @@ void add_schedule(const ChoiceRequest& request, const Operator& op, Candidate& c
   const predict::LinkCost cost =
       predict::pipeline_cost(request.model, *selected.topology, 4096,
                              predict::ranks_on_host(*selected.topology, request.conditions));
-  selected.rules = predict::block_rules(candidate.programs.front(), *candidate.lengths, cost,
-                                        max_rules(request));
+  if (request.model.crowding.known()) candidate.crowd = crowd_of(candidate.programs);
+  selected.rules =
+      predict::block_rules(candidate.programs.front(), *candidate.lengths, cost, max_rules(request),
+                           max_block_bytes(request.model.crowding, candidate.crowd));
   for (OwnedProgram& one : candidate.programs) predict::set_block_rules(selected.rules, one);
   candidate.dropped = refusal(request, candidate, op);
   if (candidate.dropped.empty() && candidate.has_all_programs) {

@@ -28,6 +28,12 @@ struct ChoiceRequest {
   PortModel ports = PortModel::kMultiport;
 };
 
+// What decides how messages of several peers meet (predict::Crowding).
+struct Crowd {
+  std::uint32_t fan_in = 0;    // the most peers that send to one node
+  std::uint64_t segments = 0;  // of one block, sent by a node, on average and rounded up
+};
+
 struct Candidate {
   Selection selection;     // by name: select_algorithm() makes the same schedule
   std::string name;        // "fractional, run length 4"
@@ -38,6 +44,7 @@ struct Candidate {
   Programs programs;                            // of all nodes, or of few if there are very many
   bool has_all_programs = false;
   std::unique_ptr<predict::StepLengths> lengths;
+  Crowd crowd;  // of the programs that are kept
   std::vector<verify::LowerBound> bounds;
   // Those that would hold if each message carried one segment: (b * N) / d blocks pass some port or
   // link one after the other, however many a message carries.

@@ -1,6 +1,7 @@
 #include "tools/choose/choice.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "collectives/predict/block_rules.h"
 #include "tools/common/failure.h"
@@ -69,13 +70,29 @@ Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
           candidate.lengths->time(first, layout, cost), true};
 }
 
+// The replayed time, and what messages of several peers do to each other.
+predict::Picoseconds Choice::crowded(const Candidate& candidate, const Layout& layout,
+                                     predict::Picoseconds time) const {
+  const predict::Crowding& crowding = request_.model.crowding;
+  const auto permille =
+      static_cast<std::uint64_t>(crowding.fan_in_permille * std::sqrt(candidate.crowd.fan_in));
+  const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
+  const predict::LinkCost& cost =
+      predict::slowest(request_.model, *candidate.selected->topology, segment);
+  const predict::Picoseconds carried =
+      predict::per_byte(cost.line(segment).beta_fs, segment * candidate.crowd.segments);
+  const predict::Picoseconds more = predict::times(time / 1000, permille) +
+                                    predict::times(carried / 1000, crowding.carried_permille);
+  return std::min(time + more, predict::kMaxPrediction);
+}
+
 void Choice::replay(const Layout& layout, Estimate& estimate) const {
   const Candidate& candidate = candidates_[estimate.candidate];
   if (!candidate.has_all_programs) return;
   const predict::Prediction found =
       espalier::predict::predict(*candidate.selected->topology, candidate.programs, layout,
                                  request_.model, request_.conditions);
-  estimate.time = found.time;
+  estimate.time = crowded(candidate, layout, found.time);
   estimate.is_by_steps = found.is_by_steps;
 }
 

@@ -59,6 +59,8 @@ class Choice {
  private:
   [[nodiscard]] Estimate estimate(std::size_t number, std::uint64_t bytes) const;
   void replay(const Layout& layout, Estimate& estimate) const;
+  [[nodiscard]] predict::Picoseconds crowded(const Candidate& candidate, const Layout& layout,
+                                             predict::Picoseconds time) const;
   // Ranks per processor.
   [[nodiscard]] std::uint32_t sharing(const topology::Topology& topology) const;
   [[nodiscard]] predict::Picoseconds bound_of(const Candidate& candidate,

@@ -55,6 +55,9 @@ predict::Model model_of(const ModelOptions& options) {
   if (options.memory_cores != 0) {
     return predict::memory_model(options.memory_cores, options.memory_ranks);
   }
+  if (options.message_ps != 0) {
+    return predict::network_model(options.message_ps, options.byte_fs);
+  }
   if (options.board.empty()) return predict::default_model();
   const board::BoardFile board = read_board(options.board);
   if (!board.has_timing()) return predict::default_model();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <vector>
@@ -83,12 +84,40 @@ INSTANTIATE_TEST_SUITE_P(Choices, SizesOf,
                                          std::pair{"mesh:3x3", "broadcast"},
                                          std::pair{"fattree:k=2,h=2,c=1", "allgather"}));
 
+// What the model knows of hosts that share links: a ring in place of an exchange that takes as
+// long, and blocks that take turns.
+TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
+  constexpr std::uint64_t kMany = 1 << 20;
+  ChoiceRequest request = request_of("complete:8", "allgather");
+  request.model = predict::network_model(64'000'000, 80'000'000);
+  const auto best = [kMany](const ChoiceRequest& one) {
+    const Choice choice(one);
+    return choice.candidates()[choice.rank(kMany).best().candidate].name;
+  };
+  EXPECT_EQ(best(request), "ring");
+  const auto longest_block = [](ChoiceRequest one) {
+    one.selection.collective = "all-to-all";
+    one.selection.algorithm = "pairwise";
+    const Choice choice(one);
+    std::uint32_t most = 0;
+    for (const BlockRule& rule : choice.candidates()[0].selected->rules) {
+      most = std::max(most, rule.block_bytes);
+    }
+    return most;
+  };
+  EXPECT_EQ(longest_block(request), request.model.crowding.max_block_bytes);
+  EXPECT_EQ(request.model.crowding.max_block_bytes, 4096u);
+  request.model.crowding = {};
+  EXPECT_NE(best(request), "ring");
+  EXPECT_GT(longest_block(request), 4096u);
+}
+
 ChosenSchedules chosen_for(const char* topology, const char* collective, const char* op = "") {
   return choose_for_all_sizes(request_of(topology, collective).selection, {op, ""}, {"", "", ""});
 }
 
 TEST(ChosenSchedules, HaveRowsForBothClassesOfOperators) {
-  const ChosenSchedules chosen = chosen_for("complete:8", "allreduce");
+  const ChosenSchedules chosen = chosen_for("complete:8", "reduce-scatter");
   ASSERT_EQ(check_selection_table(chosen.table), Status::kOk);
   bool commuting = false, general = false;
   for (std::uint32_t i = 0; i < chosen.table.rows_count; ++i) {

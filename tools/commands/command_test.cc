@@ -76,7 +76,7 @@ TEST_F(Command, RefusesWhatCannotBeCompiled) {
                    "unknown algorithm 'rung' for broadcast; expected binomial, "},
            Refusal{"--collective allreduce --algorithm binomial",
                    "algorithm 'binomial' cannot do allreduce; expected chain, two-tree, "
-                   "two-tree-simplex, combine, "},
+                   "two-tree-simplex, recursive-doubling, combine, "},
            Refusal{
                "--collective allgather --algorithm leaf",
                "algorithm 'leaf' of allgather is for fat trees, whose routers run programs too, "

@@ -135,8 +135,8 @@ TEST_F(ExplainCommand, RanksOfAHostTakeTurns) {
     const auto json = explained("--topology complete:8 --collective allreduce --bytes 8 " + more);
     return json["sizes"][0]["ranking"][0]["candidate"].get<std::string>();
   };
-  EXPECT_EQ(best("--model model"), "combine");
-  EXPECT_EQ(best("--model model --ranks-per-host 1"), "combine");
+  EXPECT_EQ(best("--model model"), "recursive-doubling");
+  EXPECT_EQ(best("--model model --ranks-per-host 1"), "recursive-doubling");
   EXPECT_EQ(best("--model model --ranks-per-host 8"), "dual-root");
   const std::string what = "explain --topology complete:8 --collective allreduce --ranks-per-host ";
   expect_refused(what + "8", "is for a model that says how many processors a host has");

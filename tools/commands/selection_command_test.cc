@@ -20,9 +20,9 @@ class SelectionCommand : public Command {
     EXPECT_EQ(result.status, 0) << result.err;
     return nlohmann::json::parse(result.out);
   }
-  // Compiles an allreduce of 8 ranks for all sizes into s.esp.
+  // Compiles a reduce of 8 ranks for all sizes into s.esp.
   nlohmann::json compile() {
-    return json_of("compile --topology complete:8 --collective allreduce -o s.esp");
+    return json_of("compile --topology complete:8 --collective reduce -o s.esp");
   }
   std::vector<std::uint8_t> bytes_of(const std::string& name) {
     const std::string text = read(directory_ / name);
@@ -55,7 +55,7 @@ TEST_F(SelectionCommand, CompileWritesSeveralSchedules) {
 
 TEST_F(SelectionCommand, OneScheduleIsAPlainFile) {
   const auto named =
-      json_of("compile --topology complete:8 --collective allreduce --bytes 64MiB -o one.esp");
+      json_of("compile --topology complete:8 --collective reduce --bytes 64MiB -o one.esp");
   EXPECT_FALSE(named.contains("selection"));
   const auto barrier = json_of("compile --topology complete:8 --collective barrier -o b.esp");
   EXPECT_FALSE(barrier.contains("selection"));
@@ -204,11 +204,11 @@ TEST_F(SelectionCommand, SimulateObeysTheTable) {
 TEST_F(SelectionCommand, OneScheduleIsNamedByItsNumber) {
   compile();
   expect_refused("draw s.esp -o s.html",
-                 "a drawing is of one schedule, and 's.esp' has 3; expected "
-                 "--schedule 0 to 2");
+                 "a drawing is of one schedule, and 's.esp' has 4; expected "
+                 "--schedule 0 to 3");
   expect_refused("show s.esp --rank 1", "--rank is of one schedule");
   expect_refused("verify s.esp --picture s.svg", "--picture is of one schedule");
-  expect_refused("show s.esp --schedule 3", "--schedule");
+  expect_refused("show s.esp --schedule 4", "--schedule");
   expect_refused("verify --topology complete:4 --collective broadcast --schedule 0",
                  "--schedule is for the file of a selection");
   EXPECT_EQ(run("draw s.esp --schedule 1 --svg s.svg").status, 0);
@@ -260,19 +260,18 @@ TEST_F(SelectionCommand, BoardsHaveRoomIfTheirLimitsSaySo) {
   board("room.textproto", "limits { selections: 1 }");
   const std::string image = "image build s.esp --node 0 --release 1.0.0 -o 0.img --board ";
   expect_refused(image + "none.textproto", "is a selection; board 'b' has room for 0 selections");
-  expect_refused(image + "few.textproto", "3 schedules; board 'b' has room for 2 programs");
+  expect_refused(image + "few.textproto", "4 schedules; board 'b' has room for 2 programs");
   expect_refused("image build s.esp s.esp --node 0 --release 1.0.0 -o 0.img --board room.textproto",
                  "board 'b' has room for 1 selection");
   ASSERT_EQ(run(image + "room.textproto").status, 0);
   const CommandResult shown = run("image show 0.img");
-  EXPECT_NE(shown.out.find("selection 0: allreduce"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("selection 0: reduce"), std::string::npos) << shown.out;
   EXPECT_EQ(json_of("image show 0.img")["selections"][0]["status"], "ok");
   EXPECT_EQ(run("image check 0.img --unsigned").status, 0);
-  const std::string compile =
-      "compile --topology complete:8 --collective allreduce -o c.esp --board ";
+  const std::string compile = "compile --topology complete:8 --collective reduce -o c.esp --board ";
   EXPECT_FALSE(json_of(compile + "none.textproto").contains("selection"));
   EXPECT_EQ(json_of(compile + "few.textproto")["schedules"].size(), 2u);
-  EXPECT_EQ(json_of(compile + "room.textproto")["schedules"].size(), 3u);
+  EXPECT_EQ(json_of(compile + "room.textproto")["schedules"].size(), 4u);
 }
 
 }  // namespace
