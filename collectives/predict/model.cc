@@ -249,7 +249,7 @@ Model network_model(Picoseconds message_ps, std::uint64_t byte_fs) {
   model.overhead_ps = message_ps * 5 / 12;
   const std::uint64_t while_four_start = std::min(message_ps, kMaxTimePs / kFsPerPs) * 4 *
                                          kFsPerPs / std::max<std::uint64_t>(1, byte_fs);
-  model.crowding = {150, 300,
+  model.crowding = {250, 300,
                     static_cast<std::uint32_t>(std::bit_ceil(
                         std::clamp(while_four_start, kLeastBlockBytes, kMostBlockBytes)))};
   model.found_by = "messages between the hosts";

@@ -82,10 +82,17 @@ def counted(number, noun):
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
+def data_of(message):
+    """The segments and the block of a send or receive."""
+    return message["a" if message["kind"] == "send" else "into"]
+
+
 @dataclasses.dataclass
 class Schedule:
     """A compiled schedule on one topology, as `espalier show` prints it; expanded for one N."""
     facts: dict
+    steps: str  # formulas in N
+    bound: str
 
     @property
     def programs(self):
@@ -107,23 +114,25 @@ class Schedule:
         return {phase: (min(found), max(found) - min(found) + 1) for phase, found in sorted(steps.items())}
 
     def period_of(self, phase):
-        return max(action["period"] for program in self.programs for action in program["actions"] if action["phase"] == phase)
+        return max(program["phases"][phase]["period"] for program in self.programs for action in program["actions"]
+                   if action["phase"] == phase)
 
     def longest(self):
         """The segments of the longest message of each step that has one."""
         found = {}
         for _, one in self.messages():
-            found[one["step"]] = max(found.get(one["step"], 0), one["segments"])
+            found[one["step"]] = max(found.get(one["step"], 0), data_of(one)["segments"])
         return list(found.values())
 
     def data_text(self, one):
         """"1.0": block 0 of segment 1; "4-7": whole segments; empty: the whole message."""
         parts = []
+        data = data_of(one)
         if self.facts["segments"] > 1:
-            last = (one["segment"] + one["segments"] - 1) % self.facts["segments"]
-            parts.append(str(one["segment"]) + (f"-{last}" if one["segments"] > 1 else ""))
+            last = (data["segment"] + data["segments"] - 1) % self.facts["segments"]
+            parts.append(str(data["segment"]) + (f"-{last}" if data["segments"] > 1 else ""))
         if self.facts["cuts_messages"]:
-            parts.append(str(one["block"]))
+            parts.append(str(data["block"]))
         return ".".join(parts)
 
 
@@ -160,13 +169,14 @@ class Espalier:
     def show(self, name, blocks=0):
         """The schedule of a file, for the least N >= blocks that it has; not expanded: 0."""
         facts = json.loads(self.run("show", name, "--rank", "0", "--format", "json"))
+        formulas = re.search(r"^  steps (.*), at least (.*); ", self.run("show", name, "--rank", "0"), re.MULTILINE).groups()
         if blocks == 0:
-            return Schedule(facts)
+            return Schedule(facts, *formulas)
         if not facts["cuts_messages"]:
             blocks = 1
         elif facts["residue_mod"] > 0:
             blocks += (facts["residue"] - blocks) % facts["residue_mod"]
-        return Schedule(json.loads(self.run("show", name, "--blocks", str(blocks), "--format", "json")))
+        return Schedule(json.loads(self.run("show", name, "--blocks", str(blocks), "--format", "json")), *formulas)
 
     def picture(self, name, view):
         svg = self.path / f"{name}.svg"
@@ -218,7 +228,7 @@ def share_text(number):
 
 def cost_text(schedule, collective):
     """The cost in alpha, beta, m, N."""
-    steps, segments = schedule.facts["steps"], schedule.facts["segments"]
+    steps, segments = schedule.steps, schedule.facts["segments"]
     longest = schedule.longest()
     if collective == "barrier":
         return f"{share_text(fractions.Fraction(len(longest)))}alpha"

@@ -310,7 +310,7 @@ class Pages:
                     continue
                 schedule = self.espalier.show(file)
                 schedules[entry["collective"], topology] = schedule
-                cells.append(f"{schedule.facts['steps']} (bound {schedule.facts['bound']})")
+                cells.append(f"{schedule.steps} (bound {schedule.bound})")
                 if topology == sizes[1]:
                     schedules[entry["collective"]] = self.espalier.show(file, facts.WINDOW_BLOCKS)
             rows.append((entry["collective"], entry["summary"].partition(": ")[2] or entry["summary"], *cells))

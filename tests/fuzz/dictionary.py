@@ -15,6 +15,7 @@ SOURCES = {
     "job": ["tools/job/frames.cc", "tools/job/frames.h"],
     "key": ["firmware/image/key_file.cc"],
     "model": ["proto/model.proto", "collectives/predict/model_file.cc"],
+    "msccl": ["tools/formats/msccl.cc", "tools/formats/msccl_file.cc"],
     "options": ["firmware/node/boot_options.cc", "firmware/gateway/options.cc", "tools/workload/counts.cc"],
     "topology": ["proto/topology.proto", "topology/topology.cc", "topology/fat_tree.cc", "topology/mesh.cc", "topology/custom_content.cc"],
 }

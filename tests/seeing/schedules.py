@@ -2,7 +2,6 @@
 import json
 import os
 import pathlib
-import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -44,6 +43,5 @@ class Shown:
             for its in program["steps"]:
                 if its["kind"] != "send" or (step is not None and its["step"] != step):
                     continue
-                segment, block = re.search(r"\[(\d+)(?:\.\.\d+)?, (\d+)\]", its["what"]).groups()
-                found.append((its["step"], program["node"], its["peer"], int(segment), int(block)))
+                found.append((its["step"], program["node"], its["peer"], its["a"]["segment"], its["a"]["block"]))
         return sorted(found)

@@ -507,9 +507,9 @@ TEST_F(Command, ShowsMessagesAndTheBlocksThatThereAre) {
   const auto received = scatter["programs"][0]["steps"][0];  // the parts of ranks 4 to 7
   EXPECT_EQ(received["kind"], "receive");
   EXPECT_EQ(received["peer"], 0);
-  EXPECT_EQ(received["segment"], 4);
-  EXPECT_EQ(received["segments"], 4);
-  EXPECT_EQ(received["block"], 0);
+  EXPECT_EQ(received["into"]["segment"], 4);
+  EXPECT_EQ(received["into"]["segments"], 4);
+  EXPECT_EQ(received["into"]["block"], 0);
   compile("c", "complete:8", "broadcast", "circulant");
   const auto circulant = nlohmann::json::parse(run("show c --rank 1 --format json").out);
   EXPECT_EQ(circulant["cuts_messages"], true);

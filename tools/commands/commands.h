@@ -19,6 +19,8 @@ void add_draw(Command app);
 void add_simulate(Command app);
 void add_image(Command app);
 void add_trace(Command app);
+void add_export(Command app);
+void add_import(Command app);
 void add_run(Command app);
 void add_launch(Command app);
 void add_measure(Command app);

@@ -47,11 +47,6 @@ std::int64_t busiest_step(const LoadedSchedule& loaded, std::int64_t blocks) {
   return busiest;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  std::printf("%s: %s\n", one_line(path).c_str(), counted(text.size(), "byte").c_str());
-}
-
 View view_of(const std::string& name) {
   if (name.empty() || name == "step") return View::kStep;
   if (name == "trees") return View::kTrees;

@@ -47,6 +47,8 @@ int run(int argc, char** argv) {
   add_simulate(program);
   add_image(program);
   add_trace(program);
+  add_export(program);
+  add_import(program);
 #ifdef ESPALIER_WITH_OFI
   add_run(program);
   add_launch(program);

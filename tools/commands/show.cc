@@ -13,6 +13,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
+#include "tools/report/show_json.h"
 #include "tools/report/show_text.h"
 #include "tools/select/blocks.h"
 #include "tools/select/schedule_set.h"
@@ -62,12 +63,6 @@ void print_header(const LoadedSchedule& loaded) {
   std::printf("\n  by %s, schedule %s, topology %s, %zu bytes\n", program.producer,
               hex(program.schedule_digest).c_str(), hex(program.topology_digest).c_str(),
               loaded.bytes.size());
-}
-
-std::size_t descriptor_bytes(const LoadedSchedule& loaded, std::uint32_t node) {
-  const std::uint8_t* bytes = nullptr;
-  std::size_t size = 0;
-  return loaded.file.descriptor(node, bytes, size) == Status::kOk ? size : 0;
 }
 
 std::string peers_text(const Program& program) {
@@ -133,87 +128,6 @@ void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
   for (const auto& [step, transfers] : steps) {
     std::printf("  step %-5lld%s\n", static_cast<long long>(step), transfers.c_str());
   }
-}
-
-// One instance. A message has `segments` segments, from `segment` onward.
-Json instance_json(const Instance& instance) {
-  Json json = {{"step", instance.step},
-               {"action", instance.action},
-               {"i", instance.i},
-               {"kind", kind_name(instance.kind)},
-               {"what", instance_text(instance)}};
-  if (instance.peer < 0) return json;
-  const OperandAt& data = instance.kind == ActionKind::kSend ? instance.a : instance.into;
-  json["peer"] = instance.peer;
-  json["segment"] = data.segment;
-  json["segments"] = data.segment_count;
-  json["block"] = data.block;
-  return json;
-}
-
-Json program_json(const LoadedSchedule& loaded, std::uint32_t node, std::int64_t blocks) {
-  const Program& program = loaded.programs[node];
-  Json json = {{"node", node}, {"bytes", descriptor_bytes(loaded, node)}};
-  json["peers"] = Json::array();
-  for (std::uint32_t link = 0; link < links_count(program); ++link) {
-    json["peers"].push_back(peer_of(program, link));
-  }
-  json["actions"] = Json::array();
-  std::uint32_t action = 0;
-  for (std::uint32_t phase_at = 0; phase_at < program.phases_count; ++phase_at) {
-    const Phase& phase = program.phases[phase_at];
-    for (std::uint32_t end = action + phase.actions; action < end; ++action) {
-      const Action& row = program.actions[action];
-      json["actions"].push_back({{"phase", phase_at},
-                                 {"kind", kind_name(row.kind)},
-                                 {"first_step", count_text(program.counts[row.t0_ref])},
-                                 {"period", phase.period},
-                                 {"instances", count_text(program.counts[row.instances_ref])},
-                                 {"after", row.after},
-                                 {"clamp", row.clamp},
-                                 {"what", action_text(program, row)}});
-      if (row.pace_ref != 0) json["actions"].back()["pace"] = index_text(program, row.pace_ref);
-    }
-  }
-  if (blocks > 0) {
-    json["steps"] = Json::array();
-    for (const Instance& instance : expand(program, blocks)) {
-      json["steps"].push_back(instance_json(instance));
-    }
-  }
-  return json;
-}
-
-Json schedule_json(const LoadedSchedule& loaded, std::int64_t rank, std::int64_t blocks) {
-  const Program& program = loaded.programs.front();
-  Json json = {{"file", loaded.name},
-               {"topology", loaded.topology->spec()},
-               {"collective", collective_name(program.collective)},
-               {"algorithm", program.algorithm},
-               {"ranks", program.ranks},
-               {"window", program.window},
-               {"scratch_blocks", program.scratch_blocks},
-               {"port_model", port_model_name(program.port_model)},
-               {"contention", contention_name(program.contention)},
-               {"needs_commutative", program.needs_commutative},
-               {"segments", program.segments},
-               {"cuts_messages", cuts_messages(program)},
-               {"residue", program.residue},
-               {"residue_mod", program.residue_mod},
-               {"steps", count_text(program.counts[program.steps_ref])},
-               {"bound", bound_text(bounds_of(loaded), program)},
-               {"certificate", certificate_of(loaded)},
-               {"claimed_bound", count_text(program.counts[program.bound_ref])},
-               {"schedule_digest", hex(program.schedule_digest)},
-               {"topology_digest", hex(program.topology_digest)},
-               {"bytes", loaded.bytes.size()}};
-  if (has_root(program.collective)) json["root"] = program.root;
-  if (blocks > 0) json["blocks"] = blocks;
-  json["programs"] = Json::array();
-  for (std::uint32_t node = 0; node < loaded.programs.size(); ++node) {
-    if (rank < 0 || rank == node) json["programs"].push_back(program_json(loaded, node, blocks));
-  }
-  return json;
 }
 
 // The table of a selection, and the header of each schedule; as JSON, all of each.
@@ -291,6 +205,7 @@ void add_show(Command app) {
   add_format(command, arguments->format);
   command.set_footer(
       "output[s, b] is block b of segment s. Instance i of an action runs in the step given.\n"
+      "With --format json everything is numbers, by the schema docs/schedule.schema.json.\n"
       "Examples:\n"
       "  espalier show b.esp --rank 5\n"
       "  espalier show b.esp --rank 5 --blocks 4\n"

@@ -82,21 +82,25 @@ TEST_F(VerifyCommand, PrintsTheGreatestLowerBound) {
   compile("trees", "complete:14", "broadcast", "two-tree-simplex");
   compile("runs", "complete:14", "broadcast", "fractional-simplex", "--run-length 2");
   compile("one", "complete:14", "broadcast", "binomial");
-  for (const auto& [file, bound, claimed] :
-       {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)"),
-        std::tuple("runs", "max(N+3, ceil(13N/7))", "2N-ceil((N-6)/7)"),
-        std::tuple("one", "4", "N+3")}) {
+  for (const auto& [file, bound, claimed, numbers] :
+       {std::tuple("trees", "max(2N+3, ceil(26N/7))", "4N-ceil((N-2)/3)",
+                   R"({"a":3,"b":2,"d":1}{"a":0,"b":26,"d":7})"),
+        std::tuple("runs", "max(N+3, ceil(13N/7))", "2N-ceil((N-6)/7)",
+                   R"({"a":3,"b":1,"d":1}{"a":0,"b":13,"d":7})"),
+        std::tuple("one", "4", "N+3", R"({"a":3,"b":1,"d":1})")}) {
     const std::string name = file;
     const std::string line = std::string(", at least ") + bound + ";";
     EXPECT_NE(run("verify " + name).out.find(line), std::string::npos) << run("verify " + name).out;
     EXPECT_NE(run("show " + name).out.find(line), std::string::npos) << run("show " + name).out;
     const std::string why = run("verify --explain " + name).out;
     EXPECT_NE(why.find(std::string("fewer than ") + bound + " steps\n"), std::string::npos) << why;
-    for (const std::string command : {"verify ", "show "}) {
-      const auto json = nlohmann::json::parse(run(command + name + " --format json").out);
-      EXPECT_EQ(json["bound"], bound);
-      EXPECT_EQ(json["claimed_bound"], claimed);
-    }
+    const auto verified = nlohmann::json::parse(run("verify " + name + " --format json").out);
+    EXPECT_EQ(verified["bound"], bound);
+    EXPECT_EQ(verified["claimed_bound"], claimed);
+    const auto shown = nlohmann::json::parse(run("show " + name + " --format json").out);
+    std::string bounds;
+    for (const auto& one : shown["bounds"]) bounds += one.dump();
+    EXPECT_EQ(bounds, numbers);
     EXPECT_EQ(run("draw " + name + " -o x.html").status, 0);
     EXPECT_NE(read(directory_ / "x.html").find(std::string("at least ") + bound + ","),
               std::string::npos);

@@ -35,6 +35,11 @@ void add_format(Command command, Format& format) {
 
 void print_json(const Json& value) { std::cout << value.dump(2) << '\n'; }
 
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  std::printf("%s: %s\n", one_line(path).c_str(), counted(text.size(), "byte").c_str());
+}
+
 void check_writable(const std::string& path) {
   struct stat about {};
   const bool exists = stat(path.c_str(), &about) == 0;

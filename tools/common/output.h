@@ -28,6 +28,8 @@ void print_json(const Json& value);
 // Writes the whole file or leaves the old one: it writes a temporary file beside it and renames
 // that. Throws Failure.
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
+// The same for text; prints the file's name and size.
+void write_text(const std::string& path, const std::string& text);
 // Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no
 // permission. Call it before long work.
 void check_writable(const std::string& path);

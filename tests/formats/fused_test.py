@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""`espalier import msccl` of algorithms as msccl-tools writes them: fused steps, several channels, in place. The schedules that they become
+run in simulation, and are exported and executed again."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import msccl
+import schedules
+
+
+class Writer:
+    """An algorithm, thread block by thread block."""
+
+    def __init__(self, collective, ranks, chunks, in_place, sizes, channels=1):
+        self.head = (f'<algo name="by hand" proto="LL128" nchannels="{channels}" nchunksperloop="{chunks}" ngpus="{ranks}" coll="{collective}" '
+                     f'inplace="{int(in_place)}" outofplace="{int(not in_place)}" minBytes="0" maxBytes="0">')
+        self.gpus = [[] for _ in range(ranks)]
+        self.sizes = sizes
+
+    def block(self, rank, to, source, channel=0):
+        self.gpus[rank].append((to, source, channel, []))
+        steps = self.gpus[rank][-1][3]
+
+        def step(kind, source=("i", -1), target=("i", -1), count=1, wait=(-1, -1), announces=0):
+            steps.append(f'<step s="{len(steps)}" type="{kind}" srcbuf="{source[0]}" srcoff="{source[1]}" dstbuf="{target[0]}" '
+                         f'dstoff="{target[1]}" cnt="{count}" depid="{wait[0]}" deps="{wait[1]}" hasdep="{announces}"/>')
+        return step
+
+    def text(self):
+        out = [self.head]
+        for rank, blocks in enumerate(self.gpus):
+            sizes = self.sizes(rank)
+            out.append(f'<gpu id="{rank}" i_chunks="{sizes[0]}" o_chunks="{sizes[1]}" s_chunks="{sizes[2]}">')
+            for number, (to, source, channel, steps) in enumerate(blocks):
+                out += [f'<tb id="{number}" send="{to}" recv="{source}" chan="{channel}">', *steps, "</tb>"]
+            out.append("</gpu>")
+        return "\n".join([*out, "</algo>"])
+
+
+def ring_allreduce(ranks, channels):
+    """In place: each chunk goes round the ring twice, combined the first time."""
+    made = Writer("allreduce", ranks, ranks * channels, True, lambda rank: (ranks * channels, 0, 0), channels)
+    for rank in range(ranks):
+        for channel in range(channels):
+            step = made.block(rank, (rank + 1) % ranks, (rank - 1) % ranks, channel)
+            for k in range(2 * ranks - 1):
+                chunk = ("i", channel * ranks + (rank - k) % ranks)
+                kind = "s" if k == 0 else "rrs" if k < ranks - 1 else "rrcs" if k == ranks - 1 else "rcs" if k < 2 * ranks - 2 else "r"
+                step(kind, chunk, chunk)
+    return made.text()
+
+
+def ring_allgather(ranks):
+    """In place: the input is chunk `rank` of the output."""
+    made = Writer("allgather", ranks, ranks, True, lambda rank: (1, ranks, 0))
+    for rank in range(ranks):
+        step = made.block(rank, (rank + 1) % ranks, (rank - 1) % ranks)
+        for k in range(ranks):
+            chunk = ("o", (rank - k) % ranks)
+            step("s" if k == 0 else "rcs" if k < ranks - 1 else "r", ("i", 0) if k == 0 else chunk, chunk)
+    return made.text()
+
+
+def ring_reduce_scatter(ranks, in_place):
+    """The chunk of rank r begins at rank r + 1."""
+    made = Writer("reduce_scatter", ranks, 2 * ranks, in_place, lambda rank: (2 * ranks, 0 if in_place else 2, 0))
+    for rank in range(ranks):
+        step = made.block(rank, (rank + 1) % ranks, (rank - 1) % ranks)
+        for k in range(ranks):
+            chunk = ("i", 2 * ((rank - 1 - k) % ranks))
+            last = chunk if in_place else ("o", 0)
+            step("s" if k == 0 else "rrs" if k < ranks - 1 else "rrc", chunk, chunk if k < ranks - 1 else last, count=2)
+    return made.text()
+
+
+def scratch_reduce(ranks):
+    """All send to rank 1, which receives into scratch and reduces locally, waiting with nops; out of place."""
+    made = Writer("reduce", ranks, 2, False, lambda rank: (2, 2 if rank == 1 else 0, 2 * ranks if rank == 1 else 0))
+    others = [rank for rank in range(ranks) if rank != 1]
+    for rank in others:
+        made.block(rank, 1, -1)("s", ("i", 0), ("s", 0), count=2)
+    for at, rank in enumerate(others):
+        made.block(1, -1, rank)("r", ("s", 2 * at), ("s", 2 * at), count=2, announces=1)
+    step = made.block(1, -1, -1)
+    step("cpy", ("i", 0), ("o", 0), count=2)
+    for at in range(len(others) - 1):
+        step("nop", count=0, wait=(at, 0))
+    for at in range(len(others)):
+        step("re", ("s", 2 * at), ("o", 0), count=2, wait=(len(others) - 1, 0) if at == 0 else (-1, -1))
+    return made.text()
+
+
+def broadcast_with_copy(ranks):
+    """Out of place: the root copies its input, too."""
+    made = Writer("broadcast", ranks, 3, False, lambda rank: (3 if rank == 0 else 0, 3, 0))
+    for rank in range(ranks):
+        step = made.block(rank, rank + 1 if rank + 1 < ranks else -1, rank - 1)
+        for chunk in range(3):
+            step("s" if rank == 0 else "rcs" if rank + 1 < ranks else "r", ("i" if rank == 0 else "o", chunk), ("o", chunk))
+    made.block(0, -1, -1)("cpy", ("i", 0), ("o", 0), count=3)
+    return made.text()
+
+
+class Fused(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_imported(self):
+        for text in (ring_allreduce(4, 1), ring_allreduce(5, 2), ring_allgather(6), ring_reduce_scatter(4, True), ring_reduce_scatter(3, False),
+                     scratch_reduce(5), broadcast_with_copy(4)):
+            given = msccl.execute(text, least_depth=2)
+            file, out = self.path / "a.xml", self.path / "a.esp"
+            with self.subTest(collective=given.collective):
+                file.write_text(text)
+                self.assertIn("proven for every N", schedules.espalier("import", "msccl", file, "-o", out))
+                facts = json.loads(schedules.espalier("show", out, "--rank", "0", "--format", "json"))
+                self.assertEqual((facts["collective"], facts["ranks"], facts["algorithm"]), (given.collective, given.ranks, "by hand"))
+                self.assertEqual(facts.get("root", 0), given.root)
+                for size in ("1", "4000", "1MiB"):
+                    schedules.espalier("simulate", out, "--bytes", size, *(["--op", "max", "--type", "u8"] if "reduce" in given.collective else []))
+                schedules.espalier("export", "msccl", out, "-o", file, "--blocks", "3")
+                self.assertEqual(msccl.execute(file.read_text()).collective, given.collective)
+
+    def test_options(self):
+        file, out = self.path / "a.xml", self.path / "a.esp"
+        file.write_text(ring_allreduce(4, 1))
+        schedules.espalier("import", "msccl", file, "-o", out, "--topology", "mesh:2x2")
+        self.assertIn("is for 4 ranks, and complete:5 has 5", schedules.refusal("import", "msccl", file, "-o", out, "--topology", "complete:5"))
+        self.assertIn("expected no --root", schedules.refusal("import", "msccl", file, "-o", out, "--root", "1"))
+        text = scratch_reduce(4).replace('o_chunks="0"', 'o_chunks="2"')
+        file.write_text(text)
+        self.assertIn("expected --root", schedules.refusal("import", "msccl", file, "-o", out))
+        schedules.espalier("import", "msccl", file, "-o", out, "--root", "1")
+        file.write_text(ring_allgather(3).replace("inplace=\"1\" outofplace=\"0\"", "inplace=\"1\""))  # as microsoft's reader has it
+        schedules.espalier("import", "msccl", file, "-o", out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
