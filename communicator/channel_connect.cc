@@ -8,12 +8,23 @@
 #include "communicator/image_programs.h"
 #include "communicator/measure_network.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/hal/ofi/address.h"
+#include "espalier/hal/ofi/provider_list.h"
 
 namespace espalier::communicator {
 namespace {
 
 // How long a thread that connects may block.
 constexpr std::uint64_t kConnectPauseNs = 50'000'000;
+
+// Whether there may be a network between the ranks. On one host processors are the limit, which
+// the costs of a network would not say.
+bool are_hosts(const std::string& provider, const std::vector<std::string>& addresses) {
+  return ofi::binds_address(provider) &&
+         !std::all_of(addresses.begin(), addresses.end(), [](const std::string& address) {
+           return ofi::address_text(address).starts_with("127.");
+         });
+}
 
 }  // namespace
 
@@ -73,7 +84,8 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
     costs.memory_cores = std::max(1U, std::thread::hardware_concurrency());
   }
   is_measuring_ = parent == nullptr && size_ > 1 && size_ <= kMaxMeasuredRanks &&
-                  costs.model.empty() && costs.memory_cores == 0 && !costs.network;
+                  costs.model.empty() && costs.memory_cores == 0 && !costs.network &&
+                  are_hosts(options.provider, members_.addresses);
   costs.is_measuring = is_measuring_;
   auto schedules =
       Schedules::make(rank_, size_, is_whole ? options.schedules : std::vector<std::string>(),
