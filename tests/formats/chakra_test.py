@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every algorithm, exported to Chakra execution traces in three sizes and read by protobuf: order, sizes and dependencies are those of the
+"""Every algorithm, exported to Chakra execution traces and read by protobuf: order, sizes and dependencies are those of the
 schedule, and the traces run to their end."""
 import unittest
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every algorithm, exported to GOAL in three sizes: order, sizes and dependencies are those of the schedule, and it runs to its end."""
+"""Every algorithm, exported to GOAL: order, sizes and dependencies are those of the schedule, and it runs to its end."""
 import re
 import unittest
 

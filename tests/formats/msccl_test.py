@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every algorithm, exported to MSCCL XML in three sizes, executed and imported again, or refused with the reason."""
+"""Every algorithm, exported to MSCCL XML, executed and imported again, or refused with the reason."""
 import json
 import unittest
 

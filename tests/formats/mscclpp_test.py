@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every algorithm, exported as an MSCCL++ plan in three sizes and executed, or refused with the reason."""
+"""Every algorithm, exported as an MSCCL++ plan and executed, or refused with the reason."""
 import json
 import unittest
 
