@@ -341,6 +341,16 @@ TEST(Trial, LinesLoseFramesAndTheLinksRepairIt) {
   EXPECT_EQ(outcome.verdicts.count("right"), 1u);
 }
 
+// What an outage held comes to a node that has become deaf meanwhile: that is a loss, too.
+TEST(Trial, ADeafNodeLosesWhatAnOutageHeld) {
+  const Outcome outcome =
+      run("topology=complete:22 collective=scatter algorithm=binomial root=19 L=3 rounds=2 N=2 "
+          "jitter=46 link-jitter=34 duplicate:node=20,peer=21,message=0 deaf:node=19,at=15365 "
+          "outage:node=20,peer=19,at=11090,ns=667760");
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_EQ(outcome.struck[static_cast<std::size_t>(Kind::kDeaf)], 1u);
+}
+
 TEST(Trial, ShrinksWhatFails) {
   const Plan plan = plan_of(
       "topology=complete:9 algorithm=binomial N=5 rounds=3 root=4 jitter=80 pace=2000 check=0 "

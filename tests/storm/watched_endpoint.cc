@@ -96,7 +96,9 @@ bool WatchedEndpoint::poll(Completion& completion) {
     completion = in.held.front();
     in.held.pop_front();
     found = !released_ || completion.kind == Completion::Kind::kControl;
-    if (now_ns >= in.cut_at || now_ns >= blocked_at) found = false;
+    if (now_ns < in.cut_at && now_ns < blocked_at) continue;
+    if (found) ++lost_;
+    found = false;
   }
   while (!found && inner_.poll(completion)) {
     ++activity_;
