@@ -302,14 +302,31 @@ class Judge {
   }
 
   // Whether the cause was found about when node v ended, or when those of its part did before it
-  // woke.
+  // woke, or before one woke over which v's own cause came.
   [[nodiscard]] bool was_found_as_it_ended(const Cause& cause, std::uint32_t v) const {
     if (was_found_at(cause, facts_.nodes[v].ended_ns)) return true;
-    if (!slept_lately(v)) return false;
+    const bool slept = slept_lately(v);
+    const std::uint64_t ended_ns = facts_.nodes[v].ended_ns;
+    const std::uint64_t sleep_ns = longest_sleep_ns();
     for (std::uint32_t w = 0; w < facts_.nodes.size(); ++w) {
-      if (w != v && same(v, w) && was_found_at(cause, facts_.nodes[w].ended_ns)) return true;
+      const std::uint64_t before_ns = facts_.nodes[w].ended_ns;
+      if (w == v || !same(v, w) || !was_found_at(cause, before_ns)) continue;
+      const bool is_later = sleep_ns > 0 && ended_ns >= before_ns;
+      if (slept || (is_later && ended_ns - before_ns <= sleep_ns + sleep_ns / 16)) return true;
     }
     return false;
+  }
+
+  // 0: no node slept.
+  [[nodiscard]] std::uint64_t longest_sleep_ns() const {
+    std::uint64_t longest = 0;
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+      const Fault& fault = plan_.faults[i];
+      if (!facts_.struck[i] || (fault.kind != Kind::kHiccup && fault.kind != Kind::kPause))
+        continue;
+      longest = std::max(longest, fault.ns);
+    }
+    return longest;
   }
 
   // Whether node v slept in the D/4 before it ended.

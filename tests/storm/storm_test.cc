@@ -214,13 +214,17 @@ TEST_F(JudgeTest, RefusesTwoCausesUnlessTheyWereFoundAQuarterApart) {
   EXPECT_EQ(verdict(), "two causes");
 }
 
-// Node 2 sleeps while the others of its part end, and ends with their cause later.
+// Node 2 sleeps while the others of its part end, or hears of their cause from one that slept, and
+// ends with it later.
 TEST_F(JudgeTest, RefusesALaterCauseUnlessItsNodeSlept) {
   find_two_a_quarter_apart();
   facts_.nodes[2].ended_ns = 28'000'000;
   EXPECT_EQ(verdict(), "two causes");
   add("pause:node=1,ns=2000000", 22'000'000);
   EXPECT_EQ(verdict(), "two causes");
+  facts_.nodes[2].ended_ns = 27'000'000;  // the news came over node 1
+  EXPECT_EQ(verdict(), "");
+  facts_.nodes[2].ended_ns = 28'000'000;
   add("pause:node=2,ns=2000000", 22'000'000);
   EXPECT_EQ(verdict(), "");
   facts_.struck_ns.back() = 10'000'000;  // D/4 before it ends
