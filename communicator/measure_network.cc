@@ -16,7 +16,7 @@ constexpr int kGathers = 2;
 constexpr int kBatches = 6, kBarriers = 4;
 constexpr std::uint64_t kLeastByteFs = 1'000;  // 1 TB/s
 
-// The nearest of four values to an octave.
+// The nearest of four values per octave.
 std::uint64_t round(std::uint64_t value) {
   const std::uint64_t quarter = std::bit_floor(std::max<std::uint64_t>(4, value)) / 4;
   return (value + quarter / 2) / quarter * quarter;

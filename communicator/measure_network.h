@@ -12,10 +12,10 @@ namespace espalier::communicator {
 // Above this number of ranks nothing is measured.
 inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
-// Measures with allgathers of 32 and 128 KiB in all, and with barriers, all in as many steps: about
-// 30 ms at 100 Mbit/s, 1 ms at 10 Gbit/s. Every rank calls it, and gets the same: the costs of the
-// slowest rank, rounded to four values to an octave, so that one model, and the choices that the
-// host keeps for it, serve from job to job. Errors: a rank died.
+// Measures with allgathers of 32 and 128 KiB in all, and with barriers, which take the same number
+// of steps. Each rank sends about 320 KiB. Every rank calls it, and gets the same: the costs of the
+// slowest rank, rounded to four values per octave, so that one model, and the choices that the host
+// keeps for it, serve from job to job. Errors: a rank died.
 [[nodiscard]] Result<NetworkCost> measure_network(Communicator& communicator);
 
 }  // namespace espalier::communicator

@@ -101,7 +101,7 @@ class ChosenByModel : public Schedules {
     model_.model = costs.model;
     if (!costs.model.empty()) return;
     if (costs.memory_cores == 0) {
-      set_network(costs.network);
+      if (costs.network) set_network(*costs.network);
       return;
     }
     model_.memory_cores = costs.memory_cores;
@@ -112,7 +112,7 @@ class ChosenByModel : public Schedules {
   [[nodiscard]] Result<void> add_file(const std::string& path);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
   [[nodiscard]] bool is_known(const ScheduleRequest& request) const override;
-  void measured(const std::optional<NetworkCost>& cost) override {
+  void measured(const NetworkCost& cost) override {
     set_network(cost);
     is_measuring_ = false;
   }
@@ -130,10 +130,9 @@ class ChosenByModel : public Schedules {
   [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const {
     return is_measuring_ || ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier;
   }
-  void set_network(const std::optional<NetworkCost>& cost) {
-    if (!cost) return;
-    model_.message_ps = cost->message_ps;
-    model_.byte_fs = cost->byte_fs;
+  void set_network(const NetworkCost& cost) {
+    model_.message_ps = cost.message_ps;
+    model_.byte_fs = cost.byte_fs;
   }
   [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;

@@ -68,8 +68,8 @@ class Schedules {
   // Whether obtain() finds the schedule at once. Otherwise it chooses and proves, which can take
   // seconds.
   [[nodiscard]] virtual bool is_known(const ScheduleRequest& request) const = 0;
-  // `cost`: alike on all ranks. Nothing: the network stays unknown.
-  virtual void measured(const std::optional<NetworkCost>& cost) = 0;
+  // Ends the measuring. `cost`: alike on all ranks.
+  virtual void measured(const NetworkCost& cost) = 0;
 };
 
 }  // namespace espalier::communicator

@@ -237,11 +237,10 @@ Model memory_model(std::uint32_t cores, std::uint32_t ranks) {
 }
 
 // A sixth of a short message's time is the network's, as `espalier measure` finds over tcp; the
-// rest is spent at both ends, for each block of a pipeline, too. The crowding is from eight hosts
-// with links of 100 Mbit/s: a chain broadcast from 16 KiB on was 3 to 13 % faster than circulant
-// and two-tree ones, which have fewer steps; an all-to-all in blocks of 4 KiB took 0.63 times as
-// long as one in whole messages; a scatter that forwards took 1.13 times as long as one that does
-// not.
+// rest is spent at both ends, for each block of a pipeline, too. The crowding is fitted to
+// eight hosts with links of 100 Mbit/s (tests/bench/lab.sh): there a chain broadcast was faster
+// than circulant and two-tree ones, which have fewer steps, an all-to-all in short blocks faster
+// than one in whole messages, and a scatter that forwards slower than one that does not.
 Model network_model(Picoseconds message_ps, std::uint64_t byte_fs) {
   constexpr std::uint64_t kLeastBlockBytes = 1024, kMostBlockBytes = 1 << 20;
   Model model = default_model();

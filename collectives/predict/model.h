@@ -93,15 +93,16 @@ struct Tuning {
   [[nodiscard]] std::uint32_t permille(const std::string& candidate, std::size_t at) const;
 };
 
-// What messages of several peers do to each other where a fabric's ways are not known. 0: nothing.
+// How messages of several peers delay each other in a network whose links are not known, as
+// network_model() fits it. All 0: not known.
 struct Crowding {
-  // With k peers that send to a node, everything takes so many thousandths times the square root of
-  // k longer.
+  // Thousandths of a schedule's time that are added, times the square root of the greatest number
+  // of peers that send to one node.
   std::uint32_t fan_in_permille = 0;
-  // So many thousandths of the time that a node's messages keep its port are added, on average over
-  // the nodes: what is forwarded meets other messages.
+  // Thousandths that are added of the time for which a node's messages keep its port, on average
+  // over the nodes: forwarded bytes delay other messages.
   std::uint32_t carried_permille = 0;
-  // Longer blocks of several peers do not take turns.
+  // The longest block of a schedule in which more than two peers send to a node, bytes.
   std::uint32_t max_block_bytes = 0;
 
   [[nodiscard]] bool known() const { return fan_in_permille + carried_permille > 0; }

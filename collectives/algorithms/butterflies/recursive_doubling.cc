@@ -1,8 +1,8 @@
 // Allreduce, barrier and allgather by recursive doubling, for short messages: one block; every
 // leader of a group (folding.h) exchanges all that it has with another one, twice as far away in
 // each step. A barrier is an allreduce of what each rank has heard of, without bytes. Partners
-// answer each other, so a network with acknowledgments has few of its own, and a rank has at most
-// half as many links as with dissemination.
+// answer each other, so their messages carry credits and a network's acknowledgments, which need
+// messages of their own with dissemination. A rank of p = 2^k has k peers.
 //
 // Steps: log2 p if p is a power of two, otherwise floor(log2 p) + 2: the mates' data come in before
 // and the result goes out after. Cost: allreduce steps * (alpha + beta*m). Allgather, where m is
@@ -119,7 +119,6 @@ Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t m
   const std::uint32_t p = parameters.ranks;
   if (p == 1) return builder.finish_alone();
   const bool gathers = collective == Collective::kAllgather;
-  const bool has_output = collective != Collective::kBarrier;
   if (gathers && p > kMaxGatheringRanks) {
     out.clear();
     return Status::kTooLarge;
@@ -128,7 +127,8 @@ Status generate_doubling(const CollectiveParameters& parameters, std::uint32_t m
   if (gathers) {
     add_doubling_allgather(builder, folding, me);
   } else {
-    const Operand sum = has_output ? builder.output(0) : builder.slot(0, {builder.scratch(1), 1});
+    const bool is_barrier = collective == Collective::kBarrier;
+    const Operand sum = is_barrier ? builder.slot(0, {builder.scratch(1), 1}) : builder.output(0);
     add_doubling_allreduce(builder, folding, sum, out.window);
   }
   if (folding.folds() > 0) builder.phase(1, 1, 0);
