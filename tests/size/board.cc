@@ -6,6 +6,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/machine/recovery.h"
 #include "espalier/collectives/schedule/file.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
@@ -173,6 +174,30 @@ Status load_file(std::uint32_t node) {
   return status == Status::kOk ? file.program(node, program) : status;
 }
 
+#if ESPALIER_SPARES
+class BoardSpares final : public espalier::Spares {
+ public:
+  explicit BoardSpares(espalier::Endpoint& endpoint) : endpoint_(&endpoint) {}
+  espalier::SpareKinds kinds() const override { return espalier::SpareKinds::kBoth; }
+  const espalier::Program* load(const espalier::Loss&) override { return &program; }
+  espalier::Endpoint* open(std::uint32_t) override { return endpoint_; }
+
+ private:
+  espalier::Endpoint* endpoint_;
+};
+
+// After a failure: goes on with the spare, if all survivors do.
+Status recover(espalier::Endpoint& endpoint) {
+  BoardSpares spares(endpoint);
+  espalier::Recovery recovery(machine, endpoint, spares, 1'000'000'000);
+  Status status = recovery.begin({});
+  while (status == Status::kBusy) status = recovery.poll();
+  return status;
+}
+#else
+Status recover(espalier::Endpoint&) { return machine.cause().status; }
+#endif
+
 // Without an image a node plans for itself.
 Status plan(std::uint32_t node) {
   espalier::CollectiveParameters parameters;
@@ -209,6 +234,7 @@ int main() {
       status = machine.poll();
       if (status == Status::kOk) break;
     }
+    if (status != Status::kOk) status = recover(endpoint);
   }
   return static_cast<int>(machine.stall_report().step) + static_cast<int>(status);
 }

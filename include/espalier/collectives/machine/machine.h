@@ -68,11 +68,21 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Binds the machine to `endpoint` permanently. The endpoint and every program must outlive the
+  // Binds the machine to `endpoint` until reopen(). The endpoint and every program must outlive the
   // machine. Nothing is sent. Errors:
   //   kBadArgument  a second call, a window of 0, or check_blocks together with no_data
   //   kTooLarge     the endpoint has more than kMaxLinks links
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
+
+#if ESPALIER_SPARES
+  // Binds the machine to `endpoint` in place of the former one, with nothing left of what was:
+  // after a failure, to go on over other links (docs/spares.md). Links, messages and collectives
+  // are counted anew. The former endpoint is not called any more. Errors, on which nothing was
+  // done:
+  //   kBadArgument  no init(); a collective is running, or poll() has not returned its failure yet
+  //   kTooLarge     as init()
+  [[nodiscard]] Status reopen(Endpoint& endpoint);
+#endif
 
   // Starts a collective of `counts` elements of op.type: a number, which refers to the whole
   // message or to one rank's part (counts_per_rank), or a number for each rank (element_counts.h).
