@@ -17,6 +17,7 @@
 
 #include "base/splitmix64.h"
 #include "espalier/hal/sim/network.h"
+#include "firmware/image/image_writer.h"
 #include "tests/whole.h"
 #include "tools/image/spares.h"
 #include "tools/select/prove.h"
@@ -43,7 +44,7 @@ constexpr Step kSteps[] = {
     {Collective::kAllreduce, "two-tree", 0, 1},
 };
 
-// The proven programs of a topology for all losses, made once.
+// The proven programs of a topology for all losses, in the images of its nodes; made once.
 class Library {
  public:
   explicit Library(const std::string& spec) : topology_(tools::parse_topology(spec)) {
@@ -62,14 +63,19 @@ class Library {
     for (const Loss& loss : tools::single_losses(*topology_, true, true)) {
       spares_.push_back(tools::make_spare(*topology_, main_, loss));
     }
+    for (std::uint32_t node = 0; node < topology_->nodes(); ++node) build_image(node);
   }
   [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
-  [[nodiscard]] const std::vector<tools::LoadedSchedule>& main() const { return main_; }
-  [[nodiscard]] const tools::Spare* find(const Loss& loss) const {
-    for (const tools::Spare& spare : spares_) {
-      if (spare.loss == loss) return &spare;
-    }
-    return nullptr;
+  // The node's image, checked.
+  [[nodiscard]] Image image(std::uint32_t node) const {
+    Expectation own;
+    own.board = "simulated";
+    own.node = node;
+    own.topology_digest = topology_->digest();
+    own.authority = &kTakesUnsigned;
+    Image image;
+    EXPECT_EQ(check_image(images_[node].data(), images_[node].size(), own, image), Status::kOk);
+    return image;
   }
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> links() const {
     std::vector<std::vector<std::uint32_t>> peers(topology_->nodes());
@@ -78,9 +84,30 @@ class Library {
   }
 
  private:
+  void build_image(std::uint32_t node) {
+    ImageContent content;
+    content.board = "simulated";
+    content.topology_digest = topology_->digest();
+    content.node = node;
+    std::vector<std::uint32_t> peers;
+    for (const tools::LoadedSchedule& schedule : main_) {
+      content.programs.push_back(tools::image_descriptor(schedule, node));
+    }
+    for (const tools::Spare& spare : spares_) {
+      if (spare.loss == Loss::node(node)) continue;
+      content.spares.push_back(tools::image_spare(main_, spare, node, peers));
+    }
+    const std::vector<std::vector<std::uint32_t>> all = links();
+    for (const std::uint32_t peer : all[node]) {
+      content.links.push_back({peer, 0, static_cast<std::uint16_t>(content.links.size())});
+    }
+    EXPECT_EQ(write_image(content, images_.emplace_back()), Status::kOk);
+  }
+
   std::unique_ptr<topology::Topology> topology_;
   std::vector<tools::LoadedSchedule> main_;
   std::vector<tools::Spare> spares_;
+  std::vector<std::vector<std::uint8_t>> images_;
 };
 
 const Library& library(const std::string& spec) {
@@ -144,7 +171,11 @@ class NodeUnderTest final : public Spares {
   ClusterUnderTest& cluster_;
   std::uint32_t node_;
   Machine machine_;
-  const tools::Spare* spare_ = nullptr;
+  const Image image_;
+  std::uint32_t spare_ = 0;  // that it has loaded
+  // The main programs, then in their place the agreement, then the programs of the spare. None if
+  // its root is lost: without ranks.
+  std::vector<DecodedProgram> programs_;
   bool running_ = false, recovering_ = false;
   struct alignas(16) Slot {
     std::uint8_t bytes[16];
@@ -231,7 +262,12 @@ class ClusterUnderTest {
 NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
     : recovery(machine_, cluster.network.endpoint(node), *this, kDeadline),
       cluster_(cluster),
-      node_(node) {
+      node_(node),
+      image_(cluster.programs.image(node)),
+      programs_(image_.programs) {
+  for (std::uint32_t i = 0; i < image_.programs; ++i) {
+    EXPECT_EQ(image_.load(i, programs_[i]), Status::kOk);
+  }
   MachineConfig config;
   config.deadline_ns = kDeadline;
   EXPECT_EQ(machine_.init(cluster.network.endpoint(node), config), Status::kOk);
@@ -240,8 +276,9 @@ NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
 SpareKinds NodeUnderTest::kinds() const { return cluster_.scenario.kinds; }
 
 const Program* NodeUnderTest::load(const Loss& loss) {
-  spare_ = cluster_.programs.find(loss);
-  return spare_ == nullptr ? nullptr : &spare_->agreement.programs[loss.dense(node_)];
+  spare_ = image_.find_spare(loss);
+  if (spare_ == image_.spares) return nullptr;
+  return image_.load_spare(spare_, 0, programs_[0]) == Status::kOk ? &programs_[0] : nullptr;
 }
 
 Endpoint* NodeUnderTest::open(std::uint32_t generation) {
@@ -265,6 +302,10 @@ void NodeUnderTest::poll() {
   if (recovering_) {
     recovering_ = false;
     switched = true;
+    for (std::uint32_t i = 0; i < image_.programs; ++i) {
+      const Status loaded = image_.load_spare(spare_, 1 + i, programs_[i]);
+      EXPECT_TRUE(loaded == Status::kOk || loaded == Status::kUnsupported);
+    }
     repeated = number > recovery.point().next ? number - recovery.point().next : 0;
     number = recovery.point().next;
   } else if (running_) {
@@ -291,15 +332,12 @@ void NodeUnderTest::failed() {
 
 void NodeUnderTest::start() {
   const std::size_t which = number % std::size(kSteps);
-  const tools::LoadedSchedule& schedule =
-      spare_ != nullptr && switched ? spare_->schedules[which] : cluster_.programs.main()[which];
-  if (schedule.programs.size() == 0) {  // its root is lost: all leave it out
+  const Program& program = programs_[which];
+  if (program.ranks == 0) {  // its root is lost: all leave it out
     ++number;
     if (number < cluster_.last(node_)) start();
     return;
   }
-  const Loss loss = switched ? recovery.loss() : Loss();
-  const Program& program = schedule.programs[loss.dense(node_)];
   const std::uint64_t count = kSteps[which].count;
   const std::uint64_t all = counts_per_rank(program.collective) ? count * program.ranks : count;
   input_.resize(all);
@@ -395,6 +433,10 @@ class RecoveryTest : public ::testing::Test {
       if (!goes_on(scenario) || HasFailure()) return;
     }
   }
+  // Of moments: a sample, or all.
+  static std::uint64_t stride(std::uint64_t usual) {
+    return whole() ? 1 : small_sample() ? 4 * usual + 1 : usual;
+  }
   // Runs the scenario. Returns whether the loss came in time.
   bool goes_on(const Scenario& scenario) {
     ClusterUnderTest cluster(scenario);
@@ -431,11 +473,11 @@ TEST_F(RecoveryTest, GoesOnWithoutALink) {
       scenario.loss = loss;
       scenario.kinds = kinds;
       scenario.moment = whole() ? 0 : loss.a + loss.b;
-      at_all_moments(scenario, whole() ? 1 : 97);
+      at_all_moments(scenario, stride(97));
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(recoveries_, 300u);
+  EXPECT_GT(recoveries_, small_sample() ? 80u : 300u);
 }
 
 TEST_F(RecoveryTest, GoesOnWithoutANode) {
@@ -445,11 +487,11 @@ TEST_F(RecoveryTest, GoesOnWithoutANode) {
       scenario.loss = loss;
       scenario.kinds = kinds;
       scenario.moment = whole() ? 0 : loss.a;
-      at_all_moments(scenario, whole() ? 1 : 97);
+      at_all_moments(scenario, stride(97));
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(recoveries_, 250u);
+  EXPECT_GT(recoveries_, small_sample() ? 60u : 250u);
 }
 
 // Spares for nodes only: one end of the link goes, knows that, and is silent.
@@ -459,10 +501,10 @@ TEST_F(RecoveryTest, ExpelsAnEndOfALink) {
     scenario.loss = loss;
     scenario.kinds = SpareKinds::kNodes;
     scenario.moment = whole() ? 0 : 2 * loss.a;
-    at_all_moments(scenario, whole() ? 1 : 131);
+    at_all_moments(scenario, stride(131));
     if (HasFailure()) return;
   }
-  EXPECT_GT(recoveries_, 100u);
+  EXPECT_GT(recoveries_, small_sample() ? 25u : 100u);
 }
 
 // All 12 links and 9 nodes of a mesh of nine.
@@ -472,10 +514,10 @@ TEST_F(RecoveryTest, GoesOnOnAMeshOfNine) {
     scenario.spec = "mesh:3x3";
     scenario.loss = loss;
     scenario.moment = whole() ? 0 : 5 * loss.a;
-    at_all_moments(scenario, whole() ? 1 : 151);
+    at_all_moments(scenario, stride(151));
     if (HasFailure()) return;
   }
-  EXPECT_GT(recoveries_, 400u);
+  EXPECT_GT(recoveries_, small_sample() ? 200u : 400u);
 }
 
 // What callers have of their inputs decides what is run again; all learn the same.
@@ -488,9 +530,10 @@ TEST_F(RecoveryTest, RunsAgainWhatIsUntouched) {
       scenario.keeps = keeps;
       scenario.eager_bytes = 1 << 20;  // so that a root is several collectives ahead
       scenario.moment = whole() ? 0 : loss.a;
-      at_all_moments(scenario, whole() ? 1 : 61);
+      at_all_moments(scenario, stride(61));
       if (HasFailure()) return;
     }
+    if (small_sample()) continue;
     EXPECT_EQ(lost_ != 0, keeps != Keeps::kAll);
     EXPECT_EQ(repeated_ != 0, keeps == Keeps::kAll);
   }

@@ -153,45 +153,6 @@ std::vector<LinkRow> link_table(const BoardFile& board, const std::vector<std::u
   return table;
 }
 
-// Returns the descriptor of a schedule's node.
-ImageContent::Descriptor descriptor_of(const LoadedSchedule& schedule, std::uint32_t node) {
-  const Program& program = schedule.programs[node];
-  const std::uint8_t* bytes = nullptr;
-  std::size_t size = 0;
-  if (schedule.file.descriptor(node, bytes, size) != Status::kOk) {
-    bad_input("'" + one_line(schedule.name) + "' is corrupt");
-  }
-  return {program.collective, program.root, program.algorithm,
-          std::vector<std::uint8_t>(bytes, bytes + size)};
-}
-
-// What replaces the node's programs after the loss. Adds the peers that it needs.
-ImageContent::SpareDescriptors spare_of(const Sources& sources, const Spare& spare,
-                                        std::uint32_t node, std::vector<std::uint32_t>& peers) {
-  ImageContent::SpareDescriptors content;
-  content.loss = spare.loss;
-  content.topology_digest = spare.agreement.topology->digest();
-  const std::uint32_t own = spare.loss.dense(node);
-  const auto add = [&](const LoadedSchedule& schedule) {
-    content.programs.push_back(descriptor_of(schedule, own));
-    const Program& program = schedule.programs[own];
-    for (std::uint32_t link = 0; link < links_count(program); ++link) {
-      peers.push_back(spare.loss.real(peer_of(program, link)));
-    }
-  };
-  add(spare.agreement);
-  for (std::size_t i = 0; i < spare.schedules.size(); ++i) {
-    const LoadedSchedule& schedule = spare.schedules[i];
-    if (schedule.programs.size() > 0) {
-      add(schedule);
-      continue;
-    }
-    const Program& main = sources.schedules[i].programs.front();
-    content.programs.push_back({main.collective, main.root, main.algorithm, {}});
-  }
-  return content;
-}
-
 std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node) {
   ImageContent content = sources.common;
   content.node = node;
@@ -211,12 +172,12 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
                 loads.error().message + "; board '" + sources.board.name() +
                 "' loads no such program");
     }
-    content.programs.push_back(descriptor_of(schedule, node));
+    content.programs.push_back(image_descriptor(schedule, node));
   }
   for (const Spare& spare : sources.spares) {
     // A node has no spare for its own loss.
     if (spare.loss == Loss::node(node)) continue;
-    content.spares.push_back(spare_of(sources, spare, node, peers));
+    content.spares.push_back(image_spare(sources.schedules, spare, node, peers));
   }
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
@@ -260,7 +221,7 @@ Result<void> check_spare(const Sources& sources, const Spare& spare) {
 // The bytes that a spare adds to the image of a node.
 std::size_t bytes_of(const Sources& sources, const Spare& spare, std::uint32_t node) {
   std::vector<std::uint32_t> peers;
-  const ImageContent::SpareDescriptors content = spare_of(sources, spare, node, peers);
+  const ImageContent::SpareDescriptors content = image_spare(sources.schedules, spare, node, peers);
   std::size_t bytes = kSpareRowBytes + content.programs.size() * kProgramRowBytes;
   for (const ImageContent::Descriptor& program : content.programs) {
     bytes += (program.bytes.size() + 3) / 4 * 4;

@@ -128,4 +128,42 @@ Spare make_spare(const topology::Topology& topology, const std::vector<LoadedSch
   return spare;
 }
 
+ImageContent::Descriptor image_descriptor(const LoadedSchedule& schedule, std::uint32_t node) {
+  const Program& program = schedule.programs[node];
+  const std::uint8_t* bytes = nullptr;
+  std::size_t size = 0;
+  if (schedule.file.descriptor(node, bytes, size) != Status::kOk) {
+    bad_input("'" + one_line(schedule.name) + "' is corrupt");
+  }
+  return {program.collective, program.root, program.algorithm,
+          std::vector<std::uint8_t>(bytes, bytes + size)};
+}
+
+ImageContent::SpareDescriptors image_spare(const std::vector<LoadedSchedule>& schedules,
+                                           const Spare& spare, std::uint32_t node,
+                                           std::vector<std::uint32_t>& peers) {
+  ImageContent::SpareDescriptors content;
+  content.loss = spare.loss;
+  content.topology_digest = spare.agreement.topology->digest();
+  const std::uint32_t own = spare.loss.dense(node);
+  const auto add = [&](const LoadedSchedule& schedule) {
+    content.programs.push_back(image_descriptor(schedule, own));
+    const Program& program = schedule.programs[own];
+    for (std::uint32_t link = 0; link < links_count(program); ++link) {
+      peers.push_back(spare.loss.real(peer_of(program, link)));
+    }
+  };
+  add(spare.agreement);
+  for (std::size_t i = 0; i < spare.schedules.size(); ++i) {
+    const LoadedSchedule& schedule = spare.schedules[i];
+    if (schedule.programs.size() > 0) {
+      add(schedule);
+      continue;
+    }
+    const Program& main = schedules[i].programs.front();
+    content.programs.push_back({main.collective, main.root, main.algorithm, {}});
+  }
+  return content;
+}
+
 }  // namespace espalier::tools

@@ -9,6 +9,7 @@
 #include "espalier/base/loss.h"
 #include "espalier/base/result.h"
 #include "espalier/topology/topology.h"
+#include "firmware/image/image_writer.h"
 #include "tools/select/loaded_schedule.h"
 
 namespace espalier::tools {
@@ -38,5 +39,15 @@ struct Spare {
 // simplest one. Throws Failure (bad input): nothing does the collective on what is left.
 [[nodiscard]] Spare make_spare(const topology::Topology& topology,
                                const std::vector<LoadedSchedule>& schedules, const Loss& loss);
+
+// Returns the descriptor of a schedule's node, as images have it. Throws Failure (bad input): the
+// schedule file is corrupt.
+[[nodiscard]] ImageContent::Descriptor image_descriptor(const LoadedSchedule& schedule,
+                                                        std::uint32_t node);
+// Returns what replaces the programs of `schedules` in the image of `node`, which is not the lost
+// one, and adds the nodes to which these need links to `peers`. Throws as image_descriptor().
+[[nodiscard]] ImageContent::SpareDescriptors image_spare(
+    const std::vector<LoadedSchedule>& schedules, const Spare& spare, std::uint32_t node,
+    std::vector<std::uint32_t>& peers);
 
 }  // namespace espalier::tools
