@@ -18,6 +18,7 @@
 #include "base/splitmix64.h"
 #include "espalier/hal/sim/network.h"
 #include "firmware/image/image_writer.h"
+#include "hal/serial/testing/hub.h"
 #include "tests/whole.h"
 #include "tools/image/spares.h"
 #include "tools/select/prove.h"
@@ -26,8 +27,7 @@
 namespace espalier::testing {
 namespace {
 
-constexpr std::uint64_t kDeadline = 1'000'000;  // D: 1 ms of virtual time
-constexpr std::uint32_t kLater = 10;            // collectives after the loss
+constexpr std::uint32_t kLater = 10;  // collectives after the loss
 constexpr std::uint64_t kMaxCount = 700;
 
 // What all nodes run, over and over, in this order.
@@ -133,6 +133,109 @@ struct Scenario {
   std::uint32_t after = 3;
   Keeps keeps = Keeps::kAll;
   std::uint64_t eager_bytes = 1024;
+  bool framed = false;  // over framed links; some frames are lost, repeated, late or damaged
+};
+
+// Links in virtual time, of all generations.
+class World {
+ public:
+  virtual ~World() = default;
+  [[nodiscard]] virtual std::uint64_t deadline_ns() const = 0;  // D
+  [[nodiscard]] virtual Endpoint& endpoint(std::uint32_t node) = 0;
+  [[nodiscard]] virtual bool reopen(std::uint32_t node, std::uint32_t generation) = 0;
+  virtual void lose(const Loss& loss) = 0;
+  [[nodiscard]] virtual bool alive(std::uint32_t node) const = 0;
+  [[nodiscard]] virtual std::uint64_t now_ns() const = 0;
+  // Lets time pass until something happens, or until `until_ns`.
+  virtual void pass(std::uint64_t until_ns) = 0;
+};
+
+class SimulatedWorld final : public World {
+ public:
+  SimulatedWorld(const Scenario& scenario, const std::vector<std::vector<std::uint32_t>>& links)
+      : network_(model(scenario), links) {}
+  [[nodiscard]] std::uint64_t deadline_ns() const override { return 1'000'000; }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return network_.endpoint(node); }
+  [[nodiscard]] bool reopen(std::uint32_t node, std::uint32_t generation) override {
+    return network_.reopen(node, generation) == Status::kOk;
+  }
+  void lose(const Loss& loss) override {
+    if (loss.kind == Loss::Kind::kLink) network_.cut(loss.a, loss.b);
+    if (loss.kind == Loss::Kind::kNode) network_.kill(loss.a);
+  }
+  [[nodiscard]] bool alive(std::uint32_t node) const override { return network_.alive(node); }
+  [[nodiscard]] std::uint64_t now_ns() const override { return network_.now_ns(); }
+  void pass(std::uint64_t until_ns) override { (void)network_.advance(until_ns); }
+
+ private:
+  static sim::Model model(const Scenario& scenario) {
+    sim::Model model;
+    model.one_port = false;
+    model.generations = Recovery::kGenerations;
+    model.eager_bytes = scenario.eager_bytes;
+    model.poison = true;
+    return model;
+  }
+  sim::Network network_;
+};
+
+// Each node has one carrier, as a board has; a generation is a set of its channels.
+class FramedWorld final : public World {
+ public:
+  FramedWorld(const Scenario& scenario, const std::vector<std::vector<std::uint32_t>>& links)
+      : links_(links), hub_(channels(links), faults(scenario)), dead_(links.size()) {
+    for (std::uint32_t v = 0; v < links.size(); ++v) {
+      SerialConfig config;
+      config.session = 77 + v;
+      nodes_.emplace_back(hub_, v, links_[v], config);
+    }
+    hub_.lose([this](std::uint32_t from, std::uint32_t to) {
+      for (const Loss& cut : cuts_) {
+        if (cut.closes(from, to)) return true;
+      }
+      return false;
+    });
+  }
+  [[nodiscard]] std::uint64_t deadline_ns() const override { return 2'000'000'000; }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return nodes_[node].endpoint(); }
+  [[nodiscard]] bool reopen(std::uint32_t node, std::uint32_t generation) override {
+    nodes_[node].endpoint().reopen(static_cast<std::uint8_t>(generation * links_[node].size()));
+    return true;
+  }
+  void lose(const Loss& loss) override {
+    if (loss.kind == Loss::Kind::kLink) cuts_.push_back(loss);
+    if (loss.kind == Loss::Kind::kNode) {
+      hub_.cut(loss.a);
+      dead_[loss.a] = true;
+    }
+  }
+  [[nodiscard]] bool alive(std::uint32_t node) const override { return !dead_[node]; }
+  [[nodiscard]] std::uint64_t now_ns() const override { return hub_.now(); }
+  void pass(std::uint64_t until_ns) override { (void)hub_.advance(until_ns); }
+
+ private:
+  static serial::CarrierFaults faults(const Scenario& scenario) {
+    serial::CarrierFaults faults;
+    faults.lose = faults.damage = 0.01;
+    faults.repeat = faults.delay = 0.1;
+    faults.seed = static_cast<unsigned>(scenario.moment + 1);
+    return faults;
+  }
+  static std::vector<std::vector<std::uint32_t>> channels(
+      std::vector<std::vector<std::uint32_t>> links) {
+    for (std::vector<std::uint32_t>& peers : links) {
+      const std::vector<std::uint32_t> once = peers;
+      for (std::uint32_t g = 1; g < Recovery::kGenerations; ++g) {
+        peers.insert(peers.end(), once.begin(), once.end());
+      }
+    }
+    return links;
+  }
+  const std::vector<std::vector<std::uint32_t>> links_;
+  serial::Hub hub_;
+  std::deque<serial::SerialNode> nodes_;
+  std::vector<Loss> cuts_;
+  std::vector<bool> dead_;
 };
 
 std::uint32_t input_at(std::uint32_t number, std::uint32_t node, std::uint64_t element) {
@@ -189,7 +292,7 @@ class ClusterUnderTest {
   explicit ClusterUnderTest(const Scenario& the_scenario)
       : scenario(the_scenario),
         programs(library(the_scenario.spec)),
-        network(model(the_scenario), programs.links()) {
+        world(make(the_scenario, programs.links())) {
     for (std::uint32_t v = 0; v < programs.topology().nodes(); ++v) nodes.emplace_back(*this, v);
   }
 
@@ -201,18 +304,18 @@ class ClusterUnderTest {
       std::uint64_t next = UINT64_MAX;
       bool busy = false;
       for (std::uint32_t v = 0; v < nodes.size(); ++v) {
-        if (!network.alive(v)) continue;
+        if (!world->alive(v)) continue;
         nodes[v].poll();
         busy = busy || !done(v);
         next = std::min(next, nodes[v].next_deadline());
       }
       if (!lost && events >= scenario.moment) {
-        lose(scenario.loss);
+        world->lose(scenario.loss);
         lost = true;
         continue;
       }
       if (!lost_second && is_time_for_second()) {
-        lose(scenario.second);
+        world->lose(scenario.second);
         lost_second = true;
         continue;
       }
@@ -221,7 +324,9 @@ class ClusterUnderTest {
         ADD_FAILURE() << "it does not end";
         return lost;
       }
-      if (next > network.now_ns() && network.advance(next)) ++events;
+      if (next <= world->now_ns()) continue;
+      world->pass(next);
+      ++events;
     }
   }
 
@@ -235,21 +340,14 @@ class ClusterUnderTest {
 
   const Scenario scenario;
   const Library& programs;
-  sim::Network network;
+  const std::unique_ptr<World> world;
   std::deque<NodeUnderTest> nodes;
 
  private:
-  static sim::Model model(const Scenario& scenario) {
-    sim::Model model;
-    model.one_port = false;
-    model.generations = Recovery::kGenerations;
-    model.eager_bytes = scenario.eager_bytes;
-    model.poison = true;
-    return model;
-  }
-  void lose(const Loss& loss) {
-    if (loss.kind == Loss::Kind::kLink) network.cut(loss.a, loss.b);
-    if (loss.kind == Loss::Kind::kNode) network.kill(loss.a);
+  static std::unique_ptr<World> make(const Scenario& scenario,
+                                     const std::vector<std::vector<std::uint32_t>>& links) {
+    if (scenario.framed) return std::make_unique<FramedWorld>(scenario, links);
+    return std::make_unique<SimulatedWorld>(scenario, links);
   }
   [[nodiscard]] bool is_time_for_second() const {
     for (const NodeUnderTest& node : nodes) {
@@ -260,7 +358,7 @@ class ClusterUnderTest {
 };
 
 NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
-    : recovery(machine_, cluster.network.endpoint(node), *this, kDeadline),
+    : recovery(machine_, cluster.world->endpoint(node), *this, cluster.world->deadline_ns()),
       cluster_(cluster),
       node_(node),
       image_(cluster.programs.image(node)),
@@ -269,8 +367,8 @@ NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
     EXPECT_EQ(image_.load(i, programs_[i]), Status::kOk);
   }
   MachineConfig config;
-  config.deadline_ns = kDeadline;
-  EXPECT_EQ(machine_.init(cluster.network.endpoint(node), config), Status::kOk);
+  config.deadline_ns = cluster.world->deadline_ns();
+  EXPECT_EQ(machine_.init(cluster.world->endpoint(node), config), Status::kOk);
 }
 
 SpareKinds NodeUnderTest::kinds() const { return cluster_.scenario.kinds; }
@@ -282,8 +380,8 @@ const Program* NodeUnderTest::load(const Loss& loss) {
 }
 
 Endpoint* NodeUnderTest::open(std::uint32_t generation) {
-  if (cluster_.network.reopen(node_, generation) != Status::kOk) return nullptr;
-  return &cluster_.network.endpoint(node_);
+  if (!cluster_.world->reopen(node_, generation)) return nullptr;
+  return &cluster_.world->endpoint(node_);
 }
 
 std::uint64_t NodeUnderTest::next_deadline() const {
@@ -520,6 +618,20 @@ TEST_F(RecoveryTest, GoesOnOnAMeshOfNine) {
   EXPECT_GT(recoveries_, small_sample() ? 200u : 400u);
 }
 
+// All of them over framed links that lose, repeat, delay and damage frames.
+TEST_F(RecoveryTest, GoesOnOverFramedLinks) {
+  for (const Loss& loss : tools::single_losses(library("mesh:3x3").topology(), true, true)) {
+    Scenario scenario;
+    scenario.spec = "mesh:3x3";
+    scenario.loss = loss;
+    scenario.framed = true;
+    scenario.moment = whole() ? 0 : 20 * loss.a;
+    at_all_moments(scenario, whole() ? 7 : 4 * stride(151));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(recoveries_, small_sample() ? 100u : 150u);
+}
+
 // What callers have of their inputs decides what is run again; all learn the same.
 TEST_F(RecoveryTest, RunsAgainWhatIsUntouched) {
   for (const Keeps keeps : {Keeps::kAll, Keeps::kPresent, Keeps::kNothing}) {
@@ -563,7 +675,7 @@ TEST_F(RecoveryTest, EndsAtASecondFailure) {
         SCOPED_TRACE(text(scenario) + ", then " + tools::loss_text(second) + ", node " +
                      std::to_string(v));
         EXPECT_EQ(node.wrong, "");
-        if (!cluster.network.alive(v) || !node.ended) continue;
+        if (!cluster.world->alive(v) || !node.ended) continue;
         ++ends;
         EXPECT_EQ(node.status, Status::kDeadLink);
         const Cause& cause = node.recovery.cause();
@@ -586,7 +698,7 @@ TEST_F(RecoveryTest, EndsWithoutASpare) {
     ClusterUnderTest cluster(scenario);
     ASSERT_TRUE(cluster.run());
     for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
-      if (!cluster.network.alive(v)) continue;
+      if (!cluster.world->alive(v)) continue;
       EXPECT_TRUE(cluster.nodes[v].ended) << "node " << v;
       EXPECT_EQ(cluster.nodes[v].status, Status::kDeadLink);
       EXPECT_EQ(cluster.nodes[v].recovery.cause().peer, loss.a);
