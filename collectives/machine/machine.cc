@@ -53,6 +53,7 @@ Status Machine::reopen(Endpoint& endpoint) {
   running_ = has_moved_ = may_have_more_ = post_refused_ = false;
   first_step_ = end_step_ = next_op_ = 0;
   tags_ = TagBase();
+  ++reopened_;
   endpoint_ = &endpoint;
   failure_detector_.reopen(endpoint);
   return Status::kOk;

@@ -275,6 +275,24 @@ TEST_P(ReopenTest, IsRefusedWhileBusy) {
       << "the cause may still be replaced";
 }
 
+// A collective that was prepared over the former links is not started over the new ones.
+TEST_P(ReopenTest, EndsWhatWasPrepared) {
+  open(1);
+  std::mt19937 random(1);
+  ASSERT_NO_FATAL_FAILURE(run(10, kRanks, 0, random));
+  Rank& rank = ranks_[0];
+  Operator op;
+  op.op = Op::kSum;
+  op.type = Type::kI32;
+  const Buffers buffers = {rank.memory->input.data(), rank.memory->output.data(),
+                           rank.memory->scratch.data(), rank.memory->scratch.size() * 16};
+  Machine::Prepared prepared;
+  ASSERT_EQ(rank.machine.prepare(rank.program, buffers, op, 10, prepared), Status::kOk);
+  ASSERT_NO_FATAL_FAILURE(run(10, 2, 0, random));
+  ASSERT_EQ(rank.machine.reopen(fabric_->open(0, 1)), Status::kOk);
+  EXPECT_EQ(rank.machine.start(prepared), Status::kBadArgument);
+}
+
 constexpr std::uint8_t kKey[16] = {1, 2, 3};
 
 FabricKind over_frames(const std::string& name, serial::CarrierFaults faults,
