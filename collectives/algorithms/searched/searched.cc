@@ -20,6 +20,12 @@ bool on_thin_tree(const topology::Topology& topology) {
   return shape.height > 0;
 }
 
+bool has_routers(const topology::Topology& topology) {
+  return topology.nodes() > topology.ranks() && topology.ranks() > 1;
+}
+
+constexpr const char* kWithRouters = "topologies with routers, which run programs too";
+
 constexpr SearchedAlgorithm kAlgorithms[] = {
     {"double-fibonacci", Collective::kBroadcast, double_fibonacci_broadcast, false,
      "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
@@ -74,6 +80,26 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"leaf-single", Collective::kAllgather, leaf_single_allgather, false,
      "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
      "fattree:k=K,h=H", on_fat_tree},
+    {"in-network", Collective::kBroadcast, in_network_broadcast, false,
+     "routers replicate along a breadth-first tree: e+N-1 steps, e to the furthest rank",
+     kWithRouters, has_routers},
+    {"in-network", Collective::kReduce, in_network_reduce, false,
+     "routers combine, the result goes from the centre to the root: at most 2D+N-1 steps, D = h on "
+     "a fat tree",
+     kWithRouters, has_routers},
+    {"in-network", Collective::kAllreduce, in_network_allreduce, false,
+     "routers combine up a tree from the centre and replicate down: 2D+N-1 steps, D = h on a fat "
+     "tree",
+     kWithRouters, has_routers},
+    {"in-network", Collective::kScan, in_network_scan, false,
+     "routers combine up, and add prefixes down: at most 2D+N-1 steps, D = h on a fat tree",
+     kWithRouters, has_routers},
+    {"in-network", Collective::kExscan, in_network_exscan, false,
+     "routers combine up, and add prefixes down: at most 2D+N-1 steps, D = h on a fat tree",
+     kWithRouters, has_routers},
+    {"in-network", Collective::kBarrier, in_network_barrier, false,
+     "routers wait for all below, then let all go: 2D steps, D = h on a fat tree", kWithRouters,
+     has_routers},
 };
 
 }  // namespace
