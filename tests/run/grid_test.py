@@ -40,6 +40,8 @@ def topologies(offer):
         return HOSTS
     if words.startswith("crossbar"):
         return CROSSBARS
+    if words.startswith("topologies with routers"):
+        return FAT_TREES + CROSSBARS + HOSTS
     if "fat tree" in words or "fattree" in words:
         return [name for name in FAT_TREES if not words.endswith("c=1") or name.endswith("c=1")]
     # All classes in turn, so that neighbouring numbers are of different ones.
