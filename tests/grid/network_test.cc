@@ -173,7 +173,7 @@ TEST(Grid, InNetworkRefuses) {
             "order");
   EXPECT_EQ(refusal(Collective::kAllreduce, "crossbar:2x30"),
             "in-network on crossbar:2x30: router 60 (port of module 0) has 30 children in the "
-            "tree; expected fewer, as many as a program has room for");
+            "tree, and its program has no room for them; expected fewer");
   EXPECT_EQ(refusal(Collective::kAllreduce, "crossbar:256x64"),
             "in-network on crossbar:256x64: 16641 nodes and 1065472 links are too many to search "
             "for the centre");

@@ -208,7 +208,7 @@ std::uint32_t last_arrival(const NetworkTree& tree, Collective collective,
   return tree.depth + deepest - 1;
 }
 
-void add_actions(InNetworkNode node, Collective collective, const std::uint32_t& root) {
+void add_actions(InNetworkNode node, Collective collective, std::uint32_t root) {
   switch (collective) {
     case Collective::kBroadcast: return node.add_broadcast();
     case Collective::kReduce: return node.add_reduction(&root);
@@ -223,6 +223,7 @@ Result<Programs> write_all(const topology::Topology& topology,
                            const Outline& outline) {
   Programs programs(topology.nodes());
   Count bound{};
+  const std::int32_t last = as_int(last_arrival(tree, outline.collective, parameters));
   for (std::uint32_t number = 0; number < topology.nodes(); ++number) {
     Program& program = programs[number];
     Builder builder(program);
@@ -231,14 +232,13 @@ Result<Programs> write_all(const topology::Topology& topology,
       if (number == 0) bound = verify::provable_bound(topology, program, 1, true);
       add_actions(InNetworkNode(builder, tree, program, parameters.ranks), outline.collective,
                   parameters.root);
-      const std::int32_t last = as_int(last_arrival(tree, outline.collective, parameters));
       builder.phase(1, outline.one_block ? last + 1 : last, outline.one_block ? 0 : 1);
       status = builder.finish(bound);
     }
     if (status == Status::kTooLarge) {
       return fail("in-network on " + topology.title() + ": " + topology.node_name(number) +
                   " has " + std::to_string(tree.nodes[number].children.size()) +
-                  " children in the tree; expected fewer, as many as a program has room for");
+                  " children in the tree, and its program has no room for them; expected fewer");
     }
     if (status != Status::kOk) return fail(std::string("in-network: ") + status_name(status));
   }
