@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 ANYWHERE, ROUTERS = "any topology", "fat trees, whose routers run programs too"
+WITH_ROUTERS = "topologies with routers, which run programs too"
 # Collectives whose rank-local algorithms are proven for a million ranks.
 FOR_A_MILLION = ("broadcast", "reduce", "allreduce", "scan", "exscan", "barrier")
 PARAMETERS = {(): ("",), ("--run-length",): ("--run-length 4",), ("--lambda",): ("--lambda 2", "--lambda 9/5"),
@@ -15,11 +16,13 @@ PARAMETERS = {(): ("",), ("--run-length",): ("--run-length 4",), ("--lambda",): 
 # Topologies by what `espalier list` says an algorithm is for.
 ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k", "fattree:k=8x4x2,c=1"),
+           WITH_ROUTERS: ("fattree:k=4,h=3,c=1", "crossbar:8x8", "crossbar:2x4x8", "hosts:8x8"),
            "mesh:RxC": ("mesh:8x8",), "crossbar:AxB[xC..]": ("crossbar:8x8", "crossbar:2x4x8"),
            "hosts:HxR": ("hosts:8x8", "hosts:4x16"),
            "fattree:k=K,h=H,c=1": ("fattree:k=4,h=3,c=1", "fattree:k=8x4x2,c=1"),
            "fattree:k=K,h=H": ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k", "fattree:k=8x4x2,c=1")},
     "1,024": {ANYWHERE: ("complete:1024",), ROUTERS: ("fattree:k=4,h=5,c=1", "fattree:k=32,h=2,c=1", "fattree:k=16x8x8,c=1"),
+              WITH_ROUTERS: ("fattree:k=4,h=5,c=1", "crossbar:8x8x16"),
               "mesh:RxC": ("mesh:16x16", "mesh:32x32"), "crossbar:AxB[xC..]": ("crossbar:32x32", "crossbar:4x8x32"),
               "hosts:HxR": ("hosts:64x16",), "fattree:k=K,h=H,c=1": ("fattree:k=4,h=5,c=1",),
               "fattree:k=K,h=H": ("fattree:k=4,h=5,c=1",)},
