@@ -74,6 +74,21 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"leaf-single", Collective::kAllgather, leaf_single_allgather, false,
      "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
      "fattree:k=K,h=H", on_fat_tree},
+    {"packed-trees", Collective::kBroadcast, packed_trees_broadcast, false,
+     "spanning trees packed from the root, k = its least maximum flow: d+ceil(N/k) steps",
+     "at most 256 nodes", can_pack_one_root},
+    {"packed-trees", Collective::kReduce, packed_trees_reduce, true,
+     "spanning trees packed into the root, k = its least maximum flow: d+ceil(N/k) steps",
+     "at most 256 nodes", can_pack_one_root},
+    {"packed-trees", Collective::kAllreduce, packed_trees_allreduce, true,
+     "spanning trees packed into and out of every rank: d+T*ceil(N/(p*k)) steps",
+     "at most 128 nodes", can_pack_all_roots},
+    {"packed-trees", Collective::kAllgather, packed_trees_allgather, false,
+     "k spanning trees packed from every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 128 nodes", can_pack_all_roots},
+    {"packed-trees", Collective::kReduceScatter, packed_trees_reduce_scatter, true,
+     "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 128 nodes", can_pack_all_roots},
 };
 
 }  // namespace
