@@ -23,7 +23,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,6 +63,15 @@ PackingGraph packing_graph(const topology::Topology& topology) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
   return graph;
+}
+
+// Whether every link has one back. On one-way links the verifier proves no bound by hops.
+bool is_two_way(const PackingGraph& graph) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> ends;
+  for (const PackingLink& link : graph.links) ends.insert({link.from, link.to});
+  return std::all_of(ends.begin(), ends.end(), [&](const auto& pair) {
+    return ends.count({pair.second, pair.first}) > 0;
+  });
 }
 
 PackingGraph reversed(PackingGraph graph) {
@@ -186,14 +197,15 @@ std::vector<std::uint32_t> all_ranks(const PackingGraph& graph) {
   return ranks;
 }
 
-// The trees of a collective: out of the roots, and into them.
+// The trees of a collective: out of the roots, and into them. The message has one block per round
+// for each tree of `out` or `in`, or, if both are there, for each pair of them.
 struct PackedForest {
   TreePacking out, in;
 };
 
 // `k`: trees per root; 0: as many as the best rate has.
 Result<TreePacking> best_trees(const PackingGraph& graph, const std::vector<std::uint32_t>& roots,
-                               std::int64_t k) {
+                               std::int64_t k, const TreeShape& shape) {
   auto rate = best_rate(graph, roots);
   if (!rate) return fail(rate.error());
   PackingRate wanted = *rate;
@@ -202,25 +214,62 @@ Result<TreePacking> best_trees(const PackingGraph& graph, const std::vector<std:
   } else if (roots.size() > 1) {
     wanted = rate_of(*rate, std::max<std::int64_t>(1, kMaxTrees / as_int(roots.size())));
   }
-  return pack_trees(graph, roots, wanted);
+  return pack_trees(graph, roots, wanted, shape);
 }
 
+// `into`: the links that trees into roots may use; `shape` is theirs.
 Result<PackedForest> find_forest(Collective collective, const PackingGraph& graph,
-                                 std::uint32_t root) {
-  const bool rooted = has_root(collective), allreduce = collective == Collective::kAllreduce;
-  const std::vector<std::uint32_t> roots =
-      rooted ? std::vector<std::uint32_t>{root} : all_ranks(graph);
+                                 const PackingGraph& into, const std::vector<std::uint32_t>& roots,
+                                 const TreeShape& shape) {
   PackedForest forest;
   if (collective != Collective::kReduce && collective != Collective::kReduceScatter) {
-    auto out = best_trees(graph, roots, 0);
+    auto out = best_trees(graph, roots, 0, {});
     if (!out) return fail(out.error());
     forest.out = *std::move(out);
-    if (!allreduce) return forest;
   }
-  auto in = best_trees(reversed(graph), roots, allreduce ? forest.out.rate.blocks : 0);
-  if (!in) return fail(in.error());
-  forest.in = *std::move(in);
+  if (collective != Collective::kBroadcast && collective != Collective::kAllgather) {
+    const std::int64_t k = collective == Collective::kAllreduce ? forest.out.rate.blocks : 0;
+    auto in = best_trees(reversed(into), roots, k, shape);
+    if (!in) return fail(in.error());
+    forest.in = *std::move(in);
+  }
   return forest;
+}
+
+// The graph with at most `lanes` lanes into each rank, where it stays connected: nodes combine one
+// block per lane and step, and every combine takes room in a program.
+PackingGraph thinned(PackingGraph graph, std::int64_t lanes) {
+  std::vector<std::int64_t> into(graph.nodes, 0);
+  for (const PackingLink& link : graph.links) into[link.to] += link.lanes;
+  std::vector<bool> needed(graph.links.size(), false);
+  for (;;) {
+    std::size_t busiest = graph.links.size();
+    const auto load = [&](std::size_t link) {
+      const PackingLink& one = graph.links[link];
+      return std::tuple(into[one.to], one.lanes, into[one.from]);
+    };
+    for (std::size_t link = 0; link < graph.links.size(); ++link) {
+      const PackingLink& one = graph.links[link];
+      const bool may = one.to < graph.ranks && one.lanes > 0 && into[one.to] > lanes;
+      if (!may || needed[link]) continue;
+      if (busiest == graph.links.size() || load(link) > load(busiest)) busiest = link;
+    }
+    if (busiest == graph.links.size()) break;
+    PackingGraph less = graph;
+    const PackingLink one = graph.links[busiest];
+    for (PackingLink& link : less.links) {
+      const bool back = link.from == one.to && link.to == one.from;
+      if (back || (link.from == one.from && link.to == one.to)) --link.lanes;
+    }
+    const std::vector<std::uint32_t> all = all_ranks(graph);
+    needed[busiest] = !best_rate(less, all).has_value();
+    if (needed[busiest]) continue;
+    graph = std::move(less);
+    --into[one.to];
+    --into[one.from];
+  }
+  std::erase_if(graph.links, [](const PackingLink& link) { return link.lanes <= 0; });
+  return graph;
 }
 
 // The hops of a collective.
@@ -233,7 +282,7 @@ class ForestHops {
         per_rank_(counts_per_rank(collective)),
         allreduce_(collective == Collective::kAllreduce) {
     const TreePacking& some = forest.out.trees.empty() ? forest.in : forest.out;
-    blocks_ = static_cast<std::int32_t>(allreduce_ ? some.trees.size() : some.rate.blocks);
+    blocks_ = static_cast<std::int32_t>(per_rank_ ? some.rate.blocks : as_int(some.trees.size()));
     period_ = least_period();
   }
 
@@ -295,8 +344,9 @@ class ForestHops {
     return per_rank_ ? as_int(tree.root) : 0;
   }
   [[nodiscard]] std::int32_t block_of(const PackedTree& tree) const {
-    const std::int64_t k = allreduce_ ? forest_.out.rate.blocks : 0;
-    return static_cast<std::int32_t>(tree.root * k + tree.number);
+    if (!allreduce_) return as_int(tree.number);
+    const std::int64_t before = tree.root == forest_.out.trees.front().root ? 0 : tree.root;
+    return static_cast<std::int32_t>(before * forest_.out.rate.blocks + tree.number);
   }
 
   const PackingGraph& graph_;
@@ -314,6 +364,30 @@ Result<Programs> write_alone(const CollectiveParameters& parameters, const Outli
   if (status == Status::kOk) status = builder.finish_alone();
   if (status == Status::kOk) return programs;
   return fail(std::string(kPackedTrees) + ": " + status_name(status));
+}
+
+// Writes the forest that fits into programs with the largest window; among equals, the first.
+Result<Programs> write_forests(const topology::Topology& topology,
+                               const CollectiveParameters& parameters, const Outline& outline,
+                               const Count& bound, const PackingGraph& graph,
+                               const std::vector<PackedForest>& forests) {
+  CollectiveParameters narrow = parameters;
+  Result<Programs> programs;
+  for (; narrow.window > 0; narrow.window /= 2) {
+    const auto window = static_cast<std::int32_t>(narrow.window);
+    for (const PackedForest& forest : forests) {
+      const ForestHops found(outline.collective, graph, forest);
+      // Fewer different waits take fewer actions, and possibly more steps.
+      for (const std::int32_t near : {window - 1, 1, 0}) {
+        if (near >= window) continue;
+        lower::HopGraph hops = found.hops({near, window});
+        const lower::Plan plan = lower::find_steps(hops, {near, window});
+        programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops);
+        if (programs) return programs;
+      }
+    }
+  }
+  return programs;
 }
 
 Result<Programs> pack(Collective collective, const topology::Topology& topology,
@@ -336,25 +410,36 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
                         .contention = ContentionGuarantee::kSlot};
   if (topology.nodes() == 1) return write_alone(parameters, outline);
   const PackingGraph graph = packing_graph(topology);
-  auto forest = find_forest(collective, graph, parameters.root);
-  if (!forest) return fail(who + forest.error().message);
-  const ForestHops found(collective, graph, *forest);
   Program common;
   const Status status = Builder(common).begin(parameters, 0, outline);
   if (status != Status::kOk) return fail(who + status_name(status));
-  const Count bound = verify::provable_bound(topology, common, 1, true);
-  CollectiveParameters narrow = parameters;
-  Result<Programs> programs;
-  for (; narrow.window > 0; narrow.window /= 2) {
-    const auto window = static_cast<std::int32_t>(narrow.window);
-    // Fewer different waits take fewer actions, and possibly more steps.
-    for (const std::int32_t near : {window - 1, 1, 0}) {
-      lower::HopGraph hops = found.hops({near, window});
-      const lower::Plan plan = lower::find_steps(hops, {near, window});
-      programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops);
-      if (programs) return programs;
+  const Count bound = verify::provable_bound(topology, common, 1, is_two_way(graph));
+  Result<Programs> programs = fail("");
+  const auto attempt = [&](const PackingGraph& into, const std::vector<std::uint32_t>& roots) {
+    std::vector<PackedForest> forests;
+    for (const TreeShape& shape : {TreeShape{}, TreeShape{true, false}, TreeShape{true, true}}) {
+      const bool differs = !shape.only_ranks || routers;
+      if (shape.deep && !(outline.needs_commutative && differs)) break;
+      auto forest = find_forest(collective, graph, into, roots, shape);
+      if (!forest && shape.only_ranks) break;
+      if (!forest) return Result<Programs>(fail(forest.error()));
+      forests.push_back(*std::move(forest));
+    }
+    return write_forests(topology, parameters, outline, bound, graph, forests);
+  };
+  const std::vector<std::uint32_t> one_root = {parameters.root};
+  programs = attempt(graph, has_root(collective) ? one_root : all_ranks(graph));
+  if (programs || !outline.needs_commutative) {
+    // No smaller programs are known for other collectives.
+  } else if (collective == Collective::kAllreduce) {
+    programs = attempt(graph, {0});
+  } else {
+    for (const std::int64_t lanes : {6, 5, 4, 3, 2}) {
+      programs = attempt(thinned(graph, lanes), has_root(collective) ? one_root : all_ranks(graph));
+      if (programs) break;
     }
   }
+  if (programs) return programs;
   return fail(who + programs.error().message);
 }
 

@@ -82,13 +82,13 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "at most 256 nodes", can_pack_one_root},
     {"packed-trees", Collective::kAllreduce, packed_trees_allreduce, true,
      "spanning trees packed into and out of every rank: d+T*ceil(N/(p*k)) steps",
-     "at most 128 nodes", can_pack_all_roots},
+     "at most 64 nodes", can_pack_all_roots},
     {"packed-trees", Collective::kAllgather, packed_trees_allgather, false,
      "k spanning trees packed from every rank: d+T*ceil(N/k) steps, T/k the least of any",
-     "at most 128 nodes", can_pack_all_roots},
+     "at most 64 nodes", can_pack_all_roots},
     {"packed-trees", Collective::kReduceScatter, packed_trees_reduce_scatter, true,
      "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any",
-     "at most 128 nodes", can_pack_all_roots},
+     "at most 64 nodes", can_pack_all_roots},
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ namespace espalier::searched {
                                                      const CollectiveParameters& parameters);
 // packed_trees.cc: any topology of at most kMaxPackedNodes nodes, or kMaxPackedRoots if every rank
 // is a root, with at most kMaxLinks links per node.
-inline constexpr std::uint32_t kMaxPackedNodes = 256, kMaxPackedRoots = 128;
+inline constexpr std::uint32_t kMaxPackedNodes = 256, kMaxPackedRoots = 64;
 [[nodiscard]] bool can_pack_one_root(const topology::Topology& topology);
 [[nodiscard]] bool can_pack_all_roots(const topology::Topology& topology);
 [[nodiscard]] Result<Programs> packed_trees_broadcast(const topology::Topology& topology,

@@ -19,7 +19,7 @@
 //   class. The other m - mu trees become a class of their own. An edge that may not be added to a
 //   class never may: the set U stays as it is.
 //
-// Edges are tried by the depth of x, so trees are shallow where the graph lets them.
+// A shallow tree tries the arcs of the node that was reached first, a deep tree those of the last.
 
 #include "collectives/algorithms/searched/tree_packing.h"
 
@@ -113,7 +113,7 @@ struct TreeClass {
   std::uint32_t root = 0;
   std::int64_t trees = 0;
   std::vector<std::uint32_t> nodes;  // in the order in which they were reached
-  std::vector<std::int32_t> depth;   // by node; -1: not reached
+  std::vector<bool> reached;         // by node
   // For each of `nodes` except the root, and for each tree, the edge into it.
   std::vector<std::vector<PackedEdge>> edges;
 };
@@ -121,8 +121,8 @@ struct TreeClass {
 class TreePacker {
  public:
   TreePacker(const PackingGraph& graph, const std::vector<std::uint32_t>& roots,
-             const PackingRate& rate)
-      : graph_(graph), roots_(roots), rate_(rate), arcs_(graph, rate.steps) {}
+             const PackingRate& rate, const TreeShape& shape)
+      : graph_(graph), roots_(roots), rate_(rate), shape_(shape), arcs_(graph, rate.steps) {}
 
   // Returns whether the rate is possible; the trees are then in `packing`.
   bool pack(TreePacking& packing) {
@@ -134,8 +134,8 @@ class TreePacker {
       if (terminal_[node] && !reached(node, {})) return false;
     }
     for (const std::uint32_t root : roots_) {
-      TreeClass one{root, rate_.blocks, {root}, std::vector<std::int32_t>(graph_.nodes, -1), {}};
-      one.depth[root] = 0;
+      TreeClass one{root, rate_.blocks, {root}, std::vector<bool>(graph_.nodes, false), {}};
+      one.reached[root] = true;
       classes_.push_back(std::move(one));
     }
     packing.rate = rate_;
@@ -164,7 +164,7 @@ class TreePacker {
   void find_terminals() {
     terminal_.assign(graph_.nodes, true);
     for (std::uint32_t router = graph_.ranks; router < graph_.nodes; ++router) {
-      terminal_[router] = reached(router, {});
+      terminal_[router] = !shape_.only_ranks && reached(router, {});
     }
   }
 
@@ -249,21 +249,29 @@ class TreePacker {
     for (std::size_t arc = 0; arc < arcs_.arcs().size(); ++arc) {
       out[arcs_.arcs()[arc].from].push_back(arc);
     }
-    std::size_t from = 0;  // the nodes before it have no arc left to try
+    std::vector<std::uint32_t> growing = one.nodes;  // nodes that may have an arc left to try
+    std::size_t first = 0;                           // those before it have none
     while (one.nodes.size() < terminals) {
-      ESPALIER_ASSERT(from < one.nodes.size());
+      ESPALIER_ASSERT(first < growing.size());
+      const std::uint32_t from = shape_.deep ? growing.back() : growing[first];
       bool added = false;
-      for (const std::size_t number : out[one.nodes[from]]) {
+      for (const std::size_t number : out[from]) {
         PackingArc& arc = arcs_.arcs()[number];
-        if (arc.capacity == 0 || refused[number] || one.depth[arc.to] >= 0) continue;
+        if (arc.capacity == 0 || refused[number] || one.reached[arc.to]) continue;
         const std::int64_t trees = trees_with(one, arc);
         refused[number] = trees == 0;
         if (trees == 0) continue;
         add(one, arc, trees);
+        growing.push_back(arc.to);
         added = true;
         break;
       }
-      if (!added) ++from;
+      if (added) continue;
+      if (shape_.deep) {
+        growing.pop_back();
+      } else {
+        ++first;
+      }
     }
   }
 
@@ -279,7 +287,7 @@ class TreePacker {
       classes_.push_front(std::move(rest));
     }
     one.nodes.push_back(arc.to);
-    one.depth[arc.to] = one.depth[arc.from] + 1;
+    one.reached[arc.to] = true;
     std::vector<PackedEdge>& edges = one.edges.emplace_back();
     for (const auto& [way, count] : arc.take(trees)) {
       edges.insert(edges.end(), static_cast<std::size_t>(count), way);
@@ -306,6 +314,7 @@ class TreePacker {
   const PackingGraph& graph_;
   const std::vector<std::uint32_t>& roots_;
   PackingRate rate_;
+  TreeShape shape_;
   ArcGraph arcs_;
   std::vector<bool> terminal_;  // by node: every tree must reach it
   std::deque<TreeClass> classes_;
@@ -362,10 +371,10 @@ PackingRate rate_of(const PackingRate& exact, std::int64_t max_blocks) {
 }
 
 Result<TreePacking> pack_trees(const PackingGraph& graph, const std::vector<std::uint32_t>& roots,
-                               const PackingRate& rate) {
+                               const PackingRate& rate, const TreeShape& shape) {
   for (PackingRate slower = rate; slower.steps <= 2 * rate.steps + 1; ++slower.steps) {
     TreePacking packing;
-    if (TreePacker(graph, roots, slower).pack(packing)) return packing;
+    if (TreePacker(graph, roots, slower, shape).pack(packing)) return packing;
   }
   return fail("the routers' links cannot be paired so that trees reach all ranks");
 }

@@ -38,6 +38,13 @@ struct PackedTree {
   std::vector<PackedEdge> edges;  // the edge into a node comes before those out of it
 };
 
+struct TreeShape {
+  // The last node that was reached grows next, not the first: few nodes have several children.
+  bool deep = false;
+  // All routers are split off: none has several children.
+  bool only_ranks = false;
+};
+
 struct TreePacking {
   PackingRate rate;
   std::vector<PackedTree> trees;  // rate.blocks per root, by root and number
@@ -58,6 +65,6 @@ struct TreePacking {
 // The same arguments give the same trees. Error: no packing was found.
 [[nodiscard]] Result<TreePacking> pack_trees(const PackingGraph& graph,
                                              const std::vector<std::uint32_t>& roots,
-                                             const PackingRate& rate);
+                                             const PackingRate& rate, const TreeShape& shape);
 
 }  // namespace espalier::searched
