@@ -35,7 +35,6 @@
 #include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/base/limits.h"
 #include "espalier/base/step_limits.h"
 #include "espalier/collectives/verify/verify.h"
 
@@ -46,14 +45,17 @@ constexpr const char* kPackedTrees = "packed-trees";
 // Maximum number of trees over all roots, if there are several.
 constexpr std::int64_t kMaxTrees = 1024;
 
-// The topology's links that messages may use, and their lanes.
+// The topology's links that messages may use, and their lanes. Peers of nodes must be neighbours in
+// both directions if routers have programs.
 PackingGraph packing_graph(const topology::Topology& topology) {
   PackingGraph graph{topology.ranks(), topology.nodes(), {}};
+  const bool routers = topology.nodes() > topology.ranks();
   std::vector<std::size_t> links(topology.nodes(), 0);
   for (const topology::Link& link : topology.links()) ++links[link.from];
   for (const topology::Link& link : topology.links()) {
     // A message to a neighbour takes the route that the topology defines for it.
     if (topology.route(link.from, link.to).size() != 2) continue;
+    if (routers && topology.capacity(link.to, link.from) == 0) continue;
     const std::size_t most = std::max(links[link.from], links[link.to]);
     const auto counted = static_cast<std::uint32_t>(kMaxStepMessages / most);
     graph.links.push_back(
@@ -397,7 +399,7 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
   if (!(has_root(collective) ? can_pack_one_root(topology) : can_pack_all_roots(topology))) {
     return fail(who + "expected at most " +
                 std::to_string(has_root(collective) ? kMaxPackedNodes : kMaxPackedRoots) +
-                " nodes, and at most " + std::to_string(kMaxLinks) + " links per node");
+                " nodes, and at most " + std::to_string(kMaxPackedLinks) + " links per node");
   }
   const bool routers = topology.nodes() > topology.ranks();
   const Outline outline{.collective = collective,
@@ -449,7 +451,7 @@ bool can_pack_one_root(const topology::Topology& topology) {
   if (topology.nodes() > kMaxPackedNodes) return false;
   std::vector<std::uint32_t> links(topology.nodes());
   for (const topology::Link& link : topology.links()) {
-    if (++links[link.from] > kMaxLinks) return false;
+    if (++links[link.from] > kMaxPackedLinks) return false;
   }
   return true;
 }

@@ -50,8 +50,9 @@ namespace espalier::searched {
 [[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,
                                                      const CollectiveParameters& parameters);
 // packed_trees.cc: any topology of at most kMaxPackedNodes nodes, or kMaxPackedRoots if every rank
-// is a root, with at most kMaxLinks links per node.
+// is a root, with at most kMaxPackedLinks links per node (more have no room in programs).
 inline constexpr std::uint32_t kMaxPackedNodes = 256, kMaxPackedRoots = 64;
+inline constexpr std::uint32_t kMaxPackedLinks = 16;
 [[nodiscard]] bool can_pack_one_root(const topology::Topology& topology);
 [[nodiscard]] bool can_pack_all_roots(const topology::Topology& topology);
 [[nodiscard]] Result<Programs> packed_trees_broadcast(const topology::Topology& topology,
