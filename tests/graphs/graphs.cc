@@ -1,13 +1,10 @@
 // Prints the schedules of `packed-trees` on the graphs of graph_list.h, with the witnesses of their
-// lower bounds, in lines of JSON: a topology, then its collectives. Every schedule is proven (SLOT)
-// and, on graphs of at most 32 nodes, run on simulated machines, which have only the graph's links.
+// lower bounds, in lines of JSON: a topology, then its collectives. Every schedule is proven.
 
 #include <cstdio>
-#include <ctime>
 #include <string>
 
 #include "collectives/verify/bounds/lower_bounds.h"
-#include "espalier/collectives/simulation/run.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
 #include "tools/common/failure.h"
@@ -68,7 +65,6 @@ void print_all(const std::string& only) {
     for (const Collective collective :
          {Collective::kBroadcast, Collective::kReduce, Collective::kAllgather,
           Collective::kReduceScatter, Collective::kAllreduce}) {
-      const std::clock_t begin = std::clock();
       try {
         print_schedule(graph, collective);
       } catch (const Failure& failure) {
@@ -76,8 +72,6 @@ void print_all(const std::string& only) {
         const Json json = {{"collective", collective_name(collective)}, {"refused", failure.line}};
         std::printf("%s\n", json.dump().c_str());
       }
-      std::fprintf(stderr, "%s %s: %.2f s\n", graph.name.c_str(), collective_name(collective),
-                   static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
     }
   }
 }

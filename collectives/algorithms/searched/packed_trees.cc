@@ -3,8 +3,8 @@
 // exchange messages with neighbours only; routers run programs.
 //
 // Every root has k trees. A round takes T steps, in which each link carries at most T blocks per
-// lane: a round sends one block over each tree. T / k is the maximum of |roots in U| / B(U) over all
-// cuts U without some rank, B(U) the lanes that leave U: no schedule has a smaller one.
+// lane: a round sends one block over each tree. T / k is the maximum of |roots in U| / B(U) over
+// all cuts U without some rank, B(U) the lanes that leave U: no schedule has a smaller one.
 //
 //  * Broadcast: one root, T = 1, and k is the least maximum flow from the root to a rank.
 //  * Reduce: the broadcast of the reversed graph, and every tree is run backwards.
@@ -18,8 +18,13 @@
 // (lower/hops.h: no queue). So N blocks take d + T ceil(N / k) steps, where d < T * (depth of the
 // trees). Cost: steps * (alpha + beta * m / N), and m / (p N) for allreduce.
 //
-// Lanes beyond min(64, floor(255 / d)) of a link are not used, where d is the larger number of links
-// of its two ends: nodes count no more messages (step_limits.h).
+// Room. A node combines up to one block per lane and step, and each of these takes an action with
+// tables. If the trees of a reduction do not fit into programs, deep trees are tried, then trees
+// that no router combines in, then smaller windows. Then an allreduce takes the trees of root 0
+// (T = 2 for its k blocks), and the others take graphs with fewer lanes into each rank.
+//
+// Lanes beyond min(64, floor(255 / d)) of a link are not used, where d is the larger number of
+// links of its two ends: nodes count no more messages (step_limits.h).
 
 #include <algorithm>
 #include <map>

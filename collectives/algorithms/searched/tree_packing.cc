@@ -2,22 +2,22 @@
 //
 // * The rate. Let D have the links with lanes * steps each, and a vertex S with an arc of capacity
 //   `blocks` to every root. Trees exist if and only if the flow from S to every rank is
-//   |roots| * blocks (Edmonds 1973, branchings with several roots). Otherwise the minimum cut has a
-//   greater ratio |roots in U| / B(U), which becomes the new rate (Newton; ForestColl, Zhao et al.
-//   2024, section 5, searches the same rate by bisection).
+//   |roots| * blocks ([Edmonds73], branchings with several roots). Otherwise the minimum cut has a
+//   greater ratio |roots in U| / B(U), which becomes the new rate (Newton; [Zhao24], section 5,
+//   searches the same rate by bisection).
 // * Routers. A router with the same flow as the ranks is spanned like a rank, and removed again
 //   where it is a leaf: it can replicate. Any other router is split off: pairs of a link into it
-//   and a link out of it become one edge around it, as long as all flows stay (Frank 1988, Jackson
-//   1988: some pair always can if as many lanes enter as leave every node).
-// * The trees (Edmonds; with multiplicities as by Berczi and Frank 2010, and ForestColl, section 6).
-//   A class is m trees that are equal so far, with the nodes R. Let d(U) be the capacity into U, and
+//   and a link out of it become one edge around it, as long as all flows stay. Some pair always can
+//   if as many lanes enter as leave every node (Frank 1988, Jackson 1988).
+// * The trees (Edmonds' proof, with multiplicities as by Berczi and Frank 2010, and [Zhao24]). A
+//   class is m trees that are equal so far, with the nodes R. Let d(U) be the capacity into U, and
 //   g(U) the number of trees that have no node in U. While d(U) >= g(U) for all U, all trees can be
 //   completed. The edge (x, y), x in R, y not in R, may be added to mu of the m trees, where mu is
 //   the least of its capacity, m, and the minimum of d(U) - g(U) over all U with y, without x, and
 //   with a node of R. The last one is the flow from x to y minus the trees of all other classes, in
-//   D with a vertex per class: x has an arc of capacity m to it, and it has arcs to all nodes of the
-//   class. The other m - mu trees become a class of their own. An edge that may not be added to a
-//   class never may: the set U stays as it is.
+//   D with a vertex per class: x has an arc of capacity m to it, and it has arcs to all nodes of
+//   the class. The other m - mu trees become a class of their own. An edge that may not be added to
+//   a class never may: neither d(U) nor g(U) changes for the set U that forbids it.
 //
 // A shallow tree tries the arcs of the node that was reached first, a deep tree those of the last.
 
