@@ -57,6 +57,15 @@ void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
   std::printf("%s\n", json.dump().c_str());
 }
 
+void print_list() {
+  for (const graphs::NamedGraph& graph : graphs::graph_list()) {
+    const Json json = {{"topology", graph.name},
+                       {"nodes", parse_topology(graph.spec)->nodes()},
+                       {"spec", graph.spec}};
+    std::printf("%s\n", json.dump().c_str());
+  }
+}
+
 void print_all(const std::string& only) {
   for (const graphs::NamedGraph& graph : graphs::graph_list()) {
     if (!only.empty() && graph.name != only) continue;
@@ -79,11 +88,12 @@ void print_all(const std::string& only) {
 }  // namespace
 }  // namespace espalier::tools
 
-// graphs [NAME]: all graphs, or one of them.
+// graphs [NAME]: all graphs, or one of them. graphs --list: their specifications only.
 int main(int argc, char** argv) {
   using namespace espalier::tools;
   try {
-    print_all(argc > 1 ? argv[1] : "");
+    const std::string argument = argc > 1 ? argv[1] : "";
+    argument == "--list" ? print_list() : print_all(argument);
   } catch (const Failure& failure) {
     std::fprintf(stderr, "%s\n", failure.line.c_str());
     return failure.exit_status;

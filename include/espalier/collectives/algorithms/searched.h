@@ -31,6 +31,9 @@ struct SearchedAlgorithm {
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
   bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
+  // Its nodes use all of the topology's own links in a step, also where the topology stands for a
+  // fabric that routes: `auto` takes it for hop-by-hop schedules only.
+  bool own_links = false;
 };
 
 // Returns the table of all searched algorithms.
