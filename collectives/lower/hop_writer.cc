@@ -70,7 +70,7 @@ void put_latest_first(const Plan& plan, HopGraph& hops) {
 Result<Programs> write_hops(const topology::Topology& topology,
                             const CollectiveParameters& parameters, const Outline& outline,
                             const Count& bound, std::uint64_t digest, const Plan& plan,
-                            HopGraph& hops) {
+                            HopGraph& hops, bool share_entries) {
   put_latest_first(plan, hops);
   TimedSchedule timed(topology.nodes());
   timed.outline = outline;
@@ -78,6 +78,7 @@ Result<Programs> write_hops(const topology::Topology& topology,
   timed.blocks = hops.blocks;
   timed.bound = bound;
   timed.digest = digest;
+  timed.share_entries = share_entries;
   for (const std::int32_t step : plan.steps) {
     timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
   }

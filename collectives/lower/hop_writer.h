@@ -12,10 +12,12 @@
 namespace espalier::lower {
 
 // Writes the programs of all nodes for hops at the steps of a plan. The blocks of a round may be
-// reordered in `hops`. `digest`: of the origin of the hops. Error: a node's tables are too small.
+// reordered in `hops`. `digest`: of the origin of the hops. `share_entries`: TimedSchedule. Error: a node's tables are
+// too small.
 [[nodiscard]] Result<Programs> write_hops(const topology::Topology& topology,
                                           const CollectiveParameters& parameters,
                                           const Outline& outline, const Count& bound,
-                                          std::uint64_t digest, const Plan& plan, HopGraph& hops);
+                                          std::uint64_t digest, const Plan& plan, HopGraph& hops,
+                                          bool share_entries = false);
 
 }  // namespace espalier::lower

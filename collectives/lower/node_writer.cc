@@ -302,6 +302,7 @@ Status write_node(const CollectiveParameters& parameters, const TimedSchedule& s
                   std::uint32_t node, const NodeRows& rows, Programs& programs) {
   Status status = Status::kTooLarge;
   for (const bool shared_entries : {false, true}) {
+    if (shared_entries && !schedule.share_entries) break;
     for (const std::size_t least : kLeastRows) {
       NodeWriter writer(schedule, {paced, least, shared_entries}, programs[node]);
       status = writer.write(parameters, node, rows);

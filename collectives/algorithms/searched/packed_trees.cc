@@ -389,7 +389,7 @@ Result<Programs> write_forests(const topology::Topology& topology,
         if (near >= window) continue;
         lower::HopGraph hops = found.hops({near, window});
         const lower::Plan plan = lower::find_steps(hops, {near, window});
-        programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops);
+        programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops, true);
         if (programs) return programs;
       }
     }
