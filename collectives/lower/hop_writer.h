@@ -12,8 +12,8 @@
 namespace espalier::lower {
 
 // Writes the programs of all nodes for hops at the steps of a plan. The blocks of a round may be
-// reordered in `hops`. `digest`: of the origin of the hops. `share_entries`: TimedSchedule. Error: a node's tables are
-// too small.
+// reordered in `hops`. `digest`: of the origin of the hops. `share_entries`: as in TimedSchedule.
+// Error: a node's tables are too small.
 [[nodiscard]] Result<Programs> write_hops(const topology::Topology& topology,
                                           const CollectiveParameters& parameters,
                                           const Outline& outline, const Count& bound,
