@@ -26,6 +26,8 @@ TOPOLOGIES = {
     "hosts:HxR": ("hosts:2x4", ("hosts:2x4", "hosts:4x4", "hosts:8x8")),
     "fattree:k=K,h=H": ("fattree:k=2,h=3,c=1", ("fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1")),
 }
+for nodes in (64, 256):
+    TOPOLOGIES[f"at most {nodes} nodes of 16 links"] = ("mesh:2x3", ("complete:16", "mesh:4x4", "fattree:k=4,h=2,c=1"))
 TOPOLOGIES["fattree:k=K,h=H,c=1"] = TOPOLOGIES["fattree:k=K,h=H"]
 TOPOLOGIES["topologies with routers, which run programs too"] = TOPOLOGIES["fattree:k=K,h=H"]
 TOPOLOGIES["fat trees, whose routers run programs too"] = TOPOLOGIES["fattree:k=K,h=H"]
@@ -61,6 +63,7 @@ SETTINGS = (
     Setting("complete:16", "the operator does not commute", ("--op", "affine"), COMBINING),
     Setting("complete:16", "the operator does not commute, root 5", ("--op", "affine", "--root", "5"), ("reduce",)),
     Setting("complete:16", "simplex ports", ("--node-ports", "simplex"), ("broadcast", "reduce", "allreduce", "scan", "exscan")),
+    Setting("mesh:4x4", "hop by hop", ("--links", "hop-by-hop"), ("broadcast", "reduce", "allreduce", "allgather", "reduce-scatter")),
     Setting("complete:16", "lambda = 3", ("--model", LAMBDA), ("broadcast", "reduce", "allreduce", "scatter", "gather")),
 )
 

@@ -61,7 +61,9 @@ std::vector<RoutedSchedule> all_routed(const topology::Topology& topology, std::
     if (!found) continue;  // a number of ranks that it cannot do
     routed.programs = *std::move(found);
     const bool only_ranks = routed.programs.size() == topology.ranks();
-    if (only_ranks) all.push_back(std::move(routed));
+    // One that uses several links in a step is hop by hop already.
+    const bool one_port = routed.programs[0].port_model != PortModel::kMultiport;
+    if (only_ranks && one_port) all.push_back(std::move(routed));
   }
   return all;
 }

@@ -100,6 +100,21 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"in-network", Collective::kBarrier, in_network_barrier, false,
      "routers wait for all below, then let all go: 2D steps, D = h on a fat tree", kWithRouters,
      with_routers, 0, false, false, true},
+    {"packed-trees", Collective::kBroadcast, packed_trees_broadcast, false,
+     "spanning trees packed from the root, k = its least maximum flow: d+ceil(N/k) steps",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"packed-trees", Collective::kReduce, packed_trees_reduce, true,
+     "spanning trees packed into the root, k = its least maximum flow: d+ceil(N/k) steps",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"packed-trees", Collective::kAllreduce, packed_trees_allreduce, true,
+     "spanning trees packed into and out of every rank: d+T*ceil(N/(p*k)) steps",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"packed-trees", Collective::kAllgather, packed_trees_allgather, false,
+     "k spanning trees packed from every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"packed-trees", Collective::kReduceScatter, packed_trees_reduce_scatter, true,
+     "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
 };
 
 }  // namespace
