@@ -210,6 +210,11 @@ constexpr Operand kPlaces[] = {{"mesh:4x4", 5},
                                {"crossbar:4x4", 6},
                                {"crossbar:2x2x3", 7},
                                {"hosts:3x4", 6},
+                               {"torus:3x3", 5},
+                               {"mesh:2x2x2", 2},
+                               {"ring:5", 3},
+                               {"hyperx:2x3", 1},
+                               {"dragonfly:2x2x2", 2},
                                {"file:" ESPALIER_EXAMPLES "/broken-mesh.textproto", 5},
                                {"file:" ESPALIER_EXAMPLES "/uneven-tree.textproto", 1}};
 INSTANTIATE_TEST_SUITE_P(Sample, Lowered, ::testing::ValuesIn(kPlaces));

@@ -46,9 +46,12 @@ TEST_F(Command, RefusesWrongUse) {
 
 TEST_F(Command, RefusesWrongTopologies) {
   for (const Refusal& row : {
-           Refusal{"ring:4",
-                   "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], "
-                   "hosts:HxR, "},
+           Refusal{"rung:4",
+                   "unknown topology 'rung:4'; expected complete:N, mesh:RxC, mesh:AxBxC, "
+                   "torus:RxC, "},
+           Refusal{"torus:4", "'x' is missing"},
+           Refusal{"hypercube:0", "the number of dimensions is 0"},
+           Refusal{"dragonfly:5x2", "expected dragonfly:GxAxP with G groups of A routers of P"},
            Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Refusal{"mesh:4", "'x' is missing"},
            Refusal{"mesh:4x4y", "unexpected 'y'"},
