@@ -122,6 +122,7 @@ class Grid final : public Topology {
 
   [[nodiscard]] Shape shape() const override {
     Shape shape;
+    if (is_hypercube()) shape.hypercube = static_cast<std::uint32_t>(sizes_.size());
     if (line_ == Line::kAll || is_hypercube()) return shape;
     shape.grid = sizes_;
     shape.wraps = line_ == Line::kRing;

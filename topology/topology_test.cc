@@ -310,6 +310,7 @@ TEST(Topology, ShapesSayTheNumbersOfAFamily) {
   EXPECT_EQ(must_parse("mesh:2x3x4")->shape().rows, 0u);
   EXPECT_EQ(must_parse("ring:5")->shape().grid, (std::vector<std::uint32_t>{5}));
   EXPECT_TRUE(must_parse("hypercube:4")->shape().grid.empty());
+  EXPECT_EQ(must_parse("hypercube:4")->shape().hypercube, 4u);
   EXPECT_TRUE(must_parse("hyperx:4x4")->shape().grid.empty());
   EXPECT_EQ(mesh.arity, 0u);
   const Shape hosts = must_parse("hosts:3x4")->shape();

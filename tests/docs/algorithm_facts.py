@@ -23,6 +23,7 @@ TOPOLOGIES = {
     "any topology": ("complete:8", ("complete:8", "complete:16", "complete:64")),
     "mesh:RxC": ("mesh:3x4", ("mesh:2x4", "mesh:4x4", "mesh:8x8")),
     "meshes, tori and rings": ("mesh:3x4", ("mesh:4x4", "mesh:4x4x4", "torus:8x8")),
+    "tori, rings and hypercubes": ("torus:3x3", ("torus:4x4", "torus:4x4x4", "hypercube:4")),
     "tori and rings": ("ring:8", ("ring:16", "torus:4x4", "torus:4x4x4")),
     "crossbar:AxB[xC..]": ("crossbar:2x4", ("crossbar:2x4", "crossbar:4x4", "crossbar:8x8")),
     "hosts:HxR": ("hosts:2x4", ("hosts:2x4", "hosts:4x4", "hosts:8x8")),

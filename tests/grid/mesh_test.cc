@@ -82,7 +82,11 @@ TEST(Grid, Mesh) {
       }
     }
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
-      if (algorithm.collective != Collective::kAllToAll || !algorithm.applies(*topology)) continue;
+      const bool all_port = std::string(algorithm.name) == "all-port";
+      if ((algorithm.collective != Collective::kAllToAll && !all_port) ||
+          !algorithm.applies(*topology)) {
+        continue;
+      }
       const CollectiveParameters parameters = parameters_on(*topology, shape, 0);
       prove_and_run(*topology, parameters, or_throw(algorithm.search(*topology, parameters)));
       if (HasFailure()) return;
@@ -91,6 +95,40 @@ TEST(Grid, Mesh) {
   }
   std::printf("%u schedules verified and run\n", schedules);
   EXPECT_GE(schedules, 40u);
+}
+
+// The steps of `all-port` are as few as the links of a node and the diameter allow. torus:2x2x3 is
+// the one known exception.
+TEST(Grid, AllPortUsesEveryLink) {
+  std::vector<std::string> specs{"ring:2",      "ring:9",      "ring:32",    "torus:2x3",
+                                 "torus:3x4",   "torus:4x4",   "torus:7x5",  "torus:8x8",
+                                 "torus:2x3x4", "torus:3x3x3", "torus:2x16", "hypercube:1",
+                                 "hypercube:3", "hypercube:5"};
+  if (whole()) {
+    specs.insert(specs.end(), {"torus:4x4x4", "torus:16x16", "torus:4x8x8", "hypercube:8"});
+    for (int p = 1; p <= 64; ++p) specs.push_back("ring:" + std::to_string(p));
+  }
+  const auto* algorithm = searched::find_searched(Collective::kAllgather, "all-port");
+  ASSERT_NE(algorithm, nullptr);
+  for (const std::string& spec : specs) {
+    const auto topology = or_throw(topology::parse(spec));
+    const std::int64_t p = topology->ranks(), links = topology->link_count() / topology->ranks();
+    std::int64_t diameter = 0;
+    for (std::uint32_t to = 0; to < p; ++to) {
+      diameter = std::max<std::int64_t>(diameter, topology->route(0, to).size() - 1);
+    }
+    const topology::Shape shape = topology->shape();
+    const CollectiveParameters parameters = parameters_on(*topology, shape, 0);
+    const Programs programs = or_throw(algorithm->search(*topology, parameters));
+    const std::int64_t least =
+        p == 1 ? 1 : std::max(diameter, (p - 1 + links - 1) / links);  // alone: a copy
+    EXPECT_EQ(phase_steps(programs[0], 1), least) << spec;
+    EXPECT_EQ(phase_steps(programs[0], 5), 5 * least) << spec;
+  }
+  const auto exception = or_throw(topology::parse("torus:2x2x3"));
+  const topology::Shape shape = exception->shape();
+  const CollectiveParameters parameters = parameters_on(*exception, shape, 0);
+  EXPECT_EQ(phase_steps(or_throw(algorithm->search(*exception, parameters))[0], 1), 4);
 }
 
 // Partners of a butterfly differ in one bit: they are neighbours on a hypercube, and each link

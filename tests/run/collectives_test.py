@@ -79,7 +79,7 @@ def topology(offer):
         return "hosts:4x4"
     if offer["topologies"] in ("mesh:RxC", "meshes, tori and rings"):
         return "mesh:4x4"
-    if offer["topologies"] == "tori and rings":
+    if offer["topologies"] in ("tori and rings", "tori, rings and hypercubes"):
         return "torus:4x4"
     return "crossbar:4x4" if "crossbar" in offer["topologies"] else f"complete:{RANKS}"
 

@@ -15,8 +15,7 @@
 // that. Cost: steps * alpha + (p-1) * beta*m, the least that one port allows; bidirectional:
 // steps * alpha + beta*m * (the sum of floor(n_i / 2) times the product of the later n_j), half of
 // that if all n_i are odd. Both for an allreduce with m the bytes of the message: 2 / p times that
-// for beta. Sources: [BLPG93]; Chan, Heimlich, Purkayastha and van de Geijn, Collective
-// communication: theory, practice, and experience, 2007.
+// for beta. Source: [BLPG93].
 //
 // Links: on a torus every message goes to a neighbour, so every link carries at most one message in
 // a step, under any timing skew. On a mesh a ring goes along its line in order and returns from the

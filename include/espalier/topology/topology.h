@@ -42,6 +42,7 @@ struct Shape {
   // the lines along each dimension are rings
   std::vector<std::uint32_t> grid;
   bool wraps = false;
+  std::uint32_t hypercube = 0;  // its dimensions
   // hierarchical crossbar: the modules, the modules of each, ..., the ranks of each innermost one;
   // the channels into and out of the modules of each level, outermost first
   std::vector<std::uint32_t> crossbar, channels_in, channels_out;
@@ -88,8 +89,8 @@ class Topology {
   }
   // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
-  // Returns the parameters of a mesh, torus, ring, fat tree, crossbar or hosts; all 0 for other
-  // topologies.
+  // Returns the parameters of a mesh, torus, ring, hypercube, fat tree, crossbar or hosts; all 0
+  // for other topologies.
   [[nodiscard]] virtual Shape shape() const { return {}; }
   // 64-bit digest of the canonical specification; never 0.
   [[nodiscard]] std::uint64_t digest() const;
