@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <utility>
 
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
@@ -42,6 +43,16 @@ std::uint64_t elements_of(Extent extent, const Call& call, std::uint32_t rank, s
   return sum;
 }
 
+// Whether the calls are the same to a schedule, to the machine and to the checks of make().
+bool are_alike(const Call& a, const Call& b) {
+  return a.collective == b.collective && a.send == b.send && a.receive == b.receive &&
+         a.count == b.count && a.counts.empty() && b.counts.empty() && a.op.op == b.op.op &&
+         a.op.type == b.op.type && a.op.commutes == b.op.commutes &&
+         a.op.element_bytes == b.op.element_bytes && a.op.custom_id == b.op.custom_id &&
+         a.op.custom == b.op.custom && a.op.context == b.op.context && a.root == b.root &&
+         a.send_room == b.send_room && a.receive_room == b.receive_room;
+}
+
 // Words of memory for the operation's scratch, with room to align it by 16 bytes.
 std::size_t scratch_words(const Operation& operation) {
   return operation.scratch_bytes / sizeof(std::uint64_t) + 3;
@@ -56,7 +67,7 @@ class Channel::Use {
     const bool was_in_call = channel_.is_in_call_.exchange(true);
     ESPALIER_ASSERT(!was_in_call);  // Two threads use one communicator at once.
   }
-  ~Use() { channel_.is_in_call_ = false; }
+  ~Use() { channel_.is_in_call_.store(false, std::memory_order_release); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
@@ -188,11 +199,32 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   return operation;
 }
 
+Result<void> Channel::run(const Call& call) {
+  std::shared_ptr<Operation> operation;
+  for (const auto& recent : recent_operations_) {
+    if (recent != nullptr && are_alike(recent->call, call)) operation = recent;
+  }
+  if (operation == nullptr) {
+    auto made = make(call);
+    if (!made) return fail(made.error());
+    operation = *std::move(made);
+    operation->channel = nullptr;  // which would keep itself alive
+    // Those with much memory of their own are not kept.
+    if (call.counts.empty() && operation->input_copy.empty()) {
+      recent_operations_[next_recent_operation_++ % recent_operations_.size()] = operation;
+    }
+  }
+  const Use use(*this);
+  if (auto started = enqueue(*operation); !started) return started;
+  return finish_waiting(*operation);
+}
+
 Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
   auto made = make(call);
   if (!made || (*made)->planned == nullptr) return made;
   Operation& operation = **made;
   operation.own_scratch.resize(scratch_words(operation));
+  operation.prepared = std::make_unique<Machine::Prepared>();
   const Buffers& buffers = operation.buffers;
   // The fabric only reads the input.
   for (const Region region : {Region{const_cast<void*>(buffers.input), operation.input_bytes},
@@ -257,6 +289,10 @@ void* Channel::provide_scratch(Operation& operation) {
 
 Result<void> Channel::start(Operation& operation) {
   const Use use(*this);
+  return enqueue(operation);
+}
+
+Result<void> Channel::enqueue(Operation& operation) {
   if (operation.state == Operation::State::kQueued ||
       operation.state == Operation::State::kRunning) {
     return fail(std::string(collective_name(operation.call.collective)) +
@@ -290,21 +326,40 @@ void Channel::begin(Operation& operation) {
   if (operation.copied_from != nullptr) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
   }
+  const Status status = begin_machine(operation);
+  if (status == Status::kOk) return;
+  if (machine_.cause().status != Status::kOk) {
+    fail_all();
+  } else {
+    finish(
+        fail(std::string(collective_name(operation.call.collective)) + ": " + status_name(status)));
+  }
+}
+
+Status Channel::begin_machine(Operation& operation) {
   const Call& call = operation.call;
-  operation.buffers.scratch = provide_scratch(operation);
+  void* const scratch = provide_scratch(operation);
+  if (operation.is_prepared && operation.buffers.scratch == scratch) {
+    return machine_.start(*operation.prepared);
+  }
+  operation.buffers.scratch = scratch;
   operation.buffers.scratch_bytes = operation.scratch_bytes;
   const ElementCounts counts =
       call.counts.empty()
           ? ElementCounts(call.count)
           : ElementCounts(call.counts.data(), call.counts.size(), operation.offsets.data());
-  const Status status =
-      machine_.start(operation.planned->program, operation.buffers, call.op, counts);
-  if (status == Status::kOk) return;
-  if (machine_.cause().status != Status::kOk) {
-    fail_all();
-  } else {
-    finish(fail(std::string(collective_name(call.collective)) + ": " + status_name(status)));
+  const Program& program = operation.planned->program;
+  const bool has_started = std::exchange(operation.has_started, true);
+  if (has_started && operation.prepared == nullptr) {
+    operation.prepared = std::make_unique<Machine::Prepared>();
   }
+  if (operation.prepared == nullptr) {
+    return machine_.start(program, operation.buffers, call.op, counts);
+  }
+  const Status status =
+      machine_.prepare(program, operation.buffers, call.op, counts, *operation.prepared);
+  operation.is_prepared = status == Status::kOk;
+  return operation.is_prepared ? machine_.start(*operation.prepared) : status;
 }
 
 void Channel::finish(Result<void> result) {
@@ -359,6 +414,10 @@ Result<bool> Channel::test(Operation& operation) {
 
 Result<void> Channel::wait(Operation& operation) {
   const Use use(*this);
+  return finish_waiting(operation);
+}
+
+Result<void> Channel::finish_waiting(Operation& operation) {
   if (operation.state == Operation::State::kIdle) return {};
   while (operation.state != Operation::State::kComplete) {
     progress();

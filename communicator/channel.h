@@ -45,6 +45,9 @@ class Operation {
   // Only a plan has these: scratch of its own, and its memory that stays registered.
   Scratch own_scratch;
   std::vector<Region> kept;
+  // Of a plan, and of an operation from its second start on.
+  std::unique_ptr<Machine::Prepared> prepared;
+  bool has_started = false, is_prepared = false;
   std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   State state = State::kIdle;
   Result<void> result;
@@ -88,6 +91,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // Checks the call, finds its schedule and its memory.
   [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call);
+  // make(), start() and wait() in one. A call like one of the last few takes its operation again.
+  [[nodiscard]] Result<void> run(const Call& call);
   // As make(), for a plan: also everything that start() would otherwise have to allocate or
   // register.
   [[nodiscard]] Result<std::shared_ptr<Operation>> plan(const Call& call);
@@ -120,7 +125,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Returns the operation's scratch, 16-byte aligned.
   [[nodiscard]] void* provide_scratch(Operation& operation);
   void progress();
+  // start() and wait() of the thread that uses the channel.
+  [[nodiscard]] Result<void> enqueue(Operation& operation);
+  [[nodiscard]] Result<void> finish_waiting(Operation& operation);
   void begin(Operation& operation);
+  [[nodiscard]] Status begin_machine(Operation& operation);
   void finish(Result<void> result);
   void fail_all();
   void copy_alone(const Call& call) const;
@@ -144,6 +153,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::unique_ptr<ofi::OfiEndpoint> fabric_;  // null: one rank
   std::array<RecentPlan, 4> recent_plans_;    // of calls that often come again
   std::size_t next_recent_plan_ = 0;
+  std::array<std::shared_ptr<Operation>, 4> recent_operations_;  // of run(); without a channel
+  std::size_t next_recent_operation_ = 0;
   std::vector<bool> linked_;               // ranks to which there is a link
   std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;

@@ -107,6 +107,7 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
 void Channel::measured(const NetworkCost& cost) {
   schedules_->measured(cost);
   recent_plans_ = {};
+  recent_operations_ = {};
   is_measuring_ = false;
 }
 

@@ -132,12 +132,7 @@ std::uint32_t Communicator::rank() const { return channel_->rank(); }
 std::uint32_t Communicator::size() const { return channel_->size(); }
 Cause Communicator::cause() const { return channel_->cause(); }
 
-Result<void> Communicator::run(const Call& call) {
-  auto operation = channel_->make(call);
-  if (!operation) return fail(operation.error());
-  if (auto started = channel_->start(**operation); !started) return started;
-  return channel_->wait(**operation);
-}
+Result<void> Communicator::run(const Call& call) { return channel_->run(call); }
 
 Result<Request> Communicator::start(const Call& call) {
   auto operation = channel_->make(call);

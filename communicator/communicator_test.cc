@@ -329,6 +329,34 @@ TEST(Communicator, Plans) {
   });
 }
 
+// Calls that come again take their operation again. There are more kinds of call than are kept.
+TEST(Communicator, CallsComeAgain) {
+  on_all(3, [](Communicator& world) {
+    Vector data(40), out(40), other(40);
+    const std::int64_t rank = world.rank();
+    for (std::int64_t repetition = 0; repetition < 40; ++repetition) {
+      const auto kind = repetition % 7;
+      Vector& target = kind == 3 ? other : out;
+      const std::uint64_t count = kind == 5 ? 20 : 40;
+      const std::span<const std::int64_t> from(data.data(), count);
+      const std::span<std::int64_t> into(target.data(), count);
+      data.assign(40, repetition + rank);
+      out.assign(40, -1);
+      const Op op = kind == 4 ? Op::kMax : Op::kSum;
+      ASSERT_EQ(message(world.allreduce<std::int64_t>(from, into, op)), "");
+      const std::int64_t expected = op == Op::kMax ? repetition + 2 : 3 * repetition + 3;
+      EXPECT_EQ(Vector(into.begin(), into.end()), Vector(count, expected)) << repetition;
+      ASSERT_EQ(message(world.allreduce<std::int64_t>(data, op)), "");  // in place
+      EXPECT_EQ(data, Vector(40, expected)) << repetition;
+      data.assign(40, repetition + rank);
+      const auto root = static_cast<std::uint32_t>(repetition / 2 % 3);
+      ASSERT_EQ(message(world.broadcast<std::int64_t>(data, root)), "");
+      EXPECT_EQ(data, Vector(40, repetition + root)) << repetition;
+      ASSERT_EQ(message(world.barrier()), "");
+    }
+  });
+}
+
 // Rows and columns of a grid, in flight at once, in random order.
 TEST(Communicator, RowsAndColumns) {
   on_all(6, [](Communicator& world) {

@@ -26,14 +26,17 @@ Job::~Job() {
 void Job::add(Channel& channel) {
   const std::lock_guard lock(mutex_);
   channels_.push_back(&channel);
+  only_ = channels_.size() == 1 ? channels_.front() : nullptr;
 }
 
 void Job::remove(Channel& channel) {
   const std::lock_guard lock(mutex_);
   channels_.erase(std::remove(channels_.begin(), channels_.end(), &channel), channels_.end());
+  only_ = channels_.size() == 1 ? channels_.front() : nullptr;
 }
 
 bool Job::progress_others(const Channel* waiting) {
+  if (waiting != nullptr && only_ == waiting) return false;
   const std::lock_guard lock(mutex_);
   bool is_busy = false;
   for (Channel* channel : channels_) {

@@ -48,6 +48,7 @@ class Job {
   std::optional<NetworkCost> network_;
   std::mutex mutex_;  // of channels_
   std::vector<Channel*> channels_;
+  std::atomic<const Channel*> only_ = nullptr;  // the channel, if there is just one
   std::atomic<bool> ends_ = false;
   std::thread progress_;
 };

@@ -31,6 +31,27 @@ void InstanceScheduler::start(const Program& program, std::uint32_t blocks) {
   next_phase();
 }
 
+void InstanceScheduler::start_as(const InstanceScheduler& started) {
+  // The cursors of terms point to the terms of their own scheduler.
+  if (started.terms_count_ != 0) return start(*started.program_, started.blocks_);
+  program_ = started.program_;
+  next_phase_ = started.next_phase_;
+  first_action_ = started.first_action_;
+  rows_count_ = started.rows_count_;
+  good_ = started.good_;
+  period_ = started.period_;
+  blocks_ = started.blocks_;
+  first_step_ = started.first_step_;
+  end_step_ = started.end_step_;
+  next_step_ = started.next_step_;
+  next_rows_ = started.next_rows_;
+  std::copy_n(started.rows_, rows_count_, rows_);
+  cursors_count_ = started.cursors_count_;
+  terms_count_ = 0;
+  std::copy_n(started.cursor_refs_, cursors_count_, cursor_refs_);
+  std::copy_n(started.cursors_, cursors_count_, cursors_);
+}
+
 void InstanceScheduler::next_phase() {
   next_step_ = kNever;
   while (next_step_ == kNever && next_phase_ < program_->phases_count) {

@@ -22,8 +22,44 @@ std::uint64_t scratch_needed(const Program& program, const Layout& layout) {
   return program.scratch_blocks * slot_bytes(layout);
 }
 
-Status Machine::start(const Program& program, const Buffers& buffers, const Operator& given,
+Status Machine::start(const Program& program, const Buffers& buffers, const Operator& op,
                       ElementCounts counts) {
+  Checked checked;
+  Status status = check(program, buffers, op, counts, checked, endpoint_links_);
+  if (status == Status::kOk) status = endpoint_->prepare(checked.regions, checked.regions_count);
+  if (status != Status::kOk) return status;
+  instance_scheduler_.start(program, checked.layout.blocks);
+  begin(checked);
+  return Status::kOk;
+}
+
+Status Machine::prepare(const Program& program, const Buffers& buffers, const Operator& op,
+                        ElementCounts counts, Prepared& prepared) {
+  const Status status =
+      check(program, buffers, op, counts, prepared.checked_, prepared.endpoint_links_);
+  if (status != Status::kOk) return status;
+  prepared.instance_scheduler_.start(program, prepared.checked_.layout.blocks);
+  return Status::kOk;
+}
+
+Status Machine::start(const Prepared& prepared) {
+  const Checked& checked = prepared.checked_;
+  if (endpoint_ == nullptr || checked.program == nullptr) return Status::kBadArgument;
+  if (failure_detector_.failed()) return failure_detector_.cause().status;
+  if (running_) return Status::kBadArgument;
+  const Status status = endpoint_->prepare(checked.regions, checked.regions_count);
+  if (status != Status::kOk) return status;
+  std::copy_n(prepared.endpoint_links_, links_count(*checked.program), endpoint_links_);
+  instance_scheduler_.start_as(prepared.instance_scheduler_);
+  begin(checked);
+  return Status::kOk;
+}
+
+// Checks a collective, and finds everything that it needs. `links`: the endpoint's link, by the
+// program's.
+Status Machine::check(const Program& program, const Buffers& buffers, const Operator& given,
+                      ElementCounts counts, Checked& checked, std::uint8_t* links) {
+  checked.program = nullptr;
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
@@ -32,14 +68,15 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   const BufferUses uses = uses_of(program);
   Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;
-  Layout layout;
+  Layout& layout = checked.layout;
   status = make_layout(program, counts, element_bytes(op), layout);
   if (status != Status::kOk) return status;
   // On 64-bit targets every program fits.
   if constexpr (sizeof(std::ptrdiff_t) < sizeof(std::int64_t)) {
     if (!InstanceScheduler::fits(program, layout.blocks)) return Status::kTooLarge;
   }
-  BufferPart input, output;
+  BufferPart& input = checked.input = {};
+  BufferPart& output = checked.output = {};
   if (uses.input) status = find_part(program, layout, Buffer::kInput, buffers.input, input);
   if (status != Status::kOk) return status;
   if (uses.output) status = find_part(program, layout, Buffer::kOutput, buffers.output, output);
@@ -48,8 +85,6 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
   if (status != Status::kOk) return status;
   const BufferPart scratch{static_cast<std::uint8_t*>(buffers.scratch),
                            static_cast<std::size_t>(scratch_bytes), 0};
-  Region regions[Endpoint::kMaxRegions];
-  std::uint32_t regions_count = 0;
 #if ESPALIER_UNEQUAL_COUNTS
   // Then a segment is at different positions in the input and in the output.
   if (layout.input_offsets != layout.output_offsets &&
@@ -57,31 +92,37 @@ Status Machine::start(const Program& program, const Buffers& buffers, const Oper
     return Status::kBadArgument;
   }
 #endif
-  status = find_regions(input, output, scratch, regions, regions_count);
-  if (status == Status::kOk) status = map_links(program);
+  checked.regions_count = 0;
+  status = find_regions(input, output, scratch, checked.regions, checked.regions_count);
+  if (status == Status::kOk) status = map_links(program, links);
   // A receive is L-1 steps after its send, and the send waits for it: both must be in flight at
   // once.
-  const std::uint8_t window = window_of(program);
-  if (status == Status::kOk && program.latency_ticks > window) status = Status::kUnsupported;
-  if (status == Status::kOk) status = endpoint_->prepare(regions, regions_count);
+  checked.window = window_of(program);
+  if (status == Status::kOk && program.latency_ticks > checked.window) return Status::kUnsupported;
   if (status != Status::kOk) return status;
+  checked.scratch = scratch.bytes;
+  checked.op = op;
+  checked.digest = digest_of(program, layout, op, counts);
+  checked.program = &program;
+  return Status::kOk;
+}
 
-  program_ = &program;
-  layout_ = layout;
-  input_ = input;
-  output_ = output;
-  scratch_ = scratch.bytes;
-  slot_bytes_ = static_cast<std::size_t>(slot_bytes(layout));
-  op_ = op;
-  window_ = window;
+// Starts a collective that was checked, and that the instance scheduler has begun.
+void Machine::begin(const Checked& checked) {
+  program_ = checked.program;
+  layout_ = checked.layout;
+  input_ = checked.input;
+  output_ = checked.output;
+  scratch_ = checked.scratch;
+  slot_bytes_ = static_cast<std::size_t>(slot_bytes(layout_));
+  op_ = checked.op;
+  window_ = checked.window;
   ring_limit_ = static_cast<std::uint8_t>(std::clamp<std::uint32_t>(endpoint_->window(), 1, kRing));
   running_ = true;
   has_moved_ = true;
   if (log_ != nullptr) log_->begin();
-  start_tags(op, counts);
-  instance_scheduler_.start(program, layout.blocks);
+  start_tags(checked.digest);
   failure_detector_.start(tags_.probe_word());
-  return Status::kOk;
 }
 
 void Machine::BufferUses::add_operand(bool present, const Operand& operand) {
@@ -163,7 +204,7 @@ std::uint8_t Machine::window_of(const Program& program) const {
 }
 
 // Finds the endpoint's link to each of the program's peers.
-Status Machine::map_links(const Program& program) {
+Status Machine::map_links(const Program& program, std::uint8_t* links) {
   failure_detector_.read_links();
   if (links_count(program) > failure_detector_.links()) return Status::kNoSuchPeer;
   for (std::uint32_t program_link = 0; program_link < links_count(program); ++program_link) {
@@ -173,22 +214,26 @@ Status Machine::map_links(const Program& program) {
            failure_detector_.peer(endpoint_link) != peer)
       ++endpoint_link;
     if (endpoint_link == failure_detector_.links()) return Status::kNoSuchPeer;
-    endpoint_links_[program_link] = static_cast<std::uint8_t>(endpoint_link);
+    links[program_link] = static_cast<std::uint8_t>(endpoint_link);
   }
   return Status::kOk;
 }
 
-void Machine::start_tags(const Operator& op, [[maybe_unused]] ElementCounts counts) {
-  std::uint64_t hash = digest_u64(kDigestSeed, program_->schedule_digest);
-  hash = digest_u64(hash, layout_.count);
+std::uint64_t Machine::digest_of(const Program& program, const Layout& layout, const Operator& op,
+                                 [[maybe_unused]] ElementCounts counts) const {
+  std::uint64_t hash = digest_u64(kDigestSeed, program.schedule_digest);
+  hash = digest_u64(hash, layout.count);
 #if ESPALIER_UNEQUAL_COUNTS
   for (std::uint64_t k = 0; k < counts.entries; ++k) hash = digest_u64(hash, counts.elements[k]);
 #endif
-  hash = digest_u64(hash, (std::uint64_t{layout_.element_bytes} << 32) | op.custom_id);
-  hash = digest_u64(hash, (static_cast<std::uint64_t>(op.op) << 16) |
+  hash = digest_u64(hash, (std::uint64_t{layout.element_bytes} << 32) | op.custom_id);
+  return digest_u64(hash, (static_cast<std::uint64_t>(op.op) << 16) |
                               (static_cast<std::uint64_t>(op.type) << 8) |
                               static_cast<std::uint64_t>(check_blocks_));
-  hash = digest_u64(hash, ++tags_.sequence);
+}
+
+void Machine::start_tags(std::uint64_t digest) {
+  const std::uint64_t hash = digest_u64(digest, ++tags_.sequence);
   tags_.hash = (hash ^ (hash >> 48)) & TagBase::kMask;
   for (std::uint32_t link = 0; link < failure_detector_.links(); ++link) {
     sends_[link].next_number = 0;

@@ -291,7 +291,14 @@ void run_one(unsigned seed, Seen& seen) {
   };
   Machine machine;
   EXPECT_EQ(machine.init(endpoint, config), Status::kOk);
-  EXPECT_EQ(machine.start(program, memory.buffers(), op, count), Status::kOk) << "seed " << seed;
+  if (seed % 2 == 0) {
+    EXPECT_EQ(machine.start(program, memory.buffers(), op, count), Status::kOk) << "seed " << seed;
+  } else {
+    Machine::Prepared prepared;
+    EXPECT_EQ(machine.prepare(program, memory.buffers(), op, count, prepared), Status::kOk)
+        << "seed " << seed;
+    EXPECT_EQ(machine.start(prepared), Status::kOk) << "seed " << seed;
+  }
   EXPECT_EQ(machine.blocks(), layout.blocks);
   const Status status = poll_to_end(machine, endpoint, judge, program_link, random);
   if (judge.max_messages() > endpoint_window) {

@@ -48,6 +48,7 @@ struct alignas(kLineBytes) SenderLine {
   // The piece that lies first in the inbox. Changes when none is in use: so a short message takes
   // the same memory as the one before, which is in the caches.
   std::atomic<std::uint32_t> first;
+  std::atomic<std::uint32_t> controls;  // controls that were written
   // 1: the sender has taken its memory back. What was read there before this was seen is void.
   std::atomic<std::uint32_t> released;
 };

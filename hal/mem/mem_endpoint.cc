@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "hal/mem/inbox.h"
 
@@ -40,7 +41,10 @@ Status MemEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   receiving.posts[receiving.posted % config_.window] = {
       static_cast<std::uint8_t*>(post.bytes), post.size, post.tag, post.context, 0, false};
   ++receiving.posted;
-  if (grant(to)) notify(link);
+  bool tells = grant(to);
+  // A short message that is here is complete at once.
+  if (post.size <= config_.shape.slot_bytes) tells = take(link) || tells;
+  if (tells) notify(link);
   return Status::kOk;
 }
 
@@ -71,6 +75,8 @@ Status MemEndpoint::post_control(std::uint32_t link, const Control& control) {
   box.peer.store(control.cause.peer, std::memory_order_relaxed);
   box.reception_blocked.store(control.cause.reception_blocked ? 1 : 0, std::memory_order_relaxed);
   box.sequence.store(sequence + 2, std::memory_order_release);
+  std::atomic<std::uint32_t>& controls = outbox(links_[link]).sender().controls;
+  controls.store(controls.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   notify(link);
   return Status::kOk;
 }
@@ -88,32 +94,54 @@ void MemEndpoint::read_in_place(std::uint32_t link) {
   inbox(links_[link]).receiver().reads.store(1, std::memory_order_release);
 }
 
+// What a wait has just moved is not looked for again.
 bool MemEndpoint::poll(Completion& completion) {
+  const bool has_moved = std::exchange(has_moved_, false);
+  std::uint32_t number = turn_ < count_ ? turn_ : 0;
   for (std::uint32_t i = 0; i < count_; ++i) {
-    const std::uint32_t number = (turn_ + i) % count_;
-    progress(number);
-    if (!next(number, completion)) continue;
-    turn_ = number + 1;
-    return true;
+    if (!has_moved && !is_quiet(links_[number])) progress(number);
+    if (next(number, completion)) {
+      turn_ = number + 1;
+      has_moved_ = has_moved;
+      return true;
+    }
+    if (++number == count_) number = 0;
   }
   return false;
 }
 
 bool MemEndpoint::progress() {
   bool moved = false;
-  for (std::uint32_t number = 0; number < count_; ++number) moved = progress(number) || moved;
+  for (std::uint32_t number = 0; number < count_; ++number) {
+    moved = (!is_quiet(links_[number]) && progress(number)) || moved;
+  }
+  has_moved_ = moved;
   return moved;
+}
+
+// Whether progress() would find nothing to do: the common case, in a few loads.
+bool MemEndpoint::is_quiet(const MemLink& link) const {
+  const Receiving& receiving = link.receiving_;
+  const Sending& sending = link.sending_;
+  const bool takes =
+      receiving.consumed != receiving.arrived && receiving.consumed != receiving.posted;
+  return !takes && sending.streamed == sending.posted && !sending.has_late &&
+         inbox(link).entry(receiving.arrived).number.load(std::memory_order_relaxed) !=
+             receiving.arrived + 1 &&
+         (sending.judged == sending.announced ||
+          outbox(link).receiver().consumed.load(std::memory_order_relaxed) == sending.judged);
 }
 
 bool MemEndpoint::has_control() const {
   for (std::uint32_t number = 0; number < count_; ++number) {
-    for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
-      const std::uint32_t sequence =
-          inbox(links_[number]).control(kind).sequence.load(std::memory_order_relaxed);
-      if (sequence != links_[number].receiving_.controls[kind] && (sequence & 1) == 0) return true;
-    }
+    if (has_control(links_[number])) return true;
   }
   return false;
+}
+
+bool MemEndpoint::has_control(const MemLink& link) const {
+  return inbox(link).sender().controls.load(std::memory_order_acquire) !=
+         link.receiving_.looked_at_controls;
 }
 
 bool MemEndpoint::progress(std::uint32_t number) {
@@ -301,6 +329,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
     sending.slots[number & (config_.shape.ring - 1)] = slot;
     entry.number.store(number + 1, std::memory_order_release);
     ++sending.announced;
+    if (post.done && sending.streamed == number) ++sending.streamed;
   }
   return sending.announced != before;
 }
@@ -349,10 +378,12 @@ bool MemEndpoint::stream(MemLink& link) {
 bool MemEndpoint::next(std::uint32_t number, Completion& completion) {
   MemLink& link = links_[number];
   completion.link = number;
-  return next_control(link, completion) || (!released_ && next_message(link, completion));
+  return (has_control(link) && next_control(link, completion)) ||
+         (!released_ && next_message(link, completion));
 }
 
 bool MemEndpoint::next_control(MemLink& link, Completion& completion) const {
+  const std::uint32_t controls = inbox(link).sender().controls.load(std::memory_order_acquire);
   for (std::uint32_t kind = 0; kind < kControlKinds; ++kind) {
     const ControlBox& box = inbox(link).control(kind);
     const std::uint32_t sequence = box.sequence.load(std::memory_order_acquire);
@@ -373,6 +404,8 @@ bool MemEndpoint::next_control(MemLink& link, Completion& completion) const {
     completion.control = control;
     return true;
   }
+  // What is written from now on counts again.
+  link.receiving_.looked_at_controls = controls;
   return false;
 }
 

@@ -37,6 +37,7 @@ LAB = str(ROOT / "tests/bench/lab.sh")
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PER_RANK = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
 SIZES = (8, 64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20)
+PREDICTED_FROM = 1 << 20
 CONTESTANTS = ("espalier", "measured", "openmpi", "mpich", "forced", "gloo")
 NOT_IN_GLOO = ("scan", "exscan", "reduce-scatter")
 SHORT, LONG = 64 << 10, 8 << 20
@@ -132,6 +133,16 @@ class Place:
             output(start([str(self.build / "tools/espalier"), "measure", *links, *receivers, "--ranks-per-host", str(self.ranks), "-o", self.model]),
                    "espalier measure")
         return self.espalier(words, setting, "--model", self.model)
+
+    def predicted(self, collective, size, algorithm):
+        """The us that the model of measured() predicts for what it chose. `size`: of the whole message, or of each rank's part."""
+        out = output(start([str(self.build / "tools/espalier"), "explain", "--topology", f"complete:{self.ranks}", "--collective", collective,
+                            "--bytes", str(size), "--model", self.model, "--all", "--format", "json"]), "espalier explain")
+        ranking = json.loads(out)["sizes"][0]["ranking"]
+        found = [row["predicted_ps"] / 1e6 for row in ranking if row["candidate"] == algorithm]
+        if not found:
+            raise Failed(f"espalier explain does not rank {algorithm}, which was chosen for a {collective} of {size} bytes")
+        return found[0]
 
     def espalier(self, words, _, *options):
         hosts = ["--hosts", ",".join(f"peers{host}" for host in range(self.ranks)), "--rsh", f"{LAB} rsh"] if self.is_lab else []
@@ -261,6 +272,8 @@ def measure_group(place, contestants, collective, sizes, batch, cells):
                 for size, row in zip(of_setting, rows):
                     cell = cells.setdefault(f"{place.name} {collective} {size}", {}).setdefault(contestant, {})
                     cell["by"] = f"{library} {setting}" if setting else row.get("algorithm", "")
+                    if contestant == "measured" and place.is_lab and size >= PREDICTED_FROM and "predicted" not in cell:
+                        cell["predicted"] = significant([place.predicted(collective, row["bytes"], cell["by"]) / 1e6])[0]
                     for kind in ("warm", "cold"):
                         cell.setdefault(kind, []).extend(significant(row.get(f"{kind}_s", [])))
 

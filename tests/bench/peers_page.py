@@ -35,6 +35,10 @@ class Cell:
     def median(self, name, start="warm"):
         return statistics.median(self.times(name, start))
 
+    def predicted(self):
+        """What the measured model predicted, us; None: nothing."""
+        return self.contestants.get("measured", {}).get("predicted")
+
     def fastest(self, start="warm"):
         """The peer with the least median; None: no peer was measured."""
         peers = [name for name in TITLES if name not in OWN and self.times(name, start)]
@@ -73,11 +77,13 @@ def merged(files):
                 cell = cells.setdefault(key, {}).setdefault(name, {"by": measured["by"], "warm": [], "cold": []})
                 for start in ("warm", "cold"):
                     cell[start] += measured[start]
+                if "predicted" in measured:
+                    cell["predicted"] = measured["predicted"]
         for place, seconds in file["rings"].items():
             rings.setdefault(place, []).extend(seconds)
         load += file["load"]
     found = [Cell(key, contestants) for key, contestants in cells.items()]
-    found = [cell for cell in found if cell.times("espalier") and cell.fastest()]
+    found = [cell for cell in found if (cell.times("espalier") and cell.fastest()) or cell.predicted() is not None]
     found.sort(key=lambda cell: (cell.kind != "machine", cell.ranks, COLLECTIVES.index(cell.collective), cell.size))
     return found, rings, load
 
@@ -141,6 +147,8 @@ GOALS = (
     ("1 MiB on hosts: at most 1.10 times that", lambda c: is_hosts(c) and c.size == 1 << 20, "bound",
      lambda c: 1.10 * (BOUND_GOALS[c.collective] + (0.03 if c.ranks > 8 else 0))),
     ("from 64 KiB on hosts: at most 1.03 times the fastest peer", lambda c: is_hosts(c) and c.size >= SHORT, "ratio", lambda c: 1.03),
+    ("1 and 8 MiB on hosts: at most 1.15 times longer or shorter than the measured model predicted",
+     lambda c: is_hosts(c) and c.size in (1 << 20, 8 << 20) and c.predicted() is not None, "predicted", lambda c: 1.15),
     ("8 B and 1 KiB on hosts, and barrier: at most 1.10 times (16 hosts: 1.15)", lambda c: is_hosts(c) and c.size in (0, 8, 1024), "ratio",
      lambda c: 1.15 if c.ranks > 8 else 1.10),
     ("8 B and 1 KiB on hosts, and barrier: faster for at least half", lambda c: is_hosts(c) and c.size in (0, 8, 1024), "ratio", lambda c: 1),
@@ -155,18 +163,20 @@ GOALS = (
 
 def reached(cell, what, rings, own):
     """What a goal limits."""
+    if what == "predicted":
+        return max(cell.median(own) / cell.predicted(), cell.predicted() / cell.median(own))
     return cell.ratio(own=own) if what == "ratio" else cell.median(own) / cell.bound_us(rings)
 
 
 def goals(cells, rings):
     lines = ["| goal | held | cells | held with the measured model | cells | the worst cell |", "| --- | ---: | ---: | ---: | ---: | --- |"]
     for text, belongs, what, limit in GOALS:
-        counts = []
+        counts, worst = [], None
         for own in OWN:
-            values = [(reached(cell, what, rings, own), cell) for cell in cells if belongs(cell) and cell.times(own)]
+            values = [(reached(cell, what, rings, own), cell) for cell in cells
+                      if belongs(cell) and cell.times(own) and (own, what) != ("espalier", "predicted")]
             counts += [str(sum(value <= limit(cell) for value, cell in values)), str(len(values))]
-            if own == "espalier":
-                worst = max(values, key=lambda pair: pair[0] / limit(pair[1]), default=None)
+            worst = worst or max(values, key=lambda pair: pair[0] / limit(pair[1]), default=None)
         where = f"{worst[0]:.2f}: {worst[1].collective}, {size_text(worst[1].size)}, {place_title(worst[1].place)}" if worst else "-"
         lines.append("| " + " | ".join([text, *counts, where]) + " |")
     return "\n".join(lines)
@@ -185,13 +195,28 @@ def section(place, cells, rings):
         parts.append(f"The raw TCP ring reached {rate:.1f} Mbit/s on each host's link, each way, in the same run.\n")
     plots = [name for name, _ in plots_of(place, cells, rings)]
     parts += [f"![{place_title(place)}]({name})\n" for name in plots]
+    compared = [cell for cell in cells if cell.times("espalier") and cell.fastest()]
     parts.append("### Warm starts\n\nMedians in us.\n")
-    parts.append(table(cells, rings, "warm", names) + "\n")
+    parts.append(table(compared, rings, "warm", names) + "\n")
     cold = [cell for cell in cells if cell.times("espalier", "cold") and cell.fastest("cold")]
     if cold:
         parts.append("### Cold starts\n\nMedians in us.\n")
         parts.append(table(cold, rings, "cold", names) + "\n")
+    predicted = [cell for cell in cells if cell.predicted() is not None]
+    if predicted:
+        parts.append("### Predicted\n\nBy the measured model, for what it chose. Medians of warm starts in us.\n")
+        parts.append(predictions(predicted) + "\n")
     return "\n".join(parts)
+
+
+def predictions(cells):
+    lines = ["| collective | size | predicted | took | took / predicted | algorithm |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+    for cell in cells:
+        took = cell.median("measured")
+        row = [cell.collective, size_text(cell.size), number(cell.predicted()), number(took), f"{took / cell.predicted():.2f}",
+               cell.contestants["measured"]["by"]]
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
 
 
 def filled(text):

@@ -53,13 +53,13 @@ class Build:
         run([*words, *extra, "-fcallgraph-info=su"], self.folder)
         return target
 
-    def sizes(self, headers, types):
-        """sizeof of each type, as the bare node's sources are compiled."""
-        source = self.work / "sizes.cc"
+    def sizes(self, headers, types, name):
+        """sizeof of each type, as the bare node's sources are compiled. `name`: one for each call."""
+        source = self.work / f"sizes_{name}.cc"
         source.write_text("".join(f'#include "{header}"\n' for header in headers) +
-                          "".join(f"extern char size_{at}[sizeof({name})];\nchar size_{at}[sizeof({name})];\n" for at, name in enumerate(types)))
+                          "".join(f"extern char size_{at}[sizeof({of})];\nchar size_{at}[sizeof({of})];\n" for at, of in enumerate(types)))
         like = next(item for item, entry in self.commands.items() if entry["file"].endswith("firmware/bare/node.cc"))
-        found = {name: size for name, _, size, _ in toolchain.symbols(self.compile(like, self.work / "sizes.o", source))}
+        found = {symbol: size for symbol, _, size, _ in toolchain.symbols(self.compile(like, self.work / f"sizes_{name}.o", source))}
         return [found[f"size_{at}"] for at in range(len(types))]
 
     def compile_all(self, objects):

@@ -105,7 +105,7 @@ class Measured:
             return self.buffers["programs"] // self.build.limit("PROGRAMS")
         if "objects" in entry:
             self.objects = {of: times * size for (of, times), size in
-                            zip(entry["objects"].items(), self.build.sizes(entry["headers"], entry["objects"]))}
+                            zip(entry["objects"].items(), self.build.sizes(entry["headers"], entry["objects"], name))}
             return sum(self.objects.values())
         return sum(self.components[part][kind] for part in entry["components"] for kind in entry["kinds"])
 
@@ -192,6 +192,30 @@ def measure_option(build, name, entry, without):
     return {kind: sections.get(f".{kind}", 0) - without.get(f".{kind}", 0) for kind in ("text", "bss")}
 
 
+def measure_separate(build, name, entry):
+    """Text and rodata of a part that the program does not have, and the sizes of its objects."""
+    like = next(item for item, command in build.commands.items() if command["file"].endswith("collectives/machine/machine.cc"))
+    item = build.compile(like, build.work / f"separate_{name}.o", (HERE.parent.parent / entry["source"]).resolve())
+    text = sum(size for section, size in toolchain.sections(item).items() if section.startswith((".text", ".rodata")))
+    return text, build.sizes(entry["headers"], list(entry["objects"].values()), name)
+
+
+def check_separate(build, budgets, write):
+    """Lines for the page, and complaints."""
+    lines, complaints = [], []
+    for name, entry in budgets["separate"].items():
+        text, sizes = measure_separate(build, name, entry)
+        if write:
+            BUDGETS.write_text(re.sub(rf"(\[separate\.{name}\]\n(?:.*\n)*?)text = \d+\n((?:.*\n)*?)bytes = \[.*\]",
+                                      rf"\g<1>text = {text}\n\g<2>bytes = {sizes}", BUDGETS.read_text()))
+            entry = {**entry, "text": text, "bytes": sizes}
+        lines.append(f"Not in this program: {entry['what']}, {text} bytes of text and rodata. In memory: " + ", ".join(f"each {of} {size}" for of, size in zip(entry["objects"], sizes)) + ".")
+        for of, size, budget in zip(["text", *entry["objects"]], [text, *sizes], [entry["text"], *entry["bytes"]]):
+            if size > budget:
+                complaints.append(f"separate: {name}, {of}, is {size} bytes, above its budget of {budget} in tests/size/budgets.toml")
+    return lines, complaints
+
+
 def check_options(build, budgets, without, write):
     """The options with sources of their own, against their budgets."""
     complaints = []
@@ -242,7 +266,9 @@ def main():
     notes = []
     complaints = measured.complaints + compare(measured, budgets, notes)
     limits = ", ".join(f"{build.limit(name)} {name.lower()}" for name in ("LINKS", "PROGRAMS")) + f", window {build.limit('WINDOW')}"
-    lines = tables(measured, budgets, limits)
+    separate, above = check_separate(build, budgets, args.update)
+    complaints += above
+    lines = tables(measured, budgets, limits) + ["", *separate]
     print("\n".join(lines + notes))
     if args.page:
         args.page.write_text(PAGE + "\n".join(lines) + "\n")

@@ -295,7 +295,13 @@ class Trial {
           v < ranks() ? testing::input_of(job, ranks(), v) : testing::Bytes();
       std::copy(input.begin(), input.end(), node.memory->input().begin());
       node.endpoint->running = true;
-      status = node.machine->start(program, node.memory->buffers(), job.op, counts);
+      if ((v + node.round) % 2 == 0) {
+        status = node.machine->start(program, node.memory->buffers(), job.op, counts);
+      } else {
+        const Buffers buffers = node.memory->buffers();
+        status = node.machine->prepare(program, buffers, job.op, counts, prepared_);
+        if (status == Status::kOk) status = node.machine->start(prepared_);
+      }
     }
     node.running = status == Status::kOk;
     if (node.running) return;
@@ -552,6 +558,7 @@ class Trial {
   const Schedule& schedule_;
   std::unique_ptr<Carrier> carrier_;
   std::vector<Node> nodes_;
+  Machine::Prepared prepared_;  // of a start that has just been prepared
   std::vector<testing::Job> jobs_;
   std::vector<std::vector<testing::Bytes>> outputs_;  // by round and rank
   std::vector<Timed> timed_;                          // by time

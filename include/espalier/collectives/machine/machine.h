@@ -64,6 +64,8 @@ struct StallReport {
 // returns kBusy.
 class Machine {
  public:
+  class Prepared;
+
   Machine() = default;
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -100,6 +102,16 @@ class Machine {
   // a link than the endpoint's window or kRing.
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
                              ElementCounts counts);
+
+  // For a collective that is started again and again with the same buffers, operator and counts:
+  // prepare() checks it once, with the errors above, after which `prepared` cannot be started; each
+  // start of `prepared` on this machine then takes a fraction of the time. Everything that
+  // prepare() was given must last as long.
+  [[nodiscard]] Status prepare(const Program& program, const Buffers& buffers, const Operator& op,
+                               ElementCounts counts, Prepared& prepared);
+  // Starts what prepare() checked. Errors: kBadArgument, it checked nothing, or a collective is
+  // running; the errors of Endpoint::prepare().
+  [[nodiscard]] Status start(const Prepared& prepared);
 
   // Does a bounded amount of work. Call it while idle too: the machine replies to probes from here.
   //   kBusy      the collective is in progress
@@ -170,7 +182,23 @@ class Machine {
     void add_operand(bool present, const Operand& operand);
   };
 
+  // A collective that passed the checks of start().
+  struct Checked {
+    const Program* program = nullptr;
+    Layout layout = {0, 0, 0, 0, 0, 0};
+    BufferPart input, output;
+    std::uint8_t* scratch = nullptr;
+    Operator op = {.commutes = false};
+    std::uint8_t window = 0;
+    std::uint64_t digest = 0;  // of what the ranks must agree on, except the sequence number
+    Region regions[Endpoint::kMaxRegions];
+    std::uint32_t regions_count = 0;
+  };
+
   // start.cc
+  [[nodiscard]] Status check(const Program& program, const Buffers& buffers, const Operator& given,
+                             ElementCounts counts, Checked& checked, std::uint8_t* links);
+  void begin(const Checked& checked);
   [[nodiscard]] static BufferUses uses_of(const Program& program);
   [[nodiscard]] static Status check_operator(const Program& program, const BufferUses& uses,
                                              const Operator& op);
@@ -180,9 +208,11 @@ class Machine {
   [[nodiscard]] static Status find_regions(const BufferPart& input, const BufferPart& output,
                                            const BufferPart& scratch, Region* regions,
                                            std::uint32_t& count);
-  [[nodiscard]] Status map_links(const Program& program);
+  [[nodiscard]] Status map_links(const Program& program, std::uint8_t* links);
   [[nodiscard]] std::uint8_t window_of(const Program& program) const;
-  void start_tags(const Operator& op, ElementCounts counts);
+  [[nodiscard]] std::uint64_t digest_of(const Program& program, const Layout& layout,
+                                        const Operator& op, ElementCounts counts) const;
+  void start_tags(std::uint64_t digest);
 
   // machine.cc
   bool take_completions();
@@ -277,6 +307,15 @@ class Machine {
   // By link: the number of messages that this collective must receive, according to unexpected
   // ones.
   std::uint32_t expected_receives_[kMaxLinks] = {};
+};
+
+// A collective that prepare() has checked, with the scheduler at its first step. For hosts: it has
+// the size of an instance scheduler.
+class Machine::Prepared {
+  friend class Machine;
+  Checked checked_;
+  std::uint8_t endpoint_links_[kMaxLinks] = {};
+  InstanceScheduler instance_scheduler_;
 };
 
 }  // namespace espalier

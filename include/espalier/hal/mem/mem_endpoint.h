@@ -75,6 +75,7 @@ class MemLink {
     std::uint32_t drained = 0;  // pieces
     std::uint64_t taken = 0;    // bytes of message `consumed`
     std::array<std::uint32_t, kControlKinds> controls = {};  // sequences that were read
+    std::uint32_t looked_at_controls = 0;                    // when so many had been written
   };
   // reported <= streamed <= announced <= posted, and judged <= announced.
   struct Sending {
@@ -157,6 +158,8 @@ class MemEndpoint : public Endpoint {
   using Sending = MemLink::Sending;
   [[nodiscard]] Inbox inbox(const MemLink& link) const;
   [[nodiscard]] Inbox outbox(const MemLink& link) const;
+  [[nodiscard]] bool has_control(const MemLink& link) const;
+  [[nodiscard]] bool is_quiet(const MemLink& link) const;
   bool progress(std::uint32_t number);
   bool look(MemLink& link);
   bool grant(MemLink& link);
@@ -174,6 +177,7 @@ class MemEndpoint : public Endpoint {
   std::uint32_t count_;
   MemConfig config_;
   std::uint32_t turn_ = 0;  // the link that poll() looks at first
+  bool has_moved_ = false;  // the last progress() of all links did, and poll() has not said what
   bool released_ = false;
 };
 

@@ -37,6 +37,8 @@ class InstanceScheduler {
   // Begins `program`, which must outlive this use, for N = `blocks`: goes to its first phase with
   // instances.
   void start(const Program& program, std::uint32_t blocks);
+  // As start() with what `started` was started with; it must not have gone on.
+  void start_as(const InstanceScheduler& started);
   // Goes to the first instances of the next phase that has any. After the last phase next_step() is
   // kNever. Instances whose block is outside 0 .. N-1 are skipped here if the block's index has
   // neither mod nor terms; call exists() for the others.
