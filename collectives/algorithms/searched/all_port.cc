@@ -2,8 +2,8 @@
 // use at once: `all-port`, as an explicit schedule for at most 256 ranks.
 //
 // Let q be the links out of a node, p the ranks, and r + v the rank whose digit in each dimension
-// is the sum of those of r and v, modulo the dimension. The allgather has one tree for rank 0, and the
-// tree of rank r is that tree moved by r: the tree's edge from u to v becomes one from r + u to
+// is the sum of those of r and v, modulo the dimension. The allgather has one tree for rank 0, and
+// the tree of rank r is that tree moved by r: the tree's edge from u to v becomes one from r + u to
 // r + v. If the edges of rank 0's tree over links of one direction have different steps, then no
 // link has two messages in a step, because the edges of one direction and step, moved by every r,
 // are one edge at every node. In each step the tree of rank 0 gets at most q new ranks, one per
