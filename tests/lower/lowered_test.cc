@@ -155,6 +155,11 @@ void lower_one(const topology::Topology& topology, const RoutedSchedule& routed,
     std::printf("refused: %s\n", made.error().message.c_str());
     return;
   }
+  if (!made &&
+      made.error().message.find("its nodes send over several links") != std::string::npos) {
+    EXPECT_TRUE(single && routed.programs[0].port_model == PortModel::kMultiport) << name;
+    return;
+  }
   const Programs lowered = or_throw(std::move(made));
   ASSERT_EQ(lowered.size(), topology.nodes()) << name;
   ASSERT_TRUE(lower::is_hop_by_hop(topology, lowered)) << name;

@@ -409,8 +409,9 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
   constexpr const char* kAlone = "complete:1";
   const auto offers = nlohmann::json::parse(run("list --format json").out);
   EXPECT_GE(offers.size(), 31u);
-  std::vector<std::string> topologies = {
-      kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4", "hosts:3x2"};
+  std::vector<std::string> topologies = {kAlone,      "complete:2",          "mesh:2x4",
+                                         "torus:2x3", "fattree:k=3,h=2,c=1", "crossbar:2x4",
+                                         "hosts:3x2"};
   for (const auto& offer : offers) {
     const std::string collective = offer["collective"];
     const std::string algorithm = offer["algorithm"];
