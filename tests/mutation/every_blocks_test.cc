@@ -139,7 +139,7 @@ TEST(EveryBlocks, LoweredSchedulesAndMutants) {
   Tally valid, mutants;
   std::size_t salt = 0;
   for (const char* spec : {"mesh:2x3", "fattree:k=2,h=2,c=1", "fattree:k=3,h=1,c=1",
-                           "fattree:k=3x2,c=1", "crossbar:2x1x2", "ring:4"}) {
+                           "fattree:k=3x2,c=1", "crossbar:2x1x2"}) {
     const auto topology = or_throw(topology::parse(spec));
     for_lowered_schedules(*topology, {1}, 3, [&](const Made& made) {
       if (HasFatalFailure()) return;

@@ -20,6 +20,7 @@
 // [Bertsekas91], which has the multinode broadcast on hypercubes in ceil((2^d-1)/d) steps. Tori
 // have the same symmetry.
 //
+// An allreduce needs an input apart from its output: sums may arrive where a send still reads.
 // Error: a program's tables are too small. They have room for a reduce-scatter on torus:6x6 and an
 // allreduce on torus:4x8, not for a reduce-scatter on torus:8x8.
 
