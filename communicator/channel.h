@@ -78,6 +78,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // messages cost, alike on all ranks.
   [[nodiscard]] bool is_measuring() const { return is_measuring_; }
   void measured(const NetworkCost& cost);
+  // R, if each host has R successive ranks; otherwise 1.
+  [[nodiscard]] std::uint32_t ranks_per_host() const;
   // Waits for all that was started, then for the other ranks, so that closing the endpoint takes no
   // message from them. `through_members`: the job's fence does the latter.
   void leave(bool through_members);

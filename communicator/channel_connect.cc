@@ -50,6 +50,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
   const JoinOptions& options = job_->options();
   config.provider = options.provider;
   config.local_address = options.local_address;
+  config.host = options.host;
   config.node = rank_;
   config.has_secret = job_->members().is_secret();
   config.secret = job_->members().secret();
@@ -80,7 +81,8 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
     image = *std::move(loaded);
   }
   Costs costs = {.model = options.model, .network = job_->network()};
-  if (fabric_ != nullptr && fabric_->is_one_host()) {
+  if (fabric_ != nullptr) costs.ranks_per_host = fabric_->nodes_per_host();
+  if (costs.ranks_per_host == size_) {
     costs.memory_cores = std::max(1U, std::thread::hardware_concurrency());
   }
   is_measuring_ = parent == nullptr && size_ > 1 && size_ <= kMaxMeasuredRanks &&
@@ -102,6 +104,10 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
   job_->add(*this);
   is_listed_ = true;
   return {};
+}
+
+std::uint32_t Channel::ranks_per_host() const {
+  return fabric_ == nullptr ? 1 : fabric_->nodes_per_host();
 }
 
 void Channel::measured(const NetworkCost& cost) {

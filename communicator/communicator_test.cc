@@ -173,6 +173,33 @@ TEST(Communicator, EveryCollectiveOnEveryNumberOfRanks) {
   }
 }
 
+// Ranks of several hosts: schedules of hosts:HxR where each host has as many, in succession.
+TEST(Communicator, RanksOfHosts) {
+  const std::pair<const char*, const char*> kCases[] = {{"aabbcc", "hosts-dissemination"},
+                                                        {"aaabbb", "hosts-dissemination"},
+                                                        {"aaabbc", "dissemination"},
+                                                        {"aaaabbbb", "hosts-dissemination"},
+                                                        {"abab", "recursive-doubling"}};
+  for (const auto& [hosts, barrier] : kCases) {
+    const std::string names = hosts;
+    const auto ranks = static_cast<std::uint32_t>(names.size());
+    on_all(
+        ranks,
+        [&](Communicator& world) {
+          auto plan = world.plan(call::barrier());
+          ASSERT_TRUE(plan) << plan.error().message;
+          EXPECT_EQ(plan->algorithm(), barrier) << names;
+          for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{3000}}) {
+            for (const std::uint32_t root : {0u, 1u, ranks - 1}) check_all(world, count, root);
+          }
+        },
+        [&](JoinOptions& options) {
+          options.provider = "mem+tcp";
+          options.host = names[options.membership->rank()];
+        });
+  }
+}
+
 TEST(Communicator, LargeMessages) {
   on_all(4, [](Communicator& world) { check_all(world, 200'000, 2); });
 }

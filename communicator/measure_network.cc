@@ -36,15 +36,17 @@ Result<std::uint64_t> least_time(int repetitions, Run run) {
 
 }  // namespace
 
-Result<NetworkCost> measure_network(Communicator& communicator) {
-  const std::uint64_t others = communicator.size() - 1;
-  const std::vector<std::uint8_t> own(kManyBytes / others + 1);
-  std::vector<std::uint8_t> all(own.size() * (others + 1));
+Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ranks_per_host) {
+  const std::uint64_t other_hosts = communicator.size() / ranks_per_host - 1;
+  // Parts that cross a host's link.
+  const std::uint64_t crossing = ranks_per_host * other_hosts;
+  const std::vector<std::uint8_t> own(kManyBytes / crossing + 1);
+  std::vector<std::uint8_t> all(own.size() * communicator.size());
   const auto gather = [&](std::uint64_t bytes) {
     return least_time(kGathers, [&] {
-      const std::uint64_t part = bytes / others + 1;
+      const std::uint64_t part = bytes / crossing + 1;
       return communicator.allgather<std::uint8_t>(std::span(own).first(part),
-                                                  std::span(all).first(part * (others + 1)));
+                                                  std::span(all).first(part * communicator.size()));
     });
   };
   const auto few_ns = gather(kFewBytes);
@@ -57,7 +59,7 @@ Result<NetworkCost> measure_network(Communicator& communicator) {
     return done;
   });
   if (!barriers_ns) return fail(barriers_ns.error());
-  const auto steps = static_cast<std::uint64_t>(std::bit_width(others));
+  const auto steps = static_cast<std::uint64_t>(std::bit_width(other_hosts));
   const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
   std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
                                       bytes_ns * 1'000'000 / (kManyBytes - kFewBytes)};

@@ -25,7 +25,7 @@ std::vector<NetworkCost> measure(std::uint32_t ranks) {
       options.membership = job.member(rank);
       options.provider = "tcp";
       Communicator world = or_throw(join(options));
-      costs[rank] = or_throw(measure_network(world));
+      costs[rank] = or_throw(measure_network(world, 1));
     });
   }
   for (std::thread& thread : threads) thread.join();

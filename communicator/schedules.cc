@@ -98,6 +98,11 @@ class ChosenByModel : public Schedules {
   ChosenByModel(std::uint32_t rank, std::uint32_t ranks, const Costs& costs,
                 std::shared_ptr<const ImagePrograms> image)
       : rank_(rank), ranks_(ranks), image_(std::move(image)), is_measuring_(costs.is_measuring) {
+    const std::uint32_t hosts = ranks / costs.ranks_per_host;
+    if (costs.ranks_per_host > 1 && hosts > 1) {
+      has_hosts_ = true;
+      topology_ = "hosts:" + std::to_string(hosts) + "x" + std::to_string(costs.ranks_per_host);
+    }
     model_.model = costs.model;
     if (!costs.model.empty()) return;
     if (costs.memory_cores == 0) {
@@ -148,6 +153,8 @@ class ChosenByModel : public Schedules {
                                               const std::string& algorithm) const;
 
   std::uint32_t rank_, ranks_;
+  bool has_hosts_ = false;  // of several ranks each
+  std::string topology_ = "complete:" + std::to_string(ranks_);
   tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
@@ -160,7 +167,7 @@ class ChosenByModel : public Schedules {
 tools::Selection ChosenByModel::selection_of(const ScheduleRequest& request,
                                              const std::string& algorithm) const {
   tools::Selection selection;
-  selection.topology = "complete:" + std::to_string(ranks_);
+  selection.topology = topology_;
   selection.collective = collective_name(request.collective);
   selection.algorithm = algorithm;
   selection.root = std::to_string(request.root);
@@ -213,8 +220,7 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   first_root.root = 0;
   const tools::ModelOptions& options = model_;
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
-                           std::to_string(ranks_) + "-" +
-                           std::to_string(tools::model_of(options).digest());
+                           topology_ + "-" + std::to_string(tools::model_of(options).digest());
   Chosen chosen;
   const auto make = [&](const KeptChoice& choice) {
     chosen = {};
@@ -297,6 +303,11 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 // Requires choose() before, unless has_fixed_choice().
 ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request) const {
   const FixedAlgorithms& named = fixed(request.collective);
+  // The fewest steps between hosts; and rings that cross them in a known way.
+  if (has_hosts_ && request.collective == Collective::kBarrier) return {"hosts-dissemination"};
+  if (has_hosts_ && is_measuring_ && request.collective == Collective::kAllgather) {
+    return {"hosts-ring"};
+  }
   // As many steps as dissemination, and partners answer each other: fewer acknowledgments.
   if (request.collective == Collective::kBarrier && std::has_single_bit(ranks_)) {
     return {"recursive-doubling"};

@@ -41,6 +41,8 @@ struct NetworkCost {
 // What messages cost.
 struct Costs {
   std::string model = {};  // file of a model; empty: none
+  // R, if each host has R successive ranks, which share its memory; otherwise 1.
+  std::uint32_t ranks_per_host = 1;
   // Processors of the host on which all ranks are and share memory; 0: they do not. Without effect
   // if there is a model.
   std::uint32_t memory_cores = 0;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t kFsPerPs = 1000;
 constexpr std::uint64_t kMicrosecond = 1'000'000;  // ps
+constexpr std::uint64_t kMemoryCopyFs = 60'000;    // 17 GB/s
 
 // A value of `unit` per second in whole units, within 0 .. most.
 std::uint64_t whole(double value, double unit, std::uint64_t most) {
@@ -222,14 +223,13 @@ Model default_model() {
 // Both ends copy at the same time. Where ranks share processors, it is these that take the time;
 // otherwise it is as if the link did.
 Model memory_model(std::uint32_t cores, std::uint32_t ranks) {
-  constexpr std::uint64_t kCopyFs = 60'000;  // 17 GB/s
   Model model = default_model();
   const bool shares = ranks > cores;
-  model.links.fill(one_line(kMicrosecond / 5, shares ? 0 : kCopyFs));
+  model.links.fill(one_line(kMicrosecond / 5, shares ? 0 : kMemoryCopyFs));
   model.overhead_ps = kMicrosecond / 5;
-  model.overhead_fs = shares ? kCopyFs : 0;
-  model.copy_fs = kCopyFs;
-  model.gamma_fs = kCopyFs;
+  model.overhead_fs = shares ? kMemoryCopyFs : 0;
+  model.copy_fs = kMemoryCopyFs;
+  model.gamma_fs = kMemoryCopyFs;
   model.cores = cores;
   model.wake_ps = 2 * kMicrosecond;
   model.found_by = "default constants of memory";
@@ -245,6 +245,8 @@ Model network_model(Picoseconds message_ps, std::uint64_t byte_fs) {
   constexpr std::uint64_t kLeastBlockBytes = 1024, kMostBlockBytes = 1 << 20;
   Model model = default_model();
   model.links.fill(one_line(message_ps / 6, byte_fs));
+  model.links[static_cast<std::size_t>(topology::LinkClass::kMemory)] =
+      one_line(kMicrosecond / 5, kMemoryCopyFs);
   model.overhead_ps = message_ps * 5 / 12;
   const std::uint64_t while_four_start = std::min(message_ps, kMaxTimePs / kFsPerPs) * 4 *
                                          kFsPerPs / std::max<std::uint64_t>(1, byte_fs);

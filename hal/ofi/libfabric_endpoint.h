@@ -47,7 +47,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override {
     return connector_.set_addresses(std::move(addresses));
   }
-  [[nodiscard]] bool is_one_host() const override { return false; }
+  [[nodiscard]] std::uint32_t nodes_per_host() const override { return 1; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override {
     return connector_.add_link(node);
   }

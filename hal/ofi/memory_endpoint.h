@@ -28,7 +28,9 @@ class MemoryEndpoint final : public OfiEndpoint {
   [[nodiscard]] Result<bool> go_on_connecting() override;
   [[nodiscard]] std::string address() const override;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
-  [[nodiscard]] bool is_one_host() const override { return true; }
+  [[nodiscard]] std::uint32_t nodes_per_host() const override {
+    return static_cast<std::uint32_t>(addresses_.size());
+  }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   // No lock is ever held.

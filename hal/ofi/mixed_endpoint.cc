@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "espalier/hal/ofi/provider_list.h"
@@ -27,6 +28,21 @@ struct MixedHead {
   std::uint32_t memory_bytes = 0;
   HostName host = {};
 };
+
+// The successive nodes that each host has; 1: not all have the same number, or not in succession.
+std::uint32_t successive_nodes(const std::vector<HostName>& hosts) {
+  const auto other = std::find_if(hosts.begin(), hosts.end(),
+                                  [&](const HostName& host) { return host != hosts.front(); });
+  const auto nodes = static_cast<std::size_t>(other - hosts.begin());
+  std::set<HostName> found;
+  for (std::size_t first = 0; first < hosts.size(); first += nodes) {
+    for (std::size_t node = first; node < first + nodes; ++node) {
+      if (node >= hosts.size() || hosts[node] != hosts[first]) return 1;
+    }
+    if (!found.insert(hosts[first]).second) return 1;
+  }
+  return static_cast<std::uint32_t>(nodes);
+}
 
 HostName digest(const std::string& text) {
   HostName name;
@@ -108,6 +124,7 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
   if (!parts_.empty()) return fail("this endpoint has its addresses");
   std::array<std::vector<std::string>, 2> of_part;
   std::array<std::uint32_t, 2> peers = {};
+  std::vector<HostName> hosts;
   for (std::vector<std::string>& each : of_part) each.resize(addresses.size());
   // The numbers of links would run out on one part while the other has some.
   const bool has_memory = addresses.size() <= std::size_t{config_.max_links} + 1;
@@ -120,6 +137,7 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
     const std::size_t memory_bytes =
         std::min<std::size_t>(head.memory_bytes, address.size() - sizeof(head));
     if (head.magic != MixedHead().magic) continue;
+    hosts.push_back(head.host);
     if (has_memory && head.host == host_) parts_.back() = kMemory;
     of_part[kMemory][node] =
         parts_.back() == kMemory ? address.substr(sizeof(head), memory_bytes) : std::string();
@@ -130,6 +148,7 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
   for (const Part part : kParts) {
     if (auto set = owner(part)->set_addresses(std::move(of_part[part])); !set) return set;
   }
+  if (has_memory && hosts.size() == addresses.size()) nodes_per_host_ = successive_nodes(hosts);
   if (peers[kMemory] == 0) {
     memory_.reset();
   } else if (peers[kFabric] == 0) {

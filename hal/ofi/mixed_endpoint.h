@@ -37,7 +37,7 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
 
   [[nodiscard]] std::string address() const override;
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
-  [[nodiscard]] bool is_one_host() const override { return fabric_ == nullptr; }
+  [[nodiscard]] std::uint32_t nodes_per_host() const override { return nodes_per_host_; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] bool spin_locks_bounded() const override;
@@ -90,6 +90,7 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   std::unique_ptr<MemoryEndpoint> memory_;  // null: no peer is on this host
   std::unique_ptr<OfiEndpoint> fabric_;     // null: all peers are
   std::vector<Part> parts_;                 // by node
+  std::uint32_t nodes_per_host_ = 1;
   std::vector<Link> links_;
   std::array<std::vector<std::uint32_t>, 2> numbers_;  // by part and its number of a link: ours
   Part turn_ = kMemory;                                // the part that poll() looks at first

@@ -150,9 +150,9 @@ TEST(Mixed, UsesMemoryWithinAHost) {
     addresses.push_back(nodes.back()->address());
   }
   ASSERT_TRUE(nodes[0]->set_addresses({addresses[0], addresses[1]}));
-  EXPECT_TRUE(nodes[0]->is_one_host());
+  EXPECT_EQ(nodes[0]->nodes_per_host(), 2u);
   ASSERT_TRUE(nodes[1]->set_addresses(addresses));
-  EXPECT_FALSE(nodes[1]->is_one_host());
+  EXPECT_EQ(nodes[1]->nodes_per_host(), 1u) << "a, a, b";
   EXPECT_EQ(message_of(nodes[1]->add_link(3)), "node 1: no address of node 3");
   config.max_links = 0;
   config.peers = {1};
@@ -163,6 +163,30 @@ TEST(Mixed, UsesMemoryWithinAHost) {
   EXPECT_EQ(message_of(OfiEndpoint::open(config)),
             "provider \"mem+shm\": shm is of one host; expected mem alone, or mem+tcp");
   EXPECT_FALSE(known_provider("mem+mem"));
+}
+
+// Every node says how many nodes each host has, if all have as many and in succession.
+TEST(Mixed, CountsTheNodesOfAHost) {
+  const std::pair<const char*, std::uint32_t> kCases[] = {
+      {"aaaa", 4}, {"aabb", 2},   {"abcd", 1},   {"aaab", 1},
+      {"abab", 1}, {"aabbaa", 1}, {"aaabbb", 3}, {"aabbcc", 2}};
+  for (const auto& [hosts, nodes_per_host] : kCases) {
+    std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+    std::vector<std::string> addresses;
+    for (const char host : std::string_view(hosts)) {
+      Config config;
+      config.provider = "mem+tcp";
+      config.max_links = 8;
+      config.node = static_cast<std::uint32_t>(nodes.size());
+      config.host = host;
+      nodes.push_back(or_throw(OfiEndpoint::open(config)));
+      addresses.push_back(nodes.back()->address());
+    }
+    for (const auto& node : nodes) {
+      ASSERT_TRUE(node->set_addresses(addresses));
+      EXPECT_EQ(node->nodes_per_host(), nodes_per_host) << hosts;
+    }
+  }
 }
 
 // Links are numbered by one part alone if the numbers of one could run out.
@@ -178,7 +202,7 @@ TEST(Mixed, LeavesMemoryOutWhereNodesExceedLinks) {
     addresses.push_back(nodes.back()->address());
   }
   ASSERT_TRUE(nodes[0]->set_addresses(addresses));
-  EXPECT_FALSE(nodes[0]->is_one_host());
+  EXPECT_EQ(nodes[0]->nodes_per_host(), 1u);
   EXPECT_EQ(or_throw(nodes[0]->add_link(2)), 0u);
   EXPECT_FALSE(nodes[0]->add_link(1));
   EXPECT_FALSE(nodes[0]->set_addresses(addresses));

@@ -30,6 +30,7 @@ TOPOLOGIES = {
     "fattree:k=K,h=H": ("fattree:k=2,h=3,c=1", ("fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1")),
 }
 TOPOLOGIES["fattree:k=K,h=H,c=1"] = TOPOLOGIES["fattree:k=K,h=H"]
+TOPOLOGIES["topologies with routers, which run programs too"] = TOPOLOGIES["fattree:k=K,h=H"]
 TOPOLOGIES["fat trees, whose routers run programs too"] = TOPOLOGIES["fattree:k=K,h=H"]
 
 

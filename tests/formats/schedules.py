@@ -20,6 +20,7 @@ SIZES = {
     "fattree:k=K,h=H": (("fattree:k=2,h=2,c=1", 1), ("fattree:k=2,h=3,c=1", 3), ("fattree:k=4,h=2,c=1", 4)),
 }
 SIZES["fattree:k=K,h=H,c=1"] = SIZES["fattree:k=K,h=H"]
+SIZES["topologies with routers, which run programs too"] = (("fattree:k=2,h=3,c=1", 1), ("crossbar:2x4", 3), ("hosts:3x2", 4))
 SIZES["fat trees, whose routers run programs too"] = SIZES["fattree:k=K,h=H"]
 
 

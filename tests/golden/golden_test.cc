@@ -124,10 +124,10 @@ Programs lower_onto_tree(Collective collective, const char* name) {
   return lowered;
 }
 
-Programs search_on_mesh(Collective collective, const char* name) {
-  const auto topology = or_throw(topology::parse(kMeshSpec));
+Programs search_on(const char* spec, Where where, Collective collective, const char* name) {
+  const auto topology = or_throw(topology::parse(spec));
   const auto* algorithm = searched::find_searched(collective, name);
-  Programs found = or_throw(algorithm->search(*topology, golden_parameters(Where::kMesh)));
+  Programs found = or_throw(algorithm->search(*topology, golden_parameters(where)));
   for (Program& program : found) set_producer(program);
   return found;
 }
@@ -145,7 +145,14 @@ std::map<std::string, OwnedProgram> programs() {
     if (table[i].where != Where::kFatTree) continue;
     EXPECT_EQ(generate(table[i], kRouter, all[name + "-router"]), Status::kOk) << name;
   }
-  all["all-to-all-mesh-balanced"] = search_on_mesh(Collective::kAllToAll, "mesh-balanced")[kRank];
+  all["all-to-all-mesh-balanced"] =
+      search_on(kMeshSpec, Where::kMesh, Collective::kAllToAll, "mesh-balanced")[kRank];
+  for (const Collective collective : {Collective::kAllreduce, Collective::kScan}) {
+    const Programs found = search_on(kFatTreeSpec, Where::kFatTree, collective, "in-network");
+    const std::string name = std::string(collective_name(collective)) + "-in-network";
+    all[name] = found[kRank];
+    all[name + "-router"] = found[kRouter];
+  }
   const Programs exchange = lower_onto_tree(Collective::kAllToAll, "pairwise");
   const Programs trees = lower_onto_tree(Collective::kAllreduce, "two-tree");
   all["lowered-all-to-all-pairwise"] = exchange[kRank];

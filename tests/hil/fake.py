@@ -67,7 +67,7 @@ def main():
     elif what == "keygen":
         pathlib.Path(option("-o") + ".pub").write_text("key")
     elif what == "topology":
-        print(json.dumps({"nodes": list(range(RANKS))}))
+        print(json.dumps({"ranks": RANKS, "nodes": list(range(RANKS))}))
     elif what in ("compile", "build"):
         pathlib.Path(option("-o")).write_bytes(b"made")
     elif what == "install":

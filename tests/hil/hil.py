@@ -7,6 +7,7 @@ hil.py RIG.textproto [--tests FILE] [--only WORDS] [--output DIR] [--list]
 Exit status: 0 every case passed; 1 one failed; 2 bad input. docs/hil.md has the rest.
 """
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -172,7 +173,9 @@ class Runner:
     def run_all(self, cases):
         plan, begin = self.plan, time.monotonic()
         seats = ", ".join(f"{seat.name} ({seat.board})" for seat in self.rig.seats)
-        self.say(f"rig {self.rig.entry.name}: {self.rig.ranks} ranks: {seats}")
+        ranks = cases[0].ranks
+        routers = f" and {self.rig.ranks - ranks} routers" if ranks < self.rig.ranks else ""
+        self.say(f"rig {self.rig.entry.name}: {ranks} ranks{routers}: {seats}")
         self.prepare(cases)
         self.say(f"{len(plan.tests.entry.test)} schedules compiled, verified and simulated, "
                  f"{len(list(plan.out.glob('images/*/*.img')))} images signed and installed, "
@@ -185,15 +188,17 @@ class Runner:
 
 
 def check_topology(plan):
-    """Checks that the rig has exactly one device per node of the list's topology."""
+    """Checks that the rig has exactly one device per node of the list's topology. Returns the number of its ranks."""
     status, output, error = execute([plan.command, "topology", plan.tests.entry.topology, "--format", "json"],
                                     plan.rig.limit_s)
     if status != 0:
         raise rigs.BadRig(f"{plan.tests.path}: " + (error.strip().splitlines() or ["its topology cannot be read"])[-1])
-    nodes = len(json.loads(output)["nodes"])
+    found = json.loads(output)
+    nodes = len(found["nodes"])
     if nodes != len(plan.rig.seats):
         raise rigs.BadRig(f"{plan.tests.path}: {plan.tests.entry.topology} has {nodes} nodes, and the devices of "
                           f"{plan.rig.path} are {len(plan.rig.seats)}; expected as many")
+    return found["ranks"]
 
 
 def make_output(path):
@@ -235,7 +240,8 @@ def main(arguments):
             for program in plan.programs():
                 if not rigs.is_file(program):
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
-            check_topology(plan)
+            ranks = check_topology(plan)
+            cases = [dataclasses.replace(case, ranks=ranks) for case in cases]
             make_output(out)
             return Runner(plan, lambda line: print(printable(line), flush=True)).run_all(cases)
     except (rigs.BadRig, Broken) as error:

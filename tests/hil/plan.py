@@ -11,7 +11,8 @@ BACK_TO_BACK = 1_000_000_000  # more runs than end before the kill
 
 @dataclasses.dataclass
 class Case:
-    """One `espalier run`. seats: by rank. victim: the rank that is killed. refused: (rank, name of the refusal)."""
+    """One `espalier run`. seats: by node, ranks first. victim: the node that is killed. refused: (node, name of the refusal).
+    ranks: number of ranks; None: all nodes are."""
     name: str
     folder: pathlib.Path
     rotation: int
@@ -21,6 +22,7 @@ class Case:
     simulated: pathlib.Path
     victim: int = None
     refused: tuple = None
+    ranks: int = None
 
 
 def test_name(test):

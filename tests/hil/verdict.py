@@ -12,8 +12,10 @@ STATUS = re.compile(r" \(status \d+\).*$")
 
 
 def named(case, rank):
-    """Returns a rank's name with its device, e.g. "m3-0 (rank 6)"."""
-    return f"{case.seats[rank].name} (rank {rank})" if rank < len(case.seats) else f"node {rank}"
+    """Returns a node's name with its device, e.g. "m3-0 (rank 6)"."""
+    if rank >= len(case.seats):
+        return f"node {rank}"
+    return f"{case.seats[rank].name} ({'router' if case.ranks is not None and rank >= case.ranks else 'rank'} {rank})"
 
 
 def same_files(case, simulated, real):
@@ -128,4 +130,4 @@ def kill(case, deadline_s, status, output, error):
 def last_to_end(report, victim):
     """Returns the seconds from the kill to the end of the last other node."""
     return max((node["after_disturbance_s"] for node in nodes_of(report)
-                if node.get("rank") != victim and "after_disturbance_s" in node), default=0)
+                if node.get("rank", node.get("router")) != victim and "after_disturbance_s" in node), default=0)

@@ -65,7 +65,7 @@ def sizes(collective):
 
 
 def has_routers(offer):
-    return offer["routers"] or "fattree" in offer["topologies"]
+    return offer["routers"]
 
 
 def topology(offer):

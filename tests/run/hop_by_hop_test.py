@@ -122,6 +122,19 @@ class HopByHop(unittest.TestCase):
         self.check("fattree:k=4,h=2,c=k", "all-to-all", "leaf", provider="mem", sizes=[1, 64 << 10])
         self.check("mesh:4x4", "allreduce", "two-tree", provider="mem")
 
+    def test_routers_combine(self):
+        """A fat tree of 64 ranks and 21 routers, several to a process, and a crossbar's ports and switch."""
+        for collective, provider in (("allreduce", "shm"), ("scan", "tcp")):
+            found = self.check("fattree:k=4,h=3,c=1", collective, "in-network", provider, sizes=[1, 64 << 10],
+                               more=["--nodes-per-process", 17])
+            self.assertEqual(len(found["processes"]), 85)
+            self.assertEqual([run["steps"] for run in found["runs"]], [2 * 3 + run["blocks"] - 1 for run in found["runs"]])
+        status, found, error = espalier.run(
+            "--topology", "crossbar:2x2x4", "--collective", "allreduce", "--algorithm", "in-network", "--provider", "mem", "--op",
+            "affine", "--bytes", "8,100000", "--nodes-per-process", 23, "--deadline", 60000)
+        self.assertEqual(status, 0, error)
+        self.assertEqual(found["links"], "hop-by-hop")
+
     def test_nodes_share_a_process(self):
         found = self.check("mesh:8x8", "allreduce", "two-tree", sizes=[64 << 10], more=["--nodes-per-process", 16])
         self.assertEqual(len({node["pid"] for node in found["processes"]}), 4)

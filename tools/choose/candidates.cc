@@ -107,11 +107,22 @@ std::uint32_t ports_needed(PortModel ports) {
   }
 }
 
+// Whether the schedule has programs for routers that may only route. Routers of fat trees run
+// programs, those of other topologies only if the schedule must be hop by hop.
+bool asks_routers_to_run(const ChoiceRequest& request, const Candidate& candidate) {
+  const topology::Topology& topology = *candidate.selected->topology;
+  return request.selection.algorithm == kAuto && request.selection.links != "hop-by-hop" &&
+         candidate.selected->nodes > topology.ranks() && topology.shape().height == 0;
+}
+
 // The reason why the nodes cannot have the schedule; empty if they can.
 std::string refusal(const ChoiceRequest& request, const Candidate& candidate, const Operator& op) {
   const Program& first = candidate.programs.front();
   if (ports_needed(first.port_model) > ports_needed(request.ports)) {
     return "it needs more ports than the nodes have (--node-ports)";
+  }
+  if (asks_routers_to_run(request, candidate)) {
+    return "its routers run programs; expected --links hop-by-hop, or its name";
   }
   const bool in_order = op.op == Op::kCustom && !op.commutes;
   for (const Program& program : candidate.programs) {

@@ -119,7 +119,8 @@ void list(Format format) {
            {"algorithm", entry.name},
            {"topologies", entry.topologies},
            {"searched", entry.search != nullptr},
-           {"routers", entry.generator != nullptr && entry.generator->where == Where::kFatTree},
+           {"routers", entry.search != nullptr ? entry.search->has_routers
+                                               : entry.generator->where == Where::kFatTree},
            {"parameters", entry.parameters},
            {"max_run_length", entry.max_run_length},
            {"max_ranks", entry.generator == nullptr ? 0 : entry.generator->max_ranks},

@@ -24,6 +24,12 @@ bool on_thin_tree(const topology::Topology& topology) {
   return shape.height > 0;
 }
 
+bool with_routers(const topology::Topology& topology) {
+  return topology.nodes() > topology.ranks() && topology.ranks() > 1;
+}
+
+constexpr const char* kWithRouters = "topologies with routers, which run programs too";
+
 constexpr SearchedAlgorithm kAlgorithms[] = {
     {"double-fibonacci", Collective::kBroadcast, double_fibonacci_broadcast, false,
      "two pipelined Fibonacci trees, half the message each: D-1+2N steps, D about 1.44 log2 p",
@@ -74,19 +80,39 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "tori, rings and hypercubes", on_torus},
     {"leaf-overlapped", Collective::kAllToAll, leaf_overlapped_all_to_all, false,
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
-     "fattree:k=K,h=H,c=1", on_thin_tree},
+     "fattree:k=K,h=H,c=1", on_thin_tree, 0, false, false, true},
     {"leaf-single", Collective::kAllToAll, leaf_single_all_to_all, false,
      "one send per node and step, without queues: N n^2 (k-1)/k + 2h-1 steps; k = 2 < n: "
      "N (3 - 1/k') n^2/4 + 2h-3, k' of the level below; n <= 256",
-     "fattree:k=K,h=H", on_fat_tree},
+     "fattree:k=K,h=H", on_fat_tree, 0, false, false, true},
     {"leaf-flood", Collective::kAllgather, leaf_flood_allgather, false,
      "every port at once, queues unrolled: (n-1)N+1 steps for c_1 = 1, nN+1 for k = 2 < n, n <= "
      "256 "
      "leaves",
-     "fattree:k=K,h=H", on_fat_tree},
+     "fattree:k=K,h=H", on_fat_tree, 0, false, false, true},
     {"leaf-single", Collective::kAllgather, leaf_single_allgather, false,
      "one send per node and step, up first: kn+(k+1)(h-2)+1 steps for N = 1, n <= 256 leaves",
-     "fattree:k=K,h=H", on_fat_tree},
+     "fattree:k=K,h=H", on_fat_tree, 0, false, false, true},
+    {"in-network", Collective::kBroadcast, in_network_broadcast, false,
+     "routers replicate along a breadth-first tree: e+N-1 steps, e to the furthest rank",
+     kWithRouters, with_routers, 0, false, false, true},
+    {"in-network", Collective::kReduce, in_network_reduce, false,
+     "routers combine, the result goes from the centre to the root: at most 2D+N-1 steps, D = h on "
+     "a fat tree",
+     kWithRouters, with_routers, 0, false, false, true},
+    {"in-network", Collective::kAllreduce, in_network_allreduce, false,
+     "routers combine up a tree from the centre and replicate down: 2D+N-1 steps, D = h on a fat "
+     "tree",
+     kWithRouters, with_routers, 0, false, false, true},
+    {"in-network", Collective::kScan, in_network_scan, false,
+     "routers combine up, and add prefixes down: at most 2D+N-1 steps, D = h on a fat tree",
+     kWithRouters, with_routers, 0, false, false, true},
+    {"in-network", Collective::kExscan, in_network_exscan, false,
+     "routers combine up, and add prefixes down: at most 2D+N-1 steps, D = h on a fat tree",
+     kWithRouters, with_routers, 0, false, false, true},
+    {"in-network", Collective::kBarrier, in_network_barrier, false,
+     "routers wait for all below, then let all go: 2D steps, D = h on a fat tree", kWithRouters,
+     with_routers, 0, false, false, true},
 };
 
 }  // namespace

@@ -54,5 +54,18 @@ namespace espalier::searched {
                                                     const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> leaf_single_allgather(const topology::Topology& topology,
                                                      const CollectiveParameters& parameters);
+// in_network.cc: topologies whose routers run programs.
+[[nodiscard]] Result<Programs> in_network_broadcast(const topology::Topology& topology,
+                                                    const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> in_network_reduce(const topology::Topology& topology,
+                                                 const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> in_network_allreduce(const topology::Topology& topology,
+                                                    const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> in_network_scan(const topology::Topology& topology,
+                                               const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> in_network_exscan(const topology::Topology& topology,
+                                                 const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> in_network_barrier(const topology::Topology& topology,
+                                                  const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched

@@ -31,6 +31,7 @@ struct SearchedAlgorithm {
   std::uint32_t max_run_length = 0;  // maximum of `run_length`; 0: it has no run length
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
   bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
+  bool has_routers = false;   // routers have programs too
 };
 
 // Returns the table of all searched algorithms.

@@ -112,9 +112,9 @@ class OfiEndpoint {
   // progress. Errors: called twice, not an endpoint with max_links, authenticate_data without a
   // secret.
   [[nodiscard]] virtual Result<void> set_addresses(std::vector<std::string> addresses) = 0;
-  // Whether all nodes share memory with this one (mem), once set_addresses() is called: all nodes
-  // then say so.
-  [[nodiscard]] virtual bool is_one_host() const = 0;
+  // Once set_addresses() is called: R, if each host has R successive nodes, which share its memory
+  // (mem). 1: otherwise, or it is not known. All nodes say the same.
+  [[nodiscard]] virtual std::uint32_t nodes_per_host() const = 0;
   // Returns the number of the link to `node`; adds the link unless there is one. Connects nothing.
   // Errors: no address of this node, a wrong address, max_links links.
   [[nodiscard]] virtual Result<std::uint32_t> add_link(std::uint32_t node) = 0;

@@ -1,0 +1,187 @@
+// in-network: proven for every N in the steps of its formula, and run on simulated machines with
+// the reference's results, by an operator that does not commute where the schedule keeps the order
+// of ranks. Depths are counted from the topology's routes.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/testing/results.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "tests/grid/grid.h"
+
+namespace espalier::grid {
+namespace {
+
+constexpr BlockRule kBlocks = {0, 64};
+constexpr std::array kCollectives = {Collective::kBroadcast, Collective::kReduce,
+                                     Collective::kAllreduce, Collective::kScan,
+                                     Collective::kExscan,    Collective::kBarrier};
+
+// Ranks 2 and 3 have ranks below them; router 8 has none, and is not in the tree.
+const std::string kRanksInside =
+    "custom:name: 'ranks-inside' ranks: 6 routers: 3 link { from: 0 to: 6 } link { from: 1 to: 6 } "
+    "link { from: 6 to: 2 } link { from: 2 to: 7 } link { from: 7 to: 3 } link { from: 3 to: 4 } "
+    "link { from: 7 to: 5 } link { from: 8 to: 7 }";
+// The centre is rank 1, and its block belongs between those of its two routers.
+const std::string kRankAtTheCentre =
+    "custom:name: 'rank-at-the-centre' ranks: 5 routers: 2 link { from: 0 to: 5 } "
+    "link { from: 5 to: 1 } link { from: 1 to: 6 } link { from: 6 to: 2 } link { from: 6 to: 3 } "
+    "link { from: 1 to: 4 }";
+// Router 5 has ranks 0 and 3: no router keeps the order.
+const std::string kUnordered =
+    "custom:name: 'unordered' ranks: 5 routers: 3 link { from: 0 to: 5 } link { from: 3 to: 5 } "
+    "link { from: 5 to: 6 } link { from: 6 to: 7 } link { from: 7 to: 1 } link { from: 7 to: 4 } "
+    "link { from: 6 to: 2 }";
+
+bool is_scan(Collective collective) {
+  return collective == Collective::kScan || collective == Collective::kExscan;
+}
+
+Result<Programs> find(Collective collective, const topology::Topology& topology,
+                      std::uint32_t root = 0, std::uint32_t window = 8) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.window = window;
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  return searched::find_searched(collective, "in-network")->search(topology, parameters);
+}
+
+// The links on the longest route from `node` to a rank.
+std::int64_t furthest(const topology::Topology& topology, std::uint32_t node) {
+  std::size_t most = 0;
+  for (std::uint32_t rank = 0; rank < topology.ranks(); ++rank) {
+    if (rank != node) most = std::max(most, topology.route(node, rank).size() - 1);
+  }
+  return static_cast<std::int64_t>(most);
+}
+
+std::int64_t depth(const topology::Topology& topology) {
+  std::int64_t least = furthest(topology, 0);
+  for (std::uint32_t node = 1; node < topology.nodes(); ++node) {
+    least = std::min(least, furthest(topology, node));
+  }
+  return least;
+}
+
+void expect_steps(const topology::Topology& topology, const Programs& programs, std::int64_t steps,
+                  const std::string& name) {
+  const std::int64_t depth = grid::depth(topology);
+  switch (programs[0].collective) {
+    case Collective::kBroadcast:
+      EXPECT_EQ(steps, furthest(topology, programs[0].root)) << name;
+      break;
+    case Collective::kReduce:
+      EXPECT_GE(steps, furthest(topology, programs[0].root)) << name;
+      EXPECT_LE(steps, 2 * depth) << name;
+      break;
+    default: EXPECT_EQ(steps, 2 * depth) << name;
+  }
+}
+
+// Returns the number of schedules.
+std::uint32_t prove_and_run(const topology::Topology& topology, bool keeps_order) {
+  std::uint32_t schedules = 0;
+  for (const Collective collective : kCollectives) {
+    if (is_scan(collective) && !keeps_order) continue;
+    for (std::uint32_t root = 0; root < (has_root(collective) ? topology.ranks() : 1); ++root) {
+      if (!whole() && root > 2 && root + 1 < topology.ranks()) continue;
+      for (const std::uint32_t window : {1u, 2u, 8u, 16u}) {
+        if (window != 8 && root > 0) continue;
+        const std::string name = std::string(collective_name(collective)) + " on " +
+                                 topology.title() + ", root " + std::to_string(root) + ", window " +
+                                 std::to_string(window);
+        const Programs programs = or_throw(find(collective, topology, root, window));
+        const bool orders =
+            collective == Collective::kReduce || collective == Collective::kAllreduce;
+        EXPECT_EQ(programs[0].needs_commutative, orders && !keeps_order) << name;
+        const verify::Verdict verdict = verified(topology, programs, 0, name);
+        EXPECT_TRUE(verdict.for_all) << name << ": " << verdict.limited;
+        EXPECT_TRUE(verdict.async) << name;
+        EXPECT_TRUE(verdict.in_place) << name;
+        expect_steps(topology, programs, verdict.steps_at_one, name);
+        for (const std::int64_t blocks : {1, 2, 7, 20}) {
+          if (::testing::Test::HasFailure()) return schedules;
+          CollectiveParameters parameters;
+          parameters.root = root;
+          if (window == 8 || blocks == 7) run(programs, parameters, blocks, name);
+        }
+        ++schedules;
+      }
+    }
+  }
+  return schedules;
+}
+
+TEST(Grid, InNetwork) {
+  std::vector<std::string> specs = {"fattree:k=2,h=1,c=1",
+                                    "fattree:k=2,h=3,c=1",
+                                    "fattree:k=3,h=2,c=k",
+                                    "fattree:k=3x2,c=1",
+                                    "fattree:k=2x3,c=1",
+                                    "crossbar:1x5",
+                                    "crossbar:2x3",
+                                    "crossbar:2x2x2",
+                                    "hosts:3x3",
+                                    "hosts:2x1",
+                                    kRanksInside,
+                                    kRankAtTheCentre,
+                                    "file:" ESPALIER_EXAMPLES "/uneven-tree.textproto"};
+  if (whole()) specs.insert(specs.end(), {"fattree:k=8,h=2,c=1", "crossbar:4x6", "hosts:8x4"});
+  std::uint32_t schedules = 0;
+  for (const std::string& spec : specs) {
+    schedules += prove_and_run(*or_throw(topology::read(spec)), true);
+    if (HasFailure()) return;
+  }
+  schedules += prove_and_run(*or_throw(topology::read(kUnordered)), false);
+  std::printf("%u schedules verified and run\n", schedules);
+}
+
+// The figure of docs/results/in_network.md: 64 leaves and 21 routers take six steps for the first
+// block, and one more for each further one. No schedule takes fewer.
+TEST(Grid, InNetworkAllreduceOnALargeTree) {
+  const auto topology = or_throw(topology::parse("fattree:k=4,h=3,c=1"));
+  const Programs programs = or_throw(find(Collective::kAllreduce, *topology));
+  ASSERT_EQ(programs.size(), 85u);
+  const verify::Verdict verdict = verified(*topology, programs, 0, "fattree:k=4,h=3,c=1");
+  EXPECT_TRUE(verdict.for_all);
+  const auto& counts = programs[0].counts;
+  for (const std::int64_t blocks : {1, 2, 100, 1 << 20}) {
+    EXPECT_EQ(count_value(counts[programs[0].steps_ref], blocks), 2 * 3 + blocks - 1);
+    EXPECT_EQ(count_value(counts[programs[0].bound_ref], blocks), 2 * 3 + blocks - 1);
+  }
+  for (const std::int64_t blocks : {1, 20}) run(programs, {}, blocks, "fattree:k=4,h=3,c=1");
+}
+
+TEST(Grid, InNetworkRefuses) {
+  const auto refusal = [](Collective collective, const std::string& spec) {
+    return message_of(find(collective, *or_throw(topology::parse(spec))));
+  };
+  EXPECT_EQ(refusal(Collective::kAllreduce, "complete:4"),
+            "in-network on complete:4: expected routers, and at least two ranks");
+  EXPECT_EQ(refusal(Collective::kBarrier, "hosts:1x1"),
+            "in-network on hosts:1x1: expected routers, and at least two ranks");
+  EXPECT_EQ(refusal(Collective::kScan, kUnordered),
+            "in-network on unordered: a router's ranks are not consecutive, so no scan keeps their "
+            "order");
+  EXPECT_EQ(refusal(Collective::kAllreduce, "crossbar:2x30"),
+            "in-network on crossbar:2x30: router 60 (port of module 0) has 30 children in the "
+            "tree, and its program has no room for them; expected fewer");
+  EXPECT_EQ(refusal(Collective::kAllreduce, "crossbar:256x64"),
+            "in-network on crossbar:256x64: 16641 nodes and 1065472 links are too many to search "
+            "for the centre");
+  EXPECT_EQ(refusal(Collective::kBroadcast,
+                    "custom:name: 'one-way' ranks: 2 routers: 1 link { from: 0 to: 2 } "
+                    "link { from: 2 to: 1 one_way: true } link { from: 1 to: 0 one_way: true }"),
+            "in-network on one-way: expected links in both directions between all ranks");
+}
+
+}  // namespace
+}  // namespace espalier::grid
