@@ -11,6 +11,10 @@ bool anywhere(const topology::Topology&) { return true; }
 bool on_mesh(const topology::Topology& topology) { return topology.shape().rows > 0; }
 bool on_crossbar(const topology::Topology& topology) { return !topology.shape().crossbar.empty(); }
 
+bool on_torus(const topology::Topology& topology) {
+  const topology::Shape shape = topology.shape();
+  return shape.wraps || shape.hypercube > 0;
+}
 bool on_fat_tree(const topology::Topology& topology) { return topology.shape().height > 0; }
 bool on_thin_tree(const topology::Topology& topology) {
   const topology::Shape shape = topology.shape();
@@ -65,6 +69,15 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "permutations that load every row and column evenly, p <= 129: about "
      "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",
      "mesh:RxC", on_mesh},
+    {"all-port", Collective::kAllgather, all_port_allgather, false,
+     "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+     "tori, rings and hypercubes", on_torus},
+    {"all-port", Collective::kReduceScatter, all_port_reduce_scatter, true,
+     "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+     "tori, rings and hypercubes", on_torus},
+    {"all-port", Collective::kAllreduce, all_port_allreduce, true,
+     "reduce-scatter, then allgather over every link at once: 2N*ceil((p-1)/links) steps, p <= 256",
+     "tori, rings and hypercubes", on_torus},
     {"leaf-overlapped", Collective::kAllToAll, leaf_overlapped_all_to_all, false,
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
      "fattree:k=K,h=H,c=1", on_thin_tree, 0, false, false, true},

@@ -33,6 +33,13 @@ namespace espalier::searched {
 // mesh_all_to_all.cc: meshes of at most kMaxLinearRanks ranks (builder.h).
 [[nodiscard]] Result<Programs> mesh_balanced_all_to_all(const topology::Topology& topology,
                                                         const CollectiveParameters& parameters);
+// all_port.cc: tori, rings and hypercubes of at most 256 ranks.
+[[nodiscard]] Result<Programs> all_port_allgather(const topology::Topology& topology,
+                                                  const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> all_port_reduce_scatter(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> all_port_allreduce(const topology::Topology& topology,
+                                                  const CollectiveParameters& parameters);
 // fractional_direct.cc
 [[nodiscard]] Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
                                                            const CollectiveParameters& parameters);
