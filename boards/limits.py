@@ -45,6 +45,8 @@ def macros(board, given):
     yield "ROTATED_SCRATCH", int(given.get("rotated_scratch", True))
     if "serial_mac" in given:
         yield "SERIAL_MAC", int(given["serial_mac"])
+    if "spares" in given:
+        yield "SPARES", int(given["spares"])
     yield "BOARD_NAME", f'"{board.name}"'
     yield "SIGNED", int(board.signature == board.ED25519)
     if board.HasField("flash"):

@@ -59,6 +59,18 @@ void draw_way(Canvas& canvas, Topology::Position a, Topology::Position b) {
         tip.y, tip.x - x - 0.6 * y, tip.y - y + 0.6 * x, tip.x - x + 0.6 * y, tip.y - y - 0.6 * x);
 }
 
+// Draws a link with one lane each way as a curve whose control points are `aside` px left of its
+// ends.
+void draw_bent(Canvas& canvas, Topology::Position a, Topology::Position b, double aside,
+               double stroke) {
+  const double length = std::hypot(b.x - a.x, b.y - a.y);
+  const double x = (b.y - a.y) / length * aside, y = (a.x - b.x) / length * aside;
+  print(canvas.svg,
+        "<path class=\"link\" fill=\"none\" d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" "
+        "stroke-width=\"%.2f\"/>\n",
+        a.x, a.y, a.x + x, a.y + y, b.x + x, b.y + y, b.x, b.y, stroke);
+}
+
 void draw_links(Canvas& canvas) {
   const bool dense = canvas.topology.link_count() > 8ull * canvas.topology.nodes();
   const double thin = dense ? 0.5 : std::clamp(canvas.radius / 9, 0.4, 1.6);
@@ -69,6 +81,11 @@ void draw_links(Canvas& canvas) {
     const Topology::Position a = place(canvas, link.from);
     const Topology::Position b = place(canvas, link.to);
     const double stroke = thin * (1 + 0.9 * std::log2(std::max(link.capacity, back)));
+    const double bend = canvas.topology.bend(link.from, link.to);
+    if (bend != 0) {
+      draw_bent(canvas, a, b, bend * canvas.unit, stroke);
+      continue;
+    }
     const bool memory = canvas.topology.link_class(link.from, link.to) == LinkClass::kMemory;
     print(canvas.svg,
           "<line class=\"link\"%s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "

@@ -4,9 +4,10 @@
 #include "topology/complete.h"
 #include "topology/crossbar.h"
 #include "topology/custom.h"
+#include "topology/dragonfly.h"
 #include "topology/fat_tree.h"
+#include "topology/grid.h"
 #include "topology/hosts.h"
-#include "topology/mesh.h"
 
 namespace espalier::topology {
 
@@ -31,15 +32,15 @@ Result<std::unique_ptr<Topology>> parse(std::string_view spec) {
     std::string_view prefix;
     Result<std::unique_ptr<Topology>> (*parse)(std::string_view);
   };
-  constexpr Family kFamilies[] = {{"complete:", parse_complete}, {"mesh:", parse_mesh},
-                                  {"crossbar:", parse_crossbar}, {"hosts:", parse_hosts},
-                                  {"fattree:", parse_fat_tree},  {"custom:", parse_custom}};
+  constexpr Family kFamilies[] = {
+      {"complete:", parse_complete},   {"mesh:", parse_mesh},           {"torus:", parse_torus},
+      {"ring:", parse_ring},           {"hypercube:", parse_hypercube}, {"hyperx:", parse_hyperx},
+      {"dragonfly:", parse_dragonfly}, {"crossbar:", parse_crossbar},   {"hosts:", parse_hosts},
+      {"fattree:", parse_fat_tree},    {"custom:", parse_custom}};
   for (const Family& family : kFamilies) {
     if (spec.starts_with(family.prefix)) return family.parse(spec.substr(family.prefix.size()));
   }
-  return fail("unknown topology '" + std::string(spec) +
-              "'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, "
-              "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH");
+  return fail("unknown topology '" + std::string(spec) + "'; expected " + kSpecificationForms);
 }
 
 Result<std::unique_ptr<Topology>> read(std::string_view spec) {

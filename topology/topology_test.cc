@@ -18,13 +18,34 @@ TEST(Topology, CountsNodesAndLinks) {
     std::uint32_t ranks, nodes;
     std::uint64_t links;
   };
-  for (const Row& row :
-       {Row{"complete:1", 1, 1, 0}, Row{"complete:16", 16, 16, 240}, Row{"mesh:1x1", 1, 1, 0},
-        Row{"mesh:4x4", 16, 16, 48}, Row{"mesh:1x5", 5, 5, 8},
-        Row{"fattree:k=4,h=2,c=1", 16, 21, 40}, Row{"crossbar:3x4", 12, 16, 66},
-        Row{"hosts:3x4", 12, 16, 66}, Row{"hosts:1x1", 1, 3, 4},
-        Row{"crossbar:2x1,in=1,out=2", 2, 5, 8}, Row{"crossbar:1x3", 3, 5, 14},
-        Row{"fattree:k=2,h=3,c=1,2,2", 8, 15, 28}}) {
+  for (const Row& row : {Row{"complete:1", 1, 1, 0},
+                         Row{"complete:16", 16, 16, 240},
+                         Row{"mesh:1x1", 1, 1, 0},
+                         Row{"mesh:4x4", 16, 16, 48},
+                         Row{"mesh:1x5", 5, 5, 8},
+                         Row{"fattree:k=4,h=2,c=1", 16, 21, 40},
+                         Row{"crossbar:3x4", 12, 16, 66},
+                         Row{"hosts:3x4", 12, 16, 66},
+                         Row{"hosts:1x1", 1, 3, 4},
+                         Row{"crossbar:2x1,in=1,out=2", 2, 5, 8},
+                         Row{"crossbar:1x3", 3, 5, 14},
+                         Row{"fattree:k=2,h=3,c=1,2,2", 8, 15, 28},
+                         Row{"mesh:2x3x4", 24, 24, 92},
+                         Row{"torus:1x1", 1, 1, 0},
+                         Row{"torus:2x2", 4, 4, 8},
+                         Row{"torus:4x4", 16, 16, 64},
+                         Row{"torus:1x5", 5, 5, 10},
+                         Row{"torus:2x3x4", 24, 24, 120},
+                         Row{"ring:1", 1, 1, 0},
+                         Row{"ring:2", 2, 2, 2},
+                         Row{"ring:7", 7, 7, 14},
+                         Row{"hypercube:1", 2, 2, 2},
+                         Row{"hypercube:5", 32, 32, 160},
+                         Row{"hyperx:3x4", 12, 12, 60},
+                         Row{"hyperx:2x3x4", 24, 24, 144},
+                         Row{"dragonfly:1x1x1", 1, 2, 2},
+                         Row{"dragonfly:5x2x3", 30, 40, 90},
+                         Row{"dragonfly:7x3x2", 42, 63, 168}}) {
     const auto topology = must_parse(row.spec);
     EXPECT_EQ(topology->spec(), row.spec);
     EXPECT_EQ(topology->ranks(), row.ranks) << row.spec;
@@ -37,9 +58,32 @@ TEST(Topology, CountsNodesAndLinks) {
 // Every link appears once, with its reverse. Every route uses only links, visits no node twice, and
 // connects its ends.
 TEST(Topology, RoutesRunAlongLinks) {
-  for (const char* spec : {"complete:5", "crossbar:3x4", "crossbar:1x3", "crossbar:3x1",
-                           "hosts:3x4", "hosts:1x3", "hosts:3x1", "mesh:3x4", "mesh:1x4",
-                           "mesh:4x1", "fattree:k=3,h=2,c=k", "fattree:k=2,h=3,c=1"}) {
+  for (const char* spec : {"complete:5",
+                           "crossbar:3x4",
+                           "crossbar:1x3",
+                           "crossbar:3x1",
+                           "hosts:3x4",
+                           "hosts:1x3",
+                           "hosts:3x1",
+                           "mesh:3x4",
+                           "mesh:1x4",
+                           "mesh:4x1",
+                           "fattree:k=3,h=2,c=k",
+                           "fattree:k=2,h=3,c=1",
+                           "mesh:2x3x4",
+                           "torus:4x5",
+                           "torus:2x3x4",
+                           "torus:1x4",
+                           "ring:1",
+                           "ring:2",
+                           "ring:7",
+                           "hypercube:4",
+                           "hyperx:3x4",
+                           "hyperx:2x3x4",
+                           "dragonfly:1x3x2",
+                           "dragonfly:2x1x1",
+                           "dragonfly:5x2x2",
+                           "dragonfly:6x4x1"}) {
     const auto topology = must_parse(spec);
     std::set<std::pair<std::uint32_t, std::uint32_t>> links;
     for (const Link& link : topology->links()) {
@@ -65,6 +109,127 @@ TEST(Topology, MeshRoutesRowFirst) {
   EXPECT_EQ(mesh->route(0, 11), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11}));
   EXPECT_EQ(mesh->route(11, 0), (std::vector<std::uint32_t>{11, 10, 9, 8, 4, 0}));
   EXPECT_EQ(mesh->node_name(7), "rank 7 (row 1, column 3)");
+}
+
+TEST(Topology, ThreeDimensionsRouteColumnsRowsPlanes) {
+  const auto mesh = must_parse("mesh:2x3x4");
+  EXPECT_EQ(mesh->route(0, 23), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11, 23}));
+  EXPECT_EQ(mesh->route(23, 0), (std::vector<std::uint32_t>{23, 22, 21, 20, 16, 12, 0}));
+  EXPECT_EQ(mesh->node_name(19), "rank 19 (plane 1, row 1, column 3)");
+}
+
+// The shorter way round; both ways of an even ring are equally long to the opposite rank: upward.
+TEST(Topology, TorusRoutesTakeTheShorterWayAndTiesGoUp) {
+  const auto ring = must_parse("ring:6");
+  EXPECT_EQ(ring->route(0, 2), (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(ring->route(0, 4), (std::vector<std::uint32_t>{0, 5, 4}));
+  EXPECT_EQ(ring->route(0, 3), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(ring->route(3, 0), (std::vector<std::uint32_t>{3, 4, 5, 0}));
+  EXPECT_EQ(ring->node_name(3), "rank 3");
+  const auto torus = must_parse("torus:4x5");
+  EXPECT_EQ(torus->route(0, 13), (std::vector<std::uint32_t>{0, 4, 3, 8, 13}));
+  EXPECT_EQ(torus->route(13, 0), (std::vector<std::uint32_t>{13, 14, 10, 15, 0}));
+  EXPECT_EQ(torus->route(17, 2), (std::vector<std::uint32_t>{17, 2}));
+}
+
+// Distances by breadth-first search over links(), which knows nothing of dimensions.
+std::vector<std::uint32_t> distances(const Topology& topology, std::uint32_t from) {
+  std::vector<std::vector<std::uint32_t>> next(topology.nodes());
+  for (const Link& link : topology.links()) next[link.from].push_back(link.to);
+  std::vector<std::uint32_t> distance(topology.nodes(), ~0u), queue = {from};
+  distance[from] = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    for (const std::uint32_t to : next[queue[i]]) {
+      if (distance[to] != ~0u) continue;
+      distance[to] = distance[queue[i]] + 1;
+      queue.push_back(to);
+    }
+  }
+  return distance;
+}
+
+TEST(Topology, RoutesOfGridsAreShortest) {
+  for (const char* spec :
+       {"mesh:3x4", "mesh:2x3x4", "torus:4x5", "torus:2x2", "torus:3x4x5", "torus:1x6", "ring:2",
+        "ring:8", "ring:9", "hypercube:5", "hyperx:4x3", "hyperx:2x3x4"}) {
+    const auto topology = must_parse(spec);
+    for (std::uint32_t from = 0; from < topology->nodes(); ++from) {
+      const std::vector<std::uint32_t> distance = distances(*topology, from);
+      for (std::uint32_t to = 0; to < topology->nodes(); ++to) {
+        ASSERT_EQ(topology->route(from, to).size(), distance[to] + 1u)
+            << spec << " " << from << " " << to;
+      }
+    }
+  }
+}
+
+// A rotation of a torus maps routes onto routes, because ties depend on no rank's number.
+TEST(Topology, RoutesOfToriDoNotDependOnTheOrigin) {
+  for (const char* spec : {"torus:4x6", "torus:2x4x3"}) {
+    const auto torus = must_parse(spec);
+    const std::vector<std::uint32_t> sizes = torus->shape().grid;
+    const auto moved = [&sizes](std::uint32_t node) {
+      std::uint32_t stride = 1, to = 0;
+      for (std::size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) {
+        to += (node / stride + 1) % sizes[d] * stride;
+      }
+      return to;
+    };
+    for (std::uint32_t from = 0; from < torus->nodes(); ++from) {
+      for (std::uint32_t to = 0; to < torus->nodes(); ++to) {
+        std::vector<std::uint32_t> route = torus->route(from, to);
+        for (std::uint32_t& node : route) node = moved(node);
+        ASSERT_EQ(torus->route(moved(from), moved(to)), route) << spec << " " << from << " " << to;
+      }
+    }
+  }
+}
+
+TEST(Topology, HypercubeRoutesCorrectTheLowestBitFirst) {
+  const auto cube = must_parse("hypercube:4");
+  EXPECT_EQ(cube->route(0b0000, 0b1101), (std::vector<std::uint32_t>{0, 1, 0b101, 0b1101}));
+  EXPECT_EQ(cube->node_name(5), "rank 5 (0101)");
+}
+
+TEST(Topology, HyperxRoutesTakeOneHopPerDimension) {
+  const auto hyperx = must_parse("hyperx:3x4");
+  EXPECT_EQ(hyperx->route(0, 11), (std::vector<std::uint32_t>{0, 3, 11}));
+  EXPECT_EQ(hyperx->route(8, 11), (std::vector<std::uint32_t>{8, 11}));
+  EXPECT_EQ(hyperx->capacity(0, 5), 0u);
+}
+
+// 5 groups of 2 routers of 2 ranks: the group 1 or 2 after a group at its router 0, the group 3 or
+// 4 after it at its router 1.
+TEST(Topology, DragonflyRoutesTakeOneGlobalLink) {
+  const auto dragonfly = must_parse("dragonfly:5x2x2");
+  EXPECT_EQ(dragonfly->ranks(), 20u);
+  EXPECT_EQ(dragonfly->route(0, 1), (std::vector<std::uint32_t>{0, 20, 1}));
+  EXPECT_EQ(dragonfly->route(0, 3), (std::vector<std::uint32_t>{0, 20, 21, 3}));
+  EXPECT_EQ(dragonfly->route(0, 7), (std::vector<std::uint32_t>{0, 20, 23, 7}));
+  EXPECT_EQ(dragonfly->route(2, 5), (std::vector<std::uint32_t>{2, 21, 20, 23, 22, 5}));
+  EXPECT_EQ(dragonfly->route(0, 17), (std::vector<std::uint32_t>{0, 20, 21, 28, 17}));
+  EXPECT_EQ(dragonfly->node_name(7), "rank 7 (group 1, router 1)");
+  EXPECT_EQ(dragonfly->node_name(28), "router 28 (group 4, router 0)");
+  for (const char* spec : {"dragonfly:5x2x2", "dragonfly:6x4x1", "dragonfly:2x3x2"}) {
+    const auto topology = must_parse(spec);
+    const std::uint32_t ranks = topology->ranks();
+    const auto group_of = [&](std::uint32_t node) {
+      const std::string name = topology->node_name(node);
+      return name.substr(name.find("group"), name.find(',') - name.find("group"));
+    };
+    std::map<std::pair<std::string, std::string>, int> between;
+    for (const Link& link : topology->links()) {
+      if (group_of(link.from) != group_of(link.to)) {
+        ++between[{group_of(link.from), group_of(link.to)}];
+      }
+    }
+    for (const auto& [groups, links] : between) EXPECT_EQ(links, 1) << spec;
+    for (std::uint32_t from = 0; from < ranks; ++from) {
+      for (std::uint32_t to = 0; to < ranks; ++to) {
+        EXPECT_LE(topology->route(from, to).size(), 6u) << spec;
+      }
+    }
+  }
 }
 
 TEST(Topology, FatTreeRoutesThroughTheLowestCommonRouter) {
@@ -135,6 +300,18 @@ TEST(Topology, ShapesSayTheNumbersOfAFamily) {
   const Shape mesh = must_parse("mesh:3x4")->shape();
   EXPECT_EQ(mesh.rows, 3u);
   EXPECT_EQ(mesh.columns, 4u);
+  EXPECT_EQ(mesh.grid, (std::vector<std::uint32_t>{3, 4}));
+  EXPECT_FALSE(mesh.wraps);
+  const Shape torus = must_parse("torus:3x4")->shape();
+  EXPECT_EQ(torus.rows + torus.columns, 0u) << "algorithms for meshes do not know wrap links";
+  EXPECT_EQ(torus.grid, (std::vector<std::uint32_t>{3, 4}));
+  EXPECT_TRUE(torus.wraps);
+  EXPECT_EQ(must_parse("mesh:2x3x4")->shape().grid, (std::vector<std::uint32_t>{2, 3, 4}));
+  EXPECT_EQ(must_parse("mesh:2x3x4")->shape().rows, 0u);
+  EXPECT_EQ(must_parse("ring:5")->shape().grid, (std::vector<std::uint32_t>{5}));
+  EXPECT_TRUE(must_parse("hypercube:4")->shape().grid.empty());
+  EXPECT_EQ(must_parse("hypercube:4")->shape().hypercube, 4u);
+  EXPECT_TRUE(must_parse("hyperx:4x4")->shape().grid.empty());
   EXPECT_EQ(mesh.arity, 0u);
   const Shape hosts = must_parse("hosts:3x4")->shape();
   EXPECT_EQ(hosts.hosts, 3u);
@@ -215,9 +392,28 @@ TEST(Topology, HostsShareOneLink) {
 
 // links() and capacity() agree.
 TEST(Topology, CapacitiesAreTheLinks) {
-  for (const char* spec : {"complete:5", "crossbar:3x4,in=1,out=3", "crossbar:1x1", "hosts:2x3",
-                           "crossbar:2x3x2,in=1/2,out=3/4", "crossbar:2x1x2x2x1", "mesh:3x4",
-                           "fattree:k=3,h=2,c=k", "fattree:k=2x4x3,c=1,5,2"}) {
+  for (const char* spec : {"complete:5",
+                           "crossbar:3x4,in=1,out=3",
+                           "crossbar:1x1",
+                           "hosts:2x3",
+                           "crossbar:2x3x2,in=1/2,out=3/4",
+                           "crossbar:2x1x2x2x1",
+                           "mesh:3x4",
+                           "fattree:k=3,h=2,c=k",
+                           "fattree:k=2x4x3,c=1,5,2",
+                           "mesh:2x3x4",
+                           "torus:4x5",
+                           "torus:2x3x4",
+                           "torus:1x2",
+                           "ring:1",
+                           "ring:2",
+                           "ring:7",
+                           "hypercube:4",
+                           "hyperx:3x4",
+                           "hyperx:2x3x4",
+                           "dragonfly:1x3x2",
+                           "dragonfly:5x2x2",
+                           "dragonfly:6x4x1"}) {
     const auto topology = must_parse(spec);
     std::uint64_t links = 0;
     for (const Link& link : topology->links()) {
@@ -253,14 +449,33 @@ TEST(Topology, SpecsAreCanonical) {
 
 TEST(Topology, DigestsDifferAndStay) {
   std::set<std::uint64_t> digests;
-  for (const char* spec :
-       {"complete:16", "complete:17", "mesh:4x4", "mesh:2x8", "mesh:8x2", "fattree:k=4,h=2,c=1",
-        "fattree:k=4,h=2,c=k", "fattree:k=2x8,c=1", "fattree:k=8x2,c=1", "crossbar:4x4",
-        "crossbar:4x4,in=1,out=2", "crossbar:4x2x2", "crossbar:2x2x4", "hosts:4x4"}) {
+  for (const char* spec : {"complete:16",
+                           "complete:17",
+                           "mesh:4x4",
+                           "mesh:2x8",
+                           "mesh:8x2",
+                           "fattree:k=4,h=2,c=1",
+                           "fattree:k=4,h=2,c=k",
+                           "fattree:k=2x8,c=1",
+                           "fattree:k=8x2,c=1",
+                           "crossbar:4x4",
+                           "crossbar:4x4,in=1,out=2",
+                           "crossbar:4x2x2",
+                           "crossbar:2x2x4",
+                           "hosts:4x4",
+                           "mesh:2x2x4",
+                           "torus:4x4",
+                           "torus:2x2x4",
+                           "ring:16",
+                           "hypercube:4",
+                           "hyperx:4x4",
+                           "hyperx:2x2x4",
+                           "dragonfly:4x2x2"}) {
     EXPECT_TRUE(digests.insert(must_parse(spec)->digest()).second);
   }
   EXPECT_EQ(must_parse("complete:16")->digest(), 0x3291d14a47f5497ull)
       << "FNV-1a of the specification";
+  EXPECT_EQ(must_parse("mesh:4x4")->digest(), 0xd082fe04917b57feull);
 }
 
 // The expected error for each specification.
@@ -319,19 +534,47 @@ void add_arity_errors(const std::string& tree, std::map<std::string, std::string
       tree;
 }
 
+void add_grid_errors(std::map<std::string, std::string>& all) {
+  const std::string torus =
+      "; expected torus:RxC with R and C at least 1, e.g. torus:4x4, or torus:AxBxC";
+  all["torus:4"] = "topology 'torus:4': 'x' is missing (at character 8)" + torus;
+  all["torus:4x"] =
+      "topology 'torus:4x': the number of columns is missing (at character 9)" + torus;
+  const std::string ring = "; expected ring:P with P at least 1, e.g. ring:8";
+  all["ring:0"] = "topology 'ring:0': the number of ranks is 0 (at character 7)" + ring;
+  all["ring:4x4"] = "topology 'ring:4x4': unexpected 'x4' (at character 7)" + ring;
+  const std::string hypercube =
+      "; expected hypercube:D with D dimensions, 1 to 24, e.g. hypercube:4 of 16 ranks";
+  all["hypercube:0"] =
+      "topology 'hypercube:0': the number of dimensions is 0 (at character 12)" + hypercube;
+  all["hypercube:25"] =
+      "topology 'hypercube:25': 33554432 nodes are more than 16777216 (at character 13)" +
+      hypercube;
+  all["hyperx:4"] =
+      "topology 'hyperx:4': 'x' is missing (at character 9); expected hyperx:AxB with A and B at "
+      "least 1, e.g. hyperx:4x4, or hyperx:AxBxC";
+  const std::string dragonfly =
+      "; expected dragonfly:GxAxP with G groups of A routers of P ranks, each at least 1, e.g. "
+      "dragonfly:5x2x2";
+  all["dragonfly:5x2"] = "topology 'dragonfly:5x2': 'x' is missing (at character 14)" + dragonfly;
+  all["dragonfly:5x0x2"] =
+      "topology 'dragonfly:5x0x2': the number of routers per group is 0 (at character 14)" +
+      dragonfly;
+  all["dragonfly:256x256x256"] =
+      "topology 'dragonfly:256x256x256': 16842752 nodes are more than 16777216 (at character 22)" +
+      dragonfly;
+}
+
 std::map<std::string, std::string> errors() {
-  const std::string mesh = "; expected mesh:RxC with R and C at least 1, e.g. mesh:4x4";
+  const std::string mesh =
+      "; expected mesh:RxC with R and C at least 1, e.g. mesh:4x4, or mesh:AxBxC";
   const std::string complete = "; expected complete:N with N at least 1, e.g. complete:16";
   const std::string tree =
       "; expected fattree:k=K,h=H,c=1 or c=k or c=c1,...,cH with K at least 2 and H at least 1, "
       "e.g. fattree:k=4,h=2,c=1; or k=K1xK2x...xKH by level, e.g. fattree:k=4x3,c=1";
   std::map<std::string, std::string> all = {
-      {"ring:4",
-       "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, "
-       "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH"},
-      {"",
-       "unknown topology ''; expected complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, "
-       "fattree:k=K,h=H,c=1|k|c1,..,cH, fattree:k=K1x..xKH,c=.. or file:PATH"},
+      {"rung:4", std::string("unknown topology 'rung:4'; expected ") + kSpecificationForms},
+      {"", std::string("unknown topology ''; expected ") + kSpecificationForms},
       {"mesh:0x4", "topology 'mesh:0x4': the number of rows is 0 (at character 7)" + mesh},
       {"mesh:4x0", "topology 'mesh:4x0': the number of columns is 0 (at character 9)" + mesh},
       {"mesh:4", "topology 'mesh:4': 'x' is missing (at character 7)" + mesh},
@@ -339,7 +582,12 @@ std::map<std::string, std::string> errors() {
       {"mesh:4x", "topology 'mesh:4x': the number of columns is missing (at character 8)" + mesh},
       {"mesh:-4x4", "topology 'mesh:-4x4': the number of rows is missing (at character 6)" + mesh},
       {"mesh:4x4 ", "topology 'mesh:4x4 ': unexpected ' ' (at character 9)" + mesh},
-      {"mesh:4x4x4", "topology 'mesh:4x4x4': unexpected 'x4' (at character 9)" + mesh},
+      {"mesh:4x4x4x4", "topology 'mesh:4x4x4x4': unexpected 'x4' (at character 11)" + mesh},
+      {"mesh:0x4x4", "topology 'mesh:0x4x4': the number of planes is 0 (at character 7)" + mesh},
+      {"mesh:4096x4096x4096",
+       "topology 'mesh:4096x4096x4096': 68719476736 nodes are more than 16777216 (at character "
+       "20)" +
+           mesh},
       {"mesh:04x4",
        "topology 'mesh:04x4': the number of rows has a leading 0 (at character 8)" + mesh},
       {"mesh:9999999999x1",
@@ -373,6 +621,7 @@ std::map<std::string, std::string> errors() {
            tree},
   };
   add_arity_errors(tree, all);
+  add_grid_errors(all);
   all.insert(crossbar_errors().begin(), crossbar_errors().end());
   const std::string hosts =
       "; expected hosts:HxR with H hosts of R ranks, each at least 1, e.g. hosts:4x8";
@@ -405,6 +654,26 @@ TEST(Draw, NamesEveryNodeAndCountsOmissions) {
   EXPECT_NE(hosts.find("<line class=\"link\" style="), std::string::npos);
   EXPECT_NE(hosts.find("<line class=\"link\" x1"), std::string::npos);
   EXPECT_EQ(tree.find("<line class=\"link\" style="), std::string::npos);
+  // Links that would pass over other ranks are curves: the wrap links of rows and columns of 3 or
+  // more, of a hypercube those between its halves.
+  const auto curves = [](const char* spec) {
+    const std::string svg = draw_svg(*must_parse(spec));
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = svg.find("<path class=\"link\"", at)) != std::string::npos;
+         ++at) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(curves("mesh:4x4"), 0u);
+  EXPECT_EQ(curves("mesh:3x3x3"), 0u);
+  EXPECT_EQ(curves("torus:4x4"), 8u);
+  EXPECT_EQ(curves("torus:3x3x3"), 27u);
+  EXPECT_EQ(curves("torus:2x5"), 2u);
+  EXPECT_EQ(curves("ring:6"), 0u);
+  EXPECT_EQ(curves("hyperx:4x1"), 3u);
+  EXPECT_EQ(curves("hypercube:3"), 0u);
+  EXPECT_EQ(curves("hypercube:4"), 16u);
   const std::string large = draw_svg(*must_parse("complete:200"));
   EXPECT_EQ(large.find("<line"), std::string::npos);
   EXPECT_NE(large.find("39800 links (too many to draw)"), std::string::npos);

@@ -242,11 +242,23 @@ constexpr Algorithm kAlgorithms[] = {
      "one block per rank, along a column, then along rows: ceil(log2 R) + ceil(log2 C) steps",
      Where::kMesh},
     {"bucket", Collective::kAllgather, bucket_allgather, false,
-     "one block per rank, rings along rows, then columns: R+C-2 steps", Where::kMesh},
+     "one block per rank, rings along each dimension, the last first: sum of (n_i - 1) steps",
+     Where::kGrid},
     {"bucket", Collective::kReduceScatter, bucket_reduce_scatter, true,
-     "one block per rank, rings along columns, then rows: R+C-2 steps", Where::kMesh},
+     "one block per rank, rings along each dimension, the first first: sum of (n_i - 1) steps",
+     Where::kGrid},
     {"bucket", kAllreduce, bucket_allreduce, true,
-     "one block per rank, reduce-scatter, then allgather by bucket: 2(R+C-2) steps", Where::kMesh},
+     "one block per rank, reduce-scatter, then allgather by bucket: 2 * sum of (n_i - 1) steps",
+     Where::kGrid},
+    {"bidirectional-bucket", Collective::kAllgather, bidirectional_bucket_allgather, false,
+     "one block per rank, rings in both directions of each dimension: sum of floor(n_i/2) steps",
+     Where::kTorus},
+    {"bidirectional-bucket", Collective::kReduceScatter, bidirectional_bucket_reduce_scatter, true,
+     "one block per rank, rings in both directions of each dimension: sum of floor(n_i/2) steps",
+     Where::kTorus},
+    {"bidirectional-bucket", kAllreduce, bidirectional_bucket_allreduce, true,
+     "one block per rank, reduce-scatter, then allgather: 2 * sum of floor(n_i/2) steps",
+     Where::kTorus},
 };
 
 bool same(const char* a, const char* b) {
@@ -273,6 +285,8 @@ bool runs_on(const Algorithm& algorithm, const CollectiveParameters& parameters)
     case Where::kFatTree: return parameters.height > 0;
     case Where::kHosts: return parameters.hosts > 0;
     case Where::kMesh: return parameters.rows > 0;
+    case Where::kGrid: return parameters.rows > 0 || parameters.dimensions > 0;
+    case Where::kTorus: return parameters.dimensions > 0 && parameters.wraps;
     default: return true;
   }
 }

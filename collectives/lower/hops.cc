@@ -97,9 +97,14 @@ class Scheduler {
     for (const auto& after : next_) {
       for (const auto& [hop, steps] : after) ++waiting_for_[as_index(hop)];
     }
-    for (std::size_t hop = 0; hop < many; ++hop) {
-      if (waiting_for_[hop] == 0) make_ready(static_cast<std::int32_t>(hop));
+    for (const Hop& hop : hops_.all) {
+      if (hop.step >= 0) ++used_[as_index(hop.port)][as_index(hop.step % period_)];
     }
+    std::vector<std::int32_t> begin;  // found first: placing a hop makes others ready
+    for (std::size_t hop = 0; hop < many; ++hop) {
+      if (waiting_for_[hop] == 0) begin.push_back(static_cast<std::int32_t>(hop));
+    }
+    for (const std::int32_t hop : begin) make_ready(hop);
     for (std::int32_t step = 0; left_ > 0; ++step) {
       for (std::size_t port = 0; port < ready_.size(); ++port) fill(port, step);
     }
@@ -147,6 +152,8 @@ class Scheduler {
     const Hop& one = hops_.all[as_index(hop)];
     if (one.port < 0) {
       place(hop, std::max(ready_at_[as_index(hop)], not_before_[as_index(hop)]));
+    } else if (one.step >= 0) {
+      place(hop, one.step);
     } else {
       ready_[as_index(one.port)].insert(
           {(*order_)[as_index(hop)], hops_.tasks[as_index(one.task)].step, hop});
@@ -213,8 +220,8 @@ Result<HopGraph> find_hops(const topology::Topology& topology, Graph graph, Port
   return hops;
 }
 
-Plan find_steps(const HopGraph& hops, const Waits& waits) {
-  std::int32_t period = 1;
+Plan find_steps(const HopGraph& hops, const Waits& waits, std::int32_t least_period) {
+  std::int32_t period = least_period;
   for (const Port& port : hops.ports) period = std::max(period, port.steps());
   Scheduler scheduler(hops, waits, period);
   Plan best = scheduler.run(std::vector<std::int64_t>(hops.all.size(), 0), "plain order");

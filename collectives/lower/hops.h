@@ -15,6 +15,7 @@ struct Hop {
   std::int32_t task = 0;
   std::int32_t a = -1, b = -1;  // hops and operations whose results it needs
   std::int32_t port = -1;       // the resource that it occupies for a step; none for an operation
+  std::int32_t step = -1;       // the step that it must have, after the hops that it needs; -1: any
 };
 
 // A resource with a number of lanes per step: a link or, if a node sends once per step, the node.
@@ -76,7 +77,9 @@ struct Plan {
 // lane, modulo the period. The period is the maximum number of steps that the load of a port
 // takes, which is always the least possible. Three orderings of the ready hops are tried: by step
 // of the routed schedule, longest remaining path first, furthest message first. The result is the
-// plan with the fewest steps; among equals, the first.
-[[nodiscard]] Plan find_steps(const HopGraph& hops, const Waits& waits);
+// plan with the fewest steps; among equals, the first. Hops that must have a step must leave each
+// port a lane for the others. `least_period`: the period is at least this.
+[[nodiscard]] Plan find_steps(const HopGraph& hops, const Waits& waits,
+                              std::int32_t least_period = 1);
 
 }  // namespace espalier::lower

@@ -1,75 +1,20 @@
 #include "espalier/collectives/lower/lower.h"
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 #include <utility>
 
 #include "collectives/lower/graph.h"
+#include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "collectives/lower/neighbours.h"
-#include "collectives/lower/timed.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/base/digest.h"
 #include "espalier/collectives/verify/verify.h"
 
 namespace espalier::lower {
 namespace {
 
 constexpr std::uint32_t kMaxNodes = 4096;
-// Adds the hops to the schedule, at the plan's steps.
-class Timer {
- public:
-  Timer(const HopGraph& hops, const Plan& plan, TimedSchedule& timed)
-      : hops_(hops), plan_(plan), timed_(timed) {}
-
-  void add_all() {
-    for (std::size_t task = 0; task < hops_.tasks.size(); ++task) {
-      const Task& one = hops_.tasks[task];
-      const std::int32_t first = hops_.first[task];
-      const std::int32_t last = hops_.last_of(static_cast<std::int32_t>(task));
-      const TimedOperand into = {one.output ? Buffer::kOutput : Buffer::kScratch, one.segment, -1};
-      if (one.kind != ActionKind::kSend) {
-        made_.push_back(timed_.add_operation(one.kind, one.to, plan_.steps[as_index(last)],
-                                             one.block, into, operand(one.a), operand(one.b)));
-        continue;
-      }
-      std::vector<std::uint32_t> nodes = {one.from};
-      for (std::int32_t hop = first; hop <= last; ++hop) {
-        nodes.push_back(hops_.all[as_index(hop)].to);
-      }
-      const std::span steps(plan_.steps.data() + first, nodes.size() - 1);
-      made_.push_back(timed_.add_message(one.block, nodes, steps, operand(one.a), into));
-    }
-  }
-
- private:
-  [[nodiscard]] TimedOperand operand(const TaskInput& from) const {
-    if (from.segment < 0) return {};
-    if (from.task < 0) return {Buffer::kInput, from.segment, -1};
-    return made_[as_index(from.task)];
-  }
-
-  const HopGraph& hops_;
-  const Plan& plan_;
-  TimedSchedule& timed_;
-  std::vector<TimedOperand> made_;  // by task
-};
-
-// Reorders the blocks of a round so that none ends after block 0; any order of the blocks is valid.
-void put_latest_first(const Plan& plan, HopGraph& hops) {
-  std::int32_t latest = 0;
-  for (std::size_t hop = 0; hop < hops.all.size(); ++hop) {
-    if (plan.steps[hop] == plan.length - 1) latest = hops.tasks[as_index(hops.all[hop].task)].block;
-  }
-  for (Task& task : hops.tasks) {
-    if (task.block == latest) {
-      task.block = 0;
-    } else if (task.block == 0) {
-      task.block = latest;
-    }
-  }
-}
 
 // The name, truncated to the available room.
 std::string lowered_name_of(const std::string& name) {
@@ -173,18 +118,8 @@ Result<Programs> lower(const topology::Topology& topology, const CollectiveParam
   // Fewer different waits take fewer actions, and possibly more steps.
   for (const std::int32_t near : {window - 1, 1, 0}) {
     const Plan plan = find_steps(hops, {near, window});
-    put_latest_first(plan, hops);
-    TimedSchedule timed(topology.nodes());
-    timed.outline = outline;
-    timed.period = plan.period;
-    timed.blocks = hops.blocks;
-    timed.bound = bound;
-    timed.digest = routed[0].schedule_digest;
-    for (const std::int32_t step : plan.steps) {
-      timed.digest = digest_u64(timed.digest, static_cast<std::uint64_t>(step));
-    }
-    Timer(hops, plan, timed).add_all();
-    auto lowered = write_programs(parameters, timed);
+    auto lowered =
+        write_hops(topology, parameters, outline, bound, routed[0].schedule_digest, plan, hops);
     if (!lowered) {
       tables_too_small = lowered.error().message;
       continue;

@@ -19,6 +19,9 @@ struct Form {
   // Actions have paces, and the phase's period is 1; otherwise it is the schedule's period.
   bool paced = true;
   std::size_t least = 2;  // minimum number of rows for an action with a table
+  // Links, segments and slots share entries of a table, as digits of one number: fewer terms, but
+  // divisions where a program steps.
+  bool shared_entries = false;
 };
 // Fewer rows make more tables and terms; more rows make more actions. The first number that fits is
 // taken.
@@ -47,6 +50,8 @@ class NodeWriter {
   // An index that takes these values in turn. With several turns, it also adds 0 .. turns-1, by
   // rounds.
   [[nodiscard]] std::uint8_t index(const Column& column, std::int32_t turns = 1);
+  // Finds the columns of an action that share entries.
+  void share(const Rows& rows, const Column& links);
   // coef * round + column[position in the round].
   [[nodiscard]] std::uint8_t by_rounds(std::int32_t coef, Column column);
   [[nodiscard]] Term lookup(std::int32_t coef, const Column& column);
@@ -57,6 +62,12 @@ class NodeWriter {
   Program& program_;
   std::vector<std::int16_t> entries_;
   std::map<Column, std::uint32_t> columns_;  // start index of each column
+  // Of the current action: a column that is a digit of shared entries.
+  struct SharedColumn {
+    Column entries;
+    std::uint32_t div = 1, mod = 1;
+  };
+  std::map<Column, SharedColumn> shared_;
   bool too_large_ = false;
 };
 
@@ -86,6 +97,11 @@ std::uint8_t NodeWriter::index(const Column& column, std::int32_t turns) {
     row.coef = 1;
     row.mod = mod;
     return builder_.index(row);
+  }
+  if (const auto found = shared_.find(column); turns == 1 && found != shared_.end()) {
+    row.div = found->second.div;
+    row.mod = found->second.mod;
+    return builder_.index(row, {lookup(1, found->second.entries)});
   }
   std::vector<Term> terms;
   if (all_alike(column)) {
@@ -122,6 +138,46 @@ std::uint8_t NodeWriter::by_rounds(std::int32_t coef, Column column) {
   return builder_.index(row);
 }
 
+void NodeWriter::share(const Rows& rows, const Column& links) {
+  shared_.clear();
+  if (!form_.shared_entries) return;
+  std::vector<Column> columns = {links};
+  for (const auto& [place, slot] :
+       {std::pair(&TimedInstance::into, &Row::into), std::pair(&TimedInstance::a, &Row::a),
+        std::pair(&TimedInstance::b, &Row::b)}) {
+    Column segments, slots;
+    for (const Row* row : rows) {
+      segments.push_back((row->instance->*place).segment);
+      slots.push_back((row->*slot).first);
+    }
+    columns.push_back(std::move(segments));
+    if ((rows[0]->instance->*place).buffer == Buffer::kScratch && (rows[0]->*slot).turns == 1) {
+      columns.push_back(std::move(slots));
+    }
+  }
+  std::vector<Column> together;
+  Column entries(rows.size(), 0);
+  std::int64_t digits = 1;
+  const auto close = [&] {
+    for (const Column& column : together) shared_.at(column).entries = entries;
+    together.clear();
+    entries.assign(rows.size(), 0);
+    digits = 1;
+  };
+  for (const Column& column : columns) {
+    if (column.empty() || all_alike(column) || shared_.count(column) > 0) continue;
+    const std::int64_t values = std::int64_t{*std::max_element(column.begin(), column.end())} + 1;
+    if (digits * values > std::numeric_limits<std::int16_t>::max()) close();
+    shared_[column] = {{}, static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(values)};
+    together.push_back(column);
+    for (std::size_t x = 0; x < entries.size(); ++x) {
+      entries[x] += static_cast<std::int32_t>(digits * column[x]);
+    }
+    digits *= values;
+  }
+  close();
+}
+
 Operand NodeWriter::operands_of(const Rows& rows, TimedOperand TimedInstance::*place,
                                 SlotTurns Row::*slot, std::uint8_t block_ref) {
   const Buffer buffer = (rows[0]->instance->*place).buffer;
@@ -156,6 +212,7 @@ void NodeWriter::add(const Rows& rows, std::int32_t first) {
     last = x;
   }
   const std::uint8_t block_ref = by_rounds(blocks, of_round);
+  share(rows, links);
   Action what{};
   what.into = operands_of(rows, &TimedInstance::into, &Row::into, block_ref);
   what.a = operands_of(rows, &TimedInstance::a, &Row::a, block_ref);
@@ -244,11 +301,14 @@ Status NodeWriter::write(const CollectiveParameters& parameters, std::uint32_t n
 Status write_node(const CollectiveParameters& parameters, const TimedSchedule& schedule, bool paced,
                   std::uint32_t node, const NodeRows& rows, Programs& programs) {
   Status status = Status::kTooLarge;
-  for (const std::size_t least : kLeastRows) {
-    NodeWriter writer(schedule, {paced, least}, programs[node]);
-    status = writer.write(parameters, node, rows);
-    if (status == Status::kOk) programs[node].set_table(writer.entries());
-    if (status != Status::kTooLarge || !paced) break;
+  for (const bool shared_entries : {false, true}) {
+    if (shared_entries && !schedule.share_entries) break;
+    for (const std::size_t least : kLeastRows) {
+      NodeWriter writer(schedule, {paced, least, shared_entries}, programs[node]);
+      status = writer.write(parameters, node, rows);
+      if (status == Status::kOk) programs[node].set_table(writer.entries());
+      if (status != Status::kTooLarge || !paced) return status;
+    }
   }
   return status;
 }

@@ -45,6 +45,8 @@ struct TimedSchedule {
   std::vector<std::vector<TimedInstance>> nodes;
   std::vector<std::int32_t> values;  // of each node, so far
   std::uint32_t messages = 0;        // so far
+  // Where tables are too small, numbers of an action may share their entries (node_writer.cc).
+  bool share_entries = false;
 
   explicit TimedSchedule(std::uint32_t nodes_count) : nodes(nodes_count), values(nodes_count, 0) {}
 

@@ -25,6 +25,18 @@ void FailureDetector::init(Endpoint& endpoint, std::uint64_t deadline_ns) {
   now_ = endpoint.now();
 }
 
+#if ESPALIER_SPARES
+void FailureDetector::reopen(Endpoint& endpoint) {
+  for (LinkState& link : links_) link = LinkState();
+  awaited_ = down_ = blocking_ = answers_ = causes_ = probes_ = LinkSet();
+  links_count_ = probe_word_ = 0;
+  lost_ = moved_at_ = 0;
+  ended_ = false;
+  cause_ = Cause();
+  init(endpoint, deadline_);
+}
+#endif
+
 void FailureDetector::read_links() {
   const std::uint32_t count = std::min(endpoint_->links(), kMaxLinks);
   for (; links_count_ < count; ++links_count_) {

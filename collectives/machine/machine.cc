@@ -37,6 +37,29 @@ Status Machine::init(Endpoint& endpoint, const MachineConfig& config) {
   return Status::kOk;
 }
 
+#if ESPALIER_SPARES
+Status Machine::reopen(Endpoint& endpoint) {
+  const bool busy = failure_detector_.failed() ? !failure_detector_.ended() : running_;
+  if (endpoint_ == nullptr || busy) return Status::kBadArgument;
+  if (endpoint.links() > kMaxLinks) return Status::kTooLarge;
+  for (std::uint32_t link = 0; link < kMaxLinks; ++link) {
+    for (MessageRing* const ring : {&sends_[link], &receives_[link]}) {
+      ring->first = ring->first_unposted = ring->end = 0;
+      ring->next_number = 0;
+    }
+    expected_receives_[link] = 0;
+  }
+  sending_ = unposted_sends_ = unposted_receives_ = unexpected_links_ = LinkSet();
+  running_ = has_moved_ = may_have_more_ = post_refused_ = false;
+  first_step_ = end_step_ = next_op_ = 0;
+  tags_ = TagBase();
+  ++reopened_;
+  endpoint_ = &endpoint;
+  failure_detector_.reopen(endpoint);
+  return Status::kOk;
+}
+#endif
+
 Status Machine::poll() {
   if (endpoint_ == nullptr) return Status::kBadArgument;
   failure_detector_.tick();

@@ -47,6 +47,9 @@ Status Machine::start(const Prepared& prepared) {
   if (endpoint_ == nullptr || checked.program == nullptr) return Status::kBadArgument;
   if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
+#if ESPALIER_SPARES
+  if (checked.reopened != reopened_) return Status::kBadArgument;
+#endif
   const Status status = endpoint_->prepare(checked.regions, checked.regions_count);
   if (status != Status::kOk) return status;
   std::copy_n(prepared.endpoint_links_, links_count(*checked.program), endpoint_links_);
@@ -103,6 +106,9 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
   checked.scratch = scratch.bytes;
   checked.op = op;
   checked.digest = digest_of(program, layout, op, counts);
+#if ESPALIER_SPARES
+  checked.reopened = reopened_;
+#endif
   checked.program = &program;
   return Status::kOk;
 }

@@ -79,7 +79,7 @@ void run_vectors(const Programs& programs, Job job, unsigned seed, bool in_place
   }
 }
 
-// Several numbers of ranks, fat trees, clusters of hosts or meshes.
+// Several numbers of ranks, fat trees, clusters of hosts, meshes or tori.
 std::vector<CollectiveParameters> networks_of(Where where) {
   constexpr std::uint32_t kTrees[][2] = {{2, 1}, {2, 3}, {3, 2}};  // arity, height
   constexpr std::uint32_t kShapes[][2] = {{1, 1}, {1, 3}, {3, 1}, {2, 2}, {2, 3}, {3, 2}};
@@ -98,10 +98,20 @@ std::vector<CollectiveParameters> networks_of(Where where) {
       for (std::uint32_t level = 0; level < height; ++level) parameters.ranks *= arity;
       all.push_back(parameters);
     }
+  } else if (where == Where::kTorus) {
+    static constexpr std::uint32_t kTori[][3] = {{1, 1, 4}, {1, 3, 2}, {2, 2, 3}};
+    for (const std::uint32_t(&torus)[3] : kTori) {
+      parameters.grid = torus;
+      parameters.dimensions = 3;
+      parameters.wraps = true;
+      parameters.ranks = torus[0] * torus[1] * torus[2];
+      all.push_back(parameters);
+    }
   } else {
     for (const auto& [many, each] : kShapes) {
-      (where == Where::kMesh ? parameters.rows : parameters.hosts) = many;
-      (where == Where::kMesh ? parameters.columns : parameters.host_ranks) = each;
+      const bool hosts = where == Where::kHosts;
+      (hosts ? parameters.hosts : parameters.rows) = many;
+      (hosts ? parameters.host_ranks : parameters.columns) = each;
       parameters.ranks = many * each;
       all.push_back(parameters);
     }

@@ -92,6 +92,12 @@ TEST(Events, AreTheSameInAnyOrderOfArrival) {
         parameters.hosts = ranks == 2 ? 2 : 3;
         parameters.host_ranks = ranks == 2 ? 1 : 3;
       }
+      const std::uint32_t sizes[] = {ranks == 2 ? 2u : 3u, ranks == 2 ? 1u : 3u};
+      if (table[i].where == Where::kGrid || table[i].where == Where::kTorus) {
+        parameters.grid = sizes;
+        parameters.dimensions = 2;
+        parameters.wraps = true;
+      }
       if (table[i].where == Where::kMesh) {
         parameters.rows = ranks == 2 ? 2 : 3;
         parameters.columns = ranks == 2 ? 1 : 3;

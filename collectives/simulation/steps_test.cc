@@ -170,19 +170,28 @@ TEST(Steps, AreAsClaimedOnFatTrees) {
   }
 }
 
-TEST(Steps, AreAsClaimedOnHostsAndMeshes) {
+TEST(Steps, AreAsClaimedOnHostsMeshesAndTori) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kHosts && table[i].where != Where::kMesh) continue;
+    if (table[i].where == Where::kAnywhere || table[i].where == Where::kFatTree) continue;
     constexpr std::pair<std::uint32_t, std::uint32_t> kShapes[] = {{1, 1}, {1, 4}, {3, 1}, {2, 2},
                                                                    {3, 4}, {4, 3}, {5, 5}};
     for (const auto& [many, each] : kShapes) {
       CollectiveParameters parameters;
       parameters.ranks = many * each;
-      const bool mesh = table[i].where == Where::kMesh;
-      (mesh ? parameters.rows : parameters.hosts) = many;
-      (mesh ? parameters.columns : parameters.host_ranks) = each;
+      const std::uint32_t sizes[] = {many, each};
+      if (table[i].where == Where::kHosts) {
+        parameters.hosts = many;
+        parameters.host_ranks = each;
+      } else if (table[i].where == Where::kMesh) {
+        parameters.rows = many;
+        parameters.columns = each;
+      } else {
+        parameters.grid = sizes;
+        parameters.dimensions = 2;
+        parameters.wraps = true;
+      }
       parameters.blocks = &kBlocks;
       parameters.blocks_count = 1;
       for (const std::uint32_t root : {0u, parameters.ranks / 2, parameters.ranks - 1}) {

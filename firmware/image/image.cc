@@ -49,8 +49,9 @@ Status check_header(const std::uint8_t* bytes, std::size_t size) {
   if (bytes == nullptr || size < kImageHeaderBytes) return Status::kTruncated;
   if (std::memcmp(bytes, kImageMagic, sizeof kImageMagic) != 0) return Status::kNoImage;
   const std::uint32_t format = load_u32(bytes + kImageFormatAt);
-  const bool known =
-      format == kImageFormat || (kMaxSelections > 0 && format == kImageFormatWithSelections);
+  const bool known = format == kImageFormat ||
+                     (kMaxSelections > 0 && format == kImageFormatWithSelections) ||
+                     (ESPALIER_SPARES != 0 && format == kImageFormatWithSpares);
   if (!known) return Status::kBadVersion;
   const std::uint32_t total = load_u32(bytes + kImageSizeAt);
   if (load_u32(bytes + kImageHeaderSizeAt) != kImageHeaderBytes || total < kImageHeaderBytes) {
@@ -113,10 +114,45 @@ std::uint32_t selections_of(const Image& image) { return image.selections; }
 std::uint32_t selections_of(const Image&) { return 0; }
 #endif
 
+#if ESPALIER_SPARES
+std::uint32_t spares_of(const Image& image) { return image.spares; }
+
+// The first row of the table of spares.
+const std::uint8_t* spare_rows(const Image& image) {
+  return image.bytes + kImageHeaderBytes + image.links * kLinkRowBytes +
+         image.programs * kProgramRowBytes + selections_of(image) * kSelectionRowBytes;
+}
+
+// Whether the spares are for other losses than this node's, each once, in order.
+bool spares_fit(const Image& image) {
+  Loss before;
+  for (std::uint32_t i = 0; i < image.spares; ++i) {
+    const SpareRow row = image.spare(i);
+    const Loss& loss = row.loss;
+    const bool link = loss.kind == Loss::Kind::kLink;
+    if (!link && loss.kind != Loss::Kind::kNode) return false;
+    if (link ? loss.a >= loss.b || loss.b == kAnyNode : loss.b != 0 || loss.a == image.node) {
+      return false;
+    }
+    const bool later = loss.kind != before.kind ? loss.kind > before.kind
+                       : loss.a != before.a     ? loss.a > before.a
+                                                : loss.b > before.b;
+    if (!later || loss.a == kAnyNode || row.topology_digest == kAnyTopology) return false;
+    before = loss;
+  }
+  return true;
+}
+#else
+std::uint32_t spares_of(const Image&) { return 0; }
+bool spares_fit(const Image&) { return true; }
+#endif
+
 // Whether the bytes that a row names begin at `next`; then `next` is moved to their end, padded.
-bool piece_fits(const Image& image, const std::uint8_t* row, std::uint32_t& next) {
+bool piece_fits(const Image& image, const std::uint8_t* row, std::uint32_t& next,
+                bool may_be_empty = false) {
   const std::uint32_t length = load_u32(row + kLengthAt);
-  if (load_u32(row) != next || length == 0 || length > image.size - next) return false;
+  if (load_u32(row) != next || length > image.size - next) return false;
+  if (length == 0) return may_be_empty;
   const std::uint32_t padding = (0 - length) % 4;
   if (padding > image.size - next - length) return false;
   if (!all_zero(image.bytes + next + length, padding)) return false;
@@ -124,44 +160,66 @@ bool piece_fits(const Image& image, const std::uint8_t* row, std::uint32_t& next
   return true;
 }
 
+// Whether a row of an index has a collective and a name.
+bool row_fits(const std::uint8_t* row) {
+  const std::uint32_t collective = load_u32(row + kCollectiveAt);
+  return collective != 0 && collective <= Collective::kBarrier &&
+         is_name(row + kAlgorithmAt, kAlgorithmNameBytes);
+}
+
 // Whether each descriptor and selection begins where the one before ended, and the last ends the
 // image.
 bool programs_fit(const Image& image) {
   const std::uint8_t* row = image.bytes + kImageHeaderBytes + image.links * kLinkRowBytes;
+  const std::uint32_t of_spares =
+      spares_of(image) * (kSpareRowBytes + (1 + image.programs) * kProgramRowBytes);
   std::uint32_t next = kImageHeaderBytes + image.links * kLinkRowBytes +
                        image.programs * kProgramRowBytes +
-                       selections_of(image) * kSelectionRowBytes;
+                       selections_of(image) * kSelectionRowBytes + of_spares;
   if (next > image.size) return false;
   for (std::uint32_t i = 0; i < image.programs; ++i, row += kProgramRowBytes) {
-    const std::uint32_t collective = load_u32(row + kCollectiveAt);
-    if (collective == 0 || collective > Collective::kBarrier) return false;
-    if (!is_name(row + kAlgorithmAt, kAlgorithmNameBytes)) return false;
-    if (!piece_fits(image, row, next)) return false;
+    if (!row_fits(row) || !piece_fits(image, row, next)) return false;
   }
   for (std::uint32_t i = 0; i < selections_of(image); ++i, row += kSelectionRowBytes) {
     if (!piece_fits(image, row, next)) return false;
   }
+  row += spares_of(image) * kSpareRowBytes;
+  for (std::uint32_t i = 0; i < spares_of(image) * (1 + image.programs); ++i) {
+    const bool agreement = i % (1 + image.programs) == 0;
+    if (!row_fits(row) || !piece_fits(image, row, next, !agreement)) return false;
+    row += kProgramRowBytes;
+  }
   return next == image.size;
 }
 
-// Whether the number of selections is right for the format, and the bytes after it are zeros.
-bool selections_fit(const Image& image) {
-  constexpr std::uint32_t kZerosAt = kImageSelectionsAt + (kMaxSelections > 0 ? 4 : 0);
-  const bool has_some = load_u32(image.bytes + kImageFormatAt) == kImageFormatWithSelections;
-  return has_some == (selections_of(image) != 0) &&
-         all_zero(image.bytes + kZerosAt, kImageBoardAt - kZerosAt);
+// Whether the numbers of selections and spares are right for the format, and the bytes after them
+// are zeros.
+bool counts_fit(const Image& image) {
+  const std::uint32_t format = load_u32(image.bytes + kImageFormatAt);
+  if constexpr (ESPALIER_SPARES == 0) {
+    constexpr std::uint32_t kZerosAt = kImageSelectionsAt + (kMaxSelections > 0 ? 4 : 0);
+    return (format == kImageFormatWithSelections) == (selections_of(image) != 0) &&
+           all_zero(image.bytes + kZerosAt, kImageBoardAt - kZerosAt);
+  }
+  const auto has = [format](std::uint32_t own, std::uint32_t at, std::uint32_t count,
+                            const std::uint8_t* bytes) {
+    return format == own ? count != 0 : all_zero(bytes + at, 4);
+  };
+  return has(kImageFormatWithSelections, kImageSelectionsAt, selections_of(image), image.bytes) &&
+         has(kImageFormatWithSpares, kImageSparesAt, spares_of(image), image.bytes) &&
+         all_zero(image.bytes + kImageSparesAt + 4, kImageBoardAt - kImageSparesAt - 4);
 }
 
 Status check_tables(const Image& image) {
   if (image.links > kMaxLinks || image.programs > kMaxPrograms ||
-      selections_of(image) > kMaxSelections) {
+      selections_of(image) > kMaxSelections || spares_of(image) > kMaxSpares) {
     return Status::kTooLarge;
   }
   // For load() these values would mean programs of any node, and of any topology.
   const bool is_for_one = image.node != kAnyNode && image.topology_digest != kAnyTopology;
-  const bool fits = is_for_one && image.programs > 0 && selections_fit(image) &&
+  const bool fits = is_for_one && image.programs > 0 && counts_fit(image) &&
                     is_name(image.bytes + kImageBoardAt, kBoardNameBytes) && programs_fit(image) &&
-                    links_fit(image);
+                    links_fit(image) && spares_fit(image);
   return fits ? Status::kOk : Status::kMalformed;
 }
 
@@ -184,11 +242,27 @@ Status check_into(const std::uint8_t* bytes, std::size_t size, const Expectation
 #if ESPALIER_MAX_SELECTIONS > 0
   image.selections = load_u32(bytes + kImageSelectionsAt);
 #endif
+#if ESPALIER_SPARES
+  image.spares = load_u32(bytes + kImageSparesAt);
+#endif
   status = check_digest(image);
   if (status == Status::kOk) status = check_signature(*expectation.authority, image);
   if (status == Status::kOk) status = check_identity(expectation, image);
   if (status == Status::kOk) status = check_tables(image);
   return status;
+}
+
+ProgramRow row_at(const std::uint8_t* bytes, const std::uint8_t* row) {
+  return {static_cast<Collective>(load_u32(row + kCollectiveAt)), load_u32(row + kRootAt),
+          reinterpret_cast<const char*>(row + kAlgorithmAt), bytes + load_u32(row),
+          load_u32(row + kLengthAt)};
+}
+
+// Whether the program is the one that its row names.
+bool agrees(const ProgramRow& row, const Program& program) {
+  const auto* algorithm = reinterpret_cast<const std::uint8_t*>(row.algorithm);
+  return program.collective == row.collective && program.root == row.root &&
+         names(algorithm, program.algorithm, kAlgorithmNameBytes);
 }
 
 bool has_peer(const Image& image, std::uint32_t peer) {
@@ -218,28 +292,65 @@ LinkRow Image::link(std::uint32_t index) const {
 }
 
 ProgramRow Image::program(std::uint32_t index) const {
-  const std::uint8_t* row =
-      bytes + kImageHeaderBytes + links * kLinkRowBytes + index * kProgramRowBytes;
-  return {static_cast<Collective>(load_u32(row + kCollectiveAt)), load_u32(row + kRootAt),
-          reinterpret_cast<const char*>(row + kAlgorithmAt), bytes + load_u32(row),
-          load_u32(row + kLengthAt)};
+  return row_at(bytes,
+                bytes + kImageHeaderBytes + links * kLinkRowBytes + index * kProgramRowBytes);
 }
 
 Status Image::load(std::uint32_t index, DecodedProgram& out) const {
   const ProgramRow row = program(index);
   Status status = decode_program(row.bytes, row.size, topology_digest, node, out);
   if (status != Status::kOk) return status;
-  const auto* algorithm = reinterpret_cast<const std::uint8_t*>(row.algorithm);
-  if (out.collective != row.collective || out.root != row.root ||
-      !names(algorithm, out.algorithm, kAlgorithmNameBytes)) {
-    status = Status::kMalformed;
-  }
+  if (!agrees(row, out)) status = Status::kMalformed;
   for (std::uint32_t link = 0; status == Status::kOk && link < links_count(out); ++link) {
     if (!has_peer(*this, peer_of(out, link))) status = Status::kNoSuchPeer;
   }
   if (status != Status::kOk) out.clear();
   return status;
 }
+
+#if ESPALIER_SPARES
+SpareRow Image::spare(std::uint32_t index) const {
+  const std::uint8_t* row = spare_rows(*this) + index * kSpareRowBytes;
+  const std::uint32_t kind = load_u32(row);
+  SpareRow spare{{}, load_u64(row + 12)};
+  if (kind <= static_cast<std::uint32_t>(Loss::Kind::kNode)) {
+    spare.loss = {static_cast<Loss::Kind>(kind), load_u32(row + 4), load_u32(row + 8)};
+  }
+  return spare;
+}
+
+std::uint32_t Image::find_spare(const Loss& loss) const {
+  std::uint32_t index = 0;
+  while (index < spares && !(spare(index).loss == loss)) ++index;
+  return index;
+}
+
+ProgramRow Image::spare_program(std::uint32_t index, std::uint32_t which) const {
+  return row_at(bytes, spare_rows(*this) + spares * kSpareRowBytes +
+                           (index * (1 + programs) + which) * kProgramRowBytes);
+}
+
+Status Image::load_spare(std::uint32_t index, std::uint32_t which, DecodedProgram& out) const {
+  const SpareRow spare_row = spare(index);
+  const Loss& loss = spare_row.loss;
+  const ProgramRow row = spare_program(index, which);
+  const Collective collective =
+      which == 0 ? Collective(Collective::kAllreduce) : program(which - 1).collective;
+  out.clear();
+  if (row.collective != collective) return Status::kMalformed;
+  if (row.size == 0) return Status::kUnsupported;
+  Status status =
+      decode_program(row.bytes, row.size, spare_row.topology_digest, loss.dense(node), out);
+  if (status != Status::kOk) return status;
+  if (!agrees(row, out)) status = Status::kMalformed;
+  for (std::uint32_t link = 0; status == Status::kOk && link < links_count(out); ++link) {
+    const std::uint32_t peer = loss.real(peer_of(out, link));
+    if (loss.closes(node, peer) || !has_peer(*this, peer)) status = Status::kNoSuchPeer;
+  }
+  if (status != Status::kOk) out.clear();
+  return status;
+}
+#endif
 
 #if ESPALIER_MAX_SELECTIONS > 0
 Status Image::read_selection(std::uint32_t index, NodeSelection& out) const {

@@ -116,7 +116,7 @@ TEST_F(Images, EachRefusalHasItsOwnStatus) {
   };
   EXPECT_EQ(check_changed([](Bytes&) {}), Status::kOk);
   EXPECT_EQ(check_changed(field(0, 'e', 1)), Status::kNoImage);
-  EXPECT_EQ(check_changed(field(8, kImageFormatWithSelections + 1, 4)), Status::kBadVersion);
+  EXPECT_EQ(check_changed(field(8, kImageFormatWithSpares + 1, 4)), Status::kBadVersion);
   EXPECT_EQ(check_changed(field(12, kImageHeaderBytes + 4, 4)), Status::kMalformed);
   EXPECT_EQ(check_changed(field(16, kImageHeaderBytes - 1, 4)), Status::kMalformed);
   EXPECT_EQ(check_changed(field(16, good_.size() + 1, 4)), Status::kTruncated);
@@ -373,6 +373,157 @@ TEST_F(ImagesWithSelections, ATableMustBeThatOfItsPrograms) {
   EXPECT_NE(load(other), Status::kOk);
   std::swap(content_.programs[0], content_.programs[1]);
   EXPECT_EQ(load(content_), Status::kMalformed);
+}
+
+// Two programs, and spares for the losses of link 0 - 1, of link 1 - 3 and of node 4.
+class ImagesWithSpares : public Images {
+ protected:
+  static constexpr std::uint64_t kLeft = 0xfedcba9876543210;
+  ImagesWithSpares() {
+    add(Loss::link(0, 1), 5);
+    add(Loss::link(1, 3), 5);
+    add(Loss::node(4), 4);
+    content_.spares[2].programs[1].bytes.clear();  // the broadcast's root is lost
+  }
+
+  // Programs among the `ranks` nodes that are left.
+  void add(const Loss& loss, std::uint32_t ranks) {
+    ImageContent::SpareDescriptors spare{loss, kLeft, {}};
+    for (const char* const algorithm : {"two-tree", "", "two-tree"}) {
+      const bool broadcast = *algorithm == '\0';
+      const Collective collective = broadcast ? Collective::kBroadcast : Collective::kAllreduce;
+      ImageContent::Descriptor descriptor{collective, 0, broadcast ? "chain" : algorithm, {}};
+      Program program{};
+      std::size_t written = 0;
+      descriptor.bytes.resize(kMaxDescriptorBytes);
+      EXPECT_EQ(find_algorithm(collective, descriptor.algorithm.c_str())
+                    ->generate({.ranks = ranks, .topology_digest = kLeft}, kSampleNode, program),
+                Status::kOk);
+      EXPECT_EQ(encode_program(program, descriptor.bytes.data(), descriptor.bytes.size(), written),
+                Status::kOk);
+      descriptor.bytes.resize(written);
+      spare.programs.push_back(std::move(descriptor));
+    }
+    content_.spares.push_back(std::move(spare));
+  }
+  Status load(std::uint32_t index, std::uint32_t which) {
+    bytes_ = sample_image(content_, &key_);
+    EXPECT_EQ(check(bytes_), Status::kOk);
+    return image_.load_spare(index, which, *program_);
+  }
+
+  ImageContent content_ = sample_content(1, 3);
+  Bytes bytes_ = {};
+  std::unique_ptr<DecodedProgram> program_ = std::make_unique<DecodedProgram>();
+};
+
+TEST_F(ImagesWithSpares, KeepWhatWasWritten) {
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(load(i, 0), Status::kOk) << i;
+    EXPECT_EQ(program_->collective, Collective::kAllreduce);
+    EXPECT_EQ(program_->ranks, i == 2 ? 4u : 5u);
+    EXPECT_EQ(load(i, 1), i == 2 ? Status::kUnsupported : Status::kOk) << i;
+    EXPECT_EQ(load(i, 2), Status::kOk) << i;
+  }
+  ASSERT_EQ(image_.spares, 3u);
+  EXPECT_EQ(load_u32(bytes_.data() + kImageFormatAt), kImageFormatWithSpares);
+  EXPECT_EQ(image_.find_spare(Loss::link(3, 1)), 1u);
+  EXPECT_EQ(image_.find_spare(Loss::node(4)), 2u);
+  EXPECT_EQ(image_.find_spare(Loss::node(1)), 3u);
+  EXPECT_EQ(image_.spare(2).topology_digest, kLeft);
+  for (std::uint32_t i = 0; i < 2; ++i) EXPECT_EQ(image_.load(i, *program_), Status::kOk);
+}
+
+TEST_F(ImagesWithSpares, EveryTruncationAndFlippedBitIsRefused) {
+  expectation_.authority = &kTakesUnsigned;
+  Bytes bytes = sample_image(content_, nullptr);
+  ASSERT_EQ(check(bytes), Status::kOk);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    ASSERT_EQ(check(Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size))),
+              Status::kTruncated);
+  }
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    ASSERT_NE(check(bytes), Status::kOk) << "byte " << bit / 8 << " bit " << bit % 8;
+    bytes[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+  }
+}
+
+TEST_F(ImagesWithSpares, TablesThatTheLayoutDoesNotAllow) {
+  const Bytes good = sample_image(content_, &key_);
+  const std::size_t spares = kImageHeaderBytes + 4 * kLinkRowBytes + 2 * kProgramRowBytes;
+  const std::size_t index = spares + 3 * kSpareRowBytes;
+  const auto refused = [&](std::size_t offset, std::uint64_t value, unsigned size,
+                           Status expected = Status::kMalformed) {
+    Bytes bytes = good;
+    store_le(bytes.data() + offset, value, size);
+    sign_image(bytes, key_.signer());
+    EXPECT_EQ(check(bytes), expected) << "byte " << offset;
+  };
+  refused(kImageFormatAt, kImageFormat, 4);
+  refused(kImageFormatAt, kImageFormatWithSelections, 4);
+  refused(kImageSelectionsAt, 1, 4);
+  refused(kImageSparesAt, 0, 4);
+  refused(kImageSparesAt, 2, 4);
+  refused(kImageSparesAt, 4, 4);
+  refused(kImageSparesAt, kMaxSpares, 4);
+  refused(kImageSparesAt, kMaxSpares + 1, 4, Status::kTooLarge);
+  refused(kImageSparesAt + 4, 1, 4);
+  refused(spares, 0, 4);                                            // no kind
+  refused(spares, 3, 4);                                            // another kind
+  refused(spares, 2, 4);                                            // a node with a second end
+  refused(spares + 4, 1, 4);                                        // from node 1 to itself
+  refused(spares + 4, 2, 4);                                        // the higher end first
+  refused(spares + 8, kAnyNode, 4);                                 // no node
+  refused(spares + 12, kAnyTopology, 8);                            // any topology
+  refused(spares + 4, 3u | std::uint64_t{4} << 32, 8);              // after the next one
+  refused(spares + kSpareRowBytes + 4, std::uint64_t{1} << 32, 8);  // the first again
+  refused(spares + 2 * kSpareRowBytes + 4, kSampleNode, 4);         // the node itself
+  refused(spares + 2 * kSpareRowBytes + 8, 1, 4);
+  refused(index + 4, 0, 4);  // no agreement
+  refused(index + 8, 0, 4);
+  refused(index + 16, 0, 1);
+  refused(index + kProgramRowBytes, 0, 4);
+}
+
+TEST_F(ImagesWithSpares, ProgramsMustBeThoseOfTheLoss) {
+  const ImageContent good = content_;
+  const auto changed = [&](const std::function<void(ImageContent&)>& change, std::uint32_t index,
+                           std::uint32_t which) {
+    content_ = good;
+    change(content_);
+    return load(index, which);
+  };
+  // Links 0 - 1 and 1 - 3 are not node 2's. One of its own is.
+  EXPECT_EQ(changed(
+                [](ImageContent& c) {
+                  c.spares[0].loss = Loss::link(1, 2);
+                  c.spares.erase(c.spares.begin() + 1);
+                },
+                0, 1),
+            Status::kNoSuchPeer);
+  EXPECT_EQ(changed(
+                [](ImageContent& c) {
+                  c.links.pop_back();
+                  c.links.erase(c.links.begin());
+                },
+                1, 0),
+            Status::kNoSuchPeer);
+  EXPECT_EQ(changed([](ImageContent& c) { c.spares[1].topology_digest ^= 1; }, 1, 0),
+            Status::kWrongTopology);
+  EXPECT_EQ(
+      changed([](ImageContent& c) { std::swap(c.spares[1].programs[0], c.spares[1].programs[1]); },
+              1, 0),
+      Status::kMalformed);
+  EXPECT_EQ(
+      changed([](ImageContent& c) { std::swap(c.spares[1].programs[1], c.spares[1].programs[2]); },
+              1, 1),
+      Status::kMalformed);
+  EXPECT_EQ(changed([](ImageContent& c) { c.spares[1].programs[1].root = 1; }, 1, 1),
+            Status::kMalformed);
+  EXPECT_EQ(changed([](ImageContent& c) { c.spares[2].loss = Loss::node(1); }, 2, 0),
+            Status::kWrongNode)
+      << "node 2 is then the second of what is left";
 }
 
 TEST_F(Images, WhatANodeWouldRefuseIsNotWritten) {

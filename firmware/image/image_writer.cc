@@ -25,7 +25,11 @@ bool is_name(const std::string& name, std::size_t room) {
 
 void put_header(const ImageContent& content, std::uint64_t total, std::vector<std::uint8_t>& out) {
   out.assign(kImageMagic, kImageMagic + sizeof kImageMagic);
-  put(out, content.selections.empty() ? kImageFormat : kImageFormatWithSelections, 4);
+  put(out,
+      !content.spares.empty()       ? kImageFormatWithSpares
+      : !content.selections.empty() ? kImageFormatWithSelections
+                                    : kImageFormat,
+      4);
   put(out, kImageHeaderBytes, 4);
   put(out, total, 4);
   put(out, 0, 4);  // the signature's kind: none
@@ -36,6 +40,7 @@ void put_header(const ImageContent& content, std::uint64_t total, std::vector<st
   put(out, content.links.size(), 4);
   put(out, content.programs.size(), 4);
   put(out, content.selections.size(), 4);
+  put(out, content.spares.size(), 4);
   out.resize(kImageBoardAt);
   put_name(out, content.board, kBoardNameBytes);
   out.resize(kImageHeaderBytes);
@@ -49,6 +54,17 @@ void put_piece(std::vector<std::uint8_t>& out, const std::vector<std::uint8_t>& 
   out.resize((out.size() + 3) / 4 * 4);
 }
 
+// Writes a row of an index, and moves `offset` behind the descriptor.
+void put_row(std::vector<std::uint8_t>& out, const ImageContent::Descriptor& program,
+             std::uint64_t& offset) {
+  put(out, offset, 4);
+  put(out, program.bytes.size(), 4);
+  put(out, program.collective, 4);
+  put(out, program.root, 4);
+  put_name(out, program.algorithm, kAlgorithmNameBytes);
+  offset += padded(program.bytes);
+}
+
 void put_digest(std::vector<std::uint8_t>& image) {
   image_digest(image.data(), image.size(), image.data() + kImageDigestAt);
 }
@@ -57,19 +73,28 @@ void put_digest(std::vector<std::uint8_t>& image) {
 
 Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image) {
   if (content.links.size() > kMaxLinks || content.programs.size() > kMaxPrograms ||
-      content.selections.size() > kMaxSelections) {
+      content.selections.size() > kMaxSelections || content.spares.size() > kMaxSpares) {
     return Status::kTooLarge;
   }
+  if (!content.spares.empty() && !content.selections.empty()) return Status::kBadArgument;
   if (!is_name(content.board, kBoardNameBytes)) return Status::kBadArgument;
-  std::uint64_t offset = kImageHeaderBytes + content.links.size() * kLinkRowBytes +
-                         content.programs.size() * kProgramRowBytes +
-                         content.selections.size() * kSelectionRowBytes;
+  std::uint64_t offset =
+      kImageHeaderBytes + content.links.size() * kLinkRowBytes +
+      content.programs.size() * kProgramRowBytes + content.selections.size() * kSelectionRowBytes +
+      content.spares.size() * (kSpareRowBytes + (1 + content.programs.size()) * kProgramRowBytes);
   std::uint64_t total = offset;
   for (const ImageContent::Descriptor& program : content.programs) {
     if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
     total += padded(program.bytes);
   }
   for (const ImageContent::SelectionBytes& one : content.selections) total += padded(one.bytes);
+  for (const ImageContent::SpareDescriptors& spare : content.spares) {
+    if (spare.programs.size() != 1 + content.programs.size()) return Status::kBadArgument;
+    for (const ImageContent::Descriptor& program : spare.programs) {
+      if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
+      total += padded(program.bytes);
+    }
+  }
   if (total > UINT32_MAX) return Status::kTooLarge;
   std::vector<std::uint8_t> out;
   put_header(content, total, out);
@@ -79,12 +104,7 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     put(out, link.port, 2);
   }
   for (const ImageContent::Descriptor& program : content.programs) {
-    put(out, offset, 4);
-    put(out, program.bytes.size(), 4);
-    put(out, program.collective, 4);
-    put(out, program.root, 4);
-    put_name(out, program.algorithm, kAlgorithmNameBytes);
-    offset += padded(program.bytes);
+    put_row(out, program, offset);
   }
   for (const ImageContent::SelectionBytes& one : content.selections) {
     put(out, offset, 4);
@@ -92,8 +112,20 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     put(out, one.first_program, 4);
     offset += padded(one.bytes);
   }
+  for (const ImageContent::SpareDescriptors& spare : content.spares) {
+    put(out, static_cast<std::uint32_t>(spare.loss.kind), 4);
+    put(out, spare.loss.a, 4);
+    put(out, spare.loss.b, 4);
+    put(out, spare.topology_digest, 8);
+  }
+  for (const ImageContent::SpareDescriptors& spare : content.spares) {
+    for (const ImageContent::Descriptor& program : spare.programs) put_row(out, program, offset);
+  }
   for (const ImageContent::Descriptor& program : content.programs) put_piece(out, program.bytes);
   for (const ImageContent::SelectionBytes& one : content.selections) put_piece(out, one.bytes);
+  for (const ImageContent::SpareDescriptors& spare : content.spares) {
+    for (const ImageContent::Descriptor& program : spare.programs) put_piece(out, program.bytes);
+  }
   put_digest(out);
   // Do not write an image that a node would refuse.
   Expectation own;

@@ -30,11 +30,19 @@ struct ImageContent {
     std::vector<std::uint8_t> bytes;
   };
   std::vector<SelectionBytes> selections;
+  // What replaces the programs after a loss; in order of kind, then of the numbers.
+  struct SpareDescriptors {
+    Loss loss;
+    std::uint64_t topology_digest = 0;  // of what is left
+    // The agreement, then one for each program; without bytes if its root is lost.
+    std::vector<Descriptor> programs;
+  };
+  std::vector<SpareDescriptors> spares;
 };
 
 // Writes the image, unsigned. Does not check the descriptors and selections. After an error `image`
 // is unchanged: kBadArgument if the content breaks the layout's rules; kTooLarge if it exceeds
-// kMaxLinks, kMaxPrograms, kMaxSelections or 4 GiB.
+// kMaxLinks, kMaxPrograms, kMaxSelections, kMaxSpares or 4 GiB.
 [[nodiscard]] Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image);
 
 // Returns the signature of `bytes`.

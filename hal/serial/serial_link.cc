@@ -1,5 +1,7 @@
 #include "espalier/hal/serial/serial_link.h"
 
+#include <cstring>
+
 #include "espalier/base/assert.h"
 #include "espalier/hal/serial/serial_port.h"
 
@@ -139,5 +141,25 @@ void SerialLinks::settle_next(SerialLink& link, bool rejected) {
 }
 
 void SerialLinks::release() { released_ = true; }
+
+#if ESPALIER_SPARES
+void SerialLinks::reopen(std::uint8_t first_channel) {
+  first_channel_ = first_channel;
+  released_ = false;
+  for (std::uint32_t link = 0; link < count_; ++link) {
+    SerialLink& link_state = links_[link];
+    const auto last = link_state.sequence_;
+#if ESPALIER_SERIAL_MAC
+    // The challenge of the former channels is in frames that someone may have kept.
+    const std::uint32_t admissions = link_state.admissions_ + 1;
+#endif
+    std::memset(&link_state, 0, sizeof link_state);
+    link_state.sequence_ = last;
+#if ESPALIER_SERIAL_MAC
+    link_state.admissions_ = admissions;
+#endif
+  }
+}
+#endif
 
 }  // namespace espalier

@@ -6,7 +6,12 @@
 namespace espalier::sim {
 
 std::uint32_t NodeEndpoint::links() const { return state_->nodes[node_].links; }
-std::uint32_t NodeEndpoint::peer(std::uint32_t link) const { return state_->out(node_, link).to; }
+std::uint32_t NodeEndpoint::numbered(std::uint32_t link) const {
+  return state_->nodes[node_].base() + link;
+}
+std::uint32_t NodeEndpoint::peer(std::uint32_t link) const {
+  return state_->out(node_, numbered(link)).to;
+}
 std::uint32_t NodeEndpoint::window() const { return state_->model.window; }
 std::uint64_t NodeEndpoint::eager_bytes() const { return state_->model.eager_bytes; }
 std::uint64_t NodeEndpoint::now() { return state_->now / 1000; }
@@ -14,8 +19,8 @@ std::uint64_t NodeEndpoint::now() { return state_->now / 1000; }
 Status NodeEndpoint::prepare(const Region* regions, std::uint32_t count) {
   if (count > kMaxRegions) return Status::kTooLarge;
   for (std::uint32_t link = 0; link < links(); ++link) {
-    const Channel& out = state_->out(node_, link);
-    const Channel& in = state_->in(node_, link);
+    const Channel& out = state_->out(node_, numbered(link));
+    const Channel& in = state_->in(node_, numbered(link));
     if (in.receives_posted != in.receives_polled) return Status::kBadArgument;
     for (std::uint64_t k = out.sends_polled; k < out.sends_posted; ++k) {
       // A wrapper may still send from its own memory.
@@ -46,6 +51,7 @@ Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
     return Status::kBadArgument;
   if (post.size > state_->model.eager_bytes && !reachable(post.bytes, post.size))
     return Status::kBadArgument;
+  link = numbered(link);
   Channel& channel = state_->in(node_, link);
   if (channel.receives_posted - channel.receives_polled >= state_->model.window)
     return Status::kTooLarge;
@@ -62,6 +68,7 @@ Status NodeEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
 Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   if (link >= state_->nodes[node_].links || state_->nodes[node_].released)
     return Status::kBadArgument;
+  link = numbered(link);
   Channel& channel = state_->out(node_, link);
   if (channel.sends_posted - channel.sends_polled >= state_->model.window) return Status::kTooLarge;
   Send& send = state_->next_send(channel);
@@ -85,6 +92,7 @@ Status NodeEndpoint::post_send(std::uint32_t link, const SendPost& post) {
 Status NodeEndpoint::post_control(std::uint32_t link, const Control& control) {
   const auto kind = static_cast<std::uint8_t>(control.kind);
   if (link >= links() || kind >= kControlKinds) return Status::kBadArgument;
+  link = numbered(link);
   Channel& channel = state_->out(node_, link);
   Extras& extras = state_->extras_of(channel);
   extras.on_its_way[kind] = control;
@@ -101,7 +109,7 @@ bool NodeEndpoint::poll(Completion& completion) {
   const LinkSet pending = node.pending_out | node.pending_in;
   for (std::uint32_t link = 0; (link = pending.next(link)) != LinkSet::kNone; ++link) {
     completion = Completion();
-    completion.link = link;
+    completion.link = link - node.base();
     if (take(node, link, completion)) {
       ++activity;
       return true;
@@ -174,7 +182,7 @@ bool NodeEndpoint::take_control(Channel& in, Completion& completion) {
 void NodeEndpoint::release() {
   NodeState& node = state_->nodes[node_];
   node.released = true;
-  state_->close_all(node_);
+  state_->close_present(node_);
 }
 
 void NodeEndpoint::wait(std::uint64_t until) {

@@ -58,6 +58,12 @@ void Network::kill(std::uint32_t node, std::uint64_t at_ns) {
   state_->schedule(to_picoseconds(at_ns), EventKind::kKill, node);
 }
 
+void Network::cut(std::uint32_t a, std::uint32_t b) { state_->cut(a, b); }
+
+Status Network::reopen(std::uint32_t node, std::uint32_t generation) {
+  return state_->reopen(node, generation);
+}
+
 bool Network::alive(std::uint32_t node) const { return !state_->nodes[node].dead; }
 
 void Network::wake(std::uint32_t node, std::uint64_t at_ns) {
@@ -76,7 +82,8 @@ bool Network::pending(std::uint32_t node) const { return state_->nodes[node].pen
 
 std::uint64_t Network::sent(std::uint32_t node) const {
   std::uint64_t blocks = 0;
-  for (std::uint32_t link = 0; link < state_->nodes[node].links; ++link) {
+  for (std::uint32_t link = 0; link < state_->nodes[node].links * state_->model.generations;
+       ++link) {
     blocks += state_->out(node, link).started;
   }
   return blocks;
@@ -84,7 +91,8 @@ std::uint64_t Network::sent(std::uint32_t node) const {
 
 std::uint64_t Network::received(std::uint32_t node) const {
   std::uint64_t blocks = 0;
-  for (std::uint32_t link = 0; link < state_->nodes[node].links; ++link) {
+  for (std::uint32_t link = 0; link < state_->nodes[node].links * state_->model.generations;
+       ++link) {
     blocks += state_->in(node, link).started;
   }
   return blocks;

@@ -24,6 +24,9 @@ Result<void> check_model(const Model& model) {
   if (model.window == 0 || model.window > kMaxFieldWindow) {
     return fail("sim: the window is out of range; expected 1 to 65535");
   }
+  if (model.generations == 0 || model.generations > Model::kMaxGenerations) {
+    return fail("sim: the number of generations is out of range; expected 1 to 8");
+  }
   return {};
 }
 
@@ -63,17 +66,18 @@ Result<void> NetworkState::build(const std::vector<std::vector<std::uint32_t>>& 
 
 Result<void> NetworkState::add_channels(const std::vector<std::vector<std::uint32_t>>& peers) {
   std::size_t all = 0;
-  for (const auto& links : peers) all += links.size();
+  for (const auto& links : peers) all += links.size() * model.generations;
   channels.reserve(all);
   for (std::uint32_t v = 0; v < peers.size(); ++v) {
-    if (peers[v].size() > kMaxLinks) {
-      return fail("sim: node " + std::to_string(v) + " has " + std::to_string(peers[v].size()) +
+    const std::size_t all_links = peers[v].size() * model.generations;
+    if (all_links > kMaxLinks) {
+      return fail("sim: node " + std::to_string(v) + " has " + std::to_string(all_links) +
                   " links, at most " + std::to_string(kMaxLinks) + " are allowed");
     }
     nodes[v].first = static_cast<std::uint32_t>(channels.size());
     nodes[v].links = static_cast<std::uint8_t>(peers[v].size());
-    for (std::uint32_t link = 0; link < nodes[v].links; ++link) {
-      const std::uint32_t to = peers[v][link];
+    for (std::uint32_t link = 0; link < all_links; ++link) {
+      const std::uint32_t to = peers[v][link % nodes[v].links];
       if (to >= peers.size() || to == v) {
         return fail("sim: node " + std::to_string(v) + " has a link to node " + std::to_string(to) +
                     ", which is not another node");
@@ -100,12 +104,12 @@ Result<void> NetworkState::pair_channels() {
     const NodeState& own = nodes[channel.from];
     const NodeState& other = nodes[channel.to];
     std::uint32_t before = 0, there = 0, back = 0;  // links of v to u before this one; of u to v
-    for (std::uint32_t link = 0; link < own.links; ++link) {
+    for (std::uint32_t link = 0; link < own.links * model.generations; ++link) {
       if (channels[own.first + link].to != channel.to) continue;
       before += link < channel.from_link ? 1 : 0;
       ++there;
     }
-    for (std::uint32_t link = 0; link < other.links; ++link) {
+    for (std::uint32_t link = 0; link < other.links * model.generations; ++link) {
       if (channels[other.first + link].to != channel.from) continue;
       if (back++ == before) channel.to_link = static_cast<std::uint8_t>(link);
     }
@@ -297,7 +301,7 @@ void NetworkState::run_next() {
       Channel& channel = channels[event.where];
       Extras& extras = extras_of(channel);
       extras.flying[event.control] = false;
-      if (nodes[channel.from].dead || nodes[channel.to].dead) break;
+      if (nodes[channel.from].dead || nodes[channel.to].dead || channel.cut) break;
       extras.there[event.control] = true;
       extras.arrived[event.control] = extras.on_its_way[event.control];
       touch_receiver(channel);
@@ -317,12 +321,16 @@ void NetworkState::touch(std::uint32_t node) {
 }
 
 void NetworkState::touch_sender(const Channel& channel) {
-  nodes[channel.from].pending_out.insert(channel.from_link);
+  NodeState& node = nodes[channel.from];
+  if (!node.uses(channel.from_link)) return;
+  node.pending_out.insert(channel.from_link);
   touch(channel.from);
 }
 
 void NetworkState::touch_receiver(const Channel& channel) {
-  nodes[channel.to].pending_in.insert(channel.to_link);
+  NodeState& node = nodes[channel.to];
+  if (!node.uses(channel.to_link)) return;
+  node.pending_in.insert(channel.to_link);
   touch(channel.to);
 }
 
@@ -331,11 +339,47 @@ void NetworkState::close(Channel& channel) {
   if (channel.waiting) stop_waiting(channel);
 }
 
-void NetworkState::close_all(std::uint32_t node) {
-  for (std::uint32_t link = 0; link < nodes[node].links; ++link) {
+void NetworkState::close_present(std::uint32_t node) {
+  const std::uint32_t base = nodes[node].base();
+  for (std::uint32_t link = base; link < base + nodes[node].links; ++link) {
     close(out(node, link));
     close(in(node, link));
   }
+}
+
+void NetworkState::close_all(std::uint32_t node) {
+  for (std::uint32_t link = 0; link < nodes[node].links * model.generations; ++link) {
+    close(out(node, link));
+    close(in(node, link));
+  }
+}
+
+void NetworkState::cut(std::uint32_t a, std::uint32_t b) {
+  for (const std::uint32_t node : {a, b}) {
+    for (std::uint32_t link = 0; link < nodes[node].links * model.generations; ++link) {
+      Channel& channel = out(node, link);
+      if (channel.to != (node == a ? b : a)) continue;
+      close(channel);
+      channel.cut = true;
+    }
+  }
+}
+
+Status NetworkState::reopen(std::uint32_t number, std::uint32_t generation) {
+  NodeState& node = nodes[number];
+  if (!node.released || generation <= node.generation || generation >= model.generations) {
+    return Status::kBadArgument;
+  }
+  // Those of generations that are passed over, too.
+  for (; node.generation < generation; ++node.generation) close_present(number);
+  node.released = false;
+  node.pending_out = node.pending_in = LinkSet();
+  // What has arrived before is found by polling.
+  for (std::uint32_t link = node.base(); link < node.base() + node.links; ++link) {
+    node.pending_in.insert(link);
+  }
+  touch(number);
+  return Status::kOk;
 }
 
 void NetworkState::kill(std::uint32_t node) {

@@ -68,6 +68,7 @@ struct alignas(128) Channel {
   bool waiting = false;              // a transfer is ready and waits for the out-port
   bool announcing = false;           // an announcement is in flight
   bool closed = false;               // an end is dead or was released: no further block moves
+  bool cut = false;                  // nor any control
   std::uint32_t extras = kNoExtras;  // index in NetworkState::extras, if any
   std::uint32_t lanes = 1;           // without one_port: blocks in flight at once
   Ring<Send> sends;
@@ -134,6 +135,8 @@ class NodeEndpoint final : public Endpoint {
 
  private:
   [[nodiscard]] bool reachable(const void* bytes, std::uint64_t size) const;
+  // The link's number among those of all generations.
+  [[nodiscard]] std::uint32_t numbered(std::uint32_t link) const;
   bool take(const NodeState& node, std::uint32_t link, Completion& completion);
   bool take_control(Channel& in, Completion& completion);
   bool take_sent(Channel& out, Completion& completion);
@@ -150,19 +153,26 @@ class NodeEndpoint final : public Endpoint {
 };
 
 struct NodeState {
-  std::uint32_t first = 0;  // its channels are first .. first+links-1
+  // Its channels are first .. first+links*generations-1, those in use first+base() ..
+  // first+base()+links-1.
+  std::uint32_t first = 0;
   std::uint8_t links = 0;
   bool dead : 1 = false;
   bool released : 1 = false;
   bool touched : 1 = false;
   bool in_free_ports : 1 = false;  // NetworkState::free_ports has this node
+  std::uint8_t generation : 4 = 0;
   // With one_port: the number of blocks that are leaving, the time at which the in-port is free,
   // and the links with a transfer that waits for the out-port.
   std::uint16_t leaving = 0;
   Picoseconds in_free = 0;
   LinkSet waiting;
-  // Links with unpolled completions: of sends, and of everything received.
+  // Links in use with unpolled completions: of sends, and of everything received.
   LinkSet pending_out, pending_in;
+
+  [[nodiscard]] std::uint32_t base() const { return std::uint32_t{generation} * links; }
+  // Whether this link, counted over all generations, is of the present one.
+  [[nodiscard]] bool uses(std::uint32_t link) const { return link - base() < links; }
 
   [[nodiscard]] bool pending() const { return !pending_out.empty() || !pending_in.empty(); }
 };
@@ -248,9 +258,12 @@ struct NetworkState {
   void match(Channel& channel);
   // Lock step: counts the links that the channel's next message, now posted, asks for.
   void ask(Channel& channel);
-  // Stops all further blocks to and from the node.
+  // Stops all further blocks to and from the node: on its present links, or on all.
+  void close_present(std::uint32_t node);
   void close_all(std::uint32_t node);
   void kill(std::uint32_t node);
+  void cut(std::uint32_t a, std::uint32_t b);
+  [[nodiscard]] Status reopen(std::uint32_t node, std::uint32_t generation);
 
   Model model;
   Picoseconds alpha = 0;

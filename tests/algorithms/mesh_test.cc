@@ -140,7 +140,7 @@ TEST(MeshAlgorithms, TakeTheStatedStepsWithoutContention) {
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kMesh) continue;
+    if (table[i].where != Where::kMesh && table[i].where != Where::kGrid) continue;
     for (const Mesh& mesh : meshes()) {
       for (const std::uint32_t root : roots_of(mesh, table[i].collective)) {
         CollectiveParameters parameters = parameters_on(mesh, root);
@@ -167,7 +167,7 @@ TEST(MeshAlgorithms, Refusals) {
   std::uint32_t count = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (table[i].where != Where::kMesh) continue;
+    if (table[i].where != Where::kMesh && table[i].where != Where::kGrid) continue;
     Program program;
     const auto status = [&](const CollectiveParameters& parameters, std::uint32_t me) {
       return table[i].generate(parameters, me, program);

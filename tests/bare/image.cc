@@ -71,7 +71,7 @@ void refuses_each_in_its_own_way() {
     CHECK_EQ(check(golden::node_2, size), Status::kTruncated);
   }
   CHECK_EQ(check.changed(0, 'e', 1, false), Status::kNoImage);
-  CHECK_EQ(check.changed(8, kImageFormatWithSelections + 1, 4, false), Status::kBadVersion);
+  CHECK_EQ(check.changed(8, kImageFormatWithSpares + 1, 4, false), Status::kBadVersion);
   CHECK_EQ(check.changed(12, kImageHeaderBytes + 4, 4, false), Status::kMalformed);
   for (std::uint32_t i = kImageHeaderBytes; i < kSize; i += 97) {
     CHECK_EQ(check.changed(i, golden::node_2[i] ^ 4u, 1, false), Status::kCorrupt);

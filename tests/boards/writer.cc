@@ -57,8 +57,14 @@ int main(int argc, char** argv) {
         parameters.host_ranks = ranks % 4 == 0 ? 4 : 1;
         parameters.hosts = ranks / parameters.host_ranks;
       }
+      const std::uint32_t columns = ranks % 4 == 0 ? 4 : 1, sizes[] = {ranks / columns, columns};
+      if (table[i].where == Where::kGrid || table[i].where == Where::kTorus) {
+        parameters.grid = sizes;
+        parameters.dimensions = 2;
+        parameters.wraps = true;
+      }
       if (table[i].where == Where::kMesh) {
-        parameters.columns = ranks % 4 == 0 ? 4 : 1;
+        parameters.columns = columns;
         parameters.rows = ranks / parameters.columns;
       }
       for (const std::uint32_t node : {0u, 1u, 3u, ranks / 2, ranks - 1}) {

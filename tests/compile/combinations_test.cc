@@ -176,20 +176,20 @@ class Combinations : public DirectoryTest {
 };
 
 TEST_F(Combinations, AreTheSameTwiceAndVerify) {
-  std::vector<std::string> topologies = {"complete:6",
-                                         "mesh:2x4",
-                                         "crossbar:2x4",
-                                         "hosts:3x2",
-                                         "hosts:2x3",
-                                         "fattree:k=3,h=2,c=1",
-                                         "fattree:k=3,h=2,c=k",
-                                         "fattree:k=2,h=3,c=1",
-                                         "fattree:k=2,h=3,c=k",
-                                         "fattree:k=2x3,c=1,2",
-                                         "file:" + (directory_ / "triangles.textproto").string()};
+  std::vector<std::string> topologies = {
+      "complete:6",          "mesh:2x4",
+      "crossbar:2x4",        "torus:2x3",
+      "hosts:3x2",           "hosts:2x3",
+      "fattree:k=3,h=2,c=1", "fattree:k=3,h=2,c=k",
+      "fattree:k=2,h=3,c=1", "fattree:k=2,h=3,c=k",
+      "fattree:k=2x3,c=1,2", "file:" + (directory_ / "triangles.textproto").string()};
 #ifndef __SANITIZE_ADDRESS__  // searches take fifteen times as long with it
   topologies.insert(topologies.end(), {"complete:1", "complete:2", "complete:9", "mesh:3x3",
-                                       "mesh:1x5", "crossbar:2x2x2"});
+                                       "mesh:1x5", "crossbar:2x2x2", "dragonfly:2x2x1"});
+  if (whole()) {
+    topologies.insert(topologies.end(), {"mesh:2x2x2", "torus:2x2x2", "ring:6", "hypercube:3",
+                                         "hyperx:2x3", "dragonfly:2x2x2"});
+  }
 #endif
   const int least = small_sample() ? 16 : 40;
   Tally all;

@@ -25,6 +25,24 @@ std::string mesh(Dice& dice) {
   return "mesh:" + text(rows) + "x" + text(dice.number(rows == 1 ? 2 : 1, kMaxRanks / 5));
 }
 
+// Grids of other kinds, and dragonflies.
+std::string other_grid(Dice& dice) {
+  const std::uint32_t rows = dice.number(2, 4), columns = dice.number(2, 5);
+  const std::string plane = text(rows) + "x" + text(columns);
+  const std::string space =
+      text(dice.number(1, 2)) + "x" + text(dice.number(2, 3)) + "x" + text(dice.number(2, 3));
+  switch (dice.number(0, 7)) {
+    case 0: return "torus:" + plane;
+    case 1: return "torus:" + space;
+    case 2: return "mesh:" + space;
+    case 3: return "ring:" + text(dice.number(2, kMaxRanks));
+    case 4: return "hypercube:" + text(dice.number(1, 4));
+    case 5: return "hyperx:" + plane;
+    case 6: return "hyperx:" + space;
+    default: return "dragonfly:" + space;
+  }
+}
+
 std::string fat_tree(Dice& dice) {
   const std::uint32_t arity = dice.number(2, 4);
   const std::uint32_t height = dice.number(1, arity == 2 ? 4 : 2);
@@ -98,7 +116,7 @@ std::string broken_mesh(Dice& dice) {
 
 std::string choose_topology(Dice& dice, ContentionCase& contention_case,
                             const std::string& examples) {
-  switch (dice.number(0, 10)) {
+  switch (dice.number(0, 12)) {
     case 0:
       contention_case.family = "complete graph";
       return "complete:" + text(dice.number(2, 12));
@@ -111,6 +129,8 @@ std::string choose_topology(Dice& dice, ContentionCase& contention_case,
     case 7: contention_case.family = "irregular"; return irregular(dice);
     case 8: contention_case.family = "broken mesh"; return broken_mesh(dice);
     case 9: contention_case.family = "hosts"; return hosts(dice);
+    case 10:
+    case 11: contention_case.family = "other grid"; return other_grid(dice);
     default:
       contention_case.family = "example file";
       return "file:" + examples + (dice.one_in(2) ? "/broken-mesh" : "/uneven-tree") + ".textproto";

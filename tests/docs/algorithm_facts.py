@@ -22,10 +22,15 @@ LAMBDA_MODEL = "link {\n  link_class: FABRIC\n  lambda_permille: 3000\n  line { 
 TOPOLOGIES = {
     "any topology": ("complete:8", ("complete:8", "complete:16", "complete:64")),
     "mesh:RxC": ("mesh:3x4", ("mesh:2x4", "mesh:4x4", "mesh:8x8")),
+    "meshes, tori and rings": ("mesh:3x4", ("mesh:4x4", "mesh:4x4x4", "torus:8x8")),
+    "tori, rings and hypercubes": ("torus:3x3", ("torus:4x4", "torus:4x4x4", "hypercube:4")),
+    "tori and rings": ("ring:8", ("ring:16", "torus:4x4", "torus:4x4x4")),
     "crossbar:AxB[xC..]": ("crossbar:2x4", ("crossbar:2x4", "crossbar:4x4", "crossbar:8x8")),
     "hosts:HxR": ("hosts:2x4", ("hosts:2x4", "hosts:4x4", "hosts:8x8")),
     "fattree:k=K,h=H": ("fattree:k=2,h=3,c=1", ("fattree:k=2,h=3,c=1", "fattree:k=4,h=2,c=1", "fattree:k=4,h=3,c=1")),
 }
+for nodes in (64, 256):
+    TOPOLOGIES[f"at most {nodes} nodes of 16 links"] = ("mesh:2x3", ("complete:16", "mesh:4x4", "fattree:k=4,h=2,c=1"))
 TOPOLOGIES["fattree:k=K,h=H,c=1"] = TOPOLOGIES["fattree:k=K,h=H"]
 TOPOLOGIES["topologies with routers, which run programs too"] = TOPOLOGIES["fattree:k=K,h=H"]
 TOPOLOGIES["fat trees, whose routers run programs too"] = TOPOLOGIES["fattree:k=K,h=H"]
@@ -55,12 +60,14 @@ class Setting:
 SETTINGS = (
     Setting("complete:16", plot="complete"), Setting("complete:64"), Setting("complete:101"),
     Setting("mesh:4x4", plot="mesh"), Setting("mesh:8x8"), Setting("mesh:8x16", collectives=("broadcast",)),
+    Setting("torus:4x4", plot="torus"), Setting("torus:4x4x4"),
     Setting("fattree:k=4,h=2,c=1", plot="fattree"), Setting("fattree:k=4,h=3,c=1"),
     Setting("crossbar:4x4", plot="crossbar"), Setting("crossbar:8x8"),
     Setting("hosts:4x4", plot="hosts"), Setting("hosts:8x8"),
     Setting("complete:16", "the operator does not commute", ("--op", "affine"), COMBINING),
     Setting("complete:16", "the operator does not commute, root 5", ("--op", "affine", "--root", "5"), ("reduce",)),
     Setting("complete:16", "simplex ports", ("--node-ports", "simplex"), ("broadcast", "reduce", "allreduce", "scan", "exscan")),
+    Setting("mesh:4x4", "hop by hop", ("--links", "hop-by-hop"), ("broadcast", "reduce", "allreduce", "allgather", "reduce-scatter")),
     Setting("complete:16", "lambda = 3", ("--model", LAMBDA), ("broadcast", "reduce", "allreduce", "scatter", "gather")),
 )
 

@@ -12,6 +12,9 @@ COMMAND = os.environ.get("ESPALIER", str(ROOT / "build/tools/espalier"))
 SIZES = {
     "any topology": (("complete:3", 1), ("complete:8", 3), ("complete:11", 6), ("complete:5", 2), ("complete:9", 4), ("complete:6", 2)),
     "mesh:RxC": (("mesh:2x4", 1), ("mesh:4x4", 3), ("mesh:4x8", 4), ("mesh:8x4", 3), ("mesh:3x4", 2)),
+    "meshes, tori and rings": (("mesh:2x4", 1), ("torus:3x4", 1), ("mesh:2x2x3", 1), ("ring:6", 1)),
+    "tori, rings and hypercubes": (("ring:5", 1), ("torus:3x4", 2), ("hypercube:3", 3)),
+    "tori and rings": (("ring:5", 1), ("torus:3x4", 1), ("torus:2x2x3", 1)),
     "crossbar:AxB[xC..]": (("crossbar:2x4", 1), ("crossbar:4x4", 3), ("crossbar:8x8", 4)),
     "hosts:HxR": (("hosts:2x2", 1), ("hosts:2x4", 3), ("hosts:4x4", 4)),
     "fattree:k=K,h=H": (("fattree:k=2,h=2,c=1", 1), ("fattree:k=2,h=3,c=1", 3), ("fattree:k=4,h=2,c=1", 4)),

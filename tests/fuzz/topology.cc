@@ -17,7 +17,8 @@ constexpr std::uint32_t kMaxNodes = 300;  // of a topology that is examined whol
 constexpr std::uint32_t kRoutes = 64;     // routes that are examined
 
 Result<std::unique_ptr<topology::Topology>> parse(const std::string& text) {
-  for (const char* family : {"complete:", "mesh:", "crossbar:", "hosts:", "fattree:", "custom:"}) {
+  for (const char* family : {"complete:", "mesh:", "torus:", "ring:", "hypercube:", "hyperx:",
+                             "dragonfly:", "crossbar:", "hosts:", "fattree:", "custom:"}) {
     if (text.starts_with(family)) return topology::parse(text);
   }
   return topology::parse("custom:" + text);

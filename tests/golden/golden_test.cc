@@ -39,6 +39,8 @@ constexpr const char* kFatTreeSpec = "fattree:k=3,h=2,c=1";
 constexpr const char* kHostsSpec = "hosts:3x4";
 constexpr std::uint32_t kRows = 3, kColumns = 4;
 constexpr const char* kMeshSpec = "mesh:3x4";
+constexpr const char* kTorusSpec = "torus:3x4";
+constexpr std::uint32_t kTorus[] = {3, 4};
 
 bool updating() { return std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr; }
 
@@ -75,15 +77,18 @@ std::string descriptor_of(const Program& program) {
 CollectiveParameters golden_parameters(Where where) {
   CollectiveParameters parameters;
   const bool tree = where == Where::kFatTree;
-  const bool hosts = where == Where::kHosts, mesh = where == Where::kMesh;
+  const bool hosts = where == Where::kHosts, torus = where == Where::kTorus;
+  const bool mesh = where == Where::kMesh || where == Where::kGrid;
   const auto topology = or_throw(topology::parse(tree    ? kFatTreeSpec
                                                  : hosts ? kHostsSpec
                                                  : mesh  ? kMeshSpec
+                                                 : torus ? kTorusSpec
                                                          : kSpec));
   parameters.ranks = topology->ranks();
   parameters.topology_digest = topology->digest();
   if (tree) parameters.arity = kArity, parameters.height = kHeight;
   if (hosts) parameters.hosts = kHosts, parameters.host_ranks = kHostRanks;
+  if (torus) parameters.grid = kTorus, parameters.dimensions = 2, parameters.wraps = true;
   if (mesh) parameters.rows = kRows, parameters.columns = kColumns;
   parameters.window = 8;
   parameters.blocks = kBlocks;

@@ -1,7 +1,7 @@
-// Every algorithm for any topology, on the topologies of examples/topologies: verified without the
-// links, and run in lock step with correct results. The loads of links that the verifier finds are
-// counted again from the steps and the topology's routes. Prints the contention guarantee that
-// holds.
+// Every algorithm for any topology, on the topologies of examples/topologies, and on the shapes
+// that no other grid covers: verified without the links, and run in lock step with correct results.
+// The loads of links that the verifier finds are counted again from the steps and the topology's
+// routes. Prints the contention guarantee that holds.
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,9 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
   const verify::Verdict routed = verify::verify(topology, all, options);
   ASSERT_TRUE(routed.valid) << name << ": " << routed.counterexample.message;
   Contention counted;
+  const std::int64_t mod = std::max<std::uint32_t>(1, programs[0].residue_mod);
   for (std::int64_t blocks = 1; blocks <= most; ++blocks) {
+    if (blocks % mod != programs[0].residue % mod) continue;
     const Contention one = contention_of(topology, programs, blocks);
     counted = {counted.slot && one.slot, counted.async && one.async};
   }
@@ -99,8 +101,8 @@ void expect_verdicts(const topology::Topology& topology, const Programs& program
                              : "links overloaded");
 }
 
-void verify_and_run(const std::string& file) {
-  const auto topology = or_throw(topology::read("file:" ESPALIER_EXAMPLES "/" + file));
+void verify_and_run(const std::string& spec) {
+  const auto topology = or_throw(topology::read(spec));
   std::uint32_t count = 0, schedules = 0;
   const Algorithm* table = algorithms(count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -126,8 +128,19 @@ void verify_and_run(const std::string& file) {
   EXPECT_GE(schedules, 20u) << "the table has that many that do any number of ranks";
 }
 
-TEST(Grid, MeshWithABrokenLink) { verify_and_run("broken-mesh.textproto"); }
-TEST(Grid, TreeOfUnequalArity) { verify_and_run("uneven-tree.textproto"); }
+TEST(Grid, MeshWithABrokenLink) {
+  verify_and_run("file:" ESPALIER_EXAMPLES "/broken-mesh.textproto");
+}
+TEST(Grid, TreeOfUnequalArity) {
+  verify_and_run("file:" ESPALIER_EXAMPLES "/uneven-tree.textproto");
+}
+TEST(Grid, OtherShapes) {
+  for (const char* spec : {"torus:3x4", "torus:2x2x3", "mesh:2x2x3", "ring:7", "hypercube:3",
+                           "hyperx:3x3", "dragonfly:3x2x2"}) {
+    verify_and_run(spec);
+    if (HasFailure()) return;
+  }
+}
 
 }  // namespace
 }  // namespace espalier::grid

@@ -1,7 +1,7 @@
-// Every algorithm for meshes, rank-local and searched, verified with its claim about the links, and
-// run on simulated machines in the steps that it claims, with the reference's results: squares,
-// other shapes, odd and prime sizes and lines, every root class. By default a sample; the whole
-// with ESPALIER_WHOLE=1.
+// Every algorithm for meshes, tori and rings, rank-local and searched, verified with its claim
+// about the links, and run on simulated machines in the steps that it claims, with the reference's
+// results: squares, other shapes, odd and prime sizes and lines, every root class. Butterflies on
+// hypercubes. By default a sample; the whole with ESPALIER_WHOLE=1.
 
 #include <gtest/gtest.h>
 
@@ -18,10 +18,13 @@ namespace {
 constexpr BlockRule kBlocks = {0, 64};
 
 std::vector<std::string> specs() {
-  std::vector<std::string> all{"mesh:1x1", "mesh:1x6", "mesh:7x1", "mesh:2x2",
-                               "mesh:3x3", "mesh:2x5", "mesh:4x4", "mesh:5x7"};
+  std::vector<std::string> all{"mesh:1x1",  "mesh:1x6",  "mesh:7x1",  "mesh:2x2",    "mesh:3x3",
+                               "mesh:2x5",  "mesh:4x4",  "mesh:5x7",  "mesh:2x3x4",  "torus:1x1",
+                               "torus:2x2", "torus:3x4", "torus:5x4", "torus:2x3x4", "torus:3x3x3",
+                               "ring:1",    "ring:2",    "ring:3",    "ring:8",      "ring:9"};
   if (!whole()) return all;
-  all.insert(all.end(), {"mesh:8x8", "mesh:2x16", "mesh:11x3", "mesh:7x9", "mesh:1x23"});
+  all.insert(all.end(), {"mesh:8x8", "mesh:2x16", "mesh:11x3", "mesh:7x9", "mesh:1x23", "torus:8x8",
+                         "torus:4x4x4", "torus:5x3x2", "mesh:4x3x5", "ring:31", "ring:32"});
   for (int rows = 1; rows <= 6; ++rows) {
     for (int columns = 1; columns <= 6; ++columns) {
       all.push_back("mesh:" + std::to_string(rows) + "x" + std::to_string(columns));
@@ -62,13 +65,16 @@ TEST(Grid, Mesh) {
   for (const std::string& spec : specs()) {
     const auto topology = or_throw(topology::parse(spec));
     const topology::Shape shape = topology->shape();
-    const std::uint32_t p = topology->ranks();
+    const std::uint32_t p = topology->ranks(), columns = std::max(1u, shape.columns);
     if (small_sample() && p > 16) continue;
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (table[i].where != Where::kMesh) continue;
+      const CollectiveParameters any = parameters_on(*topology, shape, 0);
+      const bool for_grids = table[i].where == Where::kMesh || table[i].where == Where::kGrid ||
+                             table[i].where == Where::kTorus;
+      if (!for_grids || !runs_on(table[i], any)) continue;
       const bool rooted = has_root(table[i].collective);
       for (const std::uint32_t root :
-           rooted ? std::set{0u, shape.columns - 1, p / 2, p - 1} : std::set{0u}) {
+           rooted ? std::set{0u, columns - 1, p / 2, p - 1} : std::set{0u}) {
         const CollectiveParameters parameters = parameters_on(*topology, shape, root);
         prove_and_run(*topology, parameters, programs_of(table[i], parameters));
         if (HasFailure()) return;
@@ -76,7 +82,11 @@ TEST(Grid, Mesh) {
       }
     }
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
-      if (algorithm.collective != Collective::kAllToAll || !algorithm.applies(*topology)) continue;
+      const bool all_port = std::string(algorithm.name) == "all-port";
+      if ((algorithm.collective != Collective::kAllToAll && !all_port) ||
+          !algorithm.applies(*topology)) {
+        continue;
+      }
       const CollectiveParameters parameters = parameters_on(*topology, shape, 0);
       prove_and_run(*topology, parameters, or_throw(algorithm.search(*topology, parameters)));
       if (HasFailure()) return;
@@ -85,6 +95,59 @@ TEST(Grid, Mesh) {
   }
   std::printf("%u schedules verified and run\n", schedules);
   EXPECT_GE(schedules, 40u);
+}
+
+// The steps of `all-port` are as few as the links of a node and the diameter allow. torus:2x2x3 is
+// the one known exception.
+TEST(Grid, AllPortUsesEveryLink) {
+  std::vector<std::string> specs{"ring:2",      "ring:9",      "ring:32",    "torus:2x3",
+                                 "torus:3x4",   "torus:4x4",   "torus:7x5",  "torus:8x8",
+                                 "torus:2x3x4", "torus:3x3x3", "torus:2x16", "hypercube:1",
+                                 "hypercube:3", "hypercube:5"};
+  if (whole()) {
+    specs.insert(specs.end(), {"torus:4x4x4", "torus:16x16", "torus:4x8x8", "hypercube:8"});
+    for (int p = 1; p <= 64; ++p) specs.push_back("ring:" + std::to_string(p));
+  }
+  const auto* algorithm = searched::find_searched(Collective::kAllgather, "all-port");
+  ASSERT_NE(algorithm, nullptr);
+  for (const std::string& spec : specs) {
+    const auto topology = or_throw(topology::parse(spec));
+    const std::int64_t p = topology->ranks(), links = topology->link_count() / topology->ranks();
+    std::int64_t diameter = 0;
+    for (std::uint32_t to = 0; to < p; ++to) {
+      diameter = std::max<std::int64_t>(diameter, topology->route(0, to).size() - 1);
+    }
+    const topology::Shape shape = topology->shape();
+    const CollectiveParameters parameters = parameters_on(*topology, shape, 0);
+    const Programs programs = or_throw(algorithm->search(*topology, parameters));
+    const std::int64_t least =
+        p == 1 ? 1 : std::max(diameter, (p - 1 + links - 1) / links);  // alone: a copy
+    EXPECT_EQ(phase_steps(programs[0], 1), least) << spec;
+    EXPECT_EQ(phase_steps(programs[0], 5), 5 * least) << spec;
+  }
+  const auto exception = or_throw(topology::parse("torus:2x2x3"));
+  const topology::Shape shape = exception->shape();
+  const CollectiveParameters parameters = parameters_on(*exception, shape, 0);
+  EXPECT_EQ(phase_steps(or_throw(algorithm->search(*exception, parameters))[0], 1), 4);
+}
+
+// Partners of a butterfly differ in one bit: they are neighbours on a hypercube, and each link
+// carries one message in its own step only.
+TEST(Grid, ButterfliesOnHypercubesHaveNoContention) {
+  constexpr std::pair<Collective, const char*> kButterflies[] = {
+      {Collective::kAllreduce, "recursive-doubling"},
+      {Collective::kAllreduce, "rabenseifner"},
+      {Collective::kAllgather, "recursive-doubling"},
+      {Collective::kBarrier, "recursive-doubling"}};
+  for (const char* spec : {"hypercube:1", "hypercube:2", "hypercube:3", "hypercube:5"}) {
+    const auto topology = or_throw(topology::parse(spec));
+    const topology::Shape shape = topology->shape();
+    const CollectiveParameters parameters = parameters_on(*topology, shape, 0);
+    for (const auto& [collective, algorithm] : kButterflies) {
+      prove_and_run(*topology, parameters,
+                    programs_of(*find_algorithm(collective, algorithm), parameters));
+    }
+  }
 }
 
 }  // namespace

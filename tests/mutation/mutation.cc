@@ -5,10 +5,11 @@
 //            [--algorithm A] [--window W] [--skews D] [--threads T] [--seconds S]
 //            [--links routed|hop-by-hop]
 //
-// --family is complete, mesh, fattree, crossbar or hosts; all five if not given. --topology names
-// the only topology, instead of --ranks and --family. A schedule that the topology's own links do
-// not carry is judged as a routed run. --links hop-by-hop: all of these lowered onto the topology's
-// links instead, on meshes, fat trees, crossbars and hosts. --sample K judges every K-th mutant.
+// --family is complete, mesh, fattree, crossbar, hosts or torus; all but torus if not given.
+// --topology names the only topology, instead of --ranks and --family. A schedule that the
+// topology's own links do not carry is judged as a routed run. --links hop-by-hop: all of these
+// lowered onto the topology's links instead, on meshes, fat trees, crossbars and hosts. --sample K
+// judges every K-th mutant.
 // --seconds S stops taking new ranks after S seconds and says so. Exit 0 if none survives, 1 if one
 // does, 2 on bad options.
 
@@ -80,9 +81,9 @@ Options parse(int argc, char** argv) {
     } else if (name == "--family") {
       options.family = value;
       if (value != "complete" && value != "mesh" && value != "fattree" && value != "crossbar" &&
-          value != "hosts") {
+          value != "hosts" && value != "torus") {
         bad_option("--family is '" + value +
-                   "'; it must be complete, mesh, fattree, crossbar or hosts");
+                   "'; it must be complete, mesh, fattree, crossbar, hosts or torus");
       }
     } else if (name == "--topology") {
       options.topology = value;
@@ -244,7 +245,7 @@ std::string text_of(const std::vector<std::uint32_t>& numbers) {
 // arity with thin and with full upper branches; fat trees whose arities are the prime factors, if
 // they differ, in both orders; a crossbar of two levels, at least as many modules as each has
 // ranks; a crossbar whose sizes are the prime factors, if there are three or more; hosts, as the
-// modules.
+// modules. Only if named: the squarest torus and a ring.
 std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family) {
   std::vector<std::string> specs;
   const std::vector<std::uint32_t> factors = prime_factors(ranks);
@@ -253,6 +254,10 @@ std::vector<std::string> specs_of(std::uint32_t ranks, const std::string& family
   for (std::uint32_t r = 2; r * r <= ranks; ++r) rows = ranks % r == 0 ? r : rows;
   if (family.empty() || family == "mesh") {
     specs.push_back("mesh:" + std::to_string(rows) + "x" + std::to_string(ranks / rows));
+  }
+  if (family == "torus") {
+    specs.push_back("torus:" + std::to_string(rows) + "x" + std::to_string(ranks / rows));
+    specs.push_back("ring:" + std::to_string(ranks));
   }
   const std::string modules = text_of({ranks / rows, rows});
   if (family.empty() || family == "hosts") specs.push_back("hosts:" + modules);

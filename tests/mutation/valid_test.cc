@@ -31,6 +31,7 @@ bool is_in_place(const mutation::Made& made) {
          !(made.collective == Collective::kExscan &&
            (made.algorithm == "hosts-chain" || made.algorithm == "doubly-pipelined" ||
             made.algorithm == "two-tree-mirror" || made.algorithm == "two-tree-simplex")) &&
+         !(made.algorithm == "all-port" && made.collective == Collective::kAllreduce) &&
          !(made.algorithm == "two-tree" &&
            (made.collective == Collective::kScan || made.collective == Collective::kExscan));
 }
@@ -93,6 +94,23 @@ TEST(Valid, OnHosts) {
     }
   }
   EXPECT_GT(schedules, 150u);
+}
+
+TEST(Valid, OnTori) {
+  std::uint32_t schedules = 0;
+  for (const char* spec : {"ring:2", "ring:5", "ring:6", "torus:2x3", "torus:3x4", "torus:2x2x3",
+                           "mesh:2x2x3", "hypercube:3"}) {
+    const auto topology = or_throw(topology::parse(spec));
+    for (const std::uint32_t window : {1u, 8u}) {
+      mutation::for_schedules(*topology, {0}, window, [&](const mutation::Made& made) {
+        const bool bucket = made.algorithm.find("bucket") != std::string::npos;
+        if (!bucket && made.algorithm != "all-port") return;
+        ++schedules;
+        expect_valid(*topology, made);
+      });
+    }
+  }
+  EXPECT_GE(schedules, 100u);
 }
 
 TEST(Valid, LargerGroups) {

@@ -148,10 +148,13 @@ void each_schedule(const topology::Topology& topology, const With& with) {
 }
 
 TEST(Prediction, AgreesWithSimulation) {
-  std::vector<const char*> specs = {"complete:2",          "complete:8",        "mesh:3x4",
-                                    "fattree:k=2,h=3,c=1", "fattree:k=3x2,c=1", "crossbar:3x4",
-                                    "crossbar:2x2x2",      "hosts:3x2"};
-  if (whole()) specs.insert(specs.end(), {"complete:13", "mesh:5x7", "fattree:k=4,h=2,c=k"});
+  std::vector<const char*> specs = {
+      "complete:2",   "complete:8",     "mesh:3x4",  "fattree:k=2,h=3,c=1", "fattree:k=3x2,c=1",
+      "crossbar:3x4", "crossbar:2x2x2", "hosts:3x2", "torus:2x4",           "dragonfly:2x2x1"};
+  if (whole()) {
+    specs.insert(specs.end(), {"complete:13", "mesh:5x7", "fattree:k=4,h=2,c=k", "mesh:2x2x2",
+                               "ring:6", "hypercube:3", "hyperx:2x3", "torus:3x2x4"});
+  }
   Errors all;
   for (const char* spec : specs) {
     const auto topology = or_throw(topology::parse(spec));

@@ -77,8 +77,10 @@ def topology(offer):
         return "mesh:2x4"  # there is a known embedding, with root 0
     if offer["topologies"] == "hosts:HxR":
         return "hosts:4x4"
-    if offer["topologies"] == "mesh:RxC":
+    if offer["topologies"] in ("mesh:RxC", "meshes, tori and rings"):
         return "mesh:4x4"
+    if offer["topologies"] in ("tori and rings", "tori, rings and hypercubes"):
+        return "torus:4x4"
     return "crossbar:4x4" if "crossbar" in offer["topologies"] else f"complete:{RANKS}"
 
 

@@ -199,6 +199,47 @@ class Images(unittest.TestCase):
         rotated = espalier.compile(self.path / "r.esp", "complete:4", "allgather", "bruck")
         refused(["build", rotated, "--board", board, *what[4:]], "has rotated scratch", "rotated_scratch: true", "r.esp")
 
+    def test_spares(self):
+        meshed = self.path / "m.esp"
+        espalier.call("compile", "--topology", "mesh:2x3", "--collective", "allreduce", "--algorithm", "two-tree", "--links", "hop-by-hop",
+                      "-o", meshed)
+        what = ["build", meshed, "--board", BOARD, "--release", "1.0.0", "-o", self.path / "s%r.img"]
+        for kind, losses in (("links", 7), ("nodes", 6), ("both", 13)):
+            told = json.loads(self.call(*what, "--spares", kind, "--format", "json").stdout)
+            for node, image in enumerate(told):
+                self.assertEqual(image["spares"], losses - (kind != "links"), "none for the loss of the node itself")
+                self.assertGreater(image["bytes"], image["spare_bytes"])
+                shown = json.loads(self.call("show", image["file"], "--format", "json").stdout)
+                names = [row["loss"] for row in shown["spares"]]
+                self.assertEqual(len(names), image["spares"])
+                self.assertNotIn(f"node {node}", names)
+                self.call("check", image["file"], "--unsigned", "--node", node, "--topology", "mesh:2x3")
+        good = (BOARD / "board.textproto").read_text()
+        board = self.path / "board.textproto"
+        small = ["build", meshed, "--board", board, "--release", "1.0.0", "-o", self.path / "t%r.img", "--spares", "both"]
+        for old, new, words in (("limits {", "limits { spares: false", ["can hold no spares", "spares: true"]),
+                                ("limits {", "limits { actions: 20", ["link 0 - 1", "22 actions, of at most 20", "--fewer-spares"]),
+                                ("bytes: 1048576", "bytes: 40960", ["room for 12288 bytes", "of the 13 losses", "--fewer-spares"])):
+            board.write_text(good.replace(old, new))
+            self.refused(*small, says=words)
+        fewer = self.call(*small, "--fewer-spares").stdout
+        left_out = re.findall(r"^no spare for (\w+ [\d -]*\d):", fewer, re.M)
+        self.assertTrue(0 < len(left_out) < 13, fewer)
+        for node in range(6):
+            shown = json.loads(self.call("show", self.path / f"t{node}.img", "--format", "json").stdout)
+            names = {row["loss"] for row in shown["spares"]} | {f"node {node}"} | set(left_out)
+            self.assertEqual(len(names), 13, "the same are left out on all nodes")
+        self.refused(*what, "--fewer-spares", says=["without --spares"])
+        self.refused(*what, "--spares", "all", says=["'all'", "links, nodes or both"])
+        line = self.path / "line.esp"
+        espalier.call("compile", "--topology", "mesh:1x3", "--collective", "broadcast", "--algorithm", "chain", "--links", "hop-by-hop", "-o", line)
+        self.refused("build", line, *what[2:], "--spares", "links", says=["link 0 - 1", "nothing to run"])
+        routed = espalier.compile(self.path / "routed.esp", "mesh:2x3")
+        self.refused("build", routed, *what[2:], "--spares", "links", says=["routed.esp", "hop-by-hop"])
+        two = self.path / "two.esp"
+        espalier.call("compile", "--topology", "complete:2", "--collective", "broadcast", "--algorithm", "chain", "--links", "hop-by-hop", "-o", two)
+        self.refused("build", two, *what[2:], "--spares", "nodes", says=["fewer than three ranks"])
+
     def test_a_cluster_boots_from_images(self):
         self.build("node-%r.img", node=None)
         images = ["--image", self.path / "node-%r.img", "--public-key", self.public]

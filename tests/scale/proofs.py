@@ -16,21 +16,24 @@ PARAMETERS = {(): ("",), ("--run-length",): ("--run-length 4",), ("--lambda",): 
 # Topologies by what `espalier list` says an algorithm is for.
 ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k", "fattree:k=8x4x2,c=1"),
+           "mesh:RxC": ("mesh:8x8",), "meshes, tori and rings": ("mesh:8x8", "torus:8x8"), "tori and rings": ("torus:8x8", "torus:4x4x4"),
+           "tori, rings and hypercubes": ("torus:4x8", "hypercube:5"), "crossbar:AxB[xC..]": ("crossbar:8x8", "crossbar:2x4x8"),
            WITH_ROUTERS: ("fattree:k=4,h=3,c=1", "crossbar:8x8", "crossbar:2x4x8", "hosts:8x8"),
-           "mesh:RxC": ("mesh:8x8",), "crossbar:AxB[xC..]": ("crossbar:8x8", "crossbar:2x4x8"),
            "hosts:HxR": ("hosts:8x8", "hosts:4x16"),
            "fattree:k=K,h=H,c=1": ("fattree:k=4,h=3,c=1", "fattree:k=8x4x2,c=1"),
            "fattree:k=K,h=H": ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k", "fattree:k=8x4x2,c=1")},
     "1,024": {ANYWHERE: ("complete:1024",), ROUTERS: ("fattree:k=4,h=5,c=1", "fattree:k=32,h=2,c=1", "fattree:k=16x8x8,c=1"),
+              "mesh:RxC": ("mesh:16x16", "mesh:32x32"), "meshes, tori and rings": ("mesh:32x32", "torus:32x32"),
+              "tori and rings": ("torus:32x32", "torus:8x8x16"), "crossbar:AxB[xC..]": ("crossbar:32x32", "crossbar:4x8x32"),
               WITH_ROUTERS: ("fattree:k=4,h=5,c=1", "crossbar:8x8x16"),
-              "mesh:RxC": ("mesh:16x16", "mesh:32x32"), "crossbar:AxB[xC..]": ("crossbar:32x32", "crossbar:4x8x32"),
               "hosts:HxR": ("hosts:64x16",), "fattree:k=K,h=H,c=1": ("fattree:k=4,h=5,c=1",),
               "fattree:k=K,h=H": ("fattree:k=4,h=5,c=1",)},
     "1,048,576": {ANYWHERE: ("complete:1048576",), ROUTERS: ("fattree:k=4,h=10,c=1", "fattree:k=32x16x8x4x4x4x4,c=1")},
 }
 HOP_BY_HOP = {
     "64": {ANYWHERE: ("mesh:8x8", "fattree:k=4,h=3,c=1", "fattree:k=8x4x2,c=1", "crossbar:2x4x8"),
-           "mesh:RxC": ("mesh:8x8",), "crossbar:AxB[xC..]": ("crossbar:8x8", "crossbar:2x4x8"),
+           "mesh:RxC": ("mesh:8x8",), "meshes, tori and rings": ("mesh:8x8", "torus:8x8"), "tori and rings": ("torus:8x8", "torus:4x4x4"),
+           "tori, rings and hypercubes": ("torus:4x8", "hypercube:5"), "crossbar:AxB[xC..]": ("crossbar:8x8", "crossbar:2x4x8"),
            "hosts:HxR": ("hosts:8x8",)},
     "256": {ANYWHERE: ("mesh:16x16", "fattree:k=4,h=4,c=1"), "mesh:RxC": ("mesh:16x16",),
             "crossbar:AxB[xC..]": ("crossbar:16x16", "crossbar:4x4x16")},

@@ -226,7 +226,8 @@ void compare(const Schedule& schedule) {
 constexpr const char* kTopologies[] = {
     "complete:2",   "complete:7",          "complete:8",          "mesh:2x4",
     "mesh:3x3",     "fattree:k=2,h=2,c=1", "fattree:k=3,h=2,c=k", "fattree:k=2x3,c=1",
-    "crossbar:2x4", "crossbar:2x2x2",      "hosts:2x3",           "hosts:3x3"};
+    "crossbar:2x4", "crossbar:2x2x2",      "hosts:2x3",           "hosts:3x3",
+    "torus:2x3",    "dragonfly:2x2x1"};
 
 class NoData : public ::testing::TestWithParam<const char*> {
  protected:

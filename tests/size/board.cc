@@ -6,6 +6,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
+#include "espalier/collectives/machine/recovery.h"
 #include "espalier/collectives/schedule/file.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
@@ -147,14 +148,13 @@ bool has_schedule() { return true; }
 
 // The newest valid slot; `update`, where the board has received an image, goes into the other.
 Status boot(espalier::Slots& slots, std::uint32_t node, const std::uint8_t* update,
-            std::uint32_t size) {
+            std::uint32_t size, espalier::Image& image) {
   const espalier::Authority authority = espalier::ed25519_authority(kKey);
   espalier::Expectation expectation;
   expectation.board = "tests-size";
   expectation.node = node;
   expectation.authority = &authority;
   const espalier::Acceptance loads{load_first, nullptr};
-  espalier::Image image;
   espalier::BootReport report;
   Status status = slots.boot(expectation, loads, image, report);
   if (status == Status::kOk) status = slots.confirm();
@@ -172,6 +172,36 @@ Status load_file(std::uint32_t node) {
   const Status status = file.open(bytes, 0x10000u);
   return status == Status::kOk ? file.program(node, program) : status;
 }
+
+#if ESPALIER_SPARES
+class BoardSpares final : public espalier::Spares {
+ public:
+  BoardSpares(espalier::Endpoint& endpoint, const espalier::Image& image)
+      : endpoint_(&endpoint), image_(&image) {}
+  espalier::SpareKinds kinds() const override { return espalier::SpareKinds::kBoth; }
+  const espalier::Program* load(const espalier::Loss& loss) override {
+    const std::uint32_t index = image_->find_spare(loss);
+    if (index == image_->spares) return nullptr;
+    return image_->load_spare(index, 0, program) == Status::kOk ? &program : nullptr;
+  }
+  espalier::Endpoint* open(std::uint32_t) override { return endpoint_; }
+
+ private:
+  espalier::Endpoint* endpoint_;
+  const espalier::Image* image_;
+};
+
+// After a failure: goes on with the spare, if all survivors do.
+Status recover(espalier::Endpoint& endpoint, const espalier::Image& image) {
+  BoardSpares spares(endpoint, image);
+  espalier::Recovery recovery(machine, endpoint, spares, 1'000'000'000);
+  Status status = recovery.begin({});
+  while (status == Status::kBusy) status = recovery.poll();
+  return status;
+}
+#else
+Status recover(espalier::Endpoint&, const espalier::Image&) { return machine.cause().status; }
+#endif
 
 // Without an image a node plans for itself.
 Status plan(std::uint32_t node) {
@@ -191,7 +221,8 @@ int main() {
   MailboxEndpoint endpoint;
   BoardFlash flash;
   espalier::Slots slots(flash, espalier::whole_flash(flash));
-  Status status = boot(slots, endpoint.node(), message, box(0).size % kMessageBytes);
+  espalier::Image image;
+  Status status = boot(slots, endpoint.node(), message, box(0).size % kMessageBytes, image);
   if (status != Status::kOk) status = load_file(endpoint.node());
   if (status != Status::kOk) status = plan(endpoint.node());
   std::size_t written = 0;
@@ -209,6 +240,7 @@ int main() {
       status = machine.poll();
       if (status == Status::kOk) break;
     }
+    if (status != Status::kOk) status = recover(endpoint, image);
   }
   return static_cast<int>(machine.stall_report().step) + static_cast<int>(status);
 }

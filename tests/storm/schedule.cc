@@ -70,9 +70,23 @@ std::string irregular(Dice& dice, std::uint32_t ranks) {
   return spec;
 }
 
+// A torus, a ring, a hyperx, a three-dimensional mesh or a dragonfly.
+std::string other_grid(Dice& dice, std::uint32_t ranks) {
+  const std::uint32_t rows = divisor(dice, ranks), planes = divisor(dice, rows);
+  const std::string plane = text(rows) + "x" + text(ranks / rows);
+  const std::string space = text(planes) + "x" + text(rows / planes) + "x" + text(ranks / rows);
+  switch (dice.number(0, 4)) {
+    case 0: return "torus:" + plane;
+    case 1: return "ring:" + text(ranks);
+    case 2: return "hyperx:" + plane;
+    case 3: return "mesh:" + space;
+    default: return "dragonfly:" + space;
+  }
+}
+
 std::string draw_topology(Dice& dice, std::uint32_t ranks) {
   switch (dice.number(0, 9)) {
-    case 0:
+    case 0: return other_grid(dice, ranks);
     case 1:
     case 2: return "complete:" + text(ranks);
     case 3:

@@ -266,6 +266,13 @@ Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selec
   return candidate;
 }
 
+// Whether `auto` must not take the algorithm because the fabric may route.
+bool needs_own_links(const AlgorithmEntry& entry, const ChoiceRequest& request) {
+  const bool own_links = entry.search != nullptr && entry.search->own_links;
+  return own_links && request.selection.algorithm == kAuto &&
+         request.selection.links != "hop-by-hop";
+}
+
 }  // namespace
 
 std::string candidate_name(const Selection& selection) {
@@ -317,6 +324,13 @@ std::vector<Candidate> make_candidates(const ChoiceRequest& request) {
     if (collective_name(entry.collective) != request.selection.collective) continue;
     if (request.selection.algorithm != kAuto && request.selection.algorithm != entry.name) continue;
     std::vector<Selection> selections = selections_of(entry, request, *topology);
+    if (needs_own_links(entry, request)) {
+      Candidate& candidate = all.emplace_back();
+      candidate.name = candidate_name(selections.front());
+      candidate.selection = selections.front();
+      candidate.dropped = "its nodes use all their links in a step; expected --links hop-by-hop";
+      continue;
+    }
     for (Selection& selection : selections) {
       Candidate candidate = make_candidate(request, op, selection);
       // Of an algorithm that can do nothing here, one candidate is enough.

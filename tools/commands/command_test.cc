@@ -46,9 +46,12 @@ TEST_F(Command, RefusesWrongUse) {
 
 TEST_F(Command, RefusesWrongTopologies) {
   for (const Refusal& row : {
-           Refusal{"ring:4",
-                   "unknown topology 'ring:4'; expected complete:N, mesh:RxC, crossbar:AxB[xC..], "
-                   "hosts:HxR, "},
+           Refusal{"rung:4",
+                   "unknown topology 'rung:4'; expected complete:N, mesh:RxC, mesh:AxBxC, "
+                   "torus:RxC, "},
+           Refusal{"torus:4", "'x' is missing"},
+           Refusal{"hypercube:0", "the number of dimensions is 0"},
+           Refusal{"dragonfly:5x2", "expected dragonfly:GxAxP with G groups of A routers of P"},
            Refusal{"mesh:0x4", "the number of rows is 0 (at character 7); expected mesh:RxC"},
            Refusal{"mesh:4", "'x' is missing"},
            Refusal{"mesh:4x4y", "unexpected 'y'"},
@@ -406,8 +409,9 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
   constexpr const char* kAlone = "complete:1";
   const auto offers = nlohmann::json::parse(run("list --format json").out);
   EXPECT_GE(offers.size(), 31u);
-  std::vector<std::string> topologies = {
-      kAlone, "complete:2", "mesh:2x4", "fattree:k=3,h=2,c=1", "crossbar:2x4", "hosts:3x2"};
+  std::vector<std::string> topologies = {kAlone,      "complete:2",          "mesh:2x4",
+                                         "torus:2x3", "fattree:k=3,h=2,c=1", "crossbar:2x4",
+                                         "hosts:3x2"};
   for (const auto& offer : offers) {
     const std::string collective = offer["collective"];
     const std::string algorithm = offer["algorithm"];

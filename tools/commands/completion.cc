@@ -48,7 +48,9 @@ std::vector<OfferedValues> offered_values() {
       {"--type", types},
       {"--links", {"routed", "hop-by-hop"}},
       {"--ports", {"multiport", "single-send"}},
-      {"--topology", {"complete:", "mesh:", "crossbar:", "hosts:", "fattree:", "file:"}},
+      {"--topology",
+       {"complete:", "mesh:", "torus:", "ring:", "hypercube:", "hyperx:", "dragonfly:", "crossbar:",
+        "hosts:", "fattree:", "file:"}},
 #ifdef ESPALIER_WITH_OFI
       {"--provider", {"tcp", "shm", "mem"}},
 #endif

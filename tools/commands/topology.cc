@@ -90,16 +90,14 @@ void run_topology(const TopologyArguments& arguments) {
 void add_topology(Command app) {
   Command command = app.add_command("topology", "Prints a topology, and draws it");
   const auto arguments = std::make_shared<TopologyArguments>();
-  command
-      .text("topology", arguments->spec,
-            "complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
-            "fattree:k=K1x..xKH,c=.. or file:PATH")
-      .required();
+  command.text("topology", arguments->spec, topology::kSpecificationForms).required();
   command.text("--svg", arguments->svg, "Also draw it into this file");
   add_format(command, arguments->format);
   command.set_footer(
       "Examples:\n"
       "  espalier topology mesh:4x4\n"
+      "  espalier topology torus:4x4x4 --format json\n"
+      "  espalier topology hypercube:4 --svg hypercube.svg\n"
       "  espalier topology fattree:k=4,h=2,c=k --svg tree.svg\n"
       "  espalier topology hosts:4x8 --svg hosts.svg\n"
       "  espalier topology file:examples/topologies/broken-mesh.textproto --svg mesh.svg");

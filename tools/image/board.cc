@@ -117,6 +117,9 @@ BoardFile Reader::read(const std::string& text) {
   check_name(file.name());
   check_links(file);
   check_limits(*file.mutable_limits());
+  if (!file.limits().has_spares()) {
+    file.mutable_limits()->set_spares(file.fabric().kind() != BoardFile::Fabric::SERIAL);
+  }
   if (static_cast<std::uint32_t>(file.link_size()) > file.limits().links()) {
     complain("limits",
              "limits: links is " + std::to_string(file.limits().links()) + ", below the " +

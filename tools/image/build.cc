@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/verify/verify.h"
 #include "firmware/boot/file_flash.h"
 #include "firmware/boot/slots.h"
@@ -15,6 +17,7 @@
 #include "tools/image/board.h"
 #include "tools/image/board_limits.h"
 #include "tools/image/image.h"
+#include "tools/image/spares.h"
 #include "tools/select/schedule_set.h"
 #include "tools/select/selection.h"
 
@@ -25,7 +28,8 @@ using board::BoardFile;
 
 struct BuildArguments {
   std::vector<std::string> schedules;
-  std::string board, node, release, counter = "0", key, output;
+  std::string board, node, release, counter = "0", key, output, spares;
+  bool fewer_spares = false;
   Format format = Format::kText;
 };
 
@@ -37,6 +41,8 @@ struct Sources {
   ImageContent common;
   bool is_signed = false;
   Key seed{};
+  std::vector<Spare> spares;
+  std::vector<std::string> left_out;  // losses without a spare, each with its reason
 };
 
 // Throws Failure (bad input) if the schedule does not verify.
@@ -108,6 +114,12 @@ void read_schedules(const BuildArguments& arguments, Sources& sources) {
   }
 }
 
+// The bytes of an image for which the board's slots have room.
+std::size_t room_of(const BoardFile& board) {
+  if (!board.has_flash()) return UINT32_MAX;
+  return image_room(board.flash().bytes(), board.flash().block_bytes());
+}
+
 // The link table: the board's own links, or as many as the node has neighbours.
 std::vector<LinkRow> link_table(const BoardFile& board, const std::vector<std::uint32_t>& peers,
                                 std::uint32_t node) {
@@ -160,13 +172,12 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
                 loads.error().message + "; board '" + sources.board.name() +
                 "' loads no such program");
     }
-    const std::uint8_t* bytes = nullptr;
-    std::size_t size = 0;
-    if (schedule.file.descriptor(node, bytes, size) != Status::kOk) {
-      bad_input("'" + one_line(schedule.name) + "' is corrupt");
-    }
-    content.programs.push_back({program.collective, program.root, program.algorithm,
-                                std::vector<std::uint8_t>(bytes, bytes + size)});
+    content.programs.push_back(image_descriptor(schedule, node));
+  }
+  for (const Spare& spare : sources.spares) {
+    // A node has no spare for its own loss.
+    if (spare.loss == Loss::node(node)) continue;
+    content.spares.push_back(image_spare(sources.schedules, spare, node, peers));
   }
   std::sort(peers.begin(), peers.end());
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
@@ -180,16 +191,113 @@ std::vector<std::uint8_t> build_node(const Sources& sources, std::uint32_t node)
       return sign(sources.seed, part.data(), part.size());
     });
   }
-  if (sources.board.has_flash()) {
-    const BoardFile::Flash& flash = sources.board.flash();
-    const std::uint32_t room = image_room(flash.bytes(), flash.block_bytes());
-    if (bytes.size() > room) {
-      bad_input("the image of node " + std::to_string(node) + " has " +
-                counted(bytes.size(), "byte") + "; a slot of board '" + sources.board.name() +
-                "' has room for " + std::to_string(room));
-    }
+  const std::size_t room = room_of(sources.board);
+  if (bytes.size() > room) {
+    bad_input("the image of node " + std::to_string(node) + " has " +
+              counted(bytes.size(), "byte") + "; a slot of board '" + sources.board.name() +
+              "' has room for " + std::to_string(room));
   }
   return bytes;
+}
+
+// Whether nodes load the programs of the spare. Error: the first that exceeds the board's limits.
+Result<void> check_spare(const Sources& sources, const Spare& spare) {
+  const auto check = [&](const LoadedSchedule& schedule) -> Result<void> {
+    for (const Program& program : schedule.programs) {
+      if (const auto loads = check_limits(sources.board.limits(), program); !loads) {
+        return fail(std::string(collective_name(program.collective)) + " by " + program.algorithm +
+                    " " + loads.error().message);
+      }
+    }
+    return {};
+  };
+  if (const auto checked = check(spare.agreement); !checked) return checked;
+  for (const LoadedSchedule& schedule : spare.schedules) {
+    if (const auto checked = check(schedule); !checked) return checked;
+  }
+  return {};
+}
+
+// The bytes that a spare adds to the image of a node.
+std::size_t bytes_of(const Sources& sources, const Spare& spare, std::uint32_t node) {
+  std::vector<std::uint32_t> peers;
+  const ImageContent::SpareDescriptors content = image_spare(sources.schedules, spare, node, peers);
+  std::size_t bytes = kSpareRowBytes + content.programs.size() * kProgramRowBytes;
+  for (const ImageContent::Descriptor& program : content.programs) {
+    bytes += (program.bytes.size() + 3) / 4 * 4;
+  }
+  return bytes;
+}
+
+// Makes the spares for each single loss. Those that the board cannot hold, and losses after which
+// nothing is left to run, end the build, or with --fewer-spares are left out on all nodes.
+void make_spares(const BuildArguments& arguments, Sources& sources) {
+  const bool links = arguments.spares == "links" || arguments.spares == "both";
+  const bool nodes = arguments.spares == "nodes" || arguments.spares == "both";
+  if (!links && !nodes) {
+    bad_input("--spares '" + one_line(arguments.spares) + "': expected links, nodes or both");
+  }
+  if (!sources.board.limits().spares()) {
+    bad_input("board '" + sources.board.name() +
+              "' can hold no spares: its firmware is built without them; expected limits { spares: "
+              "true }");
+  }
+  if (!sources.selections.empty()) {
+    bad_input("--spares with a selection; expected files of one schedule each");
+  }
+  const topology::Topology& topology = *sources.schedules.front().topology;
+  for (const LoadedSchedule& schedule : sources.schedules) {
+    if (lower::is_hop_by_hop(topology, schedule.programs)) continue;
+    bad_input("'" + one_line(schedule.name) +
+              "' is routed, and the fabric may route over a lost link; --spares expects 'espalier "
+              "compile --links hop-by-hop'");
+  }
+  if (nodes && topology.ranks() < 3) {
+    bad_input("--spares " + arguments.spares + " on " + topology.title() +
+              ": with fewer than three ranks each could go on without the other; expected links");
+  }
+  const auto leave_out = [&](const Loss& loss, const std::string& why) {
+    if (!arguments.fewer_spares) {
+      bad_input("no spare for the loss of " + loss_text(loss) + ": " + why +
+                "; --fewer-spares builds images without it");
+    }
+    sources.left_out.push_back(loss_text(loss) + ": " + why);
+  };
+  Progress progress("spares");
+  std::vector<std::size_t> bytes;
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+    bytes.push_back(build_node(sources, node).size());
+  }
+  const std::vector<Loss> losses = single_losses(topology, links, nodes);
+  const std::size_t room = room_of(sources.board);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    progress.show(static_cast<double>(i) / static_cast<double>(losses.size()));
+    std::optional<Spare> spare;
+    try {
+      spare = make_spare(topology, sources.schedules, losses[i]);
+    } catch (const Failure& failure) {
+      leave_out(losses[i], failure.line);
+      continue;
+    }
+    if (const auto held = check_spare(sources, *spare); !held) {
+      leave_out(losses[i], held.error().message + "; board '" + sources.board.name() +
+                               "' loads no such program");
+      continue;
+    }
+    std::vector<std::size_t> with = bytes;
+    for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+      if (losses[i] != Loss::node(node)) with[node] += bytes_of(sources, *spare, node);
+    }
+    if (*std::max_element(with.begin(), with.end()) > room) {
+      leave_out(losses[i], "a slot of board '" + sources.board.name() + "' has room for " +
+                               std::to_string(room) + " bytes, which hold the spares of " +
+                               std::to_string(sources.spares.size()) + " of the " +
+                               std::to_string(losses.size()) + " losses");
+      continue;
+    }
+    bytes = with;
+    sources.spares.push_back(*std::move(spare));
+  }
 }
 
 std::string output_path(const std::string& pattern, std::uint32_t node) {
@@ -236,6 +344,11 @@ void run_build(const BuildArguments& arguments) {
   sources.common.topology_digest = sources.schedules.front().file.topology_digest();
   // All are made before any is written.
   const std::vector<std::uint32_t> nodes = chosen_nodes(arguments, sources);
+  if (!arguments.spares.empty()) {
+    make_spares(arguments, sources);
+  } else if (arguments.fewer_spares) {
+    bad_input("--fewer-spares without --spares");
+  }
   std::vector<std::vector<std::uint8_t>> images;
   images.reserve(nodes.size());
   for (const std::uint32_t node : nodes) images.push_back(build_node(sources, node));
@@ -244,10 +357,27 @@ void run_build(const BuildArguments& arguments) {
     const std::string path = output_path(arguments.output, nodes[i]);
     write_file(path, images[i]);
     json.push_back({{"file", path}, {"node", nodes[i]}, {"bytes", images[i].size()}});
+    std::size_t spares = 0, spare_bytes = 0;
+    for (const Spare& spare : sources.spares) {
+      if (spare.loss == Loss::node(nodes[i])) continue;
+      ++spares;
+      spare_bytes += bytes_of(sources, spare, nodes[i]);
+    }
+    if (!arguments.spares.empty()) {
+      json.back()["spares"] = spares;
+      json.back()["spare_bytes"] = spare_bytes;
+    }
     if (arguments.format == Format::kJson) continue;
-    std::printf("%s: node %u, %s, %zu bytes, %s\n", one_line(path).c_str(), nodes[i],
+    const std::string of_spares =
+        arguments.spares.empty()
+            ? ""
+            : ", of them " + std::to_string(spare_bytes) + " for " + counted(spares, "spare");
+    std::printf("%s: node %u, %s, %zu bytes%s, %s\n", one_line(path).c_str(), nodes[i],
                 counted(sources.schedules.size(), "program").c_str(), images[i].size(),
-                sources.is_signed ? "signed" : "unsigned");
+                of_spares.c_str(), sources.is_signed ? "signed" : "unsigned");
+  }
+  for (const std::string& loss : sources.left_out) {
+    if (arguments.format != Format::kJson) std::printf("no spare for %s\n", loss.c_str());
   }
   if (arguments.format == Format::kJson) print_json(json);
 }
@@ -272,6 +402,11 @@ void add_build(Command image) {
       .text("--counter", arguments->counter,
             "Security counter: once it has run, no image with a lower one boots")
       .show_default(arguments->counter);
+  command.text("--spares", arguments->spares,
+               "links, nodes or both: also programs for what is left after each single loss, on "
+               "hop-by-hop schedules");
+  command.flag("--fewer-spares", arguments->fewer_spares,
+               "With --spares: leave out the losses for which the board can hold no spare");
   command.text("--key", arguments->key, "Sign it with this private key");
   command.text("-o,--output", arguments->output, "The image; %r is the node's number").required();
   add_format(command, arguments->format);
@@ -279,7 +414,9 @@ void add_build(Command image) {
       "Each schedule is verified first. Examples:\n"
       "  espalier image build b.esp --board boards/linux-x86_64 --node 3 --release 1.0.0 -o 3.img\n"
       "  espalier image build b.esp a.esp --board boards/linux-x86_64 --release 1.0.1 \\\n"
-      "      --counter 1 --key release.key -o images/node-%r.img");
+      "      --counter 1 --key release.key -o images/node-%r.img\n"
+      "  espalier image build m.esp --board boards/linux-x86_64 --release 1.0.0 --spares both \\\n"
+      "      -o node-%r.img");
   command.set_action([arguments] { run_build(*arguments); });
 }
 

@@ -12,6 +12,7 @@
 #include "tools/common/numbers.h"
 #include "tools/image/board.h"
 #include "tools/image/image.h"
+#include "tools/image/spares.h"
 #include "tools/select/selection.h"
 
 namespace espalier::tools::image {
@@ -58,7 +59,7 @@ const std::vector<Rule>& rules() {
       {"its security counter", {Status::kRolledBack}},
       {"its tables: within limits and as the format has them",
        {Status::kTooLarge, Status::kMalformed}},
-      {"its programs and selections load", {}},
+      {"its programs, selections and spares load", {}},
   };
   return all;
 }
@@ -86,6 +87,15 @@ Status load_all(const Image& image, std::string& which) {
     if (status == Status::kOk) continue;
     which = "selection " + std::to_string(i) + " does not load: " + load_reason(status);
     return status;
+  }
+  for (std::uint32_t i = 0; i < image.spares; ++i) {
+    for (std::uint32_t k = 0; k <= image.programs; ++k) {
+      const Status status = image.load_spare(i, k, *program);
+      if (status == Status::kOk || status == Status::kUnsupported) continue;
+      which = "program " + std::to_string(k) + " of the spare for the loss of " +
+              loss_text(image.spare(i).loss) + " does not load: " + load_reason(status);
+      return status;
+    }
   }
   return Status::kOk;
 }

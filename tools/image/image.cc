@@ -18,6 +18,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
+#include "tools/image/spares.h"
 
 namespace espalier::tools {
 namespace image {
@@ -50,6 +51,20 @@ Image open_any(const std::string& path, const std::vector<std::uint8_t>& bytes) 
 }
 
 const char* signed_text(const Image& image) { return image.is_signed ? "signed" : "unsigned"; }
+
+// A line for each loss: the bytes of its programs, and which are missing.
+void print_spares(const Image& image) {
+  for (std::uint32_t i = 0; i < image.spares; ++i) {
+    std::uint32_t bytes = 0, missing = 0;
+    for (std::uint32_t k = 0; k <= image.programs; ++k) {
+      const std::uint32_t size = image.spare_program(i, k).size;
+      bytes += size;
+      missing += size == 0 ? 1 : 0;
+    }
+    std::printf("  without %s: %u programs and an agreement, %u bytes\n",
+                loss_text(image.spare(i).loss).c_str(), image.programs - missing, bytes);
+  }
+}
 
 void print_text(const std::string& path, const Image& image) {
   std::printf("%s: image for board '%s', node %u of topology %s\n", one_line(path).c_str(),
@@ -93,6 +108,7 @@ void print_text(const std::string& path, const Image& image) {
                   one_line(image.program(number).algorithm).c_str());
     }
   }
+  print_spares(image);
 }
 
 void print_as_json(const std::string& path, const Image& image) {
@@ -133,6 +149,12 @@ void print_as_json(const std::string& path, const Image& image) {
                              {"program", selection.first_program + row.program}});
     }
     json["selections"].push_back(std::move(one));
+  }
+  json["spares"] = Json::array();
+  for (std::uint32_t i = 0; i < image.spares; ++i) {
+    const SpareRow row = image.spare(i);
+    json["spares"].push_back(
+        {{"loss", loss_text(row.loss)}, {"topology_digest", hex(row.topology_digest)}});
   }
   print_json(json);
 }

@@ -321,6 +321,8 @@ std::vector<AlgorithmEntry> algorithm_entries() {
                                  ? "fat trees, whose routers run programs too"
                              : one.where == Where::kHosts ? "hosts:HxR"
                              : one.where == Where::kMesh  ? "mesh:RxC"
+                             : one.where == Where::kGrid  ? "meshes, tori and rings"
+                             : one.where == Where::kTorus ? "tori and rings"
                                                           : "any topology";
     all.push_back(
         {one.name, one.collective, one.needs_commutative, one.summary, topologies,
@@ -341,11 +343,7 @@ std::vector<AlgorithmEntry> algorithm_entries() {
 }
 
 void add_selection(Command command, Selection& selection, bool required) {
-  command
-      .text("--topology", selection.topology,
-            "complete:N, mesh:RxC, crossbar:AxB[xC..], hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
-            "fattree:k=K1x..xKH,c=.. or file:PATH")
-      .required(required);
+  command.text("--topology", selection.topology, topology::kSpecificationForms).required(required);
   command.text("--collective", selection.collective, collective_names()).required(required);
   command
       .text("--algorithm", selection.algorithm,

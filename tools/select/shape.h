@@ -15,6 +15,9 @@ inline void set_shape(const topology::Shape& shape, CollectiveParameters& parame
   parameters.capacities = shape.capacities.empty() ? nullptr : shape.capacities.data();
   parameters.rows = shape.rows;
   parameters.columns = shape.columns;
+  parameters.grid = shape.grid.empty() ? nullptr : shape.grid.data();
+  parameters.dimensions = static_cast<std::uint32_t>(shape.grid.size());
+  parameters.wraps = shape.wraps;
   parameters.hosts = shape.hosts;
   parameters.host_ranks = shape.host_ranks;
 }

@@ -35,16 +35,16 @@ void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, 
   const std::uint8_t block = rounds.block(p - 1);
   const std::uint8_t first = rounds.block(1);
   const std::uint8_t own_segment = builder.constant(rounds.own_segment());
-  const Operand own = rounds.operand(own_buffer, own_segment);
-  const Operand from_before = rounds.operand(Buffer::kOutput, rounds.moving(-1, -1));
+  const Operand own = Builder::operand(own_buffer, own_segment);
+  const Operand from_before = Builder::operand(Buffer::kOutput, rounds.moving(-1, -1));
   if (own_buffer != Buffer::kOutput) {
     // At the rounds' pace, so that one proof covers every N.
-    repeat(builder.copy(t0, rounds.operand(Buffer::kOutput, own_segment), own), all, first);
+    repeat(builder.copy(t0, Builder::operand(Buffer::kOutput, own_segment), own), all, first);
   }
   repeat(builder.send(t0, rounds.rank(1), own, 0), all, first);
   if (p > 2) {
     const std::uint8_t later = rounds.block(1, p - 1);
-    const Operand passed_on = rounds.operand(Buffer::kOutput, rounds.moving(0, -1));
+    const Operand passed_on = Builder::operand(Buffer::kOutput, rounds.moving(0, -1));
     repeat(builder.send(t0, rounds.rank(1), passed_on, turn.turns), all, later);
   }
   repeat(builder.receive(t0, rounds.rank(-1), from_before), all, block);
@@ -52,42 +52,36 @@ void add_ring_allgather(Builder& builder, RankRounds rounds, Buffer own_buffer, 
 }
 
 Operand OwnSums::moving(RankRounds& rounds, std::int32_t places) const {
-  Operand operand = rounds.operand(buffer, rounds.moving(places, -1));
+  Operand operand = Builder::operand(buffer, rounds.moving(places, -1));
   if (buffer == Buffer::kScratch) operand.slot_ref = rounds.moving(places, -1, {first_slot, 1});
   return operand;
 }
 
 Operand OwnSums::of_previous(Builder& builder, const RankRounds& rounds) const {
   const std::uint32_t rank = rounds.rank(-1);
-  Operand operand = rounds.operand(buffer, builder.constant(rounds.segments().rank(rank)));
+  Operand operand = Builder::operand(buffer, builder.constant(rounds.segments().rank(rank)));
   if (buffer == Buffer::kScratch) operand.slot_ref = builder.constant(first_slot + rank);
   return operand;
 }
 
 namespace {
 
-// The sums that arrive: in a ring of slots, or with several segments per part in the segments' own
-// slots.
+// The sums that arrive, in a ring of slots.
 class ArrivingSums {
  public:
-  ArrivingSums(Builder& builder, RankRounds& rounds, const Turn& turn, const SumTarget& target)
+  ArrivingSums(Builder& builder, RankRounds& rounds, const Turn& turn)
       : builder_(builder),
         rounds_(rounds),
-        slots_{target.first_slot + rounds.segments().first, rounds.segments().stride} {
-    if (rounds.part() == 1) ring_ = builder.ring(rounds.ranks() > 2 ? turn.turns : 0, turn.turns);
-  }
+        ring_(builder.ring(rounds.ranks() > 2 ? turn.turns : 0, turn.turns)) {}
 
   // The sum that this step receives.
   [[nodiscard]] Operand received() {
     const std::uint8_t segment_ref = rounds_.moving(-2, -1);
-    const bool in_ring = rounds_.part() == 1;
-    return slot(segment_ref,
-                in_ring ? builder_.slot(0, ring_).slot_ref : rounds_.moving(-2, -1, slots_));
+    return slot(segment_ref, builder_.slot(0, ring_).slot_ref);
   }
   // The sum that the previous step received.
   [[nodiscard]] Operand sent() {
     const std::uint8_t segment_ref = rounds_.moving(-1, -1);
-    if (rounds_.part() > 1) return slot(segment_ref, rounds_.moving(-1, -1, slots_));
     Index row{};
     row.base = static_cast<std::int32_t>(ring_.first);
     row.coef = 1;
@@ -98,32 +92,23 @@ class ArrivingSums {
 
  private:
   [[nodiscard]] Operand slot(std::uint8_t segment_ref, std::uint8_t slot_ref) const {
-    Operand operand = rounds_.operand(Buffer::kScratch, segment_ref);
+    Operand operand = Builder::operand(Buffer::kScratch, segment_ref);
     operand.slot_ref = slot_ref;
     return operand;
   }
 
   Builder& builder_;
   RankRounds& rounds_;
-  Group slots_;
   Ring ring_;
 };
-
-Operand target_operand(Builder& builder, const RankRounds& rounds, const SumTarget& target) {
-  Operand operand = rounds.operand(target.buffer, builder.constant(rounds.own_segment()));
-  if (target.buffer == Buffer::kScratch) {
-    operand.slot_ref = builder.constant(target.first_slot + rounds.own_segment());
-  }
-  return operand;
-}
 
 }  // namespace
 
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
-                             const Turn& turn, const SumTarget& target) {
+                             const Turn& turn) {
   const std::uint32_t p = rounds.ranks(), t0 = turn.number;
   const std::uint8_t all = rounds.instances();
-  ArrivingSums arriving(builder, rounds, turn, target);
+  ArrivingSums arriving(builder, rounds, turn);
   const Operand sum = arriving.received();
   const Operand own = sums.moving(rounds, -2);
   const std::uint8_t first = rounds.block(1);
@@ -141,7 +126,7 @@ void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums&
     repeat(builder.combine(t0, sum, sum, own), all, inner);
   }
   const std::uint8_t last = rounds.block(p - 2, p - 1);
-  repeat(builder.combine(t0, target_operand(builder, rounds, target), sum, own), all, last);
+  repeat(builder.combine(t0, builder.output(rounds.own_segment()), sum, own), all, last);
   rounds.end_phase(turn.turns);
 }
 

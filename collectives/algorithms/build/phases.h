@@ -48,15 +48,9 @@ struct OwnSums {
   [[nodiscard]] Operand moving(RankRounds& rounds, std::int32_t places) const;
   [[nodiscard]] Operand of_previous(Builder& builder, const RankRounds& rounds) const;
 };
-// Where the sums arrive if a part has several segments: segment s in scratch slot first_slot + s.
-// `buffer`: where a member's own sum is at the end, its segments of OUTPUT or these slots.
-struct SumTarget {
-  Buffer buffer = Buffer::kOutput;
-  std::uint32_t first_slot = 0;
-};
-// If sums.buffer is SCRATCH, a part is one segment.
+// Every member's sum ends in its segment of OUTPUT.
 void add_ring_reduce_scatter(Builder& builder, RankRounds rounds, const OwnSums& sums,
-                             const Turn& turn = {}, const SumTarget& target = {});
+                             const Turn& turn = {});
 
 // hosts/halving_trees.cc: one block over the tree of host_halves.h, in ceil(log2 ranks) steps. In a
 // broadcast the root sends from `source`, and the other members receive into and send from `into`.

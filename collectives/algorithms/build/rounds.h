@@ -37,36 +37,26 @@ class Rounds {
 };
 
 // Rounds of p-1 steps among the p ranks of a group: in each round a rank has one step per other
-// rank. The numbers of ranks are those in the group; rank v has `part` segments from
-// segments.rank(v) onward, more than one only if N is always 1.
+// rank. The numbers of ranks are those in the group; rank v has segment segments.rank(v).
 class RankRounds : public Rounds {
  public:
-  RankRounds(Builder& builder, std::uint32_t ranks, std::uint32_t me, const Group& segments = {},
-             std::uint32_t part = 1)
+  RankRounds(Builder& builder, std::uint32_t ranks, std::uint32_t me, const Group& segments = {})
       : Rounds(builder, ranks - 1),
         builder_(builder),
         segments_(segments),
-        part_(part),
         ranks_(static_cast<std::int32_t>(ranks)),
         me_(static_cast<std::int32_t>(me)) {}
 
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(ranks_); }
   [[nodiscard]] const Group& segments() const { return segments_; }
-  [[nodiscard]] std::uint32_t part() const { return part_; }
-  // The first segment of this rank.
+  // The segment of this rank.
   [[nodiscard]] std::uint32_t own_segment() const { return segments_.rank(rank(0)); }
-  // The part that begins with the segment given by indices[segment_ref].
-  [[nodiscard]] Operand operand(Buffer buffer, std::uint8_t segment_ref) const {
-    Operand operand = Builder::operand(buffer, segment_ref);
-    operand.segment_count = static_cast<std::uint16_t>(part_ == 1 ? 0 : part_);
-    return operand;
-  }
 
   // The rank `places` after this one (negative: before it), |places| <= ranks.
   [[nodiscard]] std::uint32_t rank(std::int32_t places) const {
     return static_cast<std::uint32_t>((me_ + ranks_ + places) % ranks_);
   }
-  // The first segment of the rank `places + sign * (step of the round)` after this one.
+  // The segment of the rank `places + sign * (step of the round)` after this one.
   [[nodiscard]] std::uint8_t moving(std::int32_t places, std::int32_t sign) {
     return moving(places, sign, segments_);
   }
@@ -83,7 +73,6 @@ class RankRounds : public Rounds {
  private:
   Builder& builder_;
   Group segments_;
-  std::uint32_t part_;
   std::int32_t ranks_, me_;
 };
 

@@ -11,6 +11,10 @@ bool anywhere(const topology::Topology&) { return true; }
 bool on_mesh(const topology::Topology& topology) { return topology.shape().rows > 0; }
 bool on_crossbar(const topology::Topology& topology) { return !topology.shape().crossbar.empty(); }
 
+bool on_torus(const topology::Topology& topology) {
+  const topology::Shape shape = topology.shape();
+  return shape.wraps || shape.hypercube > 0;
+}
 bool on_fat_tree(const topology::Topology& topology) { return topology.shape().height > 0; }
 bool on_thin_tree(const topology::Topology& topology) {
   const topology::Shape shape = topology.shape();
@@ -65,6 +69,15 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "permutations that load every row and column evenly, p <= 129: about "
      "N*max(p-1, R*floor(C^2/4), C*floor(R^2/4)) steps",
      "mesh:RxC", on_mesh},
+    {"all-port", Collective::kAllgather, all_port_allgather, false,
+     "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+     "tori, rings and hypercubes", on_torus},
+    {"all-port", Collective::kReduceScatter, all_port_reduce_scatter, true,
+     "every link of a node at once, moved trees: N*ceil((p-1)/links) steps, p <= 256",
+     "tori, rings and hypercubes", on_torus},
+    {"all-port", Collective::kAllreduce, all_port_allreduce, true,
+     "reduce-scatter, then allgather over every link at once: 2N*ceil((p-1)/links) steps, p <= 256",
+     "tori, rings and hypercubes", on_torus},
     {"leaf-overlapped", Collective::kAllToAll, leaf_overlapped_all_to_all, false,
      "every port at once, levels overlapped: N about n^2 (k-1)/k^2, + 2h-1 steps, n <= 64 leaves",
      "fattree:k=K,h=H,c=1", on_thin_tree, 0, false, false, true},
@@ -100,6 +113,21 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"in-network", Collective::kBarrier, in_network_barrier, false,
      "routers wait for all below, then let all go: 2D steps, D = h on a fat tree", kWithRouters,
      with_routers, 0, false, false, true},
+    {"packed-trees", Collective::kBroadcast, packed_trees_broadcast, false,
+     "spanning trees packed from the root, k = its least maximum flow: d+ceil(N/k) steps",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"packed-trees", Collective::kReduce, packed_trees_reduce, true,
+     "spanning trees packed into the root, k = its least maximum flow: d+ceil(N/k) steps",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"packed-trees", Collective::kAllreduce, packed_trees_allreduce, true,
+     "spanning trees packed into and out of every rank: d+T*ceil(N/(p*k)) steps",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"packed-trees", Collective::kAllgather, packed_trees_allgather, false,
+     "k spanning trees packed from every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"packed-trees", Collective::kReduceScatter, packed_trees_reduce_scatter, true,
+     "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // The searches, one file per algorithm. The steps, cost and source of an algorithm are at the top
 // of its file. Arguments and results: Search in searched.h.
 
+#include <cstdint>
+
 #include "espalier/base/result.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/schedule/programs.h"
@@ -31,6 +33,13 @@ namespace espalier::searched {
 // mesh_all_to_all.cc: meshes of at most kMaxLinearRanks ranks (builder.h).
 [[nodiscard]] Result<Programs> mesh_balanced_all_to_all(const topology::Topology& topology,
                                                         const CollectiveParameters& parameters);
+// all_port.cc: tori, rings and hypercubes of at most 256 ranks.
+[[nodiscard]] Result<Programs> all_port_allgather(const topology::Topology& topology,
+                                                  const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> all_port_reduce_scatter(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> all_port_allreduce(const topology::Topology& topology,
+                                                  const CollectiveParameters& parameters);
 // fractional_direct.cc
 [[nodiscard]] Result<Programs> fractional_direct_broadcast(const topology::Topology& topology,
                                                            const CollectiveParameters& parameters);
@@ -60,5 +69,21 @@ namespace espalier::searched {
                                                  const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> in_network_barrier(const topology::Topology& topology,
                                                   const CollectiveParameters& parameters);
+// packed_trees.cc: any topology of at most kMaxPackedNodes nodes, or kMaxPackedRoots if every rank
+// is a root, with at most kMaxPackedLinks links per node (more have no room in programs).
+inline constexpr std::uint32_t kMaxPackedNodes = 256, kMaxPackedRoots = 64;
+inline constexpr std::uint32_t kMaxPackedLinks = 16;
+[[nodiscard]] bool can_pack_one_root(const topology::Topology& topology);
+[[nodiscard]] bool can_pack_all_roots(const topology::Topology& topology);
+[[nodiscard]] Result<Programs> packed_trees_broadcast(const topology::Topology& topology,
+                                                      const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> packed_trees_reduce(const topology::Topology& topology,
+                                                   const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> packed_trees_allreduce(const topology::Topology& topology,
+                                                      const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> packed_trees_allgather(const topology::Topology& topology,
+                                                      const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> packed_trees_reduce_scatter(const topology::Topology& topology,
+                                                           const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched

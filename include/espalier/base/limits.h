@@ -51,6 +51,11 @@
 // All code of an executable must have the same value.
 #define ESPALIER_SERIAL_MAC __STDC_HOSTED__
 #endif
+#ifndef ESPALIER_SPARES
+// 1: nodes can go on after the loss of a link or a node (docs/spares.md). All code of an executable
+// must have the same value.
+#define ESPALIER_SPARES __STDC_HOSTED__
+#endif
 
 namespace espalier {
 // The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms, kMaxSelections and

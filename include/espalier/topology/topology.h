@@ -37,7 +37,12 @@ struct Shape {
   std::uint32_t arity = 0, height = 0;
   std::vector<std::uint32_t> arities;     // fat tree: children of a router of level 1 .. height
   std::vector<std::uint32_t> capacities;  // fat tree: lanes of the branches of level 1 .. height
-  std::uint32_t rows = 0, columns = 0;    // mesh
+  std::uint32_t rows = 0, columns = 0;    // mesh:RxC
+  // mesh, torus, ring: the ranks in each dimension, the one with the greatest strides first; wraps:
+  // the lines along each dimension are rings
+  std::vector<std::uint32_t> grid;
+  bool wraps = false;
+  std::uint32_t hypercube = 0;  // its dimensions
   // hierarchical crossbar: the modules, the modules of each, ..., the ranks of each innermost one;
   // the channels into and out of the modules of each level, outermost first
   std::vector<std::uint32_t> crossbar, channels_in, channels_out;
@@ -67,8 +72,8 @@ class Topology {
     return LinkClass::kFabric;
   }
   [[nodiscard]] virtual std::vector<LinkClass> link_classes() const { return {LinkClass::kFabric}; }
-  // The nodes on the route from `from` to `to`, both included: the link on a complete graph, XY on
-  // a mesh, up and down in a tree.
+  // The nodes on the route from `from` to `to`, both included: the link on a complete graph,
+  // dimension order on grids (XY on a mesh), up and down in a tree.
   [[nodiscard]] virtual std::vector<std::uint32_t> route(std::uint32_t from,
                                                          std::uint32_t to) const = 0;
   // Where a node is drawn; the unit is the distance between neighbours.
@@ -77,17 +82,29 @@ class Topology {
   };
   // Returns where the node is drawn.
   [[nodiscard]] virtual Position position(std::uint32_t node) const = 0;
+  // How far, in the same unit, a link is drawn beside the straight line between its ends, to its
+  // left on the way to the node of the larger number; 0: straight.
+  [[nodiscard]] virtual double bend(std::uint32_t /*from*/, std::uint32_t /*to*/) const {
+    return 0;
+  }
   // The node's name in messages: "rank 3", "rank 3 (row 0, column 3)", "router 17 (level 1)".
   [[nodiscard]] virtual std::string node_name(std::uint32_t node) const = 0;
-  // Returns the parameters of a mesh, fat tree, crossbar or hosts; all 0 for other topologies.
+  // Returns the parameters of a mesh, torus, ring, hypercube, fat tree, crossbar or hosts; all 0
+  // for other topologies.
   [[nodiscard]] virtual Shape shape() const { return {}; }
   // 64-bit digest of the canonical specification; never 0.
   [[nodiscard]] std::uint64_t digest() const;
 };
 
-// Parses "complete:N", "mesh:RxC", "crossbar:AxB[xC...][,in=I,out=O]", "hosts:HxR",
-// "fattree:k=K,h=H,c=1|k|c1,c2,..", "fattree:k=K1xK2x..,c=..", or "custom:" and a topology file's
-// text in one line. The error has its position and the correct form.
+// The forms of specifications that read() takes, for messages and help texts.
+inline constexpr const char* kSpecificationForms =
+    "complete:N, mesh:RxC, mesh:AxBxC, torus:RxC, torus:AxBxC, ring:P, hypercube:D, "
+    "hyperx:AxB[xC], "
+    "dragonfly:GxAxP, crossbar:AxB[xC..], hosts:HxR, fattree:k=K,h=H,c=1|k|c1,..,cH, "
+    "fattree:k=K1x..xKH,c=.. or file:PATH";
+
+// Parses each of kSpecificationForms except file:PATH, or "custom:" and a topology file's text in
+// one line (docs/topologies.md). The error has its position and the correct form.
 [[nodiscard]] Result<std::unique_ptr<Topology>> parse(std::string_view spec);
 
 // Parses the same, and "file:PATH", a topology file (docs/topologies.md). Use it for user input.

@@ -27,7 +27,13 @@ struct CollectiveParameters {
   std::uint32_t arity = 0, height = 0;
   const std::uint32_t* arities = nullptr;
   const std::uint32_t* capacities = nullptr;
-  std::uint32_t rows = 0, columns = 0;  // a mesh: rank = row * columns + column
+  std::uint32_t rows = 0, columns = 0;  // mesh:RxC: rank = row * columns + column
+  // A mesh, torus or ring: the ranks in each dimension, of which the last one's digit of a rank's
+  // number changes fastest. wraps: the lines along each dimension are rings. mesh:RxC may be given
+  // by `rows` and `columns` alone.
+  const std::uint32_t* grid = nullptr;
+  std::uint32_t dimensions = 0;
+  bool wraps = false;
   // Hosts, with the ranks of each: rank = host * host_ranks + number on the host.
   std::uint32_t hosts = 0, host_ranks = 0;
 
@@ -46,6 +52,8 @@ enum class Where : std::uint8_t {
   kFatTree,   // ranks and routers of a fat tree have programs, with links only to their neighbours
   kHosts,     // hosts:HxR: hosts of several ranks, which share a link to the network
   kMesh,      // mesh:RxC with XY routing: all nodes are ranks
+  kGrid,      // meshes, tori and rings with dimension-order routing: all nodes are ranks
+  kTorus,     // tori and rings
 };
 
 // Writes the program of node `me`: a rank or, if the algorithm has programs for routers, a router.

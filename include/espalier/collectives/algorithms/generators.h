@@ -278,15 +278,27 @@ namespace espalier {
 
 // Meshes with XY routing. kUnsupported if the ranks are not rows * columns.
 // hosts_scatter.cc: mesh_binomial_scatter(), as hosts_binomial_scatter() with rows as hosts.
-// bucket.cc: bucket_allgather(), bucket_reduce_scatter() and bucket_allreduce() by rings along rows
-// and along columns, one block per rank; kTooLarge above 65535 columns.
 [[nodiscard]] Status mesh_binomial_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
+
+// Meshes, tori and rings with dimension-order routing. kUnsupported if the ranks are not the
+// product of the dimensions, or these are more than 3; kTooLarge above 65535 ranks in all
+// dimensions but the first.
+// bucket.cc: bucket_allgather(), bucket_reduce_scatter() and bucket_allreduce() by rings along each
+// dimension, one block per rank; only on tori and rings, by rings in both directions:
+// bidirectional_bucket_allgather(), bidirectional_bucket_reduce_scatter() and
+// bidirectional_bucket_allreduce().
 [[nodiscard]] Status bucket_allgather(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
 [[nodiscard]] Status bucket_reduce_scatter(const CollectiveParameters& parameters, std::uint32_t me,
                                            Program& out);
 [[nodiscard]] Status bucket_allreduce(const CollectiveParameters& parameters, std::uint32_t me,
                                       Program& out);
+[[nodiscard]] Status bidirectional_bucket_allgather(const CollectiveParameters& parameters,
+                                                    std::uint32_t me, Program& out);
+[[nodiscard]] Status bidirectional_bucket_reduce_scatter(const CollectiveParameters& parameters,
+                                                         std::uint32_t me, Program& out);
+[[nodiscard]] Status bidirectional_bucket_allreduce(const CollectiveParameters& parameters,
+                                                    std::uint32_t me, Program& out);
 
 }  // namespace espalier

@@ -32,6 +32,9 @@ struct SearchedAlgorithm {
   bool any_topology = false;  // it routes nothing: its ranks may have any place on any topology
   bool has_groups = false;    // an embedding places its ranks by groups (Embedding::groups)
   bool has_routers = false;   // routers have programs too
+  // Its nodes use all of the topology's own links in a step, also where the topology stands for a
+  // fabric that routes: `auto` takes it for hop-by-hop schedules only.
+  bool own_links = false;
 };
 
 // Returns the table of all searched algorithms.

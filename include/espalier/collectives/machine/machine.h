@@ -70,11 +70,21 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Binds the machine to `endpoint` permanently. The endpoint and every program must outlive the
+  // Binds the machine to `endpoint` until reopen(). The endpoint and every program must outlive the
   // machine. Nothing is sent. Errors:
   //   kBadArgument  a second call, a window of 0, or check_blocks together with no_data
   //   kTooLarge     the endpoint has more than kMaxLinks links
   [[nodiscard]] Status init(Endpoint& endpoint, const MachineConfig& config);
+
+#if ESPALIER_SPARES
+  // Binds the machine to `endpoint` in place of the former one, with nothing left of what was:
+  // after a failure, to go on over other links (docs/spares.md). Links, messages and collectives
+  // are counted anew. The former endpoint is not called any more. Errors, on which nothing was
+  // done:
+  //   kBadArgument  no init(); a collective is running, or poll() has not returned its failure yet
+  //   kTooLarge     as init()
+  [[nodiscard]] Status reopen(Endpoint& endpoint);
+#endif
 
   // Starts a collective of `counts` elements of op.type: a number, which refers to the whole
   // message or to one rank's part (counts_per_rank), or a number for each rank (element_counts.h).
@@ -106,11 +116,11 @@ class Machine {
   // For a collective that is started again and again with the same buffers, operator and counts:
   // prepare() checks it once, with the errors above, after which `prepared` cannot be started; each
   // start of `prepared` on this machine then takes a fraction of the time. Everything that
-  // prepare() was given must last as long.
+  // prepare() was given must last as long. reopen() ends it.
   [[nodiscard]] Status prepare(const Program& program, const Buffers& buffers, const Operator& op,
                                ElementCounts counts, Prepared& prepared);
-  // Starts what prepare() checked. Errors: kBadArgument, it checked nothing, or a collective is
-  // running; the errors of Endpoint::prepare().
+  // Starts what prepare() checked. Errors: kBadArgument, it checked nothing since reopen(), or a
+  // collective is running; the errors of Endpoint::prepare().
   [[nodiscard]] Status start(const Prepared& prepared);
 
   // Does a bounded amount of work. Call it while idle too: the machine replies to probes from here.
@@ -193,6 +203,9 @@ class Machine {
     std::uint64_t digest = 0;  // of what the ranks must agree on, except the sequence number
     Region regions[Endpoint::kMaxRegions];
     std::uint32_t regions_count = 0;
+#if ESPALIER_SPARES
+    std::uint8_t reopened = 0;  // Machine::reopened_ at the check
+#endif
   };
 
   // start.cc
@@ -283,6 +296,9 @@ class Machine {
   std::uint8_t ring_limit_ = 0;  // messages that a message ring accepts
   bool running_ = false;
   bool keeps_regions_ = false;
+#if ESPALIER_SPARES
+  std::uint8_t reopened_ = 0;  // how often reopen() was called, modulo 256
+#endif
   bool has_moved_ = false;      // the last poll() moved the collective
   bool may_have_more_ = false;  // the last poll() may have left completions
   bool post_refused_ = false;   // the fabric had no room for a post in the last poll()

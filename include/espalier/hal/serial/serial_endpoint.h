@@ -46,6 +46,15 @@ class SerialEndpoint final : public Endpoint, private SerialLinks {
   using SerialLinks::rejections;
 #endif
   void release() override { SerialLinks::release(); }
+#if ESPALIER_SPARES
+  // As SerialLinks::reopen().
+  void reopen(std::uint8_t first_channel) {
+    SerialLinks::reopen(first_channel);
+    control_link_ = early_link_ = LinkSet::kNone;
+    broken_ = LinkSet();
+    idle_ = true;
+  }
+#endif
   [[nodiscard]] std::uint64_t now() override { return port().now(); }
   void wait(std::uint64_t until) override { port().wait(until); }
 

@@ -244,9 +244,15 @@ class SerialLinks {
   [[nodiscard]] const SerialRejections& rejections() const { return rejections_; }
 #endif
 
-  // Gives up every post, permanently: the caller's memory is neither read nor written afterwards.
-  // Only controls travel from then on.
+  // Gives up every post, until reopen(): the caller's memory is neither read nor written
+  // afterwards. Only controls travel from then on.
   void release();
+#if ESPALIER_SPARES
+  // Moves all links to other channels of the port, with nothing left of what was: link l is channel
+  // first_channel + l. Late frames are of channels that no link has any more. Both ends must do so;
+  // until the peer has, nothing passes. No owner at the port may ever have had these channels.
+  void reopen(std::uint8_t first_channel);
+#endif
 
  protected:
   // `links`: `count` of them, all zero. The links, the port and *this must never move. Joins the

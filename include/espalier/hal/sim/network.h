@@ -78,6 +78,10 @@ struct Model {
   bool no_data = false;
   // The constructor allocates all memory that any run may need, with the full window on every link.
   bool reserve = false;
+  // How many sets of links every node has, for reopen(); 1 .. kMaxGenerations. With peers of
+  // kMaxLinks / generations links at most.
+  std::uint32_t generations = 1;
+  static constexpr std::uint32_t kMaxGenerations = 8;
 };
 
 struct NetworkState;
@@ -114,6 +118,13 @@ class Network {
   // Kills the node, now or at `at_ns`: from then on it neither sends, replies nor receives.
   void kill(std::uint32_t node);
   void kill(std::uint32_t node, std::uint64_t at_ns);
+  // Cuts the links between the two nodes, of all generations: from now on nothing passes.
+  void cut(std::uint32_t a, std::uint32_t b);
+  // Opens the node's links of this generation in place of its former ones, which carry nothing any
+  // more: late messages and controls of those reach no one. What the peers sent on the new links
+  // before is there. kBadArgument: its endpoint was not released since; or the generation is not
+  // above the present one, or not below Model::generations.
+  [[nodiscard]] Status reopen(std::uint32_t node, std::uint32_t generation);
   // Whether the node has not been killed.
   [[nodiscard]] bool alive(std::uint32_t node) const;
   // Makes run() poll the node's machine at `at_ns`: for wrappers that hold messages back.

@@ -20,6 +20,10 @@ class FailureDetector {
   // Binds the detector to `endpoint`, which must outlive it. `deadline_ns` is D; values below 8
   // count as 8. Links from kMaxLinks onward are ignored.
   void init(Endpoint& endpoint, std::uint64_t deadline_ns);
+#if ESPALIER_SPARES
+  // Forgets everything except D, and binds the detector to another endpoint.
+  void reopen(Endpoint& endpoint);
+#endif
   // Takes note of the links that the endpoint added.
   void read_links();
 

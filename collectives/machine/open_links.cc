@@ -1,0 +1,39 @@
+#include "espalier/collectives/machine/open_links.h"
+
+#if ESPALIER_SPARES
+
+namespace espalier {
+
+void OpenLinks::open(Endpoint& endpoint, const Loss& loss) {
+  endpoint_ = &endpoint;
+  loss_ = loss;
+}
+
+std::uint32_t OpenLinks::peer(std::uint32_t link) const {
+  return is_closed(link) ? kNoPeer : loss_.dense(endpoint_->peer(link));
+}
+
+Status OpenLinks::post_receive(std::uint32_t link, const ReceivePost& post) {
+  if (link >= links() || is_closed(link)) return Status::kBadArgument;
+  return endpoint_->post_receive(link, post);
+}
+
+Status OpenLinks::post_send(std::uint32_t link, const SendPost& post) {
+  if (link >= links() || is_closed(link)) return Status::kBadArgument;
+  return endpoint_->post_send(link, post);
+}
+
+Status OpenLinks::post_control(std::uint32_t link, const Control& control) {
+  if (link < links() && is_closed(link)) return Status::kOk;
+  return endpoint_->post_control(link, control);
+}
+
+bool OpenLinks::poll(Completion& completion) {
+  if (!endpoint_->poll(completion)) return false;
+  // False once may leave others for the next poll, as after any poll that found nothing.
+  return completion.link >= links() || !is_closed(completion.link);
+}
+
+}  // namespace espalier
+
+#endif

@@ -1,0 +1,50 @@
+#pragma once
+// An endpoint with some of its links closed, and without one node. Freestanding; docs/spares.md.
+
+#include <cstdint>
+
+#include "espalier/base/loss.h"
+#include "espalier/hal/endpoint.h"
+
+namespace espalier {
+
+// What is left of an endpoint after a loss. Lost links stay, so that links keep their numbers, but
+// they lead to no node: what is posted there goes nowhere, and what arrives there is dropped.
+// Nodes have the numbers of the programs for what is left.
+class OpenLinks final : public Endpoint {
+ public:
+  // The peer of a closed link: no node.
+  static constexpr std::uint32_t kNoPeer = 0xffffffffu;
+
+  // `endpoint` must outlive the object's use. Its node is not the lost one.
+  void open(Endpoint& endpoint, const Loss& loss);
+
+  [[nodiscard]] std::uint32_t node() const override { return loss_.dense(endpoint_->node()); }
+  [[nodiscard]] std::uint32_t links() const override { return endpoint_->links(); }
+  [[nodiscard]] std::uint32_t peer(std::uint32_t link) const override;
+  [[nodiscard]] std::uint32_t window() const override { return endpoint_->window(); }
+  [[nodiscard]] std::uint64_t eager_bytes() const override { return endpoint_->eager_bytes(); }
+  [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override {
+    return endpoint_->prepare(regions, count);
+  }
+  void release_regions() override { endpoint_->release_regions(); }
+  // Posts on a closed link: kBadArgument.
+  [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override;
+  [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override;
+  // On a closed link without effect.
+  [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override;
+  [[nodiscard]] bool poll(Completion& completion) override;
+  void release() override { endpoint_->release(); }
+  [[nodiscard]] std::uint64_t now() override { return endpoint_->now(); }
+  void wait(std::uint64_t until) override { endpoint_->wait(until); }
+
+ private:
+  [[nodiscard]] bool is_closed(std::uint32_t link) const {
+    return loss_.closes(endpoint_->node(), endpoint_->peer(link));
+  }
+
+  Endpoint* endpoint_ = nullptr;
+  Loss loss_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,303 @@
+// Packed trees on random graphs: the trees themselves, and the schedules, proven and run. Random
+// graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise a sample.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/testing/results.h"
+#include "collectives/algorithms/searched/tree_packing.h"
+#include "collectives/simulation/testing/job_cluster.h"
+#include "espalier/collectives/algorithms/searched.h"
+#include "espalier/collectives/verify/verify.h"
+#include "tests/graphs/graph_list.h"
+#include "tests/grid/grid.h"
+#include "tests/whole.h"
+
+namespace espalier::graphs {
+namespace {
+
+using searched::PackingGraph;
+using searched::PackingLink;
+using searched::PackingRate;
+
+constexpr BlockRule kBlocks = {0, 64};
+constexpr Collective kCollectives[] = {Collective::kBroadcast, Collective::kReduce,
+                                       Collective::kAllgather, Collective::kReduceScatter,
+                                       Collective::kAllreduce};
+
+struct RandomCase {
+  std::string spec;
+  std::uint32_t root = 0;
+};
+
+RandomCase random_case(std::uint64_t seed) {
+  const auto ranks = static_cast<std::uint32_t>(2 + seed % 9);
+  const auto routers = static_cast<std::uint32_t>(seed / 9 % 4);
+  const auto more = static_cast<std::uint32_t>(seed / 36 % 3 * ranks / 2);
+  return {random_graph(seed, ranks, routers, more, seed % 5 == 0),
+          static_cast<std::uint32_t>(seed % ranks)};
+}
+
+PackingGraph graph_of(const topology::Topology& topology) {
+  PackingGraph graph{topology.ranks(), topology.nodes(), {}};
+  for (const topology::Link& link : topology.links()) {
+    graph.links.push_back({link.from, link.to, link.capacity});
+  }
+  return graph;
+}
+
+Result<Programs> search(Collective collective, const topology::Topology& topology,
+                        std::uint32_t root = 0) {
+  CollectiveParameters parameters;
+  parameters.ranks = topology.ranks();
+  parameters.root = root;
+  parameters.topology_digest = topology.digest();
+  parameters.blocks = &kBlocks;
+  parameters.blocks_count = 1;
+  return searched::find_searched(collective, "packed-trees")->search(topology, parameters);
+}
+
+// The greatest |roots in U| / B(U) of all sets U of nodes without some rank, tried one by one.
+PackingRate rate_by_all_cuts(const PackingGraph& graph, const std::vector<std::uint32_t>& roots) {
+  PackingRate best{0, 1};
+  for (std::uint32_t cut = 1; cut + 1 < 1u << graph.nodes; ++cut) {
+    const auto inside = [&](std::uint32_t node) { return (cut >> node & 1) != 0; };
+    bool all = true;
+    for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) all = all && inside(rank);
+    if (all) continue;
+    std::int64_t blocks = 0, lanes = 0;
+    for (const std::uint32_t root : roots) blocks += inside(root) ? 1 : 0;
+    for (const PackingLink& link : graph.links) {
+      if (inside(link.from) && !inside(link.to)) lanes += link.lanes;
+    }
+    if (blocks * best.blocks > best.steps * lanes) best = {blocks, lanes};
+  }
+  const std::int64_t by = std::gcd(best.steps, best.blocks);
+  return {best.steps / by, best.blocks / by};
+}
+
+// Checks a packing against the graph alone: as many trees as the rate says, each of which reaches
+// every rank once over links, and no link in more trees than its lanes allow.
+void check_packing(const PackingGraph& graph, const std::vector<std::uint32_t>& roots,
+                   const searched::TreePacking& packing, const std::string& name) {
+  ASSERT_EQ(packing.trees.size(), roots.size() * static_cast<std::size_t>(packing.rate.blocks))
+      << name;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
+  for (const searched::PackedTree& tree : packing.trees) {
+    std::set<std::uint32_t> reached = {tree.root};
+    for (const searched::PackedEdge& edge : tree.edges) {
+      ASSERT_TRUE(reached.count(edge.front()) > 0) << name;
+      ASSERT_TRUE(reached.insert(edge.back()).second) << name;
+      for (std::size_t hop = 1; hop < edge.size(); ++hop) {
+        ++loads[{edge[hop - 1], edge[hop]}];
+        if (hop + 1 < edge.size()) {
+          ASSERT_GE(edge[hop], graph.ranks) << name;
+        }
+      }
+    }
+    for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) {
+      ASSERT_EQ(reached.count(rank), 1u) << name << ", rank " << rank;
+    }
+  }
+  for (const PackingLink& link : graph.links) {
+    const auto used = loads.find({link.from, link.to});
+    if (used == loads.end()) continue;
+    EXPECT_LE(used->second, link.lanes * packing.rate.steps) << name;
+    loads.erase(used);
+  }
+  EXPECT_TRUE(loads.empty()) << name << ": a tree has an edge that is no link";
+}
+
+TEST(TreePacking, AtTheBestRateOfAllCuts) {
+  const std::uint64_t seeds = whole() ? 2000 : small_sample() ? 40 : 150;
+  std::uint64_t split = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomCase one = random_case(seed);
+    const auto topology = or_throw(topology::parse(one.spec));
+    const PackingGraph graph = graph_of(*topology);
+    std::vector<std::uint32_t> all(graph.ranks);
+    std::iota(all.begin(), all.end(), 0);
+    for (const auto& roots : {std::vector<std::uint32_t>{one.root}, all}) {
+      const PackingRate rate = or_throw(searched::best_rate(graph, roots));
+      const PackingRate by_cuts = rate_by_all_cuts(graph, roots);
+      ASSERT_EQ(rate.steps, by_cuts.steps) << one.spec;
+      ASSERT_EQ(rate.blocks, by_cuts.blocks) << one.spec;
+      for (const searched::TreeShape& shape :
+           {searched::TreeShape{}, searched::TreeShape{true, false}, {false, true}, {true, true}}) {
+        const auto packing = or_throw(searched::pack_trees(graph, roots, rate, shape));
+        check_packing(graph, roots, packing, one.spec);
+        // As many lanes enter as leave every node, so the rate is reached.
+        EXPECT_EQ(packing.rate.steps, rate.steps) << one.spec;
+        for (const auto& tree : packing.trees) {
+          for (const auto& edge : tree.edges) split += edge.size() > 2 ? 1 : 0;
+        }
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(split, 0u) << "no edge goes around a router";
+}
+
+TEST(TreePacking, FewerBlocksAreNeverFasterAndNeverFarOff) {
+  for (std::int64_t steps = 1; steps <= 60; ++steps) {
+    for (std::int64_t blocks = 1; blocks <= 60; ++blocks) {
+      for (const std::int64_t most : {1, 4, 16, 64}) {
+        const PackingRate rate = searched::rate_of({steps, blocks}, most);
+        EXPECT_LE(rate.blocks, most);
+        EXPECT_GE(rate.steps * blocks, steps * rate.blocks);
+        if (blocks <= most) {
+          EXPECT_EQ(rate.steps * blocks, steps * rate.blocks);
+        }
+        // A step more than the exact number of each round.
+        EXPECT_LE((rate.steps * blocks - steps * rate.blocks) * most, 2 * blocks * rate.blocks);
+      }
+    }
+  }
+}
+
+TEST(TreePacking, NamesARankThatIsNotReached) {
+  const PackingGraph graph{3, 3, {{0, 1, 1}, {1, 0, 1}, {2, 0, 1}}};
+  EXPECT_EQ(message_of(searched::best_rate(graph, {0})), "no links lead from rank 0 to rank 2");
+}
+
+void prove_and_run(Collective collective, const std::string& spec, std::uint32_t root) {
+  const auto topology = or_throw(topology::parse(spec));
+  const Programs programs = or_throw(search(collective, *topology, root));
+  const std::string name = std::string(collective_name(collective)) + " on " + spec;
+  const verify::Verdict verdict = grid::verified(*topology, programs, 0, name);
+  ASSERT_TRUE(verdict.slot && verdict.for_all) << name << ": " << verdict.limited;
+  const sim::Model model =
+      testing::model_for(programs[0], [&](std::uint32_t from, std::uint32_t to) {
+        return std::max(1u, topology->capacity(from, to));  // credits go back on one-way links
+      });
+  const Count& steps = programs[0].counts[programs[0].steps_ref];
+  const std::int64_t round = steps.c == 0 ? 1 : steps.e;
+  for (const std::int64_t blocks : {std::int64_t{1}, round, round + 1, 3 * round}) {
+    testing::Job job = testing::sum_job(programs, root, static_cast<std::uint64_t>(blocks), 5);
+    const sim::RunResult result = testing::run_in_lock_step(programs, job, model);
+    EXPECT_LE(result.steps, phase_steps(programs[0], blocks)) << name << ", N " << blocks;
+    if (blocks != round + 1) continue;
+    testing::JobCluster::Options options;
+    options.model = model;
+    options.unwilling = true;
+    testing::run_freely(programs, job, options);
+  }
+}
+
+TEST(PackedTrees, OnRandomGraphs) {
+  const std::uint64_t seeds = whole() ? 400 : small_sample() ? 4 : 16;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomCase one = random_case(seed * 7);
+    for (const Collective collective : kCollectives) {
+      prove_and_run(collective, one.spec, has_root(collective) ? one.root : 0);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(PackedTrees, OnTheGraphsOfThePage) {
+  const std::vector<NamedGraph> graphs = graph_list();
+  ASSERT_EQ(graphs.size(), 20u);
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    if (!sampled(i, small_sample() ? 20 : 10)) continue;
+    if (or_throw(topology::parse(graphs[i].spec))->nodes() > (whole() ? 64 : 24)) continue;
+    for (const Collective collective : kCollectives) {
+      prove_and_run(collective, graphs[i].spec, 0);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(PackedTrees, OnShapesByName) {
+  for (const char* spec : {"complete:1", "complete:2", "complete:5", "mesh:3x3",
+                           "fattree:k=2,h=2,c=k", "crossbar:2x3", "hosts:2x2"}) {
+    for (const Collective collective : kCollectives) {
+      prove_and_run(collective, spec, 0);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(PackedTrees, TheSameEveryTime) {
+  const std::string spec = random_case(77).spec;
+  const auto topology = or_throw(topology::parse(spec));
+  for (const Collective collective : kCollectives) {
+    const Programs first = or_throw(search(collective, *topology));
+    const Programs second = or_throw(search(collective, *topology));
+    EXPECT_EQ(first[0].schedule_digest, second[0].schedule_digest);
+  }
+}
+
+// The graph with one lane less in both directions of a link, or without the link.
+std::string with_less(const std::string& name, const topology::Topology& topology,
+                      std::size_t weakened) {
+  std::string spec = "custom: name: \"" + name + "\" ranks: " + std::to_string(topology.ranks());
+  const std::uint32_t routers = topology.nodes() - topology.ranks();
+  if (routers > 0) spec += " routers: " + std::to_string(routers);
+  std::size_t number = 0;
+  for (const topology::Link& link : topology.links()) {
+    if (link.from > link.to) continue;
+    const std::uint32_t lanes = link.capacity - (number++ == weakened ? 1 : 0);
+    if (lanes == 0) continue;
+    spec += " link { from: " + std::to_string(link.from) + " to: " + std::to_string(link.to) +
+            " capacity: " + std::to_string(lanes) + " }";
+  }
+  return spec;
+}
+
+// Trees that use all lanes of a link do not fit if it has one lane less: the verifier refuses the
+// programs there.
+TEST(PackedTrees, ALaneTooFewIsFound) {
+  std::uint32_t refused = 0, accepted = 0;
+  for (const std::uint64_t seed : {11u, 40u, 77u, 101u, 122u, 151u}) {
+    const RandomCase one = random_case(seed);
+    const auto topology = or_throw(topology::parse(one.spec));
+    const std::size_t links = topology->link_count() / 2;
+    for (std::size_t weakened = 0; weakened < links; ++weakened) {
+      const auto less = topology::parse(with_less("random", *topology, weakened));
+      if (!less) continue;  // not connected
+      for (const Collective collective : {Collective::kBroadcast, Collective::kAllgather}) {
+        Programs programs = or_throw(search(collective, *topology, 0));
+        for (Program& program : programs) program.topology_digest = (*less)->digest();
+        const verify::Verdict verdict = verify::verify(
+            **less, [&](std::uint32_t node) -> const Program& { return programs[node]; }, {});
+        verdict.valid ? ++accepted : ++refused;
+        if (verdict.valid) continue;
+        const verify::Property property = verdict.counterexample.property;
+        EXPECT_TRUE(property == verify::Property::kPorts || property == verify::Property::kLinks ||
+                    property == verify::Property::kForm || property == verify::Property::kSteps)
+            << verdict.counterexample.message;
+      }
+    }
+  }
+  EXPECT_GT(refused, accepted);
+}
+
+TEST(PackedTrees, RefusesInOneLine) {
+  const auto refused = [](Collective collective, const std::string& spec) {
+    return message_of(search(collective, *or_throw(topology::parse(spec))));
+  };
+  EXPECT_EQ(refused(Collective::kAllgather, "mesh:5x13"),
+            "packed-trees on mesh:5x13: expected at most 64 nodes, and at most 16 links per node");
+  EXPECT_EQ(
+      refused(Collective::kBroadcast, "mesh:1x257"),
+      "packed-trees on mesh:1x257: expected at most 256 nodes, and at most 16 links per node");
+  EXPECT_EQ(refused(Collective::kBroadcast, "complete:18"),
+            "packed-trees on complete:18: expected at most 256 nodes, and at most 16 links per "
+            "node");
+  // The message from rank 0 to rank 1 does not take its only link.
+  EXPECT_EQ(refused(Collective::kBroadcast,
+                    "custom: name: \"around\" ranks: 3 link { from: 0 to: 1 } link { from: 1 to: 2 "
+                    "} link { from: 0 to: 2 } route { node: [0, 2, 1] } route { node: [2, 0, 1] }"),
+            "packed-trees on around: no links lead from rank 0 to rank 1");
+}
+
+}  // namespace
+}  // namespace espalier::graphs

@@ -1,0 +1,710 @@
+// Clusters in simulation that lose a link or a node in the middle of a collective: every survivor
+// goes on by itself, and all later collectives are right. In virtual time: the same each time.
+//
+// Every moment (event of the network) of every loss takes long: by default a sample, all with
+// ESPALIER_WHOLE=1.
+
+#include "espalier/collectives/machine/recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/splitmix64.h"
+#include "espalier/hal/sim/network.h"
+#include "firmware/image/image_writer.h"
+#include "hal/serial/testing/hub.h"
+#include "tests/whole.h"
+#include "tools/image/spares.h"
+#include "tools/select/prove.h"
+#include "tools/select/selection.h"
+
+namespace espalier::testing {
+namespace {
+
+constexpr std::uint32_t kLater = 10;  // collectives after the loss
+constexpr std::uint64_t kMaxCount = 700;
+
+// What all nodes run, over and over, in this order.
+struct Step {
+  Collective collective;
+  const char* algorithm;
+  std::uint32_t root;
+  std::uint64_t count;  // of the whole message, or of each rank's part
+};
+constexpr Step kSteps[] = {
+    {Collective::kAllreduce, "two-tree", 0, 700}, {Collective::kBroadcast, "chain", 2, 500},
+    {Collective::kAllgather, "ring", 0, 60},      {Collective::kReduce, "two-tree", 1, 300},
+    {Collective::kReduceScatter, "ring", 0, 40},  {Collective::kBarrier, "dissemination", 0, 0},
+    {Collective::kAllreduce, "two-tree", 0, 1},
+};
+
+// The proven programs of a topology for all losses, in the images of its nodes; made once.
+class Library {
+ public:
+  explicit Library(const std::string& spec) : topology_(tools::parse_topology(spec)) {
+    for (const Step& step : kSteps) {
+      tools::Selection selection;
+      selection.topology = spec;
+      selection.collective = collective_name(step.collective);
+      selection.algorithm = step.algorithm;
+      if (has_root(step.collective)) selection.root = std::to_string(step.root);
+      selection.links = "hop-by-hop";
+      selection.embedding = "none";
+      std::vector<std::uint8_t> bytes = tools::compile(tools::select_algorithm(selection));
+      (void)tools::prove_compiled("main", bytes, true);
+      main_.push_back(tools::load_schedule("main", std::move(bytes), ""));
+    }
+    for (const Loss& loss : tools::single_losses(*topology_, true, true)) {
+      spares_.push_back(tools::make_spare(*topology_, main_, loss));
+    }
+    for (std::uint32_t node = 0; node < topology_->nodes(); ++node) build_image(node);
+  }
+  [[nodiscard]] const topology::Topology& topology() const { return *topology_; }
+  // The node's image, checked.
+  [[nodiscard]] Image image(std::uint32_t node) const {
+    Expectation own;
+    own.board = "simulated";
+    own.node = node;
+    own.topology_digest = topology_->digest();
+    own.authority = &kTakesUnsigned;
+    Image image;
+    EXPECT_EQ(check_image(images_[node].data(), images_[node].size(), own, image), Status::kOk);
+    return image;
+  }
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> links() const {
+    std::vector<std::vector<std::uint32_t>> peers(topology_->nodes());
+    for (const topology::Link& link : topology_->links()) peers[link.from].push_back(link.to);
+    return peers;
+  }
+
+ private:
+  void build_image(std::uint32_t node) {
+    ImageContent content;
+    content.board = "simulated";
+    content.topology_digest = topology_->digest();
+    content.node = node;
+    std::vector<std::uint32_t> peers;
+    for (const tools::LoadedSchedule& schedule : main_) {
+      content.programs.push_back(tools::image_descriptor(schedule, node));
+    }
+    for (const tools::Spare& spare : spares_) {
+      if (spare.loss == Loss::node(node)) continue;
+      content.spares.push_back(tools::image_spare(main_, spare, node, peers));
+    }
+    const std::vector<std::vector<std::uint32_t>> all = links();
+    for (const std::uint32_t peer : all[node]) {
+      content.links.push_back({peer, 0, static_cast<std::uint16_t>(content.links.size())});
+    }
+    EXPECT_EQ(write_image(content, images_.emplace_back()), Status::kOk);
+  }
+
+  std::unique_ptr<topology::Topology> topology_;
+  std::vector<tools::LoadedSchedule> main_;
+  std::vector<tools::Spare> spares_;
+  std::vector<std::vector<std::uint8_t>> images_;
+};
+
+const Library& library(const std::string& spec) {
+  static std::map<std::string, std::unique_ptr<Library>> made;
+  std::unique_ptr<Library>& one = made[spec];
+  if (one == nullptr) one = std::make_unique<Library>(spec);
+  return *one;
+}
+
+// Which inputs a node's caller still has when a collective fails.
+enum class Keeps : std::uint8_t {
+  kAll,      // of all collectives so far
+  kPresent,  // of the present one
+  kNothing,  // not even of that: it ran in place
+};
+
+struct Scenario {
+  std::string spec = "mesh:2x3";
+  SpareKinds kinds = SpareKinds::kBoth;
+  Loss loss;                 // what is cut or killed
+  std::uint64_t moment = 0;  // after so many events of the network
+  Loss second;               // what is cut or killed `after` collectives later
+  std::uint32_t after = 3;
+  Keeps keeps = Keeps::kAll;
+  std::uint64_t eager_bytes = 1024;
+  bool framed = false;  // over framed links; some frames are lost, repeated, late or damaged
+};
+
+// Links in virtual time, of all generations.
+class World {
+ public:
+  virtual ~World() = default;
+  [[nodiscard]] virtual std::uint64_t deadline_ns() const = 0;  // D
+  [[nodiscard]] virtual Endpoint& endpoint(std::uint32_t node) = 0;
+  [[nodiscard]] virtual bool reopen(std::uint32_t node, std::uint32_t generation) = 0;
+  virtual void lose(const Loss& loss) = 0;
+  [[nodiscard]] virtual bool alive(std::uint32_t node) const = 0;
+  [[nodiscard]] virtual std::uint64_t now_ns() const = 0;
+  // Lets time pass until something happens, or until `until_ns`.
+  virtual void pass(std::uint64_t until_ns) = 0;
+};
+
+class SimulatedWorld final : public World {
+ public:
+  SimulatedWorld(const Scenario& scenario, const std::vector<std::vector<std::uint32_t>>& links)
+      : network_(model(scenario), links) {}
+  [[nodiscard]] std::uint64_t deadline_ns() const override { return 1'000'000; }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return network_.endpoint(node); }
+  [[nodiscard]] bool reopen(std::uint32_t node, std::uint32_t generation) override {
+    return network_.reopen(node, generation) == Status::kOk;
+  }
+  void lose(const Loss& loss) override {
+    if (loss.kind == Loss::Kind::kLink) network_.cut(loss.a, loss.b);
+    if (loss.kind == Loss::Kind::kNode) network_.kill(loss.a);
+  }
+  [[nodiscard]] bool alive(std::uint32_t node) const override { return network_.alive(node); }
+  [[nodiscard]] std::uint64_t now_ns() const override { return network_.now_ns(); }
+  void pass(std::uint64_t until_ns) override { (void)network_.advance(until_ns); }
+
+ private:
+  static sim::Model model(const Scenario& scenario) {
+    sim::Model model;
+    model.one_port = false;
+    model.generations = Recovery::kGenerations;
+    model.eager_bytes = scenario.eager_bytes;
+    model.poison = true;
+    return model;
+  }
+  sim::Network network_;
+};
+
+// Each node has one carrier, as a board has; a generation is a set of its channels.
+class FramedWorld final : public World {
+ public:
+  FramedWorld(const Scenario& scenario, const std::vector<std::vector<std::uint32_t>>& links)
+      : links_(links), hub_(channels(links), faults(scenario)), dead_(links.size()) {
+    for (std::uint32_t v = 0; v < links.size(); ++v) {
+      SerialConfig config;
+      config.session = 77 + v;
+      nodes_.emplace_back(hub_, v, links_[v], config);
+    }
+    hub_.lose([this](std::uint32_t from, std::uint32_t to) {
+      for (const Loss& cut : cuts_) {
+        if (cut.closes(from, to)) return true;
+      }
+      return false;
+    });
+  }
+  [[nodiscard]] std::uint64_t deadline_ns() const override { return 2'000'000'000; }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return nodes_[node].endpoint(); }
+  [[nodiscard]] bool reopen(std::uint32_t node, std::uint32_t generation) override {
+    nodes_[node].endpoint().reopen(static_cast<std::uint8_t>(generation * links_[node].size()));
+    return true;
+  }
+  void lose(const Loss& loss) override {
+    if (loss.kind == Loss::Kind::kLink) cuts_.push_back(loss);
+    if (loss.kind == Loss::Kind::kNode) {
+      hub_.cut(loss.a);
+      dead_[loss.a] = true;
+    }
+  }
+  [[nodiscard]] bool alive(std::uint32_t node) const override { return !dead_[node]; }
+  [[nodiscard]] std::uint64_t now_ns() const override { return hub_.now(); }
+  void pass(std::uint64_t until_ns) override { (void)hub_.advance(until_ns); }
+
+ private:
+  static serial::CarrierFaults faults(const Scenario& scenario) {
+    serial::CarrierFaults faults;
+    faults.lose = faults.damage = 0.01;
+    faults.repeat = faults.delay = 0.1;
+    faults.seed = static_cast<unsigned>(scenario.moment + 1);
+    return faults;
+  }
+  static std::vector<std::vector<std::uint32_t>> channels(
+      std::vector<std::vector<std::uint32_t>> links) {
+    for (std::vector<std::uint32_t>& peers : links) {
+      const std::vector<std::uint32_t> once = peers;
+      for (std::uint32_t g = 1; g < Recovery::kGenerations; ++g) {
+        peers.insert(peers.end(), once.begin(), once.end());
+      }
+    }
+    return links;
+  }
+  const std::vector<std::vector<std::uint32_t>> links_;
+  serial::Hub hub_;
+  std::deque<serial::SerialNode> nodes_;
+  std::vector<Loss> cuts_;
+  std::vector<bool> dead_;
+};
+
+std::uint32_t input_at(std::uint32_t number, std::uint32_t node, std::uint64_t element) {
+  return static_cast<std::uint32_t>(
+      splitmix64(std::uint64_t{number} << 40 | std::uint64_t{node} << 20 | element));
+}
+
+class ClusterUnderTest;
+
+// A node: a caller that runs the collectives in order, and its recovery.
+class NodeUnderTest final : public Spares {
+ public:
+  NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node);
+
+  [[nodiscard]] SpareKinds kinds() const override;
+  [[nodiscard]] const Program* load(const Loss& loss) override;
+  [[nodiscard]] Endpoint* open(std::uint32_t generation) override;
+
+  void poll();
+  [[nodiscard]] std::uint64_t next_deadline() const;
+
+  bool ended = false;     // with `status`
+  bool switched = false;  // runs on a spare
+  Status status = Status::kOk;
+  std::uint32_t number = 0;    // of the collective that it runs, or runs next
+  std::uint32_t repeated = 0;  // collectives that were complete here and were run again
+  Recovery recovery;
+  std::string wrong;  // the first wrong result
+
+ private:
+  void start();
+  void check();
+  void failed();
+  [[nodiscard]] std::uint32_t last() const;
+
+  ClusterUnderTest& cluster_;
+  std::uint32_t node_;
+  Machine machine_;
+  const Image image_;
+  std::uint32_t spare_ = 0;  // that it has loaded
+  // The main programs, then in their place the agreement, then the programs of the spare. None if
+  // its root is lost: without ranks.
+  std::vector<DecodedProgram> programs_;
+  bool running_ = false, recovering_ = false;
+  struct alignas(16) Slot {
+    std::uint8_t bytes[16];
+  };
+  std::vector<std::uint32_t> input_, output_;
+  std::vector<Slot> scratch_;
+};
+
+class ClusterUnderTest {
+ public:
+  explicit ClusterUnderTest(const Scenario& the_scenario)
+      : scenario(the_scenario),
+        programs(library(the_scenario.spec)),
+        world(make(the_scenario, programs.links())) {
+    for (std::uint32_t v = 0; v < programs.topology().nodes(); ++v) nodes.emplace_back(*this, v);
+  }
+
+  // Runs until all have ended or done everything. Returns whether the loss came before that.
+  bool run() {
+    std::uint64_t events = 0;
+    bool lost = false, lost_second = scenario.second.kind == Loss::Kind::kNothing;
+    for (std::uint64_t rounds = 0;; ++rounds) {
+      std::uint64_t next = UINT64_MAX;
+      bool busy = false;
+      for (std::uint32_t v = 0; v < nodes.size(); ++v) {
+        if (!world->alive(v)) continue;
+        nodes[v].poll();
+        busy = busy || !done(v);
+        next = std::min(next, nodes[v].next_deadline());
+      }
+      if (!lost && events >= scenario.moment) {
+        world->lose(scenario.loss);
+        lost = true;
+        continue;
+      }
+      if (!lost_second && is_time_for_second()) {
+        world->lose(scenario.second);
+        lost_second = true;
+        continue;
+      }
+      if (!busy) return lost;
+      if (rounds > 2'000'000) {
+        ADD_FAILURE() << "it does not end";
+        return lost;
+      }
+      if (next <= world->now_ns()) continue;
+      world->pass(next);
+      ++events;
+    }
+  }
+
+  [[nodiscard]] bool done(std::uint32_t v) const {
+    return nodes[v].ended || nodes[v].number >= last(v);
+  }
+  [[nodiscard]] std::uint32_t last(std::uint32_t v) const {
+    return nodes[v].switched ? nodes[v].recovery.point().next + kLater
+                             : static_cast<std::uint32_t>(std::size(kSteps));
+  }
+
+  const Scenario scenario;
+  const Library& programs;
+  const std::unique_ptr<World> world;
+  std::deque<NodeUnderTest> nodes;
+
+ private:
+  static std::unique_ptr<World> make(const Scenario& scenario,
+                                     const std::vector<std::vector<std::uint32_t>>& links) {
+    if (scenario.framed) return std::make_unique<FramedWorld>(scenario, links);
+    return std::make_unique<SimulatedWorld>(scenario, links);
+  }
+  [[nodiscard]] bool is_time_for_second() const {
+    for (const NodeUnderTest& node : nodes) {
+      if (node.switched && node.number >= node.recovery.point().next + scenario.after) return true;
+    }
+    return false;
+  }
+};
+
+NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
+    : recovery(machine_, cluster.world->endpoint(node), *this, cluster.world->deadline_ns()),
+      cluster_(cluster),
+      node_(node),
+      image_(cluster.programs.image(node)),
+      programs_(image_.programs) {
+  for (std::uint32_t i = 0; i < image_.programs; ++i) {
+    EXPECT_EQ(image_.load(i, programs_[i]), Status::kOk);
+  }
+  MachineConfig config;
+  config.deadline_ns = cluster.world->deadline_ns();
+  EXPECT_EQ(machine_.init(cluster.world->endpoint(node), config), Status::kOk);
+}
+
+SpareKinds NodeUnderTest::kinds() const { return cluster_.scenario.kinds; }
+
+const Program* NodeUnderTest::load(const Loss& loss) {
+  spare_ = image_.find_spare(loss);
+  if (spare_ == image_.spares) return nullptr;
+  return image_.load_spare(spare_, 0, programs_[0]) == Status::kOk ? &programs_[0] : nullptr;
+}
+
+Endpoint* NodeUnderTest::open(std::uint32_t generation) {
+  if (!cluster_.world->reopen(node_, generation)) return nullptr;
+  return &cluster_.world->endpoint(node_);
+}
+
+std::uint64_t NodeUnderTest::next_deadline() const {
+  if (ended) return UINT64_MAX;
+  return recovering_ ? recovery.next_deadline() : machine_.next_deadline();
+}
+
+void NodeUnderTest::poll() {
+  if (ended) {
+    if (!recovery.expelled()) (void)machine_.poll();
+    return;
+  }
+  status = recovering_ ? recovery.poll() : machine_.poll();
+  if (status == Status::kBusy) return;
+  if (status != Status::kOk) return failed();
+  if (recovering_) {
+    recovering_ = false;
+    switched = true;
+    for (std::uint32_t i = 0; i < image_.programs; ++i) {
+      const Status loaded = image_.load_spare(spare_, 1 + i, programs_[i]);
+      EXPECT_TRUE(loaded == Status::kOk || loaded == Status::kUnsupported);
+    }
+    repeated = number > recovery.point().next ? number - recovery.point().next : 0;
+    number = recovery.point().next;
+  } else if (running_) {
+    running_ = false;
+    check();
+    ++number;
+  }
+  if (number < cluster_.last(node_)) start();
+}
+
+void NodeUnderTest::failed() {
+  if (!recovering_) {
+    const Keeps keeps = cluster_.scenario.keeps;
+    const std::uint32_t repeatable = keeps == Keeps::kAll       ? 0
+                                     : keeps == Keeps::kPresent ? number
+                                     : running_                 ? number + 1
+                                                                : number;
+    status = recovery.begin({number, repeatable});
+    running_ = false;
+    recovering_ = status == Status::kBusy;
+  }
+  ended = status != Status::kBusy;
+}
+
+void NodeUnderTest::start() {
+  const std::size_t which = number % std::size(kSteps);
+  const Program& program = programs_[which];
+  if (program.ranks == 0) {  // its root is lost: all leave it out
+    ++number;
+    if (number < cluster_.last(node_)) start();
+    return;
+  }
+  const std::uint64_t count = kSteps[which].count;
+  const std::uint64_t all = counts_per_rank(program.collective) ? count * program.ranks : count;
+  input_.resize(all);
+  output_.assign(all, 0xabcdabcd);
+  for (std::uint64_t i = 0; i < all; ++i) input_[i] = input_at(number, node_, i);
+  Operator op;
+  op.op = Op::kSum;
+  op.type = Type::kU32;
+  Layout layout;
+  EXPECT_EQ(make_layout(program, count, element_bytes(op), layout), Status::kOk);
+  const std::uint64_t scratch = scratch_needed(program, layout);
+  scratch_.resize(scratch / 16 + 1);
+  status =
+      machine_.start(program, {input_.data(), output_.data(), scratch_.data(), scratch}, op, count);
+  running_ = status == Status::kOk;
+  if (!running_) failed();
+}
+
+// Compares the result with the plain reference: what the nodes that took part gave.
+void NodeUnderTest::check() {
+  const std::size_t which = number % std::size(kSteps);
+  const Step& step = kSteps[which];
+  const Loss loss = switched ? recovery.loss() : Loss();
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t v = 0; v < cluster_.programs.topology().ranks(); ++v) {
+    if (loss != Loss::node(v)) members.push_back(v);
+  }
+  const auto sum = [&](std::uint64_t element) {
+    std::uint32_t total = 0;
+    for (const std::uint32_t v : members) total += input_at(number, v, element);
+    return total;
+  };
+  std::uint64_t begin = 0, end = step.count;  // of the output
+  if (step.collective == Collective::kAllgather) end = step.count * members.size();
+  if (step.collective == Collective::kReduce && node_ != step.root) return;
+  if (step.collective == Collective::kBroadcast && node_ == step.root) return;
+  const std::uint64_t own = loss.dense(node_) * step.count;
+  for (std::uint64_t i = begin; i < end && wrong.empty(); ++i) {
+    std::uint32_t expected = 0;
+    switch (step.collective) {
+      case Collective::kBroadcast: expected = input_at(number, step.root, i); break;
+      case Collective::kAllgather:
+        expected = input_at(number, members[i / step.count], i % step.count);
+        break;
+      case Collective::kReduceScatter: expected = sum(own + i); break;
+      default: expected = sum(i);
+    }
+    if (output_[i] == expected) continue;
+    wrong = "collective " + std::to_string(number) + " (" + collective_name(step.collective) +
+            "), element " + std::to_string(i);
+  }
+}
+
+// What is left goes on: all that the loss left, on one spare, from one point, with right results.
+void expect_all_go_on(const ClusterUnderTest& cluster) {
+  const Scenario& scenario = cluster.scenario;
+  const NodeUnderTest* first = nullptr;
+  for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+    const NodeUnderTest& node = cluster.nodes[v];
+    EXPECT_EQ(node.wrong, "") << "node " << v;
+    if (scenario.loss == Loss::node(v)) continue;
+    if (node.recovery.expelled()) {
+      EXPECT_EQ(scenario.kinds, SpareKinds::kNodes);
+      EXPECT_TRUE(node.ended && node.status == Status::kDeadLink);
+      continue;
+    }
+    EXPECT_FALSE(node.ended) << "node " << v << ": " << status_name(node.status) << ", node "
+                             << node.recovery.cause().detector << " lost "
+                             << node.recovery.cause().peer;
+    if (first == nullptr) first = &node;
+    EXPECT_EQ(node.switched, first->switched) << "node " << v;
+    EXPECT_EQ(node.recovery.loss(), first->recovery.loss()) << "node " << v;
+    EXPECT_EQ(node.recovery.point().next, first->recovery.point().next) << "node " << v;
+    EXPECT_EQ(node.recovery.point().completed, first->recovery.point().completed);
+  }
+  ASSERT_NE(first, nullptr);
+  if (!first->switched) return;
+  const RecoveryPoint& point = first->recovery.point();
+  const std::uint32_t lost = point.next - point.completed;
+  if (scenario.keeps == Keeps::kAll) {
+    EXPECT_EQ(lost, 0u);
+  }
+  if (scenario.kinds == SpareKinds::kBoth) {
+    EXPECT_EQ(first->recovery.loss(), scenario.loss);
+  }
+}
+
+class RecoveryTest : public ::testing::Test {
+ protected:
+  // Runs the scenario with the loss at every `stride`-th moment, until it comes too late.
+  void at_all_moments(Scenario scenario, std::uint64_t stride) {
+    for (;; scenario.moment += stride) {
+      if (!goes_on(scenario) || HasFailure()) return;
+    }
+  }
+  // Of moments: a sample, or all.
+  static std::uint64_t stride(std::uint64_t usual) {
+    return whole() ? 1 : small_sample() ? 4 * usual + 1 : usual;
+  }
+  // Runs the scenario. Returns whether the loss came in time.
+  bool goes_on(const Scenario& scenario) {
+    ClusterUnderTest cluster(scenario);
+    if (!cluster.run()) return false;
+    SCOPED_TRACE(text(scenario));
+    expect_all_go_on(cluster);
+    for (const NodeUnderTest& node : cluster.nodes) {
+      recoveries_ += node.switched ? 1 : 0;
+      if (!node.switched) continue;
+      const RecoveryPoint& point = node.recovery.point();
+      lost_ += point.next - point.completed;
+      repeated_ += node.repeated;
+    }
+    return true;
+  }
+  static std::string text(const Scenario& scenario) {
+    return scenario.spec + ", " + tools::loss_text(scenario.loss) + ", event " +
+           std::to_string(scenario.moment) + ", spares " +
+           std::to_string(static_cast<int>(scenario.kinds)) + ", keeps " +
+           std::to_string(static_cast<int>(scenario.keeps));
+  }
+  ~RecoveryTest() override {
+    std::printf("a node went on with a spare %u times, ran %u collectives again, lost %u\n",
+                recoveries_, repeated_, lost_);
+  }
+
+  std::uint32_t recoveries_ = 0, repeated_ = 0, lost_ = 0;
+};
+
+TEST_F(RecoveryTest, GoesOnWithoutALink) {
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), true, false)) {
+    for (const SpareKinds kinds : {SpareKinds::kLinks, SpareKinds::kBoth}) {
+      Scenario scenario;
+      scenario.loss = loss;
+      scenario.kinds = kinds;
+      scenario.moment = whole() ? 0 : loss.a + loss.b;
+      at_all_moments(scenario, stride(97));
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(recoveries_, small_sample() ? 80u : 300u);
+}
+
+TEST_F(RecoveryTest, GoesOnWithoutANode) {
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
+      Scenario scenario;
+      scenario.loss = loss;
+      scenario.kinds = kinds;
+      scenario.moment = whole() ? 0 : loss.a;
+      at_all_moments(scenario, stride(97));
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(recoveries_, small_sample() ? 60u : 250u);
+}
+
+// Spares for nodes only: one end of the link goes, knows that, and is silent.
+TEST_F(RecoveryTest, ExpelsAnEndOfALink) {
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), true, false)) {
+    Scenario scenario;
+    scenario.loss = loss;
+    scenario.kinds = SpareKinds::kNodes;
+    scenario.moment = whole() ? 0 : 2 * loss.a;
+    at_all_moments(scenario, stride(131));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(recoveries_, small_sample() ? 25u : 100u);
+}
+
+// All 12 links and 9 nodes of a mesh of nine.
+TEST_F(RecoveryTest, GoesOnOnAMeshOfNine) {
+  for (const Loss& loss : tools::single_losses(library("mesh:3x3").topology(), true, true)) {
+    Scenario scenario;
+    scenario.spec = "mesh:3x3";
+    scenario.loss = loss;
+    scenario.moment = whole() ? 0 : 5 * loss.a;
+    at_all_moments(scenario, stride(151));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(recoveries_, small_sample() ? 200u : 400u);
+}
+
+// All of them over framed links that lose, repeat, delay and damage frames.
+TEST_F(RecoveryTest, GoesOnOverFramedLinks) {
+  for (const Loss& loss : tools::single_losses(library("mesh:3x3").topology(), true, true)) {
+    Scenario scenario;
+    scenario.spec = "mesh:3x3";
+    scenario.loss = loss;
+    scenario.framed = true;
+    scenario.moment = whole() ? 0 : 20 * loss.a;
+    at_all_moments(scenario, whole() ? 7 : 4 * stride(151));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(recoveries_, small_sample() ? 100u : 150u);
+}
+
+// What callers have of their inputs decides what is run again; all learn the same.
+TEST_F(RecoveryTest, RunsAgainWhatIsUntouched) {
+  for (const Keeps keeps : {Keeps::kAll, Keeps::kPresent, Keeps::kNothing}) {
+    lost_ = repeated_ = 0;
+    for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), true, true)) {
+      Scenario scenario;
+      scenario.loss = loss;
+      scenario.keeps = keeps;
+      scenario.eager_bytes = 1 << 20;  // so that a root is several collectives ahead
+      scenario.moment = whole() ? 0 : loss.a;
+      at_all_moments(scenario, stride(61));
+      if (HasFailure()) return;
+    }
+    if (small_sample()) continue;
+    EXPECT_EQ(lost_ != 0, keeps != Keeps::kAll);
+    EXPECT_EQ(repeated_ != 0, keeps == Keeps::kAll);
+  }
+}
+
+// A second failure ends the cluster: all that hear of it name it by the numbers of the start.
+TEST_F(RecoveryTest, EndsAtASecondFailure) {
+  const auto losses = tools::single_losses(library("mesh:2x3").topology(), true, true);
+  std::uint32_t ends = 0;
+  for (const Loss& first : losses) {
+    for (const Loss& second : losses) {
+      if (first == second) continue;
+      // Nothing is lost with it any more.
+      if (first.kind == Loss::Kind::kNode && second.kind == Loss::Kind::kLink &&
+          first.closes(second.a, second.b)) {
+        continue;
+      }
+      if (!whole() && (first.a + second.a + second.b) % 4 != 0) continue;
+      Scenario scenario;
+      scenario.loss = first;
+      scenario.second = second;
+      scenario.moment = 150;
+      ClusterUnderTest cluster(scenario);
+      ASSERT_TRUE(cluster.run());
+      for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+        const NodeUnderTest& node = cluster.nodes[v];
+        SCOPED_TRACE(text(scenario) + ", then " + tools::loss_text(second) + ", node " +
+                     std::to_string(v));
+        EXPECT_EQ(node.wrong, "");
+        if (!cluster.world->alive(v) || !node.ended) continue;
+        ++ends;
+        EXPECT_EQ(node.status, Status::kDeadLink);
+        const Cause& cause = node.recovery.cause();
+        EXPECT_TRUE(second.closes(cause.detector, cause.peer))
+            << "node " << cause.detector << " lost " << cause.peer;
+      }
+    }
+  }
+  EXPECT_GT(ends, 20u);
+  recoveries_ = ends;
+}
+
+// Without spares for what is lost, all survivors end with a cause that names it.
+TEST_F(RecoveryTest, EndsWithoutASpare) {
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    Scenario scenario;
+    scenario.loss = loss;
+    scenario.kinds = SpareKinds::kLinks;
+    scenario.moment = 100;
+    ClusterUnderTest cluster(scenario);
+    ASSERT_TRUE(cluster.run());
+    for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+      if (!cluster.world->alive(v)) continue;
+      EXPECT_TRUE(cluster.nodes[v].ended) << "node " << v;
+      EXPECT_EQ(cluster.nodes[v].status, Status::kDeadLink);
+      EXPECT_EQ(cluster.nodes[v].recovery.cause().peer, loss.a);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier::testing
