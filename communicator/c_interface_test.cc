@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <thread>
-#include <vector>
+#include <utility>
 
 #include "communicator/testing/c_calls.h"
 #include "communicator/testing/local_job.h"
@@ -15,26 +14,15 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::LocalJob;
-
 void check_ranks(std::uint32_t ranks) {
-  LocalJob job(ranks);
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      JoinOptions options;
-      options.membership = job.member(rank);
-      options.provider = "tcp";
-      auto world = join(options);
-      ASSERT_TRUE(world) << world.error().message;
-      espalier_comm* handle = communicator::make_handle(*std::move(world));
-      const char* bad = check_c_calls(handle);
-      EXPECT_EQ(bad, nullptr) << "rank " << rank << " of " << ranks << ": " << bad << "; "
-                              << espalier_error();
-      espalier_leave(handle);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  communicator::testing::on_all(ranks, [ranks](Communicator& world) {
+    const std::uint32_t rank = world.rank();
+    espalier_comm* handle = communicator::make_handle(std::move(world));
+    const char* bad = check_c_calls(handle);
+    EXPECT_EQ(bad, nullptr) << "rank " << rank << " of " << ranks << ": " << bad << "; "
+                            << espalier_error();
+    espalier_leave(handle);
+  });
 }
 
 TEST(CInterface, OneRank) { check_ranks(1); }

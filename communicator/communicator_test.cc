@@ -22,33 +22,9 @@ namespace espalier {
 namespace {
 
 using communicator::testing::LocalJob;
-
-JoinOptions options_of(LocalJob& job, std::uint32_t rank) {
-  JoinOptions options;
-  options.membership = job.member(rank);
-  options.provider = "tcp";
-  options.deadline = std::chrono::seconds(20);
-  return options;
-}
-
-// Runs `body` on every rank of a job, each in a thread of its own.
-void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
-            const std::function<void(JoinOptions&)>& change = {}) {
-  LocalJob job(ranks);
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      JoinOptions options = options_of(job, rank);
-      if (change) change(options);
-      auto world = join(options);
-      ASSERT_TRUE(world) << world.error().message;
-      ASSERT_EQ(world->rank(), rank);
-      ASSERT_EQ(world->size(), ranks);
-      body(*world);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
+using communicator::testing::on_all;
+using communicator::testing::on_hosts;
+using communicator::testing::options_of;
 
 std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
 
@@ -193,10 +169,7 @@ TEST(Communicator, RanksOfHosts) {
             for (const std::uint32_t root : {0u, 1u, ranks - 1}) check_all(world, count, root);
           }
         },
-        [&](JoinOptions& options) {
-          options.provider = "mem+tcp";
-          options.host = names[options.membership->rank()];
-        });
+        on_hosts(names));
   }
 }
 
@@ -428,7 +401,7 @@ TEST(Communicator, ProgressThread) {
         EXPECT_EQ(message(request->wait()), "");
         EXPECT_EQ(data, values(2, 50'000));
       },
-      [](JoinOptions& options) { options.progress_thread = true; });
+      [](JoinOptions& options, std::uint32_t) { options.progress_thread = true; });
 }
 
 TEST(Communicator, RefusesArgumentsThatContradict) {

@@ -14,7 +14,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "communicator/testing/local_job.h"
@@ -25,7 +24,7 @@
 namespace espalier {
 namespace {
 
-using communicator::testing::LocalJob;
+using communicator::testing::on_all;
 using communicator::testing::RandomCall;
 
 constexpr std::uint32_t kSide = 4;
@@ -146,36 +145,34 @@ class Interleaving {
 TEST(Interleaved, RowsAndColumnsOfSixteenRanks) {
   const std::uint64_t on_each = samples() / 2;
   const char* provider = std::getenv("ESPALIER_PROVIDER");
-  LocalJob job(kRanks);
   std::atomic<std::size_t> max_in_flight{0};
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      JoinOptions options;
-      options.membership = job.member(rank);
-      options.provider = provider == nullptr ? "tcp" : provider;
-      auto world = join(options);
-      ASSERT_TRUE(world) << world.error().message;
-      auto row = world->split(rank / kSide);
-      ASSERT_TRUE(row) << row.error().message;
-      auto column = world->split(rank % kSide, -static_cast<std::int64_t>(rank));  // descends
-      ASSERT_TRUE(column) << column.error().message;
-      ASSERT_EQ(row->front().rank(), rank % kSide);
-      ASSERT_EQ(column->front().rank(), kSide - 1 - rank / kSide);
-      Interleaving all(seed(), rank, row->front(), column->front(), on_each);
-      const std::string error = all.run();
-      if (!error.empty()) {
-        // The others would wait for what this rank does not start.
-        std::fprintf(stderr, "world rank %u: %s\n", rank, error.c_str());
-        std::abort();
-      }
-      std::size_t before = max_in_flight;
-      while (before < all.max_in_flight() &&
-             !max_in_flight.compare_exchange_weak(before, all.max_in_flight())) {
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_all(
+      kRanks,
+      [&](Communicator& world) {
+        const std::uint32_t rank = world.rank();
+        auto row = world.split(rank / kSide);
+        ASSERT_TRUE(row) << row.error().message;
+        auto column = world.split(rank % kSide, -static_cast<std::int64_t>(rank));  // descends
+        ASSERT_TRUE(column) << column.error().message;
+        ASSERT_EQ(row->front().rank(), rank % kSide);
+        ASSERT_EQ(column->front().rank(), kSide - 1 - rank / kSide);
+        Interleaving all(seed(), rank, row->front(), column->front(), on_each);
+        const std::string error = all.run();
+        if (!error.empty()) {
+          // The others would wait for what this rank does not start.
+          std::fprintf(stderr, "world rank %u: %s\n", rank, error.c_str());
+          std::abort();
+        }
+        std::size_t before = max_in_flight;
+        while (before < all.max_in_flight() &&
+               !max_in_flight.compare_exchange_weak(before, all.max_in_flight())) {
+        }
+      },
+      [&](JoinOptions& options, std::uint32_t rank) {
+        if (provider != nullptr) options.provider = provider;
+        // Rows within hosts, columns between them.
+        if (options.provider == "mem+tcp") options.host = "host" + std::to_string(rank / kSide);
+      });
   EXPECT_GT(max_in_flight, 2u);
   std::printf(
       "%s: %llu random collectives on each rank, %llu on rows and columns together, seed %llu\n",

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "base/testing/results.h"
@@ -15,20 +15,16 @@
 namespace espalier::communicator {
 namespace {
 
-std::vector<NetworkCost> measure(std::uint32_t ranks) {
-  testing::LocalJob job(ranks);
+// `hosts`: the letter of each rank's host; empty: over tcp.
+std::vector<NetworkCost> measure(std::uint32_t ranks, std::uint32_t ranks_per_host,
+                                 const std::string& hosts) {
   std::vector<NetworkCost> costs(ranks);
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      JoinOptions options;
-      options.membership = job.member(rank);
-      options.provider = "tcp";
-      Communicator world = or_throw(join(options));
-      costs[rank] = or_throw(measure_network(world, 1));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  testing::on_all(
+      ranks,
+      [&](Communicator& world) {
+        costs[world.rank()] = or_throw(measure_network(world, ranks_per_host));
+      },
+      hosts.empty() ? testing::Change() : testing::on_hosts(hosts));
   return costs;
 }
 
@@ -37,17 +33,24 @@ bool is_rounded(std::uint64_t value) {
   return value != 0 && std::countr_zero(value) + 3 >= static_cast<int>(std::bit_width(value));
 }
 
-TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {
-  for (const std::uint32_t ranks : {2u, 3u, 8u}) {
-    const std::vector<NetworkCost> costs = measure(ranks);
-    for (const NetworkCost& one : costs) {
-      EXPECT_EQ(one.message_ps, costs[0].message_ps);
-      EXPECT_EQ(one.byte_fs, costs[0].byte_fs);
-    }
-    EXPECT_TRUE(is_rounded(costs[0].message_ps)) << costs[0].message_ps;
-    EXPECT_TRUE(is_rounded(costs[0].byte_fs) || costs[0].byte_fs == 1000) << costs[0].byte_fs;
-    EXPECT_GT(costs[0].message_ps, 100'000u) << "less than 0.1 us over tcp";
+void check(const std::vector<NetworkCost>& costs) {
+  for (const NetworkCost& one : costs) {
+    EXPECT_EQ(one.message_ps, costs[0].message_ps);
+    EXPECT_EQ(one.byte_fs, costs[0].byte_fs);
   }
+  EXPECT_TRUE(is_rounded(costs[0].message_ps)) << costs[0].message_ps;
+  EXPECT_TRUE(is_rounded(costs[0].byte_fs) || costs[0].byte_fs == 1000) << costs[0].byte_fs;
+  EXPECT_GT(costs[0].message_ps, 100'000u) << "less than 0.1 us over tcp";
+}
+
+TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {
+  for (const std::uint32_t ranks : {2u, 3u, 8u}) check(measure(ranks, 1, ""));
+}
+
+TEST(MeasureNetwork, IsTheSameOnAllRanksOfHostsAndRounded) {
+  check(measure(4, 2, "aabb"));
+  check(measure(6, 2, "aabbcc"));
+  check(measure(3, 1, "abc"));  // All ranks are on hosts of their own.
 }
 
 }  // namespace

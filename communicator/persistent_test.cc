@@ -239,11 +239,13 @@ void plan_all(Communicator& world, Communicator& half, Planned& planned,
 
 std::string server_address;
 const char* provider_name = "tcp";
+bool has_memory() { return std::strncmp(provider_name, "mem", 3) == 0; }
 
 void run_rank(std::uint32_t rank, Shared& shared) {
   Planned planned(shared);
   JoinOptions options;
   options.provider = provider_name;
+  if (options.provider == "mem+tcp") options.host = rank < kRanks / 2 ? "a" : "b";
   options.bootstrap.table.assign(kRanks, server_address);
   options.bootstrap.rank = rank;
   auto world = join(options);
@@ -278,7 +280,7 @@ void check(const char* provider) {
     EXPECT_EQ(shared.allocations, 0u) << "rank " << rank;
     for (const auto& [number, times] : calls.ours) {
       if (std::strcmp(provider, "shm") == 0 && looks_at_peer(number)) continue;
-      if (std::strcmp(provider, "mem") == 0 && wakes_peer(number)) continue;
+      if (has_memory() && wakes_peer(number)) continue;
       ADD_FAILURE() << "rank " << rank << " made system call " << number << ' ' << times
                     << " times";
     }
@@ -306,6 +308,11 @@ TEST(Persistent, NothingIsAllocatedAndNoSystemCallIsMadeOverShm) {
 TEST(Persistent, NothingIsAllocatedAndNoSystemCallIsMadeOverMem) {
   if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
   check("mem");
+}
+
+TEST(Persistent, NothingIsAllocatedAndNoSystemCallIsMadeOnTwoHosts) {
+  if (!kHeapReplaced) GTEST_SKIP() << "the sanitizer replaces malloc itself";
+  check("mem+tcp");
 }
 
 // One allocation and two system calls, one of them marked as libfabric's.

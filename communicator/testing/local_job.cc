@@ -1,5 +1,10 @@
 #include "communicator/testing/local_job.h"
 
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+
 namespace espalier::communicator::testing {
 
 class LocalJob::Member : public bootstrap::Bootstrap {
@@ -63,6 +68,38 @@ void LocalJob::fence() {
     return;
   }
   changed_.wait(lock, [&] { return fences_ != number; });
+}
+
+JoinOptions options_of(LocalJob& job, std::uint32_t rank) {
+  JoinOptions options;
+  options.membership = job.member(rank);
+  options.provider = "tcp";
+  return options;
+}
+
+Change on_hosts(std::string hosts) {
+  return [hosts = std::move(hosts)](JoinOptions& options, std::uint32_t rank) {
+    options.provider = "mem+tcp";
+    options.host = hosts.at(rank);
+  };
+}
+
+void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
+            const Change& change) {
+  LocalJob job(ranks);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      JoinOptions options = options_of(job, rank);
+      if (change) change(options, rank);
+      auto world = join(options);
+      ASSERT_TRUE(world) << world.error().message;
+      ASSERT_EQ(world->rank(), rank);
+      ASSERT_EQ(world->size(), ranks);
+      body(*world);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace espalier::communicator::testing

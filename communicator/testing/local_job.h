@@ -1,9 +1,10 @@
 #pragma once
 // A job whose processes are threads of one process, for tests: put, fence, get and rejoin in
-// memory.
+// memory. The program must link with gtest.
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "espalier/bootstrap/bootstrap.h"
+#include "espalier/communicator.h"
 
 namespace espalier::communicator::testing {
 
@@ -38,5 +40,18 @@ class LocalJob {
   std::set<std::uint32_t> rejoining_;
   std::map<std::pair<std::uint32_t, std::string>, std::string> values_;
 };
+
+// Returns the options of one rank of the job: over tcp, whatever FI_PROVIDER is.
+[[nodiscard]] JoinOptions options_of(LocalJob& job, std::uint32_t rank);
+
+using Change = std::function<void(JoinOptions& options, std::uint32_t rank)>;
+
+// Returns the change to mem+tcp on emulated hosts: rank r is on the host with letter `hosts[r]`.
+[[nodiscard]] Change on_hosts(std::string hosts);
+
+// Runs `body` on every rank of a job, each in a thread of its own; it may move the communicator
+// away. `change` alters a rank's options; empty: nothing does.
+void on_all(std::uint32_t ranks, const std::function<void(Communicator&)>& body,
+            const Change& change = {});
 
 }  // namespace espalier::communicator::testing

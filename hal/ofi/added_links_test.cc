@@ -21,27 +21,46 @@
 namespace espalier::ofi {
 namespace {
 
-class AddedLinksTest : public testing::TestWithParam<const char*> {
+struct Provider {
+  const char* name;
+  const char* hosts;  // a letter for each node's host, in turn; empty: that of this process
+  // Whether nodes 0 and 1 share memory, without libfabric.
+  bool is_memory;
+};
+
+class AddedLinksTest : public testing::TestWithParam<Provider> {
  protected:
   static Config config(std::uint32_t max_links = 4) {
     Config config;
-    config.provider = GetParam();
+    config.provider = GetParam().name;
+    config.host = GetParam().hosts;
     config.max_links = max_links;
     config.has_secret = true;
     config.secret.fill(3);
     return config;
   }
-  // Opens `nodes` endpoints without links, which know each other's addresses.
-  static LocalEndpoints open(const Config& config, std::uint32_t nodes) {
+  // Opens `nodes` endpoints without links, which know each other's addresses; with hosts, at least
+  // one for each letter.
+  static LocalEndpoints open(const Config& config, std::size_t nodes) {
+    nodes = std::max(nodes, config.host.size());
     LocalEndpoints endpoints(config, std::vector<std::vector<std::uint32_t>>(nodes));
     EXPECT_EQ(endpoints.error, "");
     return endpoints;
   }
-  // Over mem, a node that adds a link says so to its peer at once, and waits for no reply.
-  static bool waits_for_reply() { return GetParam() != std::string(kMemProvider); }
+  // In memory, a node that adds a link says so to its peer at once, and waits for no reply.
+  static bool waits_for_reply() { return !GetParam().is_memory; }
 };
-INSTANTIATE_TEST_SUITE_P(Providers, AddedLinksTest, testing::Values("tcp", "shm", "mem"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Providers, AddedLinksTest,
+                         testing::Values(Provider{"tcp", "", false}, Provider{"shm", "", false},
+                                         Provider{"mem", "", true}, Provider{"mem+tcp", "", true},
+                                         Provider{"mem+tcp", "aab", true},
+                                         Provider{"mem+tcp", "aba", false}),
+                         [](const auto& info) {
+                           std::string name = info.param.name;
+                           std::replace(name.begin(), name.end(), '+', '_');
+                           return name + (info.param.hosts[0] == '\0' ? "" : "_") +
+                                  info.param.hosts;
+                         });
 
 std::uint32_t link_to(OfiEndpoint& from, std::uint32_t node) {
   return or_throw(from.add_link(node));
@@ -70,7 +89,7 @@ Completion await(LocalEndpoints& endpoints, std::uint32_t node, Completion::Kind
   while (true) {
     Completion completion;
     for (std::uint32_t v = 0; v < endpoints.nodes.size(); ++v) {
-      while (endpoints[v].poll(completion)) {
+      while (endpoints.nodes[v] != nullptr && endpoints[v].poll(completion)) {
         if (v == node && completion.kind == kind) return completion;
       }
     }
@@ -204,6 +223,31 @@ TEST_P(AddedLinksTest, NamesThePeerThatNeverAsks) {
   }
 }
 
+// A link to it can be added and used, so that the caller's deadline finds it.
+TEST_P(AddedLinksTest, APeerThatHasEndedNeverConnects) {
+  if (GetParam().name == std::string("shm")) {
+    GTEST_SKIP()
+        << "libfabric unmaps the queues of a closed endpoint for its peers in this process";
+  }
+  LocalEndpoints endpoints = open(config(), 3);
+  connect(*endpoints.nodes[0], *endpoints.nodes[2]);
+  endpoints.nodes[1].reset();
+  const std::uint32_t link = link_to(*endpoints.nodes[0], 1);
+  std::uint32_t word = 5;
+  ASSERT_EQ(endpoints[0].post_send(link, {&word, sizeof(word), 1, 0, 0}), Status::kOk);
+  ASSERT_EQ(endpoints[0].post_receive(link, {&word, sizeof(word), 1, 0}), Status::kOk);
+  const std::uint64_t begin = endpoints[0].now();
+  while (endpoints[0].now() < begin + 50'000'000) {
+    const auto result = endpoints.nodes[0]->connect_links({&link, 1});
+    EXPECT_FALSE(result && *result);
+    Completion completion;
+    while (endpoints[0].poll(completion)) {
+      EXPECT_FALSE(completion.kind == Completion::Kind::kReceived && completion.link == link);
+    }
+  }
+  expect_message(endpoints, 0, 2);
+}
+
 TEST_P(AddedLinksTest, MessagesMayBePostedBeforeTheConnection) {
   LocalEndpoints endpoints = open(config(), 2);
   const std::uint32_t sent = 5;
@@ -254,11 +298,12 @@ std::uint64_t resident_bytes() {
   return resident * 4096;
 }
 
-// 64 slots of 16 KiB per lane: an arena and a staging area of 256 MiB for 128 links. Over mem, 16
-// slots: 32 MiB.
+// 64 slots of 16 KiB per lane: an arena and a staging area of 256 MiB for 128 links. Over mem and
+// mem+tcp, 16 slots: 32 MiB.
 TEST_P(AddedLinksTest, LanesWithoutALinkTakeNoMemory) {
   Config config = this->config(kMaxLinks);
-  config.window = waits_for_reply() ? 64 : kMaxWindow;
+  const bool has_memory = std::string(GetParam().name).starts_with("mem");
+  config.window = has_memory ? kMaxWindow : 64;
   config.eager_bytes = 16384;
   const auto first = or_throw(OfiEndpoint::open(for_node(config, 0, {})));
   const std::uint64_t before = resident_bytes();
@@ -266,7 +311,7 @@ TEST_P(AddedLinksTest, LanesWithoutALinkTakeNoMemory) {
   const auto second = or_throw(OfiEndpoint::open(config));
   const std::uint64_t after = resident_bytes();
   const std::uint64_t grown = after - std::min(after, before);
-  std::printf("%s: an endpoint with room for 128 links takes %llu KiB\n", GetParam(),
+  std::printf("%s: an endpoint with room for 128 links takes %llu KiB\n", GetParam().name,
               static_cast<unsigned long long>(grown / 1024));
   EXPECT_LT(grown, 24u << 20);
 }

@@ -50,7 +50,7 @@ BackEnd back_end(const std::string& provider, std::uint32_t lanes, Closed closed
         config.provider = provider;
         if (lanes == kAdded || lanes == kTwoHosts) {
           config.max_links = 16;
-          config.host = lanes == kTwoHosts ? "host" : "";
+          config.host = lanes == kTwoHosts ? "ab" : "";
         } else if (lanes != 0) {
           config.lanes = {{lanes, lanes}};
         }

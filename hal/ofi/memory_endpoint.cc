@@ -123,11 +123,15 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
   }
   place.nonce = head.nonce;
   const std::uint32_t block = head.lane != AddressHead::kAny ? head.lane : block_of(config_.node);
+  std::string error;
   if (auto connected = endpoint_.connect(peer, own, place, block); !connected) {
-    return fail("node " + std::to_string(peer) + ": " + connected.error().message);
+    error = "node " + std::to_string(peer) + ": " + connected.error().message;
+    if (!for_all) return fail(error);
+    if (auto added = endpoint_.connect_to_none(peer, own); !added) return added;
   }
   blocks_.push_back(own);
   until_ns_.push_back(0);
+  errors_.push_back(std::move(error));
   return {};
 }
 
@@ -148,6 +152,7 @@ Result<void> MemoryEndpoint::start_connecting(const std::vector<std::string>& ad
 }
 
 Result<bool> MemoryEndpoint::is_connected(std::uint32_t link) const {
+  if (!errors_[link].empty()) return fail(errors_[link]);
   if (endpoint_.is_greeted(blocks_[link])) return true;
   if (monotonic_ns() <= until_ns_[link]) return false;
   return fail("node " + std::to_string(endpoint_.peer(link)) + " did not connect within " +

@@ -50,12 +50,13 @@ class MemoryEndpoint final : public OfiEndpoint {
                                         const std::string& lane) const;
   // The block that `node` writes in each segment: nodes with an address are counted.
   [[nodiscard]] std::uint32_t block_of(std::uint32_t node) const;
-  // Adds the link to `peer`, which writes block `own`.
+  // Adds the link to `peer`, which writes block `own`. Errors: the address is not the peer's; the
+  // peer has ended, except with max_links: it then has a link, and is_connected() the error.
   [[nodiscard]] Result<void> connect_to(std::uint32_t peer, std::uint32_t own,
                                         const std::string& address);
   // Adds the links of nodes that have added theirs to this one.
   void adopt();
-  // Whether the peer has added the link, too. Error: it has not within the deadline.
+  // Whether the peer has added the link, too. Errors: it has ended, or did not by the deadline.
   [[nodiscard]] Result<bool> is_connected(std::uint32_t link) const;
 
   Config config_;
@@ -63,6 +64,7 @@ class MemoryEndpoint final : public OfiEndpoint {
   std::vector<std::string> addresses_;   // with max_links: of each node
   std::vector<std::uint32_t> blocks_;    // by link: the one that its peer writes
   std::vector<std::uint64_t> until_ns_;  // by link: when it has to be connected
+  std::vector<std::string> errors_;      // by link: why it cannot be connected; empty: it can
 };
 
 }  // namespace espalier::ofi

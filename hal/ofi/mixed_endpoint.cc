@@ -100,6 +100,7 @@ Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
   auto memory = MemoryEndpoint::open(part);
   if (!memory) return fail(memory.error());
   mixed->memory_ = *std::move(memory);
+  mixed->address_ = mixed->make_address();
   return mixed;
 }
 
@@ -111,7 +112,7 @@ Result<void> MixedEndpoint::start_connecting(const std::vector<std::string>& add
 }
 Result<bool> MixedEndpoint::go_on_connecting() { return fail(connect({}).error()); }
 
-std::string MixedEndpoint::address() const {
+std::string MixedEndpoint::make_address() const {
   const std::string memory = memory_->address();
   MixedHead head;
   head.memory_bytes = static_cast<std::uint32_t>(memory.size());
@@ -132,7 +133,11 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
     const std::string& address = addresses[node];
     MixedHead head;
     parts_.push_back(kFabric);
-    if (address.size() < sizeof(head)) continue;  // add_link() says so.
+    if (address.size() < sizeof(head)) {
+      of_part[kFabric][node] = address;  // add_link() says what is wrong.
+      if (node != config_.node) ++peers[kFabric];
+      continue;
+    }
     std::memcpy(&head, address.data(), sizeof(head));
     const std::size_t memory_bytes =
         std::min<std::size_t>(head.memory_bytes, address.size() - sizeof(head));

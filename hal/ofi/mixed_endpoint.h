@@ -35,7 +35,7 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<bool> go_on_connecting() override;
 
-  [[nodiscard]] std::string address() const override;
+  [[nodiscard]] std::string address() const override { return address_; }
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override;
   [[nodiscard]] std::uint32_t nodes_per_host() const override { return nodes_per_host_; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
@@ -58,6 +58,8 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   };
 
   explicit MixedEndpoint(const Config& config) : config_(config) {}
+  // Requires both parts.
+  [[nodiscard]] std::string make_address() const;
   [[nodiscard]] OfiEndpoint* owner(Part part) const;
   [[nodiscard]] Endpoint& of(Part part) const { return owner(part)->endpoint(); }
   // Takes links into the list that the parts have added.
@@ -87,6 +89,7 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
 
   Config config_;
   HostName host_ = {};
+  std::string address_;                     // of both parts, also once one of them is closed
   std::unique_ptr<MemoryEndpoint> memory_;  // null: no peer is on this host
   std::unique_ptr<OfiEndpoint> fabric_;     // null: all peers are
   std::vector<Part> parts_;                 // by node

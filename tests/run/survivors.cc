@@ -1,14 +1,15 @@
 // Kill trials: one of eight processes, rank 0 included, ends by SIGKILL at a random moment of
 // allreduces. All survivors must get the same cause, rejoin, and finish an allreduce among seven.
 //
-// survivors [--trials N] [--seed S] [--within MS] [--launch WORDS]
+// survivors [--trials N] [--seed S] [--within MS] [--launch WORDS | --ranks-per-host R]
 //
 // Default: 4 trials of a random seed; 100 with ESPALIER_WHOLE=1. --within: the cause must be there
 // so long after the kill. Twice the deadline, 4000, holds where nothing else keeps the cores busy;
 // without the option only a hang is a failure. WORDS start the eight processes,
 // e.g. 'espalier launch -n 8 --hosts a,b'; without them they find each other by the environment.
-// The provider is the one of FI_PROVIDER, on one host, too; otherwise join()'s default. Exit status
-// 1: a trial was bad.
+// The provider is the one of FI_PROVIDER, on one host, too; otherwise join()'s default. With
+// --ranks-per-host it is mem+tcp, with R successive ranks on each of several emulated hosts. Exit
+// status 1: a trial was bad.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -75,13 +76,16 @@ Result<void> allreduce(Communicator& communicator, std::uint64_t number) {
   return {};
 }
 
-// Lines on stdout go to the trial; each is one write.
-int run_member() {
+// Lines on stdout go to the trial; each is one write. `host`: empty, or the name of the emulated
+// host on which this member is.
+int run_member(const std::string& host) {
   setvbuf(stdout, nullptr, _IOLBF, 4096);
   JoinOptions options;
   options.deadline = kDeadline;
   const char* const provider = std::getenv("FI_PROVIDER");
   if (provider != nullptr) options.provider = provider;
+  if (!host.empty()) options.provider = "mem+tcp";
+  options.host = host;
   auto world = join(options);
   if (!world) {
     std::printf("error: join: %s\n", world.error().message.c_str());
@@ -120,10 +124,15 @@ struct Failure {
   std::string line;
 };
 
+struct TrialOptions {
+  Milliseconds limit = kHangTime;    // from the kill to a survivor's error
+  std::string launcher = {};         // WORDS of --launch; empty: none
+  std::uint64_t ranks_per_host = 0;  // 0: no hosts are emulated
+};
+
 class Trial {
  public:
-  Trial(std::uint64_t seed, Milliseconds limit, const std::string& launcher)
-      : random_(seed), limit_(limit), launcher_(launcher) {}
+  Trial(std::uint64_t seed, const TrialOptions& options) : random_(seed), options_(options) {}
   ~Trial() {
     for (const pid_t child : children_) kill(child, SIGKILL);
     for (const pid_t child : children_) (void)waitpid(child, nullptr, 0);
@@ -151,8 +160,7 @@ class Trial {
   [[nodiscard]] std::string judge(long long killed_ms) const;
 
   std::mt19937_64 random_;
-  Milliseconds limit_;  // from the kill to a survivor's error
-  const std::string& launcher_;
+  const TrialOptions& options_;
   std::unique_ptr<bootstrap::Server> server_;
   std::vector<pid_t> children_;             // the members, or their launcher
   std::array<pid_t, kRanks> members_ = {};  // as they say
@@ -184,7 +192,11 @@ std::string Trial::start_by_environment(const posix_spawn_file_actions_t& action
     setenv("ESPALIER_RANK", std::to_string(rank).c_str(), 1);
     setenv("ESPALIER_SIZE", std::to_string(kRanks).c_str(), 1);
     setenv("ESPALIER_ADDRESS", server_->address().c_str(), 1);
-    error = spawn(actions, "/proc/self/exe", {"survivors", "member"});
+    std::vector<std::string> words = {"survivors", "member"};
+    if (options_.ranks_per_host != 0) {
+      words.push_back("host" + std::to_string(rank / options_.ranks_per_host));
+    }
+    error = spawn(actions, "/proc/self/exe", std::move(words));
   }
   return error;
 }
@@ -198,9 +210,10 @@ std::string Trial::start() {
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   std::string error =
-      launcher_.empty()
+      options_.launcher.empty()
           ? start_by_environment(actions)
-          : spawn(actions, "/bin/sh", {"sh", "-c", "exec " + launcher_ + " \"$0\" member", self});
+          : spawn(actions, "/bin/sh",
+                  {"sh", "-c", "exec " + options_.launcher + " \"$0\" member", self});
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   return error;
@@ -275,7 +288,7 @@ std::string Trial::judge(long long killed_ms) const {
     const bool is_same = one.status == first.status && one.detector == first.detector &&
                          one.peer == first.peer && one.peer == victim;
     const long long time_ms = one.time_ms - killed_ms;
-    if (is_same && one.status != 0 && time_ms <= limit_.count()) continue;
+    if (is_same && one.status != 0 && time_ms <= options_.limit.count()) continue;
     wrong += "rank " + std::to_string(one.rank) + " after " + std::to_string(time_ms) +
              " ms: " + one.line + "; ";
   }
@@ -299,15 +312,14 @@ std::string Trial::run() {
   return wrong;
 }
 
-int run_trials(std::uint64_t trials, std::uint64_t seed, Milliseconds limit,
-               const std::string& launcher) {
+int run_trials(std::uint64_t trials, std::uint64_t seed, const TrialOptions& options) {
   std::printf("%llu trials, seed %llu\n", static_cast<unsigned long long>(trials),
               static_cast<unsigned long long>(seed));
   std::uint64_t bad = 0;
   long long slowest_ms = 0;
   std::array<std::uint64_t, kRanks> killed = {};
   for (std::uint64_t number = 0; number < trials; ++number) {
-    Trial trial(seed + number, limit, launcher);
+    Trial trial(seed + number, options);
     const std::string wrong = trial.run();
     ++killed[trial.victim];
     slowest_ms = std::max(slowest_ms, trial.slowest_ms);
@@ -325,43 +337,50 @@ int run_trials(std::uint64_t trials, std::uint64_t seed, Milliseconds limit,
       "%llu trials, %llu bad; the slowest error came %lld ms after the kill (limit %lld ms, twice "
       "the deadline %lld ms); kills by rank:%s\n",
       static_cast<unsigned long long>(trials), static_cast<unsigned long long>(bad), slowest_ms,
-      static_cast<long long>(limit.count()), static_cast<long long>(2 * kDeadline.count()),
+      static_cast<long long>(options.limit.count()), static_cast<long long>(2 * kDeadline.count()),
       by_rank.c_str());
   return bad == 0 ? 0 : 1;
 }
 
 int run(const std::vector<std::string>& arguments) {
   // A member ends with the trial.
-  if (arguments.size() == 1 && arguments[0] == "member") {
+  if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "member") {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    return run_member();
+    return run_member(arguments.size() == 2 ? arguments[1] : "");
   }
   std::uint64_t trials = whole() ? 100 : 4;
   std::uint64_t seed = std::random_device()() % 1'000'000;
   std::uint64_t within_ms = kHangTime.count();
-  std::string launcher;
+  TrialOptions options;
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
     if (arguments[i] == "--launch" && i + 1 < arguments.size()) {
-      launcher = arguments[i + 1];
+      options.launcher = arguments[i + 1];
       continue;
     }
     const bool has_number = i + 1 < arguments.size() && !arguments[i + 1].empty() &&
                             arguments[i + 1].size() < 10 &&
                             arguments[i + 1].find_first_not_of("0123456789") == std::string::npos;
-    std::uint64_t* const value = arguments[i] == "--trials"   ? &trials
-                                 : arguments[i] == "--seed"   ? &seed
-                                 : arguments[i] == "--within" ? &within_ms
-                                                              : nullptr;
+    std::uint64_t* const value = arguments[i] == "--trials"           ? &trials
+                                 : arguments[i] == "--seed"           ? &seed
+                                 : arguments[i] == "--within"         ? &within_ms
+                                 : arguments[i] == "--ranks-per-host" ? &options.ranks_per_host
+                                                                      : nullptr;
     if (!has_number || value == nullptr) {
       std::fprintf(
           stderr,
-          "survivors: '%s'; expected [--trials N] [--seed S] [--within MS] [--launch WORDS]\n",
+          "survivors: '%s'; expected [--trials N] [--seed S] [--within MS] [--launch WORDS | "
+          "--ranks-per-host R]\n",
           arguments[i].c_str());
       return 2;
     }
     *value = std::stoull(arguments[i + 1]);
   }
-  return run_trials(trials, seed, Milliseconds(within_ms), launcher);
+  if (options.ranks_per_host != 0 && !options.launcher.empty()) {
+    std::fprintf(stderr, "survivors: --ranks-per-host with --launch; expected one of them\n");
+    return 2;
+  }
+  options.limit = Milliseconds(within_ms);
+  return run_trials(trials, seed, options);
 }
 
 }  // namespace

@@ -192,8 +192,9 @@ void Controller::pause(std::uint64_t max_ms) {
 Controller::Job Controller::draw_job() {
   Job job;
   job.seed = random_() % 1'000'000'000;
-  constexpr const char* kProviders[] = {"tcp", "shm", "mem"};
-  job.provider = kProviders[random_() % 3];
+  constexpr const char* kProviders[] = {"tcp", "shm", "mem", "mem+tcp"};
+  job.provider = kProviders[random_() % 4];
+  if (job.provider == "mem+tcp") job.ranks_per_host = 2 + static_cast<std::uint32_t>(random_() % 3);
   job.has_secret = random_() % 2 == 0;
   job.has_thread = random_() % 3 == 0;
   const std::uint64_t method = record_.jobs == 0 ? 7 : random_() % 8;
@@ -236,7 +237,9 @@ std::string Controller::give_order(const Job& job) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const std::string order = "job " + std::to_string(job.seed) + ' ' + std::to_string(rank) + ' ' +
                               std::to_string(kMembers) + ' ' + job.method + ' ' + place + ' ' +
-                              secret + ' ' + job.provider + (job.has_thread ? " 1\n" : " 0\n");
+                              secret + ' ' + job.provider + ' ' +
+                              std::to_string(job.ranks_per_host) +
+                              (job.has_thread ? " 1\n" : " 0\n");
     if (write(ranks_[rank]->orders, order.data(), order.size()) < 0)
       return "a member takes no order";
   }
@@ -414,7 +417,10 @@ Sample Controller::take_sample() {
 
 void Controller::count(const Job& job) {
   ++record_.jobs;
-  ++(job.provider == "tcp" ? record_.tcp : job.provider == "shm" ? record_.shm : record_.mem);
+  ++(job.provider == "tcp"   ? record_.tcp
+     : job.provider == "shm" ? record_.shm
+     : job.provider == "mem" ? record_.mem
+                             : record_.mixed);
   ++(job.method == "server"  ? record_.by_server
      : job.method == "first" ? record_.by_first
                              : record_.by_folder);

@@ -24,6 +24,7 @@ constexpr std::uint32_t kMembers = 8;
 // What happened.
 struct Record {
   std::uint64_t jobs = 0, tcp = 0, shm = 0, mem = 0, with_secret = 0, with_thread = 0;
+  std::uint64_t mixed = 0;  // over mem+tcp
   std::uint64_t by_server = 0, by_first = 0, by_folder = 0;
   std::uint64_t jobs_with_kills = 0, kills = 0, kills_at_end = 0, max_kills_at_once = 0;
   std::uint64_t rejoined = 0;
@@ -56,6 +57,7 @@ class Controller {
   struct Job {
     std::uint64_t seed = 0;
     std::string provider, method;  // as in orders (member.h)
+    std::uint32_t ranks_per_host = 0;
     bool has_secret = false, has_thread = false;
     // Kills at each failure, one failure after the other.
     std::vector<std::uint32_t> kills;

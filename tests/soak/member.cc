@@ -29,6 +29,7 @@ struct Order {
   std::uint64_t seed = 0;
   std::int64_t rank = 0, size = 0;
   std::string method, place, secret, provider;
+  std::int64_t ranks_per_host = 0;
   bool has_thread = false;
 };
 
@@ -197,7 +198,7 @@ class Member {
       Order order;
       std::string kind;
       words >> kind >> order.seed >> order.rank >> order.size >> order.method >> order.place >>
-          order.secret >> order.provider >> order.has_thread;
+          order.secret >> order.provider >> order.ranks_per_host >> order.has_thread;
       if (kind != "job" || !words) end_by_error("not an order: " + *line);
       run_job(order);
     }
@@ -213,6 +214,9 @@ class Member {
   [[nodiscard]] static JoinOptions options_of(const Order& order) {
     JoinOptions options;
     options.provider = order.provider;
+    if (order.ranks_per_host != 0) {
+      options.host = "host" + std::to_string(order.rank / order.ranks_per_host);
+    }
     options.deadline = kDeadline;
     options.progress_thread = order.has_thread;
     bootstrap::Options& found = options.bootstrap;

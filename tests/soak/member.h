@@ -12,10 +12,11 @@ namespace espalier::soak {
 constexpr std::chrono::milliseconds kDeadline{is_sanitized() ? 30'000 : 10'000};
 
 // Reads orders from stdin until its end, one a line:
-//   job SEED RANK SIZE METHOD PLACE SECRET PROVIDER THREAD
+//   job SEED RANK SIZE METHOD PLACE SECRET PROVIDER RANKS THREAD
 //       joins the job and runs random collectives with the other members. METHOD: server (a
 //       rendezvous server listens at PLACE), first (rank 0 listens there) or folder (PLACE).
-//       SECRET: a file, or - for none. THREAD: 1 for a progress thread.
+//       SECRET: a file, or - for none. RANKS: so many successive ranks are on each of several
+//       emulated hosts; 0: all ranks are on this host. THREAD: 1 for a progress thread.
 //   end
 //       leaves the job once all its members have this order.
 // Prints, one a line:

@@ -20,15 +20,16 @@ constexpr double kMaxMoreMappings = 0.1;
 
 constexpr char kMethod[] =
     R"(Eight processes on one machine take part in one job after the other. In each job they join by one of
-three methods, over tcp, shm or mem, with or without a job secret and a progress thread. Then they
-run batches of random collectives: all eleven, ten element types, counts up to 40,000, counts for
-each rank, any root, in place or not. They are blocking, or started up to ten at a time, or planned
-once and started several times, also on parts of the ranks. Every result is compared with the
-reference, bit by bit. In most jobs the controller kills members by SIGKILL, at random moments, one
-or several at once, and some while the job ends. All survivors must get the same cause, which names
-a killed member; they rejoin and go on. New processes take the places of the killed ones. One
-process is spared, so it lives through all jobs. The controller has the rendezvous servers of most
-jobs. It samples all processes after each job.
+three methods, over tcp, shm, mem, or mem+tcp with two to four of them on each of several emulated
+hosts, with or without a job secret and a progress thread. Then they run batches of random
+collectives: all eleven, ten element types, counts up to 40,000, counts for each rank, any root, in
+place or not. They are blocking, or started up to ten at a time, or planned once and started several
+times, also on parts of the ranks. Every result is compared with the reference, bit by bit. In most
+jobs the controller kills members by SIGKILL, at random moments, one or several at once, and some
+while the job ends. All survivors must get the same cause, which names a killed member; they rejoin
+and go on. New processes take the places of the killed ones. One process is spared, so it lives
+through all jobs. The controller has the rendezvous servers of most jobs. It samples all processes
+after each job.
 )";
 
 using Value = std::function<double(const Sample&)>;
@@ -164,7 +165,7 @@ std::string page(const Record& record, const std::string& command) {
   text += "\n| | |\n| --- | ---: |\n";
   text += "| minutes | " + number("%.1f", minutes) + " |\n";
   text += line("jobs", record.jobs) + line("over tcp", record.tcp) + line("over shm", record.shm);
-  text += line("over mem", record.mem);
+  text += line("over mem", record.mem) + line("over mem+tcp", record.mixed);
   text += line("by a server of the controller", record.by_server);
   text += line("by a server of rank 0", record.by_first) + line("by a folder", record.by_folder);
   text += line("with a job secret", record.with_secret);

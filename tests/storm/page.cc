@@ -44,6 +44,8 @@ constexpr Column kColumns[] = {
      "authentication. A node that restarts cannot connect"},
     {Over::kShm, "shm", "the same over libfabric's shared memory"},
     {Over::kMem, "mem", "the same over Espalier's shared memory, without authentication"},
+    {Over::kMixed, "mem+tcp",
+     "the same on two emulated hosts, over mem within them and tcp between them"},
 };
 
 // What the storm found. The tests must fail without the correction.

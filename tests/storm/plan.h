@@ -66,13 +66,11 @@ struct Fault {
 
 // What carries the messages: the simulated network, framed links over intact frames or over bytes
 // that a line may damage (virtual time), or libfabric or mem (real time).
-enum class Over : std::uint8_t { kNetwork, kFrames, kBytes, kTcp, kShm, kMem };
+enum class Over : std::uint8_t { kNetwork, kFrames, kBytes, kTcp, kShm, kMem, kMixed };
 [[nodiscard]] constexpr bool is_framed(Over over) {
   return over == Over::kFrames || over == Over::kBytes;
 }
-[[nodiscard]] constexpr bool is_real(Over over) {
-  return over == Over::kTcp || over == Over::kShm || over == Over::kMem;
-}
+[[nodiscard]] constexpr bool is_real(Over over) { return over >= Over::kTcp; }
 
 [[nodiscard]] const char* over_name(Over over);
 [[nodiscard]] bool parse_over(const std::string& text, Over& over);

@@ -15,7 +15,7 @@ namespace espalier::storm {
 namespace {
 
 constexpr const char* kLinksNames[] = {"routed", "multiport", "single-send"};
-constexpr const char* kOverNames[] = {"network", "frames", "bytes", "tcp", "shm", "mem"};
+constexpr const char* kOverNames[] = {"network", "frames", "bytes", "tcp", "shm", "mem", "mem+tcp"};
 
 // A number of a fault.
 struct Number {

@@ -9,6 +9,7 @@
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/testing/local_endpoints.h"
 #include "tests/storm/carrier.h"
+#include "tests/storm/draw.h"
 
 namespace espalier::storm {
 namespace {
@@ -24,8 +25,14 @@ class RealCarrier final : public Carrier {
         peers_(schedule.peers),
         endpoints_(config, peers_),
         newcomers_(peers_.size()),
+        new_links_(peers_.size()),
         mistaken_(peers_.size()) {
     if (!endpoints_.error.empty()) throw std::runtime_error(endpoints_.error);
+    last_ns_ = real_ns();
+    if (config.max_links != 0) {
+      for (const auto& node : endpoints_.nodes) common_addresses_.push_back(node->address());
+      return;
+    }
     std::vector<std::vector<std::uint32_t>> lanes;
     for (const auto& node : endpoints_.nodes) lanes.push_back(node->lane_peers());
     for (std::uint32_t v = 0; v < lanes.size(); ++v) {
@@ -35,7 +42,6 @@ class RealCarrier final : public Carrier {
         list.push_back(peer->addresses()[ofi::other_end(lanes, v, l)]);
       }
     }
-    last_ns_ = real_ns();
   }
 
   [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return endpoints_[node]; }
@@ -47,7 +53,8 @@ class RealCarrier final : public Carrier {
     last_ns_ = real;
     for (std::uint32_t v = 0; v < newcomers_.size(); ++v) {
       if (newcomers_[v] == nullptr) continue;
-      const auto connected = newcomers_[v]->go_on_connecting();
+      const auto connected = config_.max_links == 0 ? newcomers_[v]->go_on_connecting()
+                                                    : newcomers_[v]->connect_links(new_links_[v]);
       mistaken_[v] = mistaken_[v] || (connected && *connected && !peers_[v].empty());
     }
     return true;
@@ -63,13 +70,27 @@ class RealCarrier final : public Carrier {
     auto opened = ofi::OfiEndpoint::open(ofi::for_node(config_, node, peers_[node]));
     if (!opened) throw std::runtime_error(opened.error().message);
     newcomers_[node] = *std::move(opened);
-    const auto started = newcomers_[node]->start_connecting(addresses_[node]);
-    if (!started) newcomers_[node].reset();  // a peer has gone, too
+    if (!start_connecting(node)) newcomers_[node].reset();  // a peer has gone, too
     return false;
   }
   [[nodiscard]] bool is_mistaken(std::uint32_t node) override { return mistaken_[node]; }
 
  private:
+  [[nodiscard]] bool start_connecting(std::uint32_t node) {
+    ofi::OfiEndpoint& newcomer = *newcomers_[node];
+    if (config_.max_links == 0) {
+      return static_cast<bool>(newcomer.start_connecting(addresses_[node]));
+    }
+    std::vector<std::string> addresses = common_addresses_;
+    addresses[node] = newcomer.address();
+    if (!newcomer.set_addresses(std::move(addresses))) return false;
+    for (const std::uint32_t peer : peers_[node]) {
+      const auto link = newcomer.add_link(peer);
+      if (!link) return false;
+      new_links_[node].push_back(*link);
+    }
+    return true;
+  }
   static std::uint64_t real_ns() {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));
@@ -79,7 +100,9 @@ class RealCarrier final : public Carrier {
   std::vector<std::vector<std::uint32_t>> peers_;
   ofi::LocalEndpoints endpoints_;
   std::vector<std::vector<std::string>> addresses_;  // by node: those that it needs to connect
+  std::vector<std::string> common_addresses_;  // with max_links, by node: those before a restart
   std::vector<std::unique_ptr<ofi::OfiEndpoint>> newcomers_;
+  std::vector<std::vector<std::uint32_t>> new_links_;  // with max_links, by node: the newcomer's
   std::vector<bool> mistaken_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t last_ns_ = 0;
@@ -90,6 +113,10 @@ class RealCarrier final : public Carrier {
 std::unique_ptr<Carrier> real_carrier(const Plan& plan, const Schedule& schedule) {
   ofi::Config config;
   config.provider = over_name(plan.over);
+  if (plan.over == Over::kMixed) {
+    config.max_links = kMaxRealRanks;
+    config.host = "aab";
+  }
   config.window = plan.endpoint_window;
   config.eager_bytes = static_cast<std::uint32_t>(plan.eager_bytes);
   config.has_secret = plan.keyed;

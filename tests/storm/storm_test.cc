@@ -24,11 +24,12 @@ std::vector<std::string> words_of(const std::string& text) {
 Plan plan_of(const std::string& text) { return or_throw(parse_plan(words_of(text))); }
 
 TEST(Plan, TextsAreReadBack) {
-  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp, Over::kShm, Over::kMem};
+  constexpr Over kAll[] = {Over::kNetwork, Over::kFrames, Over::kTcp,
+                           Over::kShm,     Over::kMem,    Over::kMixed};
   Schedules schedules;
   std::size_t faults = 0;
   for (std::uint64_t seed = 0; seed < 30 * kSeedsPerSchedule; seed += 7) {
-    const Plan plan = draw_plan(seed, schedules.drawn(seed), kAll[seed % 4]);
+    const Plan plan = draw_plan(seed, schedules.drawn(seed), kAll[seed % std::size(kAll)]);
     // A topology's text has spaces, which the shell takes together.
     if (plan.schedule.topology.find(' ') != std::string::npos) continue;
     const std::string text = plan_text(plan);
@@ -320,7 +321,8 @@ TEST(Trial, DoesNotBelieveANodeThatRestarted) {
 
 #if ESPALIER_STORM_REAL
 TEST(Trial, RunsOverProviders) {
-  for (const std::string over : {"tcp", "shm", "mem", "tcp key=1", "shm key=1"}) {
+  for (const std::string over :
+       {"tcp", "shm", "mem", "mem+tcp", "tcp key=1", "shm key=1", "mem+tcp key=1"}) {
     const std::string plan =
         "topology=complete:4 collective=allreduce algorithm=ring N=2 deadline=50000000 over=" +
         over;

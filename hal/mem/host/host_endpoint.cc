@@ -65,9 +65,7 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   const Shape& shape = config_.endpoint.shape;
   auto mapped = RemoteBlock::map(place, remote, inbox_bytes(shape));
   if (!mapped) return fail(mapped.error());
-  links_.emplace_back(peer, segment_.block(own), mapped->block());
-  remotes_.push_back(*std::move(mapped));
-  add_link();
+  add_remote(peer, own, *std::move(mapped));
   const RemoteBlock& other = remotes_.back();
   const bool is_own = other.process == segment_.place().process;
   if (is_own ? config_.reads_all_memory || memory_ != nullptr
@@ -78,6 +76,19 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   remotes_.back().head().greetings.fetch_add(1, std::memory_order_release);
   notify(links() - 1);
   return {};
+}
+
+Result<void> HostEndpoint::connect_to_none(std::uint32_t peer, std::uint32_t own) {
+  auto none = RemoteBlock::of_none(inbox_bytes(config_.endpoint.shape));
+  if (!none) return fail(none.error());
+  add_remote(peer, own, *std::move(none));
+  return {};
+}
+
+void HostEndpoint::add_remote(std::uint32_t peer, std::uint32_t own, RemoteBlock block) {
+  links_.emplace_back(peer, segment_.block(own), block.block());
+  remotes_.push_back(std::move(block));
+  add_link();
 }
 
 bool HostEndpoint::take_greetings() {

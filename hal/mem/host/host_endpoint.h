@@ -35,6 +35,9 @@ class HostEndpoint final : public MemEndpoint {
   // `remote` of the segment at `place`. Error: that is not there.
   [[nodiscard]] Result<void> connect(std::uint32_t peer, std::uint32_t own,
                                      const SegmentPlace& place, std::uint32_t remote);
+  // Adds a link to `peer`, whose segment is not there: it never connects, and nothing that is sent
+  // over it arrives. Error: no memory.
+  [[nodiscard]] Result<void> connect_to_none(std::uint32_t peer, std::uint32_t own);
   // Whether the peer that writes block `own` has added its link.
   [[nodiscard]] bool is_greeted(std::uint32_t own) const;
 
@@ -47,6 +50,7 @@ class HostEndpoint final : public MemEndpoint {
   [[nodiscard]] std::uint64_t now() override;
 
  private:
+  void add_remote(std::uint32_t peer, std::uint32_t own, RemoteBlock block);
   void notify(std::uint32_t link) override;
   [[nodiscard]] bool find_place(std::uint32_t link, const std::uint8_t* bytes, std::uint64_t size,
                                 std::uint64_t& place) override;

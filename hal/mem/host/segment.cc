@@ -187,4 +187,15 @@ Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t nu
   return remote;
 }
 
+Result<RemoteBlock> RemoteBlock::of_none(std::size_t block_bytes) {
+  RemoteBlock remote;
+  remote.offset = kPageBytes;
+  const std::size_t size = kPageBytes + pages(block_bytes);
+  void* const bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (bytes == MAP_FAILED) return fail(failed("cannot map " + std::to_string(size) + " bytes"));
+  remote.memory = std::make_shared<Mapping>(bytes, size);
+  return remote;
+}
+
 }  // namespace espalier::mem

@@ -81,6 +81,8 @@ struct RemoteBlock {
   // Errors: the process has ended, belongs to another user, or shares no memory with this one.
   [[nodiscard]] static Result<RemoteBlock> map(const SegmentPlace& place, std::uint32_t number,
                                                std::size_t block_bytes);
+  // Returns a block in memory of this process alone, in place of one that cannot be mapped.
+  [[nodiscard]] static Result<RemoteBlock> of_none(std::size_t block_bytes);
 };
 
 }  // namespace espalier::mem

@@ -13,12 +13,12 @@ namespace espalier::ofi {
 
 // Returns `config` for node `node`, whose links lead to `peers`, unless links are added later
 // (config.max_links). config.lanes is empty or has one entry, which applies to every link from the
-// viewpoint of the lower of its two nodes. Unless config.host is empty, nodes are on two hosts in
-// turn.
+// viewpoint of the lower of its two nodes. Each letter of config.host names a host, and the nodes
+// are on these in turn; without letters, on the host of this process.
 [[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
                                      const std::vector<std::uint32_t>& peers) {
   config.node = node;
-  if (!config.host.empty()) config.host += std::to_string(node % 2);
+  if (!config.host.empty()) config.host = config.host[node % config.host.size()];
   if (config.max_links != 0) return config;
   config.peers = peers;
   if (config.lanes.empty()) return config;

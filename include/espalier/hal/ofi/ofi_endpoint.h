@@ -122,7 +122,8 @@ class OfiEndpoint {
   // Call again until it returns true. The other end of a link need not call this, if it makes
   // progress. If both call, the lower node opens the connection.
   // Messages may be posted earlier; they wait for the connection. Errors: no such link, a link
-  // broke, a peer did not connect within Config.connect_deadline_ns of the first call for its link.
+  // broke, a peer over mem has ended or is not on this host, a peer did not connect within
+  // Config.connect_deadline_ns of the first call for its link.
   [[nodiscard]] virtual Result<bool> connect_links(std::span<const std::uint32_t> links) = 0;
 
   // Whether every wait for a spin lock is bounded, even if a stopped or killed peer holds the lock.
