@@ -18,6 +18,7 @@ ROUTED = {
     "64": {ANYWHERE: ("complete:64",), ROUTERS: ("fattree:k=4,h=3,c=1", "fattree:k=2,h=6,c=k", "fattree:k=8x4x2,c=1"),
            "mesh:RxC": ("mesh:8x8",), "meshes, tori and rings": ("mesh:8x8", "torus:8x8"), "tori and rings": ("torus:8x8", "torus:4x4x4"),
            "tori, rings and hypercubes": ("torus:4x8", "hypercube:5"), "crossbar:AxB[xC..]": ("crossbar:8x8", "crossbar:2x4x8"),
+           "at most 256 nodes of 16 links": ("mesh:8x8", "torus:8x8"), "at most 64 nodes of 16 links": ("torus:4x8", "hypercube:5"),
            WITH_ROUTERS: ("fattree:k=4,h=3,c=1", "crossbar:8x8", "crossbar:2x4x8", "hosts:8x8"),
            "hosts:HxR": ("hosts:8x8", "hosts:4x16"),
            "fattree:k=K,h=H,c=1": ("fattree:k=4,h=3,c=1", "fattree:k=8x4x2,c=1"),

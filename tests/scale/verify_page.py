@@ -2,7 +2,7 @@
 """The cost of `espalier verify`, by algorithm and ranks.
 
 verify_page.py build/tools/espalier >docs/results/verify.md
-verify_page.py build/tools/espalier --rows-not-in docs/results/verify.md     the other rows' lines alone, each below its section
+verify_page.py build/tools/espalier --update docs/results/verify.md     writes it again, but keeps its rows of 0.5 s and more
 """
 import os
 import pathlib
@@ -51,32 +51,35 @@ def proven_row(program, case):
     return row([*key(case), *proof.exact(), f"{proof.seconds:.2f}", f"{proof.memory / MIB:.0f}"])
 
 
-def print_rows_not_in(page, program):
-    """The rows of algorithms and topologies that have come since the page was written."""
-    printed = tables(pathlib.Path(page).read_text())
+def text_of_sections(program, known):
+    """`known`: by title, the cells of rows that are taken as they are."""
+    lines = []
     for title, cases in proofs.sections(program):
-        known = [cells[:4] for cells in printed.get(title, [])]
-        lacking = [case for case in cases if key(case) not in known]
-        if lacking:
-            print(f"## {title}")
-        for case in lacking:
-            print(proven_row(program, case), flush=True)
+        lines.append(f"\n## {title}\n\n{row(COLUMNS)}\n|{5 * ' --- |'}{7 * ' ---: |'}")
+        kept = {tuple(cells[:4]): cells for cells in known.get(title, [])}
+        for case in cases:
+            cells = kept.get(tuple(key(case)))
+            lines.append(row(cells) if cells else proven_row(program, case))
+    return "\n".join(lines)
+
+
+def update(program, page):
+    text = page.read_text()
+    known = {title: [cells for cells in rows if float(cells[-2]) >= AFFORDABLE_SECONDS] for title, rows in tables(text).items()}
+    page.write_text(text[:text.index("\n## ")] + text_of_sections(program, known) + "\n")
 
 
 def main():
-    if len(sys.argv) == 4 and sys.argv[2] == "--rows-not-in":
-        print_rows_not_in(sys.argv[3], sys.argv[1])
+    if len(sys.argv) == 4 and sys.argv[2] == "--update":
+        update(sys.argv[1], pathlib.Path(sys.argv[3]))
         return
     if len(sys.argv) != 2:
-        print("verify_page.py: expected the espalier command, and nothing or --rows-not-in PAGE", file=sys.stderr)
+        print("verify_page.py: expected the espalier command, and nothing or --update PAGE", file=sys.stderr)
         sys.exit(2)
     program = sys.argv[1]
     floor = proofs.run(["true"])[3]
     print(HEAD.format(floor=floor // MIB, affordable=AFFORDABLE_SECONDS, cores=os.cpu_count(), load=os.getloadavg()[0]))
-    for title, cases in proofs.sections(program):
-        print(f"\n## {title}\n\n{row(COLUMNS)}\n|{5 * ' --- |'}{7 * ' ---: |'}")
-        for case in cases:
-            print(proven_row(program, case), flush=True)
+    print(text_of_sections(program, {}))
 
 
 if __name__ == "__main__":

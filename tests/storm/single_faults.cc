@@ -8,8 +8,8 @@ namespace espalier::storm {
 namespace {
 
 constexpr const char* kTopologies[] = {
-    "complete:4",          "complete:5", "mesh:2x2",     "mesh:2x3",
-    "fattree:k=2,h=2,c=1", "hosts:2x2",  "crossbar:2x2", "mesh:2x4"};
+    "complete:4", "complete:5",   "mesh:2x2", "mesh:2x3", "fattree:k=2,h=2,c=1",
+    "hosts:2x2",  "crossbar:2x2", "mesh:2x4", "ring:4"};
 constexpr Kind kMessageFaults[] = {Kind::kDrop, Kind::kDuplicate, Kind::kReorder, Kind::kCorrupt,
                                    Kind::kDelay};
 
