@@ -125,7 +125,7 @@ TEST(Model, NonsenseIsRefusedWithItsLine) {
            Refusal{"link { @ }\ngamma_fs_per_byte: 1000000000000001", "line 2",
                    "gamma_fs_per_byte"},
            Refusal{"link { @ }\nwake_ps: 1", "line 2", "wake_ps without cores"},
-           Refusal{"link { @ }\ntuning { topology: \"ring:8\" collective: \"scan\" %1 }", "line 2",
+           Refusal{"link { @ }\ntuning { topology: \"circle:8\" collective: \"scan\" %1 }", "line 2",
                    "no such topology"},
            Refusal{"link { @ }\ntuning { topology: \"mesh:2x2\" collective: \"sum\" %1 }", "line 2",
                    "no such collective"},
