@@ -88,7 +88,7 @@ class BadRigs(Folder):
         refused = functools.partial(self.refused_change, "tests", LIST)
         refused('topology: "complete:2"', "", "no topology")
         refused("complete:2", "complete:3", "complete:3 has 3 nodes", "are 2")
-        refused("complete:2", "ring:2", "ring:2")
+        refused("complete:2", "circle:2", "circle:2")
         refused('algorithm: "chain"', "", "test 0", "espalier list")
         refused('bytes: "8"', "", "test 0", "without bytes")
         refused("test {", "kill { test: 1 } test {", "no test 1", "0 to 0")

@@ -122,7 +122,7 @@ class Measure(unittest.TestCase):
         self.refused(self.tune(*words, "--bytes", "many"), "many")
         self.refused(self.tune(*words, "--provider", "carrier-pigeon"), "carrier-pigeon")
         self.refused(self.tune(*words, "--ranks-per-host", 4), "--model with cores")
-        self.refused(self.tune("--topology", "ring:4", *words[2:]), "ring:4")
+        self.refused(self.tune("--topology", "circle:4", *words[2:]), "circle:4")
         self.refused(self.tune(*words[:4], "-o", self.path / "no" / "model"), "no/model")
         self.assertFalse(tuned.exists())
 

@@ -37,7 +37,7 @@ class Refusals(unittest.TestCase):
         refused([*what, "--input", self.path], "cannot read")
         refused([*what, "--root", "4"], "root")
         refused(["--topology", "mesh:0x4", "--collective", "broadcast", "--algorithm", "two-tree"], "mesh:0x4")
-        refused(["--topology", "ring:4", "--collective", "broadcast", "--algorithm", "two-tree"], "ring:4")
+        refused(["--topology", "circle:4", "--collective", "broadcast", "--algorithm", "two-tree"], "circle:4")
         refused(["--topology", "complete:4", "--collective", "broadcast", "--algorithm", "magic"], "magic")
         refused(["--topology", "complete:4", "--collective", "allreduce", "--algorithm", "binomial"], "binomial")
         refused([*what, "--bytes", "-1"], "-1")
