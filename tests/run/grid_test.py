@@ -28,14 +28,20 @@ CROSSBARS = ["crossbar:" + "x".join(map(str, sizes)) for sizes in (
 HOSTS = [f"hosts:{h}x{r}" for h, r in ((1, 2), (2, 1), (2, 2), (2, 3), (3, 2), (1, 7), (4, 2), (3, 3), (5, 2), (3, 4), (2, 7), (5, 3), (4, 4))]
 FAT_TREES = [f"fattree:k={k},h={h},c={c}" for k, h in ((2, 1), (2, 2), (3, 1), (2, 3), (4, 1), (3, 2), (4, 2)) for c in (1, "k")]
 FAT_TREES += ["fattree:k=2x3,c=1", "fattree:k=4x3,c=k", "fattree:k=3x2x2,c=1"]
+TORI = ["ring:2", "ring:3", "torus:2x2", "hypercube:2", "ring:5", "torus:2x3", "hypercube:3", "torus:2x2x2", "torus:3x3", "ring:11", "torus:2x2x3",
+        "torus:3x4", "torus:4x4", "hypercube:4"]
 COMPLETE = [f"complete:{p}" for p in range(2, 17)]
 
 
 def topologies(offer):
     """The topologies to try, by the words of `list`."""
     words = offer["topologies"]
+    if words.startswith("meshes, tori"):
+        return [name for pair in zip(MESHES, TORI) for name in pair]
     if words.startswith("mesh"):
         return MESHES
+    if words.startswith("tori"):
+        return TORI
     if words.startswith("hosts"):
         return HOSTS
     if words.startswith("crossbar"):
@@ -48,7 +54,7 @@ def topologies(offer):
     mixed = []
     for i in range(15):
         mixed += [COMPLETE[i], MESHES[i % len(MESHES)], CROSSBARS[i % len(CROSSBARS)], FAT_TREES[i % len(FAT_TREES)],
-                  HOSTS[i % len(HOSTS)]]
+                  HOSTS[i % len(HOSTS)], TORI[i % len(TORI)]]
     return mixed
 
 
@@ -58,6 +64,8 @@ def ranks_of(topology):
         arities, height = text.split(",")[:2]
         arities = [int(part) for part in arities[2:].split("x")]
         return math.prod(arities) if len(arities) > 1 else arities[0] ** int(height[2:])
+    if topology.startswith("hypercube"):
+        return 2 ** int(text)
     return math.prod(int(part) for part in text.split("x"))
 
 
