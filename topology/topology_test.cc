@@ -5,12 +5,10 @@
 #include <map>
 #include <set>
 
-#include "base/testing/results.h"
+#include "topology/testing/must_parse.h"
 
 namespace espalier::topology {
 namespace {
-
-std::unique_ptr<Topology> must_parse(const std::string& spec) { return or_throw(parse(spec)); }
 
 TEST(Topology, CountsNodesAndLinks) {
   struct Row {
@@ -99,134 +97,6 @@ TEST(Topology, RoutesRunAlongLinks) {
         for (std::size_t i = 1; i < route.size(); ++i) {
           EXPECT_TRUE(links.count({route[i - 1], route[i]})) << spec;
         }
-      }
-    }
-  }
-}
-
-TEST(Topology, MeshRoutesRowFirst) {
-  const auto mesh = must_parse("mesh:3x4");
-  EXPECT_EQ(mesh->route(0, 11), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11}));
-  EXPECT_EQ(mesh->route(11, 0), (std::vector<std::uint32_t>{11, 10, 9, 8, 4, 0}));
-  EXPECT_EQ(mesh->node_name(7), "rank 7 (row 1, column 3)");
-}
-
-TEST(Topology, ThreeDimensionsRouteColumnsRowsPlanes) {
-  const auto mesh = must_parse("mesh:2x3x4");
-  EXPECT_EQ(mesh->route(0, 23), (std::vector<std::uint32_t>{0, 1, 2, 3, 7, 11, 23}));
-  EXPECT_EQ(mesh->route(23, 0), (std::vector<std::uint32_t>{23, 22, 21, 20, 16, 12, 0}));
-  EXPECT_EQ(mesh->node_name(19), "rank 19 (plane 1, row 1, column 3)");
-}
-
-// The shorter way round; both ways of an even ring are equally long to the opposite rank: upward.
-TEST(Topology, TorusRoutesTakeTheShorterWayAndTiesGoUp) {
-  const auto ring = must_parse("ring:6");
-  EXPECT_EQ(ring->route(0, 2), (std::vector<std::uint32_t>{0, 1, 2}));
-  EXPECT_EQ(ring->route(0, 4), (std::vector<std::uint32_t>{0, 5, 4}));
-  EXPECT_EQ(ring->route(0, 3), (std::vector<std::uint32_t>{0, 1, 2, 3}));
-  EXPECT_EQ(ring->route(3, 0), (std::vector<std::uint32_t>{3, 4, 5, 0}));
-  EXPECT_EQ(ring->node_name(3), "rank 3");
-  const auto torus = must_parse("torus:4x5");
-  EXPECT_EQ(torus->route(0, 13), (std::vector<std::uint32_t>{0, 4, 3, 8, 13}));
-  EXPECT_EQ(torus->route(13, 0), (std::vector<std::uint32_t>{13, 14, 10, 15, 0}));
-  EXPECT_EQ(torus->route(17, 2), (std::vector<std::uint32_t>{17, 2}));
-}
-
-// Distances by breadth-first search over links(), which knows nothing of dimensions.
-std::vector<std::uint32_t> distances(const Topology& topology, std::uint32_t from) {
-  std::vector<std::vector<std::uint32_t>> next(topology.nodes());
-  for (const Link& link : topology.links()) next[link.from].push_back(link.to);
-  std::vector<std::uint32_t> distance(topology.nodes(), ~0u), queue = {from};
-  distance[from] = 0;
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    for (const std::uint32_t to : next[queue[i]]) {
-      if (distance[to] != ~0u) continue;
-      distance[to] = distance[queue[i]] + 1;
-      queue.push_back(to);
-    }
-  }
-  return distance;
-}
-
-TEST(Topology, RoutesOfGridsAreShortest) {
-  for (const char* spec :
-       {"mesh:3x4", "mesh:2x3x4", "torus:4x5", "torus:2x2", "torus:3x4x5", "torus:1x6", "ring:2",
-        "ring:8", "ring:9", "hypercube:5", "hyperx:4x3", "hyperx:2x3x4"}) {
-    const auto topology = must_parse(spec);
-    for (std::uint32_t from = 0; from < topology->nodes(); ++from) {
-      const std::vector<std::uint32_t> distance = distances(*topology, from);
-      for (std::uint32_t to = 0; to < topology->nodes(); ++to) {
-        ASSERT_EQ(topology->route(from, to).size(), distance[to] + 1u)
-            << spec << " " << from << " " << to;
-      }
-    }
-  }
-}
-
-// A rotation of a torus maps routes onto routes, because ties depend on no rank's number.
-TEST(Topology, RoutesOfToriDoNotDependOnTheOrigin) {
-  for (const char* spec : {"torus:4x6", "torus:2x4x3"}) {
-    const auto torus = must_parse(spec);
-    const std::vector<std::uint32_t> sizes = torus->shape().grid;
-    const auto moved = [&sizes](std::uint32_t node) {
-      std::uint32_t stride = 1, to = 0;
-      for (std::size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) {
-        to += (node / stride + 1) % sizes[d] * stride;
-      }
-      return to;
-    };
-    for (std::uint32_t from = 0; from < torus->nodes(); ++from) {
-      for (std::uint32_t to = 0; to < torus->nodes(); ++to) {
-        std::vector<std::uint32_t> route = torus->route(from, to);
-        for (std::uint32_t& node : route) node = moved(node);
-        ASSERT_EQ(torus->route(moved(from), moved(to)), route) << spec << " " << from << " " << to;
-      }
-    }
-  }
-}
-
-TEST(Topology, HypercubeRoutesCorrectTheLowestBitFirst) {
-  const auto cube = must_parse("hypercube:4");
-  EXPECT_EQ(cube->route(0b0000, 0b1101), (std::vector<std::uint32_t>{0, 1, 0b101, 0b1101}));
-  EXPECT_EQ(cube->node_name(5), "rank 5 (0101)");
-}
-
-TEST(Topology, HyperxRoutesTakeOneHopPerDimension) {
-  const auto hyperx = must_parse("hyperx:3x4");
-  EXPECT_EQ(hyperx->route(0, 11), (std::vector<std::uint32_t>{0, 3, 11}));
-  EXPECT_EQ(hyperx->route(8, 11), (std::vector<std::uint32_t>{8, 11}));
-  EXPECT_EQ(hyperx->capacity(0, 5), 0u);
-}
-
-// 5 groups of 2 routers of 2 ranks: the group 1 or 2 after a group at its router 0, the group 3 or
-// 4 after it at its router 1.
-TEST(Topology, DragonflyRoutesTakeOneGlobalLink) {
-  const auto dragonfly = must_parse("dragonfly:5x2x2");
-  EXPECT_EQ(dragonfly->ranks(), 20u);
-  EXPECT_EQ(dragonfly->route(0, 1), (std::vector<std::uint32_t>{0, 20, 1}));
-  EXPECT_EQ(dragonfly->route(0, 3), (std::vector<std::uint32_t>{0, 20, 21, 3}));
-  EXPECT_EQ(dragonfly->route(0, 7), (std::vector<std::uint32_t>{0, 20, 23, 7}));
-  EXPECT_EQ(dragonfly->route(2, 5), (std::vector<std::uint32_t>{2, 21, 20, 23, 22, 5}));
-  EXPECT_EQ(dragonfly->route(0, 17), (std::vector<std::uint32_t>{0, 20, 21, 28, 17}));
-  EXPECT_EQ(dragonfly->node_name(7), "rank 7 (group 1, router 1)");
-  EXPECT_EQ(dragonfly->node_name(28), "router 28 (group 4, router 0)");
-  for (const char* spec : {"dragonfly:5x2x2", "dragonfly:6x4x1", "dragonfly:2x3x2"}) {
-    const auto topology = must_parse(spec);
-    const std::uint32_t ranks = topology->ranks();
-    const auto group_of = [&](std::uint32_t node) {
-      const std::string name = topology->node_name(node);
-      return name.substr(name.find("group"), name.find(',') - name.find("group"));
-    };
-    std::map<std::pair<std::string, std::string>, int> between;
-    for (const Link& link : topology->links()) {
-      if (group_of(link.from) != group_of(link.to)) {
-        ++between[{group_of(link.from), group_of(link.to)}];
-      }
-    }
-    for (const auto& [groups, links] : between) EXPECT_EQ(links, 1) << spec;
-    for (std::uint32_t from = 0; from < ranks; ++from) {
-      for (std::uint32_t to = 0; to < ranks; ++to) {
-        EXPECT_LE(topology->route(from, to).size(), 6u) << spec;
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "espalier/base/limits.h"
+#include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/lane.h"
 
 namespace espalier::ofi {
@@ -36,6 +37,10 @@ Result<void> check_config(const Config& config) {
   if (config.peers.size() > kMaxLinks) {
     return fail(node + " has " + std::to_string(config.peers.size()) + " links; at most " +
                 std::to_string(kMaxLinks) + " are possible");
+  }
+  if (!config.host.empty() && fabric_provider(config.provider) == config.provider) {
+    return fail(node + ": host \"" + config.host + "\" with provider " + config.provider +
+                ", which does not ask who shares memory; expected mem+NAME");
   }
   if (config.window == 0 || config.window > kMaxRing) {
     return fail("window " + std::to_string(config.window) + " is not in 1.." +

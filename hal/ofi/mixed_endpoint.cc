@@ -91,6 +91,7 @@ Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
   for (std::vector<std::uint32_t>& each : mixed->numbers_) each.reserve(config.max_links);
   Config part = config;
   part.provider = fabric_provider(config.provider);
+  part.host = {};
   auto fabric = OfiEndpoint::open(part);
   if (!fabric) return fabric;
   mixed->fabric_ = *std::move(fabric);

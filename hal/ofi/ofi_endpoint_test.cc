@@ -154,6 +154,12 @@ TEST(Mixed, UsesMemoryWithinAHost) {
   ASSERT_TRUE(nodes[1]->set_addresses(addresses));
   EXPECT_EQ(nodes[1]->nodes_per_host(), 1u) << "a, a, b";
   EXPECT_EQ(message_of(nodes[1]->add_link(3)), "node 1: no address of node 3");
+  Config alone;
+  alone.host = "a";
+  alone.peers = {1};
+  EXPECT_EQ(message_of(OfiEndpoint::open(alone)),
+            "node 0: host \"a\" with provider tcp, which does not ask who shares memory; expected "
+            "mem+NAME");
   config.max_links = 0;
   config.peers = {1};
   EXPECT_EQ(message_of(OfiEndpoint::open(config)),

@@ -61,7 +61,7 @@ struct JoinOptions {
   std::string provider = {};
   std::string local_address = {};  // IP that the fabric binds to; empty: as the bootstrap finds
   // Name of the host with whose other processes this one shares memory. Empty: processes share it
-  // that see the same boot, user, and namespaces of processes, users and networks.
+  // that see the same boot, user, and namespaces of processes, users and networks. For "mem+NAME".
   std::string host = {};
   // D: how long an awaited rank may stay silent before it is declared dead. A rank replies while it
   // is in a call of this library, or always if it has a progress thread. So without one, D must

@@ -174,7 +174,7 @@ def goals(cells, rings):
         counts, worst = [], None
         for own in OWN:
             values = [(reached(cell, what, rings, own), cell) for cell in cells
-                      if belongs(cell) and cell.times(own) and (own, what) != ("espalier", "predicted")]
+                      if belongs(cell) and cell.times(own) and (own, what) != ("espalier", "predicted") and (what != "ratio" or cell.fastest())]
             counts += [str(sum(value <= limit(cell) for value, cell in values)), str(len(values))]
             worst = worst or max(values, key=lambda pair: pair[0] / limit(pair[1]), default=None)
         where = f"{worst[0]:.2f}: {worst[1].collective}, {size_text(worst[1].size)}, {place_title(worst[1].place)}" if worst else "-"
@@ -196,8 +196,9 @@ def section(place, cells, rings):
     plots = [name for name, _ in plots_of(place, cells, rings)]
     parts += [f"![{place_title(place)}]({name})\n" for name in plots]
     compared = [cell for cell in cells if cell.times("espalier") and cell.fastest()]
-    parts.append("### Warm starts\n\nMedians in us.\n")
-    parts.append(table(compared, rings, "warm", names) + "\n")
+    if compared:
+        parts.append("### Warm starts\n\nMedians in us.\n")
+        parts.append(table(compared, rings, "warm", names) + "\n")
     cold = [cell for cell in cells if cell.times("espalier", "cold") and cell.fastest("cold")]
     if cold:
         parts.append("### Cold starts\n\nMedians in us.\n")

@@ -39,6 +39,7 @@ def sample(build, folder):
         for start in ("warm", "cold"):
             times = 1 if name in ("measured", "gloo") else 2
             assert 6 == len(cell[name][start]) == len(contestant[start]) / times and min(contestant[start]) > 0, (name, contestant)
+    predictions(out, folder)
     if set(cell) == {"espalier", "measured"}:
         print("no other contestant is installed, so there is no page")
         return
@@ -47,6 +48,20 @@ def sample(build, folder):
     for line in ("## 2 processes on one machine", "| broadcast | 1 KiB | ", "| broadcast | 64 KiB | ", "| barrier | - | "):
         expect(line, page)
     expect("<svg", (folder / "peers-machine-2-broadcast.svg").read_text())
+
+
+def predictions(out, folder):
+    """A page with a time that was predicted, and one that was predicted badly."""
+    runs = json.loads(out.read_text())
+    for collective, predicted in (("broadcast", 86000), ("scan", 60000)):
+        runs["cells"][f"hosts-8 {collective} 1048576"] = {"measured": {"by": "chain", "warm": [90000, 90000, 90600], "cold": [], "predicted": predicted}}
+    runs["rings"]["hosts-8"] = [0.7]
+    changed = folder / "predicted.json"
+    changed.write_text(json.dumps(runs))
+    page, _ = peers("--page", changed)
+    for line in ("### Predicted", "| broadcast | 1 MiB | 86000 | 90000 | 1.05 | chain |", "| scan | 1 MiB | 60000 | 90000 | 1.50 | chain |",
+                 "than the measured model predicted | 0 | 0 | 1 | 2 | 1.50: scan, 1 MiB, 8 hosts"):
+        expect(line, page)
 
 
 def refusals(folder):

@@ -15,7 +15,7 @@ namespace espalier::mem {
 
 // The first line of a segment.
 struct alignas(64) SegmentHead {
-  static constexpr std::uint64_t kMagic = 0x31304d45'4d505345;  // "ESPMEM01"
+  static constexpr std::uint64_t kMagic = 0x32304d45'4d505345;  // "ESPMEM02"
   std::uint64_t magic;
   std::array<std::uint8_t, 16>
       nonce;  // random: the process and descriptor are still this segment's

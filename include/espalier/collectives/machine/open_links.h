@@ -9,7 +9,7 @@
 namespace espalier {
 
 // What is left of an endpoint after a loss. Lost links stay, so that links keep their numbers, but
-// they lead to no node: what is posted there goes nowhere, and what arrives there is dropped.
+// they lead to no node: posts there are refused, and what arrives there is dropped.
 // Nodes have the numbers of the programs for what is left.
 class OpenLinks final : public Endpoint {
  public:

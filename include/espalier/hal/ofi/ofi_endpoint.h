@@ -37,7 +37,7 @@ struct Config {
   std::string provider = "tcp";
   std::string local_address;  // IP to bind; empty: 127.0.0.1 (tcp). mem refuses one.
   // For "mem+NAME": processes with the same text share memory. Empty: as the kernel says, which
-  // makes each container a host of its own.
+  // makes each container a host of its own. Other providers refuse it.
   std::string host;
   std::uint32_t node = 0;
   std::vector<std::uint32_t> peers;  // node at the other end of each link
