@@ -1,5 +1,5 @@
 #pragma once
-// What a cluster goes on without. Freestanding; docs/spares.md.
+// The loss of a link or a node, without which a cluster continues. Freestanding; docs/spares.md.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Goes on after the loss of a link or of a node, without a host: chooses the spare programs by the
-// cause that all survivors hold, re-opens the machine over other links, and agrees with the others
-// there. Freestanding; docs/spares.md.
+// How a node continues without a host after the loss of a link or of a node. It chooses the spare
+// programs by the cause that all survivors hold, re-opens the machine over other links, and agrees
+// with the others there. Freestanding; docs/spares.md.
 
 #include <cstdint>
 
@@ -43,7 +43,7 @@ struct RecoveryProgress {
   std::uint32_t repeatable = 0;
 };
 
-// Where all survivors go on.
+// Where all survivors continue.
 struct RecoveryPoint {
   std::uint32_t completed = 0;  // all collectives below this number are complete on all nodes
   // The collective that all nodes run next. Those from `completed` up to it are lost: at least one
@@ -69,22 +69,22 @@ class Recovery {
 
   // Begins after the machine's poll() returned a failure. kBusy: call poll(). Otherwise the
   // failure, which is final: another cause than a dead link, no spare for it, this node is the one
-  // to go, or the cluster goes on with a spare already.
+  // to go, or the cluster has a spare in use already.
   [[nodiscard]] Status begin(const RecoveryProgress& progress);
   // Call until it does not return kBusy; it polls the machine. kOk: all survivors have agreed, and
-  // the machine is idle: go on at point(), with the programs of the spare. Otherwise the failure,
-  // which is final: cause() names it.
+  // the machine is idle: continue at point(), with the programs of the spare. Otherwise the
+  // failure, which is final: cause() names it.
   [[nodiscard]] Status poll();
   // Returns the endpoint time at which poll() has work even if nothing arrives.
   [[nodiscard]] std::uint64_t next_deadline() const;
 
-  // Returns what the cluster goes on without, or tried to.
+  // Returns the loss that the spare in use, or the last attempt, is for.
   [[nodiscard]] const Loss& loss() const { return loss_; }
-  // Returns where all go on. Valid once poll() has returned kOk.
+  // Returns where all continue. Valid once poll() has returned kOk.
   [[nodiscard]] const RecoveryPoint& point() const { return point_; }
   // Returns the cause of the newest failure, by the numbers that nodes had at the start.
   [[nodiscard]] const Cause& cause() const { return cause_; }
-  // Whether this node is the one that the others go on without: it sends nothing any more.
+  // Whether this node is the one that the others leave out: it sends nothing any more.
   [[nodiscard]] bool expelled() const { return expelled_; }
   // Returns the number of the set of links that the machine uses.
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
