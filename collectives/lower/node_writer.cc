@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "espalier/base/digest.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::lower {
 namespace {
@@ -241,8 +242,7 @@ void NodeWriter::put(const Row& like, std::int32_t first, const Action& what) {
   added.pace_ref = what.pace_ref;
 }
 
-// The rows of one key: one action, or one action per row. An operation's action has one instance
-// per step.
+// The rows of one key: one action, or one action per row.
 void NodeWriter::add_class(Rows rows) {
   const auto step_of = [](const Row* row) { return row->instance->step; };
   std::int32_t first = step_of(rows[0]);
@@ -256,24 +256,10 @@ void NodeWriter::add_class(Rows rows) {
     for (const Row* row : rows) add({row}, step_of(row));
     return;
   }
-  if (!rows[0]->is_operation()) return add(rows, first);
-  std::vector<Rows> actions;
-  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    for (; end < rows.size() && place(rows[end]).first == place(rows[begin]).first; ++end) {
-      if (end - begin == actions.size()) actions.emplace_back();
-      actions[end - begin].push_back(rows[end]);
-    }
+  for (std::size_t x = kMaxStepInstances; x < rows.size() && rows[0]->is_operation(); ++x) {
+    too_large_ = too_large_ || place(rows[x]).first == place(rows[x - kMaxStepInstances]).first;
   }
-  for (const Rows& action : actions) {
-    std::int32_t its_first = step_of(action[0]);
-    for (const Row* row : action) its_first = std::min(its_first, step_of(row));
-    Rows sorted = action;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](const Row* a, const Row* b) {
-      return (step_of(a) - its_first) % schedule_.period <
-             (step_of(b) - its_first) % schedule_.period;
-    });
-    add(sorted, its_first);
-  }
+  add(rows, first);
 }
 
 Status NodeWriter::write(const CollectiveParameters& parameters, std::uint32_t node,

@@ -145,23 +145,41 @@ TEST(Timed, ManyInstancesLookTheirStepsUp) {
 }
 
 // 65 operations of one step are 65 actions.
-TEST(Timed, SaysWhereTablesAreTooSmall) {
-  const auto line = or_throw(topology::parse("mesh:1x2"));
-  TimedSchedule schedule = schedule_for(*line, Collective::kBroadcast);
-  schedule.outline.segments = 65;
-  schedule.period = 65;
-  for (std::int32_t segment = 0; segment < 65; ++segment) {
+// Segments that arrive one after the other and are copied to OUTPUT in one step.
+TimedSchedule copies_in_one_step(const topology::Topology& line, std::int32_t segments) {
+  TimedSchedule schedule = schedule_for(line, Collective::kBroadcast);
+  schedule.outline.segments = static_cast<std::uint32_t>(segments);
+  schedule.period = 2 * segments;
+  for (std::int32_t segment = 0; segment < segments; ++segment) {
     const std::uint32_t way[] = {0, 1};
     const std::int32_t steps[] = {segment};
-    const TimedOperand came =
+    const TimedOperand arrived =
         schedule.add_message(0, way, steps, {kInput, segment, -1}, {kScratch, segment, -1});
-    (void)schedule.add_operation(ActionKind::kCopy, 1, 70, 0, {kOutput, segment, -1}, came);
+    (void)schedule.add_operation(ActionKind::kCopy, 1, segments + 10, 0, {kOutput, segment, -1},
+                                 arrived);
   }
-  Programs programs;
-  EXPECT_EQ(write_programs(parameters_for(*line, 0), schedule).error().message,
-            "by hand, node 1: its program is larger than nodes have room for "
-            "(proto/schedule.options)");
-  EXPECT_TRUE(programs.empty());
+  return schedule;
+}
+
+TEST(Timed, OneActionHasUpTo255CopiesOfAStep) {
+  const auto line = or_throw(topology::parse("mesh:1x2"));
+  const Programs programs =
+      or_throw(write_programs(parameters_for(*line, 0), copies_in_one_step(*line, 255)));
+  std::uint32_t copies = 0;
+  for (std::uint32_t k = 0; k < programs[1].actions_count; ++k) {
+    copies += programs[1].actions[k].kind == ActionKind::kCopy ? 1 : 0;
+  }
+  EXPECT_EQ(copies, 1u);
+  const verify::Verdict verdict = proven(*line, programs);
+  EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
+}
+
+TEST(Timed, SaysWhereTablesAreTooSmall) {
+  const auto line = or_throw(topology::parse("mesh:1x2"));
+  EXPECT_EQ(
+      write_programs(parameters_for(*line, 0), copies_in_one_step(*line, 256)).error().message,
+      "by hand, node 1: its program is larger than nodes have room for "
+      "(proto/schedule.options)");
 }
 
 // Two messages of one step and link leave in the order of the sender's actions, INPUT before

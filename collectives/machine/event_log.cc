@@ -51,7 +51,8 @@ void EventLog::completed(std::uint8_t port, ActionKind::Value kind, std::uint64_
 void EventLog::ran(std::int64_t step, std::uint8_t action, std::uint64_t began, std::uint64_t now) {
   for (std::uint32_t i = retired_; i < count_; ++i) {
     Event& event = events_[i];
-    if (event.action != action || event.step != static_cast<std::uint32_t>(step)) continue;
+    if (event.done || event.action != action || event.step != static_cast<std::uint32_t>(step))
+      continue;
     event.begun = event.done = true;
     if (timed()) {
       times_[i].posted = began;

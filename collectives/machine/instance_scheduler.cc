@@ -106,12 +106,16 @@ void InstanceScheduler::update_step(std::uint32_t row, std::int64_t earliest) {
   Row& state = rows_[row];
   state.step = kNoStep;
   if (state.unissued == 0) return;
-  const std::int64_t step = wrapping_add(state.first_step, wrapping_mul(period_, pace(row)));
+  const std::int64_t step = step_of_pace(row, pace(row));
   if (step < earliest || step >= end_step_) {
     good_ = false;
     return;
   }
   state.step = static_cast<Number>(step);
+}
+
+std::int64_t InstanceScheduler::step_of_pace(std::uint32_t row, std::int64_t pace) const {
+  return wrapping_add(rows_[row].first_step, wrapping_mul(period_, pace));
 }
 
 // Returns the pace of the row's next instance to issue.
@@ -120,8 +124,7 @@ std::int64_t InstanceScheduler::pace(std::uint32_t row) const {
   const Action& action = this->action(row);
   if (!runs_later(action)) return value(row, action.pace_ref);
   if (state.has_pace_cursor) return cursors_[state.first_cursor + state.cursors].value();
-  const std::int64_t instances = count_value(program_->counts[action.instances_ref], blocks_);
-  return index_value(*program_, action.pace_ref, instances - state.unissued);
+  return value(row, action.pace_ref, waiting(row));
 }
 
 std::uint32_t InstanceScheduler::block_ref(const Action& action) {
@@ -220,23 +223,52 @@ void InstanceScheduler::take_step() {
     if (!has_pace(row)) {
       state.step = --state.unissued == 0 ? kNoStep : state.step + static_cast<Number>(period_);
     } else if (runs_later(action(row))) {
-      --state.unissued;
-      if (state.has_pace_cursor) cursors_[state.first_cursor + state.cursors].advance(*program_);
-      update_step(row, std::int64_t{state.step} + 1);
+      issue_paced(row);
     }
   }
   find_next_step();
 }
 
+// Issues the instances of a combine or copy with a pace that are in its step.
+void InstanceScheduler::issue_paced(std::uint32_t row) {
+  Row& state = rows_[row];
+  const Number step = state.step;
+  for (std::uint32_t count = 0; state.step == step; ++count) {
+    if (count == kMaxInStep) {
+      good_ = false;
+      return;
+    }
+    --state.unissued;
+    if (state.has_pace_cursor) cursors_[state.first_cursor + state.cursors].advance(*program_);
+    update_step(row, step);
+  }
+}
+
 std::uint32_t InstanceScheduler::in_step(std::uint32_t row) const {
-  const Row& state = rows_[row];
-  if (!has_pace(row) || runs_later(action(row))) return 1;
+  if (!has_pace(row)) return 1;
   const std::uint32_t ref = action(row).pace_ref;
+  const std::uint32_t next = waiting(row);
+  const std::int64_t pace = value(row, ref, next);
   std::uint32_t count = 1;
-  while (count <= kMaxInStep && std::int64_t{count} < state.unissued &&
-         value(row, ref, count) == value(row, ref))
+  while (count <= kMaxInStep && std::int64_t{count} < rows_[row].unissued &&
+         value(row, ref, next + count) == pace)
     ++count;
   return count;
+}
+
+std::uint32_t InstanceScheduler::waiting(std::uint32_t row) const {
+  const Row& state = rows_[row];
+  const Action& action = this->action(row);
+  if (!runs_later(action)) return 0;
+  const std::int64_t issued =
+      has_pace(row) ? count_value(program_->counts[action.instances_ref], blocks_) - state.unissued
+                    : (state.step - state.first_step) / static_cast<Number>(period_);
+  return static_cast<std::uint32_t>(issued - state.i);
+}
+
+bool InstanceScheduler::runs_again(std::uint32_t row, std::int64_t step) const {
+  if (!has_pace(row) || waiting(row) == 0) return false;
+  return step_of_pace(row, value(row, action(row).pace_ref)) == step;
 }
 
 std::int64_t InstanceScheduler::value(std::uint32_t row, std::uint32_t ref) const {

@@ -373,7 +373,23 @@ TEST_F(MachineTest, OperationsKeepTheirPace) {
   EXPECT_EQ(finish(), Status::kOk);
 }
 
-TEST_F(MachineTest, APaceThatRestsOrLeavesItsPhaseEndsTheCollective) {
+TEST_F(MachineTest, AtMost255OperationsOfAnActionShareAStep) {
+  // All copies are in step 1, with or without a block.
+  program.actions[2].pace_ref = 1;
+  program.actions[2].instances_ref = 4;
+  program.counts_count = 5;
+  program.counts[4].a = 255;
+  ASSERT_EQ(check_program(program), Status::kOk);
+  init();
+  ASSERT_EQ(start(), Status::kOk);
+  EXPECT_EQ(finish(), Status::kOk);
+  program.counts[4].a = 256;
+  ASSERT_EQ(start(), Status::kOk);
+  (void)finish();
+  EXPECT_EQ(machine.cause().status, Status::kMalformed);
+}
+
+TEST_F(MachineTest, APaceThatFallsOrLeavesItsPhaseEndsTheCollective) {
   // check_program cannot detect this: 0, 1, 0 and then beyond the last step.
   const OwnedProgram valid = program;
   init();

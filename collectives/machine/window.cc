@@ -62,7 +62,7 @@ void Machine::issue_step() {
     const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
     const ActionKind::Value kind = instance_scheduler_.action(row).kind;
     if (kind == ActionKind::kCombine || kind == ActionKind::kCopy) {
-      if (log_ != nullptr) log_op(row, now);
+      if (log_ != nullptr) log_ops(row, now);
       new_step.ops |= bit(row);
       continue;
     }
@@ -179,14 +179,14 @@ void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t no
   log_->issue(event, now);
 }
 
-// Logs a combine or copy when it is issued. Those of earlier steps may not have run yet, so it may
-// be several instances ahead of the row's next one.
-void Machine::log_op(std::uint32_t row, std::uint64_t now) {
-  std::uint32_t ahead = 0;
-  for (std::uint8_t counter = first_step_; counter != end_step_; ++counter) {
-    if ((step(counter).ops & bit(row)) != 0) ++ahead;
+// Logs the row's combines or copies of the next step. Those of earlier steps may not have run yet,
+// so they may be several instances ahead of the row's next one.
+void Machine::log_ops(std::uint32_t row, std::uint64_t now) {
+  std::uint32_t ahead = instance_scheduler_.waiting(row);
+  const std::uint32_t end = ahead + instance_scheduler_.in_step(row);
+  for (; ahead < end; ++ahead) {
+    if (instance_scheduler_.exists(row, ahead)) log_issue(row, ahead, now);
   }
-  if (instance_scheduler_.exists(row, ahead)) log_issue(row, ahead, now);
 }
 
 // Posts everything that is ready. A fabric serves posts of different links roughly in order of
@@ -289,8 +289,8 @@ void Machine::run_op() {
                 began, log_now());
     }
   }
-  current.ops &= current.ops - 1;
   instance_scheduler_.advance(row);
+  if (!instance_scheduler_.runs_again(row, current.number)) current.ops &= current.ops - 1;
   has_moved_ = true;
 }
 

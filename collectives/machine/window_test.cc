@@ -119,6 +119,15 @@ class Judge {
       ASSERT_LE(times.done, times.retired) << describe(it);
     }
   }
+  // Whether some action has several combines in a step.
+  [[nodiscard]] bool has_many_combines() const {
+    for (std::size_t index = 1; index < instances_.size(); ++index) {
+      const Instance &it = instances_[index], &before = instances_[index - 1];
+      if (it.kind != ActionKind::kCombine || size(it.into) == 0) continue;
+      if (it.step == before.step && it.action == before.action) return true;
+    }
+    return false;
+  }
   // Returns the largest number of messages of a step on one link in one direction.
   [[nodiscard]] std::uint32_t max_messages() const {
     std::map<std::array<std::int64_t, 3>, std::uint32_t> messages;
@@ -220,7 +229,8 @@ struct Memory {
 
 struct Seen {
   std::size_t runs = 0;
-  std::size_t crowded = 0;  // programs with several messages per step on a link
+  std::size_t crowded = 0;   // programs with several messages per step on a link
+  std::size_t combines = 0;  // programs with several combines of an action in a step
   std::size_t instances = 0;
 };
 
@@ -311,6 +321,7 @@ void run_one(unsigned seed, Seen& seen) {
   if (::testing::Test::HasFailure()) ADD_FAILURE() << "seed " << seed;
   ++seen.runs;
   seen.crowded += judge.max_messages() > 1;
+  seen.combines += judge.has_many_combines();
   seen.instances += judge.instances();
 }
 
@@ -320,6 +331,7 @@ TEST(Window, RandomProgramsKeepTheRules) {
   // The programs must not be empty, or the test would check nothing.
   EXPECT_GT(seen.runs, 18'000u);
   EXPECT_GT(seen.crowded, 1'000u);
+  EXPECT_GT(seen.combines, 100u);
   EXPECT_GT(seen.instances, 150'000u);
 }
 

@@ -179,17 +179,13 @@ bool has_equal_runs(const Action& action) {
          (!action.has_b || operand_segment_count(action.b) == segment_count);
 }
 
-// Whether the pace strictly increases (for transfers: never decreases), judged by its coefficient
-// or by the values within its longest table. Machine and verifier check the other values. 0: none.
+// Whether the pace never decreases, judged by its coefficient or by the values within its longest
+// table. Machine and verifier check the other values. 0: none.
 bool is_valid_pace(const Program& program, const Action& action) {
   if (action.pace_ref == 0) return true;
   if (action.pace_ref >= program.indices_count) return false;
-  const bool transfer = !action.has_into || !action.has_a;
   const Index& index = program.indices[action.pace_ref];
-  if (index.terms == 0) {
-    const std::int64_t div = index.div == 0 ? 1 : index.div;
-    return index.coef >= (transfer ? 0 : div);
-  }
+  if (index.terms == 0) return index.coef >= 0;
   std::uint32_t rows = 1;
   for (std::uint32_t i = 0; i < index.terms; ++i) {
     const Term& term = program.terms[index.first_term + i];
@@ -198,7 +194,7 @@ bool is_valid_pace(const Program& program, const Action& action) {
   std::int64_t previous = index_value(program, action.pace_ref, 0);
   for (std::uint32_t i = 1; i < rows; ++i) {
     const std::int64_t pace = index_value(program, action.pace_ref, i);
-    if (pace < previous + (transfer ? 0 : 1)) return false;
+    if (pace < previous) return false;
     previous = pace;
   }
   return true;

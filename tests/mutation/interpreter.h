@@ -40,7 +40,8 @@ struct Move {
 // The actions of one node, for one N.
 struct Part {
   std::int64_t window = 1, scratch = 0, claimed = 0;
-  bool keeps_pace = true;  // paces neither fall nor leave their phase; those of operations rise
+  // Paces neither fall nor leave their phase; no action has more than 255 operations in a step.
+  bool keeps_pace = true;
   std::vector<std::int64_t> phase_ends;  // steps, cumulative
   // By step; within a step, sends and receives by peer, operations in the program's order.
   std::vector<Move> moves;

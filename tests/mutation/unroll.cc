@@ -36,7 +36,7 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
   const std::int64_t many = count_at(program.counts[action.instances_ref], blocks);
   const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
   const bool paced = action.pace_ref != 0;
-  std::int64_t earliest = 0;
+  std::int64_t earliest = 0, in_step = 0;
   const std::int64_t first_inside = std::max<std::int64_t>(0, -down(start, phase.period));
   for (std::int64_t i = paced ? 0 : first_inside; i < many && part.keeps_pace; ++i) {
     // A pace outside these steps leaves any phase.
@@ -46,7 +46,9 @@ void unroll_action(const espalier_Program& program, const espalier_Phase& phase,
     if (step >= steps && !paced) break;
     // The rule binds instances that do not exist, too: a machine steps through all of them.
     part.keeps_pace = !paced || (step >= earliest && step < steps && i < kMaxInstances);
-    earliest = step + (transfer ? 0 : 1);
+    in_step = step == earliest ? in_step + 1 : 1;
+    if (paced && !transfer && in_step > 255) part.keeps_pace = false;
+    earliest = step;
     if (step < 0 || step >= steps) continue;
     const bool send = action.kind == ActionKind::kSend;
     const std::int64_t block =

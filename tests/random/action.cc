@@ -61,20 +61,17 @@ bool ActionDraft::lay_out_paced(Choice& choice) {
   };
   std::stable_sort(members.begin(), members.end(),
                    [&](const Member& a, const Member& b) { return turn(a) < turn(b); });
-  const bool rises = !is_transfer(members[0].of->kind);
   const std::int64_t end = pace / period_;  // where the next round's first instance is
   paces_.clear();
   for (std::size_t i = 0; i < members.size(); ++i) {
     members[i].slot = static_cast<std::int64_t>(paces_.size());
-    if (rises && !paces_.empty() && paces_.back() == turn(members[i])) return false;
     paces_.push_back(turn(members[i]));
     // Adds instances between, which never exist.
     const std::int64_t next = i + 1 < members.size() ? turn(members[i + 1]) : end;
     for (std::uint32_t more = !plain_ && choice.one_in(4) ? choice.number(1, 2) : 0; more > 0;
          --more) {
-      const std::int64_t least = paces_.back() + (rises ? 1 : 0), most = next - (rises ? 1 : 0);
-      if (least > most) break;
-      paces_.push_back(least + choice.number(0, static_cast<std::uint32_t>(most - least)));
+      const std::int64_t least = paces_.back();
+      paces_.push_back(least + choice.number(0, static_cast<std::uint32_t>(next - least)));
     }
   }
   q_ = static_cast<std::int64_t>(paces_.size());

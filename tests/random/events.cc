@@ -121,13 +121,17 @@ std::string Brute::expand_action(Reading& reading, const espalier_Action& action
     return "more instances than can be looked at";
   const std::uint32_t moved =
       action.kind == ActionKind::kSend ? action.a.block_ref : action.into.block_ref;
-  std::int64_t earliest = whole ? 0 : window.first - before;
+  std::int64_t earliest = whole ? 0 : window.first - before, in_step = 0;
   for (std::int64_t i = instances.first; i < instances.end; ++i) {
     const std::int64_t step = start + period * (paced ? pace_at(reading, action, period, i) : i);
     if (paced && (step < earliest || step >= steps)) {
       return name(program.node) + " stalls: the pace of an action falls or leaves its phase";
     }
-    earliest = step + (is_transfer(action) ? 0 : 1);
+    in_step = step == earliest ? in_step + 1 : 1;
+    if (paced && !is_transfer(action) && in_step > 255) {
+      return name(program.node) + " has more operations of an action in a step than it takes";
+    }
+    earliest = step;
     const std::int64_t block = reading.value(moved, i);
     if (block < 0 || (block >= out.blocks && !action.clamp)) continue;
     Event event;

@@ -28,37 +28,49 @@ std::int64_t choose_blocks(const Program& program, contention::Dice& dice) {
 
 using Row = std::tuple<std::int64_t, std::uint32_t, std::int64_t>;  // step, action, block
 
+// Within a step in the order of actions; instances of one action in one step keep their order.
+void sort_by_action(std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+  });
+}
+
 // The actions of the machine in the first steps, within a step in the order of actions.
 std::vector<Row> first_rows(const Program& program, std::int64_t blocks) {
   std::vector<Row> rows;
   const auto scheduler = std::make_unique<InstanceScheduler>();
   if (!InstanceScheduler::fits(program, static_cast<std::uint32_t>(blocks))) return rows;
   scheduler->start(program, static_cast<std::uint32_t>(blocks));
-  while (scheduler->next_step() < kFirstSteps) {
-    const std::int64_t step = scheduler->next_step();
-    for (std::uint32_t row = 0; row < kMaxActions; ++row) {
-      if ((scheduler->next_rows() >> row & 1) == 0) continue;
-      const Action& action = scheduler->action(row);
-      const bool paced = action.pace_ref != 0;
-      const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
-      const std::uint32_t ref =
-          action.kind == ActionKind::kSend ? action.a.block_ref : action.into.block_ref;
-      for (std::uint32_t left = scheduler->in_step(row); left > 0; --left) {
-        const std::uint32_t number = scheduler->first_action() + row;
-        if (scheduler->exists(row)) rows.emplace_back(step, number, scheduler->block(row, ref));
-        if (paced && transfer) scheduler->advance(row);
-      }
+  // Adds the row's next instance if it exists, and goes to the following one.
+  const auto take = [&](std::int64_t step, std::uint32_t row) {
+    const Action& action = scheduler->action(row);
+    const bool send = action.kind == ActionKind::kSend;
+    const std::uint32_t ref = send ? action.a.block_ref : action.into.block_ref;
+    if (scheduler->exists(row)) {
+      rows.emplace_back(step, scheduler->first_action() + row, scheduler->block(row, ref));
     }
-    const Rows taken = scheduler->next_rows();
+    scheduler->advance(row);
+  };
+  while (scheduler->good() && scheduler->next_step() < kFirstSteps) {
+    const std::int64_t step = scheduler->next_step();
+    Rows later = scheduler->next_rows();
+    for (std::uint32_t row = 0; row < kMaxActions; ++row) {
+      if ((later >> row & 1) == 0) continue;
+      const Action& action = scheduler->action(row);
+      const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
+      if (action.pace_ref == 0 || !transfer) continue;
+      for (std::uint32_t left = scheduler->in_step(row); left > 0; --left) take(step, row);
+      later &= ~(Rows{1} << row);
+    }
     scheduler->take_step();
     for (std::uint32_t row = 0; row < kMaxActions; ++row) {
-      if ((taken >> row & 1) == 0) continue;
-      const Action& action = scheduler->action(row);
-      const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
-      if (action.pace_ref == 0 || !transfer) scheduler->advance(row);
+      if ((later >> row & 1) == 0) continue;
+      do {
+        take(step, row);
+      } while (scheduler->runs_again(row, step));
     }
-    if (!scheduler->good()) break;
   }
+  sort_by_action(rows);
   return rows;
 }
 
@@ -72,10 +84,7 @@ std::string check_timetable(const NodeEvents& node) {
     const Memory& moved = event.is_send() ? event.a : event.into;
     wanted.emplace_back(event.step, event.action, moved.block);
   }
-  // In the order of actions; instances of one action in one step keep their order.
-  std::stable_sort(wanted.begin(), wanted.end(), [](const Row& a, const Row& b) {
-    return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
-  });
+  sort_by_action(wanted);
   std::vector<Row> first_phase;
   for (const Row& row : rows) {
     if (std::get<0>(row) < end) first_phase.push_back(row);

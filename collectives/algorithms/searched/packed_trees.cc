@@ -18,10 +18,11 @@
 // (lower/hops.h: no queue). So N blocks take d + T ceil(N / k) steps, where d < T * (depth of the
 // trees). Cost: steps * (alpha + beta * m / N), and m / (p N) for allreduce.
 //
-// Room. A node combines up to one block per lane and step, and each of these takes an action with
-// tables. If the trees of a reduction do not fit into programs, deep trees are tried, then trees
-// that no router combines in, then smaller windows. Then an allreduce takes the trees of root 0
-// (T = 2 for its k blocks), and the others take graphs with fewer lanes into each rank.
+// Room. Combines that differ in what they wait for take actions with tables of their own. If the
+// trees of a reduction do not fit into programs, deep trees are tried, then trees that no router
+// combines in, then smaller windows, in which there are fewer waits. Then an allreduce takes the
+// trees of root 0 (T = 2 for its k blocks), and the others take graphs with fewer lanes into each
+// rank.
 //
 // Lanes beyond min(64, floor(255 / d)) of a link are not used, where d is the larger number of
 // links of its two ends: nodes count no more messages (step_limits.h).
@@ -244,7 +245,7 @@ Result<PackedForest> find_forest(Collective collective, const PackingGraph& grap
 }
 
 // The graph with at most `lanes` lanes into each rank, where it stays connected: nodes combine one
-// block per lane and step, and every combine takes room in a program.
+// block per lane and step, and fewer combines take less room in a program.
 PackingGraph thinned(PackingGraph graph, std::int64_t lanes) {
   std::vector<std::int64_t> into(graph.nodes, 0);
   for (const PackingLink& link : graph.links) into[link.to] += link.lanes;

@@ -150,10 +150,12 @@ class RandomProgram {
     }
     return index(link);
   }
-  // Adds a pace in the first half of the phase. Transfers have several instances per step; combines
-  // skip steps.
+  // Adds a pace in the first half of the phase, with several instances per step; half of the
+  // combines skip steps.
   void add_pace(Action& action, std::int32_t period, std::int32_t steps_a) {
-    if (action.kind == ActionKind::kCombine) return add_rising_pace(action, period, steps_a);
+    if (action.kind == ActionKind::kCombine && pick(random_, 0, 1) == 0) {
+      return add_rising_pace(action, period, steps_a);
+    }
     Index pace = espalier_Index_init_zero;
     pace.coef = 1;
     pace.off = pick(random_, 0, 3);

@@ -24,6 +24,22 @@ class Paces : public Premises {
     return receive;
   }
   void finish_long() { finish({10, 1, 0, 0, 0}); }
+  // Rank 1 receives into slots, and copies block r in step r, in instance `round` * r. The others
+  // have no block. Instances i with equal floor((i + `early`) / `round`) share a step.
+  void copy_in_rounds(std::int32_t round, std::int32_t early) {
+    NodeWriter& node = nodes[1];
+    node.program.scratch_blocks = 8;
+    action(1).into = node.slot(0, 8);
+    const auto every = static_cast<std::uint32_t>(round);
+    Operand into = node.output();
+    into.block_ref = node.sum_of({{1, 1, 0, every, 0, 0, 0, 0},
+                                  {kFar, 1, 0, every, 0, 0, 0, 0},
+                                  {-kFar, 1, round - 1, every, 0, 0, 0, 0}});
+    const std::uint8_t slot = node.index({0, 1, 0, every, 8, 0, 0});
+    Action& copy = node.copy(0, into, node.slot_at(into.block_ref, slot));
+    copy.pace_ref = node.index({0, 1, early, every, 0, 0, 0});
+    copy.instances_ref = node.count(0, round);
+  }
   // Expects the exhaustive proof, up to its own bound, to refuse N = `blocks`.
   void expect_refused_exhaustively(std::int64_t blocks) const {
     const Verdict verdict = brute_force(0);
@@ -62,23 +78,60 @@ TEST_F(Paces, NeverFall) {
   expect_refused(Property::kForm, 2);
 }
 
-TEST_F(Paces, OfOperationsRise) {
-  // Even instances copy the block of their step, odd ones would be in the same step.
+TEST_F(Paces, OfOperationsMayRest) {
+  // Even instances copy the block of their step, odd ones have none and are in the same step.
   begin_pipe();
-  NodeWriter& node = nodes[1];
-  node.program.scratch_blocks = 8;
-  action(1).into = node.slot(0, 8);
-  const std::uint8_t block = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}, {-kFar, 1, 0, 0, 2, 0, 0, 0}});
-  const std::uint8_t slot = node.index({0, 1, 0, 2, 8, 0, 0});
-  Operand into = node.output();
-  into.block_ref = block;
-  Action& copy = node.copy(0, into, node.slot_at(block, slot));
-  copy.pace_ref = node.index({0, 1, 0, 2, 0, 0, 0});
-  copy.instances_ref = node.count(0, 2);
-  // A pace without terms must rise by itself, or no node would load it.
-  copy.pace_ref = node.sum_of({{1, 1, 0, 2, 0, 0, 0, 0}});
+  copy_in_rounds(2, 0);
+  finish({0, 1, 0, 0, 0});
+  expect_proven();
+}
+
+// Block r goes through three slots in step r: r mod 8, 8 + 2r mod 16 and 9 + 2r mod 16. Two
+// instances of one copy move it, in the order of i, or in the opposite order.
+TEST_F(Paces, OfOperationsKeepTheOrderOfInstances) {
+  static constexpr std::uint8_t kSlots[] = {
+      0,  0, 8,  0, 1,  0, 10, 0, 2,  0, 12, 0, 3,  0, 14, 0,  // read
+      4,  0, 16, 0, 5,  0, 18, 0, 6,  0, 20, 0, 7,  0, 22, 0,
+      9,  0, 8,  0, 11, 0, 10, 0, 13, 0, 12, 0, 15, 0, 14, 0,  // written in the opposite order
+      17, 0, 16, 0, 19, 0, 18, 0, 21, 0, 20, 0, 23, 0, 22, 0};
+  for (const bool opposite : {false, true}) {
+    begin_pipe();
+    NodeWriter& node = nodes[1];
+    node.program.table = {kSlots, sizeof kSlots};
+    node.program.scratch_blocks = 24;
+    action(1).into = node.slot(0, 8);
+    const std::uint8_t block = node.index({0, 1, 0, 2, 0, 0, 0});
+    const auto add = static_cast<std::int32_t>(opposite);
+    const std::uint8_t read = node.sum_of({{1, 1, add, 0, 16, 0, 0, 1}});
+    const std::uint8_t in_order = node.index({8, 1, 0, 0, 16, 0, 0});
+    const std::uint8_t written = opposite ? node.sum_of({{1, 1, 0, 0, 16, 0, 0, 17}}) : in_order;
+    Action& copy = node.copy(0, node.slot_at(block, written), node.slot_at(block, read));
+    copy.pace_ref = block;
+    copy.instances_ref = node.count(0, 2);
+    Operand last = node.slot_at(node.index(0, 1), node.index({9, 2, 0, 0, 16, 0, 0}));
+    node.copy(0, node.output(), last);
+    finish({0, 1, 0, 0, 0});
+    opposite ? expect_refused(Property::kHazards, 1) : expect_proven();
+  }
+}
+
+TEST_F(Paces, WithAtMost255OperationsInAStep) {
+  begin_pipe();
+  copy_in_rounds(255, 0);
+  finish({0, 1, 0, 0, 0});
+  expect_proven();
+  begin_pipe();
+  copy_in_rounds(256, 0);
   finish({0, 1, 0, 0, 0});
   expect_refused(Property::kForm, 1);
+}
+
+TEST_F(Paces, WithAtMost255OperationsOfTwoRoundsInAStep) {
+  // Instances 150 to 449 are in step 1. Of the first round of 300 instances 150 are.
+  begin_long_pipe(10);
+  copy_in_rounds(300, 150);
+  finish_long();
+  expect_refused(Property::kForm, 2);
 }
 
 TEST_F(Paces, InsideTheirRound) {

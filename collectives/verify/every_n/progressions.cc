@@ -11,6 +11,7 @@
 #include "collectives/verify/every_n/time_order.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/base/arithmetic.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::verify {
 namespace {
@@ -206,8 +207,8 @@ class ProgressionReader {
   }
 
   // Checks the steps of all instances, including those whose block does not exist: they are >= 0,
-  // never decrease (those of operations increase), and stay inside the phase. All three repeat
-  // after a round, so one round and one stride of N are enough.
+  // never decrease, and stay inside the phase. All three repeat after a round, so one round and one
+  // stride of N are enough. Operations of one step may belong to two rounds.
   ReadResult check_pace(std::uint32_t number, std::uint32_t phase) const {
     const Action& action = program_.actions[number];
     if (action.pace_ref == 0 || rounds_[number].every == 0) return {};
@@ -216,16 +217,19 @@ class ProgressionReader {
       return Undecided{"its first step does not grow in proportion to N"};
     }
     const std::int64_t period = program_.phases[phase].period;
-    const std::int64_t apart = is_transfer(action) ? 0 : 1;
+    const std::int64_t rounds = is_transfer(action) ? 1 : 2;
     std::int64_t last = value(action.pace_ref, 0);
     if (std::abs(last) > kMaxFirst / period) return Undecided{"it begins too late"};
     if (begin.a + begin.b + period * last < 0) return WrongFrom{blocks_for(action, 0)};
-    std::int64_t falls = 0;  // the smallest N for which the pace decreases; 0: none
-    for (std::int64_t i = 1; i <= rounds_[number].every && falls == 0; ++i) {
+    // The smallest N for which the pace decreases or a step has too many operations; 0: none.
+    std::int64_t falls = 0, in_step = 1;
+    for (std::int64_t i = 1; i <= rounds * rounds_[number].every && falls == 0; ++i) {
       const std::int64_t next = value(action.pace_ref, i);
       // A pace that never decreases stays inside the round, which is far shorter.
       if (std::abs(next) > kMaxStep / period) return Undecided{"its pace leaves its round"};
-      if (next < last + apart) falls = blocks_for(action, i);
+      in_step = next == last ? in_step + 1 : 1;
+      const bool too_many = !is_transfer(action) && in_step > kMaxStepInstances;
+      if (next < last || too_many) falls = blocks_for(action, i);
       last = next;
     }
     return check_last_step(number, phase, falls);

@@ -92,7 +92,7 @@ TEST_F(Paced, CopiesByATable) {
   EXPECT_TRUE(proven.valid) << proven.counterexample.message;
 }
 
-TEST_F(Paced, CopiesInStepsOfTheirOwn) {
+TEST_F(Paced, CopiesInOrder) {
   const auto expect = [&](Property property, const std::string& words,
                           const std::function<void(ProgramBuilder&, Action&)>& change) {
     const Verdict refused = verdict(change);
@@ -101,12 +101,12 @@ TEST_F(Paced, CopiesInStepsOfTheirOwn) {
     EXPECT_NE(refused.counterexample.message.find(words), std::string::npos)
         << refused.counterexample.message;
   };
-  expect(Property::kForm, "the pace of action 1 gives instance 2 step 3 of phase 0; it must be 4",
-         [](ProgramBuilder& builder, Action&) { builder.program.terms[2].coef = 2; });
-  expect(Property::kForm, "it must be 4 or later, and the phase has 4",
+  expect(Property::kForm, "the pace of action 1 gives instance 2 step 2 of phase 0; it must be 3",
+         [](ProgramBuilder& builder, Action&) { builder.program.terms[2].coef = 1; });
+  expect(Property::kForm, "it must be 3 or later, and the phase has 4",
          [](ProgramBuilder& builder, Action& copy) { copy.instances_ref = builder.count(1, 1); });
   expect(Property::kForm, "not one a node would load",
-         [](ProgramBuilder& builder, Action& copy) { copy.pace_ref = builder.index(0, 0); });
+         [](ProgramBuilder& builder, Action& copy) { copy.pace_ref = builder.index(0, -1); });
   expect(Property::kHazards, "is read before it must be written",
          [](ProgramBuilder&, Action& copy) { copy.after = 2; });
 }

@@ -8,6 +8,7 @@
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
+#include "espalier/base/step_limits.h"
 
 namespace espalier::verify {
 namespace {
@@ -156,8 +157,8 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
   return std::nullopt;
 }
 
-// Checks that a pace never decreases, that the pace of a combine or copy increases, and that both
-// stay inside the phase: machines step through the instances in order.
+// Checks that a pace never decreases and stays inside the phase, because machines step through the
+// instances in order, and that a combine or copy has at most kMaxStepInstances in a step.
 Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
   std::uint32_t k = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
@@ -169,12 +170,19 @@ Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const 
       const std::int64_t first = count_value(program.counts[action.t0_ref], schedule.blocks);
       const std::int64_t many = count_value(program.counts[action.instances_ref], schedule.blocks);
       const bool transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
-      std::int64_t earliest = 0;
+      std::int64_t earliest = 0, in_step = 0;
       for (std::int64_t i = 0; i < many; ++i) {
         const std::int64_t step =
             first + program.phases[phase].period * index_value(program, action.pace_ref, i);
+        in_step = step == earliest ? in_step + 1 : 1;
+        if (!transfer && in_step > kMaxStepInstances) {
+          return found(Property::kForm, schedule, node, nullptr,
+                       "action " + std::to_string(k) + " has more than " +
+                           std::to_string(kMaxStepInstances) + " operations in step " +
+                           std::to_string(step) + " of phase " + std::to_string(phase));
+        }
         if (step >= earliest && step < steps) {
-          earliest = step + (transfer ? 0 : 1);
+          earliest = step;
           continue;
         }
         return found(Property::kForm, schedule, node, nullptr,

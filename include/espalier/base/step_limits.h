@@ -12,6 +12,8 @@ namespace espalier {
 inline constexpr std::uint32_t kMaxLinkMessages = 64;
 // Sends of one node in one step; also receives. A step has 8-bit counters of both.
 inline constexpr std::uint32_t kMaxStepMessages = 255;
+// Instances of one action in one step.
+inline constexpr std::uint32_t kMaxStepInstances = 255;
 static_assert(kMaxWindow <= kMaxLinkMessages);
 
 }  // namespace espalier

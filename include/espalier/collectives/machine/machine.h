@@ -256,7 +256,7 @@ class Machine {
   [[nodiscard]] bool check_post(Status status, std::uint32_t link);
   [[nodiscard]] std::uint64_t log_now() const;  // 0 unless there is a log with times
   void log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t now);
-  void log_op(std::uint32_t row, std::uint64_t now);
+  void log_ops(std::uint32_t row, std::uint64_t now);
   [[nodiscard]] bool has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) const;
   [[nodiscard]] bool can_run(const Action& action) const;
   [[nodiscard]] bool is_being_sent(const Block& block) const;

@@ -256,8 +256,7 @@ struct Span {
 //  * The schedule has the node.
 //  * A digit reversal has mod = base^digits.
 //  * Program.table consists of whole entries; a term's table is mod >= 1 entries inside it.
-//  * A pace never decreases, and the pace of a combine or copy strictly increases: by its
-//    coefficient, or by the values within its tables.
+//  * A pace never decreases: by its coefficient, or by the values within its tables.
 //  * Numbers keep the bounds above.
 // Values that change with the instance are checked where they are used.
 [[nodiscard]] Status check_program(const Program& program);

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "espalier/base/limits.h"
+#include "espalier/base/step_limits.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"
 #include "espalier/collectives/schedule/program.h"
 
@@ -44,19 +45,19 @@ class InstanceScheduler {
   // neither mod nor terms; call exists() for the others.
   void next_phase();
 
-  static constexpr std::uint32_t kMaxInStep = 255;  // limit on a row's instances in a step
+  static constexpr std::uint32_t kMaxInStep = kMaxStepInstances;  // of a row
   // Returns the step of the next instances to issue; kNever: none is left.
   [[nodiscard]] std::int64_t next_step() const { return next_step_; }
   // Returns the rows with instances in next_step().
   [[nodiscard]] Rows next_rows() const { return next_rows_; }
-  // Returns the number of the row's instances in next_step(): 1, except for sends and receives with
-  // a pace. Stops counting at kMaxInStep + 1.
+  // Returns the number of the row's instances in next_step(): 1 without a pace. Stops counting at
+  // kMaxInStep + 1.
   [[nodiscard]] std::uint32_t in_step(std::uint32_t row) const;
   // Issues all instances of next_step(). Before that, call advance() for each instance in it of a
   // send or receive with a pace.
   void take_step();
-  // False once a pace decreased or left its phase, or the pace of a combine or copy did not
-  // increase. That action yields no further instances.
+  // False once a pace decreased or left its phase, or a combine or copy had more than kMaxInStep
+  // instances in a step. That action yields no further instances.
   [[nodiscard]] bool good() const { return good_; }
 
   // Whether the row's next instance to run exists.
@@ -70,6 +71,12 @@ class InstanceScheduler {
   [[nodiscard]] std::int64_t block(std::uint32_t row, std::uint32_t ref) const;
   // Goes to the row's following instance. Call when the current one has run or does not exist.
   void advance(std::uint32_t row);
+  // Returns the number of the row's instances that are issued but have not run: 0 for sends and
+  // receives.
+  [[nodiscard]] std::uint32_t waiting(std::uint32_t row) const;
+  // Whether the row's next instance to run is issued, in step `step`. Only rows with a pace have
+  // several instances in a step.
+  [[nodiscard]] bool runs_again(std::uint32_t row, std::int64_t step) const;
 
   // Returns the row's action.
   [[nodiscard]] const Action& action(std::uint32_t row) const {
@@ -115,6 +122,8 @@ class InstanceScheduler {
   }
   void start_pace(std::uint32_t row);
   void update_step(std::uint32_t row, std::int64_t earliest);
+  void issue_paced(std::uint32_t row);
+  [[nodiscard]] std::int64_t step_of_pace(std::uint32_t row, std::int64_t pace) const;
   [[nodiscard]] std::int64_t pace(std::uint32_t row) const;
   void find_next_step();
   // Merges the row's next instance to issue into next_step_ and next_rows_.
