@@ -99,7 +99,7 @@ void Server::begin() {
 bool Server::step() {
   if (!take_completions()) return false;
   if (configured_) {
-    const Status status = machine_.poll();
+    const Status status = poll_machine();
     if (state_ == State::kRunning) continue_run(status);
   }
   if (!sending()) {
@@ -117,6 +117,10 @@ bool Server::step() {
 }
 
 std::uint64_t Server::wake() const {
+#if ESPALIER_SPARES
+  if (restarts_) return 0;
+  if (recovering_) return recovery_->next_deadline();
+#endif
   if (packet_received_ || ended_run_) return 0;
   return configured_ ? machine_.next_deadline() : UINT64_MAX;
 }
@@ -196,6 +200,10 @@ void Server::answer(Kind to, Status status) {
 void Server::take_packet() {
   packet_received_ = false;
   const Kind kind = in_packet_.kind;
+#if ESPALIER_SPARES
+  packet_received_ = is_recovering() && kind != Kind::kAsk;
+  if (packet_received_) return;
+#endif
   const bool idle = state_ == State::kIdle;
   Status status = Status::kBadArgument;
   switch (kind) {
