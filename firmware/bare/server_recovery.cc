@@ -28,9 +28,8 @@ Status Server::poll_machine() {
 Status Server::recover(Status status) {
   if (!recovery_) return status;
   restarts_ = false;
-  const auto completed = state_ == State::kRunning
-                             ? first_ + static_cast<std::uint32_t>(completed_)
-                             : next_;
+  const auto completed =
+      state_ == State::kRunning ? first_ + static_cast<std::uint32_t>(completed_) : next_;
   const Status begun = recovery_->begin({completed, repeatable_});
   recovering_ = begun == Status::kBusy;
   return begun;

@@ -161,12 +161,13 @@ class Rig {
     for (std::size_t i = 0; right < kLater; ++i) {
       if (collective(i % programs_.size(), 1)) ++right;
     }
-    std::printf("%s lost after %u frames of %s by %s, root %u: %zu boards went on by themselves in "
-                "generation %u, %u collectives right\n",
-                text(options_.loss).c_str(), first == sent_ ? 0 : static_cast<unsigned>(cut_at_),
-                collective_name(program.collective()), one_line(program.entry.algorithm).c_str(),
-                program.entry.root, members().size(), report.generation,
-                static_cast<unsigned>(kRepetitions) + right);
+    std::printf(
+        "%s lost after %u frames of %s by %s, root %u: %zu boards went on by themselves in "
+        "generation %u, %u collectives right\n",
+        text(options_.loss).c_str(), first == sent_ ? 0 : static_cast<unsigned>(cut_at_),
+        collective_name(program.collective()), one_line(program.entry.algorithm).c_str(),
+        program.entry.root, members().size(), report.generation,
+        static_cast<unsigned>(kRepetitions) + right);
   }
 
  private:
@@ -201,8 +202,8 @@ class Rig {
       clock_.add(**carrier);
       boards_.push_back(std::make_unique<Board>(*std::move(carrier), clock_));
       const std::string device = "unix:" + far + "," + near;
-      std::vector<std::string> words = {options_.hosted, "--device", device, "--flash",
-                                        flash, "--public-key", key, "--board", "hosted"};
+      std::vector<std::string> words = {options_.hosted, "--device", device,    "--flash", flash,
+                                        "--public-key",  key,        "--board", "hosted"};
       std::vector<char*> arguments;
       for (std::string& word : words) arguments.push_back(word.data());
       arguments.push_back(nullptr);
@@ -234,7 +235,8 @@ class Rig {
       if (v != 0) continue;
       programs_.resize(board.hello.programs);
       for (std::size_t i = 0; i < programs_.size(); ++i) {
-        std::memcpy(&programs_[i].entry, board.tables.data() + bytes + i * sizeof programs_[i].entry,
+        std::memcpy(&programs_[i].entry,
+                    board.tables.data() + bytes + i * sizeof programs_[i].entry,
                     sizeof programs_[i].entry);
         programs_[i].traffic.resize(boards_.size() * boards_.size());
       }
@@ -336,10 +338,9 @@ class Rig {
                   std::to_string(report.cause_peer));
     }
     if (report.completed != repetitions) fail(1, who + " did not complete all collectives");
-    const Loss loss = report.generation == 0
-                          ? Loss()
-                          : Loss{static_cast<Loss::Kind>(report.loss_kind), report.loss_a,
-                                 report.loss_b};
+    const Loss loss = report.generation == 0 ? Loss()
+                                             : Loss{static_cast<Loss::Kind>(report.loss_kind),
+                                                    report.loss_a, report.loss_b};
     last_ = report;
     if (v == members().front()) found_ = loss;
     if (loss != found_) {

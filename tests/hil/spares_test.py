@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -73,12 +74,13 @@ def losses(args):
 
 
 def run(args, made, loss, seed):
-    """Returns the line of one case; ends the program if it fails."""
+    """Returns the line of one case; ends the program if it fails. The seed and the loss determine the collective and the moment."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for path in [*made.glob("node-*.flash"), made / "key.pub"]:
             shutil.copy(path, folder)
-        words = [args.rig, "--hosted", args.hosted, "--folder", folder, "--loss", loss, "--seed", str(seed)]
+        words = [args.rig, "--hosted", args.hosted, "--folder", folder, "--loss", loss, "--seed",
+                 zlib.crc32(f"{loss} {seed}".encode())]
         process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         try:
