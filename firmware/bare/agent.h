@@ -99,7 +99,7 @@ struct Hello {
   std::uint32_t release = 0;
   std::uint32_t counter = 0;     // the image's security counter
   std::uint8_t digest[32] = {};  // the image's SHA-256, from its header
-  std::uint32_t links = 0;       // link l uses channel l
+  std::uint32_t links = 0;
   std::uint32_t programs = 0;
   std::uint32_t window = 0;          // of the endpoint of its links; at least 1
   std::uint32_t input_room = 0;      // bytes; an image to install must fit too
@@ -113,7 +113,10 @@ struct Hello {
   std::uint32_t slot_counters[2] = {};  // unchecked, from the headers of the images in the slots
   std::uint8_t own_counter = 0;  // 1: the stored counter is the board's own; 0: it is in flash
   Status counter_status = Status::kOk;  // why it could not be read
-  std::uint8_t zeros[2] = {};
+  // Sets of links, of which a board with spares needs more than one: in set g, link l uses channel
+  // g * links + l.
+  std::uint8_t generations = 1;
+  std::uint8_t zeros = 0;
 };
 
 struct LinkEntry {
@@ -186,7 +189,8 @@ struct Configure {
   std::uint64_t deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
   std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
   std::uint8_t log = 0;           // keep a log of the most recently started collective
-  std::uint8_t zeros[6] = {};
+  std::uint8_t spares = 0;        // go on after a failure: all Hello::generations lead somewhere
+  std::uint8_t zeros[5] = {};
 };
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.

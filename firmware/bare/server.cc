@@ -61,6 +61,10 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   memcpy(hello.digest, image.bytes + kImageDigestAt, sizeof hello.digest);
   hello.links = image.links;
   hello.programs = image.programs;
+#if ESPALIER_SPARES
+  const bool has_channels = Recovery::kGenerations * image.links <= agent::kChannel;
+  if (image.spares != 0 && has_channels) hello.generations = Recovery::kGenerations;
+#endif
   return hello;
 }
 

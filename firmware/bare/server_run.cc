@@ -18,7 +18,7 @@ Status Server::configure(const agent::Configure& request) {
   const Status status = machine_.init(*links_, config);
   configured_ = status == Status::kOk;
 #if ESPALIER_SPARES
-  if (configured_ && spares_ != nullptr && spares_->any()) {
+  if (configured_ && request.spares != 0 && spares_ != nullptr && spares_->any()) {
     recovery_.emplace(machine_, *links_, *spares_, config.deadline_ns);
   }
 #endif

@@ -43,6 +43,13 @@ class Gateway {
     kCollecting,  // the board's Report arrived; the data that follow it are being received
   };
 
+  // One set of the board's links (docs/spares.md), each with its own endpoint of the fabric.
+  struct Generation {
+    std::unique_ptr<ofi::OfiEndpoint> fabric;
+    std::vector<SerialLink> links;
+    std::unique_ptr<Bridge> bridge;
+  };
+
   // start.cc
   [[nodiscard]] Result<void> start_board();
   [[nodiscard]] Result<void> receive_hello();
@@ -50,7 +57,13 @@ class Gateway {
   [[nodiscard]] Result<void> check_links();
   [[nodiscard]] Result<void> check_hello();
   [[nodiscard]] Result<void> configure();
+  // How many sets of links are bridged. One if the launcher gave schedules: nodes that boot from
+  // these have no spares.
+  [[nodiscard]] std::uint32_t generations() const {
+    return programs_ == nullptr ? hello_.generations : 1;
+  }
   [[nodiscard]] Result<void> open_fabric();
+  [[nodiscard]] Result<void> open_generation(const ofi::Config& config, const Bridge::Shape& shape);
   [[nodiscard]] Result<void> connect();
   // Waits for `expected` from the board. Fails if the board is silent for `patience_ns`, or another
   // event occurs. `what` is the awaited message, for the error.
@@ -94,6 +107,7 @@ class Gateway {
   [[nodiscard]] Result<void> continue_request();
   [[nodiscard]] agent::RunRequest board_request() const;
   void translate(const agent::Report& report);
+  void report_loss(const agent::Report& report);
   void copy_log();
   [[nodiscard]] Result<void> finish(Status status);
   void enter(State state);
@@ -106,7 +120,7 @@ class Gateway {
 
   Child child_;
   std::optional<LinkKey> link_key_;
-  bool reported_agent_ = false, reported_links_ = false;
+  bool reported_agent_ = false, reported_links_ = false, reported_loss_ = false;
   HostClock clock_;
   std::unique_ptr<HostCarrier> carrier_;
   std::vector<std::uint32_t> frames_;
@@ -117,9 +131,7 @@ class Gateway {
   std::vector<agent::LinkEntry> board_links_;
   std::vector<agent::ProgramEntry> board_programs_;
   std::unique_ptr<node::Programs> programs_;  // from the launcher's schedule files
-  std::unique_ptr<ofi::OfiEndpoint> fabric_;
-  std::vector<SerialLink> links_;
-  std::unique_ptr<Bridge> bridge_;
+  std::vector<Generation> generations_;
 
   State state_ = State::kIdle;
   control::RunRequest request_;

@@ -1,5 +1,6 @@
 #include "firmware/node/wire_up.h"
 
+#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -58,6 +59,42 @@ Result<std::vector<std::string>> ControlWireUp::collect() {
     addresses.emplace_back(address.bytes, std::min(address.size, control::kMaxAddressBytes));
   }
   return addresses;
+}
+
+Result<void> connect_all(std::span<ofi::OfiEndpoint* const> endpoints, std::uint32_t node,
+                         int channel, ControlWireUp& wire_up) {
+  std::vector<std::string> own;
+  std::vector<std::uint32_t> peers;
+  for (ofi::OfiEndpoint* const endpoint : endpoints) {
+    for (const std::string& address : endpoint->addresses()) own.push_back(address);
+    for (const std::uint32_t peer : endpoint->lane_peers()) peers.push_back(peer);
+  }
+  if (auto published = wire_up.publish(node, own, peers); !published) return published;
+  auto collected = wire_up.collect();
+  if (!collected) return fail(collected.error());
+  const auto cannot = [](const Error& error) {
+    return fail("cannot connect to the neighbours: " + error.message);
+  };
+  auto next = collected->begin();
+  for (ofi::OfiEndpoint* const endpoint : endpoints) {
+    if (auto set = endpoint->set_secret(*wire_up.secret()); !set) return set;
+    const auto end = next + static_cast<std::ptrdiff_t>(endpoint->lane_peers().size());
+    if (auto started = endpoint->start_connecting({next, end}); !started) {
+      return cannot(started.error());
+    }
+    next = end;
+  }
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (ofi::OfiEndpoint* const endpoint : endpoints) {
+      const auto connected = endpoint->go_on_connecting();
+      if (!connected) return cannot(connected.error());
+      busy = busy || !*connected;
+    }
+    if (control::is_closed(channel)) return fail("the launcher is gone");
+    if (busy) sched_yield();
+  }
+  return {};
 }
 
 }  // namespace espalier::node

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <span>
+
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "espalier/hal/ofi/wire_up.h"
 
 namespace espalier::node {
@@ -25,5 +28,11 @@ class ControlWireUp : public ofi::WireUp {
   std::uint32_t lanes_ = 0;
   ofi::Secret secret_ = {};
 };
+
+// Connects the endpoints of one node, all with links to the same peers: exchanges the addresses of
+// all of them at once, in this order, which must be the same on all nodes. Errors: those of
+// ofi::connect(); the launcher is gone.
+[[nodiscard]] Result<void> connect_all(std::span<ofi::OfiEndpoint* const> endpoints,
+                                       std::uint32_t node, int channel, ControlWireUp& wire_up);
 
 }  // namespace espalier::node

@@ -26,14 +26,12 @@
 #include <vector>
 
 #include "base/one_line.h"
-#include "base/splitmix64.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/base/loss.h"
-#include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/serial/frame.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
+#include "tests/hil/spares_reference.h"
 
 extern char** environ;
 
@@ -63,12 +61,6 @@ struct Failure {
   std::string line;
 };
 [[noreturn]] void fail(int status, const std::string& line) { throw Failure{status, line}; }
-
-std::string text(const Loss& loss) {
-  if (loss.kind == Loss::Kind::kNothing) return "nothing";
-  if (loss.kind == Loss::Kind::kNode) return "node " + std::to_string(loss.a);
-  return "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
-}
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -155,7 +147,7 @@ class Rig {
     if (!lost_) fail(1, "the collectives were complete before the loss");
     const agent::Report report = last_;
     if (found_ != options_.loss) {
-      fail(1, text(options_.loss) + " was cut, and the boards went on without " + text(found_));
+      fail(1, loss_name(options_.loss) + " was cut, and the boards went on without " + loss_name(found_));
     }
     std::uint32_t right = 0;
     for (std::size_t i = 0; right < kLater; ++i) {
@@ -164,7 +156,7 @@ class Rig {
     std::printf(
         "%s lost after %u frames of %s by %s, root %u: %zu boards went on by themselves in "
         "generation %u, %u collectives right\n",
-        text(options_.loss).c_str(), first == sent_ ? 0 : static_cast<unsigned>(cut_at_),
+        loss_name(options_.loss).c_str(), first == sent_ ? 0 : static_cast<unsigned>(cut_at_),
         collective_name(program.collective()), one_line(program.entry.algorithm).c_str(),
         program.entry.root, members().size(), report.generation,
         static_cast<unsigned>(kRepetitions) + right);
@@ -183,7 +175,7 @@ class Rig {
       }
       if (is_node || programs_[i].traffic[loss.a * boards_.size() + loss.b] > 0) fit.push_back(i);
     }
-    if (fit.empty()) fail(1, "no program uses " + text(options_.loss));
+    if (fit.empty()) fail(1, "no program uses " + loss_name(options_.loss));
     interrupted_ = fit[std::uniform_int_distribution<std::size_t>(0, fit.size() - 1)(random_)];
     return interrupted_;
   }
@@ -219,7 +211,7 @@ class Rig {
     }
     const Loss& loss = options_.loss;
     if (boards_.size() <= loss.a || boards_.size() <= loss.b) {
-      fail(2, "there is no " + text(loss) + " among " + std::to_string(boards_.size()) + " boards");
+      fail(2, "there is no " + loss_name(loss) + " among " + std::to_string(boards_.size()) + " boards");
     }
   }
 
@@ -245,6 +237,7 @@ class Rig {
       agent::Configure order;
       order.deadline_ns = options_.deadline_ns;
       order.check_blocks = 1;
+      order.spares = 1;
       boards_[v]->conversation.send(order);
       expect_ok(v, agent::Kind::kConfigure);
     }
@@ -268,12 +261,6 @@ class Rig {
     }
     return all;
   }
-  [[nodiscard]] static std::uint32_t input_at(std::uint32_t run, std::uint32_t v,
-                                              std::uint64_t element) {
-    return static_cast<std::uint32_t>(
-        splitmix64(std::uint64_t{run} << 40 | std::uint64_t{v} << 20 | element));
-  }
-
   // Runs it on all boards that are left, and checks all results. False: its root is lost.
   bool collective(std::size_t index, std::uint64_t repetitions) {
     const Program& program = programs_[index];
@@ -344,41 +331,20 @@ class Rig {
     last_ = report;
     if (v == members().front()) found_ = loss;
     if (loss != found_) {
-      fail(1, who + " goes on without " + text(loss) + ", another without " + text(found_));
+      fail(1, who + " goes on without " + loss_name(loss) + ", another without " + loss_name(found_));
     }
   }
 
-  // Compares the result with what the boards that took part gave.
   void check(const Program& program, std::uint32_t number, std::uint32_t v) {
-    std::vector<std::uint32_t> taking_part;
-    for (std::uint32_t w = 0; w < boards_.size(); ++w) {
-      if (found_ != Loss::node(w)) taking_part.push_back(w);
-    }
-    const auto sum = [&](std::uint64_t element) {
-      std::uint32_t total = 0;
-      for (const std::uint32_t w : taking_part) total += input_at(number, w, element);
-      return total;
-    };
-    const Collective collective = program.collective();
-    std::uint64_t size = kCount;
-    if (collective == Collective::kBarrier) return;
-    if (collective == Collective::kAllgather) size = kCount * taking_part.size();
-    if (collective == Collective::kReduce && v != program.entry.root) return;
-    if (collective == Collective::kBroadcast && v == program.entry.root) return;
-    for (std::uint64_t i = 0; i < size; ++i) {
-      std::uint32_t expected = 0;
-      switch (collective) {
-        case Collective::kBroadcast: expected = input_at(number, program.entry.root, i); break;
-        case Collective::kAllgather:
-          expected = input_at(number, taking_part[i / kCount], i % kCount);
-          break;
-        case Collective::kReduceScatter: expected = sum(found_.dense(v) * kCount + i); break;
-        default: expected = sum(i);
-      }
-      if (load_u32(boards_[v]->output.data() + 4 * i) == expected) continue;
-      fail(1, "board " + std::to_string(v) + ": " + collective_name(collective) + ", run " +
-                  std::to_string(number) + ": element " + std::to_string(i) + " is wrong");
-    }
+    ReferenceRun run;
+    run.collective = program.collective();
+    run.root = program.entry.root;
+    run.count = kCount;
+    run.number = number;
+    run.nodes = static_cast<std::uint32_t>(boards_.size());
+    run.loss = found_;
+    const std::string wrong = wrong_result(run, v, boards_[v]->output.data());
+    if (!wrong.empty()) fail(1, wrong);
   }
 
   // Carries frames until `holds` does.
