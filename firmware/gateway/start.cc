@@ -351,8 +351,8 @@ Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::S
   serial.key = link_key();
   serial.nonce = new_session();
   serial.first_channel = static_cast<std::uint8_t>(generations_.size() * board_links_.size());
-  next.bridge = std::make_unique<Bridge>(*port_, next.links.data(), next.fabric->endpoint(), shape,
-                                         serial);
+  next.bridge =
+      std::make_unique<Bridge>(*port_, next.links.data(), next.fabric->endpoint(), shape, serial);
   generations_.push_back(std::move(next));
   if (generations_.back().bridge->has_memory()) return {};
   return fail_board(sizes_text(hello_) + "; no memory for " + std::to_string(buffer_bytes(hello_)) +

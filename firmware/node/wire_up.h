@@ -2,10 +2,9 @@
 // The address exchange of a node that `espalier run` started. Host only.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
-
-#include <span>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "espalier/hal/ofi/wire_up.h"

@@ -172,8 +172,7 @@ class Cluster {
     for (std::uint32_t v = 0; v < options.nodes; ++v) {
       const std::string board = options.hosted + " --device unix:" + relay_.path("b", v) + "," +
                                 relay_.path("r", v) + " --flash " + relay_.path("node-", v) +
-                                ".flash --public-key " + options.folder +
-                                "/key.pub --board hosted";
+                                ".flash --public-key " + options.folder + "/key.pub --board hosted";
       launch.commands.push_back(options.gateway + " --device unix:" + relay_.path("g", v) + "," +
                                 relay_.path("s", v) + " --start '" + board + "' --console " +
                                 relay_.path("console-", v));
@@ -201,11 +200,12 @@ class Cluster {
     for (std::size_t i = 0; right < kLater; ++i) {
       if (collective(i % programs_.size(), 1, options_.loss)) ++right;
     }
-    std::printf("%s lost after %u of its frames in %s: the others went on by themselves behind "
-                "their gateways, %u collectives right\n",
-                loss_name(options_.loss).c_str(), static_cast<unsigned>(frames),
-                collective_name(programs_[interrupted].collective),
-                static_cast<unsigned>(kRepetitions) + right);
+    std::printf(
+        "%s lost after %u of its frames in %s: the others went on by themselves behind "
+        "their gateways, %u collectives right\n",
+        loss_name(options_.loss).c_str(), static_cast<unsigned>(frames),
+        collective_name(programs_[interrupted].collective),
+        static_cast<unsigned>(kRepetitions) + right);
   }
 
  private:
@@ -257,8 +257,7 @@ class Cluster {
         ++without;
         continue;
       }
-      if (member.state != launch::Member::State::kReported ||
-          member.report.status != Status::kOk) {
+      if (member.state != launch::Member::State::kReported || member.report.status != Status::kOk) {
         fail(1, "node " + std::to_string(v) + ": " + processes_.describe(v));
       }
       if (member.report.completed != repetitions) {

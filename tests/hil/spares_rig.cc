@@ -147,7 +147,8 @@ class Rig {
     if (!lost_) fail(1, "the collectives were complete before the loss");
     const agent::Report report = last_;
     if (found_ != options_.loss) {
-      fail(1, loss_name(options_.loss) + " was cut, and the boards went on without " + loss_name(found_));
+      fail(1, loss_name(options_.loss) + " was cut, and the boards went on without " +
+                  loss_name(found_));
     }
     std::uint32_t right = 0;
     for (std::size_t i = 0; right < kLater; ++i) {
@@ -211,7 +212,8 @@ class Rig {
     }
     const Loss& loss = options_.loss;
     if (boards_.size() <= loss.a || boards_.size() <= loss.b) {
-      fail(2, "there is no " + loss_name(loss) + " among " + std::to_string(boards_.size()) + " boards");
+      fail(2, "there is no " + loss_name(loss) + " among " + std::to_string(boards_.size()) +
+                  " boards");
     }
   }
 
@@ -331,7 +333,8 @@ class Rig {
     last_ = report;
     if (v == members().front()) found_ = loss;
     if (loss != found_) {
-      fail(1, who + " goes on without " + loss_name(loss) + ", another without " + loss_name(found_));
+      fail(1,
+           who + " goes on without " + loss_name(loss) + ", another without " + loss_name(found_));
     }
   }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""spares_test.py --espalier PROGRAM --hosted PROGRAM --rig PROGRAM [--topology SPEC] [--loss LOSS] [--seeds N] [--output DIR]:
-boards that run as processes of this host, joined by framed links alone. Each link, then each board, is cut in the middle of a
-collective: all survivors go on by themselves, and the next ten collectives are right. Prints the flash that each board's spares take.
-By default a sample of the losses; ESPALIER_WHOLE=1: all."""
+"""spares_test.py --espalier PROGRAM --hosted PROGRAM --rig PROGRAM --gateway PROGRAM --cluster PROGRAM [--topology SPEC]
+[--loss LOSS] [--over links|gateways] [--seeds N] [--deadline-ms N] [--output FILE]: boards that run as processes of this host, joined by framed
+links alone or by their gateways. Each link, then each board, is cut in the middle of a collective: all survivors go on by
+themselves, and the next ten collectives are right. Prints the flash that each board's spares take. By default a sample of the
+losses; ESPALIER_WHOLE=1: all."""
 import argparse
 import json
 import os
@@ -73,14 +74,27 @@ def losses(args):
     return [f"link:{a},{b}" for a, b in ends] + [f"node:{v}" for v in range(found["ranks"])]
 
 
-def run(args, made, loss, seed):
+def cluster_words(args, made, loss):
+    """Returns the arguments that only spares-cluster needs."""
+    kind, numbers = loss.split(":")
+    ends = [int(number) for number in numbers.split(",")]
+    peers = [link["peer"] for link in json.loads(call([args.espalier, "image", "show", made / f"node-{ends[0]}.img", "--format",
+                                                       "json"]))["links"]]
+    return ["--gateway", args.gateway, "--topology", args.topology, "--nodes", len(list(made.glob("node-*.flash"))), "--programs",
+            ",".join(f"{collective}:{root or 0}" for collective, _, root in PROGRAMS), "--at",
+            f"{peers.index(ends[1]) if kind == 'link' else 0}/{len(peers)}"]
+
+
+def run(args, made, over, loss, seed):
     """Returns the line of one case; ends the program if it fails. The seed and the loss determine the collective and the moment."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for path in [*made.glob("node-*.flash"), made / "key.pub"]:
             shutil.copy(path, folder)
-        words = [args.rig, "--hosted", args.hosted, "--folder", folder, "--loss", loss, "--seed",
-                 zlib.crc32(f"{loss} {seed}".encode())]
+        words = [args.rig if over == "links" else args.cluster, "--hosted", args.hosted, "--folder", folder, "--loss", loss, "--seed",
+                 zlib.crc32(f"{loss} {seed}".encode()), "--deadline-ms", args.deadline_ms]
+        if over == "gateways":
+            words += cluster_words(args, made, loss)
         process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         try:
@@ -100,25 +114,28 @@ def run(args, made, loss, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("espalier", "hosted", "rig"):
+    for name in ("espalier", "hosted", "rig", "gateway", "cluster"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--topology", default="mesh:3x3")
     parser.add_argument("--loss", help="only this one: link:A,B or node:V")
+    parser.add_argument("--over", choices=("links", "gateways"), help="only these; default: both")
+    parser.add_argument("--deadline-ms", type=int, default=3000, help="how long a link may be silent")
     parser.add_argument("--seeds", type=int, default=1, help="moments at which each is cut")
     parser.add_argument("--output", help="file for the boards' consoles after a failure")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         made = pathlib.Path(name)
         make_flash(args, made)
-        cases = [args.loss] if args.loss else losses(args)
+        cases = [(over, loss) for over in ([args.over] if args.over else ["links", "gateways"])
+                 for loss in ([args.loss] if args.loss else losses(args))]
         if not args.loss and os.environ.get("ESPALIER_WHOLE") != "1":
             dice = random.Random(sample.seed())
-            links = [case for case in cases if case.startswith("link")]
-            cases = [dice.choice(links), dice.choice(cases[len(links):])]
-        for case in cases:
+            cases = [dice.choice([case for case in cases if case[0] == over and case[1].startswith(kind)] or cases)
+                     for over, kind in (("links", "link"), ("links", "node"), ("gateways", dice.choice(("link", "node"))))]
+        for over, loss in cases:
             for seed in range(args.seeds):
                 begin = time.monotonic()
-                line = run(args, made, case, seed + 1)
+                line = run(args, made, over, loss, seed + 1)
                 print(f"{line}; {time.monotonic() - begin:.1f} s", flush=True)
     print(f"{len(cases) * args.seeds} losses, all survivors went on")
     return 0
