@@ -14,6 +14,7 @@
 #include "firmware/bare/agent.h"
 #include "firmware/bare/boot.h"
 #include "firmware/bare/node_spares.h"
+#include "firmware/bare/run_numbers.h"
 
 namespace espalier::bare {
 
@@ -134,10 +135,7 @@ class Server {
   bool recovering_ = false;
   bool restarts_ = false;  // the run goes on with the next poll
   bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
-  // Collectives are numbered from 0 in the order in which all boards run them.
-  std::uint32_t first_ = 0;       // of the latest run
-  std::uint32_t next_ = 0;        // of the next run; stale while one is running
-  std::uint32_t repeatable_ = 0;  // the first whose input is untouched
+  RunNumbers numbers_;
 #endif
 
   // The server sends one packet at a time, then its data. The next received packet waits for that.

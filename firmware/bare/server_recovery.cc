@@ -28,9 +28,7 @@ Status Server::poll_machine() {
 Status Server::recover(Status status) {
   if (!recovery_) return status;
   restarts_ = false;
-  const auto completed =
-      state_ == State::kRunning ? first_ + static_cast<std::uint32_t>(completed_) : next_;
-  const Status begun = recovery_->begin({completed, repeatable_});
+  const Status begun = recovery_->begin(numbers_.progress(is_running(), completed_));
   recovering_ = begun == Status::kBusy;
   return begun;
 }
@@ -38,21 +36,17 @@ Status Server::recover(Status status) {
 // All survivors have agreed where to go on. Returns kBusy if this board's run goes on.
 Status Server::resume() {
   spares_->load_programs();
-  const std::uint32_t next = recovery_->point().next;
-  const bool is_running = state_ == State::kRunning;
-  const bool is_repeatable = state_ == State::kIdle && repeatable_ != next_;
-  if ((is_running || is_repeatable) && next - first_ < run_.repetitions) {
-    repeats_ = !is_running;
-    state_ = State::kRunning;
-    completed_ = next - first_;
-    restarts_ = true;
-    return Status::kBusy;
+  const bool was_running = is_running();
+  switch (numbers_.resume(recovery_->point().next, was_running, state_ == State::kIdle,
+                          run_.repetitions, completed_)) {
+    case RunNumbers::Then::kIsLost: return Status::kDeadLink;
+    case RunNumbers::Then::kWaits: return Status::kOk;
+    case RunNumbers::Then::kGoesOn: break;
   }
-  next_ = next;
-  if (!is_running) return Status::kOk;
-  // Others have another run already, and do not repeat this one: it is lost.
-  repeatable_ = next;
-  return Status::kDeadLink;
+  repeats_ = !was_running;
+  state_ = State::kRunning;
+  restarts_ = true;
+  return Status::kBusy;
 }
 
 void Server::fill_loss(agent::Report& report, Status status) const {

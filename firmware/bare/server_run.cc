@@ -45,7 +45,7 @@ void Server::choose_program() {
 Status Server::prepare(const agent::RunRequest& request) {
   run_ = request;
 #if ESPALIER_SPARES
-  repeatable_ = next_;
+  numbers_.request();
 #endif
   completed_ = began_ = ended_ = 0;
   if (!configured_ || booted_.status != Status::kOk) return Status::kBadArgument;
@@ -99,7 +99,7 @@ Status Server::start_one() {
 void Server::go() {
   state_ = State::kRunning;
 #if ESPALIER_SPARES
-  first_ = repeatable_ = next_;
+  numbers_.begin();
 #endif
   began_ = links_->now();
   if (run_.repetitions == 0) return end_run(Status::kOk);
@@ -123,8 +123,7 @@ void Server::continue_run(Status status) {
 void Server::end_run(Status status) {
   state_ = State::kIdle;
 #if ESPALIER_SPARES
-  const std::uint32_t next = first_ + static_cast<std::uint32_t>(completed_);
-  if (next > next_) next_ = next;
+  numbers_.end(completed_);
   if (repeats_) {  // it was reported before
     repeats_ = false;
     return;

@@ -16,6 +16,7 @@
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/schedule_files.h"
+#include "firmware/node/wire_up.h"
 #include "hal/serial/host/carriers.h"
 #include "hal/serial/host/link_key.h"
 
@@ -43,9 +44,8 @@ class Gateway {
     kCollecting,  // the board's Report arrived; the data that follow it are being received
   };
 
-  // One set of the board's links (docs/spares.md), each with its own endpoint of the fabric.
+  // One set of the board's links (docs/spares.md).
   struct Generation {
-    std::unique_ptr<ofi::OfiEndpoint> fabric;
     std::vector<SerialLink> links;
     std::unique_ptr<Bridge> bridge;
   };
@@ -131,6 +131,7 @@ class Gateway {
   std::vector<agent::LinkEntry> board_links_;
   std::vector<agent::ProgramEntry> board_programs_;
   std::unique_ptr<node::Programs> programs_;  // from the launcher's schedule files
+  node::Endpoints fabrics_;                   // of each generation
   std::vector<Generation> generations_;
 
   State state_ = State::kIdle;

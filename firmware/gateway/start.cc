@@ -1,6 +1,7 @@
 // The gateway's start: boots the board and connects it to its neighbours.
 
 #include <fcntl.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -342,7 +343,7 @@ Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::S
   auto opened = ofi::OfiEndpoint::open(config);
   if (!opened) return fail("cannot open " + config.provider + ": " + opened.error().message);
   Generation next;
-  next.fabric = *std::move(opened);
+  fabrics_.push_back(*std::move(opened));
   next.links = std::vector<SerialLink>(board_links_.size());
   SerialConfig serial;
   serial.session = new_session();
@@ -351,8 +352,8 @@ Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::S
   serial.key = link_key();
   serial.nonce = new_session();
   serial.first_channel = static_cast<std::uint8_t>(generations_.size() * board_links_.size());
-  next.bridge =
-      std::make_unique<Bridge>(*port_, next.links.data(), next.fabric->endpoint(), shape, serial);
+  next.bridge = std::make_unique<Bridge>(*port_, next.links.data(), fabrics_.back()->endpoint(),
+                                         shape, serial);
   generations_.push_back(std::move(next));
   if (generations_.back().bridge->has_memory()) return {};
   return fail_board(sizes_text(hello_) + "; no memory for " + std::to_string(buffer_bytes(hello_)) +
@@ -361,10 +362,16 @@ Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::S
 
 Result<void> Gateway::connect() {
   node::ControlWireUp wire_up(channel(), child_.pid());
-  std::vector<ofi::OfiEndpoint*> endpoints;
-  for (const Generation& each : generations_) endpoints.push_back(each.fabric.get());
-  auto connected = node::connect_all(endpoints, hello_.node, channel(), wire_up);
-  if (!connected) return connected;
+  auto started = node::publish_all(fabrics_, hello_.node, wire_up);
+  if (started) started = node::start_connecting_all(fabrics_, wire_up);
+  if (!started) return started;
+  for (bool all = false; !all;) {
+    const auto connected = node::go_on_connecting_all(fabrics_);
+    if (!connected) return fail(connected.error());
+    all = *connected;
+    if (control::is_closed(channel())) return fail("the launcher is gone");
+    if (!all) sched_yield();
+  }
   for (const Generation& each : generations_) {
     const Status status = each.bridge->prepare();
     if (status == Status::kOk) continue;

@@ -1,6 +1,5 @@
 #include "firmware/node/wire_up.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -61,40 +60,40 @@ Result<std::vector<std::string>> ControlWireUp::collect() {
   return addresses;
 }
 
-Result<void> connect_all(std::span<ofi::OfiEndpoint* const> endpoints, std::uint32_t node,
-                         int channel, ControlWireUp& wire_up) {
+Result<void> publish_all(const Endpoints& endpoints, std::uint32_t node, ControlWireUp& wire_up) {
   std::vector<std::string> own;
   std::vector<std::uint32_t> peers;
-  for (ofi::OfiEndpoint* const endpoint : endpoints) {
+  for (const auto& endpoint : endpoints) {
     for (const std::string& address : endpoint->addresses()) own.push_back(address);
     for (const std::uint32_t peer : endpoint->lane_peers()) peers.push_back(peer);
   }
-  if (auto published = wire_up.publish(node, own, peers); !published) return published;
-  auto collected = wire_up.collect();
+  return wire_up.publish(node, own, peers);
+}
+
+Result<void> start_connecting_all(const Endpoints& endpoints, ControlWireUp& wire_up) {
+  const auto collected = wire_up.collect();
   if (!collected) return fail(collected.error());
-  const auto cannot = [](const Error& error) {
-    return fail("cannot connect to the neighbours: " + error.message);
-  };
   auto next = collected->begin();
-  for (ofi::OfiEndpoint* const endpoint : endpoints) {
-    if (auto set = endpoint->set_secret(*wire_up.secret()); !set) return set;
+  for (const auto& endpoint : endpoints) {
     const auto end = next + static_cast<std::ptrdiff_t>(endpoint->lane_peers().size());
-    if (auto started = endpoint->start_connecting({next, end}); !started) {
-      return cannot(started.error());
-    }
+    auto started = endpoint->set_secret(*wire_up.secret());
+    if (started) started = endpoint->start_connecting({next, end});
+    if (!started) return fail("cannot connect to the neighbours: " + started.error().message);
     next = end;
   }
-  for (bool busy = true; busy;) {
-    busy = false;
-    for (ofi::OfiEndpoint* const endpoint : endpoints) {
-      const auto connected = endpoint->go_on_connecting();
-      if (!connected) return cannot(connected.error());
-      busy = busy || !*connected;
-    }
-    if (control::is_closed(channel)) return fail("the launcher is gone");
-    if (busy) sched_yield();
-  }
   return {};
+}
+
+Result<bool> go_on_connecting_all(const Endpoints& endpoints) {
+  bool all = true;
+  for (const auto& endpoint : endpoints) {
+    const auto connected = endpoint->go_on_connecting();
+    if (!connected) {
+      return fail("cannot connect to the neighbours: " + connected.error().message);
+    }
+    all = all && *connected;
+  }
+  return all;
 }
 
 }  // namespace espalier::node

@@ -2,7 +2,7 @@
 // The address exchange of a node that `espalier run` started. Host only.
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,10 +28,15 @@ class ControlWireUp : public ofi::WireUp {
   ofi::Secret secret_ = {};
 };
 
-// Connects the endpoints of one node, all with links to the same peers: exchanges the addresses of
-// all of them at once, in this order, which must be the same on all nodes. Errors: those of
-// ofi::connect(); the launcher is gone.
-[[nodiscard]] Result<void> connect_all(std::span<ofi::OfiEndpoint* const> endpoints,
-                                       std::uint32_t node, int channel, ControlWireUp& wire_up);
+// The endpoints of one node, which all have links to the same peers: one for each generation
+// (docs/spares.md), in the same order on all nodes.
+using Endpoints = std::vector<std::unique_ptr<ofi::OfiEndpoint>>;
+// Publishes the addresses of all of them at once.
+[[nodiscard]] Result<void> publish_all(const Endpoints& endpoints, std::uint32_t node,
+                                       ControlWireUp& wire_up);
+// Collects the addresses and the job secret, and starts to connect all of them.
+[[nodiscard]] Result<void> start_connecting_all(const Endpoints& endpoints, ControlWireUp& wire_up);
+// Call until it returns true: all of them are connected.
+[[nodiscard]] Result<bool> go_on_connecting_all(const Endpoints& endpoints);
 
 }  // namespace espalier::node

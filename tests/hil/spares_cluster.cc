@@ -1,19 +1,21 @@
-// spares-cluster: boards behind gateways lose a link or a board in the middle of a collective. A
-// launcher runs collectives on them, and takes no part in how they go on. This process also carries
-// the frames between each board and its gateway, and cuts what is lost there.
+// spares-cluster: boards behind gateways, and espalier-nodes, lose a link or a node in the middle of
+// a collective. A launcher runs collectives on them, and takes no part in how they go on. This
+// process also carries the frames between each board and its gateway, and cuts links there.
 //
 //   spares-cluster --hosted PROGRAM --gateway PROGRAM --folder DIR --topology SPEC --nodes N
-//                  --programs LIST --loss link:A,B|node:V --at LINK/LINKS [--seed N]
-//                  [--deadline-ms N]
+//                  --programs LIST --loss link:A,B|node:V --at BOARD:LINK/LINKS
+//                  [--node PROGRAM --linux LIST] [--seed N] [--deadline-ms N]
 //
-// DIR/node-V.flash has the image of board V, with spares; DIR/key.pub the signer's key. LIST: each
-// program of the images in order, like "allreduce:0,broadcast:2": its collective and root. --at:
-// which of the links of node A leads to B, of how many; of a board that is lost 0/N. Exit status:
-// 0: all survivors went on by themselves, and the next ten collectives are right; 1: not; 2: bad
-// input.
+// DIR/node-V.flash has the image of board V, with spares; DIR/linux-V.img that of an espalier-node,
+// which are those of --linux; DIR/key.pub the signer's key. --programs: each program of the images
+// in order, like "allreduce:0,broadcast:2": its collective and root. --at: a link of what is lost at
+// a board, of the board's number of links; it is the one that is cut. Its frames are counted until the moment
+// of the loss. Exit status: 0: all survivors went on by themselves, and the next ten collectives
+// are right; 1: not; 2: bad input.
 
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -53,8 +55,10 @@ struct Entry {
 };
 
 struct Options {
-  std::string hosted, gateway, folder, topology, loss_text;
-  std::uint32_t nodes = 0, link = 0, links = 0;
+  std::string hosted, gateway, node, folder, topology;
+  std::uint32_t nodes = 0;
+  std::uint32_t board = 0, link = 0, links = 0;  // of --at
+  std::vector<bool> is_linux;                    // by node
   std::vector<Entry> programs;
   Loss loss;
   std::uint64_t seed = 1;
@@ -81,7 +85,7 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // Cuts after so many frames of a.
+  // Cuts the link, or kills the process of the node, after so many frames.
   void cut_after(std::uint64_t frames, pid_t victim) {
     victim_ = victim;
     left_ = frames;
@@ -138,17 +142,17 @@ class Relay {
   // Channels of all generations lead to the same boards.
   bool is_dropped(std::uint32_t v, const std::uint8_t* frame, std::uint32_t size) {
     const Loss& loss = options_.loss;
-    if (v != loss.a || size < serial::kHeaderBytes) return false;
+    if (v != options_.board || size < serial::kHeaderBytes) return false;
     const std::uint32_t channel = serial::get<serial::header::kChannel>(frame);
     if (channel == agent::kChannel) return false;
     const bool is_node = loss.kind == Loss::Kind::kNode;
-    if (!is_node && channel % options_.links != options_.link) return false;
+    if (channel % options_.links != options_.link) return false;
     ++frames_;
     if (!lost_ && left_ != 0 && --left_ == 0) {
       lost_ = true;
       if (is_node) kill(victim_, SIGKILL);
     }
-    return lost_;
+    return lost_ && !is_node;
   }
 
   const Options& options_;
@@ -169,7 +173,15 @@ class Cluster {
     launch.nodes = options.nodes;
     launch.deadline_ms = options.deadline_ms;
     launch.check_blocks = true;
+    launch.node_binary = options.node;
+    launch.boot = {"--image", options.folder + "/linux-%r.img", "--public-key",
+                   options.folder + "/key.pub"};
+    launch.boots = options.is_linux;
     for (std::uint32_t v = 0; v < options.nodes; ++v) {
+      if (options.is_linux[v]) {
+        launch.commands.emplace_back();
+        continue;
+      }
       const std::string board = options.hosted + " --device unix:" + relay_.path("b", v) + "," +
                                 relay_.path("r", v) + " --flash " + relay_.path("node-", v) +
                                 ".flash --public-key " + options.folder + "/key.pub --board hosted";
@@ -309,6 +321,15 @@ Options parse(int argc, char** argv) {
     unsigned a = 0, b = 0;
     if (word == "--hosted") {
       options.hosted = value;
+    } else if (word == "--node") {
+      options.node = value;
+    } else if (word == "--linux") {
+      std::istringstream words(value);
+      for (std::string number; std::getline(words, number, ',');) {
+        options.is_linux.resize(
+            std::max<std::size_t>(options.is_linux.size(), std::atoi(number.c_str()) + 1));
+        options.is_linux[std::atoi(number.c_str())] = true;
+      }
     } else if (word == "--gateway") {
       options.gateway = value;
     } else if (word == "--folder") {
@@ -323,9 +344,8 @@ Options parse(int argc, char** argv) {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--deadline-ms") {
       options.deadline_ms = static_cast<std::uint32_t>(std::atoi(value.c_str()));
-    } else if (word == "--at" && std::sscanf(value.c_str(), "%u/%u", &a, &b) == 2) {
-      options.link = a;
-      options.links = b;
+    } else if (word == "--at" && std::sscanf(value.c_str(), "%u:%u/%u", &options.board,
+                                             &options.link, &options.links) == 3) {
     } else if (word == "--loss" && std::sscanf(value.c_str(), "link:%u,%u", &a, &b) == 2) {
       options.loss = Loss::link(a, b);
     } else if (word == "--loss" && std::sscanf(value.c_str(), "node:%u", &a) == 1) {
@@ -334,10 +354,12 @@ Options parse(int argc, char** argv) {
       fail(2, "unexpected argument " + word + " " + value);
     }
   }
+  options.is_linux.resize(std::max<std::size_t>(options.is_linux.size(), options.nodes));
   if (argc % 2 == 0 || options.hosted.empty() || options.gateway.empty() ||
       options.folder.empty() || options.topology.empty() || options.programs.empty() ||
       options.links == 0 || options.loss.kind == Loss::Kind::kNothing ||
-      options.loss.a >= options.nodes || options.loss.b >= options.nodes) {
+      options.loss.a >= options.nodes || options.loss.b >= options.nodes ||
+      options.is_linux.size() != options.nodes || options.is_linux[options.board]) {
     fail(2, "an argument is missing; see the first lines of spares_cluster.cc");
   }
   return options;
