@@ -10,11 +10,11 @@
 #include <optional>
 #endif
 
+#include "collectives/machine/run_numbers.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/bare/agent.h"
 #include "firmware/bare/boot.h"
 #include "firmware/bare/node_spares.h"
-#include "firmware/bare/run_numbers.h"
 
 namespace espalier::bare {
 

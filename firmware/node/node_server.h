@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/machine/run_numbers.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/programs.h"
-#include "firmware/bare/run_numbers.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/node_spares.h"

@@ -1,5 +1,5 @@
-// spares-cluster: boards behind gateways, and espalier-nodes, lose a link or a node in the middle of
-// a collective. A launcher runs collectives on them, and takes no part in how they go on. This
+// spares-cluster: boards behind gateways, and espalier-nodes, lose a link or a node in the middle
+// of a collective. A launcher runs collectives on them, and takes no part in how they go on. This
 // process also carries the frames between each board and its gateway, and cuts links there.
 //
 //   spares-cluster --hosted PROGRAM --gateway PROGRAM --folder DIR --topology SPEC --nodes N
@@ -8,10 +8,10 @@
 //
 // DIR/node-V.flash has the image of board V, with spares; DIR/linux-V.img that of an espalier-node,
 // which are those of --linux; DIR/key.pub the signer's key. --programs: each program of the images
-// in order, like "allreduce:0,broadcast:2": its collective and root. --at: a link of what is lost at
-// a board, of the board's number of links; it is the one that is cut. Its frames are counted until the moment
-// of the loss. Exit status: 0: all survivors went on by themselves, and the next ten collectives
-// are right; 1: not; 2: bad input.
+// in order, like "allreduce:0,broadcast:2": its collective and root. --at: a link of what is lost
+// at a board, of the board's number of links; it is the one that is cut. Its frames are counted
+// until the moment of the loss. Exit status: 0: all survivors went on by themselves, and the next
+// ten collectives are right; 1: not; 2: bad input.
 
 #include <signal.h>
 

@@ -130,11 +130,15 @@ def main():
     parser.add_argument("--over", choices=OVER, help="only these; default: all")
     parser.add_argument("--deadline-ms", type=int, default=3000, help="how long a link may be silent")
     parser.add_argument("--seeds", type=int, default=1, help="moments at which each is cut")
+    parser.add_argument("--images", type=pathlib.Path, help="folder for the images; those of an earlier run are used again")
     parser.add_argument("--output", help="file for the boards' consoles after a failure")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        made = pathlib.Path(name)
-        make_flash(args, made)
+        made = args.images or pathlib.Path(name)
+        if not (made / "complete").exists():
+            made.mkdir(exist_ok=True)
+            make_flash(args, made)
+            (made / "complete").touch()
         cases = [(over, loss) for over in ([args.over] if args.over else OVER)
                  for loss in ([args.loss] if args.loss else losses(args))]
         if not args.loss and os.environ.get("ESPALIER_WHOLE") != "1":
