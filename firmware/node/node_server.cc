@@ -28,9 +28,11 @@ bool NodeServer::ready() { return control::send(channel_, control::Ready{}); }
 void NodeServer::step(bool look) {
   switch (state_) {
     case State::kIdle:
-      if (!look && monotonic_ns() < wake_) break;
       // Until it has recovered, packets wait.
-      if (!recovering_) take_packet();
+      if (!recovering_) {
+        if (!look && monotonic_ns() < wake_) break;
+        take_packet();
+      }
       // The idle machine answers keepalive probes and forwards causes. Its status was reported.
       if (state_ != State::kEnded) (void)poll_machine();
       if (state_ == State::kIdle) wake_ = recovering_ ? next_poll() : monotonic_ns() + kIdleWait;
