@@ -192,8 +192,9 @@ TEST(Authentication, AChangedPayloadIsFound) {
   LocalEndpoints endpoints(config, {{1}, {0}});
   ASSERT_EQ(endpoints.error, "");
   for (const bool changed : {false, true}) {
-    // The provider reads the sender's memory after the code was made: here the sender changes it.
-    std::vector<std::uint8_t> sent(8 << 20, 1);
+    // The provider reads the sender's memory after the code was made: here the sender changes the
+    // last byte between any two calls. The message is longer than what the sockets take in one.
+    std::vector<std::uint8_t> sent(16 << 20, 1);
     std::vector<std::uint8_t> got(sent.size());
     const Region region = {got.data(), got.size()};
     ASSERT_EQ(endpoints[1].prepare(&region, 1), Status::kOk);
@@ -205,7 +206,7 @@ TEST(Authentication, AChangedPayloadIsFound) {
     bool received = false;
     while (!received || !is_sent) {
       is_sent = endpoints[0].poll(ignored) || is_sent;
-      if (changed) sent.back() = 2;
+      if (changed) ++sent.back();
       if (!received) received = endpoints[1].poll(completion);
       if (received) (void)endpoints[1].poll(ignored);
     }

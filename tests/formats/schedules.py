@@ -19,6 +19,7 @@ SIZES = {
     "hosts:HxR": (("hosts:2x2", 1), ("hosts:2x4", 3), ("hosts:4x4", 4)),
     "fattree:k=K,h=H": (("fattree:k=2,h=2,c=1", 1), ("fattree:k=2,h=3,c=1", 3), ("fattree:k=4,h=2,c=1", 4)),
 }
+SIZES["at most 256 nodes of 16 links"] = SIZES["at most 64 nodes of 16 links"] = (("mesh:2x3", 1), ("torus:3x3", 3), ("hypercube:3", 4), ("ring:5", 2))
 SIZES["fattree:k=K,h=H,c=1"] = SIZES["fattree:k=K,h=H"]
 SIZES["topologies with routers, which run programs too"] = (("fattree:k=2,h=3,c=1", 1), ("crossbar:2x4", 3), ("hosts:3x2", 4))
 SIZES["fat trees, whose routers run programs too"] = SIZES["fattree:k=K,h=H"]

@@ -17,7 +17,7 @@ SOURCES = {
     "model": ["proto/model.proto", "collectives/predict/model_file.cc"],
     "msccl": ["tools/formats/msccl.cc", "tools/formats/msccl_file.cc"],
     "options": ["firmware/node/boot_options.cc", "firmware/gateway/options.cc", "tools/workload/counts.cc"],
-    "topology": ["proto/topology.proto", "topology/topology.cc", "topology/fat_tree.cc", "topology/mesh.cc", "topology/custom_content.cc"],
+    "topology": ["proto/topology.proto", "topology/topology.cc", "topology/fat_tree.cc", "topology/grid.cc", "topology/dragonfly.cc", "topology/custom_content.cc"],
 }
 
 
