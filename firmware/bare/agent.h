@@ -113,9 +113,9 @@ struct Hello {
   std::uint32_t slot_counters[2] = {};  // unchecked, from the headers of the images in the slots
   std::uint8_t own_counter = 0;  // 1: the stored counter is the board's own; 0: it is in flash
   Status counter_status = Status::kOk;  // why it could not be read
-  // Sets of links, of which a board with spares needs more than one: in set g, link l uses channel
+  // Sets of links besides the first, which a board with spares needs: in set g, link l uses channel
   // g * links + l.
-  std::uint8_t generations = 1;
+  std::uint8_t further_generations = 0;
   std::uint8_t zeros = 0;
 };
 
@@ -189,7 +189,7 @@ struct Configure {
   std::uint64_t deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
   std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
   std::uint8_t log = 0;           // keep a log of the most recently started collective
-  std::uint8_t spares = 0;        // go on after a failure: all Hello::generations lead somewhere
+  std::uint8_t spares = 0;        // go on after a failure: all generations lead somewhere
   std::uint8_t zeros[5] = {};
 };
 

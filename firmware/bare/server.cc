@@ -63,7 +63,7 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   hello.programs = image.programs;
 #if ESPALIER_SPARES
   const bool has_channels = Recovery::kGenerations * image.links <= agent::kChannel;
-  if (image.spares != 0 && has_channels) hello.generations = Recovery::kGenerations;
+  if (image.spares != 0 && has_channels) hello.further_generations = Recovery::kGenerations - 1;
 #endif
   return hello;
 }

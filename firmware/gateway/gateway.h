@@ -60,7 +60,7 @@ class Gateway {
   // How many sets of links are bridged. One if the launcher gave schedules: nodes that boot from
   // these have no spares.
   [[nodiscard]] std::uint32_t generations() const {
-    return programs_ == nullptr ? hello_.generations : 1;
+    return programs_ == nullptr ? 1u + hello_.further_generations : 1;
   }
   [[nodiscard]] Result<void> open_fabric();
   [[nodiscard]] Result<void> open_generation(const ofi::Config& config, const Bridge::Shape& shape);

@@ -63,9 +63,9 @@ std::uint32_t largest_room(const agent::Hello& hello) {
 }
 
 std::uint64_t buffer_bytes(const agent::Hello& hello) {
-  return hello.generations * Bridge::buffer_bytes(hello.links,
-                                                  std::min(hello.window, kSerialWindow),
-                                                  largest_room(hello));
+  return (1u + hello.further_generations) *
+         Bridge::buffer_bytes(hello.links, std::min(hello.window, kSerialWindow),
+                              largest_room(hello));
 }
 
 // Returns what a Hello says about the size of the buffers, for errors.
@@ -85,8 +85,8 @@ Result<void> check_numbers(const agent::Hello& hello) {
       {"nodes", hello.nodes, boots ? 1u : 0u, kMaxNodes},
       {"links", hello.links, 0, boots ? kMaxLinks : 0},
       {"programs", hello.programs, 0, boots ? kMaxPrograms : 0},
-      {"generations", hello.generations, 1,
-       std::max(1u, agent::kChannel / std::max(1u, hello.links))},
+      {"further_generations", hello.further_generations, 0,
+       std::max(1u, agent::kChannel / std::max(1u, hello.links)) - 1},
       {"window", hello.window, 1, kMaxFieldWindow},
       {"input_room", hello.input_room, 0, kMaxRoomBytes},
       {"output_room", hello.output_room, 0, kMaxRoomBytes},
