@@ -32,6 +32,9 @@
 // restarts from boot when another one starts, so every session begins with a boot and its Hello.
 // The board answers an unexpected packet with kBadArgument and otherwise ignores it. The board's
 // machine never waits for the gateway.
+//
+// A board with spares (docs/spares.md) goes on by itself after a failure: its run goes on with what
+// is left, and the Report says without what. Meanwhile it answers only Ask.
 
 #include <bit>
 #include <cstddef>
@@ -42,13 +45,13 @@
 
 namespace espalier::agent {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint32_t kChannel = 255;
 inline constexpr std::uint32_t kWindow = 2;
 inline constexpr std::uint32_t kPacketBytes = 256;
 inline constexpr std::uint32_t kPieceBytes = 16384;
-inline constexpr std::uint64_t kPacketTag = 0x656c617073453201;  // contains kVersion
-inline constexpr std::uint64_t kDataTag = 0x656c617073453202;
+inline constexpr std::uint64_t kPacketTag = 0x656c617073453301;  // contains kVersion
+inline constexpr std::uint64_t kDataTag = 0x656c617073453302;
 inline constexpr std::uint32_t kGateway = 0xfffffffeu;  // the gateway's node number on the channel
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
 
@@ -96,7 +99,7 @@ struct Hello {
   std::uint32_t release = 0;
   std::uint32_t counter = 0;     // the image's security counter
   std::uint8_t digest[32] = {};  // the image's SHA-256, from its header
-  std::uint32_t links = 0;       // link l uses channel l
+  std::uint32_t links = 0;
   std::uint32_t programs = 0;
   std::uint32_t window = 0;          // of the endpoint of its links; at least 1
   std::uint32_t input_room = 0;      // bytes; an image to install must fit too
@@ -110,7 +113,10 @@ struct Hello {
   std::uint32_t slot_counters[2] = {};  // unchecked, from the headers of the images in the slots
   std::uint8_t own_counter = 0;  // 1: the stored counter is the board's own; 0: it is in flash
   Status counter_status = Status::kOk;  // why it could not be read
-  std::uint8_t zeros[2] = {};
+  // Sets of links besides the first, which a board with spares needs: in set g, link l uses channel
+  // g * links + l.
+  std::uint8_t further_generations = 0;
+  std::uint8_t zeros = 0;
 };
 
 struct LinkEntry {
@@ -169,6 +175,11 @@ struct Report {
   // The data.
   std::uint32_t output_bytes = 0;
   std::uint32_t events = 0;
+  // Without what the board goes on, or tried to (include/espalier/base/loss.h).
+  std::uint32_t generation = 0;  // of its links; 0: those of the start
+  std::uint32_t loss_kind = 0;   // Loss::Kind
+  std::uint32_t loss_a = 0;
+  std::uint32_t loss_b = 0;
 };
 
 // Sent once, before the first RunRequest.
@@ -178,7 +189,8 @@ struct Configure {
   std::uint64_t deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
   std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
   std::uint8_t log = 0;           // keep a log of the most recently started collective
-  std::uint8_t zeros[6] = {};
+  std::uint8_t spares = 0;        // go on after a failure: all generations lead somewhere
+  std::uint8_t zeros[5] = {};
 };
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
@@ -186,8 +198,9 @@ struct Configure {
 //   kBadArgument   the board has no such schedule or selection, or the numbers of bytes are too
 //                  small for it
 //   kTooLarge      the board has no room
+//   kUnsupported   the collective's root is lost
 //   kBadOperator   unknown operator or type, and make_layout()'s errors
-//   the cause of an earlier failed run
+//   the cause of an earlier failed run, if the cluster ended with it
 struct RunRequest {
   Kind kind = Kind::kRun;
   std::uint32_t number = 0;
@@ -242,7 +255,7 @@ static_assert(sizeof(Packet) == kPacketBytes);
 static_assert(sizeof(Hello) == 184 && offsetof(Hello, slots) == 48 &&
               offsetof(Hello, topology_digest) == 80 && offsetof(Hello, links) == 128);
 static_assert(sizeof(LinkEntry) == 8 && sizeof(ProgramEntry) == 40);
-static_assert(sizeof(Answer) == 16 && sizeof(Report) == 104 && sizeof(Configure) == 24 &&
+static_assert(sizeof(Answer) == 16 && sizeof(Report) == 120 && sizeof(Configure) == 24 &&
               sizeof(RunRequest) == 48);
 
 }  // namespace espalier::agent

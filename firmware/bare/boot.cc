@@ -6,6 +6,20 @@
 namespace espalier::bare {
 namespace {
 
+#if ESPALIER_SPARES
+// Decodes the programs of all spares, each into the same memory, which is not used otherwise yet.
+Status check_spares(const Image& image, DecodedProgram& memory) {
+  for (std::uint32_t i = 0; i < image.spares; ++i) {
+    for (std::uint32_t which = 0; which <= image.programs; ++which) {
+      const Status status = image.load_spare(i, which, memory);
+      const bool has_lost_root = which != 0 && status == Status::kUnsupported;
+      if (status != Status::kOk && !has_lost_root) return status;
+    }
+  }
+  return Status::kOk;
+}
+#endif
+
 // Decodes every program and selection of the image into `context`, Booted::programs or, with
 // selections, a Booted. A slot is accepted only if this succeeds.
 Status load_all(void* context, const Image& image) {
@@ -18,6 +32,10 @@ Status load_all(void* context, const Image& image) {
   for (std::uint32_t i = 0; i < image.links; ++i) {
     if (image.link(i).device != 0) return Status::kNoSuchPeer;
   }
+#if ESPALIER_SPARES
+  const Status checked = check_spares(image, programs[0]);
+  if (checked != Status::kOk) return checked;
+#endif
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const Status status = image.load(i, programs[i]);
     if (status != Status::kOk) return status;
@@ -115,6 +133,9 @@ void print_report(const Booted& booted) {
       Text() << "boot: program " << i << ": " << collective_name(row.collective) << ", "
              << row.algorithm << ", root " << row.root << ", " << row.size << " bytes\n";
     }
+#if ESPALIER_SPARES
+    if (image.spares != 0) Text() << "boot: " << image.spares << " spares\n";
+#endif
 #if ESPALIER_MAX_SELECTIONS > 0
     for (std::uint32_t i = 0; i < image.selections; ++i) {
       const NodeSelection& selection = booted.selections[i];

@@ -109,6 +109,12 @@ void run_node() {
   rooms.scratch_bytes = sizeof scratch_room;
   rooms.events_count = ESPALIER_ROOM_EVENTS;
   static Server server(gateway, has_image ? &endpoint : nullptr, slots, booted, rooms);
+#if ESPALIER_SPARES
+  if (has_image) {
+    static NodeSpares spares(booted, endpoint);
+    server.use(spares);
+  }
+#endif
   server.begin();
   while (server.step()) {
     if (!carrier.received) port.wait(server.wake());

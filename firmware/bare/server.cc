@@ -61,6 +61,10 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   memcpy(hello.digest, image.bytes + kImageDigestAt, sizeof hello.digest);
   hello.links = image.links;
   hello.programs = image.programs;
+#if ESPALIER_SPARES
+  const bool has_channels = Recovery::kGenerations * image.links <= agent::kChannel;
+  if (image.spares != 0 && has_channels) hello.further_generations = Recovery::kGenerations - 1;
+#endif
   return hello;
 }
 
@@ -99,7 +103,7 @@ void Server::begin() {
 bool Server::step() {
   if (!take_completions()) return false;
   if (configured_) {
-    const Status status = machine_.poll();
+    const Status status = poll_machine();
     if (state_ == State::kRunning) continue_run(status);
   }
   if (!sending()) {
@@ -117,6 +121,10 @@ bool Server::step() {
 }
 
 std::uint64_t Server::wake() const {
+#if ESPALIER_SPARES
+  if (restarts_) return 0;
+  if (recovering_) return recovery_->next_deadline();
+#endif
   if (packet_received_ || ended_run_) return 0;
   return configured_ ? machine_.next_deadline() : UINT64_MAX;
 }
@@ -196,6 +204,10 @@ void Server::answer(Kind to, Status status) {
 void Server::take_packet() {
   packet_received_ = false;
   const Kind kind = in_packet_.kind;
+#if ESPALIER_SPARES
+  packet_received_ = is_recovering() && kind != Kind::kAsk;
+  if (packet_received_) return;
+#endif
   const bool idle = state_ == State::kIdle;
   Status status = Status::kBadArgument;
   switch (kind) {

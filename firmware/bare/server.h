@@ -1,13 +1,20 @@
 #pragma once
 // The board's end of the agent's protocol (agent.h): steps the node's machine and executes the
 // gateway's requests. Freestanding. Bounded work per step, except that Install erases and writes
-// flash.
+// flash. With spares it goes on by itself after a failure (docs/spares.md).
 
 #include <cstdint>
 
+#include "espalier/base/limits.h"
+#if ESPALIER_SPARES
+#include <optional>
+#endif
+
+#include "collectives/machine/run_numbers.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/bare/agent.h"
 #include "firmware/bare/boot.h"
+#include "firmware/bare/node_spares.h"
 
 namespace espalier::bare {
 
@@ -30,6 +37,11 @@ class Server {
   Server(Endpoint& gateway, Endpoint* links, Slots& slots, Booted& booted, const Rooms& rooms)
       : gateway_(gateway), links_(links), slots_(slots), booted_(booted), rooms_(rooms) {}
 
+#if ESPALIER_SPARES
+  // Goes on with these after a failure. `links` of the constructor is their endpoint. They must
+  // outlive the server. Call before begin().
+  void use(NodeSpares& spares) { spares_ = &spares; }
+#endif
   // Sends Hello. Called once, first.
   void begin();
   // Polls everything once. False: the gateway's session ended, or the gateway violated the
@@ -73,6 +85,24 @@ class Server {
 #if ESPALIER_MAX_SELECTIONS > 0
   void choose_program();
 #endif
+  // Returns the digest by which runs name the program.
+  [[nodiscard]] std::uint64_t schedule(std::uint32_t program) const {
+#if ESPALIER_SPARES
+    if (spares_ != nullptr) return spares_->schedule(program);
+#endif
+    return booted_.programs[program].schedule_digest;
+  }
+#if ESPALIER_SPARES
+  [[nodiscard]] Status poll_machine();
+  [[nodiscard]] Status recover(Status status);
+  [[nodiscard]] Status resume();
+  [[nodiscard]] bool expelled() const { return recovery_ && recovery_->expelled(); }
+  // Whether packets other than Ask wait.
+  [[nodiscard]] bool is_recovering() const { return recovering_ || repeats_; }
+  void fill_loss(agent::Report& report, Status status) const;
+#else
+  [[nodiscard]] Status poll_machine() { return machine_.poll(); }
+#endif
   [[nodiscard]] Status start_one();
   void go();
   void continue_run(Status status);
@@ -98,6 +128,15 @@ class Server {
   std::uint64_t began_ = 0, ended_ = 0;
   Status status_ = Status::kOk;        // how the latest run ended
   Status confirmation_ = Status::kOk;  // the result of confirming the image
+
+#if ESPALIER_SPARES
+  NodeSpares* spares_ = nullptr;
+  std::optional<Recovery> recovery_;  // if there are spares, after Configure
+  bool recovering_ = false;
+  bool restarts_ = false;  // the run goes on with the next poll
+  bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
+  RunNumbers numbers_;
+#endif
 
   // The server sends one packet at a time, then its data. The next received packet waits for that.
   agent::Packet out_packet_, in_packet_;

@@ -17,6 +17,11 @@ Status Server::configure(const agent::Configure& request) {
   if (logs_) config.log = &log_;
   const Status status = machine_.init(*links_, config);
   configured_ = status == Status::kOk;
+#if ESPALIER_SPARES
+  if (configured_ && request.spares != 0 && spares_ != nullptr && spares_->any()) {
+    recovery_.emplace(machine_, *links_, *spares_, config.deadline_ns);
+  }
+#endif
   return status;
 }
 
@@ -39,16 +44,22 @@ void Server::choose_program() {
 
 Status Server::prepare(const agent::RunRequest& request) {
   run_ = request;
+#if ESPALIER_SPARES
+  numbers_.request();
+#endif
   completed_ = began_ = ended_ = 0;
   if (!configured_ || booted_.status != Status::kOk) return Status::kBadArgument;
   program_ = nullptr;
   for (std::uint32_t i = 0; i < booted_.image.programs; ++i) {
-    if (booted_.programs[i].schedule_digest == request.schedule) program_ = &booted_.programs[i];
+    if (schedule(i) == request.schedule) program_ = &booted_.programs[i];
   }
 #if ESPALIER_MAX_SELECTIONS > 0
   choose_program();
 #endif
   if (program_ == nullptr || request.op == Op::kCustom) return Status::kBadArgument;
+#if ESPALIER_SPARES
+  if (program_->ranks == 0) return Status::kUnsupported;
+#endif
   op_ = Operator{};
   op_.op = request.op;
   op_.type = request.type;
@@ -74,6 +85,9 @@ Status Server::prepare(const agent::RunRequest& request) {
 }
 
 Status Server::start_one() {
+#if ESPALIER_SPARES
+  if (program_->ranks == 0) return Status::kUnsupported;  // its root is lost
+#endif
   Buffers buffers;
   if (run_.input_bytes != 0) buffers.input = rooms_.input;
   if (run_.output_bytes != 0) buffers.output = rooms_.output;
@@ -84,6 +98,9 @@ Status Server::start_one() {
 
 void Server::go() {
   state_ = State::kRunning;
+#if ESPALIER_SPARES
+  numbers_.begin();
+#endif
   began_ = links_->now();
   if (run_.repetitions == 0) return end_run(Status::kOk);
   const Status status = start_one();
@@ -104,8 +121,15 @@ void Server::continue_run(Status status) {
 }
 
 void Server::end_run(Status status) {
-  ended_ = links_->now();
   state_ = State::kIdle;
+#if ESPALIER_SPARES
+  numbers_.end(completed_);
+  if (repeats_) {  // it was reported before
+    repeats_ = false;
+    return;
+  }
+#endif
+  ended_ = links_->now();
   status_ = status;
   ended_run_ = true;
   // Confirm the image after its first successful run, so that the next boot takes it.
@@ -142,6 +166,9 @@ void Server::report(Status status) {
     report.stall_action = stall.action;
     report.stall_ns = stall.waiting ? now - stall.since_ns : 0;
   }
+#if ESPALIER_SPARES
+  fill_loss(report, status);
+#endif
   const EventLog::Counts counts = log_.counts();
   report.log_count = counts.count;
   report.log_retired = counts.retired;

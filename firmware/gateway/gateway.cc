@@ -43,7 +43,7 @@ int Gateway::report_failure(int status, const Error& error) {
 Conversation::Event Gateway::pump() {
   bool progress = port_->poll();
   const Conversation::Event event = agent_->poll();
-  if (bridge_ != nullptr) progress = bridge_->step() || progress;
+  for (const Generation& each : generations_) progress = each.bridge->step() || progress;
   progress = port_->poll() || progress;
   const std::uint64_t now = clock_.now();
   if (agent_->completions() != board_completions_) {
@@ -60,7 +60,9 @@ Result<void> Gateway::check_works() {
     return fail_board(end->how + "; it was started as: " + options_.start);
   }
   if (carrier_->down()) return fail_board("the device closed the connection");
-  if (bridge_ != nullptr && !bridge_->fault().empty()) return fail_board(bridge_->fault());
+  for (const Generation& each : generations_) {
+    if (!each.bridge->fault().empty()) return fail_board(each.bridge->fault());
+  }
   if (control::is_closed(channel())) {
     ended_ = true;
     return fail("the launcher is gone");

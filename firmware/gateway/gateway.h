@@ -16,6 +16,7 @@
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/schedule_files.h"
+#include "firmware/node/wire_up.h"
 #include "hal/serial/host/carriers.h"
 #include "hal/serial/host/link_key.h"
 
@@ -43,6 +44,12 @@ class Gateway {
     kCollecting,  // the board's Report arrived; the data that follow it are being received
   };
 
+  // One set of the board's links (docs/spares.md).
+  struct Generation {
+    std::vector<SerialLink> links;
+    std::unique_ptr<Bridge> bridge;
+  };
+
   // start.cc
   [[nodiscard]] Result<void> start_board();
   [[nodiscard]] Result<void> receive_hello();
@@ -50,7 +57,13 @@ class Gateway {
   [[nodiscard]] Result<void> check_links();
   [[nodiscard]] Result<void> check_hello();
   [[nodiscard]] Result<void> configure();
+  // How many sets of links are bridged. One if the launcher gave schedules: nodes that boot from
+  // these have no spares.
+  [[nodiscard]] std::uint32_t generations() const {
+    return programs_ == nullptr ? 1u + hello_.further_generations : 1;
+  }
   [[nodiscard]] Result<void> open_fabric();
+  [[nodiscard]] Result<void> open_generation(const ofi::Config& config, const Bridge::Shape& shape);
   [[nodiscard]] Result<void> connect();
   // Waits for `expected` from the board. Fails if the board is silent for `patience_ns`, or another
   // event occurs. `what` is the awaited message, for the error.
@@ -94,6 +107,7 @@ class Gateway {
   [[nodiscard]] Result<void> continue_request();
   [[nodiscard]] agent::RunRequest board_request() const;
   void translate(const agent::Report& report);
+  void report_loss(const agent::Report& report);
   void copy_log();
   [[nodiscard]] Result<void> finish(Status status);
   void enter(State state);
@@ -106,7 +120,7 @@ class Gateway {
 
   Child child_;
   std::optional<LinkKey> link_key_;
-  bool reported_agent_ = false, reported_links_ = false;
+  bool reported_agent_ = false, reported_links_ = false, reported_loss_ = false;
   HostClock clock_;
   std::unique_ptr<HostCarrier> carrier_;
   std::vector<std::uint32_t> frames_;
@@ -117,9 +131,8 @@ class Gateway {
   std::vector<agent::LinkEntry> board_links_;
   std::vector<agent::ProgramEntry> board_programs_;
   std::unique_ptr<node::Programs> programs_;  // from the launcher's schedule files
-  std::unique_ptr<ofi::OfiEndpoint> fabric_;
-  std::vector<SerialLink> links_;
-  std::unique_ptr<Bridge> bridge_;
+  node::Endpoints fabrics_;                   // of each generation
+  std::vector<Generation> generations_;
 
   State state_ = State::kIdle;
   control::RunRequest request_;

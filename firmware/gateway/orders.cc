@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "espalier/base/loss.h"
 #include "firmware/gateway/gateway.h"
 
 namespace espalier::gateway {
@@ -177,6 +178,7 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   if (state_ != State::kRunning || report.number != request_.number)
     return {};  // of an earlier run
   translate(report);
+  report_loss(report);
   if (report.status == Status::kBusy) return send_to_launcher(report_);
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
@@ -213,6 +215,19 @@ void Gateway::translate(const agent::Report& report) {
   stall.action = report.stall_action;
   const std::uint64_t now = clock_.now();
   stall.since_ns = now - std::min(now, report.stall_ns);
+}
+
+// Prints once without what the board goes on.
+void Gateway::report_loss(const agent::Report& report) {
+  const bool goes_on = report.status == Status::kOk && report.generation != 0;
+  if (reported_loss_ || !goes_on) return;
+  reported_loss_ = true;
+  const Loss loss{static_cast<Loss::Kind>(report.loss_kind), report.loss_a, report.loss_b};
+  const std::string what = loss.kind == Loss::Kind::kNode
+                               ? "node " + std::to_string(loss.a)
+                               : "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
+  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on without %s\n", hello_.node,
+               board_name_.c_str(), what.c_str());
 }
 
 // The board's times mean nothing on this host. All records get the begin and end of the run.

@@ -1,6 +1,7 @@
 // The gateway's start: boots the board and connects it to its neighbours.
 
 #include <fcntl.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -62,7 +63,8 @@ std::uint32_t largest_room(const agent::Hello& hello) {
 }
 
 std::uint64_t buffer_bytes(const agent::Hello& hello) {
-  return Bridge::buffer_bytes(hello.links, std::min(hello.window, kSerialWindow),
+  return (1u + hello.further_generations) *
+         Bridge::buffer_bytes(hello.links, std::min(hello.window, kSerialWindow),
                               largest_room(hello));
 }
 
@@ -83,6 +85,8 @@ Result<void> check_numbers(const agent::Hello& hello) {
       {"nodes", hello.nodes, boots ? 1u : 0u, kMaxNodes},
       {"links", hello.links, 0, boots ? kMaxLinks : 0},
       {"programs", hello.programs, 0, boots ? kMaxPrograms : 0},
+      {"further_generations", hello.further_generations, 0,
+       std::max(1u, agent::kChannel / std::max(1u, hello.links)) - 1},
       {"window", hello.window, 1, kMaxFieldWindow},
       {"input_room", hello.input_room, 0, kMaxRoomBytes},
       {"output_room", hello.output_room, 0, kMaxRoomBytes},
@@ -121,13 +125,15 @@ void Gateway::report_rejections() {
     reported_agent_ = true;
     std::fprintf(stderr, "espalier-gateway: %s\n", rejection(*agent_).c_str());
   }
-  if (reported_links_ || bridge_ == nullptr || bridge_->rejections().frames == 0) return;
-  reported_links_ = true;
-  const std::uint32_t link = bridge_->rejections().link;
-  const std::string name = "link " + std::to_string(link) + " (to node " +
-                           std::to_string(board_links_[link].peer) + ") of " + board();
-  std::fprintf(stderr, "espalier-gateway: %s\n",
-               rejection_text(bridge_->rejections(), "the gateway", name).c_str());
+  for (const Generation& each : generations_) {
+    const SerialRejections& rejections = each.bridge->rejections();
+    if (reported_links_ || rejections.frames == 0) continue;
+    reported_links_ = true;
+    const std::string name = "link " + std::to_string(rejections.link) + " (to node " +
+                             std::to_string(board_links_[rejections.link].peer) + ") of " + board();
+    std::fprintf(stderr, "espalier-gateway: %s\n",
+                 rejection_text(rejections, "the gateway", name).c_str());
+  }
 }
 
 Result<void> Gateway::start_board() {
@@ -279,6 +285,7 @@ Result<void> Gateway::configure() {
   request.deadline_ns = options_.node.deadline_ns;
   request.check_blocks = options_.node.check_blocks;
   request.log = options_.node.log;
+  request.spares = generations() > 1;
   agent_->send(request);
   auto answered = await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure");
   if (!answered) return answered;
@@ -323,32 +330,54 @@ Result<void> Gateway::open_fabric() {
       return fail_board("it has no link to node " + std::to_string(needed[i]));
     }
   }
+  shape.block_bytes = largest_room(hello_);
+  shape.board = hello_.node;
+  for (const agent::LinkEntry& link : board_links_) shape.peers.push_back(link.peer);
+  while (generations_.size() < generations()) {
+    if (auto opened = open_generation(config, shape); !opened) return opened;
+  }
+  return {};
+}
+
+Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::Shape& shape) {
   auto opened = ofi::OfiEndpoint::open(config);
   if (!opened) return fail("cannot open " + config.provider + ": " + opened.error().message);
-  fabric_ = *std::move(opened);
-  shape.block_bytes = largest_room(hello_);
+  Generation next;
+  fabrics_.push_back(*std::move(opened));
+  next.links = std::vector<SerialLink>(board_links_.size());
   SerialConfig serial;
   serial.session = new_session();
   serial.window = std::min(hello_.window, kSerialWindow);
   serial.settles = true;
   serial.key = link_key();
   serial.nonce = new_session();
-  shape.board = hello_.node;
-  for (const agent::LinkEntry& link : board_links_) shape.peers.push_back(link.peer);
-  links_ = std::vector<SerialLink>(board_links_.size());
-  bridge_ = std::make_unique<Bridge>(*port_, links_.data(), fabric_->endpoint(), shape, serial);
-  if (bridge_->has_memory()) return {};
+  serial.first_channel = static_cast<std::uint8_t>(generations_.size() * board_links_.size());
+  next.bridge = std::make_unique<Bridge>(*port_, next.links.data(), fabrics_.back()->endpoint(),
+                                         shape, serial);
+  generations_.push_back(std::move(next));
+  if (generations_.back().bridge->has_memory()) return {};
   return fail_board(sizes_text(hello_) + "; no memory for " + std::to_string(buffer_bytes(hello_)) +
                     " bytes of buffers");
 }
 
 Result<void> Gateway::connect() {
   node::ControlWireUp wire_up(channel(), child_.pid());
-  auto connected = ofi::connect(*fabric_, hello_.node, wire_up);
-  if (!connected) return connected;
-  const Status status = bridge_->prepare();
-  if (status == Status::kOk) return {};
-  return fail(std::string("cannot connect to the neighbours: ") + status_name(status));
+  auto started = node::publish_all(fabrics_, hello_.node, wire_up);
+  if (started) started = node::start_connecting_all(fabrics_, wire_up);
+  if (!started) return started;
+  for (bool all = false; !all;) {
+    const auto connected = node::go_on_connecting_all(fabrics_);
+    if (!connected) return fail(connected.error());
+    all = *connected;
+    if (control::is_closed(channel())) return fail("the launcher is gone");
+    if (!all) sched_yield();
+  }
+  for (const Generation& each : generations_) {
+    const Status status = each.bridge->prepare();
+    if (status == Status::kOk) continue;
+    return fail(std::string("cannot connect to the neighbours: ") + status_name(status));
+  }
+  return {};
 }
 
 }  // namespace espalier::gateway

@@ -16,6 +16,7 @@
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
 #include "firmware/node/node_server.h"
+#include "firmware/node/node_spares.h"
 #include "firmware/node/schedule_files.h"
 #include "firmware/node/standard_io.h"
 #include "firmware/node/wire_up.h"
@@ -34,8 +35,8 @@ struct LocalNode {
   int channel = -1;
   espalier::node::BootedImage booted;  // if it boots from an image
   espalier::node::Programs programs;
-  std::unique_ptr<espalier::ofi::OfiEndpoint> fabric;
-  std::vector<std::string> addresses;  // of the peer of each lane
+  espalier::node::Endpoints fabrics;                   // of each generation
+  std::unique_ptr<espalier::node::NodeSpares> spares;  // if its image has any
 };
 using Nodes = std::vector<std::unique_ptr<LocalNode>>;
 
@@ -98,38 +99,31 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
   std::vector<espalier::node::ControlWireUp> wire_ups;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
-    auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i));
-    if (!opened) {
-      const std::string where = options.address.empty() ? "" : " on " + options.address;
-      return fail(kFailed, node.channel,
-                  "cannot open " + options.provider + where + ": " + opened.error().message);
+    const std::uint32_t generations =
+        node.booted.image.spares != 0 ? espalier::Recovery::kGenerations : 1;
+    while (node.fabrics.size() < generations) {
+      auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i));
+      if (!opened) {
+        const std::string where = options.address.empty() ? "" : " on " + options.address;
+        return fail(kFailed, node.channel,
+                    "cannot open " + options.provider + where + ": " + opened.error().message);
+      }
+      node.fabrics.push_back(*std::move(opened));
     }
-    node.fabric = *std::move(opened);
     wire_ups.emplace_back(node.channel);
-    const auto published =
-        wire_ups.back().publish(node.number, node.fabric->addresses(), node.fabric->lane_peers());
+    const auto published = espalier::node::publish_all(node.fabrics, node.number, wire_ups.back());
     if (!published) return fail(kFailed, node.channel, published.error().message);
   }
-  const auto cannot = [](const LocalNode& node, const espalier::Error& error) {
-    return fail(kFailed, node.channel, "cannot connect to the neighbours: " + error.message);
-  };
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    LocalNode& node = *nodes[i];
-    auto addresses = wire_ups[i].collect();
-    if (!addresses) return fail(kFailed, node.channel, addresses.error().message);
-    node.addresses = *std::move(addresses);
-    if (auto set = node.fabric->set_secret(*wire_ups[i].secret()); !set) {
-      return cannot(node, set.error());
-    }
-    const auto started = node.fabric->start_connecting(node.addresses);
-    if (!started) return cannot(node, started.error());
+    const auto started = espalier::node::start_connecting_all(nodes[i]->fabrics, wire_ups[i]);
+    if (!started) return fail(kFailed, nodes[i]->channel, started.error().message);
   }
   bool busy = true;
   while (busy) {
     busy = false;
     for (const std::unique_ptr<LocalNode>& node : nodes) {
-      const auto connected = node->fabric->go_on_connecting();
-      if (!connected) return cannot(*node, connected.error());
+      const auto connected = espalier::node::go_on_connecting_all(node->fabrics);
+      if (!connected) return fail(kFailed, node->channel, connected.error().message);
       busy = busy || !*connected;
       // The neighbours of a lost launcher's node may have ended before they could connect.
       if (control::is_closed(node->channel)) return kFailed;
@@ -159,12 +153,19 @@ int run(const espalier::node::BootOptions& options, Nodes& nodes) {
   config.check_blocks = options.check_blocks;
   std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
-    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->fabric->endpoint(),
+    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->fabrics[0]->endpoint(),
                                                                    node->programs, node->channel));
     if (espalier::Slots* slots = node->booted.slots.get(); slots != nullptr) {
       servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }
     const Status status = servers.back()->init(config, options.log);
+    if (status == Status::kOk && node->fabrics.size() > 1) {
+      std::vector<espalier::Endpoint*> endpoints;
+      for (const auto& fabric : node->fabrics) endpoints.push_back(&fabric->endpoint());
+      node->spares = std::make_unique<espalier::node::NodeSpares>(
+          node->booted.image, node->programs, std::move(endpoints));
+      servers.back()->use(*node->spares, config.deadline_ns);
+    }
     if (status == Status::kOk) continue;
     return fail(kFailed, node->channel,
                 std::string("cannot use this endpoint: ") + espalier::status_name(status));

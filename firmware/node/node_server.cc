@@ -28,11 +28,14 @@ bool NodeServer::ready() { return control::send(channel_, control::Ready{}); }
 void NodeServer::step(bool look) {
   switch (state_) {
     case State::kIdle:
-      if (!look && monotonic_ns() < wake_) break;
-      take_packet();
+      // Until it has recovered, packets wait.
+      if (!recovering_) {
+        if (!look && monotonic_ns() < wake_) break;
+        take_packet();
+      }
       // The idle machine answers keepalive probes and forwards causes. Its status was reported.
-      (void)machine_.poll();
-      if (state_ == State::kIdle) wake_ = monotonic_ns() + kIdleWait;
+      if (state_ != State::kEnded) (void)poll_machine();
+      if (state_ == State::kIdle) wake_ = recovering_ ? next_poll() : monotonic_ns() + kIdleWait;
       break;
     case State::kAwaitsStart: await_start(); break;
     case State::kRunning: continue_run(); break;
@@ -103,6 +106,7 @@ void NodeServer::take_request(const control::RunRequest& request) {
 // Looks up the program and the memory of the requested run. kBadArgument: no such program; input or
 // output memory is too small for the message, or the counts' memory for the counts.
 Status NodeServer::prepare() {
+  numbers_.request();
   op_ = request_.op == Op::kCustom ? affine() : Operator{};
   if (request_.op != Op::kCustom) {
     op_.op = request_.op;
@@ -111,18 +115,30 @@ Status NodeServer::prepare() {
   const std::uint32_t size = element_bytes(op_);
   if (size == 0) return Status::kBadOperator;
   if (request_.counts > counts_.size() / sizeof(std::uint64_t)) return Status::kBadArgument;
-  if (request_.schedule != 0) {
+  if (request_.schedule != 0 && spares_ != nullptr) {
+    request_.program = 0;
+    while (request_.program < programs_.count &&
+           spares_->schedule(request_.program) != request_.schedule) {
+      ++request_.program;
+    }
+  } else if (request_.schedule != 0) {
     const Status status =
         find_program(programs_, request_.schedule, counts(), op_, request_.program);
     if (status != Status::kOk) return status;
   }
   if (request_.program >= programs_.count) return Status::kBadArgument;
+  return find_memory();
+}
+
+// kUnsupported: the program's root is lost.
+Status NodeServer::find_memory() {
   const Program& program = programs_.programs[request_.program];
+  if (program.ranks == 0) return Status::kUnsupported;
   if (request_.counts != 0) {
     offsets_.resize(unequal_offsets(program.collective, program.ranks));
   }
   Layout layout;
-  const Status status = make_layout(program, counts(), size, layout);
+  const Status status = make_layout(program, counts(), element_bytes(op_), layout);
   if (status != Status::kOk) return status;
   // The launcher provides whole pages; 0 bytes mean that there is no memory.
   if (input_bytes_ < buffer_bytes(program, layout, Buffer::kInput) ||
@@ -149,9 +165,11 @@ void NodeServer::await_start() {
   } else {
     wake_ = 0;
   }
-  (void)machine_.poll();
-  if (state_ != State::kAwaitsStart || now < request_.start_ns) return;
+  if (state_ != State::kAwaitsStart) return;
+  (void)poll_machine();
+  if (recovering_ || now < request_.start_ns) return;
   state_ = State::kRunning;
+  numbers_.begin();
   next_look_ns_ = now + kControlInterval;
   report_.begin_ns = report_.end_ns = now;
   if (request_.repetitions == 0) return finish(Status::kOk);
@@ -161,23 +179,24 @@ void NodeServer::await_start() {
 
 Status NodeServer::start_one() {
   wake_ = 0;
+  if (programs_.programs[request_.program].ranks == 0) return Status::kUnsupported;
   return machine_.start(programs_.programs[request_.program], buffers_, op_, counts());
 }
 
 void NodeServer::continue_run() {
-  Status status = machine_.poll();
+  Status status = poll_machine();
   if (status == Status::kBusy) {
-    const std::uint64_t now = endpoint_.now();
-    if (now >= next_look_ns_) {
+    const std::uint64_t now = endpoint().now();
+    if (now >= next_look_ns_ && !repeats_) {
       take_packet();
       next_look_ns_ = now + kControlInterval;
     }
-    wake_ = std::min(machine_.next_deadline(), next_look_ns_);
+    wake_ = repeats_ ? next_poll() : std::min(next_poll(), next_look_ns_);
     return;
   }
   if (status == Status::kOk) {
     ++report_.completed;
-    if ((report_.completed & 0xff) == 0) take_packet();
+    if ((report_.completed & 0xff) == 0 && !repeats_) take_packet();
     if (state_ == State::kEnded) return;
     if (report_.completed < request_.repetitions) {
       status = start_one();
@@ -188,10 +207,17 @@ void NodeServer::continue_run() {
 }
 
 void NodeServer::finish(Status status) {
+  numbers_.end(report_.completed);
+  if (repeats_) {  // it was reported before
+    repeats_ = false;
+    state_ = State::kIdle;
+    return;
+  }
   if (state_ == State::kRunning) report_.end_ns = monotonic_ns();
   report_.status = status;
   report_.blocks = machine_.blocks();
   report_.cause = machine_.cause();
+  if (recovery_ && is_failure(status)) report_.cause = recovery_->cause();
   report_.log = log_.counts();
   if (status != Status::kOk) report_.stall = machine_.stall_report();
   if (status == Status::kOk && report_.completed > 0 && after_good_run_) {

@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "collectives/machine/run_numbers.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/schedule/programs.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
+#include "firmware/node/node_spares.h"
 #include "firmware/node/schedule_files.h"
 
 namespace espalier::node {
@@ -29,6 +32,11 @@ class NodeServer {
     if (log) config.log = &log_;
     return machine_.init(endpoint_, config);
   }
+  // Goes on with these after a failure. Call after init().
+  void use(NodeSpares& spares, std::uint64_t deadline_ns) {
+    spares_ = &spares;
+    recovery_.emplace(machine_, endpoint_, spares, deadline_ns);
+  }
   // Sets the function that is called once, after the first successful run and before its Report.
   void after_first_good_run(std::function<void()> call) { after_good_run_ = std::move(call); }
   // Sends Ready; false: the launcher is gone.
@@ -40,11 +48,13 @@ class NodeServer {
   [[nodiscard]] std::uint64_t wake() const { return wake_; }
   // Whether a collective is in progress: the caller then waits for the endpoint, otherwise for the
   // channel.
-  [[nodiscard]] bool running() const { return state_ == State::kRunning; }
+  [[nodiscard]] bool running() const { return state_ == State::kRunning || recovering_; }
   // Whether the launcher ended the node (exit_status() 0), or a failure did (exit_status() 1).
   [[nodiscard]] bool ended() const { return state_ == State::kEnded; }
   [[nodiscard]] int exit_status() const { return exit_status_; }
-  [[nodiscard]] Endpoint& endpoint() { return endpoint_; }
+  [[nodiscard]] Endpoint& endpoint() {
+    return spares_ != nullptr ? spares_->endpoint() : endpoint_;
+  }
   [[nodiscard]] int channel() const { return channel_; }
 
  private:
@@ -56,11 +66,18 @@ class NodeServer {
   void map_memory(const control::Memory& memory, int descriptor);
   void take_request(const control::RunRequest& request);
   Status prepare();
+  [[nodiscard]] Status find_memory();
   [[nodiscard]] ElementCounts counts();
   void await_start();
   Status start_one();
   void continue_run();
   void finish(Status status);
+
+  // node_recovery.cc
+  [[nodiscard]] Status poll_machine();
+  [[nodiscard]] Status recover(Status status);
+  [[nodiscard]] Status resume();
+  [[nodiscard]] std::uint64_t next_poll() const;
 
   Endpoint& endpoint_;
   const Programs& programs_;
@@ -84,6 +101,13 @@ class NodeServer {
   control::Report report_;  // the state of the latest run
   int exit_status_ = 1;
   std::function<void()> after_good_run_;
+  NodeSpares* spares_ = nullptr;
+  std::optional<Recovery> recovery_;  // if there are spares
+  bool recovering_ = false;
+  bool restarts_ = false;  // the run goes on with the next poll
+  bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
+  RunNumbers numbers_;
+  Mapping repeated_output_;
 };
 
 // Serves all nodes in one thread until each has ended. Returns the largest of their exit statuses.

@@ -60,4 +60,40 @@ Result<std::vector<std::string>> ControlWireUp::collect() {
   return addresses;
 }
 
+Result<void> publish_all(const Endpoints& endpoints, std::uint32_t node, ControlWireUp& wire_up) {
+  std::vector<std::string> own;
+  std::vector<std::uint32_t> peers;
+  for (const auto& endpoint : endpoints) {
+    for (const std::string& address : endpoint->addresses()) own.push_back(address);
+    for (const std::uint32_t peer : endpoint->lane_peers()) peers.push_back(peer);
+  }
+  return wire_up.publish(node, own, peers);
+}
+
+Result<void> start_connecting_all(const Endpoints& endpoints, ControlWireUp& wire_up) {
+  const auto collected = wire_up.collect();
+  if (!collected) return fail(collected.error());
+  auto next = collected->begin();
+  for (const auto& endpoint : endpoints) {
+    const auto end = next + static_cast<std::ptrdiff_t>(endpoint->lane_peers().size());
+    auto started = endpoint->set_secret(*wire_up.secret());
+    if (started) started = endpoint->start_connecting({next, end});
+    if (!started) return fail("cannot connect to the neighbours: " + started.error().message);
+    next = end;
+  }
+  return {};
+}
+
+Result<bool> go_on_connecting_all(const Endpoints& endpoints) {
+  bool all = true;
+  for (const auto& endpoint : endpoints) {
+    const auto connected = endpoint->go_on_connecting();
+    if (!connected) {
+      return fail("cannot connect to the neighbours: " + connected.error().message);
+    }
+    all = all && *connected;
+  }
+  return all;
+}
+
 }  // namespace espalier::node

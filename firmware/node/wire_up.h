@@ -2,9 +2,11 @@
 // The address exchange of a node that `espalier run` started. Host only.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "espalier/hal/ofi/ofi_endpoint.h"
 #include "espalier/hal/ofi/wire_up.h"
 
 namespace espalier::node {
@@ -25,5 +27,16 @@ class ControlWireUp : public ofi::WireUp {
   std::uint32_t lanes_ = 0;
   ofi::Secret secret_ = {};
 };
+
+// The endpoints of one node, which all have links to the same peers: one for each generation
+// (docs/spares.md), in the same order on all nodes.
+using Endpoints = std::vector<std::unique_ptr<ofi::OfiEndpoint>>;
+// Publishes the addresses of all of them at once.
+[[nodiscard]] Result<void> publish_all(const Endpoints& endpoints, std::uint32_t node,
+                                       ControlWireUp& wire_up);
+// Collects the addresses and the job secret, and starts to connect all of them.
+[[nodiscard]] Result<void> start_connecting_all(const Endpoints& endpoints, ControlWireUp& wire_up);
+// Call until it returns true: all of them are connected.
+[[nodiscard]] Result<bool> go_on_connecting_all(const Endpoints& endpoints);
 
 }  // namespace espalier::node

@@ -1,0 +1,70 @@
+// After a failure: the node's part of going on with its spares (docs/spares.md).
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "firmware/node/node_server.h"
+
+namespace espalier::node {
+
+// Polls the machine or, after a failure, the recovery. kBusy as well if the run goes on later.
+Status NodeServer::poll_machine() {
+  if (recovering_) {
+    const Status status = recovery_->poll();
+    recovering_ = status == Status::kBusy;
+    return status == Status::kOk ? resume() : status;
+  }
+  if (recovery_ && recovery_->expelled()) return recovery_->cause().status;
+  const Status status = machine_.poll();
+  if (is_failure(status)) return recover(status);
+  if (!restarts_) return status;
+  restarts_ = false;
+  const Status started = start_one();
+  return started == Status::kOk ? Status::kBusy : started;
+}
+
+Status NodeServer::recover(Status status) {
+  if (!recovery_) return status;
+  restarts_ = false;
+  const bool is_running = state_ == State::kRunning;
+  const Status begun = recovery_->begin(numbers_.progress(is_running, report_.completed));
+  recovering_ = begun == Status::kBusy;
+  return begun;
+}
+
+// All survivors have agreed where to go on. Returns kBusy if this node's run goes on.
+Status NodeServer::resume() {
+  const Status loaded = spares_->load_programs();
+  if (loaded != Status::kOk) return loaded;
+  const Loss& loss = recovery_->loss();
+  const std::string what = loss.kind == Loss::Kind::kNode
+                               ? "node " + std::to_string(loss.a)
+                               : "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
+  std::fprintf(stderr, "espalier-node: node %u goes on without %s\n", endpoint_.node(),
+               what.c_str());
+  const bool is_running = state_ == State::kRunning;
+  const auto then = numbers_.resume(recovery_->point().next, is_running, state_ == State::kIdle,
+                                    request_.repetitions, report_.completed);
+  if (then == RunNumbers::Then::kIsLost) return Status::kDeadLink;
+  if (then == RunNumbers::Then::kWaits && state_ == State::kIdle) return Status::kOk;
+  const Status fits = find_memory();
+  if (fits != Status::kOk || then == RunNumbers::Then::kWaits) return fits;
+  if (!is_running) {
+    // It was reported, and the launcher may be reading its output.
+    if (!repeated_output_.map(output_bytes_, -1, 0, true)) return Status::kTooLarge;
+    buffers_.output = repeated_output_.bytes();
+    repeats_ = true;
+    state_ = State::kRunning;
+  }
+  restarts_ = true;
+  return Status::kBusy;
+}
+
+// Returns the time of the next poll if nothing arrives.
+std::uint64_t NodeServer::next_poll() const {
+  if (restarts_) return 0;
+  return recovering_ ? recovery_->next_deadline() : machine_.next_deadline();
+}
+
+}  // namespace espalier::node

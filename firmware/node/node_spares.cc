@@ -1,0 +1,48 @@
+#include "firmware/node/node_spares.h"
+
+#include <utility>
+
+namespace espalier::node {
+
+NodeSpares::NodeSpares(const Image& image, Programs& programs, std::vector<Endpoint*> endpoints)
+    : image_(image), programs_(programs), endpoints_(std::move(endpoints)) {
+  for (std::uint32_t i = 0; i < programs.count; ++i) {
+    schedules_.push_back(programs.programs[i].schedule_digest);
+  }
+}
+
+SpareKinds NodeSpares::kinds() const {
+  unsigned found = 0;
+  for (std::uint32_t i = 0; i < image_.spares; ++i) {
+    const bool of_link = image_.spare(i).loss.kind == Loss::Kind::kLink;
+    found |= static_cast<unsigned>(of_link ? SpareKinds::kLinks : SpareKinds::kNodes);
+  }
+  return static_cast<SpareKinds>(found);
+}
+
+const Program* NodeSpares::load(const Loss& loss) {
+  spare_ = image_.find_spare(loss);
+  if (spare_ == image_.spares) return nullptr;
+  const auto decoded = std::make_unique<DecodedProgram>();
+  if (image_.load_spare(spare_, 0, *decoded) != Status::kOk) return nullptr;
+  agreement_ = *decoded;
+  return &agreement_;
+}
+
+Endpoint* NodeSpares::open(std::uint32_t generation) {
+  if (generation >= endpoints_.size()) return nullptr;
+  generation_ = generation;
+  return endpoints_[generation];
+}
+
+Status NodeSpares::load_programs() {
+  const auto decoded = std::make_unique<DecodedProgram>();
+  for (std::uint32_t i = 0; i < programs_.count; ++i) {
+    const Status status = image_.load_spare(spare_, 1 + i, *decoded);
+    if (status != Status::kOk && status != Status::kUnsupported) return status;
+    programs_.programs[i] = *decoded;
+  }
+  return Status::kOk;
+}
+
+}  // namespace espalier::node

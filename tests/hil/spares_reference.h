@@ -1,0 +1,71 @@
+#pragma once
+// What boards that lost a link or a board must compute: inputs of u32 without a pattern, summed.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/splitmix64.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/base/loss.h"
+#include "espalier/collectives/schedule/program.h"
+
+namespace espalier {
+
+inline std::string loss_name(const Loss& loss) {
+  if (loss.kind == Loss::Kind::kNothing) return "nothing";
+  if (loss.kind == Loss::Kind::kNode) return "node " + std::to_string(loss.a);
+  return "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
+}
+
+inline std::uint32_t input_at(std::uint32_t run, std::uint32_t node, std::uint64_t element) {
+  return static_cast<std::uint32_t>(
+      splitmix64(std::uint64_t{run} << 40 | std::uint64_t{node} << 20 | element));
+}
+
+// A collective of `count` elements, or of `count` in each rank's part.
+struct ReferenceRun {
+  Collective collective = Collective::kBarrier;
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;
+  std::uint32_t number = 0;
+  std::uint32_t nodes = 0;
+  Loss loss;  // without which it ran
+};
+
+// Compares a node's output with what the nodes that took part gave. Returns the first difference,
+// or an empty text.
+inline std::string wrong_result(const ReferenceRun& run, std::uint32_t node,
+                                const std::uint8_t* output) {
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t v = 0; v < run.nodes; ++v) {
+    if (run.loss != Loss::node(v)) members.push_back(v);
+  }
+  const auto sum = [&](std::uint64_t element) {
+    std::uint32_t total = 0;
+    for (const std::uint32_t v : members) total += input_at(run.number, v, element);
+    return total;
+  };
+  std::uint64_t size = run.count;
+  if (run.collective == Collective::kBarrier) return "";
+  if (run.collective == Collective::kAllgather) size = run.count * members.size();
+  if (run.collective == Collective::kReduce && node != run.root) return "";
+  if (run.collective == Collective::kBroadcast && node == run.root) return "";
+  for (std::uint64_t i = 0; i < size; ++i) {
+    std::uint32_t expected = 0;
+    switch (run.collective) {
+      case Collective::kBroadcast: expected = input_at(run.number, run.root, i); break;
+      case Collective::kAllgather:
+        expected = input_at(run.number, members[i / run.count], i % run.count);
+        break;
+      case Collective::kReduceScatter: expected = sum(run.loss.dense(node) * run.count + i); break;
+      default: expected = sum(i);
+    }
+    if (load_u32(output + 4 * i) == expected) continue;
+    return "node " + std::to_string(node) + ": " + collective_name(run.collective) + ", run " +
+           std::to_string(run.number) + ": element " + std::to_string(i) + " is wrong";
+  }
+  return "";
+}
+
+}  // namespace espalier

@@ -1,0 +1,526 @@
+// spares-rig: boards that run as processes of this host, joined by framed links alone, lose a link
+// or a board in the middle of a collective. This process carries the boards' frames, cuts what is
+// lost, and asks for collectives as a gateway does. It takes no part in how they go on.
+//
+//   spares-rig --hosted PROGRAM --folder DIR --loss link:A,B|node:V [--seed N] [--deadline-ms N]
+//
+// DIR/node-V.flash has the image of board V, with spares; DIR/key.pub the signer's key. Exit
+// status: 0: all survivors went on by themselves, and the next ten collectives are right; 1: not;
+// 2: bad input.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/one_line.h"
+#include "espalier/base/crc32.h"
+#include "espalier/base/little_endian.h"
+#include "espalier/hal/serial/frame.h"
+#include "firmware/gateway/conversation.h"
+#include "hal/serial/host/carriers.h"
+#include "tests/hil/spares_reference.h"
+
+extern char** environ;
+
+namespace espalier {
+namespace {
+
+using gateway::Conversation;
+using Event = Conversation::Event;
+
+constexpr std::uint32_t kLater = 10;         // collectives after the loss
+constexpr std::uint64_t kRepetitions = 250;  // of the collective that is interrupted
+constexpr std::uint64_t kCount = 150;        // elements, or of each rank's part
+constexpr std::size_t kQueue = 256;          // frames that wait for a board's socket
+// Nothing that works takes as long.
+constexpr std::uint64_t kHang = 300'000'000'000;  // ns
+
+struct Options {
+  std::string hosted, folder;
+  Loss loss;
+  std::uint64_t seed = 1;
+  std::uint64_t deadline_ns = 3'000'000'000;
+};
+
+// Ends the program, and with it its boards.
+struct Failure {
+  int status;
+  std::string line;
+};
+[[noreturn]] void fail(int status, const std::string& line) { throw Failure{status, line}; }
+
+using Bytes = std::vector<std::uint8_t>;
+
+// The frames of one board's agent.
+class AgentCarrier final : public Carrier {
+ public:
+  explicit AgentCarrier(HostCarrier& carrier) : carrier_(carrier) {}
+  std::uint32_t mtu() const override { return carrier_.mtu(); }
+  Status send(const std::uint8_t* frame, std::uint32_t size) override {
+    return carrier_.send(frame, size);
+  }
+  std::uint32_t receive(std::uint8_t* frame) override {
+    if (inbox.empty()) return 0;
+    const auto size = static_cast<std::uint32_t>(inbox.front().size());
+    std::memcpy(frame, inbox.front().data(), size);
+    inbox.pop_front();
+    return size;
+  }
+  std::deque<Bytes> inbox;
+
+ private:
+  HostCarrier& carrier_;
+};
+
+struct Program {
+  agent::ProgramEntry entry;
+  std::vector<std::uint32_t> traffic;  // frames over each pair of boards: a * boards + b, a < b
+  [[nodiscard]] Collective collective() const {
+    return Collective(static_cast<Collective::Value>(entry.collective));
+  }
+};
+
+class Board {
+ public:
+  Board(std::unique_ptr<HostCarrier> carrier, HostClock& clock)
+      : carrier(std::move(carrier)),
+        agent(*this->carrier),
+        memory_(2 * this->carrier->mtu() / 8 + 1),
+        port_(agent, clock, reinterpret_cast<std::uint8_t*>(memory_.data()), {}),
+        conversation(port_, std::random_device{}() | 1) {}
+
+  std::unique_ptr<HostCarrier> carrier;
+  AgentCarrier agent;
+  std::deque<Bytes> outbox;  // frames of other boards
+  pid_t pid = 0;
+  bool alive = true, greeted = false;
+  agent::Hello hello;
+  std::vector<std::uint32_t> peers;  // of its links
+  Bytes tables, output;
+  std::deque<agent::Packet> packets;  // that arrived, with their data
+
+ private:
+  std::vector<std::uint64_t> memory_;
+  SerialPort port_;
+
+ public:
+  Conversation conversation;
+};
+
+class Rig {
+ public:
+  explicit Rig(const Options& options) : options_(options), random_(options.seed) {}
+  ~Rig() {
+    for (const auto& board : boards_) {
+      if (board->alive) kill(board->pid, SIGKILL);
+      (void)waitpid(board->pid, nullptr, 0);
+    }
+  }
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
+  void run() {
+    start();
+    greet();
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      counted_ = &programs_[i];
+      collective(i, 1);
+      counted_ = nullptr;
+    }
+    const Program& program = programs_[interrupted()];
+    const std::uint32_t first = sent_;
+    cut_at_ = std::uniform_int_distribution<std::uint64_t>(1, 2000)(random_);
+    collective(interrupted(), kRepetitions);
+    if (!lost_) fail(1, "the collectives were complete before the loss");
+    const agent::Report report = last_;
+    if (found_ != options_.loss) {
+      fail(1, loss_name(options_.loss) + " was cut, and the boards went on without " +
+                  loss_name(found_));
+    }
+    std::uint32_t right = 0;
+    for (std::size_t i = 0; right < kLater; ++i) {
+      if (collective(i % programs_.size(), 1)) ++right;
+    }
+    std::printf(
+        "%s lost after %u frames of %s by %s, root %u: %zu boards went on by themselves in "
+        "generation %u, %u collectives right\n",
+        loss_name(options_.loss).c_str(), first == sent_ ? 0 : static_cast<unsigned>(cut_at_),
+        collective_name(program.collective()), one_line(program.entry.algorithm).c_str(),
+        program.entry.root, members().size(), report.generation,
+        static_cast<unsigned>(kRepetitions) + right);
+  }
+
+ private:
+  // The program that is interrupted: one that uses what is lost.
+  [[nodiscard]] std::size_t interrupted() {
+    if (interrupted_ != SIZE_MAX) return interrupted_;
+    std::vector<std::size_t> fit;
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      const Loss& loss = options_.loss;
+      const bool is_node = loss.kind == Loss::Kind::kNode;
+      if (is_node && has_root(programs_[i].collective()) && programs_[i].entry.root == loss.a) {
+        continue;  // it has no spare
+      }
+      if (is_node || programs_[i].traffic[loss.a * boards_.size() + loss.b] > 0) fit.push_back(i);
+    }
+    if (fit.empty()) fail(1, "no program uses " + loss_name(options_.loss));
+    interrupted_ = fit[std::uniform_int_distribution<std::size_t>(0, fit.size() - 1)(random_)];
+    return interrupted_;
+  }
+
+  void start() {
+    namespace fs = std::filesystem;
+    const fs::path folder = options_.folder;
+    const std::string key = folder / "key.pub";
+    for (std::uint32_t v = 0;; ++v) {
+      const std::string name = std::to_string(v);
+      const std::string flash = folder / ("node-" + name + ".flash");
+      if (!fs::exists(flash)) break;
+      const std::string near = folder / ("g" + name), far = folder / ("b" + name);
+      auto carrier = open_carrier("unix:" + near + "," + far);
+      if (!carrier) fail(2, carrier.error().message);
+      clock_.add(**carrier);
+      boards_.push_back(std::make_unique<Board>(*std::move(carrier), clock_));
+      const std::string device = "unix:" + far + "," + near;
+      std::vector<std::string> words = {options_.hosted, "--device", device,    "--flash", flash,
+                                        "--public-key",  key,        "--board", "hosted"};
+      std::vector<char*> arguments;
+      for (std::string& word : words) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      posix_spawn_file_actions_t files;
+      posix_spawn_file_actions_init(&files);
+      const std::string console = folder / ("console-" + name);
+      posix_spawn_file_actions_addopen(&files, 1, console.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                       0644);
+      const int error = posix_spawn(&boards_.back()->pid, options_.hosted.c_str(), &files, nullptr,
+                                    arguments.data(), environ);
+      posix_spawn_file_actions_destroy(&files);
+      if (error != 0) fail(2, options_.hosted + ": " + std::strerror(error));
+    }
+    const Loss& loss = options_.loss;
+    if (boards_.size() <= loss.a || boards_.size() <= loss.b) {
+      fail(2, "there is no " + loss_name(loss) + " among " + std::to_string(boards_.size()) +
+                  " boards");
+    }
+  }
+
+  void greet() {
+    for (std::uint32_t v = 0; v < boards_.size(); ++v) {
+      Board& board = *boards_[v];
+      (void)await(v, agent::Kind::kHello);
+      if (board.hello.boot != Status::kOk) fail(2, "board " + std::to_string(v) + " has no image");
+      std::vector<agent::LinkEntry> links(board.hello.links);
+      const std::size_t bytes = links.size() * sizeof(agent::LinkEntry);
+      std::memcpy(links.data(), board.tables.data(), bytes);
+      for (const agent::LinkEntry& link : links) board.peers.push_back(link.peer);
+      if (v != 0) continue;
+      programs_.resize(board.hello.programs);
+      for (std::size_t i = 0; i < programs_.size(); ++i) {
+        std::memcpy(&programs_[i].entry,
+                    board.tables.data() + bytes + i * sizeof programs_[i].entry,
+                    sizeof programs_[i].entry);
+        programs_[i].traffic.resize(boards_.size() * boards_.size());
+      }
+    }
+    for (std::uint32_t v = 0; v < boards_.size(); ++v) {
+      agent::Configure order;
+      order.deadline_ns = options_.deadline_ns;
+      order.check_blocks = 1;
+      order.spares = 1;
+      boards_[v]->conversation.send(order);
+      expect_ok(v, agent::Kind::kConfigure);
+    }
+  }
+
+  // Returns the answer's status.
+  Status answer(std::uint32_t v, agent::Kind to) {
+    const agent::Answer answer = await(v, agent::Kind::kAnswer).answer;
+    if (answer.to != to) fail(1, "board " + std::to_string(v) + " answered another packet");
+    return answer.status;
+  }
+  void expect_ok(std::uint32_t v, agent::Kind to) {
+    const Status status = answer(v, to);
+    if (status != Status::kOk) fail(1, "board " + std::to_string(v) + ": " + status_name(status));
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> members() const {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t v = 0; v < boards_.size(); ++v) {
+      if (boards_[v]->alive) all.push_back(v);
+    }
+    return all;
+  }
+  // Runs it on all boards that are left, and checks all results. False: its root is lost.
+  bool collective(std::size_t index, std::uint64_t repetitions) {
+    const Program& program = programs_[index];
+    const bool is_barrier = program.collective() == Collective::kBarrier;
+    const std::uint64_t count = is_barrier ? 0 : kCount;
+    const std::uint64_t all =
+        counts_per_rank(program.collective()) ? count * boards_.size() : count;
+    const std::uint32_t number = ++sent_;
+    agent::RunRequest request;
+    request.number = number;
+    request.schedule = program.entry.schedule;
+    request.count = count;
+    request.repetitions = repetitions;
+    request.input_bytes = request.output_bytes = static_cast<std::uint32_t>(4 * all);
+    request.op = Op::kSum;
+    request.type = Type::kU32;
+    std::uint32_t without = 0;
+    for (const std::uint32_t v : members()) boards_[v]->conversation.send(request);
+    const std::size_t asked = members().size();
+    std::vector<std::vector<std::uint32_t>> inputs(boards_.size());
+    for (const std::uint32_t v : members()) {
+      const Status status = answer(v, agent::Kind::kRun);
+      without += status == Status::kUnsupported ? 1 : 0;
+      if (status != Status::kOk && status != Status::kUnsupported) {
+        fail(1, "board " + std::to_string(v) + " does not run: " + status_name(status));
+      }
+      for (std::uint64_t i = 0; i < all; ++i) inputs[v].push_back(input_at(number, v, i));
+    }
+    if (without == asked) return false;
+    if (without != 0) fail(1, "some boards have the program, and others do not");
+    for (const std::uint32_t v : members()) {
+      boards_[v]->conversation.send_data(
+          {reinterpret_cast<const std::uint8_t*>(inputs[v].data()), 4 * all});
+    }
+    for (const std::uint32_t v : members()) {
+      until("the input", [&] { return boards_[v]->conversation.can_send(); });
+    }
+    for (const std::uint32_t v : members()) {
+      agent::Go go;
+      go.number = number;
+      boards_[v]->conversation.send(go);
+    }
+    running_ = true;
+    frames_ = 0;
+    for (std::uint32_t v = 0; v < boards_.size(); ++v) {
+      if (boards_[v]->alive) take_report(v, repetitions);
+    }
+    running_ = false;
+    for (const std::uint32_t v : members()) check(program, number, v);
+    return true;
+  }
+
+  void take_report(std::uint32_t v, std::uint64_t repetitions) {
+    const agent::Packet* const packet = await_or_death(v, agent::Kind::kReport);
+    if (packet == nullptr) return;
+    const agent::Report report = packet->report;
+    boards_[v]->packets.pop_front();
+    const std::string who = "board " + std::to_string(v);
+    if (report.status != Status::kOk) {
+      fail(1, who + ": " + status_name(report.status) + ", node " +
+                  std::to_string(report.cause_detector) + " lost " +
+                  std::to_string(report.cause_peer));
+    }
+    if (report.completed != repetitions) fail(1, who + " did not complete all collectives");
+    const Loss loss = report.generation == 0 ? Loss()
+                                             : Loss{static_cast<Loss::Kind>(report.loss_kind),
+                                                    report.loss_a, report.loss_b};
+    last_ = report;
+    if (v == members().front()) found_ = loss;
+    if (loss != found_) {
+      fail(1,
+           who + " goes on without " + loss_name(loss) + ", another without " + loss_name(found_));
+    }
+  }
+
+  void check(const Program& program, std::uint32_t number, std::uint32_t v) {
+    ReferenceRun run;
+    run.collective = program.collective();
+    run.root = program.entry.root;
+    run.count = kCount;
+    run.number = number;
+    run.nodes = static_cast<std::uint32_t>(boards_.size());
+    run.loss = found_;
+    const std::string wrong = wrong_result(run, v, boards_[v]->output.data());
+    if (!wrong.empty()) fail(1, wrong);
+  }
+
+  // Carries frames until `holds` does.
+  template <typename Condition>
+  void until(const std::string& what, Condition holds) {
+    const std::uint64_t limit = clock_.now() + kHang;
+    while (!holds()) {
+      if (!pump()) clock_.wait(clock_.now() + 1'000'000);
+      if (clock_.now() > limit) fail(1, "nothing happens; expected " + what);
+    }
+  }
+  agent::Packet await(std::uint32_t v, agent::Kind kind) {
+    const agent::Packet* const packet = await_or_death(v, kind);
+    if (packet == nullptr) fail(1, "board " + std::to_string(v) + " is gone");
+    const agent::Packet copy = *packet;
+    boards_[v]->packets.pop_front();
+    return copy;
+  }
+  const agent::Packet* await_or_death(std::uint32_t v, agent::Kind kind) {
+    Board& board = *boards_[v];
+    until("a packet of board " + std::to_string(v),
+          [&] { return !board.alive || !board.packets.empty(); });
+    if (!board.alive) return nullptr;
+    if (board.packets.front().kind != kind) {
+      fail(1, "board " + std::to_string(v) + " sent another packet than was expected");
+    }
+    return &board.packets.front();
+  }
+
+  bool pump() {
+    bool moved = false;
+    for (std::uint32_t v = 0; v < boards_.size(); ++v) {
+      Board& board = *boards_[v];
+      if (!board.alive) continue;
+      std::uint8_t frame[2048];
+      while (const std::uint32_t size = board.carrier->receive(frame)) {
+        moved = true;
+        if (size < serial::kHeaderBytes + serial::kCrcBytes) continue;
+        if (serial::get<serial::header::kChannel>(frame) == agent::kChannel) {
+          board.agent.inbox.emplace_back(frame, frame + size);
+        } else {
+          pass(v, frame, size);
+        }
+      }
+      if (board.alive) take(v, board.conversation.poll());
+    }
+    for (const auto& board : boards_) {
+      while (board->alive && !board->outbox.empty()) {
+        const Bytes& frame = board->outbox.front();
+        const auto size = static_cast<std::uint32_t>(frame.size());
+        if (board->carrier->send(frame.data(), size) == Status::kTryAgain) break;
+        board->outbox.pop_front();
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  // Channels of all generations lead to the same boards: generation g of link l is channel
+  // g * links + l.
+  void pass(std::uint32_t v, std::uint8_t* frame, std::uint32_t size) {
+    const std::vector<std::uint32_t>& links = boards_[v]->peers;
+    if (links.empty()) return;  // it is not greeted yet
+    const std::uint32_t channel = serial::get<serial::header::kChannel>(frame);
+    const std::uint32_t peer = links[channel % links.size()];
+    const std::vector<std::uint32_t>& back = boards_[peer]->peers;
+    std::uint32_t link = 0;
+    while (link < back.size() && back[link] != v) ++link;
+    if (link == back.size()) return;
+    if (counted_ != nullptr) {
+      ++counted_->traffic[std::min(v, peer) * boards_.size() + std::max(v, peer)];
+    }
+    if (running_ && cut_at_ != 0 && !lost_ && ++frames_ == cut_at_) lose();
+    Board& other = *boards_[peer];
+    if (!other.alive || !boards_[v]->alive || (lost_ && options_.loss.closes(v, peer))) return;
+    if (other.outbox.size() >= kQueue) return;
+    const std::uint32_t generation = channel / static_cast<std::uint32_t>(links.size());
+    serial::set<serial::header::kChannel>(frame, generation * back.size() + link);
+    const std::uint32_t covered = size - serial::kCrcBytes;
+    store_u32(frame + covered, crc32(0, frame, covered));
+    other.outbox.emplace_back(frame, frame + size);
+  }
+
+  void lose() {
+    lost_ = true;
+    for (const auto& board : boards_) {
+      if (!board->packets.empty()) fail(1, "a board was done before the loss");
+    }
+    if (options_.loss.kind != Loss::Kind::kNode) return;
+    Board& board = *boards_[options_.loss.a];
+    kill(board.pid, SIGKILL);
+    board.alive = false;
+  }
+
+  void take(std::uint32_t v, Event event) {
+    Board& board = *boards_[v];
+    if (event == Event::kRestarted && !board.greeted) return;
+    if (event == Event::kRestarted) fail(1, "board " + std::to_string(v) + " restarted");
+    if (event == Event::kViolation) fail(1, "board " + std::to_string(v) + " broke the protocol");
+    if (event == Event::kPacket) {
+      const agent::Packet packet = board.conversation.packet();
+      std::size_t data = 0;
+      if (packet.kind == agent::Kind::kHello) {
+        board.greeted = true;
+        board.hello = packet.hello;
+        board.tables.resize(packet.hello.links * sizeof(agent::LinkEntry) +
+                            packet.hello.programs * sizeof(agent::ProgramEntry));
+        board.conversation.expect(board.tables);
+        data = board.tables.size();
+      } else if (packet.kind == agent::Kind::kReport) {
+        board.output.resize(packet.report.output_bytes);
+        board.conversation.expect(board.output);
+        data = board.output.size();
+      }
+      board_packet_[v] = packet;
+      if (data == 0) event = Event::kData;
+    }
+    if (event == Event::kData) board.packets.push_back(board_packet_[v]);
+  }
+
+  const Options& options_;
+  std::mt19937_64 random_;
+  HostClock clock_;
+  std::vector<std::unique_ptr<Board>> boards_;
+  std::map<std::uint32_t, agent::Packet> board_packet_;  // whose data are still to come
+  std::vector<Program> programs_;
+  Program* counted_ = nullptr;  // whose traffic is counted
+  std::size_t interrupted_ = SIZE_MAX;
+  std::uint32_t sent_ = 0;  // runs
+  bool running_ = false, lost_ = false;
+  std::uint64_t frames_ = 0, cut_at_ = 0;
+  Loss found_;  // without which the boards go on
+  agent::Report last_;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string word = argv[i], value = argv[i + 1];
+    unsigned a = 0, b = 0;
+    if (word == "--hosted") {
+      options.hosted = value;
+    } else if (word == "--folder") {
+      options.folder = value;
+    } else if (word == "--seed") {
+      options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--deadline-ms") {
+      options.deadline_ns = 1'000'000 * std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--loss" && std::sscanf(value.c_str(), "link:%u,%u", &a, &b) == 2) {
+      options.loss = Loss::link(a, b);
+    } else if (word == "--loss" && std::sscanf(value.c_str(), "node:%u", &a) == 1) {
+      options.loss = Loss::node(a);
+    } else {
+      fail(2, "unexpected argument " + word + " " + value);
+    }
+  }
+  if (argc % 2 == 0 || options.hosted.empty() || options.folder.empty() ||
+      options.loss.kind == Loss::Kind::kNothing || options.deadline_ns == 0) {
+    fail(2, "expected --hosted PROGRAM --folder DIR --loss link:A,B|node:V");
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace espalier
+
+int main(int argc, char** argv) {
+  try {
+    const espalier::Options options = espalier::parse(argc, argv);
+    espalier::Rig(options).run();
+    return 0;
+  } catch (const espalier::Failure& failure) {
+    std::fprintf(stderr, "spares-rig: %s\n", failure.line.c_str());
+    return failure.status;
+  }
+}
