@@ -46,11 +46,11 @@ void enable_caches() {
 }
 
 // Region 0: all memory, not executable, otherwise as without an MPU. Region 1: between variables
-// and the stack, without access.
+// and the stack, without access; longer than most frames, of which only a part may be written.
 void enable_mpu() {
   constexpr std::uint32_t kValid = 1u << 4, kOn = 1, kNeverExecute = 1u << 28;
   constexpr std::uint32_t kAllAccess = 3u << 24, kCached = 1u << 19 | 3u << 16;
-  constexpr std::uint32_t kGuardBytes = 32, kGuardBits = 5;
+  constexpr std::uint32_t kGuardBytes = 256, kGuardBits = 8;
   if ((at(kMpuType) >> 8 & 0xff) < 2) return;
   const auto bits = reinterpret_cast<std::uint32_t>(ram_bits);
   at(kMpuRbar) = reinterpret_cast<std::uint32_t>(ram_begin) | kValid | 0;

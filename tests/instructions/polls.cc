@@ -20,6 +20,8 @@ using bare::Text;
 
 constexpr std::uint64_t kInstructionNs = 1024;  // -icount shift=10
 constexpr std::uint32_t kRoom = 4 << 20;
+// Only 8 ranks and 16 blocks: on boards for which the page has one row.
+constexpr bool kSample = ESPALIER_SAMPLE;
 
 alignas(16) [[gnu::section(".slots")]] std::uint8_t input[kRoom];
 alignas(16) [[gnu::section(".slots")]] std::uint8_t output[kRoom];
@@ -152,7 +154,7 @@ void run(const Size& size, const Operator& op, const char* op_name, std::uint32_
 
 void run_all(const std::uint8_t* bytes, std::uint32_t size) {
   Expectation expected;
-  expected.board = board::name();
+  expected.board = "mps2-an385";  // for which the images are made
   expected.node = 3;
   expected.authority = &kTakesUnsigned;
   Image image;
@@ -171,6 +173,7 @@ void run_all(const std::uint8_t* bytes, std::uint32_t size) {
   constexpr Size kSizes[] = {{1, 64}, {16, 64}, {256, 64}, {4096, 64}, {16, 1024}, {16, 16384}};
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     for (const Size& one : kSizes) {
+      if (kSample && (one.blocks != 16 || one.block_bytes > 1024)) continue;
       if (image.load(i, program) != Status::kOk) {
         Text() << "program " << i << " does not load\n";
         return;
@@ -239,8 +242,10 @@ int main() {
   measure_operators();
   measure_frames();
   run_all(golden::ranks_8, sizeof golden::ranks_8);
-  run_all(golden::ranks_64, sizeof golden::ranks_64);
-  run_all(golden::ranks_1024, sizeof golden::ranks_1024);
+  if (!kSample) {
+    run_all(golden::ranks_64, sizeof golden::ranks_64);
+    run_all(golden::ranks_1024, sizeof golden::ranks_1024);
+  }
   Text() << "done\n";
   return 0;
 }
