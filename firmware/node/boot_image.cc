@@ -106,7 +106,7 @@ std::string slots_text(const std::string& path, const BootReport& report, Status
 
 Result<void> boot_flash(const BootOptions& options, const std::string& path,
                         const Expectation& expectation, BootedImage& booted, Programs& programs) {
-  if (auto opened = booted.flash.open(path, FlashShape{}, false); !opened) return opened;
+  if (auto opened = booted.flash.open(path, options.flash_shape, false); !opened) return opened;
   booted.slots = std::make_unique<Slots>(booted.flash, whole_flash(booted.flash));
   const Acceptance loads{load_all, &programs};
   const Status status =

@@ -6,6 +6,10 @@
 
 #include "espalier/hal/ofi/provider_list.h"
 
+// The text of a macro that may contain commas.
+#define TEXT(...) #__VA_ARGS__
+#define TEXT_OF(macro) TEXT(macro)
+
 namespace espalier::node {
 namespace {
 
@@ -56,8 +60,20 @@ bool set_flag(BootOptions& options, const std::string&) {
   return true;
 }
 
-// When an option has an effect; otherwise it is refused.
-enum class Applies { kAlways, kToImages, kToRuns };  // images: --image, --flash; runs: no --check
+// Reads "BYTES,BLOCK,UNIT" as in a board's description.
+bool parse_shape(const std::string& text, FlashShape& shape) {
+  std::istringstream numbers(text);
+  std::string bytes, block, unit;
+  std::getline(numbers, bytes, ',');
+  std::getline(numbers, block, ',');
+  std::getline(numbers, unit);
+  return parse_number(bytes, shape.bytes) && parse_number(block, shape.block_bytes) &&
+         parse_number(unit, shape.unit_bytes) && is_flash_shape(shape);
+}
+
+// When an option has an effect; otherwise it is refused. Images: --image, --flash; runs: no
+// --check.
+enum class Applies { kAlways, kToImages, kToFlash, kToRuns };
 
 struct BootOption {
   OptionSpec spec;
@@ -73,6 +89,11 @@ constexpr BootOption kBootOptions[] = {
      }},
     {{"image"}, set_text<&BootOptions::image>},
     {{"flash"}, set_text<&BootOptions::flash>},
+    {{"flash-shape"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_shape(value, options.flash_shape);
+     },
+     Applies::kToFlash},
     {{"public-key"}, set_text<&BootOptions::public_key>, Applies::kToImages},
     {{"unsigned", false}, set_flag<&BootOptions::takes_unsigned>, Applies::kToImages},
     {{"board"}, set_text<&BootOptions::board>, Applies::kToImages},
@@ -129,6 +150,9 @@ Result<void> check_effects(const BootOptions& options, const std::vector<GivenOp
       if (option.applies == Applies::kToImages && !has_image(options)) {
         return fail("--" + each.name + " applies only to --image and --flash");
       }
+      if (option.applies == Applies::kToFlash && options.flash.empty()) {
+        return fail("--" + each.name + " applies only to --flash");
+      }
       if (option.applies == Applies::kToRuns && options.check_only) {
         return fail("--" + each.name +
                     " has no effect with --check, which starts nothing; expected one of them");
@@ -182,7 +206,8 @@ const char* usage() {
          "                     [--authenticate-data] [--log]\n"
          "       espalier-node --schedule FILE [--schedule FILE ...] --node I --check\n"
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
-         "                     --node I (--control FD | --check) [--board NAME] [--counter N] ...\n"
+         "                     --node I (--control FD | --check) [--board NAME] [--counter N]\n"
+         "                     [--flash-shape BYTES,BLOCK,UNIT] ...\n"
          "       espalier-node --stdio [any of these]\n"
          "       espalier-node --provider P --check\n"
          "       espalier-node --providers\n"
@@ -210,6 +235,9 @@ const char* usage() {
          "  --flash FILE      boot from the newest valid slot of this flash, and confirm the "
          "image\n"
          "                    after its first successful run; %r is the node's number\n"
+         "  --flash-shape BYTES,BLOCK,UNIT  of FILE, as the board's description has them "
+         "(default\n"
+         "                    " TEXT_OF(ESPALIER_FLASH_SHAPE) ")\n"
          "  --public-key FILE accept only images signed with this key's private key\n"
          "  --unsigned        accept any image, signed or not\n"
          "  --board NAME      refuse images for another board (default " ESPALIER_BOARD

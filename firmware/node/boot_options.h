@@ -9,6 +9,7 @@
 #include "base/command_line.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/result.h"
+#include "firmware/boot/file_flash.h"
 
 namespace espalier::node {
 
@@ -24,6 +25,7 @@ struct BootOptions {
   // Path of an image or of a flash with slots (boot_image.h), instead of schedules. %r in it is the
   // node's number.
   std::string image, flash;
+  FlashShape flash_shape = {ESPALIER_FLASH_SHAPE};  // of the file `flash`
   std::string public_key;       // path; images must be signed with its private key
   bool takes_unsigned = false;  // accepts any image, signed or not; excludes public_key
   std::string board = ESPALIER_BOARD;
