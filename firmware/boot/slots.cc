@@ -220,6 +220,9 @@ void Slots::look(std::uint32_t slot, SlotReport& entry) const {
     entry.looked_at = true;
     const bool empty = !marks.any && blank(plan_.slots[slot], kImageHeaderBytes);
     entry.status = empty ? Status::kNoImage : Status::kUnfinished;
+#if ESPALIER_UPDATES
+    if (entry.prepared) entry.release = load_u32(header + kImageReleaseAt);
+#endif
   } else if (std::memcmp(header, kImageMagic, sizeof kImageMagic) == 0) {
     entry.release = load_u32(header + kImageReleaseAt);
     entry.counter = load_u32(header + kImageCounterAt);

@@ -30,47 +30,60 @@ void Join::begin_round() {
   unsent_ = unposted_ = LinkSet::first(endpoint_->links());
 }
 
-Status Join::fail(Status status, std::uint32_t link) {
-  status_ = status;
+void Join::fail(const Cause& cause, std::uint32_t link) {
+  status_ = cause.status;
+  cause_ = cause;
   link_ = link;
-  return status;
+  untold_ = LinkSet::first(endpoint_->links());
+  untold_.erase(link);
+}
+
+// Passes the cause on, so that no node waits for ever.
+void Join::tell() {
+  untold_.for_each([this](std::uint32_t link) {
+    Control control;
+    control.kind = ControlKind::kCause;
+    control.cause = cause_;
+    if (endpoint_->post_control(link, control) == Status::kOk) untold_.erase(link);
+  });
 }
 
 Status Join::poll() {
-  if (status_ != Status::kBusy) return status_;
-  post();
+  if (status_ == Status::kBusy) post();
   Completion completion;
   // Bounded: each message and control of a round is reported at most once.
   while (status_ == Status::kBusy && endpoint_->poll(completion)) take(completion);
-  if (status_ != Status::kBusy) return status_;
-  post();
-  if (sending_.empty() && receiving_.empty() && unsent_.empty() && unposted_.empty()) end_round();
+  if (status_ == Status::kBusy) {
+    post();
+    if (sending_.empty() && receiving_.empty() && unsent_.empty() && unposted_.empty()) end_round();
+  }
+  tell();
   return status_;
 }
 
 void Join::take(const Completion& completion) {
   const std::uint32_t link = completion.link;
+  Cause cause;
+  cause.detector = endpoint_->node();
+  cause.peer = endpoint_->peer(link);
   switch (completion.kind) {
     case Completion::Kind::kSent:
     case Completion::Kind::kReceived:
-      if (completion.status != Status::kOk) return (void)fail(completion.status, link);
       (completion.kind == Completion::Kind::kSent ? sending_ : receiving_).erase(link);
-      return;
+      cause.status = completion.status;
+      break;
     case Completion::Kind::kControl:
       // A peer that has joined already may run its machine.
-      if (completion.control.kind == ControlKind::kCause) {
-        return (void)fail(completion.control.cause.status, link);
-      }
-      if (completion.control.kind != ControlKind::kProbe) return;
+      if (completion.control.kind == ControlKind::kCause) cause = completion.control.cause;
+      if (completion.control.kind != ControlKind::kProbe) break;
       probes_[link] = completion.control.number;
       unanswered_.insert(link);
-      return;
-    case Completion::Kind::kLinkDown: return (void)fail(Status::kDeadLink, link);
-    case Completion::Kind::kReceptionBlocked:
-      if (completion.status != Status::kOk) (void)fail(completion.status, link);
-      return;
-    case Completion::Kind::kUnexpected: return;  // its receive follows
+      break;
+    case Completion::Kind::kLinkDown: cause.status = Status::kDeadLink; break;
+    case Completion::Kind::kReceptionBlocked: cause.status = completion.status; break;
+    case Completion::Kind::kUnexpected: break;  // its receive follows
   }
+  if (cause.status != Status::kOk) fail(cause, link);
 }
 
 void Join::post() {

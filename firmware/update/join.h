@@ -25,11 +25,13 @@ class Join {
 
   // Call until it does not return kBusy. There is no deadline: it waits for nodes that have not
   // booted. kOk: view() is of all nodes. kDeadLink, kMismatch and other causes: a link broke, or a
-  // peer does something else; then it is over.
+  // peer does something else; then it is over, and further calls tell the neighbours.
   [[nodiscard]] Status poll();
   [[nodiscard]] const ReleaseView& view() const { return view_; }
   // The link that failed, or over which a message is awaited.
   [[nodiscard]] std::uint32_t link() const { return link_; }
+  // After a failure: its cause.
+  [[nodiscard]] const Cause& cause() const { return cause_; }
 
  private:
   // A view on the wire: little-endian numbers in the order of ReleaseView.
@@ -39,7 +41,8 @@ class Join {
   void take(const Completion& completion);
   void post();
   void end_round();
-  [[nodiscard]] Status fail(Status status, std::uint32_t link);
+  void fail(const Cause& cause, std::uint32_t link);
+  void tell();
 
   Endpoint* endpoint_;
   std::uint32_t rounds_;  // that are left
@@ -49,6 +52,8 @@ class Join {
   LinkSet unsent_, unposted_;    // links with a message to send, or a receive to post
   LinkSet sending_, receiving_;  // links with a post that is not complete
   LinkSet unanswered_;           // links with a probe to answer
+  LinkSet untold_;               // after a failure: links that do not know of it
+  Cause cause_;
   std::uint32_t probes_[kMaxLinks] = {};
   std::uint8_t out_[kMessageBytes] = {};
   std::uint8_t in_[kMaxLinks][kMessageBytes] = {};
