@@ -331,8 +331,16 @@ class Images(unittest.TestCase):
         self.assertIn("nothing to boot (status 27)", done.stderr)
         self.assertIn("slot 0: rolled back (status 22): its security counter 0 is below 1, the counter in flash; "
                       "slot 1: corrupt (status 5)", done.stderr)
+        # A node of another release does not join.
+        damaged = (self.path / "2.flash").read_bytes()
         self.build("v3.img", "--counter", 1, node=2, release="1.2.0")
         install("v3.img", 2)
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("rank 2 has release 1.2.0", done.stderr)
+        self.assertIn("nodes of two releases do not join", done.stderr)
+        (self.path / "2.flash").write_bytes(damaged)
+        install("v2-2.img", 2)
         done = self.run_cluster(*flash)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = install("v1-3.img", 3, status=1)
