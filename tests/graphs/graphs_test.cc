@@ -1,19 +1,25 @@
-// Packed trees on random graphs: the trees themselves, and the schedules, proven and run. Random
-// graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise a sample.
+// Packed trees and paths on random graphs: the trees and paths themselves, and the schedules, proven
+// and run. Random graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise a
+// sample.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <numeric>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/searched/exchange_flow.h"
+#include "collectives/algorithms/searched/path_packing.h"
 #include "collectives/algorithms/searched/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
@@ -28,9 +34,18 @@ using searched::PackingLink;
 using searched::PackingRate;
 
 constexpr BlockRule kBlocks = {0, 64};
-constexpr Collective kCollectives[] = {Collective::kBroadcast, Collective::kReduce,
-                                       Collective::kAllgather, Collective::kReduceScatter,
-                                       Collective::kAllreduce};
+// All-to-all only if there is Clp.
+std::vector<Collective> collectives() {
+  std::vector<Collective> all = {Collective::kBroadcast, Collective::kReduce,
+                                 Collective::kAllgather, Collective::kReduceScatter,
+                                 Collective::kAllreduce};
+  if (const char* missing = searched::missing_flow_solver()) {
+    std::printf("no all-to-all: %s\n", missing);
+  } else {
+    all.push_back(Collective::kAllToAll);
+  }
+  return all;
+}
 
 struct RandomCase {
   std::string spec;
@@ -61,7 +76,8 @@ Result<Programs> search(Collective collective, const topology::Topology& topolog
   parameters.topology_digest = topology.digest();
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
-  return searched::find_searched(collective, "packed-trees")->search(topology, parameters);
+  const char* name = collective == Collective::kAllToAll ? "packed-paths" : "packed-trees";
+  return searched::find_searched(collective, name)->search(topology, parameters);
 }
 
 // The greatest |roots in U| / B(U) of all sets U of nodes without some rank, tried one by one.
@@ -195,7 +211,7 @@ TEST(PackedTrees, OnRandomGraphs) {
   const std::uint64_t seeds = whole() ? 400 : small_sample() ? 4 : 16;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const RandomCase one = random_case(seed * 7);
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : collectives()) {
       prove_and_run(collective, one.spec, has_root(collective) ? one.root : 0);
       if (HasFailure()) return;
     }
@@ -208,7 +224,7 @@ TEST(PackedTrees, OnTheGraphsOfThePage) {
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     if (!sampled(i, small_sample() ? 20 : 10)) continue;
     if (or_throw(topology::parse(graphs[i].spec))->nodes() > (whole() ? 64 : 24)) continue;
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : collectives()) {
       prove_and_run(collective, graphs[i].spec, 0);
       if (HasFailure()) return;
     }
@@ -218,7 +234,7 @@ TEST(PackedTrees, OnTheGraphsOfThePage) {
 TEST(PackedTrees, OnShapesByName) {
   for (const char* spec : {"complete:1", "complete:2", "complete:5", "mesh:3x3",
                            "fattree:k=2,h=2,c=k", "crossbar:2x3", "hosts:2x2"}) {
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : collectives()) {
       prove_and_run(collective, spec, 0);
       if (HasFailure()) return;
     }
@@ -228,7 +244,7 @@ TEST(PackedTrees, OnShapesByName) {
 TEST(PackedTrees, TheSameEveryTime) {
   const std::string spec = random_case(77).spec;
   const auto topology = or_throw(topology::parse(spec));
-  for (const Collective collective : kCollectives) {
+  for (const Collective collective : collectives()) {
     const Programs first = or_throw(search(collective, *topology));
     const Programs second = or_throw(search(collective, *topology));
     EXPECT_EQ(first[0].schedule_digest, second[0].schedule_digest);
@@ -278,6 +294,98 @@ TEST(PackedTrees, ALaneTooFewIsFound) {
     }
   }
   EXPECT_GT(refused, accepted);
+}
+
+// The paths of a packing against the graph alone: as many for every pair as the rate says, over
+// links, and no link in more paths than its lanes allow.
+void check_paths(const PackingGraph& graph, const searched::PathPacking& packing,
+                 const std::string& name) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> found;
+  for (const searched::PackedPath& path : packing.paths) {
+    ASSERT_NE(path.origin, path.target) << name;
+    ASSERT_LT(path.number, packing.rate.blocks) << name;
+    ASSERT_TRUE(found.insert({path.origin, path.target, path.number}).second) << name;
+    ASSERT_EQ(path.nodes.front(), path.origin) << name;
+    ASSERT_EQ(path.nodes.back(), path.target) << name;
+    for (std::size_t hop = 1; hop < path.nodes.size(); ++hop) {
+      ++loads[{path.nodes[hop - 1], path.nodes[hop]}];
+    }
+    const std::set<std::uint32_t> visited(path.nodes.begin(), path.nodes.end());
+    ASSERT_EQ(visited.size(), path.nodes.size()) << name << ": a path visits a node twice";
+  }
+  ASSERT_EQ(found.size(),
+            graph.ranks * (graph.ranks - 1) * static_cast<std::size_t>(packing.rate.blocks))
+      << name;
+  for (const PackingLink& link : graph.links) {
+    const std::int64_t load = loads[{link.from, link.to}];
+    EXPECT_LE(load, link.lanes * packing.rate.steps) << name;
+    loads.erase({link.from, link.to});
+  }
+  EXPECT_TRUE(loads.empty()) << name << ": a path has an edge that is no link";
+}
+
+// The flow, its dual and the rounded paths agree: the paths are hardly slower than the bound, which
+// holds whatever the linear program did.
+TEST(PathPacking, NearTheBoundOfTheLengths) {
+  if (const char* missing = searched::missing_flow_solver()) GTEST_SKIP() << missing;
+  const std::uint64_t seeds = whole() ? 2000 : small_sample() ? 10 : 60;
+  std::uint64_t rounded = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomCase one = random_case(seed);
+    const PackingGraph graph = searched::packing_graph(*or_throw(topology::parse(one.spec)));
+    const auto flow = or_throw(searched::find_exchange_flow(graph));
+    searched::LinkLengths lengths = {flow.lengths.by_link};
+    searched::measure(graph, lengths);
+    const double bound =
+        static_cast<double>(lengths.distances) / static_cast<double>(lengths.lanes);
+    const double time = static_cast<double>(flow.time) / searched::kFlowUnit;
+    EXPECT_LE(time, bound * 1.005) << one.spec;
+    EXPECT_GE(time, bound * 0.99999) << one.spec;
+    const searched::PathPacking packing = searched::pack_paths(graph, flow);
+    check_paths(graph, packing, one.spec);
+    const double taken = static_cast<double>(packing.rate.steps) / packing.rate.blocks;
+    EXPECT_LE(taken, bound * 1.02) << one.spec;
+    EXPECT_GE(taken, bound * 0.99999) << one.spec;
+    rounded += packing.rate.blocks > 1 ? 1 : 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(rounded, 0u) << "no pair has several paths";
+}
+
+// The same on every machine, whatever its floating point and its Clp: only the rounded flow counts.
+TEST(PathPacking, TheSameEverywhere) {
+  if (const char* missing = searched::missing_flow_solver()) GTEST_SKIP() << missing;
+  const std::map<std::string, std::uint64_t> digests = {{"torus-4x4", 8722193964356003840u},
+                                                        {"cube-mesh-8", 17724112607330605796u},
+                                                        {"boxes-2x8", 3560138575371626880u},
+                                                        {"random-24-4", 991328603207459315u}};
+  std::size_t compared = 0;
+  for (const NamedGraph& graph : graph_list()) {
+    if (digests.count(graph.name) == 0) continue;
+    const PackingGraph links = searched::packing_graph(*or_throw(topology::parse(graph.spec)));
+    const searched::PathPacking packing =
+        searched::pack_paths(links, or_throw(searched::find_exchange_flow(links)));
+    std::uint64_t digest = 0;
+    for (const searched::PackedPath& path : packing.paths) {
+      for (const std::uint32_t node : path.nodes) digest = digest_u64(digest, node);
+    }
+    EXPECT_EQ(digest, digests.at(graph.name)) << graph.name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, digests.size());
+}
+
+// A flow that is wrong still gives paths that hold.
+TEST(PathPacking, HoldsWhateverTheFlowIs) {
+  if (const char* missing = searched::missing_flow_solver()) GTEST_SKIP() << missing;
+  const RandomCase one = random_case(77);
+  const PackingGraph graph = searched::packing_graph(*or_throw(topology::parse(one.spec)));
+  searched::ExchangeFlow flow = or_throw(searched::find_exchange_flow(graph));
+  for (auto& of_origin : flow.by_origin) std::fill(of_origin.begin(), of_origin.end(), 0);
+  check_paths(graph, searched::pack_paths(graph, flow), one.spec);
+  for (auto& of_origin : flow.by_origin) of_origin[0] = searched::kFlowUnit * 7;
+  check_paths(graph, searched::pack_paths(graph, flow), one.spec);
 }
 
 TEST(PackedTrees, RefusesInOneLine) {

@@ -29,7 +29,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,7 +40,6 @@
 #include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/base/step_limits.h"
 #include "espalier/collectives/verify/verify.h"
 
 namespace espalier::searched {
@@ -50,37 +48,6 @@ namespace {
 constexpr const char* kPackedTrees = "packed-trees";
 // Maximum number of trees over all roots, if there are several.
 constexpr std::int64_t kMaxTrees = 1024;
-
-// The topology's links that messages may use, and their lanes. Peers of nodes must be neighbours in
-// both directions if routers have programs.
-PackingGraph packing_graph(const topology::Topology& topology) {
-  PackingGraph graph{topology.ranks(), topology.nodes(), {}};
-  const bool routers = topology.nodes() > topology.ranks();
-  std::vector<std::size_t> links(topology.nodes(), 0);
-  for (const topology::Link& link : topology.links()) ++links[link.from];
-  for (const topology::Link& link : topology.links()) {
-    // A message to a neighbour takes the route that the topology defines for it.
-    if (topology.route(link.from, link.to).size() != 2) continue;
-    if (routers && topology.capacity(link.to, link.from) == 0) continue;
-    const std::size_t most = std::max(links[link.from], links[link.to]);
-    const auto counted = static_cast<std::uint32_t>(kMaxStepMessages / most);
-    graph.links.push_back(
-        {link.from, link.to, std::min({link.capacity, kMaxLinkMessages, counted})});
-  }
-  std::sort(graph.links.begin(), graph.links.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
-  });
-  return graph;
-}
-
-// Whether every link has one back. On one-way links the verifier proves no bound by hops.
-bool is_two_way(const PackingGraph& graph) {
-  std::set<std::pair<std::uint32_t, std::uint32_t>> ends;
-  for (const PackingLink& link : graph.links) ends.insert({link.from, link.to});
-  return std::all_of(ends.begin(), ends.end(), [&](const auto& pair) {
-    return ends.count({pair.second, pair.first}) > 0;
-  });
-}
 
 PackingGraph reversed(PackingGraph graph) {
   for (PackingLink& link : graph.links) std::swap(link.from, link.to);
@@ -364,15 +331,6 @@ class ForestHops {
   std::int32_t blocks_ = 1;  // per round
   std::int32_t period_ = 1;
 };
-
-Result<Programs> write_alone(const CollectiveParameters& parameters, const Outline& outline) {
-  Programs programs(1, Program{});
-  Builder builder(programs[0]);
-  Status status = builder.begin(parameters, 0, outline);
-  if (status == Status::kOk) status = builder.finish_alone();
-  if (status == Status::kOk) return programs;
-  return fail(std::string(kPackedTrees) + ": " + status_name(status));
-}
 
 // Writes the forest that fits into programs with the largest window; among equals, the first.
 Result<Programs> write_forests(const topology::Topology& topology,

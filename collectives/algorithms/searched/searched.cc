@@ -1,5 +1,6 @@
 #include "espalier/collectives/algorithms/searched.h"
 
+#include "collectives/algorithms/searched/exchange_flow.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/simplex_family.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
@@ -128,6 +129,10 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"packed-trees", Collective::kReduceScatter, packed_trees_reduce_scatter, true,
      "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any",
      "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"packed-paths", Collective::kAllToAll, packed_paths_all_to_all, false,
+     "k paths per pair from a multi-commodity flow: d+T*ceil(N/k) steps, T/k near the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true,
+     missing_flow_solver},
 };
 
 }  // namespace

@@ -85,5 +85,8 @@ inline constexpr std::uint32_t kMaxPackedLinks = 16;
                                                       const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> packed_trees_reduce_scatter(const topology::Topology& topology,
                                                            const CollectiveParameters& parameters);
+// packed_paths.cc: topologies for which can_pack_all_roots(). Error without Clp.
+[[nodiscard]] Result<Programs> packed_paths_all_to_all(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched
