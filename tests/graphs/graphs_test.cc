@@ -1,6 +1,6 @@
-// Packed trees and paths on random graphs: the trees and paths themselves, and the schedules, proven
-// and run. Random graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise a
-// sample.
+// Packed trees and paths on random graphs: the trees and paths themselves, and the schedules,
+// proven and run. Random graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise
+// a sample.
 
 #include <gtest/gtest.h>
 

@@ -62,8 +62,8 @@ const Clp& clp() {
 // The time of the busiest link costs this much more than a unit on a link.
 constexpr double kTimeCost = 1 << 20;
 
-// Variables: the time of the busiest link, then the flow of each origin on each link. Rows: for each
-// origin and other node, what stays there; then for each link, its flow - lanes * time <= 0.
+// Variables: the time of the busiest link, then the flow of each origin on each link. Rows: for
+// each origin and other node, what stays there; then for each link, its flow - lanes * time <= 0.
 class FlowProgram {
  public:
   explicit FlowProgram(const PackingGraph& graph)

@@ -10,8 +10,8 @@
 namespace espalier::searched {
 
 // Lengths of links, >= 0. For any of them, no all-to-all takes less time than the distances between
-// all pairs of ranks divided by the sum of lanes * length: a block from u to v takes up at least the
-// distance, and a step offers no more than the sum.
+// all pairs of ranks divided by the sum of lanes * length: a block from u to v takes up at least
+// the distance, and a step offers no more than the sum.
 struct LinkLengths {
   std::vector<std::int64_t> by_link;
   std::int64_t distances = 0, lanes = 1;  // of the quotient
@@ -33,10 +33,10 @@ struct ExchangeFlow {
 [[nodiscard]] const char* missing_flow_solver();
 
 // Returns a flow whose busiest link takes at most a thousandth longer than necessary, and which
-// takes few links. The optimum is unique: every link has a cost for every origin, drawn from a fixed
-// generator, and no two flows have the same costs. So the flow does not depend on the machine, nor on
-// the order in which Clp looks at flows. Requires ranks >= 2. Errors: Clp is missing, a rank cannot
-// reach another, or Clp gives up.
+// takes few links. The optimum is unique: every link has a cost for every origin, drawn from a
+// fixed generator, and no two flows have the same costs. So the flow does not depend on the
+// machine, nor on the order in which Clp looks at flows. Requires ranks >= 2. Errors: Clp is
+// missing, a rank cannot reach another, or Clp gives up.
 [[nodiscard]] Result<ExchangeFlow> find_exchange_flow(const PackingGraph& graph);
 
 // Sets distances and lanes from the lengths.

@@ -2,9 +2,9 @@
 // schedule can. Nodes exchange messages with neighbours only; ranks and routers pass blocks on.
 //
 // A linear program finds the flow in which the busiest link takes the least time, where every rank
-// sends one unit to every other (exchange_flow.h). The flow is rounded to paths: every pair of ranks
-// has k of them, and each link is in at most T per lane (path_packing.h). No schedule has a T / k
-// below the optimum of the program.
+// sends one unit to every other (exchange_flow.h). The flow is rounded to paths: every pair of
+// ranks has k of them, and each link is in at most T per lane (path_packing.h). T / k is not below
+// the optimum of the program for any schedule.
 //
 // A round takes T steps and sends one block over each path. A hop takes the first step, modulo T,
 // in which its link has a lane left after its block came (lower/hops.h: no queue). So N blocks take

@@ -20,10 +20,9 @@ struct PackingGraph {
   std::vector<PackingLink> links;
 };
 
-// Returns the links of the topology that messages may use, by their ends. A link has as many lanes as
-// nodes
-// count messages for (step_limits.h). If there are routers, peers must be neighbours in both
-// directions, because routers have programs: one-way links are left out.
+// Returns the links of the topology that messages may use, by their ends. A link has as many lanes
+// as nodes count messages for (step_limits.h). If there are routers, peers must be neighbours in
+// both directions, because routers have programs: one-way links are left out.
 [[nodiscard]] PackingGraph packing_graph(const topology::Topology& topology);
 
 // Whether every link has one back. On one-way links the verifier proves no bound by hops.

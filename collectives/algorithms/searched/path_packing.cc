@@ -12,11 +12,12 @@ namespace {
 
 // A block too many on a link costs as much as this many links.
 constexpr std::int64_t kOverloadCost = 64;
-// The largest number of steps of a round that is tried, unless one block takes more, and of times
-// that all origins choose anew.
-constexpr std::int64_t kMaxRoundSteps = 128;
-constexpr int kMaxSweeps = 40;
+// The price of a link rises by 1 / kPriceStep for each block too many.
 constexpr std::int64_t kPriceStep = 4;
+// The largest number of steps of a round that is tried, unless one block takes more.
+constexpr std::int64_t kMaxRoundSteps = 128;
+// How often all origins choose, at most.
+constexpr int kMaxSweeps = 40;
 
 // The flows of whole blocks of all origins. Loads are in units of 1 / kFlowUnit blocks.
 class BlockFlows {
@@ -42,7 +43,7 @@ class BlockFlows {
     }
   }
 
-  // Whether no link is overloaded in the end.
+  // Makes the flows whole. Returns whether no link is overloaded.
   bool round() {
     for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
       for (std::uint32_t origin = 0; origin < graph_.ranks; ++origin) choose(origin);

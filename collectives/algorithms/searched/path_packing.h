@@ -22,11 +22,12 @@ struct PathPacking {
   std::vector<PackedPath> paths;  // by origin and target
 };
 
-// Returns paths whose rate is near that of the flow: the first number of blocks per pair for which it
-// is at most 1 % slower than the flow's, or the best of those tried. The same flow gives the same
+// Returns paths whose rate is near that of the flow: the first number of blocks per pair for which
+// it is at most 1 % slower than the flow, or the best of those tried. The same flow gives the same
 // paths. Every origin in turn takes the cheapest flow of whole blocks beside those of all others,
-// which are fractions at first; a block costs one per link, and more on a link that would then be
-// busy for longer than rate.steps. This is repeated while it helps. Requires ranks >= 2.
+// which are fractions at first. A block costs one per link, and more on a link that would then be
+// busy for longer than rate.steps. While there are such links they get dearer, and all origins
+// choose again. Requires ranks >= 2.
 [[nodiscard]] PathPacking pack_paths(const PackingGraph& graph, const ExchangeFlow& flow);
 
 }  // namespace espalier::searched

@@ -133,6 +133,18 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "k paths per pair from a multi-commodity flow: d+T*ceil(N/k) steps, T/k near the least of any",
      "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true,
      missing_flow_solver},
+    {"breadth-first", Collective::kBroadcast, breadth_first_broadcast, false,
+     "a breadth-first tree from the root: e+N-1 steps, e to the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"breadth-first", Collective::kReduce, breadth_first_reduce, true,
+     "a breadth-first tree into the root: e+N-1 steps, e from the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"breadth-first", Collective::kAllreduce, breadth_first_allreduce, true,
+     "into the centre and out again: 2D+N-1 steps, D to the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"breadth-first", Collective::kBarrier, breadth_first_barrier, false,
+     "into the centre and out again: 2D steps, D to the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
 };
 
 }  // namespace
