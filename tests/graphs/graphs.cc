@@ -1,10 +1,11 @@
-// Prints the schedules of `packed-trees` and `packed-paths` on the graphs of graph_list.h, with the
-// witnesses of their lower bounds, in lines of JSON: a topology, then its collectives. Every
-// schedule is proven.
+// Prints the schedules of `packed-trees` and `packed-paths` on the graphs of graph_list.h, then those
+// for short messages, with the witnesses of their lower bounds, in lines of JSON: a topology, then
+// its collectives. Every schedule is proven.
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/algorithms/searched/exchange_flow.h"
@@ -59,19 +60,45 @@ bool is_at_bound(const Count& steps, const std::vector<verify::LowerBound>& boun
   });
 }
 
-void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
-  const bool exchanges = collective == Collective::kAllToAll;
-  const Selection selection{.topology = graph.spec,
-                            .collective = collective_name(collective),
-                            .algorithm = exchanges ? "packed-paths" : "packed-trees"};
-  Source source(select_algorithm(selection));
-  const verify::Verdict verdict = verify::verify(
+// Proves a schedule, or ends the program.
+verify::Verdict proven(const graphs::NamedGraph& graph, Source& source) {
+  verify::Verdict verdict = verify::verify(
       source.topology(), [&](std::uint32_t node) -> const Program& { return source.program(node); },
       {});
-  if (!verdict.valid) {
-    negative(graph.name + ", " + collective_name(collective) + ": " +
-             verdict.counterexample.message);
-  }
+  if (!verdict.valid) negative(graph.name + ": " + verdict.counterexample.message);
+  return verdict;
+}
+
+Selection selection_of(const graphs::NamedGraph& graph, Collective collective,
+                       const char* algorithm) {
+  return {
+      .topology = graph.spec, .collective = collective_name(collective), .algorithm = algorithm};
+}
+
+// The schedules for one block. That of an all-to-all is the one for long messages.
+constexpr std::pair<Collective, const char*> kShort[] = {
+    {Collective::kBroadcast, "breadth-first"}, {Collective::kReduce, "breadth-first"},
+    {Collective::kAllreduce, "breadth-first"}, {Collective::kBarrier, "breadth-first"},
+    {Collective::kAllgather, "time-expanded"}, {Collective::kReduceScatter, "time-expanded"}};
+
+void print_short(const graphs::NamedGraph& graph, Collective collective, const char* algorithm) {
+  Source source(select_algorithm(selection_of(graph, collective, algorithm)));
+  const verify::Verdict verdict = proven(graph, source);
+  const Json json = {
+      {"short", collective_name(collective)},
+      {"slot", verdict.slot},
+      {"for_all", verdict.for_all},
+      {"steps_at_one", verdict.steps_at_one},
+      {"certificate", certificate_json(source.topology(), source.program(0), verdict.bound_facts,
+                                       verdict.lower_bounds, verdict.bounds_limited)}};
+  std::printf("%s\n", json.dump().c_str());
+}
+
+void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
+  const bool exchanges = collective == Collective::kAllToAll;
+  Source source(select_algorithm(
+      selection_of(graph, collective, exchanges ? "packed-paths" : "packed-trees")));
+  const verify::Verdict verdict = proven(graph, source);
   const Program& first = source.program(0);
   const Count& steps = first.counts[first.steps_ref];
   Json certificate = certificate_json(source.topology(), first, verdict.bound_facts,
@@ -82,6 +109,7 @@ void print_schedule(const graphs::NamedGraph& graph, Collective collective) {
   const Json json = {{"collective", collective_name(collective)},
                      {"slot", verdict.slot},
                      {"for_all", verdict.for_all},
+                     {"steps_at_one", verdict.steps_at_one},
                      {"steps", count_text(steps)},
                      {"steps_per_round", steps.c != 0 ? steps.c : steps.b},
                      {"blocks_per_round", steps.c != 0 ? steps.e : 1},
@@ -100,6 +128,18 @@ void print_list() {
   }
 }
 
+// Prints the line with which an algorithm refuses the topology.
+template <typename Print>
+void or_refused(const char* collective, const Print& print) {
+  try {
+    print();
+  } catch (const Failure& failure) {
+    if (failure.exit_status != kBadInput) throw;
+    const Json json = {{"collective", collective}, {"refused", failure.line}};
+    std::printf("%s\n", json.dump().c_str());
+  }
+}
+
 void print_all(const std::string& only) {
   for (const graphs::NamedGraph& graph : graphs::graph_list()) {
     if (!only.empty() && graph.name != only) continue;
@@ -108,13 +148,11 @@ void print_all(const std::string& only) {
     for (const Collective collective :
          {Collective::kBroadcast, Collective::kReduce, Collective::kAllgather,
           Collective::kReduceScatter, Collective::kAllreduce, Collective::kAllToAll}) {
-      try {
-        print_schedule(graph, collective);
-      } catch (const Failure& failure) {
-        if (failure.exit_status != kBadInput) throw;
-        const Json json = {{"collective", collective_name(collective)}, {"refused", failure.line}};
-        std::printf("%s\n", json.dump().c_str());
-      }
+      or_refused(collective_name(collective), [&] { print_schedule(graph, collective); });
+    }
+    for (const auto& [collective, algorithm] : kShort) {
+      or_refused(collective_name(collective),
+                 [&, one = collective, by = algorithm] { print_short(graph, one, by); });
     }
   }
 }

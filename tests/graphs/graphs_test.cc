@@ -69,15 +69,16 @@ PackingGraph graph_of(const topology::Topology& topology) {
 }
 
 Result<Programs> search(Collective collective, const topology::Topology& topology,
-                        std::uint32_t root = 0) {
+                        std::uint32_t root = 0, const char* algorithm = nullptr) {
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.root = root;
   parameters.topology_digest = topology.digest();
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
-  const char* name = collective == Collective::kAllToAll ? "packed-paths" : "packed-trees";
-  return searched::find_searched(collective, name)->search(topology, parameters);
+  const bool exchanges = collective == Collective::kAllToAll;
+  if (algorithm == nullptr) algorithm = exchanges ? "packed-paths" : "packed-trees";
+  return searched::find_searched(collective, algorithm)->search(topology, parameters);
 }
 
 // The greatest |roots in U| / B(U) of all sets U of nodes without some rank, tried one by one.
@@ -183,12 +184,14 @@ TEST(TreePacking, NamesARankThatIsNotReached) {
   EXPECT_EQ(message_of(searched::best_rate(graph, {0})), "no links lead from rank 0 to rank 2");
 }
 
-void prove_and_run(Collective collective, const std::string& spec, std::uint32_t root) {
+// Returns the steps for one block.
+std::int64_t prove_and_run(Collective collective, const std::string& spec, std::uint32_t root,
+                           const char* algorithm = nullptr) {
   const auto topology = or_throw(topology::parse(spec));
-  const Programs programs = or_throw(search(collective, *topology, root));
+  const Programs programs = or_throw(search(collective, *topology, root, algorithm));
   const std::string name = std::string(collective_name(collective)) + " on " + spec;
   const verify::Verdict verdict = grid::verified(*topology, programs, 0, name);
-  ASSERT_TRUE(verdict.slot && verdict.for_all) << name << ": " << verdict.limited;
+  EXPECT_TRUE(verdict.slot && verdict.for_all) << name << ": " << verdict.limited;
   const sim::Model model =
       testing::model_for(programs[0], [&](std::uint32_t from, std::uint32_t to) {
         return std::max(1u, topology->capacity(from, to));  // credits go back on one-way links
@@ -205,6 +208,7 @@ void prove_and_run(Collective collective, const std::string& spec, std::uint32_t
     options.unwilling = true;
     testing::run_freely(programs, job, options);
   }
+  return verdict.steps_at_one;
 }
 
 TEST(PackedTrees, OnRandomGraphs) {
@@ -231,11 +235,65 @@ TEST(PackedTrees, OnTheGraphsOfThePage) {
   }
 }
 
+// The lower bound of an allgather of one block: the furthest rank, and the lanes into a rank.
+std::int64_t least_gathering(const topology::Topology& topology) {
+  const PackingGraph graph = searched::packing_graph(topology);
+  std::vector<std::vector<std::int64_t>> away(graph.nodes,
+                                              std::vector<std::int64_t>(graph.nodes, 1000));
+  std::vector<std::int64_t> into(graph.nodes, 0);
+  for (std::uint32_t node = 0; node < graph.nodes; ++node) away[node][node] = 0;
+  for (const PackingLink& link : graph.links) {
+    away[link.from][link.to] = 1;
+    into[link.to] += link.lanes;
+  }
+  std::int64_t least = 0;
+  for (std::uint32_t over = 0; over < graph.nodes; ++over) {
+    for (auto& from : away) {
+      for (std::uint32_t to = 0; to < graph.nodes; ++to) {
+        from[to] = std::min(from[to], from[over] + away[over][to]);
+      }
+    }
+  }
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) {
+    least =
+        std::max(least, (graph.ranks - 1 + into[rank] - 1) / std::max<std::int64_t>(1, into[rank]));
+    for (std::uint32_t from = 0; from < graph.ranks; ++from) {
+      least = std::max(least, away[from][rank]);
+    }
+  }
+  return least;
+}
+
+// On graphs without routers the search is hardly ever above the bound.
+TEST(TimeExpanded, InFewSteps) {
+  const std::uint64_t seeds = whole() ? 400 : small_sample() ? 4 : 24;
+  std::int64_t above = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomCase one = random_case(seed * 5);
+    const auto topology = or_throw(topology::parse(one.spec));
+    const std::int64_t least = least_gathering(*topology);
+    for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
+      const std::int64_t steps = prove_and_run(collective, one.spec, 0, "time-expanded");
+      if (HasFailure()) return;
+      if (topology->nodes() == topology->ranks() && collective == Collective::kAllgather) {
+        EXPECT_GE(steps, least) << one.spec;
+        EXPECT_LE(steps, 2 * least) << one.spec;
+        above += steps > least ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_LE(above * 4, static_cast<std::int64_t>(seeds));
+}
+
 TEST(PackedTrees, OnShapesByName) {
   for (const char* spec : {"complete:1", "complete:2", "complete:5", "mesh:3x3",
                            "fattree:k=2,h=2,c=k", "crossbar:2x3", "hosts:2x2"}) {
     for (const Collective collective : collectives()) {
       prove_and_run(collective, spec, 0);
+      if (HasFailure()) return;
+    }
+    for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
+      prove_and_run(collective, spec, 0, "time-expanded");
       if (HasFailure()) return;
     }
   }

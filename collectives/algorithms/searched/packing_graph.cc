@@ -36,4 +36,9 @@ bool is_two_way(const PackingGraph& graph) {
   });
 }
 
+PackingGraph reversed(PackingGraph graph) {
+  for (PackingLink& link : graph.links) std::swap(link.from, link.to);
+  return graph;
+}
+
 }  // namespace espalier::searched

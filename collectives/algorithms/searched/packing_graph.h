@@ -28,4 +28,7 @@ struct PackingGraph {
 // Whether every link has one back. On one-way links the verifier proves no bound by hops.
 [[nodiscard]] bool is_two_way(const PackingGraph& graph);
 
+// Every link turned round.
+[[nodiscard]] PackingGraph reversed(PackingGraph graph);
+
 }  // namespace espalier::searched

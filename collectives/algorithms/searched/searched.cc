@@ -145,6 +145,14 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
     {"breadth-first", Collective::kBarrier, breadth_first_barrier, false,
      "into the centre and out again: 2D steps, D to the furthest rank",
      "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"time-expanded", Collective::kAllgather, time_expanded_allgather, false,
+     "few steps for one block, by matchings step by step: S*N steps, S near "
+     "max(diameter, ceil((p-1)/lanes))",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"time-expanded", Collective::kReduceScatter, time_expanded_reduce_scatter, true,
+     "few steps for one block, by matchings step by step: S*N steps, S near "
+     "max(diameter, ceil((p-1)/lanes))",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
 };
 
 }  // namespace

@@ -97,5 +97,10 @@ inline constexpr std::uint32_t kMaxPackedLinks = 16;
                                                        const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> breadth_first_barrier(const topology::Topology& topology,
                                                      const CollectiveParameters& parameters);
+// time_expanded.cc: topologies for which can_pack_all_roots().
+[[nodiscard]] Result<Programs> time_expanded_allgather(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> time_expanded_reduce_scatter(const topology::Topology& topology,
+                                                            const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched
