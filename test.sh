@@ -4,7 +4,8 @@
 #   - the tests of descriptors, images, bootstrap, the machine, the verifier, the simulated and faulty networks, serial links, shared
 #     memory (hal/mem), the tools, and random programs under ASan and UBSan (the tools and random programs run a sample, which they
 #     print),
-#   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm,
+#   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm, and of the Cortex-M4F and M7 (mps2-an386, mps2-an500) those that
+#     depend on the processor,
 #   - of aarch64 (boards/linux-aarch64) under qemu-user the suites of what runs on nodes, and one grid of the rest.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
 #   ./test.sh [--without-aarch64]
@@ -37,6 +38,8 @@ sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-
 # What runs on nodes. The rest is what hosts compute: one generator suite, one grid and the installed package are a sample of it.
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
 on_nodes_too='algorithms grid-complete installed'
+# What depends on the processor: of all boards of a family but one, this is a sample.
+on_processors='bare-operators bare-memory bare-startup bare-collectives instructions footprint'
 
 usage() {
   echo "test.sh: $1; expected nothing, --without-aarch64, quick, or tidy [BASE]" >&2
@@ -83,7 +86,7 @@ case "${1-}" in
   *) usage "unknown argument '$1'" ;;
 esac
 
-emulated='build-m3 build-aarch64'
+emulated='build-m3 build-m4 build-m7 build-aarch64'
 skipped=''
 without() {  # BUILD REASON
   emulated=$(echo "$emulated" | sed "s/$1//")
@@ -101,12 +104,15 @@ case "$emulated" in
   *) ./setup.sh || give_up 'setup.sh failed' ;;
 esac
 [ -f build-m3/build.ninja ] || without build-m3 'the Cortex-M3 suite, for it was not configured (see above)'
+[ -f build-m4/build.ninja ] || without build-m4 'the Cortex-M4F suite, for it was not configured (see above)'
+[ -f build-m7/build.ninja ] || without build-m7 'the Cortex-M7 suite, for it was not configured (see above)'
 echo '== build'
 ninja -C build --quiet || give_up 'the build failed'
 # What the tests of clusters of several kinds of board start.
 for build in $emulated; do
   case $build in
     build-aarch64) target=firmware/node/espalier-node ;;
+    build-m4 | build-m7) target=firmware/bare/espalier-bare.elf ;;
     *) target=all ;;
   esac
   ninja -C $build --quiet $target || give_up "$build: the build failed"
@@ -133,6 +139,7 @@ suite() {
   case $1 in
     build-sanitize) chosen=$names ;;
     build-aarch64) chosen=$nodes_names ;;
+    build-m4 | build-m7) chosen=$on_processors ;;
     *) chosen='' ;;
   esac
   export ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1

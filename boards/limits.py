@@ -3,6 +3,7 @@
 
 limits.py macros BOARD_FILE PROTO_FOLDER     prints the -D options for espalier/base/limits.h and the board's own sources, one per line
 limits.py options BOARD_FILE PROTO_FOLDER    prints nanopb's options of schedule.proto: schedule.options, then the board's own
+limits.py flash BOARD_FILE PROTO_FOLDER      prints the flash's bytes, block_bytes and unit_bytes, separated by commas
 
 `meson setup -Dboard=NAME` runs it, so that a board's firmware has room for everything that `espalier image build` accepts for its
 images. It needs protoc and python3-protobuf, which nanopb's generator needs too.
@@ -14,6 +15,8 @@ import sys
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
+# The macros of firmware/bare/node.cc: the field of board.proto, its macro, minimum and maximum.
+SIZES = {"max_mtu": ("MAX_MTU", 96, 65535), "room_bytes": ("ROOM_BYTES", 64, 1 << 30), "room_events": ("ROOM_EVENTS", 1, 1 << 24)}
 # The macros of include/espalier/base/limits.h: the field of board.proto and its maximum.
 MACROS = {"links": 128, "window": 64, "programs": 16, "selections": 4, "cursors": 1024}
 
@@ -42,6 +45,7 @@ def read_board(board_file, proto_folder):
 def macros(board, given):
     """Yields (name, value) of each macro; the name without ESPALIER_."""
     yield from ((f"MAX_{name.upper()}", given[name]) for name in MACROS if name in given)
+    yield from ((macro, given[name]) for name, (macro, _, _) in SIZES.items() if name in given)
     yield "ROTATED_SCRATCH", int(given.get("rotated_scratch", True))
     if "serial_mac" in given:
         yield "SERIAL_MAC", int(given["serial_mac"])
@@ -62,8 +66,8 @@ def capacities(options):
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("macros", "options"):
-        fail("limits.py: wrong arguments; expected macros or options, a board.textproto and the folder of board.proto")
+    if len(sys.argv) != 4 or sys.argv[1] not in ("macros", "options", "flash"):
+        fail("limits.py: wrong arguments; expected macros, options or flash, a board.textproto and the folder of board.proto")
     board_file, proto_folder = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     board = read_board(board_file, proto_folder)
     limits = board.limits
@@ -73,6 +77,16 @@ def main():
     for name, maximum in {**MACROS, **rows}.items():
         if name in given and not 1 <= given[name] <= maximum:
             fail(f"{board_file}: limits: {name} is {given[name]}; expected 1 to {maximum}")
+    for name, (_, least, most) in SIZES.items():
+        if name in given and not least <= given[name] <= most:
+            fail(f"{board_file}: limits: {name} is {given[name]}; expected {least} to {most}")
+    if sys.argv[1] == "flash":
+        if not board.HasField("flash"):
+            fail(f"{board_file}: no flash; expected flash {{ bytes: ... block_bytes: ... unit_bytes: ... }}")
+        print(f"{board.flash.bytes},{board.flash.block_bytes},{board.flash.unit_bytes}")
+        return
+    if board.name != board_file.parent.name:
+        fail(f"{board_file}: name is '{board.name}'; expected '{board_file.parent.name}', the name of its folder")
     if sys.argv[1] == "macros":
         for name, value in macros(board, given):
             print(f"-DESPALIER_{name}={value}")

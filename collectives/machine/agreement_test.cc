@@ -40,6 +40,41 @@ TEST_F(AgreementTest, ChecksumsAreSentAndChecked) {
   EXPECT_EQ(machine.cause().peer, 0u);
 }
 
+TEST_F(AgreementTest, ChecksumsOfSeveralBlocksAreSpreadOverPolls) {
+  init(true);
+  program.actions[1].after = 0;  // every send of the window can be posted at once
+  endpoint.check_of = [](const ScriptedEndpoint::Post& post) {
+    return crc32(0, post.bytes, post.size);
+  };
+  std::uint32_t sent = 0, received = 0;
+  endpoint.on_post = [&](const ScriptedEndpoint::Post& post) { sent += post.send ? 1 : 0; };
+  const auto waiting = [&] {
+    return std::count_if(endpoint.completions.begin(), endpoint.completions.end(),
+                         [](const Completion& completion) {
+                           return completion.kind == Completion::Kind::kReceived;
+                         });
+  };
+  ASSERT_EQ(start(), Status::kOk);
+  Status status = Status::kBusy;
+  for (int polls = 0; polls < 100 && status == Status::kBusy; ++polls) {
+    const auto before = waiting();
+    const std::uint32_t sent_before = sent;
+    status = machine.poll();
+    EXPECT_LE(sent - sent_before, 1u);
+    EXPECT_LE(before - waiting(), 1);
+    if (before > 1 || machine.refused()) {
+      EXPECT_EQ(machine.next_deadline(), 0u) << "a block waits";
+    }
+    if (!endpoint.completions.empty()) continue;
+    while (endpoint.complete(false, 2)) ++received;
+    while (endpoint.complete(true, 1)) {
+    }
+  }
+  EXPECT_EQ(status, Status::kOk);
+  EXPECT_EQ(received, 4u);
+  EXPECT_EQ(sent, 4u);
+}
+
 TEST_F(AgreementTest, EarlyWordOfTheSameCollectiveIsFine) {
   init();
   std::vector<std::uint64_t> tags;

@@ -8,7 +8,8 @@
 namespace espalier {
 namespace {
 
-// Bounds the work of a poll.
+// Bounds the work of a poll. With check_blocks, take_completions() ends with the first received
+// block.
 constexpr int kCompletionsPerPoll = 8;
 // An unexpected message of this collective may be at most this many messages of its link ahead of
 // the next receive; more than any window.
@@ -66,6 +67,7 @@ Status Machine::poll() {
   const bool retry = post_refused_;
   has_moved_ = false;
   post_refused_ = false;
+  has_checked_post_ = false;
   const bool drained = take_completions();
   may_have_more_ = !drained;
   if (running_ && !failure_detector_.failed()) work(retry);
@@ -82,6 +84,7 @@ bool Machine::take_completions() {
     Completion completion;
     if (!endpoint_->poll(completion)) return true;
     handle(completion);
+    if (check_blocks_ && completion.kind == Completion::Kind::kReceived) return false;
   }
   return false;
 }

@@ -227,6 +227,14 @@ bool Machine::post_send(std::uint32_t link) {
   const Message message = ring.message(ring.first_unposted);
   const std::uint32_t after = program_->actions[message.action].after;
   if (after > 0 && !has_reached(message.step, after, true)) return false;
+  if (check_blocks_) {
+    // The blocks of one poll have one CRC together: the next poll posts the next one.
+    if (has_checked_post_) {
+      post_refused_ = true;
+      return false;
+    }
+    has_checked_post_ = true;
+  }
   // Read the clock before the peer can have the message.
   const std::uint64_t now = log_now();
   const std::uint32_t check = check_blocks_ ? crc32(0, message.bytes, message.size) : 0;

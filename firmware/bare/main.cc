@@ -4,6 +4,6 @@
 #include "firmware/bare/node.h"
 
 int main() {
-  espalier::bare::run_node();
+  if (!espalier::bare::run_node()) return 1;
   espalier::board::restart();
 }

@@ -10,6 +10,9 @@
 #ifndef ESPALIER_ROOM_BYTES
 #define ESPALIER_ROOM_BYTES 262144  // each for input, output and scratch of a collective
 #endif
+#ifndef ESPALIER_MAX_MTU
+#define ESPALIER_MAX_MTU 1500  // longest frame of any carrier, bytes
+#endif
 #ifndef ESPALIER_ROOM_EVENTS
 #define ESPALIER_ROOM_EVENTS 16384  // maximum number of records of a log
 #endif
@@ -39,14 +42,12 @@ class NotedCarrier final : public Carrier {
   Carrier& carrier_;
 };
 
-constexpr std::uint32_t kMaxMtu = 1500;
-
 alignas(16) std::uint8_t input_room[ESPALIER_ROOM_BYTES];
 alignas(16) std::uint8_t output_room[ESPALIER_ROOM_BYTES];
 alignas(16) std::uint8_t scratch_room[ESPALIER_ROOM_BYTES];
 // Not an array of Event: a default Event is not all zeros and would need initialised memory.
 alignas(Event) std::uint8_t events_room[ESPALIER_ROOM_EVENTS * sizeof(Event)];
-alignas(4) std::uint8_t frames[2 * kMaxMtu];
+alignas(4) std::uint8_t frames[2 * ESPALIER_MAX_MTU];
 SerialLink agent_link[1];
 SerialLink links[kMaxLinks];
 std::uint32_t peers[kMaxLinks];
@@ -76,8 +77,14 @@ void report_rejections(const SerialEndpoint& endpoint, const char* what, std::ui
 
 }  // namespace
 
-void run_node() {
+bool run_node() {
   board::begin();
+  if (const std::uint32_t mtu = board::carrier().mtu(); mtu > ESPALIER_MAX_MTU) {
+    Text() << "carrier: its frames have up to " << mtu << " bytes, and the node has room for "
+           << std::uint32_t{ESPALIER_MAX_MTU} << "; expected max_mtu of at least " << mtu
+           << " under limits in the board's description\n";
+    return false;
+  }
   static Slots slots(board::flash(), whole_flash(board::flash()), board::security_counter());
   static Booted booted(programs);
   const bool has_image = boot(slots, booted) == Status::kOk;
@@ -125,6 +132,7 @@ void run_node() {
     report_rejections(endpoint, "link ", 1);
 #endif
   }
+  return true;
 }
 
 }  // namespace espalier::bare

@@ -41,9 +41,15 @@ ssize_t read_all(int file, std::size_t offset, std::uint8_t* bytes, std::size_t 
 
 }  // namespace
 
+bool is_flash_shape(const FlashShape& shape) {
+  const std::uint32_t unit = shape.unit_bytes, block = shape.block_bytes;
+  return unit != 0 && unit <= kMaxFlashUnit && block != 0 && block % unit == 0 &&
+         shape.bytes % block == 0 && shape.bytes / block >= kMinFlashBlocks;
+}
+
 std::uint32_t image_room(std::uint32_t bytes, std::uint32_t block_bytes) {
   const std::uint32_t blocks = bytes / block_bytes;
-  return blocks < 6 ? 0 : ((blocks - 2) / 2 - 1) * block_bytes;
+  return blocks < kMinFlashBlocks ? 0 : ((blocks - 2) / 2 - 1) * block_bytes;
 }
 
 FileFlash::~FileFlash() {

@@ -20,6 +20,9 @@ struct FlashShape {
   std::uint32_t unit_bytes = 16;
 };
 
+// Whether Slots can use such a flash (firmware/boot/flash.h).
+[[nodiscard]] bool is_flash_shape(const FlashShape& shape);
+
 // Returns the size in bytes of the largest image that fits into a slot of such a flash (by
 // whole_flash()'s plan).
 [[nodiscard]] std::uint32_t image_room(std::uint32_t bytes, std::uint32_t block_bytes);

@@ -14,6 +14,8 @@
 namespace espalier {
 
 inline constexpr std::uint32_t kMaxFlashUnit = 64;
+// Blocks that the counters and two slots take at least.
+inline constexpr std::uint32_t kMinFlashBlocks = 6;
 
 class Flash {
  public:

@@ -9,6 +9,7 @@
 #include "base/command_line.h"
 #include "espalier/base/limits.h"
 #include "espalier/base/result.h"
+#include "firmware/boot/file_flash.h"
 
 namespace espalier::node {
 
@@ -24,6 +25,7 @@ struct BootOptions {
   // Path of an image or of a flash with slots (boot_image.h), instead of schedules. %r in it is the
   // node's number.
   std::string image, flash;
+  FlashShape flash_shape = {ESPALIER_FLASH_SHAPE};  // of the file `flash`
   std::string public_key;       // path; images must be signed with its private key
   bool takes_unsigned = false;  // accepts any image, signed or not; excludes public_key
   std::string board = ESPALIER_BOARD;
@@ -41,8 +43,14 @@ struct BootOptions {
   bool check_blocks = false;       // sends and checks a CRC-32 of every block
   bool authenticate_data = false;  // authenticates the payload of long messages, too
   bool log = false;                // keeps a log if the launcher provides memory for one
-  bool check_only = false;         // loads and prints the descriptors, then ends
-  bool lists_providers = false;    // prints the providers, then ends
+  // Instead of serving runs: the nodes of `espalier update` join one another, and settle on one
+  // release; with an origin, they then update all from it. Only with `flash`.
+  bool settles = false;
+  std::uint32_t update_origin = kNoOrigin;
+  std::string new_images;  // path of the new image of each node, for the origin; with %r
+  static constexpr std::uint32_t kNoOrigin = 0xffffffff;
+  bool check_only = false;       // loads and prints the descriptors, then ends
+  bool lists_providers = false;  // prints the providers, then ends
   bool help = false;
 };
 

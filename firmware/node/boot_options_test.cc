@@ -81,10 +81,16 @@ TEST(NodeOptions, WithoutEffectAreRefused) {
   const std::vector<std::string> check = {"--schedule", "a", "--node", "0", "--check"};
   ASSERT_EQ(parse(check, options), "");
   ASSERT_EQ(parse({"--provider", "tcp", "--check"}, options), "");
-  const std::vector<std::vector<std::string>> without_effect = {
-      {"--control", "5"}, {"--links", "1:1:1"}, {"--address", "10.0.0.1"},
-      {"--window", "2"},  {"--deadline", "9"},  {"--check-blocks"},
-      {"--log"},          {"--board", "b"},     {"--unsigned"}};
+  const std::vector<std::vector<std::string>> without_effect = {{"--control", "5"},
+                                                                {"--links", "1:1:1"},
+                                                                {"--address", "10.0.0.1"},
+                                                                {"--window", "2"},
+                                                                {"--deadline", "9"},
+                                                                {"--check-blocks"},
+                                                                {"--log"},
+                                                                {"--board", "b"},
+                                                                {"--unsigned"},
+                                                                {"--flash-shape", "98304,4096,16"}};
   for (const std::vector<std::string>& words : without_effect) {
     for (std::vector<std::string> all : {check, {"--provider", "tcp", "--check"}}) {
       all.insert(all.end(), words.begin(), words.end());
@@ -96,6 +102,22 @@ TEST(NodeOptions, WithoutEffectAreRefused) {
   EXPECT_TRUE(options.lists_providers);
   EXPECT_NE(parse({"--providers", "--check"}, options), "");
   EXPECT_NE(parse({"--provider", "tcp", "--providers"}, options), "");
+  const std::vector<std::string> image = {"--unsigned", "--node", "0", "--check", "--flash-shape"};
+  const auto shaped = [&](const std::string& source, const std::string& shape) {
+    std::vector<std::string> words = image;
+    words.insert(words.end(), {shape, source, "f"});
+    return parse(words, options);
+  };
+  EXPECT_EQ(shaped("--image", "98304,4096,16"), "--flash-shape applies only to --flash");
+  ASSERT_EQ(shaped("--flash", "98304,4096,32"), "");
+  EXPECT_EQ(options.flash_shape.bytes, 98304u);
+  EXPECT_EQ(options.flash_shape.block_bytes, 4096u);
+  EXPECT_EQ(options.flash_shape.unit_bytes, 32u);
+  for (const char* shape :
+       {"98304", "98304,4096", "98304,4096,0", "98304,4096,65", "98304,4096,3", "98305,4096,16",
+        "20480,4096,16", "98304,4096,16,1", "98304,4096,", ""}) {
+    EXPECT_TRUE(shaped("--flash", shape).starts_with("bad value for --flash-shape")) << shape;
+  }
   EXPECT_EQ(
       parse({"--schedule", "a", "--node", "3", "--node", "4", "--node", "3", "--check"}, options),
       "the same --node is given twice; expected each node once");

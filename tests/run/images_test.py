@@ -105,8 +105,8 @@ class Images(unittest.TestCase):
         whole = path.read_bytes()
         good = ["--public-key", self.public, "--node", 1, "--counter", 3]
         self.assertEqual(self.node("--image", path, *good).returncode, 0)
-        self.call("build", self.broadcast, "--board", espalier.ROOT / "boards/template", "--node", 1, "--release", "1.0.0",
-                  "--key", self.key, "-o", self.path / "template.img")
+        self.call("build", self.broadcast, "--board", espalier.ROOT / "boards/linux-aarch64", "--node", 1, "--release", "1.0.0",
+                  "--key", self.key, "-o", self.path / "other.img")
         other = espalier.compile(self.path / "five.esp", "complete:5")
 
         def damaged(at, value):
@@ -119,7 +119,7 @@ class Images(unittest.TestCase):
             "unknown format version": damaged(8, 9), "malformed": damaged(12, 9),
             "bad signature": (self.path / "foreign.img").read_bytes(),
             "unsigned": self.build("unsigned.img", "--counter", 3, key=False).read_bytes(),
-            "wrong board": (self.path / "template.img").read_bytes(),
+            "wrong board": (self.path / "other.img").read_bytes(),
             "wrong topology": self.build("five.img", "--counter", 3, schedules=[other]).read_bytes(),
             "wrong node": self.build("2.img", "--counter", 3, node=2).read_bytes(),
             "rolled back": self.build("old.img", "--counter", 2).read_bytes(),
@@ -332,8 +332,16 @@ class Images(unittest.TestCase):
         self.assertIn("nothing to boot (status 27)", done.stderr)
         self.assertIn("slot 0: rolled back (status 22): its security counter 0 is below 1, the counter in flash; "
                       "slot 1: corrupt (status 5)", done.stderr)
+        # A node of another release does not join.
+        damaged = (self.path / "2.flash").read_bytes()
         self.build("v3.img", "--counter", 1, node=2, release="1.2.0")
         install("v3.img", 2)
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("rank 2 has release 1.2.0", done.stderr)
+        self.assertIn("nodes of two releases do not join", done.stderr)
+        (self.path / "2.flash").write_bytes(damaged)
+        install("v2-2.img", 2)
         done = self.run_cluster(*flash)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = install("v1-3.img", 3, status=1)
@@ -385,25 +393,49 @@ class Images(unittest.TestCase):
         self.assertEqual([flash.read_bytes().strip(b"\0") for flash in flashes[1:3]], [b"", b""], "a mark was written")
 
     def test_the_steps_to_add_a_board(self):
-        """boards/README.md: in a copy of boards/, with NAME put in, every command of the list runs."""
+        """boards/README.md: in a copy of boards/, with names put in, every command of the list runs, for a copy of each board."""
         shutil.copytree(espalier.ROOT / "boards", self.path / "boards")
-        steps = (self.path / "boards/README.md").read_text()
-        steps = steps.split("## Adding one\n")[1].split("\n## ")[0].replace("NAME", "throw-away")
-        commands = [" ".join(text.split()) for text in re.findall(r"`((?:cp|espalier) [^`]*)`", steps)]
-        settings = re.findall(r"`(\w+: \"[^`]*)`", steps)
-        self.assertEqual((len(commands), settings), (5, ['name: "throw-away"']))
-        for command in commands:
-            words = command.replace("espalier ", espalier.COMMAND + " ", 1) if command.startswith("espalier") else command
-            done = subprocess.run(words, shell=True, cwd=self.path, capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
-            if command.startswith("cp"):
-                board = self.path / "boards/throw-away/board.textproto"
-                board.write_text(board.read_text().replace('name: "template"', settings[0]))
-        self.assertIn("board 'throw-away'", self.call("show", self.path / "0.img").stdout)
-        done = espalier.call("--image", self.path / "0.img", "--unsigned", "--board", "throw-away", "--node", 0, "--check",
-                             program=espalier.NODE)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("SIGNATURE NOT CHECKED", done.stdout)
+        boards = sorted(file.parent.name for file in (self.path / "boards").glob("*/board.textproto"))
+        text = (self.path / "boards/README.md").read_text().split("## Adding one\n")[1].split("\n## ")[0]
+        steps = [" ".join(words.split()) for words in re.findall(r"`((?:cp|grep|espalier) [^`]*)`", text)]
+        self.assertEqual(len(steps), 6)
+        self.assertIn("template", boards)
+        for number, board in enumerate(boards):
+            name = f"throw-away-{number}"
+            for step in steps:
+                words = re.sub(r"^espalier", espalier.COMMAND, step).replace("NAME", name).replace("BOARD", board)
+                done = subprocess.run(words, shell=True, cwd=self.path, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+                if step.startswith("grep"):
+                    self.no_board_is_named(self.path / "boards" / name, boards)
+            self.assertIn(f"board '{name}'", self.call("show", self.path / "0.img").stdout)
+            (self.path / "0.flash").unlink()
+            done = espalier.call("--image", self.path / "0.img", "--unsigned", "--board", name, "--node", 0, "--check",
+                                 program=espalier.NODE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("SIGNATURE NOT CHECKED", done.stdout)
+
+    def no_board_is_named(self, folder, boards):
+        for file in folder.iterdir():
+            for line in file.read_text().splitlines():
+                named = [board for board in boards if board in line and "-M" not in line]
+                self.assertEqual(named, [], f"{file}: {line}")
+
+    def test_a_board_that_still_has_the_templates_name_is_refused(self):
+        for words in (["build", self.broadcast, "--node", 1, "--release", "1.0.0", "-o", self.path / "t.img"],
+                      ["install", self.build("1.img"), "--flash", self.path / "t.flash", "--unsigned"]):
+            self.refused(*words, "--board", espalier.ROOT / "boards/template", says=["name 'template'", "its folder has"])
+
+    def test_a_flash_of_the_boards_shape(self):
+        """A board with another flash: --flash-shape boots it, and a node that was built for the usual shape says what it expects."""
+        board = self.path / "board.textproto"
+        board.write_text((BOARD / "board.textproto").read_text().replace("bytes: 1048576 block_bytes: 4096", "bytes: 98304 block_bytes: 8192"))
+        self.call("install", self.build("1.img", board=board), "--board", board, "--flash", self.path / "1.flash", "--unsigned")
+        words = ["--flash", self.path / "1.flash", "--unsigned", "--node", 1]
+        self.assertEqual(self.node(*words, "--flash-shape", "98304,8192,16").returncode, 0)
+        refused = self.node(*words)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("it has 98304 bytes; expected 1048576", refused.stderr)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,11 @@ class Build:
         words = {word for entry in self.commands.values() for word in shlex.split(entry["command"])}
         return next(int(word.split("=")[1]) for word in words if word.startswith(f"-DESPALIER_MAX_{name}="))
 
+    def board(self):
+        """The name of the board."""
+        words = {word for entry in self.commands.values() for word in shlex.split(entry["command"])}
+        return next(word.split("=")[1].strip('"') for word in words if word.startswith("-DESPALIER_BOARD_NAME="))
+
     def link(self, target, extra=(), first=()):
         """Links as the build does, with `extra` words, and `first` before all others; returns the map's text."""
         words = [self.link_words[0], *map(str, first), *self.link_words[1:]]

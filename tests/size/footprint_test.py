@@ -4,6 +4,9 @@
 footprint_test.py BUILD ELF [--update] [--page FILE]     BUILD: a build directory of a bare-metal board
                   --update: writes what was measured as the budgets      --page: writes the tables, as docs/results/bare_metal.md
 
+budgets.toml has the budgets of each part of mps2-an385, budgets/NAME.toml the totals and stacks of another board, which has a row of the
+last table. Without a budget, a board is only measured and checked for what is forbidden.
+
 Fails on:
  * a part that grew beyond its budget;
  * a symbol of the heap, of exceptions, of guarded statics or of atexit;
@@ -28,6 +31,13 @@ import toolchain  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 BUDGETS = HERE / "budgets.toml"
+BASE = "mps2-an385"
+ROWS = """## Every board
+
+The same numbers of the firmware of each board, in bytes, with the limits of its description. Each row is written by the command above with its
+build directory, and compared by the test `footprint` there.
+
+"""
 KINDS = ("text", "rodata", "data", "bss", "stack")
 # The reason for which each file of over_budget/ must be refused.
 REASONS = {"text": "board.text is", "bss": "ram.bytes is", "heap": "_Znwj", "data": ".data is", "constructor": ".init_array is"}
@@ -165,6 +175,91 @@ def tables(measured, budgets, limits):
     return lines
 
 
+def row_of(board, measured):
+    """The board's row of the table of all boards."""
+    numbers = [measured.totals[name]["bytes"] for name in ROW_TOTALS] + [values["bytes"] for values in measured.stacks.values()]
+    return f"| {board} | " + " | ".join(map(str, numbers)) + " |"
+
+
+ROW_TOTALS = ("flash", "firmware", "signature", "ram", "objects", "program")
+
+
+def rows_of(page):
+    """Board -> row, from the page's text."""
+    table = page.partition(ROWS)[2]
+    return {line.split("|")[1].strip(): line for line in table.splitlines()[2:] if line.startswith("|")}
+
+
+def table_of(rows, budgets):
+    whats = [budgets["total"][name]["short"] for name in ROW_TOTALS] + [f"stack: {name}" for name in budgets["stack"]]
+    return (ROWS + "| board | " + " | ".join(whats) + " |\n| --- |" + " ---: |" * len(whats) + "\n" +
+            "".join(f"{rows[name]}\n" for name in sorted(rows)))
+
+
+def own_budgets(board):
+    """The file of a board's budgets, and its numbers by name."""
+    path = HERE / "budgets" / f"{board}.toml"
+    return path, tomllib.loads(path.read_text()) if path.exists() else {}
+
+
+def compare_totals(board, measured, write):
+    """Complaints about the totals and stacks of a board that is not the base."""
+    path, numbers = own_budgets(board)
+    found = {"total": {name: values["bytes"] for name, values in measured.totals.items()},
+             "stack": {name: values["bytes"] for name, values in measured.stacks.items()}}
+    if write:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"# What the firmware of {board} may take, in bytes; the names are those of ../budgets.toml.\n" + "".join(
+            f"\n[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()) for group, values in found.items()))
+        return []
+    if not numbers:
+        print(f"{board} has no budgets: {path.relative_to(HERE.parent.parent)}")
+    return [f"budget: {name} is {value} bytes, above its budget of {numbers[group].get(name, 0)}: make it smaller, or raise {name} in {path.name} "
+            "in the same change" for group, values in found.items() if numbers for name, value in values.items()
+            if value > numbers[group].get(name, 0)]
+
+
+def other_board(board, build, measured, args, budgets):
+    """The whole test of a board that is not the base."""
+    complaints = measured.complaints + compare_totals(board, measured, args.update)
+    row, page = row_of(board, measured), HERE.parent.parent / "docs/results/bare_metal.md"
+    rows = rows_of(page.read_text())
+    print(row)
+    for name, values in measured.stacks.items():
+        print(f"- {name}: {measured.calls.path_text(values['path'])}")
+    if args.page:
+        args.page.write_text(args.page.read_text().partition(ROWS)[0] + table_of({**rows, board: row}, budgets))
+    elif board in rows and rows[board] != row:
+        complaints.append(f"page: docs/results/bare_metal.md has '{rows[board]}'; write it again with --page")
+    elif own_budgets(board)[1] and board not in rows:
+        complaints.append("page: docs/results/bare_metal.md has no row of this board; write it with --page")
+    complaints += check_startup(build)
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+def check_startup(build):
+    """A program that is compiled for a floating-point unit must not link with start-up code that does not enable one."""
+    if not any("-mfpu=" in entry["command"] for entry in build.commands.values()):
+        return []
+    words = list(build.link_words)
+    at = next(index for index, word in enumerate(words) if word.endswith("libespalier-board.a"))
+    spoilt = build.work / "libespalier-board.a"
+    spoilt.unlink(missing_ok=True)
+    members = [item for item in build.commands if item.startswith(f"{words[at]}.p/")]
+    objects = [build.compile(item, build.work / f"spoilt_{number}.o", extra=["-Denable_fpu=enable_nothing"])
+               for number, item in enumerate(members)]
+    firmware.run(["arm-none-eabi-ar", "rcs", str(spoilt), *map(str, objects)], build.folder)
+    words[at], words[words.index("-o") + 1] = str(spoilt), str(build.work / "spoilt.elf")
+    try:
+        firmware.run(words, build.folder)
+    except SystemExit as refusal:
+        if "enable_fpu" in str(refusal):
+            print("start-up code that does not enable the floating-point unit is refused by the linker")
+            return []
+    return ["startup: start-up code that does not enable the floating-point unit was linked"]
+
+
 def update(measured):
     """Writes the measured numbers over the budgets' own; the rest of the file stays."""
     found = {"component": measured.components, "total": measured.totals, "stack": measured.stacks}
@@ -260,6 +355,9 @@ def main():
     budgets = tomllib.loads(BUDGETS.read_text())
     build = firmware.Build(args.build.resolve(), args.elf, args.build.resolve() / "tests/size/work")
     measured = Measured(build, budgets, build.work / "firmware.elf")
+    board = build.board()
+    if board != BASE:
+        return other_board(board, build, measured, args, budgets)
     if args.update:
         update(measured)
         budgets = tomllib.loads(BUDGETS.read_text())
@@ -271,7 +369,8 @@ def main():
     lines = tables(measured, budgets, limits) + ["", *separate]
     print("\n".join(lines + notes))
     if args.page:
-        args.page.write_text(PAGE + "\n".join(lines) + "\n")
+        rows = {**(rows_of(args.page.read_text()) if args.page.exists() else {}), board: row_of(board, measured)}
+        args.page.write_text(PAGE + "\n".join(lines) + "\n\n" + table_of(rows, budgets))
     complaints += check_options(build, budgets, measured.sections, args.update)
     complaints += check_refusals(build, budgets)
     for line in complaints:

@@ -28,20 +28,21 @@ INDIRECT = [
     (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # The serial port and its links: the carrier, the clock, and the owner of the links.
     (r"espalier::SerialLinks::(admit|take_\w+|heard|arrived)\(", r"SerialEndpoint::(_ZThn|granted|opened|controlled|broken)"),
+    (r"^bool espalier::bare::run_node\(", r"Lan9118::|ByteCarrier::"),
     (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
     (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
-    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream)::"),
+    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream|Cable)::"),
     # Scans: the distance between partners, by step.
     (r"add_scan_links", r"uint32_t espalier::\{anonymous\}::doubled(_123)?\(uint32_t\)"),
     # Planning without an image goes through the table of algorithms.
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
-    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|OneTimeCounter)::|load_(first|all)\("),
-    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash|OneTimeCounter)::"),
+    (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|OneTimeCounter)::|load_(first|all)\("),
+    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|OneTimeCounter)::"),
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
-    (r"^$", r"^void (reset|fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
+    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
 ]
 
 

@@ -120,6 +120,9 @@ def pushed_bytes(operation, operands):
             ends = part.strip().split("-")
             total += 4 * (REGISTERS.index(ends[-1]) - REGISTERS.index(ends[0]) + 1)
         return total
+    if operation == "vpush":
+        kind, numbers = operands.strip("{}")[0], [int(number) for number in re.findall(r"[sd](\d+)", operands)]
+        return (8 if kind == "d" else 4) * (numbers[-1] - numbers[0] + 1)
     step = re.match(r"^(?:sp, )?(?:sp, )?#(\d+)", operands)
     if operation == "sub" and operands.startswith("sp") and step:
         return int(step.group(1))

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "firmware/boot/flash.h"
+#include "firmware/boot/file_flash.h"
 #include "firmware/image/image.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -50,6 +50,9 @@ void Reader::check_name(const std::string& name) const {
   const bool letters = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '.' || letter == '_' || letter == '-';
   });
+  if (name == "template") {
+    complain("name", "name 'template': expected the board's own name, which its folder has");
+  }
   if (letters && !name.empty() && name.size() < kBoardNameBytes) return;
   complain("name", "name '" + name + "': expected 1 to " + std::to_string(kBoardNameBytes - 1) +
                        " letters, digits, '.', '_' and '-'");
@@ -99,9 +102,7 @@ void Reader::check_limits(BoardFile::Limits& limits) const {
 }
 
 void Reader::check_flash(const BoardFile::Flash& flash) const {
-  const std::uint32_t unit = flash.unit_bytes(), block = flash.block_bytes();
-  if (unit == 0 || unit > kMaxFlashUnit || block == 0 || block % unit != 0 ||
-      flash.bytes() % block != 0 || flash.bytes() / block < 6) {
+  if (!is_flash_shape({flash.bytes(), flash.block_bytes(), flash.unit_bytes()})) {
     complain("flash",
              "flash: expected unit_bytes of 1 to 64, block_bytes a multiple of them, and bytes for "
              "at least 6 whole blocks");

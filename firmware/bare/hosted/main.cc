@@ -66,6 +66,6 @@ int main(int argc, char** argv) {
   options.arguments = argv;
   const auto opened = espalier::board::open_hosted(options);
   if (!opened) return fail(opened.error().message);
-  espalier::bare::run_node();
+  if (!espalier::bare::run_node()) return 2;
   espalier::board::restart();
 }

@@ -38,7 +38,9 @@ struct MachineConfig {
   std::uint32_t window = kMaxWindow;
   // D: how long an awaited link may stay silent before it is declared dead
   std::uint64_t deadline_ns = 2'000'000'000;
-  bool check_blocks = false;  // sends a CRC-32 with every block and compares it
+  // Sends a CRC-32 with every block and compares it. A poll computes it of at most one block to
+  // send and one received block.
+  bool check_blocks = false;
 #if ESPALIER_WITHOUT_DATA
   bool no_data = false;  // combines and copies take their turn but touch no byte of the buffers
 #endif
@@ -148,7 +150,8 @@ class Machine {
   [[nodiscard]] std::int64_t next_step() const {
     return running_ ? instance_scheduler_.next_step() : InstanceScheduler::kNever;
   }
-  // Whether the fabric had no room for a post in the last poll().
+  // Whether the last poll() left a post that was ready to the next one: the fabric had no room, or
+  // check_blocks is set and the poll had posted another block.
   [[nodiscard]] bool refused() const { return post_refused_; }
   // Returns the step of the post with this context. Valid only inside the endpoint's call that
   // takes the post.
@@ -299,9 +302,10 @@ class Machine {
 #if ESPALIER_SPARES
   std::uint8_t reopened_ = 0;  // how often reopen() was called, modulo 256
 #endif
-  bool has_moved_ = false;      // the last poll() moved the collective
-  bool may_have_more_ = false;  // the last poll() may have left completions
-  bool post_refused_ = false;   // the fabric had no room for a post in the last poll()
+  bool has_moved_ = false;         // the last poll() moved the collective
+  bool may_have_more_ = false;     // the last poll() may have left completions
+  bool post_refused_ = false;      // the last poll() has to leave a post to the next one
+  bool has_checked_post_ = false;  // this poll() has computed the CRC of a block to send
   // Steps in flight: steps_[first_step_ .. end_step_), counters modulo 256. The next combine or
   // copy belongs to step next_op_ or a later one.
   std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;

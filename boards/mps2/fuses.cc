@@ -1,6 +1,6 @@
-#include "fuses.h"
+#include "boards/mps2/fuses.h"
 
-#include "semihost.h"
+#include "boards/mps2/semihost.h"
 
 namespace espalier {
 

@@ -1,4 +1,4 @@
-#include "uart.h"
+#include "boards/mps2/uart.h"
 
 namespace espalier {
 namespace {

@@ -6,6 +6,10 @@
 #include "espalier/hal/serial/carrier.h"
 #include "espalier/hal/serial/ethernet.h"
 
+extern "C" {
+extern char ethernet_registers[];  // their address, from the board's linker script
+}
+
 namespace espalier {
 
 class Lan9118 final : public Carrier {
@@ -21,7 +25,7 @@ class Lan9118 final : public Carrier {
 
  private:
   [[nodiscard]] volatile std::uint32_t& at(std::uint32_t offset) const {
-    return *reinterpret_cast<volatile std::uint32_t*>(0x40200000 + offset);
+    return *reinterpret_cast<volatile std::uint32_t*>(ethernet_registers + offset);
   }
   // Reads a register for the effect of reading it.
   void drop(std::uint32_t offset) const { [[maybe_unused]] const std::uint32_t word = at(offset); }

@@ -1,8 +1,8 @@
-#include "flash.h"
+#include "boards/mps2/flash.h"
 
 #include <cstring>
 
-#include "semihost.h"
+#include "boards/mps2/semihost.h"
 
 namespace espalier {
 namespace {

@@ -7,23 +7,19 @@
 #include <cstring>
 #include <new>
 
+#include "boards/cortex-m/processor.h"
+#include "boards/cortex-m/startup.h"
+#include "boards/mps2/flash.h"
+#include "boards/mps2/fuses.h"
+#include "boards/mps2/lan9118.h"
+#include "boards/mps2/semihost.h"
+#include "boards/mps2/uart.h"
 #include "espalier/hal/serial/byte_carrier.h"
-#include "flash.h"
-#include "fuses.h"
-#include "lan9118.h"
-#include "semihost.h"
-#include "uart.h"
-
-extern "C" {
-extern char ram_used[], ram_given[], code_used[];  // sizes, from the linker script
-}
 
 namespace espalier::board {
 namespace {
 
-volatile std::uint32_t& device(std::uint32_t address) {
-  return *reinterpret_cast<volatile std::uint32_t*>(address);
-}
+using processor::at;
 
 // The first timer of the CMSDK's dual timer counts 32 bits down, at 25 MHz.
 constexpr std::uint32_t kTimerLoad = 0x40002000, kTimerValue = 0x40002004,
@@ -31,27 +27,19 @@ constexpr std::uint32_t kTimerLoad = 0x40002000, kTimerValue = 0x40002004,
 constexpr std::uint32_t kFreeRunning = 1u << 7 | 1u << 1;
 constexpr std::uint32_t kTickNs = 40;
 
-// The processor's own timer ends a wait in time. Its interrupt and those of the carriers are never
-// taken, but a pending interrupt ends `wfi`.
-constexpr std::uint32_t kSysTickControl = 0xe000e010, kSysTickLoad = 0xe000e014,
-                        kSysTickValue = 0xe000e018;
-constexpr std::uint32_t kSysTickOn = 7;  // with an interrupt, at the processor's clock, 25 MHz
-constexpr std::uint32_t kMaxSysTicks = 0xffffff;
+// The interrupts of the carriers are never taken, but a pending interrupt ends a sleep.
 constexpr std::uint32_t kEnable = 0xe000e100, kPending = 0xe000e280;  // interrupts 0 to 31
-constexpr std::uint32_t kSystemPending = 0xe000ed04, kSysTickPending = 1u << 25;
 constexpr std::uint32_t kUart1Interrupt = 1u << 2, kEthernetInterrupt = 1u << 13;
-
-constexpr std::uint32_t kResetControl = 0xe000ed0c, kResetNow = 0x05fa0004;
 
 class Timers final : public Clock {
  public:
   void begin() {
-    device(kTimerLoad) = 0xffffffff;
-    device(kTimerControl) = kFreeRunning;
-    device(kEnable) = kUart1Interrupt | kEthernetInterrupt;
+    at(kTimerLoad) = 0xffffffff;
+    at(kTimerControl) = kFreeRunning;
+    at(kEnable) = kUart1Interrupt | kEthernetInterrupt;
   }
   std::uint64_t now() override {
-    const std::uint32_t ticks = ~device(kTimerValue);
+    const std::uint32_t ticks = ~at(kTimerValue);
     if (ticks < last_) ++wraps_;
     last_ = ticks;
     return (std::uint64_t{wraps_} << 32 | ticks) * kTickNs;
@@ -64,8 +52,11 @@ class Timers final : public Clock {
 
 struct Devices {
   Timers timers;
+#if ESPALIER_CARRIER_ETHERNET
   Lan9118 ethernet;
+#else
   Uart1Stream uart1;
+#endif
   EmulatedFlash slots;
   EmulatedFuses fuses;
   OneTimeCounter counter{fuses};
@@ -79,16 +70,14 @@ void Timers::wait(std::uint64_t until) {
   const std::uint64_t begun = now();
   if (until <= begun + kTickNs) return;
   // Divide in 32 bits: less than max_ns fits.
-  const std::uint64_t max_ns = std::uint64_t{kMaxSysTicks} * kTickNs;
+  const std::uint64_t max_ns = std::uint64_t{processor::kMaxSleepTicks} * kTickNs;
   const std::uint64_t ns = until - begun;
-  device(kSysTickLoad) = ns < max_ns ? static_cast<std::uint32_t>(ns) / kTickNs : kMaxSysTicks;
-  device(kSysTickValue) = 0;
-  device(kSysTickControl) = kSysTickOn;
-  asm volatile("dsb\n wfi" ::: "memory");
-  device(kSysTickControl) = 0;
-  device(kSystemPending) = kSysTickPending;
+  processor::sleep(ns < max_ns ? static_cast<std::uint32_t>(ns) / kTickNs
+                               : processor::kMaxSleepTicks);
+#if ESPALIER_CARRIER_ETHERNET
   devices().ethernet.clear_interrupt();
-  device(kPending) = kUart1Interrupt | kEthernetInterrupt;
+#endif
+  at(kPending) = kUart1Interrupt | kEthernetInterrupt;
 }
 
 // From -semihosting-config arg=...: the program's name, the flash's file, the file of the owner's
@@ -132,7 +121,7 @@ void open_flash(const char* path) {
   } else if (!devices().slots.open(path)) {
     print("flash: cannot use ");
     print(path);
-    print(", or it has another size than boards/mps2-an385/board.textproto says\n");
+    print(", or it has another size than the board's description says\n");
   }
 }
 
@@ -195,8 +184,11 @@ void read_key(const char* path) {
 void begin() {
   Devices& board_devices = *new (devices_room) Devices;
   board_devices.timers.begin();
+#if ESPALIER_CARRIER_ETHERNET
   board_devices.ethernet.begin();
+#else
   kUart1.begin();
+#endif
   if (!semihost::command_line(words, sizeof words)) words[0] = '\0';
   char* flash_path = cut(words);
   char* key_path = cut(flash_path);
@@ -216,23 +208,22 @@ void begin() {
   }
 }
 
-const char* name() { return ESPALIER_BOARD_NAME; }
 Clock& clock() { return devices().timers; }
 void print(const char* text) { kConsole.print(text); }
 Flash& flash() { return devices().slots; }
 SecurityCounter* security_counter() { return has_fuses ? &devices().counter : nullptr; }
 const Authority* authority() { return takes_images ? &owner : nullptr; }
 
-#ifdef ESPALIER_CARRIER_UART
+#if ESPALIER_CARRIER_ETHERNET
+Carrier& carrier() { return devices().ethernet; }
+SerialPortConfig port_config() { return {}; }
+#else
 Carrier& carrier() {
   static ByteCarrier bytes(devices().uart1, kByteMtu);
   return bytes;
 }
 // Under qemu a byte takes 40 us.
 SerialPortConfig port_config() { return {100'000'000, 1}; }
-#else
-Carrier& carrier() { return devices().ethernet; }
-SerialPortConfig port_config() { return {}; }
 #endif
 
 std::uint32_t session() {
@@ -253,14 +244,14 @@ const std::uint8_t* link_key() { return has_link_key ? key_of_links : nullptr; }
 void restart() {
   devices().slots.close();
   devices().fuses.close();
-  device(kResetControl) = kResetNow;
-  for (;;) {
-  }
-}
-
-Memory memory() {
-  return {reinterpret_cast<std::uint32_t>(ram_used), reinterpret_cast<std::uint32_t>(ram_given),
-          reinterpret_cast<std::uint32_t>(code_used)};
+  processor::restart();
 }
 
 }  // namespace espalier::board
+
+namespace espalier::startup {
+
+void begin_console() { kConsole.begin(); }
+void stop(int status) { semihost::exit(status); }
+
+}  // namespace espalier::startup

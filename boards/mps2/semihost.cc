@@ -1,4 +1,4 @@
-#include "semihost.h"
+#include "boards/mps2/semihost.h"
 
 namespace espalier::semihost {
 namespace {

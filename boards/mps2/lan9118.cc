@@ -1,4 +1,4 @@
-#include "lan9118.h"
+#include "boards/mps2/lan9118.h"
 
 #include <cstring>
 
