@@ -10,8 +10,8 @@
 // --boots get the options that follow it. --programs: each program of the images in order, like
 // "allreduce:0,broadcast:2": its collective and root. --relay: the board of node V has LINKS links
 // and the socket B, its gateway the socket G; B sends to R, and G to S, which are this process's.
-// --at: a link of what is lost at such a board. It is cut, and the moment of the loss is a number of
-// frames of these links. Without it, only a node can be lost, at a moment by the clock.
+// --at: a link of what is lost at such a board. It is cut, and the moment of the loss is a number
+// of frames of these links. Without it, only a node can be lost, at a moment by the clock.
 // The seed determines collective and moment. Exit status: 0: all survivors went on by themselves,
 // and the next ten collectives are right; 1: not; 2: bad input.
 

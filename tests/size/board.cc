@@ -186,6 +186,7 @@ class BoardSpares final : public espalier::Spares {
     if (index == image_->spares) return nullptr;
     return image_->load_spare(index, 0, program) == Status::kOk ? &program : nullptr;
   }
+  std::uint32_t generations() const override { return espalier::Recovery::kGenerations; }
   espalier::Endpoint* open(std::uint32_t) override { return endpoint_; }
 
  private:
@@ -199,6 +200,8 @@ Status recover(espalier::Endpoint& endpoint, const espalier::Image& image) {
   espalier::Recovery recovery(machine, endpoint, spares, 1'000'000'000);
   Status status = recovery.begin({});
   while (status == Status::kBusy) status = recovery.poll();
+  if (status == Status::kOk) status = recovery.look(recovery.point().next);
+  if (status == Status::kUnsupported) status = recovery.come_back();
   return status;
 }
 #else
