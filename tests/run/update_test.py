@@ -123,11 +123,36 @@ class Update(unittest.TestCase):
 
     def test_nodes_of_two_releases_do_not_join(self):
         self.check(espalier.call("image", "install", self.path / "new-1.img", "--board", BOARD, "--flash", self.path / "1.flash",
-                                 "--node", 1, *self.keys))
+                                 "--node", 1, *self.keys, "--confirmed"))
         done = self.run_collective()
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr.splitlines()[-1], r"rank 1 has release 1\.1\.0 \(digest [0-9a-f]{16}\), rank 0 has release "
                          r"1\.0\.0 \(digest [0-9a-f]{16}\), and nodes of two releases do not join")
+        self.refused("the nodes run several releases, which no update explains", "--settle", *self.keys)
+
+    def test_settles_what_an_update_left(self):
+        """Nodes that lost power at the switch: the flash of a node that has prepared is that of one that has switched without that mark."""
+        old = [(self.path / f"{node}.flash").read_bytes() for node in range(NODES)]
+        self.check(self.update(self.path / "new-%r.img", *self.keys))
+        switched = [(self.path / f"{node}.flash").read_bytes() for node in range(NODES)]
+        prepared = []
+        for flash in switched:
+            mark = flash.rindex((0x4b52414d + 5).to_bytes(4, "little"))  # firmware/boot/slots.cc
+            prepared.append(flash[:mark] + b"\xff" * 16 + flash[mark + 16:])
+        joins = "nodes of two releases do not join"
+        for states, before, after in (((switched, prepared, prepared, prepared), joins, NEW),
+                                      ((prepared, prepared, prepared, prepared), None, OLD),
+                                      ((prepared, old, old, prepared), None, OLD)):
+            for node, flash in enumerate(states):
+                (self.path / f"{node}.flash").write_bytes(flash[node])
+            done = self.run_collective()
+            self.assertEqual(done.returncode, 1 if before else 0, done.stderr)
+            self.assertIn(before or "", done.stderr)
+            self.assertEqual(self.settle(), after)
+            self.check(self.run_collective())
+        # A node that has lost what it prepared while another has switched: no update explains that.
+        for node, flash in enumerate((switched, old, prepared, prepared)):
+            (self.path / f"{node}.flash").write_bytes(flash[node])
         self.refused("the nodes run several releases, which no update explains", "--settle", *self.keys)
 
     def killed(self, dice, longest):
