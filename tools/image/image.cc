@@ -55,6 +55,11 @@ const char* signed_text(const Image& image) { return image.is_signed ? "signed" 
 // A line for each loss: the bytes of its programs, and which are missing.
 void print_spares(const Image& image) {
   for (std::uint32_t i = 0; i < image.spares; ++i) {
+    if (image.spare(i).loss.kind == Loss::Kind::kNothing) {  // its programs are those above
+      std::printf("  for a node that comes back: an agreement, %u bytes\n",
+                  image.spare_program(i, 0).size);
+      continue;
+    }
     std::uint32_t bytes = 0, missing = 0;
     for (std::uint32_t k = 0; k <= image.programs; ++k) {
       const std::uint32_t size = image.spare_program(i, k).size;
