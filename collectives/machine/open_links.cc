@@ -7,6 +7,7 @@ namespace espalier {
 void OpenLinks::open(Endpoint& endpoint, const Loss& loss) {
   endpoint_ = &endpoint;
   loss_ = loss;
+  asked_ = takes_in_ = false;
 }
 
 std::uint32_t OpenLinks::peer(std::uint32_t link) const {
@@ -31,7 +32,24 @@ Status OpenLinks::post_control(std::uint32_t link, const Control& control) {
 bool OpenLinks::poll(Completion& completion) {
   if (!endpoint_->poll(completion)) return false;
   // False once may leave others for the next poll, as after any poll that found nothing.
-  return completion.link >= links() || !is_closed(completion.link);
+  const bool closed = completion.link < links() && is_closed(completion.link);
+  const Control& request = completion.control;
+  const bool asks = completion.kind == Completion::Kind::kControl &&
+                    request.kind == ControlKind::kProbe &&
+                    (request.number == kJoin || request.number == kConfirmed);
+  if (closed && asks) answer(completion);
+  return !closed && !asks;
+}
+
+void OpenLinks::answer(const Completion& completion) {
+  if (completion.control.number == kConfirmed) {
+    asked_ = true;
+    asked_at_ = endpoint_->now();
+  }
+  Control reply;
+  reply.kind = ControlKind::kAnswer;
+  reply.number = takes_in_ ? kTakenIn : kJoin;
+  (void)endpoint_->post_control(completion.link, reply);  // if there is no room, it asks again
 }
 
 }  // namespace espalier

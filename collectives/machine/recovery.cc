@@ -35,14 +35,14 @@ Status Recovery::begin(const RecoveryProgress& progress) {
   }
   note_cause();
   progress_ = progress;
-  if (generation_ != 0 || !choose(cause_)) return end(cause_.status);
+  const bool uses_spare = loss_.kind != Loss::Kind::kNothing;
+  if (uses_spare || !choose(cause_)) return end(cause_.status);
   return wait_for_others();
 }
 
 // Machines of a spare count the nodes without the lost one.
 void Recovery::note_cause() {
   cause_ = machine_->cause();
-  if (generation_ == 0) return;
   cause_.detector = loss_.real(cause_.detector);
   cause_.peer = loss_.real(cause_.peer);
 }
@@ -73,14 +73,17 @@ Status Recovery::wait_for_others() {
 
 Status Recovery::poll() {
   if (state_ == State::kEnded) return status_;
+  if (state_ == State::kAsks) return ask();
   const Status status = machine_->poll();
   if (state_ == State::kRuns || status == Status::kBusy) return status;
   if (state_ == State::kWaits) return endpoint_->now() < open_at_ ? Status::kBusy : agree();
   if (status != Status::kOk) {
     note_cause();
-    return choose(cause_) ? wait_for_others() : end(status);
+    // A failure while all look is one between two collectives.
+    return state_ == State::kAgrees && choose(cause_) ? wait_for_others() : end(status);
   }
   if (agreed_[2] != ~agreed_[3]) return end(Status::kMismatch);
+  if (state_ == State::kLooks) return take_in();
   point_.completed = agreed_[0];
   point_.next = std::max(agreed_[0], ~agreed_[1]);
   state_ = State::kRuns;
@@ -88,24 +91,104 @@ Status Recovery::poll() {
 }
 
 Status Recovery::agree() {
+  const Status reason = is_failure(cause_.status) ? cause_.status : Status::kUnsupported;
   const Program* const program = spares_->load(loss_);
-  if (program == nullptr || ++generation_ >= kGenerations) return end(cause_.status);
-  Endpoint* const endpoint = spares_->open(generation_);
-  if (endpoint == nullptr) return end(cause_.status);
+  if (program == nullptr) return end(reason);
+  if (!is_failure(cause_.status)) endpoint_->release();  // otherwise the machine did
+  Endpoint* const endpoint = spares_->open(++generation_);
+  if (endpoint == nullptr) return end(reason);
   endpoint_ = endpoint;
   links_.open(*endpoint, loss_);
-  Status status = machine_->reopen(links_);
+  const Status status = machine_->reopen(links_);
   if (status != Status::kOk) return end(status);
-  given_[0] = progress_.completed;
-  given_[1] = ~progress_.repeatable;
-  given_[2] = digest_of(loss_);
+  return start(State::kAgrees, *program, progress_.completed, ~progress_.repeatable);
+}
+
+// Starts the agreement's program: the least of each number of all nodes.
+Status Recovery::start(State state, const Program& program, std::uint32_t first,
+                       std::uint32_t second) {
+  given_[0] = first;
+  given_[1] = second;
+  given_[2] = digest_of(loss_) ^ static_cast<std::uint32_t>(state);
   given_[3] = ~given_[2];
   Operator op;
   op.op = Op::kMin;
   op.type = Type::kU32;
-  status = machine_->start(*program, {given_, agreed_, scratch_, sizeof scratch_}, op, kElements);
+  const Status status =
+      machine_->start(program, {given_, agreed_, scratch_, sizeof scratch_}, op, kElements);
   if (status != Status::kOk) return end(status);
-  state_ = State::kAgrees;
+  state_ = state;
+  return Status::kBusy;
+}
+
+Status Recovery::look(std::uint32_t number) {
+  if (state_ == State::kEnded) return status_;
+  if (state_ != State::kRuns) return Status::kBadArgument;
+  if (loss_.kind != Loss::Kind::kNode) return Status::kOk;
+  progress_ = {number, number};
+  const Program* const program = spares_->load(loss_);
+  if (program == nullptr) return end(Status::kUnsupported);
+  const std::uint64_t now = endpoint_->now();
+  const bool asked = generation_ + kGenerationsPerReturn < spares_->generations() &&
+                     links_.was_asked_since(now - std::min(now, quiet_ns_));
+  return start(State::kLooks, *program, number, asked ? 0 : 1);
+}
+
+// All have looked. If the lost node asks, they take it in as they would go on after a failure.
+Status Recovery::take_in() {
+  point_ = {progress_.completed, progress_.completed};
+  state_ = State::kRuns;
+  if (agreed_[1] != 0) return Status::kOk;
+  loss_ = Loss();
+  cause_ = Cause();
+  links_.take_in();
+  return wait_for_others();
+}
+
+Status Recovery::come_back() {
+  if (state_ != State::kRuns || generation_ != 0) return Status::kBadArgument;
+  progress_ = {UINT32_MAX, 0};  // whatever the others have
+  return ask_in(1);
+}
+
+// Asks over the links of this generation.
+Status Recovery::ask_in(std::uint32_t generation) {
+  endpoint_->release();
+  Endpoint* const endpoint = spares_->open(generation);
+  if (endpoint == nullptr) return end(Status::kUnsupported);
+  endpoint_ = endpoint;
+  generation_ = generation;
+  ask_at_ = endpoint->now();
+  leave_at_ = ask_at_ + quiet_ns_;
+  answered_ = false;
+  state_ = State::kAsks;
+  return Status::kBusy;
+}
+
+Status Recovery::ask() {
+  Completion completion;
+  for (std::uint32_t i = 0; i <= endpoint_->links() && endpoint_->poll(completion); ++i) {
+    const Control& reply = completion.control;
+    if (completion.kind != Completion::Kind::kControl || reply.kind != ControlKind::kAnswer ||
+        (reply.number != OpenLinks::kJoin && reply.number != OpenLinks::kTakenIn)) {
+      continue;
+    }
+    // If the others agree on links to which this node does not follow, they have given that up by
+    // then.
+    leave_at_ = endpoint_->now() + 8 * quiet_ns_;
+    answered_ = true;
+    if (reply.number == OpenLinks::kTakenIn) return agree();
+  }
+  const std::uint64_t now = endpoint_->now();
+  if (now >= leave_at_) return ask_in(generation_ + 1);
+  if (now < ask_at_) return Status::kBusy;
+  ask_at_ = now + quiet_ns_ / 4;
+  Control request;
+  request.kind = ControlKind::kProbe;
+  request.number = answered_ ? OpenLinks::kConfirmed : OpenLinks::kJoin;
+  for (std::uint32_t link = 0; link < endpoint_->links(); ++link) {
+    (void)endpoint_->post_control(link, request);
+  }
   return Status::kBusy;
 }
 
@@ -116,6 +199,7 @@ Status Recovery::end(Status status) {
 }
 
 std::uint64_t Recovery::next_deadline() const {
+  if (state_ == State::kAsks) return std::min(ask_at_, leave_at_);
   const std::uint64_t next = machine_->next_deadline();
   return state_ == State::kWaits ? std::min(next, open_at_) : next;
 }

@@ -16,8 +16,9 @@ SpareKinds NodeSpares::kinds() const {
   const Image& image = booted_.image;
   unsigned found = 0;
   for (std::uint32_t i = 0; i < image.spares; ++i) {
-    const bool of_link = image.spare(i).loss.kind == Loss::Kind::kLink;
-    found |= static_cast<unsigned>(of_link ? SpareKinds::kLinks : SpareKinds::kNodes);
+    const Loss::Kind kind = image.spare(i).loss.kind;
+    if (kind == Loss::Kind::kLink) found |= static_cast<unsigned>(SpareKinds::kLinks);
+    if (kind == Loss::Kind::kNode) found |= static_cast<unsigned>(SpareKinds::kNodes);
   }
   return static_cast<SpareKinds>(found);
 }

@@ -95,6 +95,9 @@ Slots::Marks Slots::read_marks(std::uint32_t slot) const {
   std::uint32_t value = 0;
   if (!read_record(block, Mark::kCommitted, marks.sequence)) {
     marks.sequence = 0;
+#if ESPALIER_UPDATES
+    read_prepared(block, marks);
+#endif
     return marks;
   }
   for (std::uint32_t k = record_bytes(); k < marks.end; k += record_bytes()) {
@@ -105,6 +108,21 @@ Slots::Marks Slots::read_marks(std::uint32_t slot) const {
   }
   return marks;
 }
+
+#if ESPALIER_UPDATES
+// Reads the marks of an image that an update of the cluster brought.
+void Slots::read_prepared(std::uint32_t block, Marks& marks) const {
+  std::uint32_t number = 0, value = 0;
+  if (!read_record(block, Mark::kPrepared, number)) return;
+  marks.prepared = number;
+  for (std::uint32_t k = record_bytes(); k < marks.end; k += record_bytes()) {
+    if (!read_record(block + k, Mark::kSwitched, value) || value != number) continue;
+    marks.sequence = number;
+    marks.prepared = 0;
+    marks.tried = marks.confirmed = true;
+  }
+}
+#endif
 
 Status Slots::add_mark(std::uint32_t slot, Mark kind) {
   const Marks marks = read_marks(slot);
@@ -194,11 +212,17 @@ void Slots::look(std::uint32_t slot, SlotReport& entry) const {
   entry.sequence = marks.sequence;
   entry.tried = marks.tried;
   entry.confirmed = marks.confirmed;
+#if ESPALIER_UPDATES
+  entry.prepared = marks.prepared != 0;
+#endif
   const std::uint8_t* header = bytes_at(plan_.slots[slot]);
   if (marks.sequence == 0) {
     entry.looked_at = true;
     const bool empty = !marks.any && blank(plan_.slots[slot], kImageHeaderBytes);
     entry.status = empty ? Status::kNoImage : Status::kUnfinished;
+#if ESPALIER_UPDATES
+    if (entry.prepared) entry.release = load_u32(header + kImageReleaseAt);
+#endif
   } else if (std::memcmp(header, kImageMagic, sizeof kImageMagic) == 0) {
     entry.release = load_u32(header + kImageReleaseAt);
     entry.counter = load_u32(header + kImageCounterAt);
@@ -281,18 +305,24 @@ Status Slots::confirm() {
   return raise_counter(running_counter_);
 }
 
-Status Slots::begin(std::uint32_t size) {
-  size_ = 0;
+inline Status Slots::check_size(std::uint32_t size) const {
   if (!plan_fits()) return Status::kBadArgument;
   if (size < kImageHeaderBytes) return Status::kTruncated;
   if (size > image_bytes()) return Status::kTooLarge;
   if (running_ != kNone && !read_marks(running_).confirmed) return Status::kUnconfirmed;
+  return Status::kOk;
+}
+
+Status Slots::begin(std::uint32_t size) {
+  size_ = 0;
+  Status status = check_size(size);
+  if (status != Status::kOk) return status;
   const std::uint32_t slot = other_slot();
   // Erase the marks last, so that an interrupted erase leaves marks only beside a broken image.
   for (std::uint32_t k = 0; k < plan_.slot_bytes; k += flash_.block_bytes()) {
     const std::uint32_t block = plan_.slots[slot] + k;
     if (blank(block, flash_.block_bytes())) continue;
-    const Status status = flash_.erase(block);
+    status = flash_.erase(block);
     if (status != Status::kOk) return status;
   }
   size_ = size;
@@ -324,7 +354,9 @@ Status Slots::append(const std::uint8_t* bytes, std::uint32_t size) {
   return Status::kOk;
 }
 
-Status Slots::finish(const Expectation& expectation, const Acceptance& acceptance) {
+// Checks the image in its slot and marks it. Inline: without updates it has one caller.
+inline Status Slots::complete(const Expectation& expectation, const Acceptance& acceptance,
+                              Mark mark) {
   if (size_ == 0) return Status::kBadArgument;
   if (received_ != size_) return Status::kTruncated;
   const std::uint32_t slot = other_slot();
@@ -336,7 +368,66 @@ Status Slots::finish(const Expectation& expectation, const Acceptance& acceptanc
   if (image.size != size) return Status::kMalformed;
   if (running_ != kNone && image.release < running_release_) return Status::kOlderRelease;
   const std::uint32_t other = read_marks(1 - slot).sequence;
-  return write_record(marks_at(slot), Mark::kCommitted, other + 1);
+  return write_record(marks_at(slot), mark, other + 1);
 }
+
+Status Slots::finish(const Expectation& expectation, const Acceptance& acceptance) {
+  return complete(expectation, acceptance, Mark::kCommitted);
+}
+
+#if ESPALIER_UPDATES
+
+Status Slots::begin_erasing(std::uint32_t size) {
+  size_ = 0;
+  if (running_ == kNone) return Status::kBadArgument;
+  const Status status = check_size(size);
+  if (status != Status::kOk) return status;
+  size_ = size;
+  received_ = erased_ = 0;
+  return Status::kOk;
+}
+
+// In the order of begin(): the marks last.
+Status Slots::erase_next() {
+  if (size_ == 0 || received_ != 0) return Status::kBadArgument;
+  const std::uint32_t size = flash_.block_bytes();
+  while (erased_ < plan_.slot_bytes) {
+    const std::uint32_t block = plan_.slots[other_slot()] + erased_;
+    erased_ += size;
+    if (blank(block, size)) continue;
+    const Status status = flash_.erase(block);
+    if (status == Status::kOk) return Status::kBusy;
+    size_ = 0;
+    return status;
+  }
+  return Status::kOk;
+}
+
+Status Slots::prepare(const Expectation& expectation, const Acceptance& acceptance) {
+  return complete(expectation, acceptance, Mark::kPrepared);
+}
+
+Status Slots::find_prepared(const Expectation& expectation, const Acceptance& acceptance,
+                            Image& image) const {
+  image = Image();
+  if (running_ == kNone || read_marks(other_slot()).prepared == 0) return Status::kNoImage;
+  return examine(other_slot(), expectation, acceptance, image);
+}
+
+Status Slots::switch_over() {
+  if (running_ == kNone) return Status::kNoImage;
+  const std::uint32_t slot = other_slot();
+  const Marks marks = read_marks(slot);
+  if (marks.prepared == 0) return Status::kNoImage;
+  if (marks.end + record_bytes() > flash_.block_bytes()) return Status::kTooLarge;
+  return write_record(marks_at(slot) + marks.end, Mark::kSwitched, marks.prepared);
+}
+
+Status Slots::withdraw() {
+  if (running_ == kNone || read_marks(other_slot()).prepared == 0) return Status::kOk;
+  return flash_.erase(marks_at(other_slot()));
+}
+
+#endif
 
 }  // namespace espalier

@@ -7,7 +7,11 @@
 //               installation
 //   tried       the image is about to run for the first time
 //   confirmed   the image has run successfully
+// An update of a whole cluster (firmware/update) writes two others instead (ESPALIER_UPDATES):
+//   prepared    the image is complete and waits for the other nodes; boot does not take it
+//   switched    all nodes have prepared it: committed and confirmed at once
 // A mark that is neither valid nor blank (power failed) counts as tried, the cautious reading.
+// After `prepared` it counts as nothing: the image still waits.
 // The stored security counter is the board's own (security_counter.h), if it has one. Otherwise it
 // is the largest value in a log of records in flash, which has two blocks. It never decreases, but
 // someone who can write the flash can erase the log.
@@ -38,6 +42,9 @@ struct SlotReport {
   std::uint32_t sequence = 0;  // installation number; 0: not committed
   std::uint32_t release = 0;   // unchecked, from the image's header
   std::uint32_t counter = 0;   // its security counter, unchecked, from the image's header
+#if ESPALIER_UPDATES
+  bool prepared = false;  // waits for switch_over(); its status is kUnfinished
+#endif
 };
 
 struct BootReport {
@@ -121,19 +128,57 @@ class Slots {
   //  * kBackEnd: the flash failed.
   [[nodiscard]] Status finish(const Expectation& expectation, const Acceptance& acceptance);
 
+#if ESPALIER_UPDATES
+  // An update of all nodes (firmware/update): prepare() takes the place of finish(), and erasing
+  // may be done block by block. An image must have booted.
+
+  // Checks what begin() checks, with its errors; then call erase_next() until it does not return
+  // kBusy, and append().
+  [[nodiscard]] Status begin_erasing(std::uint32_t size);
+  // Erases at most one block. kBusy: call it again; kBadArgument: no installation; kBackEnd.
+  [[nodiscard]] Status erase_next();
+  // As finish(), but the image waits in its slot: boot does not take it before switch_over().
+  [[nodiscard]] Status prepare(const Expectation& expectation, const Acceptance& acceptance);
+  // Returns the image that waits, checked again. kNoImage: none waits; the errors of prepare().
+  [[nodiscard]] Status find_prepared(const Expectation& expectation, const Acceptance& acceptance,
+                                     Image& image) const;
+  // Makes the image that waits the one that boots from now on, as one that is confirmed. Errors,
+  // after which it still waits: kNoImage: none waits; kTooLarge: no room for a mark; kBackEnd.
+  [[nodiscard]] Status switch_over();
+  // Gives up the image that waits, if there is one. kBackEnd: the flash failed.
+  [[nodiscard]] Status withdraw();
+  // The bytes that an image may have.
+  [[nodiscard]] std::uint32_t room() const { return image_bytes(); }
+  // The release of the image that booted, and whether it is confirmed.
+  [[nodiscard]] std::uint32_t running_release() const { return running_release_; }
+  [[nodiscard]] bool is_confirmed() const {
+    return running_ != kNone && read_marks(running_).confirmed;
+  }
+#endif
+
   // Returns the stored security counter; 0 if none was ever stored, or if it cannot be read (no
   // image boots then).
   [[nodiscard]] std::uint32_t counter() const;
   [[nodiscard]] bool has_own_counter() const { return own_counter_ != nullptr; }
 
  private:
-  enum class Mark : std::uint32_t { kCommitted, kTried, kConfirmed, kCounter };
+  enum class Mark : std::uint32_t {
+    kCommitted,
+    kTried,
+    kConfirmed,
+    kCounter,
+    kPrepared,
+    kSwitched
+  };
   struct Marks {
     std::uint32_t sequence = 0;
     bool tried = false;
     bool confirmed = false;
     bool any = false;       // the block is not blank
     std::uint32_t end = 0;  // offset of the next mark, from the block's beginning
+#if ESPALIER_UPDATES
+    std::uint32_t prepared = 0;  // installation number of an image that waits; 0: none
+#endif
   };
 
   [[nodiscard]] bool plan_fits() const;
@@ -164,6 +209,12 @@ class Slots {
   [[nodiscard]] Status choose(const Expectation& expectation, const Acceptance& acceptance,
                               bool write, Image& image, BootReport& report);
   [[nodiscard]] Status take(std::uint32_t slot, const Image& image, bool write, BootReport& report);
+  [[nodiscard]] Status check_size(std::uint32_t size) const;
+  [[nodiscard]] Status complete(const Expectation& expectation, const Acceptance& acceptance,
+                                Mark mark);
+#if ESPALIER_UPDATES
+  void read_prepared(std::uint32_t block, Marks& marks) const;
+#endif
   [[nodiscard]] std::uint32_t other_slot() const { return running_ == kNone ? 0 : 1 - running_; }
 
   static constexpr std::uint32_t kNone = 2;
@@ -176,6 +227,9 @@ class Slots {
   std::uint32_t running_counter_ = 0;
   std::uint32_t size_ = 0;      // bytes of the image being installed; 0: no installation
   std::uint32_t received_ = 0;  // bytes appended so far
+#if ESPALIER_UPDATES
+  std::uint32_t erased_ = 0;  // bytes of the slot that erase_next() has passed
+#endif
   std::uint8_t unit_[kMaxFlashUnit] = {};
 };
 

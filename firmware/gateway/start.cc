@@ -13,6 +13,7 @@
 #include "espalier/base/digest.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/node/wire_up.h"
+#include "firmware/update/release.h"
 #include "hal/serial/host/link_key.h"
 
 namespace espalier::gateway {
@@ -362,6 +363,9 @@ Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::S
 
 Result<void> Gateway::connect() {
   node::ControlWireUp wire_up(channel(), child_.pid());
+  ReleaseDigest release(hello_.topology_digest, hello_.release, hello_.counter);
+  for (const agent::ProgramEntry& program : board_programs_) release.add(program.schedule);
+  wire_up.set_release(hello_.release, release.value());
   auto started = node::publish_all(fabrics_, hello_.node, wire_up);
   if (started) started = node::start_connecting_all(fabrics_, wire_up);
   if (!started) return started;

@@ -130,6 +130,12 @@ bool spares_fit(const Image& image) {
     const SpareRow row = image.spare(i);
     const Loss& loss = row.loss;
     const bool link = loss.kind == Loss::Kind::kLink;
+    if (i == 0 && load_u32(spare_rows(image)) == 0) {  // without a loss
+      if (!all_zero(spare_rows(image) + 4, 8) || row.topology_digest != image.topology_digest) {
+        return false;
+      }
+      continue;
+    }
     if (!link && loss.kind != Loss::Kind::kNode) return false;
     if (link ? loss.a >= loss.b || loss.b == kAnyNode : loss.b != 0 || loss.a == image.node) {
       return false;
@@ -167,6 +173,13 @@ bool row_fits(const std::uint8_t* row) {
          is_name(row + kAlgorithmAt, kAlgorithmNameBytes);
 }
 
+// Whether the row is that of a program.
+bool same_row(const Image& image, const std::uint8_t* row, std::uint32_t program) {
+  const std::uint8_t* const main =
+      image.bytes + kImageHeaderBytes + image.links * kLinkRowBytes + program * kProgramRowBytes;
+  return std::memcmp(row, main, kProgramRowBytes) == 0;
+}
+
 // Whether each descriptor and selection begins where the one before ended, and the last ends the
 // image.
 bool programs_fit(const Image& image) {
@@ -183,10 +196,15 @@ bool programs_fit(const Image& image) {
   for (std::uint32_t i = 0; i < selections_of(image); ++i, row += kSelectionRowBytes) {
     if (!piece_fits(image, row, next)) return false;
   }
+  const std::uint8_t* const spare = row;
   row += spares_of(image) * kSpareRowBytes;
   for (std::uint32_t i = 0; i < spares_of(image) * (1 + image.programs); ++i) {
     const bool agreement = i % (1 + image.programs) == 0;
-    if (!row_fits(row) || !piece_fits(image, row, next, !agreement)) return false;
+    // Without a loss the programs are the main ones.
+    const bool is_main = !agreement && i < 1 + image.programs && load_u32(spare) == 0;
+    const bool fits = is_main ? same_row(image, row, i - 1)
+                              : row_fits(row) && piece_fits(image, row, next, !agreement);
+    if (!fits) return false;
     row += kProgramRowBytes;
   }
   return next == image.size;

@@ -22,7 +22,9 @@
 //  * Format 3: the table of spares (docs/spares.md), one row per loss: 4 kind (1 link, 2 node), 4
 //    the link's lower end or the node, 4 the link's higher end or 0, 8 digest of the topology that
 //    is left. Then an index as above with 1 + programs rows per spare, in the same order: the
-//    agreement, and what replaces each program. An empty one (length 0): its root is lost.
+//    agreement, and what replaces each program. An empty one (length 0): its root is lost. The
+//    first may be for no loss (kind 0, zeros, the image's topology): an agreement of all nodes, and
+//    the rows of the programs themselves.
 //  * The descriptors in the index's order, then the selections (message Selection), then the
 //    descriptors of the spares, each padded with zeros to a multiple of 4, without gaps.
 //

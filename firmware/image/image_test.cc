@@ -526,6 +526,42 @@ TEST_F(ImagesWithSpares, ProgramsMustBeThoseOfTheLoss) {
       << "node 2 is then the second of what is left";
 }
 
+// Without a loss: an agreement of all nodes, and the rows of the programs themselves.
+TEST_F(ImagesWithSpares, SpareWithoutALossHasTheProgramsThemselves) {
+  const std::size_t before = sample_image(content_, &key_).size();
+  ImageContent::SpareDescriptors spare{Loss(), content_.topology_digest, {}};
+  // As an agreement, a program of the image that is an allreduce.
+  const auto is_allreduce = [](const ImageContent::Descriptor& program) {
+    return program.collective == Collective::kAllreduce;
+  };
+  const auto agreement =
+      std::find_if(content_.programs.begin(), content_.programs.end(), is_allreduce);
+  ASSERT_NE(agreement, content_.programs.end());
+  const std::size_t padded = (agreement->bytes.size() + 3) / 4 * 4;
+  spare.programs = content_.programs;
+  spare.programs.insert(spare.programs.begin(), *agreement);
+  content_.spares.insert(content_.spares.begin(), spare);
+  EXPECT_EQ(load(0, 0), Status::kOk);
+  EXPECT_EQ(bytes_.size(), before + kSpareRowBytes + 3 * kProgramRowBytes + padded);
+  EXPECT_EQ(image_.find_spare(Loss()), 0u);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(image_.load_spare(0, 1 + i, *program_), Status::kOk);
+    EXPECT_EQ(image_.spare_program(0, 1 + i).bytes, image_.program(i).bytes);
+  }
+  EXPECT_EQ(load(1, 1), Status::kOk);
+
+  const std::size_t spares =
+      kImageHeaderBytes + content_.links.size() * kLinkRowBytes + 2 * kProgramRowBytes;
+  const std::size_t index = spares + 4 * kSpareRowBytes + kProgramRowBytes;
+  for (const std::size_t at : {spares + 4, spares + 8, spares + 12, index, index + 4, index + 8}) {
+    Bytes bytes = bytes_;
+    bytes[at] ^= 4;
+    image_digest(bytes.data(), bytes.size(), bytes.data() + kImageDigestAt);
+    expectation_.authority = &kTakesUnsigned;
+    EXPECT_EQ(check(bytes), Status::kMalformed) << at;
+  }
+}
+
 TEST_F(Images, WhatANodeWouldRefuseIsNotWritten) {
   const auto write = [](const std::function<void(ImageContent&)>& change) {
     ImageContent content = sample_content(1, 3);

@@ -65,6 +65,34 @@ void put_row(std::vector<std::uint8_t>& out, const ImageContent::Descriptor& pro
   offset += padded(program.bytes);
 }
 
+bool is_without_loss(const ImageContent::SpareDescriptors& spare) {
+  return spare.loss.kind == Loss::Kind::kNothing;
+}
+
+// How many descriptors of the spare are its own: without a loss the programs are the main ones.
+std::size_t pieces(const ImageContent::SpareDescriptors& spare) {
+  return is_without_loss(spare) ? 1 : spare.programs.size();
+}
+
+// Writes the table of spares and its index. `first` and `offset`: of the first descriptor, and of
+// the first of the spares.
+void put_spares(const ImageContent& content, std::uint64_t first, std::uint64_t offset,
+                std::vector<std::uint8_t>& out) {
+  for (const ImageContent::SpareDescriptors& spare : content.spares) {
+    put(out, static_cast<std::uint32_t>(spare.loss.kind), 4);
+    put(out, spare.loss.a, 4);
+    put(out, spare.loss.b, 4);
+    put(out, spare.topology_digest, 8);
+  }
+  for (const ImageContent::SpareDescriptors& spare : content.spares) {
+    std::uint64_t main = first;
+    for (std::size_t i = 0; i < spare.programs.size(); ++i) {
+      const bool is_main = i != 0 && is_without_loss(spare);
+      put_row(out, spare.programs[i], is_main ? main : offset);
+    }
+  }
+}
+
 void put_digest(std::vector<std::uint8_t>& image) {
   image_digest(image.data(), image.size(), image.data() + kImageDigestAt);
 }
@@ -83,6 +111,7 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
       content.programs.size() * kProgramRowBytes + content.selections.size() * kSelectionRowBytes +
       content.spares.size() * (kSpareRowBytes + (1 + content.programs.size()) * kProgramRowBytes);
   std::uint64_t total = offset;
+  const std::uint64_t first = offset;
   for (const ImageContent::Descriptor& program : content.programs) {
     if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
     total += padded(program.bytes);
@@ -92,8 +121,8 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     if (spare.programs.size() != 1 + content.programs.size()) return Status::kBadArgument;
     for (const ImageContent::Descriptor& program : spare.programs) {
       if (!is_name(program.algorithm, kAlgorithmNameBytes)) return Status::kBadArgument;
-      total += padded(program.bytes);
     }
+    for (std::size_t i = 0; i < pieces(spare); ++i) total += padded(spare.programs[i].bytes);
   }
   if (total > UINT32_MAX) return Status::kTooLarge;
   std::vector<std::uint8_t> out;
@@ -112,19 +141,11 @@ Status write_image(const ImageContent& content, std::vector<std::uint8_t>& image
     put(out, one.first_program, 4);
     offset += padded(one.bytes);
   }
-  for (const ImageContent::SpareDescriptors& spare : content.spares) {
-    put(out, static_cast<std::uint32_t>(spare.loss.kind), 4);
-    put(out, spare.loss.a, 4);
-    put(out, spare.loss.b, 4);
-    put(out, spare.topology_digest, 8);
-  }
-  for (const ImageContent::SpareDescriptors& spare : content.spares) {
-    for (const ImageContent::Descriptor& program : spare.programs) put_row(out, program, offset);
-  }
+  put_spares(content, first, offset, out);
   for (const ImageContent::Descriptor& program : content.programs) put_piece(out, program.bytes);
   for (const ImageContent::SelectionBytes& one : content.selections) put_piece(out, one.bytes);
   for (const ImageContent::SpareDescriptors& spare : content.spares) {
-    for (const ImageContent::Descriptor& program : spare.programs) put_piece(out, program.bytes);
+    for (std::size_t i = 0; i < pieces(spare); ++i) put_piece(out, spare.programs[i].bytes);
   }
   put_digest(out);
   // Do not write an image that a node would refuse.

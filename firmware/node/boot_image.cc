@@ -34,36 +34,6 @@ const char* image_remedy(Status status) {
   }
 }
 
-std::string refusal(const std::string& path, Status status) {
-  return path + " is refused: " + status_name(status) + " (status " +
-         std::to_string(static_cast<unsigned>(status)) + "): " + image_remedy(status);
-}
-
-std::string release_text(std::uint32_t release) {
-  return std::to_string(release >> 24) + "." + std::to_string(release >> 16 & 255) + "." +
-         std::to_string(release & 65535);
-}
-
-// Decodes every program of the image into `context`, a Programs. A slot is accepted only if this
-// succeeds.
-Status load_all(void* context, const Image& image) {
-  Programs& programs = *static_cast<Programs*>(context);
-  programs.count = 0;
-  const auto decoded = std::make_unique<DecodedProgram>();
-  for (std::uint32_t i = 0; i < image.programs; ++i) {
-    const Status status = image.load(i, *decoded);
-    if (status != Status::kOk) return status;
-    programs.programs[i] = *decoded;
-  }
-  programs.count = image.programs;
-  programs.selections.assign(image.selections, {});
-  for (std::uint32_t i = 0; i < image.selections; ++i) {
-    const Status status = image.load_selection(i, programs.programs.data(), programs.selections[i]);
-    if (status != Status::kOk) return status;
-  }
-  return Status::kOk;
-}
-
 // Returns which counter refused an image whose security counter is `counter`, with both values.
 // `stored` is the counter in flash, if there is a flash.
 std::string counter_text(std::uint32_t counter, std::uint32_t stored, std::uint32_t expected) {
@@ -92,6 +62,8 @@ std::string slots_text(const std::string& path, const BootReport& report, Status
     text += "boot: " + path + " slot " + std::to_string(slot) + ": ";
     if (!entry.looked_at) {
       text += "release " + release_text(entry.release) + ", the older one\n";
+    } else if (entry.prepared) {
+      text += "release " + release_text(entry.release) + " waits for all nodes to switch\n";
     } else if (entry.status != Status::kOk) {
       text += "refused, " + slot_reason(report, slot, expected) + "\n";
     } else {
@@ -115,7 +87,7 @@ Result<void> boot_flash(const BootOptions& options, const std::string& path,
           : booted.slots->boot(expectation, loads, booted.image, booted.slot_report);
   booted.report = slots_text(path, booted.slot_report, status, expectation.counter);
   if (status == Status::kOk) return {};
-  std::string error = refusal(path, status);
+  std::string error = refusal_text(path, status);
   for (std::uint32_t slot = 0; slot < 2; ++slot) {
     error += "; slot " + std::to_string(slot) + ": " +
              slot_reason(booted.slot_report, slot, expectation.counter);
@@ -132,7 +104,7 @@ Result<void> boot_file(const std::string& path, const Expectation& expectation, 
   Status status = check_image(bytes, booted.bytes.size(), expectation, booted.image);
   if (status == Status::kOk) status = load_all(&programs, booted.image);
   if (status == Status::kOk) return {};
-  std::string error = refusal(path, status);
+  std::string error = refusal_text(path, status);
   if (status == Status::kRolledBack) {
     const std::uint32_t counter = load_u32(bytes + kImageCounterAt);
     error += "; " + counter_text(counter, 0, expectation.counter);
@@ -142,6 +114,34 @@ Result<void> boot_file(const std::string& path, const Expectation& expectation, 
 
 }  // namespace
 
+std::string refusal_text(const std::string& path, Status status) {
+  return path + " is refused: " + status_name(status) + " (status " +
+         std::to_string(static_cast<unsigned>(status)) + "): " + image_remedy(status);
+}
+
+std::string release_text(std::uint32_t release) {
+  return std::to_string(release >> 24) + "." + std::to_string(release >> 16 & 255) + "." +
+         std::to_string(release & 65535);
+}
+
+Status load_all(void* context, const Image& image) {
+  Programs& programs = *static_cast<Programs*>(context);
+  programs.count = 0;
+  const auto decoded = std::make_unique<DecodedProgram>();
+  for (std::uint32_t i = 0; i < image.programs; ++i) {
+    const Status status = image.load(i, *decoded);
+    if (status != Status::kOk) return status;
+    programs.programs[i] = *decoded;
+  }
+  programs.count = image.programs;
+  programs.selections.assign(image.selections, {});
+  for (std::uint32_t i = 0; i < image.selections; ++i) {
+    const Status status = image.load_selection(i, programs.programs.data(), programs.selections[i]);
+    if (status != Status::kOk) return status;
+  }
+  return Status::kOk;
+}
+
 Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedImage& booted,
                         Programs& programs) {
   if (!options.takes_unsigned) {
@@ -150,7 +150,7 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
     booted.key = *key;
     booted.authority = ed25519_authority(booted.key.data());
   }
-  Expectation expectation;
+  Expectation& expectation = booted.expectation;
   expectation.board = options.board.c_str();
   if (!options.topology.empty()) {
     expectation.topology_digest =
@@ -165,6 +165,13 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
                      : boot_file(path, expectation, booted, programs);
   if (!ready) return ready;
   const Image& image = booted.image;
+  expectation.topology_digest = image.topology_digest;
+  const auto memory = std::make_unique<DecodedProgram>();
+  const Status read =
+      booted.slots != nullptr
+          ? read_release_state(*booted.slots, expectation, image, *memory, booted.releases)
+          : release_digest(image, *memory, booted.releases.running);
+  if (read != Status::kOk) return fail(refusal_text(path, read));
   programs.peers.clear();
   for (std::uint32_t link = 0; link < image.links; ++link) {
     programs.peers.push_back(image.link(link).peer);

@@ -10,6 +10,7 @@
 #include "firmware/image/key_file.h"
 #include "firmware/node/boot_options.h"
 #include "firmware/node/schedule_files.h"
+#include "firmware/update/release.h"
 
 namespace espalier::node {
 
@@ -20,7 +21,9 @@ struct BootedImage {
   std::unique_ptr<Slots> slots;  // the flash's slots; null for an image file
   Key key{};
   Authority authority;
+  Expectation expectation;  // by which it was checked
   Image image;
+  ReleaseState releases;  // `prepared`: of a flash only
   BootReport slot_report;
   // The boot report, in lines: which image booted from which file, and whether its signature was
   // checked.
@@ -32,5 +35,13 @@ struct BootedImage {
 // by name and number, and what to do.
 [[nodiscard]] Result<void> boot_image(const BootOptions& options, std::uint32_t node,
                                       BootedImage& booted, Programs& programs);
+
+// Decodes every program and selection of the image into `programs`, a Programs. An image is
+// accepted only if this succeeds.
+[[nodiscard]] Status load_all(void* programs, const Image& image);
+// Returns "FILE is refused: ", the status by name and number, and what to do.
+[[nodiscard]] std::string refusal_text(const std::string& file, Status status);
+// Returns a release number as text: 1.2.3.
+[[nodiscard]] std::string release_text(std::uint32_t release);
 
 }  // namespace espalier::node

@@ -72,8 +72,8 @@ bool parse_shape(const std::string& text, FlashShape& shape) {
 }
 
 // When an option has an effect; otherwise it is refused. Images: --image, --flash; runs: no
-// --check.
-enum class Applies { kAlways, kToImages, kToFlash, kToRuns };
+// --check; updates: --flash and no --check.
+enum class Applies { kAlways, kToImages, kToFlash, kToRuns, kToUpdates };
 
 struct BootOption {
   OptionSpec spec;
@@ -133,6 +133,14 @@ constexpr BootOption kBootOptions[] = {
     {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>, Applies::kToRuns},
     {{"authenticate-data", false}, set_flag<&BootOptions::authenticate_data>, Applies::kToRuns},
     {{"log", false}, set_flag<&BootOptions::log>, Applies::kToRuns},
+    {{"settle", false}, set_flag<&BootOptions::settles>, Applies::kToUpdates},
+    {{"update-from"},
+     [](BootOptions& options, const std::string& value) {
+       return parse_number(value, options.update_origin) &&
+              options.update_origin != BootOptions::kNoOrigin;
+     },
+     Applies::kToUpdates},
+    {{"new"}, set_text<&BootOptions::new_images>, Applies::kToUpdates},
     {{"check", false}, set_flag<&BootOptions::check_only>},
     {{"providers", false}, set_flag<&BootOptions::lists_providers>},
     {{"help", false}, set_flag<&BootOptions::help>},
@@ -150,10 +158,11 @@ Result<void> check_effects(const BootOptions& options, const std::vector<GivenOp
       if (option.applies == Applies::kToImages && !has_image(options)) {
         return fail("--" + each.name + " applies only to --image and --flash");
       }
-      if (option.applies == Applies::kToFlash && options.flash.empty()) {
+      const bool updates = option.applies == Applies::kToUpdates;
+      if ((option.applies == Applies::kToFlash || updates) && options.flash.empty()) {
         return fail("--" + each.name + " applies only to --flash");
       }
-      if (option.applies == Applies::kToRuns && options.check_only) {
+      if ((option.applies == Applies::kToRuns || updates) && options.check_only) {
         return fail("--" + each.name +
                     " has no effect with --check, which starts nothing; expected one of them");
       }
@@ -173,6 +182,23 @@ Result<void> check_source(const BootOptions& options) {
   if (options.schedules.size() > kMaxPrograms) {
     return fail(std::to_string(options.schedules.size()) + " schedules; expected at most " +
                 std::to_string(kMaxPrograms));
+  }
+  return {};
+}
+
+// Checks that an update has an origin and its images, and runs alone.
+Result<void> check_update(const BootOptions& options) {
+  const bool updates = options.update_origin != BootOptions::kNoOrigin;
+  if (updates == options.new_images.empty()) {
+    return fail("an update needs both --update-from NODE and --new FILE");
+  }
+  if (updates && options.settles) {
+    return fail("--settle and --update-from are given; expected one of them");
+  }
+  if ((updates || options.settles) && (options.log || options.nodes.size() > 1)) {
+    return fail(
+        "an update has one node per process and keeps no log; expected one --node and no "
+        "--log");
   }
   return {};
 }
@@ -208,6 +234,7 @@ const char* usage() {
          "       espalier-node (--image FILE | --flash FILE) (--public-key FILE | --unsigned)\n"
          "                     --node I (--control FD | --check) [--board NAME] [--counter N]\n"
          "                     [--flash-shape BYTES,BLOCK,UNIT] ...\n"
+         "       espalier-node --flash FILE ... (--settle | --update-from NODE --new FILE)\n"
          "       espalier-node --stdio [any of these]\n"
          "       espalier-node --provider P --check\n"
          "       espalier-node --providers\n"
@@ -252,6 +279,10 @@ const char* usage() {
          "  --window W        maximum number of steps in flight (default: the program's window)\n"
          "  --check-blocks    send a CRC-32 with every block and check it\n"
          "  --authenticate-data authenticate the payload of long messages, too; all nodes or none\n"
+         "  --settle          with the others: end what is left of an update (espalier update)\n"
+         "  --update-from NODE, --new FILE: with the others: update all from this node, which "
+         "reads\n"
+         "                    FILE for each of them; %r is the node's number\n"
          "  --log             keep a log of the last collective if the launcher provides memory\n"
          "\n"
          "Exit status: 0 the launcher ended the node, 1 a failure while running, 2 bad input.\n";
@@ -303,6 +334,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     return fail("--authenticate-data: " + options.provider +
                 " cannot authenticate payloads; expected --provider tcp or shm");
   }
+  if (auto sound = check_update(options); !sound) return fail(sound.error());
   if (auto sound = check_nodes(options); !sound) return fail(sound.error());
   return options;
 }

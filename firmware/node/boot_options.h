@@ -43,8 +43,14 @@ struct BootOptions {
   bool check_blocks = false;       // sends and checks a CRC-32 of every block
   bool authenticate_data = false;  // authenticates the payload of long messages, too
   bool log = false;                // keeps a log if the launcher provides memory for one
-  bool check_only = false;         // loads and prints the descriptors, then ends
-  bool lists_providers = false;    // prints the providers, then ends
+  // Instead of serving runs: the nodes of `espalier update` join one another, and settle on one
+  // release; with an origin, they then update all from it. Only with `flash`.
+  bool settles = false;
+  std::uint32_t update_origin = kNoOrigin;
+  std::string new_images;  // path of the new image of each node, for the origin; with %r
+  static constexpr std::uint32_t kNoOrigin = 0xffffffff;
+  bool check_only = false;       // loads and prints the descriptors, then ends
+  bool lists_providers = false;  // prints the providers, then ends
   bool help = false;
 };
 

@@ -27,7 +27,7 @@
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 8;
+inline constexpr std::uint32_t kControlVersion = 9;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -56,8 +56,11 @@ struct Hello {
   std::uint32_t version = kControlVersion;
   std::uint32_t node = 0;
   std::int32_t pid = 0;
-  char machine[16] = {};                // its instruction set, as printed by uname -m; terminated
-  std::uint32_t lanes = 0;              // total of all links; a link routed by the fabric has one
+  char machine[16] = {};    // its instruction set, as printed by uname -m; terminated
+  std::uint32_t lanes = 0;  // total of all links; a link routed by the fabric has one
+  // Of the image that it booted (firmware/update/release.h). Digest 0: it booted no image.
+  std::uint32_t release = 0;
+  std::uint64_t release_digest = 0;
   std::uint32_t peers[kMaxLanes] = {};  // node at the other end of each lane
   Address addresses[kMaxLanes];         // the address by which that node reaches this lane
 };
@@ -90,6 +93,18 @@ struct Report {
   Cause cause;
   EventLog::Counts log;  // of the most recently started collective
   StallReport stall;  // at the time of the failure, or now; since_ns is on endpoint.now()'s clock
+};
+
+// How a node's part in an update of all nodes ended. Such a node answers a RunRequest, of which it
+// reads the number only, with a Report: `blocks` is one of these, `completed` the bytes of its
+// image that it has written, cause.detector the node that refused (kRefused; `status` is why).
+enum class UpdateEnd : std::uint32_t {
+  kNone = 0,      // a failure
+  kSettled = 1,   // all nodes run one release, and no image waits
+  kSwitched = 2,  // all nodes have switched to the new release: restart them
+  kRestarts = 3,  // nodes of two releases finish the switch: restart them
+  kRefused = 4,   // a node refused the update; all run what they ran
+  kMixed = 5,     // nodes run several releases, which no update explains
 };
 
 struct Peers {
@@ -163,7 +178,7 @@ struct Quit {
   Packet packet = Packet::kQuit;
 };
 
-static_assert(sizeof(Hello) == 36 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
+static_assert(sizeof(Hello) == 48 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
 static_assert(sizeof(Peers) == 40 + kMaxLanes * sizeof(Address));
 static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
 static_assert(sizeof(Report) == 120 && offsetof(Report, completed) == 16 &&

@@ -7,6 +7,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "firmware/node/node_spares.h"
 #include "firmware/node/schedule_files.h"
 #include "firmware/node/standard_io.h"
+#include "firmware/node/update_server.h"
 #include "firmware/node/wire_up.h"
 
 namespace {
@@ -111,6 +113,7 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
       node.fabrics.push_back(*std::move(opened));
     }
     wire_ups.emplace_back(node.channel);
+    wire_ups.back().set_release(node.booted.image.release, node.booted.releases.running);
     const auto published = espalier::node::publish_all(node.fabrics, node.number, wire_ups.back());
     if (!published) return fail(kFailed, node.channel, published.error().message);
   }
@@ -142,6 +145,26 @@ void confirm(espalier::Slots& slots) {
     std::fprintf(stderr, "espalier-node: cannot confirm the image: %s\n",
                  espalier::status_name(status));
   }
+}
+
+bool updates(const espalier::node::BootOptions& options) {
+  return options.settles || options.update_origin != espalier::node::BootOptions::kNoOrigin;
+}
+
+// Takes part in an update of all nodes.
+int update(const espalier::node::BootOptions& options, LocalNode& node, Nodes& nodes) {
+  std::optional<espalier::node::NewRelease> release;
+  if (node.number == options.update_origin) {
+    const std::uint32_t all = espalier::program_nodes(node.programs.programs[0]);
+    auto read = espalier::node::read_new_release(options, node.booted, all);
+    if (!read) return fail(kBadInput, node.channel, read.error().message);
+    release = *std::move(read);
+  }
+  const int exit_status = connect(options, nodes);
+  if (exit_status != 0) return exit_status;
+  espalier::node::UpdateServer server(options, node.fabrics[0]->endpoint(), node.booted,
+                                      node.programs, release ? &*release : nullptr, node.channel);
+  return server.serve();
 }
 
 int run(const espalier::node::BootOptions& options, Nodes& nodes) {
@@ -204,7 +227,8 @@ int main_of(const std::vector<std::string>& words) {
     if (!loaded) return fail(kBadInput, node->channel, loaded.error().message);
     if (options.check_only) describe(*node);
   }
-  return options.check_only ? 0 : run(options, nodes);
+  if (options.check_only) return 0;
+  return updates(options) ? update(options, *nodes.front(), nodes) : run(options, nodes);
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ NodeSpares::NodeSpares(const Image& image, Programs& programs, std::vector<Endpo
 SpareKinds NodeSpares::kinds() const {
   unsigned found = 0;
   for (std::uint32_t i = 0; i < image_.spares; ++i) {
-    const bool of_link = image_.spare(i).loss.kind == Loss::Kind::kLink;
-    found |= static_cast<unsigned>(of_link ? SpareKinds::kLinks : SpareKinds::kNodes);
+    const Loss::Kind kind = image_.spare(i).loss.kind;
+    if (kind == Loss::Kind::kLink) found |= static_cast<unsigned>(SpareKinds::kLinks);
+    if (kind == Loss::Kind::kNode) found |= static_cast<unsigned>(SpareKinds::kNodes);
   }
   return static_cast<SpareKinds>(found);
 }

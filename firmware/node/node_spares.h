@@ -24,6 +24,9 @@ class NodeSpares final : public Spares {
 
   [[nodiscard]] SpareKinds kinds() const override;
   [[nodiscard]] const Program* load(const Loss& loss) override;
+  [[nodiscard]] std::uint32_t generations() const override {
+    return static_cast<std::uint32_t>(endpoints_.size());
+  }
   [[nodiscard]] Endpoint* open(std::uint32_t generation) override;
   // After load(), once the agreement is complete: puts the spare's programs in place of the node's.
   // One whose root is lost has no ranks then. Errors: those of Image::load_spare().

@@ -19,6 +19,8 @@ Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::s
   }
   control::Hello hello;
   hello.node = node;
+  hello.release = release_;
+  hello.release_digest = release_digest_;
   hello.pid = pid_ != 0 ? pid_ : getpid();
   utsname about{};
   if (uname(&about) == 0) {

@@ -16,6 +16,11 @@ class ControlWireUp : public ofi::WireUp {
  public:
   // pid: the process that the launcher treats as the node; 0: this process.
   explicit ControlWireUp(int channel, std::int32_t pid = 0) : channel_(channel), pid_(pid) {}
+  // Says in Hello which release the node booted.
+  void set_release(std::uint32_t release, std::uint64_t digest) {
+    release_ = release;
+    release_digest_ = digest;
+  }
   [[nodiscard]] Result<void> publish(std::uint32_t node, const std::vector<std::string>& addresses,
                                      const std::vector<std::uint32_t>& peers) override;
   [[nodiscard]] Result<std::vector<std::string>> collect() override;
@@ -25,6 +30,8 @@ class ControlWireUp : public ofi::WireUp {
   int channel_;
   std::int32_t pid_;
   std::uint32_t lanes_ = 0;
+  std::uint32_t release_ = 0;
+  std::uint64_t release_digest_ = 0;
   ofi::Secret secret_ = {};
 };
 

@@ -64,6 +64,8 @@ Status Network::reopen(std::uint32_t node, std::uint32_t generation) {
   return state_->reopen(node, generation);
 }
 
+void Network::revive(std::uint32_t node) { state_->revive(node); }
+
 bool Network::alive(std::uint32_t node) const { return !state_->nodes[node].dead; }
 
 void Network::wake(std::uint32_t node, std::uint64_t at_ns) {

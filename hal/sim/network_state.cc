@@ -382,6 +382,29 @@ Status NetworkState::reopen(std::uint32_t number, std::uint32_t generation) {
   return Status::kOk;
 }
 
+void NetworkState::revive(std::uint32_t number) {
+  NodeState& node = nodes[number];
+  dead -= node.dead ? 1 : 0;
+  node.dead = false;
+  node.released = true;
+  node.generation = 0;
+  node.pending_out = node.pending_in = LinkSet();
+  for (std::uint32_t link = node.links; link < node.links * model.generations; ++link) {
+    const std::uint32_t generation = link / node.links;
+    open_unused(out(number, link), generation, out(number, link).to);
+    open_unused(in(number, link), generation, in(number, link).from);
+    // What was for the node that was killed.
+    if (in(number, link).extras == Channel::kNoExtras) continue;
+    for (bool& there : extras_of(in(number, link)).there) there = false;
+  }
+}
+
+void NetworkState::open_unused(Channel& channel, std::uint32_t generation, std::uint32_t peer) {
+  const bool used = channel.sends_posted != 0 || channel.receives_posted != 0;
+  if (used || channel.cut || nodes[peer].dead || generation < nodes[peer].generation) return;
+  channel.closed = false;
+}
+
 void NetworkState::kill(std::uint32_t node) {
   dead += nodes[node].dead ? 0 : 1;
   nodes[node].dead = true;

@@ -264,6 +264,9 @@ struct NetworkState {
   void kill(std::uint32_t node);
   void cut(std::uint32_t a, std::uint32_t b);
   [[nodiscard]] Status reopen(std::uint32_t node, std::uint32_t generation);
+  void revive(std::uint32_t node);
+  // Lets blocks move on a channel of this generation that was never used, if both ends may.
+  void open_unused(Channel& channel, std::uint32_t generation, std::uint32_t peer);
 
   Model model;
   Picoseconds alpha = 0;

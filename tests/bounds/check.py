@@ -5,6 +5,7 @@ target. None stands for all ranks. An item crosses a cut of nodes U if an origin
 may cross per step, and every counted item needs `before` steps to reach the cut and `after` steps beyond it, then T steps
 suffice only if T >= before + ceil(items / d) + after.
 """
+import heapq
 from math import ceil
 
 
@@ -211,11 +212,31 @@ class Checker:
         lanes = self.graph.links[w["from"], w["to"]]
         return (self.latency - self.send) * lanes, len(crossing) * self.send, lanes
 
+    def lengths(self, w):
+        """Whatever lengths the links have: a block takes up at least the distance from its origin to its target, and a step offers the sum
+        of all lanes times their lengths."""
+        assert (self.facts["links_suffice"] or self.facts["neighbours_only"]) and self.facts["collective"] == "all-to-all"
+        lengths = {(link["from"], link["to"]): link["length"] for link in w["links"]}
+        assert set(lengths) <= set(self.graph.links) and min(lengths.values()) > 0, "not lengths of links; those left out are 0"
+        distances = 0
+        for origin in range(self.p):
+            away, queue = {}, [(0, origin)]
+            while queue:
+                distance, node = heapq.heappop(queue)
+                if node in away:
+                    continue
+                away[node] = distance
+                for on in self.graph.out[node]:
+                    heapq.heappush(queue, (distance + lengths.get((node, on), 0), on))
+            distances += sum(away[rank] for rank in range(self.p))
+        return self.by_cut(distances, sum(self.graph.links[link] * length for link, length in lengths.items()))
+
     def check(self, bound):
         """Raises AssertionError if the witness does not prove ceil((a + b N) / d)."""
         witness = bound["witness"]
         proven = {"cut": self.cut, "tree link": self.tree_link, "branches": self.branches, "port": self.port,
                   "reach": self.reached, "messages": self.messages, "hops": self.hops, "routes": self.routes,
+                  "lengths": self.lengths,
                   "arrival": lambda _: (self.latency if self.p > 1 else 0, 0, 1)}[witness["kind"]](witness)
         a, b, d = bound["a"], bound["b"], bound["d"]
         # Both are lines in N: the bound must not be above the proven one at N = 1 nor grow faster.

@@ -67,7 +67,8 @@ SETTINGS = (
     Setting("complete:16", "the operator does not commute", ("--op", "affine"), COMBINING),
     Setting("complete:16", "the operator does not commute, root 5", ("--op", "affine", "--root", "5"), ("reduce",)),
     Setting("complete:16", "simplex ports", ("--node-ports", "simplex"), ("broadcast", "reduce", "allreduce", "scan", "exscan")),
-    Setting("mesh:4x4", "hop by hop", ("--links", "hop-by-hop"), ("broadcast", "reduce", "allreduce", "allgather", "reduce-scatter")),
+    Setting("mesh:4x4", "hop by hop", ("--links", "hop-by-hop"), ("broadcast", "reduce", "allreduce", "allgather", "reduce-scatter",
+                                                                        "all-to-all")),
     Setting("complete:16", "lambda = 3", ("--model", LAMBDA), ("broadcast", "reduce", "allreduce", "scatter", "gather")),
 )
 

@@ -41,6 +41,7 @@ constexpr std::uint32_t kRows = 3, kColumns = 4;
 constexpr const char* kMeshSpec = "mesh:3x4";
 constexpr const char* kTorusSpec = "torus:3x4";
 constexpr std::uint32_t kTorus[] = {3, 4};
+constexpr const char* kPackedPaths = "all-to-all-packed-paths";  // only with Clp
 
 bool updating() { return std::getenv("ESPALIER_UPDATE_GOLDEN") != nullptr; }
 
@@ -147,6 +148,13 @@ std::map<std::string, OwnedProgram> programs() {
   }
   all["all-to-all-mesh-balanced"] =
       search_on(kMeshSpec, Where::kMesh, Collective::kAllToAll, "mesh-balanced")[kRank];
+  const char* missing = searched::find_searched(Collective::kAllToAll, "packed-paths")->missing();
+  if (missing == nullptr) {
+    all[kPackedPaths] =
+        search_on(kMeshSpec, Where::kMesh, Collective::kAllToAll, "packed-paths")[kRank];
+  } else {
+    std::printf("no %s: %s\n", kPackedPaths, missing);
+  }
   for (const Collective collective : {Collective::kAllreduce, Collective::kScan}) {
     const Programs found = search_on(kFatTreeSpec, Where::kFatTree, collective, "in-network");
     const std::string name = std::string(collective_name(collective)) + "-in-network";
@@ -279,9 +287,14 @@ TEST(Golden, SelectionIsTheSameBytes) {
 }
 
 TEST(Golden, NoFileIsLeftOver) {
-  std::set<std::string> expected = {
-      "README.md",       "digests.txt",    "broadcast-two-tree.esp", "broadcast-selection.esp",
-      "selection.binpb", "selection.txtpb"};
+  std::set<std::string> expected = {"README.md",
+                                    "digests.txt",
+                                    "broadcast-two-tree.esp",
+                                    "broadcast-selection.esp",
+                                    "selection.binpb",
+                                    "selection.txtpb",
+                                    std::string(kPackedPaths) + ".binpb",
+                                    std::string(kPackedPaths) + ".txtpb"};
   for (const auto& [name, program] : programs()) {
     expected.insert(name + ".binpb");
     expected.insert(name + ".txtpb");

@@ -1,19 +1,25 @@
-// Packed trees on random graphs: the trees themselves, and the schedules, proven and run. Random
-// graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise a sample.
+// Packed trees and paths on random graphs: the trees and paths themselves, and the schedules,
+// proven and run. Random graphs come from their seeds. All of them with ESPALIER_WHOLE=1, otherwise
+// a sample.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <numeric>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "collectives/algorithms/searched/exchange_flow.h"
+#include "collectives/algorithms/searched/path_packing.h"
 #include "collectives/algorithms/searched/tree_packing.h"
 #include "collectives/simulation/testing/job_cluster.h"
+#include "espalier/base/digest.h"
 #include "espalier/collectives/algorithms/searched.h"
 #include "espalier/collectives/verify/verify.h"
 #include "tests/graphs/graph_list.h"
@@ -28,9 +34,18 @@ using searched::PackingLink;
 using searched::PackingRate;
 
 constexpr BlockRule kBlocks = {0, 64};
-constexpr Collective kCollectives[] = {Collective::kBroadcast, Collective::kReduce,
-                                       Collective::kAllgather, Collective::kReduceScatter,
-                                       Collective::kAllreduce};
+// All-to-all only if there is Clp.
+std::vector<Collective> collectives() {
+  std::vector<Collective> all = {Collective::kBroadcast, Collective::kReduce,
+                                 Collective::kAllgather, Collective::kReduceScatter,
+                                 Collective::kAllreduce};
+  if (const char* missing = searched::missing_flow_solver()) {
+    std::printf("no all-to-all: %s\n", missing);
+  } else {
+    all.push_back(Collective::kAllToAll);
+  }
+  return all;
+}
 
 struct RandomCase {
   std::string spec;
@@ -54,14 +69,16 @@ PackingGraph graph_of(const topology::Topology& topology) {
 }
 
 Result<Programs> search(Collective collective, const topology::Topology& topology,
-                        std::uint32_t root = 0) {
+                        std::uint32_t root = 0, const char* algorithm = nullptr) {
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.root = root;
   parameters.topology_digest = topology.digest();
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
-  return searched::find_searched(collective, "packed-trees")->search(topology, parameters);
+  const bool exchanges = collective == Collective::kAllToAll;
+  if (algorithm == nullptr) algorithm = exchanges ? "packed-paths" : "packed-trees";
+  return searched::find_searched(collective, algorithm)->search(topology, parameters);
 }
 
 // The greatest |roots in U| / B(U) of all sets U of nodes without some rank, tried one by one.
@@ -167,12 +184,14 @@ TEST(TreePacking, NamesARankThatIsNotReached) {
   EXPECT_EQ(message_of(searched::best_rate(graph, {0})), "no links lead from rank 0 to rank 2");
 }
 
-void prove_and_run(Collective collective, const std::string& spec, std::uint32_t root) {
+// Returns the steps for one block.
+std::int64_t prove_and_run(Collective collective, const std::string& spec, std::uint32_t root,
+                           const char* algorithm = nullptr) {
   const auto topology = or_throw(topology::parse(spec));
-  const Programs programs = or_throw(search(collective, *topology, root));
+  const Programs programs = or_throw(search(collective, *topology, root, algorithm));
   const std::string name = std::string(collective_name(collective)) + " on " + spec;
   const verify::Verdict verdict = grid::verified(*topology, programs, 0, name);
-  ASSERT_TRUE(verdict.slot && verdict.for_all) << name << ": " << verdict.limited;
+  EXPECT_TRUE(verdict.slot && verdict.for_all) << name << ": " << verdict.limited;
   const sim::Model model =
       testing::model_for(programs[0], [&](std::uint32_t from, std::uint32_t to) {
         return std::max(1u, topology->capacity(from, to));  // credits go back on one-way links
@@ -189,13 +208,14 @@ void prove_and_run(Collective collective, const std::string& spec, std::uint32_t
     options.unwilling = true;
     testing::run_freely(programs, job, options);
   }
+  return verdict.steps_at_one;
 }
 
 TEST(PackedTrees, OnRandomGraphs) {
   const std::uint64_t seeds = whole() ? 400 : small_sample() ? 4 : 16;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const RandomCase one = random_case(seed * 7);
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : collectives()) {
       prove_and_run(collective, one.spec, has_root(collective) ? one.root : 0);
       if (HasFailure()) return;
     }
@@ -208,18 +228,72 @@ TEST(PackedTrees, OnTheGraphsOfThePage) {
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     if (!sampled(i, small_sample() ? 20 : 10)) continue;
     if (or_throw(topology::parse(graphs[i].spec))->nodes() > (whole() ? 64 : 24)) continue;
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : collectives()) {
       prove_and_run(collective, graphs[i].spec, 0);
       if (HasFailure()) return;
     }
   }
 }
 
+// The lower bound of an allgather of one block: the furthest rank, and the lanes into a rank.
+std::int64_t least_gathering(const topology::Topology& topology) {
+  const PackingGraph graph = searched::packing_graph(topology);
+  std::vector<std::vector<std::int64_t>> away(graph.nodes,
+                                              std::vector<std::int64_t>(graph.nodes, 1000));
+  std::vector<std::int64_t> into(graph.nodes, 0);
+  for (std::uint32_t node = 0; node < graph.nodes; ++node) away[node][node] = 0;
+  for (const PackingLink& link : graph.links) {
+    away[link.from][link.to] = 1;
+    into[link.to] += link.lanes;
+  }
+  std::int64_t least = 0;
+  for (std::uint32_t over = 0; over < graph.nodes; ++over) {
+    for (auto& from : away) {
+      for (std::uint32_t to = 0; to < graph.nodes; ++to) {
+        from[to] = std::min(from[to], from[over] + away[over][to]);
+      }
+    }
+  }
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) {
+    least =
+        std::max(least, (graph.ranks - 1 + into[rank] - 1) / std::max<std::int64_t>(1, into[rank]));
+    for (std::uint32_t from = 0; from < graph.ranks; ++from) {
+      least = std::max(least, away[from][rank]);
+    }
+  }
+  return least;
+}
+
+// On graphs without routers the search is hardly ever above the bound.
+TEST(TimeExpanded, InFewSteps) {
+  const std::uint64_t seeds = whole() ? 400 : small_sample() ? 4 : 24;
+  std::int64_t above = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomCase one = random_case(seed * 5);
+    const auto topology = or_throw(topology::parse(one.spec));
+    const std::int64_t least = least_gathering(*topology);
+    for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
+      const std::int64_t steps = prove_and_run(collective, one.spec, 0, "time-expanded");
+      if (HasFailure()) return;
+      if (topology->nodes() == topology->ranks() && collective == Collective::kAllgather) {
+        EXPECT_GE(steps, least) << one.spec;
+        EXPECT_LE(steps, 2 * least) << one.spec;
+        above += steps > least ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_LE(above * 4, static_cast<std::int64_t>(seeds));
+}
+
 TEST(PackedTrees, OnShapesByName) {
   for (const char* spec : {"complete:1", "complete:2", "complete:5", "mesh:3x3",
                            "fattree:k=2,h=2,c=k", "crossbar:2x3", "hosts:2x2"}) {
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : collectives()) {
       prove_and_run(collective, spec, 0);
+      if (HasFailure()) return;
+    }
+    for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
+      prove_and_run(collective, spec, 0, "time-expanded");
       if (HasFailure()) return;
     }
   }
@@ -228,7 +302,7 @@ TEST(PackedTrees, OnShapesByName) {
 TEST(PackedTrees, TheSameEveryTime) {
   const std::string spec = random_case(77).spec;
   const auto topology = or_throw(topology::parse(spec));
-  for (const Collective collective : kCollectives) {
+  for (const Collective collective : collectives()) {
     const Programs first = or_throw(search(collective, *topology));
     const Programs second = or_throw(search(collective, *topology));
     EXPECT_EQ(first[0].schedule_digest, second[0].schedule_digest);
@@ -278,6 +352,98 @@ TEST(PackedTrees, ALaneTooFewIsFound) {
     }
   }
   EXPECT_GT(refused, accepted);
+}
+
+// The paths of a packing against the graph alone: as many for every pair as the rate says, over
+// links, and no link in more paths than its lanes allow.
+void check_paths(const PackingGraph& graph, const searched::PathPacking& packing,
+                 const std::string& name) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> loads;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> found;
+  for (const searched::PackedPath& path : packing.paths) {
+    ASSERT_NE(path.origin, path.target) << name;
+    ASSERT_LT(path.number, packing.rate.blocks) << name;
+    ASSERT_TRUE(found.insert({path.origin, path.target, path.number}).second) << name;
+    ASSERT_EQ(path.nodes.front(), path.origin) << name;
+    ASSERT_EQ(path.nodes.back(), path.target) << name;
+    for (std::size_t hop = 1; hop < path.nodes.size(); ++hop) {
+      ++loads[{path.nodes[hop - 1], path.nodes[hop]}];
+    }
+    const std::set<std::uint32_t> visited(path.nodes.begin(), path.nodes.end());
+    ASSERT_EQ(visited.size(), path.nodes.size()) << name << ": a path visits a node twice";
+  }
+  ASSERT_EQ(found.size(),
+            graph.ranks * (graph.ranks - 1) * static_cast<std::size_t>(packing.rate.blocks))
+      << name;
+  for (const PackingLink& link : graph.links) {
+    const std::int64_t load = loads[{link.from, link.to}];
+    EXPECT_LE(load, link.lanes * packing.rate.steps) << name;
+    loads.erase({link.from, link.to});
+  }
+  EXPECT_TRUE(loads.empty()) << name << ": a path has an edge that is no link";
+}
+
+// The flow, its dual and the rounded paths agree: the paths are hardly slower than the bound, which
+// holds whatever the linear program did.
+TEST(PathPacking, NearTheBoundOfTheLengths) {
+  if (const char* missing = searched::missing_flow_solver()) GTEST_SKIP() << missing;
+  const std::uint64_t seeds = whole() ? 2000 : small_sample() ? 10 : 60;
+  std::uint64_t rounded = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const RandomCase one = random_case(seed);
+    const PackingGraph graph = searched::packing_graph(*or_throw(topology::parse(one.spec)));
+    const auto flow = or_throw(searched::find_exchange_flow(graph));
+    searched::LinkLengths lengths = {flow.lengths.by_link};
+    searched::measure(graph, lengths);
+    const double bound =
+        static_cast<double>(lengths.distances) / static_cast<double>(lengths.lanes);
+    const double time = static_cast<double>(flow.time) / searched::kFlowUnit;
+    EXPECT_LE(time, bound * 1.005) << one.spec;
+    EXPECT_GE(time, bound * 0.99999) << one.spec;
+    const searched::PathPacking packing = searched::pack_paths(graph, flow);
+    check_paths(graph, packing, one.spec);
+    const double taken = static_cast<double>(packing.rate.steps) / packing.rate.blocks;
+    EXPECT_LE(taken, bound * 1.02) << one.spec;
+    EXPECT_GE(taken, bound * 0.99999) << one.spec;
+    rounded += packing.rate.blocks > 1 ? 1 : 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(rounded, 0u) << "no pair has several paths";
+}
+
+// The same on every machine, whatever its floating point and its Clp: only the rounded flow counts.
+TEST(PathPacking, TheSameEverywhere) {
+  if (const char* missing = searched::missing_flow_solver()) GTEST_SKIP() << missing;
+  const std::map<std::string, std::uint64_t> digests = {{"torus-4x4", 8722193964356003840u},
+                                                        {"cube-mesh-8", 17724112607330605796u},
+                                                        {"boxes-2x8", 3560138575371626880u},
+                                                        {"random-24-4", 991328603207459315u}};
+  std::size_t compared = 0;
+  for (const NamedGraph& graph : graph_list()) {
+    if (digests.count(graph.name) == 0) continue;
+    const PackingGraph links = searched::packing_graph(*or_throw(topology::parse(graph.spec)));
+    const searched::PathPacking packing =
+        searched::pack_paths(links, or_throw(searched::find_exchange_flow(links)));
+    std::uint64_t digest = 0;
+    for (const searched::PackedPath& path : packing.paths) {
+      for (const std::uint32_t node : path.nodes) digest = digest_u64(digest, node);
+    }
+    EXPECT_EQ(digest, digests.at(graph.name)) << graph.name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, digests.size());
+}
+
+// A flow that is wrong still gives paths that hold.
+TEST(PathPacking, HoldsWhateverTheFlowIs) {
+  if (const char* missing = searched::missing_flow_solver()) GTEST_SKIP() << missing;
+  const RandomCase one = random_case(77);
+  const PackingGraph graph = searched::packing_graph(*or_throw(topology::parse(one.spec)));
+  searched::ExchangeFlow flow = or_throw(searched::find_exchange_flow(graph));
+  for (auto& of_origin : flow.by_origin) std::fill(of_origin.begin(), of_origin.end(), 0);
+  check_paths(graph, searched::pack_paths(graph, flow), one.spec);
+  for (auto& of_origin : flow.by_origin) of_origin[0] = searched::kFlowUnit * 7;
+  check_paths(graph, searched::pack_paths(graph, flow), one.spec);
 }
 
 TEST(PackedTrees, RefusesInOneLine) {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs packed trees on the graphs of docs/results/graphs.md, over shm: a node has one endpoint per lane of its own links, and no other.
+"""Runs packed trees and paths on the graphs of docs/results/graphs.md, over shm: a node has one endpoint per lane of its own links, and no other.
 
 run_test.py GRAPHS ESPALIER [--whole]     a sample, or all graphs of at most 32 nodes and all collectives (also ESPALIER_WHOLE=1)
 """
@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 
-COLLECTIVES = ("broadcast", "reduce", "allgather", "reduce-scatter", "allreduce")
-SAMPLE = (("uneven-tree", "allreduce"), ("cube-mesh-8", "reduce-scatter"), ("hypercube-3", "broadcast"))
+COLLECTIVES = ("broadcast", "reduce", "allgather", "reduce-scatter", "allreduce", "all-to-all")
+SAMPLE = (("uneven-tree", "allreduce"), ("cube-mesh-8", "reduce-scatter"), ("hypercube-3", "broadcast"), ("uneven-tree", "all-to-all"))
 
 
 def main():
@@ -21,7 +21,8 @@ def main():
         for collective in COLLECTIVES:
             if graph["nodes"] > 32 or not whole and (graph["topology"], collective) not in SAMPLE:
                 continue
-            command = [espalier, "run", "--topology", graph["spec"], "--collective", collective, "--algorithm", "packed-trees", "--links",
+            command = [espalier, "run", "--topology", graph["spec"], "--collective", collective, "--algorithm",
+                       "packed-paths" if collective == "all-to-all" else "packed-trees", "--links",
                        "hop-by-hop", "--provider", "shm", "--bytes", "4,64KiB", "--nodes-per-process", "16"]
             ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             last = ran.stdout.splitlines()[-1] if ran.stdout else ""

@@ -1,5 +1,5 @@
-// in-network: proven for every N in the steps of its formula, and run on simulated machines with
-// the reference's results, by an operator that does not commute where the schedule keeps the order
+// in-network and breadth-first: proven for every N in the steps of their formulas, and run on
+// simulated machines with the reference's results, by an operator that does not commute where the schedule keeps the order
 // of ranks. Depths are counted from the topology's routes.
 
 #include <gtest/gtest.h>
@@ -43,7 +43,8 @@ bool is_scan(Collective collective) {
 }
 
 Result<Programs> find(Collective collective, const topology::Topology& topology,
-                      std::uint32_t root = 0, std::uint32_t window = 8) {
+                      std::uint32_t root = 0, std::uint32_t window = 8,
+                      const char* algorithm = "in-network") {
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.root = root;
@@ -51,7 +52,7 @@ Result<Programs> find(Collective collective, const topology::Topology& topology,
   parameters.window = window;
   parameters.blocks = &kBlocks;
   parameters.blocks_count = 1;
-  return searched::find_searched(collective, "in-network")->search(topology, parameters);
+  return searched::find_searched(collective, algorithm)->search(topology, parameters);
 }
 
 // The links on the longest route from `node` to a rank.
@@ -144,6 +145,42 @@ TEST(Grid, InNetwork) {
   std::printf("%u schedules verified and run\n", schedules);
 }
 
+void prove_and_run_breadth_first(const topology::Topology& topology) {
+  for (const Collective collective : {Collective::kBroadcast, Collective::kReduce,
+                                      Collective::kAllreduce, Collective::kBarrier}) {
+    for (const std::uint32_t root : {0u, topology.ranks() - 1}) {
+      if (root > 0 && !has_root(collective)) continue;
+      const std::string name = std::string(collective_name(collective)) + " by breadth-first on " +
+                               topology.title() + ", root " + std::to_string(root);
+      const Programs programs = or_throw(find(collective, topology, root, 8, "breadth-first"));
+      const verify::Verdict verdict = verified(topology, programs, 0, name);
+      EXPECT_TRUE(verdict.for_all && verdict.async && verdict.in_place) << name;
+      const std::int64_t steps =
+          has_root(collective) ? furthest(topology, root) : 2 * depth(topology);
+      if (topology.ranks() > 1) {
+        EXPECT_EQ(verdict.steps_at_one, steps) << name;
+      }
+      for (const std::int64_t blocks : {1, 2, 7}) {
+        CollectiveParameters parameters;
+        parameters.root = root;
+        run(programs, parameters, blocks, name);
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(Grid, BreadthFirst) {
+  for (const std::string& spec :
+       {std::string("complete:1"), std::string("complete:2"), std::string("complete:9"),
+        std::string("mesh:3x4"), std::string("ring:7"), std::string("torus:4x4"),
+        std::string("hypercube:4"), std::string("fattree:k=3,h=2,c=k"), kRanksInside,
+        kRankAtTheCentre, kUnordered}) {
+    prove_and_run_breadth_first(*or_throw(topology::read(spec)));
+    if (HasFailure()) return;
+  }
+}
+
 // The figure of docs/results/in_network.md: 64 leaves and 21 routers take six steps for the first
 // block, and one more for each further one. No schedule takes fewer.
 TEST(Grid, InNetworkAllreduceOnALargeTree) {
@@ -158,6 +195,18 @@ TEST(Grid, InNetworkAllreduceOnALargeTree) {
     EXPECT_EQ(count_value(counts[programs[0].bound_ref], blocks), 2 * 3 + blocks - 1);
   }
   for (const std::int64_t blocks : {1, 20}) run(programs, {}, blocks, "fattree:k=4,h=3,c=1");
+}
+
+TEST(Grid, BreadthFirstRefuses) {
+  const auto refusal = [](const std::string& spec) {
+    const auto topology = or_throw(topology::parse(spec));
+    return message_of(find(Collective::kBroadcast, *topology, 0, 8, "breadth-first"));
+  };
+  EXPECT_EQ(
+      refusal("mesh:1x257"),
+      "breadth-first on mesh:1x257: expected at most 256 nodes, and at most 16 links per node");
+  EXPECT_EQ(refusal("custom:name: 'one' ranks: 1 routers: 1 link { from: 0 to: 1 }"),
+            "breadth-first on one: expected at least two ranks, or no router");
 }
 
 TEST(Grid, InNetworkRefuses) {

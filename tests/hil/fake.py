@@ -66,6 +66,8 @@ def main():
         leave(option("--output"))
     elif what == "keygen":
         pathlib.Path(option("-o") + ".pub").write_text("key")
+    elif what == "show":
+        print(json.dumps({"links": [{"peer": 1}]}))
     elif what == "topology":
         print(json.dumps({"ranks": RANKS, "nodes": list(range(RANKS))}))
     elif what in ("compile", "build"):

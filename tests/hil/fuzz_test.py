@@ -18,8 +18,8 @@ import hil
 import rig as rigs
 
 HERE = pathlib.Path(__file__).resolve().parent
-RIGS = [HERE / "default.textproto", HERE / "x86-64.textproto", HERE / "aarch64.textproto"]
-LISTS = [HERE / "sample.textproto", HERE / "ranks-8.textproto"]
+RIGS = [HERE / "default.textproto", HERE / "x86-64.textproto", HERE / "aarch64.textproto", HERE / "spares.textproto"]
+LISTS = [HERE / "sample.textproto", HERE / "ranks-8.textproto", HERE / "spares-9.textproto"]
 WORDS = re.findall(r"^\s*(?:repeated )?\w+ (\w+) = [0-9]+;", (rigs.ROOT / "proto/rig.proto").read_text(), re.M)
 VALUES = ["0", "1", "-1", "4294967295", "4294967296", "1e9", "nan", "inf", "-0.0", "true", '""', '"a"', "'\\000'", "'\\377'", '"../x"',
           '"a/b"', '"%s%r"', '"\\033[2J"', '"' + "x" * 300 + '"', "{", "}", "[", "]", ":", "<", ">", ",", ";", "#", "\n"]

@@ -73,12 +73,13 @@ class Runner:
         self.passed, self.failed = 0, []
 
     def call(self, words):
-        """Runs a step of the preparation, which must succeed."""
-        status, _, error = execute(words, self.rig.limit_s)
+        """Runs a step of the preparation, which must succeed. Returns its output."""
+        status, output, error = execute(words, self.rig.limit_s)
         if status is None:
             raise Broken(f"{plans.shlex.join(map(str, words))}: not done after {self.rig.limit_s:g} s")
         if status != 0:
             raise Broken(error.strip().splitlines()[-1] if error.strip() else f"{words[0]}: status {status}")
+        return output
 
     def prepare(self, cases):
         """Makes keys, schedules, images, flash and simulations."""
@@ -104,7 +105,10 @@ class Runner:
             image = plan.image(rank, seat.board)
             if not image.exists():
                 image.parent.mkdir(exist_ok=True)
-                self.call(plan.build_image(seat.device.board, rank, image))
+                if plan.tests.entry.spares:  # proofs of all spares take long: once for all ranks
+                    self.call(plan.build_image(seat.device.board, None, image.with_name("node-%r.img")))
+                else:
+                    self.call(plan.build_image(seat.device.board, rank, image))
             flash = plan.out / f"rotation-{case.rotation}" / f"node-{rank}.flash"
             self.call(plan.install(seat.device.board, rank, image, flash))
 
@@ -129,15 +133,26 @@ class Runner:
             shutil.copy(self.plan.out / f"rotation-{case.rotation}" / f"node-{rank}.flash", case.folder)
         bad_image.make(self.plan, case, self.call)
 
+    def peers(self, case):
+        """Returns, by node, the nodes to which the links of its image lead."""
+        found = []
+        for rank, seat in enumerate(case.seats):
+            shown = json.loads(self.call(self.plan.show_image(self.plan.image(rank, seat.board))))
+            found.append([link["peer"] for link in shown["links"]])
+        return found
+
     def judge(self, case):
         """Runs one case; returns (problems, remark)."""
         self.fill_folder(case)
         problems = self.bring_flash(case)
         if problems:
             return problems, ""
-        status, output, error = execute(self.plan.run(case), self.rig.limit_s, case.folder, "run")
+        words = self.plan.run(case) if case.loss is None else self.plan.lose(case, self.peers(case))
+        status, output, error = execute(words, self.rig.limit_s, case.folder, "run")
         if status is None:
             return [f"not done after {self.rig.limit_s:g} s: " + " ".join(error.strip().splitlines()[-1:])], ""
+        if case.loss is not None:
+            return verdict.lose(status, output, error)
         if case.victim is None:
             problems = verdict.collective(case, status, output, error)
             refused = f"{verdict.named(case, case.refused[0])}: {rigs.REFUSALS[case.refused[1]]}" if case.refused else ""
@@ -220,6 +235,7 @@ def parse(arguments):
     parser.add_argument("--list", action="store_true", help="says which cases there are, and runs none")
     parser.add_argument("--espalier", default=os.environ.get("ESPALIER", rigs.ROOT / "build/tools/espalier"))
     parser.add_argument("--node", default=os.environ.get("ESPALIER_NODE", rigs.ROOT / "build/firmware/node/espalier-node"))
+    parser.add_argument("--cluster", default=os.environ.get("ESPALIER_CLUSTER", rigs.ROOT / "build/tests/hil/spares-cluster"))
     return parser.parse_args(arguments)
 
 
@@ -230,7 +246,7 @@ def main(arguments):
         tests = rigs.Tests(options.tests or rig.tests)
         out = pathlib.Path(options.output or rigs.ROOT / "build/hil" / rig.entry.name).absolute()
         with tempfile.TemporaryDirectory(prefix="hil-") as sockets:
-            plan = plans.Plan(rig, tests, out, options.espalier, options.node, sockets)
+            plan = plans.Plan(rig, tests, out, options.espalier, options.node, sockets, options.cluster)
             cases = [case for case in plan.cases() if options.only in case.name]
             if not cases:
                 raise rigs.BadRig(f"no case has '{options.only}' in its name; --list names them")

@@ -96,6 +96,15 @@ class BadRigs(Folder):
         refused('topology: "complete:2"', 'topology: "complete:2" ' + LIST.splitlines()[1], "test 1", "is there already")
         refused("chain", "../chain", "test 0", "algorithm is '../chain'", "letters")
         refused('bytes: "8"', 'bytes: "8/9"', "test 0", "bytes is '8/9'")
+        refused("test {", 'spares: "some" test {', "unknown spares 'some'", "links, nodes or both")
+        refused("test {", 'spares: "both" kill {} test {', "kill with spares", "expected lose")
+        refused("test {", 'lose { what: "node:0" } test {', "node:0 without spares for it", '"nodes" or "both"')
+        refused("test {", 'spares: "both" lose { what: "both" } test {', "what is 'both'", "link:A,B or node:V")
+        refused("test {", 'spares: "both" lose { what: "node:2" } test {', "node:2", "devices of", "are 2")
+        refused("test {", 'spares: "both" lose { what: "link:0,1" } test {', "link:0,1", "a carrier unix:")
+        refused("test {", 'spares: "both" lose { what: "node:1" } lose { what: "node:1" } test {', "node:1 at moment 0 twice")
+        scan = LIST.replace('"allreduce"', '"scan"') + 'spares: "nodes" lose { what: "node:1" }'
+        self.refused("lose with scan", "allreduce, broadcast", tests=scan)
         self.refused("no case has 'nothing'", words=["--only", "nothing"])
         self.refused("nowhere", words=["--tests", "nowhere"])
 
@@ -182,6 +191,27 @@ class Plans(Folder):
         self.assertEqual(words[:3], [str(rigs.ROOT / "g"), "--device", "tty:/dev/ttyACM1,115200"])
         self.assertEqual(words[words.index("--start") + 1], "reset 1")
         self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/rotation-0/node-1.flash --key {plan.key}.pub")
+
+    def test_losses(self):
+        """spares-cluster is between a board and its gateway."""
+        tests = LIST.replace("complete:2", "ring:3") + 'spares: "both" lose { what: "link:0,2" moment: 7 }'
+        rig = RIG.splitlines()[0] + """
+            device { name: "host" board: "boards/linux-x86_64" count: 2 process { program: "/bin/true" } }
+            device { name: "bare" board: "tests/hil/hosted" wire { carrier: "unix:%s/g%r,%s/b%r" start: "run %s/b%r" } }"""
+        plan = self.plan(rig, tests)
+        case = plan.cases()[-1]
+        self.assertEqual(case.name, "lose/link-0-2/7")
+        words = list(map(str, plan.lose(case, [[1, 2], [0, 2], [1, 0]])))
+        value = {word: words[at + 1] for at, word in enumerate(words) if word.startswith("--")}
+        self.assertEqual(words[0], str(rigs.ROOT / "build/tests/hil/spares-cluster"))
+        self.assertEqual((value["--loss"], value["--seed"], value["--at"], value["--boots"]), ("link:0,2", "7", "2:1", "0,1"))
+        self.assertEqual(value["--relay"], "2:2=/tmp/sockets/g2,/tmp/sockets/b2,/tmp/sockets/g2-s,/tmp/sockets/g2-g")
+        gateway = shlex.split(value["--start"].removeprefix("2="))
+        self.assertEqual(gateway[1:3], ["--device", "unix:/tmp/sockets/g2-g,/tmp/sockets/g2-s"])
+        self.assertEqual(gateway[gateway.index("--start") + 1], "run /tmp/sockets/b2")
+        self.assertIn("--links hop-by-hop", " ".join(map(str, plan.compile(plan.tests.entry.test[0]))))
+        self.assertIn("--spares both", " ".join(map(str, plan.build_image("boards/linux-x86_64", 0, "x"))))
+        self.assertEqual(len([word for word in map(str, plan.run(plan.cases()[0])) if "/tmp/sockets/g2-g" in word]), 0)
 
     def test_ssh(self):
         plan, case, words = self.started('ssh { host: "pi" program: "/opt/node" address: "10.0.0.2" command: "far" }',
@@ -324,6 +354,17 @@ class Runs(Folder):
         words = {"tests": tests, "words": ["--only", "kill/"]}
         self.failed("late", "host-1 (rank 1) ended 99.00 s after host-0 (rank 0) was killed; expected at most 10 s", **words)
         self.failed("blamed", "host-1 (rank 1) blames host-1 (rank 1)", "a dead link to host-0 (rank 0)", **words)
+
+    def test_losses(self):
+        cluster = self.path / "cluster"
+        words = {"tests": LIST + 'spares: "nodes" lose { what: "node:1" }', "words": ["--only", "lose/", "--cluster", cluster]}
+        for text, expected in (("echo node 1 lost: all right", 0), ("echo spares-cluster: node 1 lost: node 0 ends >&2; exit 1", 1)):
+            cluster.write_text(f"#!/bin/sh\n{text}\n")
+            cluster.chmod(0o755)
+            status, output = self.run_fake("right", **words)
+            self.assertEqual(status, expected, output)
+            self.assertRegex(output, r"ok      lose/node-1/0, .* s: node 1 lost: all right" if status == 0 else
+                             r"FAILED  lose/node-1/0, .* s: node 1 lost: node 0 ends")
 
     def test_a_device_that_cannot_be_flashed(self):
         wire = RIG.replace("process { program", 'wire { flash: "echo no such board >&2; false" carrier: "tty:x,1" gateway')

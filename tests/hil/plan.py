@@ -12,7 +12,7 @@ BACK_TO_BACK = 1_000_000_000  # more runs than end before the kill
 @dataclasses.dataclass
 class Case:
     """One `espalier run`. seats: by node, ranks first. victim: the node that is killed. refused: (node, name of the refusal).
-    ranks: number of ranks; None: all nodes are."""
+    loss: what is lost, as TestList.Lose.what, and the nodes at its ends. ranks: number of ranks; None: all nodes are."""
     name: str
     folder: pathlib.Path
     rotation: int
@@ -22,6 +22,8 @@ class Case:
     simulated: pathlib.Path
     victim: int = None
     refused: tuple = None
+    loss: object = None
+    ends: list = None
     ranks: int = None
 
 
@@ -39,10 +41,10 @@ def message_name(test, message):
 class Plan:
     """The paths of all files of one run of a rig, and the words of its commands."""
 
-    def __init__(self, rig, tests, out, command, node, sockets):
+    def __init__(self, rig, tests, out, command, node, sockets, cluster=rigs.ROOT / "build/tests/hil/spares-cluster"):
         self.rig, self.tests = rig, tests
         self.out, self.sockets = pathlib.Path(out), pathlib.Path(sockets)
-        self.command, self.node = str(command), str(node)
+        self.command, self.node, self.cluster = str(command), str(node), str(cluster)
         self.key, self.foreign_key = self.out / "release.key", self.out / "foreign.key"
 
     def path(self, relative):
@@ -71,7 +73,8 @@ class Plan:
 
     def compile(self, test):
         return [self.command, "compile", "--topology", self.tests.entry.topology, "--collective", test.collective,
-                "--algorithm", test.algorithm, "--root", test.root, "-o", self.schedule(test)]
+                "--algorithm", test.algorithm, "--root", test.root, "-o", self.schedule(test),
+                *(["--links", "hop-by-hop"] if self.tests.entry.spares else [])]
 
     def verify(self, test):
         return [self.command, "verify", self.schedule(test)]
@@ -80,10 +83,16 @@ class Plan:
         return [self.command, "image", "keygen", "-o", key]
 
     def build_image(self, board, rank, path, release="1.0.0", counter=1, key=None):
-        """key: "" for an unsigned one; None: the rig's own."""
-        words = [self.command, "image", "build", *self.schedules(), "--board", self.path(board), "--node", rank, "--release",
-                 release, "--counter", counter, "-o", path]
+        """rank: None for all, with %r in the path. key: "" for an unsigned one; None: the rig's own."""
+        words = [self.command, "image", "build", *self.schedules(), "--board", self.path(board), "--release", release, "--counter",
+                 counter, "-o", path]
+        words += ["--node", rank] if rank is not None else []
+        if self.tests.entry.spares:
+            words += ["--spares", self.tests.entry.spares]
         return words + (["--key", key or self.key] if key != "" else [])
+
+    def show_image(self, image):
+        return [self.command, "image", "show", image, "--format", "json"]
 
     def install(self, board, rank, image, flash, confirmed=True, key=None):
         """Installs into the flash's free slot. key: only images with its signature; None: the rig's key; "": any image."""
@@ -114,7 +123,20 @@ class Plan:
             for name in self.tests.entry.refuse:
                 case = self._case(f"refuse/{kind.board}-{name}", 0, seats, 0, self.tests.entry.test[0].message[0])
                 found.append(dataclasses.replace(case, refused=(rank, name)))
+        for lose, ends in zip(self.tests.entry.lose, self.tests.losses):
+            name = f"lose/{lose.what.replace(':', '-').replace(',', '-')}/{lose.moment}"
+            case = self._case(name, 0, seats, 0, self.tests.entry.test[0].message[0])
+            found.append(dataclasses.replace(case, loss=lose, ends=ends))
+            self._check_loss(found[-1])
         return found
+
+    def _check_loss(self, case):
+        what = f"{self.tests.path}: lose: {case.loss.what}"
+        if max(case.ends) >= len(case.seats):
+            raise rigs.BadRig(f"{what}: the devices of {self.rig.path} are {len(case.seats)}; expected numbers below that")
+        if len(case.ends) == 2 and not any(case.seats[end].has_sockets() for end in case.ends):
+            raise rigs.BadRig(f"{what}: no frames of it pass this host; expected an emulator, or a wire device with a carrier unix:, "
+                              "at one end")
 
     def _case(self, name, turn, seats, test, message):
         simulated = self.out / "simulated" / message_name(self.tests.entry.test[test], message)
@@ -152,6 +174,40 @@ class Plan:
             return words + self._kept(test, case.folder / "real")
         return words + ["--back-to-back", BACK_TO_BACK, "--kill", f"{case.victim}@{self.tests.entry.kill.after_ms}"]
 
+    def lose(self, case, peers):
+        """Returns the words of spares-cluster. peers: by node, the nodes to which its links lead."""
+        tests = self.tests.entry
+        words = [self.cluster, "--topology", tests.topology, "--nodes", len(case.seats), "--programs",
+                 ",".join(f"{test.collective}:{test.root}" for test in tests.test), "--loss", case.loss.what, "--seed",
+                 case.loss.moment, "--deadline-ms", self.rig.deadline_ms]
+        hosts = [rank for rank, seat in enumerate(case.seats) if seat.kind in ("process", "ssh")]
+        if hosts:
+            words += ["--boots", ",".join(map(str, hosts)), "--flash", self.flashes(case) / "node-%r.flash", "--public-key",
+                      self.public()]
+        for rank, seat in enumerate(case.seats):
+            words += ["--start", f"{rank}={self.start(case, rank, seat)}"]
+            if not seat.has_sockets():
+                continue
+            ours, theirs = self.socket_pair(case, rank, seat)
+            words += ["--relay", f"{rank}:{len(peers[rank])}={ours},{theirs},{ours}-s,{ours}-g"]
+            for link, peer in enumerate(peers[rank]):
+                if {rank, peer} == set(case.ends) or len(case.ends) == 1 and case.ends[0] in (rank, peer):
+                    words += ["--at", f"{rank}:{link}"]
+        return words
+
+    def socket_pair(self, case, rank, seat):
+        """Returns the sockets of a board's gateway and of the board."""
+        if seat.kind == "emulator":
+            return tuple(str(self.sockets / f"{seat.name}-{end}") for end in ("gateway", "board"))
+        return tuple(shlex.split(self.fill(seat.how.carrier, case, rank))[0].removeprefix("unix:").split(","))
+
+    def device(self, case, rank, seat):
+        """Returns the gateway's --device. If something is lost, spares-cluster is between it and the board."""
+        if not seat.has_sockets():
+            return self.fill(seat.how.carrier, case, rank)
+        ours, theirs = self.socket_pair(case, rank, seat)
+        return f"unix:{ours}-g,{ours}-s" if case.loss else f"unix:{ours},{theirs}"
+
     def start(self, case, rank, seat):
         """Returns the command, for sh, that starts a rank; the node's options follow it."""
         flash, console = self.flash(case, rank), case.folder / f"console-{seat.name}"
@@ -163,15 +219,15 @@ class Plan:
             there = [how.program, "--stdio", "--address", how.address]
             return shlex.join([*gateway, "--node-command", f"{how.command or 'ssh'} {how.host} {shlex.join(there)}"])
         if seat.kind == "wire":
-            words = [*gateway, "--device", self.fill(how.carrier, case, rank), "--console", str(console)]
+            words = [*gateway, "--device", self.device(case, rank, seat), "--console", str(console)]
             return shlex.join(words + (["--start", self.fill(how.start, case, rank)] if how.start else []))
-        ours, theirs = (self.sockets / f"{seat.name}-{end}" for end in ("gateway", "board"))
+        ours, theirs = self.socket_pair(case, rank, seat)
         under = how.under + " " if how.under else ""
         board = under + QEMU.format(
             machine=how.machine, program=shlex.quote(str(self.path(how.program))),
             semihosting=shlex.quote(f"enable=on,target=native,arg=node,arg={flash},arg={self.public()}"),
             netdev=shlex.quote(f"dgram,id=link,local.type=unix,local.path={theirs},remote.type=unix,remote.path={ours}"))
-        return shlex.join([*gateway, "--device", f"unix:{ours},{theirs}", "--console", str(console), "--start", board])
+        return shlex.join([*gateway, "--device", self.device(case, rank, seat), "--console", str(console), "--start", board])
 
     def fill(self, command, case, rank):
         """Fills in the placeholders of a command of a rig's file."""
@@ -197,6 +253,8 @@ class Plan:
     def programs(self):
         """Returns the files of this host that must exist."""
         found = [pathlib.Path(self.command), pathlib.Path(self.node)]
+        if self.tests.entry.lose:
+            found.append(pathlib.Path(self.cluster))
         for seat in self.rig.seats:
             if seat.kind in ("process", "emulator"):
                 found.append(self.path(seat.how.program))

@@ -11,6 +11,10 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,31}")
 REFUSALS = {"corrupted": "corrupt", "truncated": "truncated", "rolled-back": "rolled back", "wrong-board": "wrong board",
             "wrong-node": "wrong node", "unsigned": "unsigned", "bad-signature": "bad signature", "unfinished": "unfinished"}
 MAX_DEVICES = 4096
+LOSS = re.compile(r"(link):(\d{1,4}),(\d{1,4})|(node):(\d{1,4})")
+PAIR = re.compile(r"unix:[^,]+,[^,]+")
+# Those that spares-cluster knows.
+LOSABLE = ("allreduce", "broadcast", "allgather", "reduce", "reduce-scatter", "barrier")
 DEFAULTS = {"provider": "tcp", "deadline_ms": 5000, "limit_s": 120}
 GATEWAY = "build/firmware/gateway/espalier-gateway"
 
@@ -56,6 +60,10 @@ class Seat:
         self.how = getattr(device, self.kind)
         if self.kind != "process" and not self.how.gateway:
             self.how.gateway = GATEWAY
+
+    def has_sockets(self):
+        """Whether frames between the board and its gateway pass a pair of sockets."""
+        return self.kind == "emulator" or self.kind == "wire" and PAIR.fullmatch(self.how.carrier) is not None
 
 
 class Rig:
@@ -198,6 +206,29 @@ class Tests:
         for refusal in self.entry.refuse:
             if refusal not in REFUSALS:
                 self._bad(f"unknown refusal '{refusal}'; expected one of " + ", ".join(REFUSALS))
+
+        self._check_losses()
+
+    def _check_losses(self):
+        """Sets `losses`: the ends of each, one of a node."""
+        entry, self.losses = self.entry, []
+        if entry.spares not in ("", "links", "nodes", "both"):
+            self._bad(f"unknown spares '{entry.spares}'; expected links, nodes or both")
+        if entry.spares and entry.HasField("kill"):
+            self._bad("kill with spares, with which the others go on; expected lose { what: \"node:0\" }")
+        for lose in entry.lose:
+            found = LOSS.fullmatch(lose.what)
+            if found is None:
+                self._bad(f"lose: what is '{lose.what}'; expected link:A,B or node:V")
+            kind = found[1] or found[4]
+            if entry.spares not in (f"{kind}s", "both"):
+                self._bad(f"lose: {lose.what} without spares for it; expected spares: \"{kind}s\" or \"both\"")
+            if [(other.what, other.moment) for other in entry.lose].count((lose.what, lose.moment)) > 1:
+                self._bad(f"lose: {lose.what} at moment {lose.moment} twice; expected another moment")
+            self.losses.append([int(number) for number in (found[2], found[3], found[5]) if number])
+        for test in entry.test:
+            if entry.lose and test.collective not in LOSABLE:
+                self._bad(f"lose with {test.collective}; expected " + ", ".join(LOSABLE))
 
     def _bad(self, line):
         raise BadRig(f"{self.path}: {line}")

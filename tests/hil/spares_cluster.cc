@@ -1,17 +1,19 @@
-// spares-cluster: boards behind gateways, and espalier-nodes, lose a link or a node in the middle
-// of a collective. A launcher runs collectives on them, and takes no part in how they go on. This
-// process also carries the frames between each board and its gateway, and cuts links there.
+// spares-cluster: boards behind their gateways, and espalier-nodes, lose a link or a node in the
+// middle of a collective. This process starts them, as `espalier run` does, and carries the frames
+// between boards and their gateways, in which it cuts links. It takes no part in how they go on.
 //
-//   spares-cluster --hosted PROGRAM --gateway PROGRAM --folder DIR --topology SPEC --nodes N
-//                  --programs LIST --loss link:A,B|node:V --at BOARD:LINK/LINKS
-//                  [--node PROGRAM --linux LIST] [--seed N] [--deadline-ms N]
+//   spares-cluster --topology SPEC --nodes N --programs LIST --loss link:A,B|node:V
+//                  --start V=COMMAND ... [--boots LIST --image|--flash FILE --public-key FILE]
+//                  [--relay V:LINKS=R,B,S,G ... --at V:LINK ...] [--seed N] [--deadline-ms N]
 //
-// DIR/node-V.flash has the image of board V, with spares; DIR/linux-V.img that of an espalier-node,
-// which are those of --linux; DIR/key.pub the signer's key. --programs: each program of the images
-// in order, like "allreduce:0,broadcast:2": its collective and root. --at: a link of what is lost
-// at a board, of the board's number of links; it is the one that is cut. Its frames are counted
-// until the moment of the loss. Exit status: 0: all survivors went on by themselves, and the next
-// ten collectives are right; 1: not; 2: bad input.
+// --start: for each node, the command that starts it: a gateway, or an espalier-node. Those of
+// --boots get the options that follow it. --programs: each program of the images in order, like
+// "allreduce:0,broadcast:2": its collective and root. --relay: the board of node V has LINKS links
+// and the socket B, its gateway the socket G; B sends to R, and G to S, which are this process's.
+// --at: a link of what is lost at such a board. It is cut, and the moment of the loss is a number
+// of frames of these links. Without it, only a node can be lost, at a moment by the clock.
+// The seed determines collective and moment. Exit status: 0: all survivors went on by themselves,
+// and the next ten collectives are right; 1: not; 2: bad input.
 
 #include <signal.h>
 
@@ -26,6 +28,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "espalier/hal/serial/frame.h"
@@ -37,10 +40,11 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint32_t kLater = 10;        // collectives after the loss
-constexpr std::uint64_t kRepetitions = 60;  // of the collective that is interrupted
-constexpr std::uint64_t kCount = 150;       // elements, or of each rank's part
-constexpr std::size_t kQueue = 256;         // frames that wait for a socket
+constexpr std::uint32_t kLater = 10;  // collectives after the loss
+// Of the collective that is interrupted: by frames, or by the clock.
+constexpr std::uint64_t kRepetitions = 60, kMoreRepetitions = 4000;
+constexpr std::uint64_t kCount = 150;  // elements, or of each rank's part
+constexpr std::size_t kQueue = 256;    // frames that wait for a socket
 
 struct Failure {
   int status;
@@ -54,11 +58,19 @@ struct Entry {
   bool uses_loss = false;
 };
 
+// The sockets between a board and its gateway: the board's carrier and the gateway's.
+struct RelayOptions {
+  std::uint32_t board = 0, links = 0;
+  std::string to_board, to_gateway;
+};
+
 struct Options {
-  std::string hosted, gateway, node, folder, topology;
+  std::string topology;
   std::uint32_t nodes = 0;
-  std::uint32_t board = 0, link = 0, links = 0;  // of --at
-  std::vector<bool> is_linux;                    // by node
+  std::vector<std::string> commands, boot;
+  std::vector<bool> boots;  // by node
+  std::vector<RelayOptions> relays;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // of --at: board, link
   std::vector<Entry> programs;
   Loss loss;
   std::uint64_t seed = 1;
@@ -69,10 +81,12 @@ struct Options {
 class Relay {
  public:
   explicit Relay(const Options& options) : options_(options) {
-    for (std::uint32_t v = 0; v < options.nodes; ++v) {
+    for (const RelayOptions& each : options.relays) {
       Wire& wire = wires_.emplace_back();
-      wire.board.carrier = open(open_carrier("unix:" + path("r", v) + "," + path("b", v)));
-      wire.gateway.carrier = open(open_board_carrier("unix:" + path("s", v) + "," + path("g", v)));
+      wire.number = each.board;
+      wire.links = each.links;
+      wire.board.carrier = open(open_carrier(each.to_board));
+      wire.gateway.carrier = open(open_board_carrier(each.to_gateway));
       clock_.add(*wire.board.carrier);
       clock_.add(*wire.gateway.carrier);
     }
@@ -85,17 +99,22 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // Cuts the link, or kills the process of the node, after so many frames.
-  void cut_after(std::uint64_t frames, pid_t victim) {
+  // Cuts the link, or kills the process of the node, after so many frames or, without --at, ms.
+  void cut_after(std::uint64_t moment, pid_t victim) {
     victim_ = victim;
-    left_ = frames;
+    if (!options_.places.empty()) {
+      left_ = moment;
+    } else {
+      kill_at_ = clock_.now() + moment * 1'000'000;
+    }
   }
   [[nodiscard]] bool has_cut() const { return lost_; }
-  // Frames so far of the link that will be lost.
-  [[nodiscard]] std::uint64_t frames() const { return frames_; }
-  [[nodiscard]] std::string path(const char* kind, std::uint32_t v) const {
-    return options_.folder + "/" + kind + std::to_string(v);
+  // From the loss until a board shows that it runs collectives on a spare; 0: none did.
+  [[nodiscard]] std::uint64_t gap_ns() const {
+    return resumed_ns_ == 0 ? 0 : resumed_ns_ - lost_ns_;
   }
+  // Frames so far of the links that will be lost.
+  [[nodiscard]] std::uint64_t frames() const { return frames_; }
 
  private:
   using Bytes = std::vector<std::uint8_t>;
@@ -104,6 +123,7 @@ class Relay {
     std::deque<Bytes> outbox;
   };
   struct Wire {
+    std::uint32_t number = 0, links = 0;
     End board, gateway;
   };
 
@@ -114,19 +134,20 @@ class Relay {
   void run() {
     while (!ends_) {
       bool moved = false;
-      for (std::uint32_t v = 0; v < wires_.size(); ++v) {
-        moved = pass(v, wires_[v].board, wires_[v].gateway) || moved;
-        moved = pass(v, wires_[v].gateway, wires_[v].board) || moved;
+      for (Wire& wire : wires_) {
+        moved = pass(wire, wire.board, wire.gateway) || moved;
+        moved = pass(wire, wire.gateway, wire.board) || moved;
       }
+      if (!lost_ && kill_at_ != 0 && clock_.now() >= kill_at_) lose();
       if (!moved) clock_.wait(clock_.now() + 2'000'000);
     }
   }
-  bool pass(std::uint32_t v, End& from, End& to) {
+  bool pass(const Wire& wire, End& from, End& to) {
     bool moved = false;
     std::uint8_t frame[2048];
     while (const std::uint32_t size = from.carrier->receive(frame)) {
       moved = true;
-      if (!is_dropped(v, frame, size) && to.outbox.size() < kQueue) {
+      if (!is_dropped(wire, frame, size) && to.outbox.size() < kQueue) {
         to.outbox.emplace_back(frame, frame + size);
       }
     }
@@ -140,55 +161,53 @@ class Relay {
     return moved;
   }
   // Channels of all generations lead to the same boards.
-  bool is_dropped(std::uint32_t v, const std::uint8_t* frame, std::uint32_t size) {
-    const Loss& loss = options_.loss;
-    if (v != options_.board || size < serial::kHeaderBytes) return false;
+  bool is_dropped(const Wire& wire, const std::uint8_t* frame, std::uint32_t size) {
+    if (size < serial::kHeaderBytes) return false;
     const std::uint32_t channel = serial::get<serial::header::kChannel>(frame);
     if (channel == agent::kChannel) return false;
-    const bool is_node = loss.kind == Loss::Kind::kNode;
-    if (channel % options_.links != options_.link) return false;
-    ++frames_;
-    if (!lost_ && left_ != 0 && --left_ == 0) {
-      lost_ = true;
-      if (is_node) kill(victim_, SIGKILL);
+    if (lost_ && resumed_ns_ == 0 && is_after_agreement(frame, wire.links)) {
+      resumed_ns_ = clock_.now();
     }
-    return lost_ && !is_node;
+    const std::pair place{wire.number, channel % wire.links};
+    if (std::find(options_.places.begin(), options_.places.end(), place) == options_.places.end()) {
+      return false;
+    }
+    ++frames_;
+    if (!lost_ && left_ != 0 && --left_ == 0) lose();
+    return lost_ && options_.loss.kind == Loss::Kind::kLink;
+  }
+  void lose() {
+    lost_ns_ = clock_.now();
+    lost_ = true;
+    if (options_.loss.kind == Loss::Kind::kNode) kill(victim_, SIGKILL);
   }
 
   const Options& options_;
   HostClock clock_;
   std::deque<Wire> wires_;
   std::atomic<bool> ends_ = false, lost_ = false;
-  std::atomic<std::uint64_t> left_ = 0, frames_ = 0;
+  std::atomic<std::uint64_t> left_ = 0, frames_ = 0, kill_at_ = 0, lost_ns_ = 0, resumed_ns_ = 0;
   std::atomic<pid_t> victim_ = 0;
   std::thread thread_;
 };
 
 class Cluster {
  public:
-  explicit Cluster(const Options& options)
-      : options_(options), programs_(options.programs), random_(options.seed), relay_(options) {
+  // moment: gets what is lost and when, once that is chosen.
+  Cluster(const Options& options, std::string& moment)
+      : options_(options),
+        moment_(moment),
+        programs_(options.programs),
+        random_(options.seed),
+        relay_(options) {
     launch::LaunchOptions launch;
     launch.topology = options.topology;
     launch.nodes = options.nodes;
     launch.deadline_ms = options.deadline_ms;
     launch.check_blocks = true;
-    launch.node_binary = options.node;
-    launch.boot = {"--image", options.folder + "/linux-%r.img", "--public-key",
-                   options.folder + "/key.pub"};
-    launch.boots = options.is_linux;
-    for (std::uint32_t v = 0; v < options.nodes; ++v) {
-      if (options.is_linux[v]) {
-        launch.commands.emplace_back();
-        continue;
-      }
-      const std::string board = options.hosted + " --device unix:" + relay_.path("b", v) + "," +
-                                relay_.path("r", v) + " --flash " + relay_.path("node-", v) +
-                                ".flash --public-key " + options.folder + "/key.pub --board hosted";
-      launch.commands.push_back(options.gateway + " --device unix:" + relay_.path("g", v) + "," +
-                                relay_.path("s", v) + " --start '" + board + "' --console " +
-                                relay_.path("console-", v));
-    }
+    launch.boot = options.boot;
+    launch.boots = options.boots;
+    launch.commands = options.commands;
     expect(processes_.start(launch));
     for (std::uint32_t v = 0; v < options.nodes; ++v) {
       const std::uint64_t bytes = 4 * kCount * options.nodes;
@@ -201,23 +220,29 @@ class Cluster {
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       const std::uint64_t before = relay_.frames();
       collective(i, 1, Loss());
-      programs_[i].uses_loss = relay_.frames() > before + 10;  // of 10 a few may be probes
+      // Of 10 frames, a few may be probes.
+      programs_[i].uses_loss = options_.places.empty() || relay_.frames() > before + 10;
     }
     const std::size_t interrupted = choose();
-    const auto frames = std::uniform_int_distribution<std::uint64_t>(1, 150)(random_);
-    relay_.cut_after(frames, processes_.members()[options_.loss.a].pid);
-    collective(interrupted, kRepetitions, options_.loss);
+    const auto when = std::uniform_int_distribution<std::uint64_t>(1, 150)(random_);
+    moment_ = loss_name(options_.loss) + " lost after " + std::to_string(when) +
+              (options_.places.empty() ? " ms of " : " of its frames in ") +
+              collective_name(programs_[interrupted].collective);
+    const std::uint64_t repetitions = options_.places.empty() ? kMoreRepetitions : kRepetitions;
+    relay_.cut_after(when, processes_.members()[options_.loss.a].pid);
+    collective(interrupted, repetitions, options_.loss);
     if (!relay_.has_cut()) fail(1, "the collectives were complete before the loss");
     std::uint32_t right = 0;
     for (std::size_t i = 0; right < kLater; ++i) {
       if (collective(i % programs_.size(), 1, options_.loss)) ++right;
     }
-    std::printf(
-        "%s lost after %u of its frames in %s: the others went on by themselves behind "
-        "their gateways, %u collectives right\n",
-        loss_name(options_.loss).c_str(), static_cast<unsigned>(frames),
-        collective_name(programs_[interrupted].collective),
-        static_cast<unsigned>(kRepetitions) + right);
+    std::printf("%s: the others went on by themselves", moment_.c_str());
+    if (!options_.relays.empty()) {
+      if (relay_.gap_ns() == 0) fail(1, "no frame shows that the spare was used");
+      std::printf(", the next collective after %.2f s",
+                  static_cast<double>(relay_.gap_ns()) * 1e-9);
+    }
+    std::printf(", %u collectives right\n", static_cast<unsigned>(repetitions) + right);
   }
 
  private:
@@ -286,6 +311,7 @@ class Cluster {
   }
 
   const Options& options_;
+  std::string& moment_;
   std::vector<Entry> programs_;
   std::mt19937_64 random_;
   Relay relay_;
@@ -314,26 +340,82 @@ std::vector<Entry> programs_of(const std::string& list) {
   return programs;
 }
 
+// "V:LINKS=R,B,S,G"
+RelayOptions relay_of(const std::string& value) {
+  RelayOptions relay;
+  std::vector<std::string> sockets;
+  const std::size_t equals = value.find('=');
+  if (equals != std::string::npos) {
+    std::istringstream words(value.substr(equals + 1));
+    for (std::string word; std::getline(words, word, ',');) sockets.push_back(word);
+  }
+  if (sockets.size() != 4 ||
+      std::sscanf(value.c_str(), "%u:%u=", &relay.board, &relay.links) != 2 || relay.links == 0) {
+    fail(2, "bad --relay " + value);
+  }
+  relay.to_board = "unix:" + sockets[0] + "," + sockets[1];
+  relay.to_gateway = "unix:" + sockets[2] + "," + sockets[3];
+  return relay;
+}
+
+void add_start(const std::string& value, std::vector<std::string>& commands) {
+  const std::size_t equals = value.find('=');
+  unsigned node = 0;
+  if (equals == std::string::npos || std::sscanf(value.c_str(), "%u=", &node) != 1 ||
+      node > kMaxNodes) {
+    fail(2, "bad --start " + value);
+  }
+  commands.resize(std::max<std::size_t>(commands.size(), node + 1));
+  commands[node] = value.substr(equals + 1);
+}
+
+void check(const Options& options) {
+  const auto refuse = [](const char* what) {
+    fail(2, std::string(what) + "; see the first lines of spares_cluster.cc");
+  };
+  if (options.topology.empty() || options.nodes == 0 || options.programs.empty() ||
+      options.loss.kind == Loss::Kind::kNothing) {
+    refuse("an argument is missing");
+  }
+  if (options.loss.a >= options.nodes || options.loss.b >= options.nodes) {
+    refuse("no such node in --loss");
+  }
+  if (options.commands.size() != options.nodes || options.boots.size() > options.nodes) {
+    refuse("expected a --start for each node");
+  }
+  if (std::any_of(options.commands.begin(), options.commands.end(),
+                  [](const std::string& command) { return command.empty(); })) {
+    refuse("expected a --start for each node");
+  }
+  for (const auto& [board, link] : options.places) {
+    const auto is_there = [&](const RelayOptions& each) {
+      return each.board == board && link < each.links;
+    };
+    if (std::none_of(options.relays.begin(), options.relays.end(), is_there)) {
+      refuse("--at is at no --relay");
+    }
+  }
+  if (options.places.empty() && options.loss.kind == Loss::Kind::kLink) refuse("a link needs --at");
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string word = argv[i], value = argv[i + 1];
     unsigned a = 0, b = 0;
-    if (word == "--hosted") {
-      options.hosted = value;
-    } else if (word == "--node") {
-      options.node = value;
-    } else if (word == "--linux") {
+    if (word == "--start") {
+      add_start(value, options.commands);
+    } else if (word == "--boots") {
       std::istringstream words(value);
       for (std::string number; std::getline(words, number, ',');) {
-        options.is_linux.resize(
-            std::max<std::size_t>(options.is_linux.size(), std::atoi(number.c_str()) + 1));
-        options.is_linux[std::atoi(number.c_str())] = true;
+        const auto node = static_cast<std::size_t>(std::atoi(number.c_str()));
+        options.boots.resize(std::max(options.boots.size(), node + 1));
+        options.boots[node] = true;
       }
-    } else if (word == "--gateway") {
-      options.gateway = value;
-    } else if (word == "--folder") {
-      options.folder = value;
+    } else if (word == "--image" || word == "--flash" || word == "--public-key") {
+      options.boot.insert(options.boot.end(), {word, value});
+    } else if (word == "--relay") {
+      options.relays.push_back(relay_of(value));
     } else if (word == "--topology") {
       options.topology = value;
     } else if (word == "--programs") {
@@ -344,8 +426,8 @@ Options parse(int argc, char** argv) {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--deadline-ms") {
       options.deadline_ms = static_cast<std::uint32_t>(std::atoi(value.c_str()));
-    } else if (word == "--at" && std::sscanf(value.c_str(), "%u:%u/%u", &options.board,
-                                             &options.link, &options.links) == 3) {
+    } else if (word == "--at" && std::sscanf(value.c_str(), "%u:%u", &a, &b) == 2) {
+      options.places.emplace_back(a, b);
     } else if (word == "--loss" && std::sscanf(value.c_str(), "link:%u,%u", &a, &b) == 2) {
       options.loss = Loss::link(a, b);
     } else if (word == "--loss" && std::sscanf(value.c_str(), "node:%u", &a) == 1) {
@@ -354,14 +436,9 @@ Options parse(int argc, char** argv) {
       fail(2, "unexpected argument " + word + " " + value);
     }
   }
-  options.is_linux.resize(std::max<std::size_t>(options.is_linux.size(), options.nodes));
-  if (argc % 2 == 0 || options.hosted.empty() || options.gateway.empty() ||
-      options.folder.empty() || options.topology.empty() || options.programs.empty() ||
-      options.links == 0 || options.loss.kind == Loss::Kind::kNothing ||
-      options.loss.a >= options.nodes || options.loss.b >= options.nodes ||
-      options.is_linux.size() != options.nodes || options.is_linux[options.board]) {
-    fail(2, "an argument is missing; see the first lines of spares_cluster.cc");
-  }
+  if (argc % 2 == 0) fail(2, std::string(argv[argc - 1]) + " has no value");
+  check(options);
+  options.boots.resize(options.nodes);
   return options;
 }
 
@@ -369,12 +446,14 @@ Options parse(int argc, char** argv) {
 }  // namespace espalier
 
 int main(int argc, char** argv) {
+  std::string moment;
   try {
     const espalier::Options options = espalier::parse(argc, argv);
-    espalier::Cluster(options).run();
+    espalier::Cluster(options, moment).run();
     return 0;
   } catch (const espalier::Failure& failure) {
-    std::fprintf(stderr, "spares-cluster: %s\n", failure.line.c_str());
+    if (!moment.empty()) moment += ": ";
+    std::fprintf(stderr, "spares-cluster: %s%s\n", moment.c_str(), failure.line.c_str());
     return failure.status;
   }
 }

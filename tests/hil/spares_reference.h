@@ -9,6 +9,7 @@
 #include "espalier/base/little_endian.h"
 #include "espalier/base/loss.h"
 #include "espalier/collectives/schedule/program.h"
+#include "espalier/hal/serial/frame.h"
 
 namespace espalier {
 
@@ -16,6 +17,14 @@ inline std::string loss_name(const Loss& loss) {
   if (loss.kind == Loss::Kind::kNothing) return "nothing";
   if (loss.kind == Loss::Kind::kNode) return "node " + std::to_string(loss.a);
   return "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
+}
+
+// Whether the frame shows that its sender runs collectives on a spare: over a link of a later
+// generation it has received more messages than an agreement sends.
+inline bool is_after_agreement(const std::uint8_t* frame, std::uint32_t links) {
+  constexpr unsigned kBeyondAgreement = 8;
+  return serial::get<serial::header::kChannel>(frame) >= links &&
+         serial::get<serial::header::kArrived>(frame) >= kBeyondAgreement;
 }
 
 inline std::uint32_t input_at(std::uint32_t run, std::uint32_t node, std::uint64_t element) {

@@ -122,7 +122,9 @@ class Board {
 
 class Rig {
  public:
-  explicit Rig(const Options& options) : options_(options), random_(options.seed) {}
+  // moment: gets what is lost and when, once that is chosen.
+  Rig(const Options& options, std::string& moment)
+      : options_(options), random_(options.seed), moment_(moment) {}
   ~Rig() {
     for (const auto& board : boards_) {
       if (board->alive) kill(board->pid, SIGKILL);
@@ -140,9 +142,11 @@ class Rig {
       collective(i, 1);
       counted_ = nullptr;
     }
-    const Program& program = programs_[interrupted()];
-    const std::uint32_t first = sent_;
     cut_at_ = std::uniform_int_distribution<std::uint64_t>(1, 2000)(random_);
+    const Program& program = programs_[interrupted()];
+    moment_ = loss_name(options_.loss) + " lost after " + std::to_string(cut_at_) + " frames of " +
+              collective_name(program.collective()) + " by " + one_line(program.entry.algorithm) +
+              ", root " + std::to_string(program.entry.root);
     collective(interrupted(), kRepetitions);
     if (!lost_) fail(1, "the collectives were complete before the loss");
     const agent::Report report = last_;
@@ -154,12 +158,12 @@ class Rig {
     for (std::size_t i = 0; right < kLater; ++i) {
       if (collective(i % programs_.size(), 1)) ++right;
     }
+    if (resumed_ns_ == 0) fail(1, "no frame shows that the spare was used");
     std::printf(
-        "%s lost after %u frames of %s by %s, root %u: %zu boards went on by themselves in "
-        "generation %u, %u collectives right\n",
-        loss_name(options_.loss).c_str(), first == sent_ ? 0 : static_cast<unsigned>(cut_at_),
-        collective_name(program.collective()), one_line(program.entry.algorithm).c_str(),
-        program.entry.root, members().size(), report.generation,
+        "%s: %zu boards went on by themselves in generation %u, the next collective after %.2f s, "
+        "%u collectives right\n",
+        moment_.c_str(), members().size(), report.generation,
+        static_cast<double>(resumed_ns_ - lost_ns_) * 1e-9,
         static_cast<unsigned>(kRepetitions) + right);
   }
 
@@ -421,6 +425,10 @@ class Rig {
       ++counted_->traffic[std::min(v, peer) * boards_.size() + std::max(v, peer)];
     }
     if (running_ && cut_at_ != 0 && !lost_ && ++frames_ == cut_at_) lose();
+    if (lost_ && resumed_ns_ == 0 &&
+        is_after_agreement(frame, static_cast<std::uint32_t>(links.size()))) {
+      resumed_ns_ = clock_.now();
+    }
     Board& other = *boards_[peer];
     if (!other.alive || !boards_[v]->alive || (lost_ && options_.loss.closes(v, peer))) return;
     if (other.outbox.size() >= kQueue) return;
@@ -433,6 +441,7 @@ class Rig {
 
   void lose() {
     lost_ = true;
+    lost_ns_ = clock_.now();
     for (const auto& board : boards_) {
       if (!board->packets.empty()) fail(1, "a board was done before the loss");
     }
@@ -479,6 +488,8 @@ class Rig {
   std::uint32_t sent_ = 0;  // runs
   bool running_ = false, lost_ = false;
   std::uint64_t frames_ = 0, cut_at_ = 0;
+  std::uint64_t lost_ns_ = 0, resumed_ns_ = 0;
+  std::string& moment_;
   Loss found_;  // without which the boards go on
   agent::Report last_;
 };
@@ -515,12 +526,14 @@ Options parse(int argc, char** argv) {
 }  // namespace espalier
 
 int main(int argc, char** argv) {
+  std::string moment;
   try {
     const espalier::Options options = espalier::parse(argc, argv);
-    espalier::Rig(options).run();
+    espalier::Rig(options, moment).run();
     return 0;
   } catch (const espalier::Failure& failure) {
-    std::fprintf(stderr, "spares-rig: %s\n", failure.line.c_str());
+    if (!moment.empty()) moment += ": ";
+    std::fprintf(stderr, "spares-rig: %s%s\n", moment.c_str(), failure.line.c_str());
     return failure.status;
   }
 }

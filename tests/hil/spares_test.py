@@ -1,16 +1,24 @@
 #!/usr/bin/python3
 """spares_test.py --espalier PROGRAM --hosted PROGRAM --rig PROGRAM --gateway PROGRAM --cluster PROGRAM --node PROGRAM [--topology SPEC]
-[--loss LOSS] [--over links|gateways|mixed] [--seeds N] [--deadline-ms N] [--output FILE]: boards that run as processes of this host, joined by framed
-links alone, by their gateways, or by these with espalier-nodes between them. Each link, then each board, is cut in the middle of a collective: all survivors go on by
-themselves, and the next ten collectives are right. Prints the flash that each board's spares take. By default a sample of the
-losses; ESPALIER_WHOLE=1: all."""
+[--over links|gateways|mixed] [--loss LOSS [--moment N]] [--moments N [--seed S]] [--results FILE] [--page FILE] [--check FILE]: boards
+that run as processes of this host, joined by framed links alone, by their gateways, or by these with espalier-nodes between them. A
+link or a board is lost in the middle of a collective: all survivors go on by themselves, and the next ten collectives are right. By
+default a sample of the losses; ESPALIER_WHOLE=1: each link, then each board.
+
+A number, the moment, determines the interrupted collective and when the loss comes. --moments: N random losses, each at a random
+moment, for each --over; --seed determines them. A failure names the loss, the moment and the words that repeat it.
+--results: notes each case there, and leaves out those that it has; --jobs: as many at once.
+--page: writes docs/results/spares.md from --results. --check: compares the page's flash with that of new images, and its form."""
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,7 +34,9 @@ import sample  # noqa: E402
 # What the boards run, as tests/spares/recovery_test.cc.
 PROGRAMS = [("allreduce", "two-tree", None), ("broadcast", "chain", 2), ("allgather", "ring", None), ("reduce", "two-tree", 1),
             ("reduce-scatter", "ring", None), ("barrier", "dissemination", None)]
-OVER = ["links", "gateways", "mixed"]  # framed links alone; boards behind gateways; every other node is an espalier-node
+BOARD = HERE / "hosted"
+OVER = {"links": "boards, framed links alone", "gateways": "boards behind gateways",
+        "mixed": "boards behind gateways, every other node an `espalier-node`"}
 LIMIT_S = 400  # only a hang takes as long
 
 
@@ -37,36 +47,27 @@ def call(words):
     return done.stdout
 
 
-def make_board(folder):
-    """The description of a board that is a process: like boards/mps2-an385, with a host's limits and with spares."""
-    board = folder / "board"
-    board.mkdir()
-    links = "\n".join(f"link {{ device: 0 port: {port} }}" for port in range(8))
-    (board / "board.textproto").write_text(f"""name: "hosted"
-{links}
-limits {{ spares: true selections: 0 }}
-fabric {{ kind: SERIAL carrier: "ethernet" }}
-flash {{ bytes: 1048576 block_bytes: 4096 unit_bytes: 16 }}
-signature: ED25519
-""")
-    return board
-
-
-def make_flash(args, folder):
-    """Builds the images with spares, and installs them. Prints what `image build` says of each board's flash."""
-    board = make_board(folder)
+def build_images(args, folder):
+    """Builds the images of all boards, with and without spares. Returns the text of the build, and the words of one."""
     files = []
     for collective, algorithm, root in PROGRAMS:
         files.append(folder / f"{collective}.esp")
         call([args.espalier, "compile", "--topology", args.topology, "--collective", collective, "--algorithm", algorithm,
               *(["--root", root] if root is not None else []), "--links", "hop-by-hop", "-o", files[-1]])
     call([args.espalier, "image", "keygen", "-o", folder / "key"])
-    print(call([args.espalier, "image", "build", *files, "--board", board, "--release", "1.0.0", "--spares", "both", "--key",
-                folder / "key", "-o", folder / "node-%r.img"]), end="", flush=True)
-    call([args.espalier, "image", "build", *files, "--board", ROOT / "boards/linux-x86_64", "--release", "1.0.0", "--spares", "both",
-          "--key", folder / "key", "-o", folder / "linux-%r.img"])
+    build = [args.espalier, "image", "build", *files, "--release", "1.0.0", "--key", folder / "key"]
+    text = call([*build, "--board", BOARD, "--spares", "both", "-o", folder / "node-%r.img"])
+    call([*build, "--board", BOARD, "-o", folder / "plain-%r.img"])
+    return text, build
+
+
+def make_flash(args, folder):
+    """Builds the images, and installs those of boards. Prints what `image build` says of each board's flash."""
+    text, build = build_images(args, folder)
+    print(text, end="", flush=True)
+    call([*build, "--board", ROOT / "boards/linux-x86_64", "--spares", "both", "-o", folder / "linux-%r.img"])
     for image in folder.glob("node-*.img"):
-        call([args.espalier, "image", "install", image, "--board", board, "--flash", image.with_suffix(".flash"), "--public-key",
+        call([args.espalier, "image", "install", image, "--board", BOARD, "--flash", image.with_suffix(".flash"), "--public-key",
               folder / "key.pub", "--confirmed"])
 
 
@@ -77,82 +78,236 @@ def losses(args):
     return [f"link:{a},{b}" for a, b in ends] + [f"node:{v}" for v in range(found["ranks"])]
 
 
-def cluster_words(args, made, over, loss):
-    """Returns the arguments that only spares-cluster needs."""
-    kind, numbers = loss.split(":")
-    ends = [int(number) for number in numbers.split(",")]
+def peers_of(args, made, node):
+    """Returns the nodes to which the links of a node lead."""
+    shown = json.loads(call([args.espalier, "image", "show", made / f"node-{node}.img", "--format", "json"]))
+    return [link["peer"] for link in shown["links"]]
+
+
+def cluster_words(args, made, folder, over, loss):
+    """Returns the words of spares-cluster for nodes with gateways."""
+    ends = [int(number) for number in loss.split(":")[1].split(",")]
     nodes = len(list(made.glob("node-*.flash")))
     linux = [] if over == "gateways" else list(range(1, nodes, 2))  # on mesh:3x3 each link then has a board at one end
-    peers = [[link["peer"] for link in json.loads(call([args.espalier, "image", "show", made / f"node-{v}.img", "--format",
-                                                        "json"]))["links"]] for v in range(nodes)]
-    # A link of what is lost, at a board.
-    board, peer = next((v, w) for v in range(nodes) for w in peers[v]
-                       if v not in linux and ({v, w} == set(ends) if kind == "link" else ends[0] in (v, w)))
-    words = ["--gateway", args.gateway, "--topology", args.topology, "--nodes", nodes, "--programs",
-             ",".join(f"{collective}:{root or 0}" for collective, _, root in PROGRAMS), "--at",
-             f"{board}:{peers[board].index(peer)}/{len(peers[board])}"]
-    return words + (["--node", args.node, "--linux", ",".join(map(str, linux))] if linux else [])
+    words = [args.cluster, "--topology", args.topology, "--nodes", nodes, "--programs",
+             ",".join(f"{collective}:{root or 0}" for collective, _, root in PROGRAMS)]
+    at = None  # a link of what is lost, at a board
+    for node in range(nodes):
+        if node in linux:
+            words += ["--start", f"{node}={args.node}"]
+            continue
+        peers = peers_of(args, made, node)
+        for peer in peers:
+            if at is None and ({node, peer} == set(ends) if len(ends) == 2 else ends[0] in (node, peer)):
+                at = f"{node}:{peers.index(peer)}"
+        relay, board, other, gateway = (folder / f"{end}{node}" for end in "rbsg")
+        started = (f"{args.hosted} --device unix:{board},{relay} --flash {folder}/node-{node}.flash --public-key {folder}/key.pub "
+                   "--board hosted")
+        words += ["--start", f"{node}={args.gateway} --device unix:{gateway},{other} --start '{started}' --console "
+                  f"{folder}/console-{node}", "--relay", f"{node}:{len(peers)}={relay},{board},{other},{gateway}"]
+    if linux:
+        words += ["--boots", ",".join(map(str, linux)), "--image", f"{folder}/linux-%r.img", "--public-key", f"{folder}/key.pub"]
+    return words + ["--at", at]
 
 
-def run(args, made, over, loss, seed):
-    """Returns the line of one case; ends the program if it fails. The seed and the loss determine the collective and the moment."""
+def case_words(over, loss, moment):
+    return f"--over {over} --loss {loss} --moment {moment}"
+
+
+def run(args, made, case):
+    """Runs one case. Returns (whether it is right, its line)."""
+    over, loss, moment = case
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for path in [*made.glob("node-*.flash"), *made.glob("linux-*.img"), made / "key.pub"]:
             shutil.copy(path, folder)
-        words = [args.rig if over == "links" else args.cluster, "--hosted", args.hosted, "--folder", folder, "--loss", loss, "--seed",
-                 zlib.crc32(f"{loss} {seed}".encode()), "--deadline-ms", args.deadline_ms]
-        if over != "links":
-            words += cluster_words(args, made, over, loss)
+        words = [args.rig, "--hosted", args.hosted, "--folder", folder] if over == "links" else cluster_words(args, made, folder, over,
+                                                                                                         loss)
+        words += ["--loss", loss, "--seed", moment, "--deadline-ms", args.deadline_ms]
         process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         try:
             output, error = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            output, error = "", f"not done after {LIMIT_S} s"
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)  # its boards
             except ProcessLookupError:
                 pass
-        if process.returncode != 0:
+        if process.returncode == 0:
+            return True, output.strip()
+        if args.output:
             consoles = "".join(f"{path.name}: {path.read_text()}" for path in sorted(folder.glob("console-*")))
-            if args.output:
-                pathlib.Path(args.output).write_text(consoles)
-            sys.exit(f"spares: {loss}, seed {seed}: {output}{error}")
-        return output.strip()
+            pathlib.Path(args.output).write_text(consoles)
+        return False, f"{case_words(*case)}: {output}{error}".strip()
+
+
+def cases_of(args):
+    """Returns all cases, (over, loss, moment) each."""
+    kinds = [args.over] if args.over else list(OVER)
+    if args.loss:
+        return [(over, args.loss, args.moment) for over in kinds]
+    all_losses = losses(args)
+    every = [(over, loss, zlib.crc32(f"{loss} 1".encode())) for over in kinds for loss in all_losses]
+    if args.moments:
+        found = every if args.results else []
+        for over in kinds:
+            dice = random.Random(f"{args.seed} {over}")
+            found = found + [(over, dice.choice(all_losses), dice.randrange(2**32)) for _ in range(args.moments)]
+        return found
+    if os.environ.get("ESPALIER_WHOLE") == "1":
+        return every
+    dice = random.Random(sample.seed())
+    picked = []
+    for over, kind in (("links", dice.choice(("link", "node"))), ("gateways", "link"), ("mixed", "node")):
+        if over not in kinds:
+            continue
+        loss = dice.choice([loss for loss in all_losses if loss.startswith(kind)])
+        picked.append((over, loss, dice.randrange(2**32)))
+    return picked
+
+
+def read_results(path):
+    """Returns the noted cases: {case: {"right": ..., "line": ...}}."""
+    if path is None or not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {tuple(row["case"]): row for row in rows}
+
+
+def run_all(args, made):
+    """Runs the cases that have no result yet. Returns the number of all cases, and of those that are not right."""
+    cases, known = cases_of(args), read_results(args.results)
+    failed = sum(not known[case]["right"] for case in cases if case in known)
+
+    def one(case):
+        begin = time.monotonic()
+        right, line = run(args, made, case)
+        return case, right, line, time.monotonic() - begin
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for case, right, line, seconds in pool.map(one, [case for case in cases if case not in known]):
+            print(f"{line}; {case_words(*case)}; {seconds:.1f} s" if right else f"FAILED: {line}", flush=True)
+            failed += not right
+            if args.results:
+                with args.results.open("a") as file:
+                    file.write(json.dumps({"case": case, "right": right, "line": line}) + "\n")
+    return len(cases), failed
+
+
+def flash_rows(folder):
+    """Returns the table of each board's flash."""
+    rows = ["| node | image without spares | spares | image |", "| ---: | ---: | ---: | ---: |"]
+    for node in range(len(list(folder.glob("node-*.img")))):
+        plain, whole = ((folder / f"{kind}-{node}.img").stat().st_size for kind in ("plain", "node"))
+        rows.append(f"| {node} | {plain} | {whole - plain} | {whole} |")
+    return rows
+
+
+def table_rows(args, results):
+    """Returns the tables of losses and of random moments."""
+    all_losses = losses(args)
+    fixed = {(over, loss): zlib.crc32(f"{loss} 1".encode()) for over in OVER for loss in all_losses}
+    summary = ["| rig | losses right | moments right | time to the next collective: least | median | most |",
+               "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    by_loss = ["| loss | " + " | ".join(f"{over}: moments right | median time" for over in OVER) + " |",
+               "| --- | " + " | ".join("---: | ---:" for _ in OVER) + " |"]
+
+    def seconds(rows):
+        return [float(re.search(r"the next collective after ([0-9.]+) s", row["line"])[1]) for row in rows if row["right"]]
+
+    def right(rows):
+        return f"{sum(row['right'] for row in rows)} of {len(rows)}"
+
+    for over, what in OVER.items():
+        rows = [row for case, row in results.items() if case[0] == over]
+        each = [row for case, row in results.items() if case[0] == over and fixed[over, case[1]] == case[2]]
+        moments = [row for row in rows if row not in each]
+        times = seconds(rows)
+        summary.append(f"| {what} (`{over}`) | {right(each)} | {right(moments)} | {min(times):.2f} s | "
+                       f"{statistics.median(times):.2f} s | {max(times):.2f} s |")
+    for loss in all_losses:
+        cells = []
+        for over in OVER:
+            rows = [row for case, row in results.items() if case[:2] == (over, loss)]
+            times = seconds(rows)
+            cells.append(f"{right(rows)} | {statistics.median(times):.2f} s" if times else f"{right(rows)} |")
+        by_loss.append(f"| {loss} | " + " | ".join(cells) + " |")
+    failures = [f"- {row['line']}" for row in results.values() if not row["right"]]
+    return summary, by_loss, failures
+
+
+def page(args, folder, results):
+    summary, by_loss, failures = table_rows(args, results)
+    return "\n".join([
+        "# Nine nodes that lose a link or a node", "",
+        f"Written by `tests/hil/spares_test.py ... --moments {args.moments} --seed {args.seed} --results FILE --page "
+        "docs/results/spares.md`", "(`meson test -C build rig-spares --verbose` prints the words for the dots). "
+        "[spares.md](../spares.md) explains what is tested.", "",
+        f"Nine nodes on {args.topology} run six collectives. Each of the 12 links, then each of the 9 nodes, is lost in the middle "
+        "of a", f"collective, and then {args.moments} random losses at random moments, in each of three rigs. A case is right if all "
+        "survivors go on by themselves,", "all without what was lost, and if the interrupted collectives and the next ten have the "
+        "bytes of a plain reference.", "",
+        f"The deadline D is {args.deadline_ms / 1000:g} s. The time is from the loss until a board has received eight messages over a "
+        "link of the spare. The", "agreement sends fewer, so by then collectives of the spare run. A link takes 7/4 D: D until it is "
+        "found dead, and 3/4 D until all are", "known to have heard. A node takes twice as long, because the spare of a link is tried "
+        "first.", "",
+        *summary, "", "Failures:", "", *(failures or ["- none"]), "", "By loss, with the random moments:", "", *by_loss, "",
+        "## Flash", "", f"The bytes of each board's image for six collectives on {args.topology}, without spares, and with "
+        "`--spares both`:", "", *flash_rows(folder), ""])
+
+
+def check_page(args, folder):
+    """The page's flash must be that of new images, and all its cases right."""
+    text = args.check.read_text()
+    for row in flash_rows(folder):
+        if row not in text.splitlines():
+            return f"{args.check} is old; expected the row {row}"
+    for over, what in OVER.items():
+        row = re.search(rf"^\| {re.escape(what)} \(`{over}`\) \| (\d+) of (\d+) \| (\d+) of (\d+) \|", text, re.M)
+        if row is None or row[1] != row[2] or row[3] != row[4] or int(row[1]) < len(losses(args)) or int(row[3]) < 100:
+            return f"{args.check}: expected all losses and 100 moments right over {over}"
+    for loss in losses(args):
+        if f"\n| {loss} | " not in text:
+            return f"{args.check} is old; expected a row for {loss}"
+    return None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("espalier", "hosted", "rig", "gateway", "cluster", "node"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--topology", default="mesh:3x3")
     parser.add_argument("--loss", help="only this one: link:A,B or node:V")
-    parser.add_argument("--over", choices=OVER, help="only these; default: all")
+    parser.add_argument("--moment", type=int, default=1, help="of --loss")
+    parser.add_argument("--moments", type=int, default=0, help="random losses for each --over, at random moments")
+    parser.add_argument("--seed", type=int, default=1, help="of --moments")
+    parser.add_argument("--over", choices=list(OVER), help="only these; default: all")
     parser.add_argument("--deadline-ms", type=int, default=3000, help="how long a link may be silent")
-    parser.add_argument("--seeds", type=int, default=1, help="moments at which each is cut")
+    parser.add_argument("--jobs", type=int, default=1, help="cases that run at once")
     parser.add_argument("--images", type=pathlib.Path, help="folder for the images; those of an earlier run are used again")
+    parser.add_argument("--results", type=pathlib.Path, help="file of the cases that have run; with --moments also every loss once")
+    parser.add_argument("--page", type=pathlib.Path, help="writes the page there")
+    parser.add_argument("--check", type=pathlib.Path, help="compares this page, and runs nothing")
     parser.add_argument("--output", help="file for the boards' consoles after a failure")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         made = args.images or pathlib.Path(name)
+        if args.check:
+            build_images(args, made)
+            wrong = check_page(args, made)
+            return f"spares: {wrong}" if wrong else 0
         if not (made / "complete").exists():
-            made.mkdir(exist_ok=True)
+            shutil.rmtree(made, ignore_errors=True)  # of a run that was ended
+            made.mkdir()
             make_flash(args, made)
             (made / "complete").touch()
-        cases = [(over, loss) for over in ([args.over] if args.over else OVER)
-                 for loss in ([args.loss] if args.loss else losses(args))]
-        if not args.loss and os.environ.get("ESPALIER_WHOLE") != "1":
-            dice = random.Random(sample.seed())
-            cases = [dice.choice([case for case in cases if case[0] == over and case[1].startswith(kind)] or cases)
-                     for over, kind in (("links", dice.choice(("link", "node"))), ("gateways", "link"), ("mixed", "node"))
-                     if args.over in (None, over)]
-        for over, loss in cases:
-            for seed in range(args.seeds):
-                begin = time.monotonic()
-                line = run(args, made, over, loss, seed + 1)
-                print(f"{line}; {time.monotonic() - begin:.1f} s", flush=True)
-    print(f"{len(cases) * args.seeds} losses, all survivors went on")
-    return 0
+        count, failed = run_all(args, made)
+        if args.page:
+            args.page.write_text(page(args, made, read_results(args.results)))
+    print(f"{count} losses, all survivors went on" if failed == 0 else f"{count} losses, {failed} FAILED")
+    return min(failed, 1)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,14 @@ def kill(case, deadline_s, status, output, error):
     return problems
 
 
+def lose(status, output, error):
+    """Returns (problems, remark) of spares-cluster: all others must go on by themselves."""
+    if status == 0:
+        return [], output.strip()
+    lines = [line for line in error.splitlines() if line.startswith("spares-cluster: ")] or error.splitlines()[-1:]
+    return [lines[-1].removeprefix("spares-cluster: ") if lines else f"spares-cluster ended with status {status}"], ""
+
+
 def last_to_end(report, victim):
     """Returns the seconds from the kill to the end of the last other node."""
     return max((node["after_disturbance_s"] for node in nodes_of(report)

@@ -52,17 +52,22 @@ struct Tally {
   int free = 0, conflicting = 0, at_once = 0;
 };
 
+// Schedules that the proof for every N accepts are checked for no more blocks than this.
+constexpr std::int64_t kMaxBlocks = 48;
+
 void compare(const Mesh& mesh, const topology::Topology& topology, const Made& made, Tally& tally) {
   Programs programs = made.programs;
   for (Program& program : programs) program.contention = ContentionGuarantee::kSlot;
-  const auto verdict_by = [&](verify::Method method) {
+  const auto verdict_by = [&](verify::Method method, std::int64_t most) {
     verify::VerifyOptions options;
     options.method = method;
+    options.max_blocks = most;
     return verify::verify(
         topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
   };
-  const verify::Verdict verdict = verdict_by(verify::Method::kExhaustive);
-  const verify::Verdict at_once = verdict_by(verify::Method::kPeriodic);
+  const verify::Verdict at_once = verdict_by(verify::Method::kPeriodic, 0);
+  const verify::Verdict verdict =
+      verdict_by(verify::Method::kExhaustive, at_once.valid ? kMaxBlocks : 0);
   if (at_once.limited.empty()) {
     ++tally.at_once;
     ASSERT_EQ(at_once.valid, verdict.valid) << made.name << at_once.counterexample.message;

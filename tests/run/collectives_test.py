@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Every collective by every algorithm that `espalier list` names, on real processes: every rank's bytes are checked.
 
-collectives_test.py            a sample, over shm: one run in ONE_EACH has a process per node, in turn, the others one per TOGETHER
-                               nodes, for starting sixteen processes takes longer than what they do then
-collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over shm and tcp; a fat
-                               tree of 16 ranks with its five routers as processes. All-to-all needs 5 GiB of memory
+collectives_test.py            a sample, over mem, and one run in ONE_SHM over shm, whose starts take five times as long. One run in
+                               ONE_EACH has a process per node, in turn, the others one per TOGETHER nodes, for starting
+                               sixteen processes takes longer than what they do then
+collectives_test.py --whole    16 ranks, sizes 1 B to 8 MiB (a rank's part where counts are per rank), over mem, shm and tcp; a
+                               fat tree of 16 ranks with its five routers as processes. All-to-all needs 5 GiB of memory
 
 collectives_test.py [--whole] --only NAME[,NAME...] [--providers shm,tcp] says what it runs and how long that took, and
 runs nothing else: NAME is a collective (scan) or one with an algorithm (scan/chain)
@@ -33,13 +34,13 @@ def option(name):
 
 ONLY = option("--only")
 WHOLE = "--whole" in sys.argv
-PROVIDERS = option("--providers") or (["shm", "tcp"] if WHOLE else ["shm"])
+PROVIDERS = option("--providers") or (["mem", "shm", "tcp"] if WHOLE else [])
 PER_RANK = {"scatter", "gather", "allgather", "reduce-scatter", "all-to-all"}
 COMBINE = {"reduce", "allreduce", "scan", "exscan", "reduce-scatter"}
 ROOTED = {"broadcast", "reduce", "scatter", "gather"}
 RANKS = 16
 MIB = 1 << 20
-TOGETHER, ONE_EACH = 8, 8
+TOGETHER, ONE_EACH, ONE_SHM = 8, 8, 5
 
 
 def offers():
@@ -88,6 +89,10 @@ class Collectives(unittest.TestCase):
     runs = 0
 
     @classmethod
+    def providers(cls):
+        return PROVIDERS or ["shm" if sampled(cls.runs, ONE_SHM) else "mem"]
+
+    @classmethod
     def together(cls):
         """The nodes per process of the next run."""
         cls.runs += 1
@@ -120,7 +125,7 @@ class Collectives(unittest.TestCase):
 
     def test_every_algorithm(self):
         for offer in chosen():
-            for provider in PROVIDERS:
+            for provider in self.providers():
                 with self.subTest(collective=offer["collective"], algorithm=offer["algorithm"], provider=provider):
                     begin = time.monotonic()
                     words = ["--type", "u8", "--op", "sum"] if offer["collective"] in COMBINE else []
@@ -137,9 +142,10 @@ class Collectives(unittest.TestCase):
             if offer["collective"] not in COMBINE or (offer["needs_commutative"] and offer["collective"] not in ROOTED):
                 continue
             for root in (0, 5) if offer["collective"] == "reduce" and offer["algorithm"] != "fractional-mesh" else (0,):
+                provider = self.providers()[0]
                 with self.subTest(collective=offer["collective"], algorithm=offer["algorithm"], root=root):
                     words = ["--topology", topology(offer), "--collective", offer["collective"], "--algorithm",
-                             offer["algorithm"], "--root", root, "--provider", "shm", "--op", "affine", "--bytes",
+                             offer["algorithm"], "--root", root, "--provider", provider, "--op", "affine", "--bytes",
                              "8,4096"]
                     if offer["needs_commutative"]:
                         status, _, error = espalier.run(*words, "--nodes-per-process", self.together())
@@ -148,7 +154,7 @@ class Collectives(unittest.TestCase):
                             self.assertIn("does not commute", error)
                             refused += 1
                         continue
-                    self.check(offer, "shm", "--op", "affine", root=root, bytes=[8, 4096])
+                    self.check(offer, provider, "--op", "affine", root=root, bytes=[8, 4096])
         self.assertGreater(refused, 0)
 
     def test_every_rank_has_another_count(self):
@@ -158,7 +164,7 @@ class Collectives(unittest.TestCase):
             name = offer["collective"]
             if name not in PER_RANK:
                 continue
-            for provider in PROVIDERS:
+            for provider in self.providers():
                 with self.subTest(collective=name, algorithm=offer["algorithm"], provider=provider):
                     words = ["--topology", topology(offer), "--collective", name, "--algorithm", offer["algorithm"],
                              "--provider", provider, "--counts", "random:3:5000", "--repeat", 2,
@@ -196,7 +202,7 @@ class Collectives(unittest.TestCase):
         for words in (("--radix", 2), ("--radix", 5), ("--radix", 3, "--lambda", "9/5"), ("--lambda", 4)):
             for collective in ("broadcast", "reduce", "scatter", "gather"):
                 operator = ("--op", "affine") if collective == "reduce" else ()
-                self.check(by_name[collective, "knomial"], "shm", *words, *operator, root=5, bytes=[5000])
+                self.check(by_name[collective, "knomial"], "mem", *words, *operator, root=5, bytes=[5000])
 
     def test_routers_are_nodes_with_names(self):
         offer = next(offer for offer in offers() if offer["collective"] == "allgather" and has_routers(offer))

@@ -207,19 +207,20 @@ class Images(unittest.TestCase):
         for kind, losses in (("links", 7), ("nodes", 6), ("both", 13)):
             told = json.loads(self.call(*what, "--spares", kind, "--format", "json").stdout)
             for node, image in enumerate(told):
-                self.assertEqual(image["spares"], losses - (kind != "links"), "none for the loss of the node itself")
+                self.assertEqual(image["spares"], losses, "none for the loss of the node itself, one for a node that comes back")
                 self.assertGreater(image["bytes"], image["spare_bytes"])
                 shown = json.loads(self.call("show", image["file"], "--format", "json").stdout)
                 names = [row["loss"] for row in shown["spares"]]
                 self.assertEqual(len(names), image["spares"])
                 self.assertNotIn(f"node {node}", names)
+                self.assertEqual("nothing" in names, kind != "links")
                 self.call("check", image["file"], "--unsigned", "--node", node, "--topology", "mesh:2x3")
         good = (BOARD / "board.textproto").read_text()
         board = self.path / "board.textproto"
         small = ["build", meshed, "--board", board, "--release", "1.0.0", "-o", self.path / "t%r.img", "--spares", "both"]
         for old, new, words in (("limits {", "limits { spares: false", ["can hold no spares", "spares: true"]),
                                 ("limits {", "limits { actions: 20", ["link 0 - 1", "22 actions, of at most 20", "--fewer-spares"]),
-                                ("bytes: 1048576", "bytes: 40960", ["room for 12288 bytes", "of the 13 losses", "--fewer-spares"])):
+                                ("bytes: 1048576", "bytes: 40960", ["room for 12288 bytes", "of the 14 spares", "--fewer-spares"])):
             board.write_text(good.replace(old, new))
             self.refused(*small, says=words)
         fewer = self.call(*small, "--fewer-spares").stdout
@@ -228,7 +229,7 @@ class Images(unittest.TestCase):
         for node in range(6):
             shown = json.loads(self.call("show", self.path / f"t{node}.img", "--format", "json").stdout)
             names = {row["loss"] for row in shown["spares"]} | {f"node {node}"} | set(left_out)
-            self.assertEqual(len(names), 13, "the same are left out on all nodes")
+            self.assertEqual(len(names), 14, "the same are left out on all nodes")
         self.refused(*what, "--fewer-spares", says=["without --spares"])
         self.refused(*what, "--spares", "all", says=["'all'", "links, nodes or both"])
         line = self.path / "line.esp"
@@ -331,8 +332,16 @@ class Images(unittest.TestCase):
         self.assertIn("nothing to boot (status 27)", done.stderr)
         self.assertIn("slot 0: rolled back (status 22): its security counter 0 is below 1, the counter in flash; "
                       "slot 1: corrupt (status 5)", done.stderr)
+        # A node of another release does not join.
+        damaged = (self.path / "2.flash").read_bytes()
         self.build("v3.img", "--counter", 1, node=2, release="1.2.0")
         install("v3.img", 2)
+        done = self.run_cluster(*flash)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("rank 2 has release 1.2.0", done.stderr)
+        self.assertIn("nodes of two releases do not join", done.stderr)
+        (self.path / "2.flash").write_bytes(damaged)
+        install("v2-2.img", 2)
         done = self.run_cluster(*flash)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = install("v1-3.img", 3, status=1)

@@ -11,6 +11,8 @@
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
 #include "firmware/boot/slots.h"
+#include "firmware/update/join.h"
+#include "firmware/update/update.h"
 
 extern "C" {
 void* memset(void* to, int value, std::size_t size);  // firmware/bare/memory.cc
@@ -184,6 +186,7 @@ class BoardSpares final : public espalier::Spares {
     if (index == image_->spares) return nullptr;
     return image_->load_spare(index, 0, program) == Status::kOk ? &program : nullptr;
   }
+  std::uint32_t generations() const override { return espalier::Recovery::kGenerations; }
   espalier::Endpoint* open(std::uint32_t) override { return endpoint_; }
 
  private:
@@ -197,10 +200,61 @@ Status recover(espalier::Endpoint& endpoint, const espalier::Image& image) {
   espalier::Recovery recovery(machine, endpoint, spares, 1'000'000'000);
   Status status = recovery.begin({});
   while (status == Status::kBusy) status = recovery.poll();
+  if (status == Status::kOk) status = recovery.look(recovery.point().next);
+  if (status == Status::kUnsupported) status = recovery.come_back();
   return status;
 }
 #else
 Status recover(espalier::Endpoint&, const espalier::Image&) { return machine.cause().status; }
+#endif
+
+#if ESPALIER_UPDATES
+class BoardOwner final : public espalier::UpdateOwner {
+ public:
+  const espalier::Program* load(const espalier::Image& image, std::uint32_t vote) override {
+    return image.load(vote, program) == Status::kOk ? &program : nullptr;
+  }
+  Status piece(std::uint32_t) override { return Status::kOk; }
+};
+
+// Joins the others, and takes part in an update.
+Status update(espalier::Endpoint& endpoint, espalier::Slots& slots, const espalier::Image& image) {
+  const espalier::Authority authority = espalier::ed25519_authority(kKey);
+  espalier::Expectation expectation;
+  expectation.board = "tests-size";
+  expectation.authority = &authority;
+  espalier::ReleaseState own;
+  Status status = espalier::read_release_state(slots, expectation, image, program, own);
+  if (status != Status::kOk) return status;
+  espalier::Join join(endpoint, espalier::program_nodes(program), own);
+  do {
+    status = join.poll();
+  } while (status == Status::kBusy);
+  if (status != Status::kOk) return status;
+  const espalier::Resolution resolution = espalier::resolve(join.view(), own);
+  if (resolution == espalier::Resolution::kSwitch) return slots.switch_over();
+  if (resolution == espalier::Resolution::kWithdraw) status = slots.withdraw();
+  espalier::UpdatePrograms indices;
+  if (status == Status::kOk) {
+    status = espalier::find_update_programs(image, espalier::kAnyNode, indices);
+  }
+  if (status != Status::kOk) return status;
+  espalier::UpdateMemory memory;
+  memory.output = message;
+  memory.output_bytes = kMessageBytes;
+  memory.scratch = scratch;
+  memory.scratch_bytes = kMessageBytes;
+  memory.program = &program;
+  BoardOwner owner;
+  espalier::Update update(machine, slots, image, expectation, {&program, &program, &program},
+                          memory, owner);
+  do {
+    status = update.poll();
+  } while (status == Status::kBusy);
+  return status;
+}
+#else
+Status update(espalier::Endpoint&, espalier::Slots&, const espalier::Image&) { return Status::kOk; }
 #endif
 
 // Without an image a node plans for itself.
@@ -230,6 +284,7 @@ int main() {
     status = espalier::encode_program(program, message, kMessageBytes, written);
   }
   if (status == Status::kOk) status = machine.init(endpoint, espalier::MachineConfig{});
+  if (status == Status::kOk) status = update(endpoint, slots, image);
   espalier::Buffers buffers;
   buffers.input = buffers.output = message;
   buffers.scratch = scratch;

@@ -35,7 +35,8 @@ FOREIGN = {"mbedtls", "sodium"}  # libraries of which not all functions are link
 OPTIONS = {"rotated_scratch": ("ESPALIER_ROTATED_SCRATCH", 1, {"schedule", "machine"}),
            "unequal_counts": ("ESPALIER_UNEQUAL_COUNTS", 1, {"schedule", "machine"}),
            "selections": ("ESPALIER_MAX_SELECTIONS", 1, {"schedule", "image", "boot"}),
-           "spares": ("ESPALIER_SPARES", 1, {"machine", "image"})}
+           "spares": ("ESPALIER_SPARES", 1, {"machine", "image"}),
+           "updates": ("ESPALIER_UPDATES", 1, {"boot", "update"})}
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
 FORBIDDEN = re.compile(

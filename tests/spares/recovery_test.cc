@@ -28,7 +28,8 @@ namespace espalier::testing {
 namespace {
 
 constexpr std::uint32_t kLater = 10;  // collectives after the loss
-constexpr std::uint64_t kMaxCount = 700;
+// Sets of links: one node may come back.
+constexpr std::uint32_t kGenerations = Recovery::kGenerations + Recovery::kGenerationsPerReturn;
 
 // What all nodes run, over and over, in this order.
 struct Step {
@@ -60,6 +61,7 @@ class Library {
       (void)tools::prove_compiled("main", bytes, true);
       main_.push_back(tools::load_schedule("main", std::move(bytes), ""));
     }
+    spares_.push_back(tools::make_spare(*topology_, main_, Loss()));
     for (const Loss& loss : tools::single_losses(*topology_, true, true)) {
       spares_.push_back(tools::make_spare(*topology_, main_, loss));
     }
@@ -133,8 +135,14 @@ struct Scenario {
   std::uint32_t after = 3;
   Keeps keeps = Keeps::kAll;
   std::uint64_t eager_bytes = 1024;
-  bool framed = false;  // over framed links; some frames are lost, repeated, late or damaged
+  bool framed = false;      // over framed links; some frames are lost, repeated, late or damaged
+  bool comes_back = false;  // the lost node, ...
+  std::uint64_t back_after = 0;   // so many events after the loss
+  Loss again;                     // what is cut or killed ...
+  std::uint64_t again_after = 0;  // so many events after that
 };
+constexpr std::uint32_t kLookEvery =
+    4;  // collectives: between two looks for a node that comes back
 
 // Links in virtual time, of all generations.
 class World {
@@ -144,6 +152,8 @@ class World {
   [[nodiscard]] virtual Endpoint& endpoint(std::uint32_t node) = 0;
   [[nodiscard]] virtual bool reopen(std::uint32_t node, std::uint32_t generation) = 0;
   virtual void lose(const Loss& loss) = 0;
+  // Starts a node anew that was killed.
+  virtual void revive(std::uint32_t node) = 0;
   [[nodiscard]] virtual bool alive(std::uint32_t node) const = 0;
   [[nodiscard]] virtual std::uint64_t now_ns() const = 0;
   // Lets time pass until something happens, or until `until_ns`.
@@ -163,6 +173,7 @@ class SimulatedWorld final : public World {
     if (loss.kind == Loss::Kind::kLink) network_.cut(loss.a, loss.b);
     if (loss.kind == Loss::Kind::kNode) network_.kill(loss.a);
   }
+  void revive(std::uint32_t node) override { network_.revive(node); }
   [[nodiscard]] bool alive(std::uint32_t node) const override { return network_.alive(node); }
   [[nodiscard]] std::uint64_t now_ns() const override { return network_.now_ns(); }
   void pass(std::uint64_t until_ns) override { (void)network_.advance(until_ns); }
@@ -171,7 +182,7 @@ class SimulatedWorld final : public World {
   static sim::Model model(const Scenario& scenario) {
     sim::Model model;
     model.one_port = false;
-    model.generations = Recovery::kGenerations;
+    model.generations = kGenerations;
     model.eager_bytes = scenario.eager_bytes;
     model.poison = true;
     return model;
@@ -184,11 +195,8 @@ class FramedWorld final : public World {
  public:
   FramedWorld(const Scenario& scenario, const std::vector<std::vector<std::uint32_t>>& links)
       : links_(links), hub_(channels(links), faults(scenario)), dead_(links.size()) {
-    for (std::uint32_t v = 0; v < links.size(); ++v) {
-      SerialConfig config;
-      config.session = 77 + v;
-      nodes_.emplace_back(hub_, v, links_[v], config);
-    }
+    nodes_.resize(links.size());
+    for (std::uint32_t v = 0; v < links.size(); ++v) start(v);
     hub_.lose([this](std::uint32_t from, std::uint32_t to) {
       for (const Loss& cut : cuts_) {
         if (cut.closes(from, to)) return true;
@@ -197,9 +205,9 @@ class FramedWorld final : public World {
     });
   }
   [[nodiscard]] std::uint64_t deadline_ns() const override { return 2'000'000'000; }
-  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return nodes_[node].endpoint(); }
+  [[nodiscard]] Endpoint& endpoint(std::uint32_t node) override { return nodes_[node]->endpoint(); }
   [[nodiscard]] bool reopen(std::uint32_t node, std::uint32_t generation) override {
-    nodes_[node].endpoint().reopen(static_cast<std::uint8_t>(generation * links_[node].size()));
+    nodes_[node]->endpoint().reopen(static_cast<std::uint8_t>(generation * links_[node].size()));
     return true;
   }
   void lose(const Loss& loss) override {
@@ -209,11 +217,22 @@ class FramedWorld final : public World {
       dead_[loss.a] = true;
     }
   }
+  void revive(std::uint32_t node) override {
+    dead_[node] = false;
+    nodes_[node].reset();
+    hub_.restore(node);
+    start(node);
+  }
   [[nodiscard]] bool alive(std::uint32_t node) const override { return !dead_[node]; }
   [[nodiscard]] std::uint64_t now_ns() const override { return hub_.now(); }
   void pass(std::uint64_t until_ns) override { (void)hub_.advance(until_ns); }
 
  private:
+  void start(std::uint32_t node) {
+    SerialConfig config;
+    config.session = 77 + sessions_++;
+    nodes_[node] = std::make_unique<serial::SerialNode>(hub_, node, links_[node], config);
+  }
   static serial::CarrierFaults faults(const Scenario& scenario) {
     serial::CarrierFaults faults;
     faults.lose = faults.damage = 0.01;
@@ -225,7 +244,7 @@ class FramedWorld final : public World {
       std::vector<std::vector<std::uint32_t>> links) {
     for (std::vector<std::uint32_t>& peers : links) {
       const std::vector<std::uint32_t> once = peers;
-      for (std::uint32_t g = 1; g < Recovery::kGenerations; ++g) {
+      for (std::uint32_t g = 1; g < kGenerations; ++g) {
         peers.insert(peers.end(), once.begin(), once.end());
       }
     }
@@ -233,7 +252,8 @@ class FramedWorld final : public World {
   }
   const std::vector<std::vector<std::uint32_t>> links_;
   serial::Hub hub_;
-  std::deque<serial::SerialNode> nodes_;
+  std::vector<std::unique_ptr<serial::SerialNode>> nodes_;
+  std::uint32_t sessions_ = 0;
   std::vector<Loss> cuts_;
   std::vector<bool> dead_;
 };
@@ -248,19 +268,23 @@ class ClusterUnderTest;
 // A node: a caller that runs the collectives in order, and its recovery.
 class NodeUnderTest final : public Spares {
  public:
-  NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node);
+  // comes_back: it was killed, and starts anew.
+  NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node, bool comes_back = false);
 
   [[nodiscard]] SpareKinds kinds() const override;
   [[nodiscard]] const Program* load(const Loss& loss) override;
+  [[nodiscard]] std::uint32_t generations() const override { return kGenerations; }
   [[nodiscard]] Endpoint* open(std::uint32_t generation) override;
 
   void poll();
   [[nodiscard]] std::uint64_t next_deadline() const;
 
+  const bool comes_back;
   bool ended = false;     // with `status`
   bool switched = false;  // runs on a spare
   Status status = Status::kOk;
   std::uint32_t number = 0;    // of the collective that it runs, or runs next
+  std::uint32_t from = 0;      // the collective with which it began to use its present links
   std::uint32_t repeated = 0;  // collectives that were complete here and were run again
   Recovery recovery;
   std::string wrong;  // the first wrong result
@@ -280,6 +304,8 @@ class NodeUnderTest final : public Spares {
   // its root is lost: without ranks.
   std::vector<DecodedProgram> programs_;
   bool running_ = false, recovering_ = false;
+  std::uint32_t looked_ = UINT32_MAX;  // before this collective
+  std::uint32_t generation_ = 0;       // of its links
   struct alignas(16) Slot {
     std::uint8_t bytes[16];
   };
@@ -293,25 +319,49 @@ class ClusterUnderTest {
       : scenario(the_scenario),
         programs(library(the_scenario.spec)),
         world(make(the_scenario, programs.links())) {
-    for (std::uint32_t v = 0; v < programs.topology().nodes(); ++v) nodes.emplace_back(*this, v);
+    for (std::uint32_t v = 0; v < programs.topology().nodes(); ++v) {
+      nodes.push_back(std::make_unique<NodeUnderTest>(*this, v));
+    }
   }
 
   // Runs until all have ended or done everything. Returns whether the loss came before that.
   bool run() {
-    std::uint64_t events = 0;
     bool lost = false, lost_second = scenario.second.kind == Loss::Kind::kNothing;
     for (std::uint64_t rounds = 0;; ++rounds) {
       std::uint64_t next = UINT64_MAX;
       bool busy = false;
       for (std::uint32_t v = 0; v < nodes.size(); ++v) {
         if (!world->alive(v)) continue;
-        nodes[v].poll();
+        nodes[v]->poll();
         busy = busy || !done(v);
-        next = std::min(next, nodes[v].next_deadline());
+        next = std::min(next, nodes[v]->next_deadline());
       }
       if (!lost && events >= scenario.moment) {
         world->lose(scenario.loss);
         lost = true;
+        continue;
+      }
+      if (lost && scenario.comes_back && !came_back &&
+          events >= scenario.moment + scenario.back_after) {
+        world->revive(scenario.loss.a);
+        nodes[scenario.loss.a] = std::make_unique<NodeUnderTest>(*this, scenario.loss.a, true);
+        came_back = true;
+        continue;
+      }
+      const NodeUnderTest& returned = *nodes[scenario.loss.a];
+      if (came_back && returned.ended && !returned.switched && !lost_again) {
+        EXPECT_EQ(returned.status, Status::kUnsupported);
+        world->lose(scenario.loss);  // no one answered: it starts anew
+        world->revive(scenario.loss.a);
+        nodes[scenario.loss.a] = std::make_unique<NodeUnderTest>(*this, scenario.loss.a, true);
+        continue;
+      }
+      const bool has_again = scenario.again.kind != Loss::Kind::kNothing;
+      if (came_back && has_again && !lost_again &&
+          events >= scenario.moment + scenario.back_after + scenario.again_after) {
+        world->lose(scenario.again);
+        lost_again = true;
+        for (const auto& node : nodes) last_before = std::max(last_before, node->number);
         continue;
       }
       if (!lost_second && is_time_for_second()) {
@@ -320,10 +370,19 @@ class ClusterUnderTest {
         continue;
       }
       if (!busy) return lost;
-      if (rounds > 2'000'000) {
+      if (rounds > 300'000) {
         ADD_FAILURE() << "it does not end";
+        for (std::uint32_t v = 0; v < nodes.size(); ++v) {
+          std::printf("node %u: collective %u of %u, generation %u, %s%s%s, next %.3f of %.3f ms\n",
+                      v, nodes[v]->number, last(v), nodes[v]->recovery.generation(),
+                      tools::loss_text(nodes[v]->recovery.loss()).c_str(),
+                      nodes[v]->ended ? ", ended" : "", world->alive(v) ? "" : ", dead",
+                      static_cast<double>(nodes[v]->next_deadline()) * 1e-6,
+                      static_cast<double>(world->now_ns()) * 1e-6);
+        }
         return lost;
       }
+      if (came_back && taken_in_at == 0 && nodes[scenario.loss.a]->switched) taken_in_at = events;
       if (next <= world->now_ns()) continue;
       world->pass(next);
       ++events;
@@ -331,17 +390,29 @@ class ClusterUnderTest {
   }
 
   [[nodiscard]] bool done(std::uint32_t v) const {
-    return nodes[v].ended || nodes[v].number >= last(v);
+    // A node that asks in vain, because all others ended or another node was lost before.
+    if (nodes[v]->comes_back && !nodes[v]->switched && lost_again) return true;
+    return nodes[v]->ended || nodes[v]->number >= last(v);
   }
   [[nodiscard]] std::uint32_t last(std::uint32_t v) const {
-    return nodes[v].switched ? nodes[v].recovery.point().next + kLater
-                             : static_cast<std::uint32_t>(std::size(kSteps));
+    const NodeUnderTest& node = *nodes[v];
+    const bool is_in = node.switched && node.recovery.loss().kind == Loss::Kind::kNothing;
+    const bool has_again = scenario.again.kind != Loss::Kind::kNothing;
+    if (scenario.comes_back && !lost_again && (has_again || !is_in)) {
+      return UINT32_MAX;  // until it is taken in, and until the next loss
+    }
+    if (!node.switched) return static_cast<std::uint32_t>(std::size(kSteps));
+    return std::max(node.from, last_before) + kLater;
   }
 
   const Scenario scenario;
   const Library& programs;
   const std::unique_ptr<World> world;
-  std::deque<NodeUnderTest> nodes;
+  std::vector<std::unique_ptr<NodeUnderTest>> nodes;
+  bool came_back = false, lost_again = false;
+  std::uint32_t last_before = 0;  // the furthest collective at the last loss
+  std::uint64_t events = 0;
+  std::uint64_t taken_in_at = 0;  // event at which the node that comes back runs collectives again
 
  private:
   static std::unique_ptr<World> make(const Scenario& scenario,
@@ -350,15 +421,17 @@ class ClusterUnderTest {
     return std::make_unique<SimulatedWorld>(scenario, links);
   }
   [[nodiscard]] bool is_time_for_second() const {
-    for (const NodeUnderTest& node : nodes) {
+    for (const auto& one : nodes) {
+      const NodeUnderTest& node = *one;
       if (node.switched && node.number >= node.recovery.point().next + scenario.after) return true;
     }
     return false;
   }
 };
 
-NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
-    : recovery(machine_, cluster.world->endpoint(node), *this, cluster.world->deadline_ns()),
+NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node, bool returns)
+    : comes_back(returns),
+      recovery(machine_, cluster.world->endpoint(node), *this, cluster.world->deadline_ns()),
       cluster_(cluster),
       node_(node),
       image_(cluster.programs.image(node)),
@@ -369,6 +442,9 @@ NodeUnderTest::NodeUnderTest(ClusterUnderTest& cluster, std::uint32_t node)
   MachineConfig config;
   config.deadline_ns = cluster.world->deadline_ns();
   EXPECT_EQ(machine_.init(cluster.world->endpoint(node), config), Status::kOk);
+  if (!comes_back) return;
+  EXPECT_EQ(recovery.come_back(), Status::kBusy);
+  recovering_ = true;
 }
 
 SpareKinds NodeUnderTest::kinds() const { return cluster_.scenario.kinds; }
@@ -380,6 +456,7 @@ const Program* NodeUnderTest::load(const Loss& loss) {
 }
 
 Endpoint* NodeUnderTest::open(std::uint32_t generation) {
+  if (generation >= kGenerations) return nullptr;
   if (!cluster_.world->reopen(node_, generation)) return nullptr;
   return &cluster_.world->endpoint(node_);
 }
@@ -400,12 +477,18 @@ void NodeUnderTest::poll() {
   if (recovering_) {
     recovering_ = false;
     switched = true;
+    spare_ = image_.find_spare(recovery.loss());
     for (std::uint32_t i = 0; i < image_.programs; ++i) {
       const Status loaded = image_.load_spare(spare_, 1 + i, programs_[i]);
       EXPECT_TRUE(loaded == Status::kOk || loaded == Status::kUnsupported);
     }
-    repeated = number > recovery.point().next ? number - recovery.point().next : 0;
+    if (recovery.point().next < number) repeated += number - recovery.point().next;
     number = recovery.point().next;
+    if (generation_ != recovery.generation()) {
+      from = number;
+      looked_ = UINT32_MAX;  // all look before this collective
+    }
+    generation_ = recovery.generation();
   } else if (running_) {
     running_ = false;
     check();
@@ -429,6 +512,13 @@ void NodeUnderTest::failed() {
 }
 
 void NodeUnderTest::start() {
+  if (cluster_.scenario.comes_back && switched && number % kLookEvery == 0 && number != looked_) {
+    looked_ = number;
+    status = recovery.look(number);
+    recovering_ = status == Status::kBusy;
+    if (recovering_) return;
+    ASSERT_EQ(status, Status::kOk);
+  }
   const std::size_t which = number % std::size(kSteps);
   const Program& program = programs_[which];
   if (program.ranks == 0) {  // its root is lost: all leave it out
@@ -494,9 +584,9 @@ void expect_all_go_on(const ClusterUnderTest& cluster) {
   const Scenario& scenario = cluster.scenario;
   const NodeUnderTest* first = nullptr;
   for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
-    const NodeUnderTest& node = cluster.nodes[v];
+    const NodeUnderTest& node = *cluster.nodes[v];
     EXPECT_EQ(node.wrong, "") << "node " << v;
-    if (scenario.loss == Loss::node(v)) continue;
+    if (scenario.loss == Loss::node(v) && !scenario.comes_back) continue;
     if (node.recovery.expelled()) {
       EXPECT_EQ(scenario.kinds, SpareKinds::kNodes);
       EXPECT_TRUE(node.ended && node.status == Status::kDeadLink);
@@ -518,7 +608,9 @@ void expect_all_go_on(const ClusterUnderTest& cluster) {
   if (scenario.keeps == Keeps::kAll) {
     EXPECT_EQ(lost, 0u);
   }
-  if (scenario.kinds == SpareKinds::kBoth) {
+  if (scenario.comes_back) {
+    EXPECT_EQ(first->recovery.loss(), Loss());
+  } else if (scenario.kinds == SpareKinds::kBoth) {
     EXPECT_EQ(first->recovery.loss(), scenario.loss);
   }
 }
@@ -541,7 +633,8 @@ class RecoveryTest : public ::testing::Test {
     if (!cluster.run()) return false;
     SCOPED_TRACE(text(scenario));
     expect_all_go_on(cluster);
-    for (const NodeUnderTest& node : cluster.nodes) {
+    for (const auto& one : cluster.nodes) {
+      const NodeUnderTest& node = *one;
       recoveries_ += node.switched ? 1 : 0;
       if (!node.switched) continue;
       const RecoveryPoint& point = node.recovery.point();
@@ -552,8 +645,10 @@ class RecoveryTest : public ::testing::Test {
   }
   static std::string text(const Scenario& scenario) {
     return scenario.spec + ", " + tools::loss_text(scenario.loss) + ", event " +
-           std::to_string(scenario.moment) + ", spares " +
-           std::to_string(static_cast<int>(scenario.kinds)) + ", keeps " +
+           std::to_string(scenario.moment) +
+           (scenario.comes_back ? ", back after " + std::to_string(scenario.back_after) : "") +
+           (scenario.comes_back ? ", again after " + std::to_string(scenario.again_after) : "") +
+           ", spares " + std::to_string(static_cast<int>(scenario.kinds)) + ", keeps " +
            std::to_string(static_cast<int>(scenario.keeps));
   }
   ~RecoveryTest() override {
@@ -671,7 +766,7 @@ TEST_F(RecoveryTest, EndsAtASecondFailure) {
       ClusterUnderTest cluster(scenario);
       ASSERT_TRUE(cluster.run());
       for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
-        const NodeUnderTest& node = cluster.nodes[v];
+        const NodeUnderTest& node = *cluster.nodes[v];
         SCOPED_TRACE(text(scenario) + ", then " + tools::loss_text(second) + ", node " +
                      std::to_string(v));
         EXPECT_EQ(node.wrong, "");
@@ -688,6 +783,123 @@ TEST_F(RecoveryTest, EndsAtASecondFailure) {
   recoveries_ = ends;
 }
 
+// A node that was lost comes back, at any moment from its loss on: all take it in at one point, and
+// go on with the main programs.
+TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
+  std::uint32_t returns = 0;
+  const auto come_back = [&](Scenario scenario, std::uint64_t step, std::uint64_t end) {
+    for (scenario.back_after = scenario.loss.a; scenario.back_after < end && !HasFailure();
+         scenario.back_after += step) {
+      EXPECT_TRUE(goes_on(scenario));
+      ++returns;
+    }
+  };
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
+      Scenario scenario;
+      scenario.loss = loss;
+      scenario.kinds = kinds;
+      scenario.comes_back = true;
+      scenario.moment = 150 + 40 * loss.a;
+      come_back(scenario, stride(293), 2000);
+      scenario.framed = true;
+      come_back(scenario, whole() ? 100 : 15'000, small_sample() ? 10 : 20'000);
+    }
+  }
+  std::printf("a node came back %u times\n", returns);
+}
+
+// A node is lost, comes back, and `again` is lost then: at each `stride`-th moment until a while
+// after it was taken in.
+template <typename Check>
+void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint64_t stride,
+                Check check) {
+  Scenario scenario;
+  scenario.loss = loss;
+  scenario.kinds = kinds;
+  scenario.comes_back = true;
+  scenario.moment = 170;
+  scenario.back_after = 1500;
+  ClusterUnderTest quiet(scenario);
+  ASSERT_TRUE(quiet.run());
+  ASSERT_NE(quiet.taken_in_at, 0u);
+  scenario.again = again;
+  const std::uint64_t end = quiet.taken_in_at + 150 - scenario.moment - scenario.back_after;
+  for (scenario.again_after = (loss.a + again.a) % stride; scenario.again_after < end;
+       scenario.again_after += stride) {
+    ClusterUnderTest cluster(scenario);
+    ASSERT_TRUE(cluster.run());
+    check(cluster);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// It is lost again while it comes back: the others go on without it.
+TEST_F(RecoveryTest, GoesOnIfTheNodeIsLostAgain) {
+  std::uint32_t taken_in = 0, in_vain = 0;
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
+      lose_again(loss, loss, kinds, stride(149), [&](const ClusterUnderTest& cluster) {
+        SCOPED_TRACE(text(cluster.scenario));
+        const NodeUnderTest& first = *cluster.nodes[loss.a == 0 ? 1 : 0];
+        for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+          const NodeUnderTest& node = *cluster.nodes[v];
+          EXPECT_EQ(node.wrong, "") << "node " << v;
+          if (v == loss.a) continue;
+          EXPECT_FALSE(node.ended) << "node " << v << ": " << status_name(node.status);
+          EXPECT_EQ(node.recovery.loss(), loss) << "node " << v;
+          EXPECT_EQ(node.recovery.generation(), first.recovery.generation()) << "node " << v;
+          EXPECT_EQ(node.from, first.from) << "node " << v;
+        }
+        (cluster.nodes[loss.a]->switched ? taken_in : in_vain) += 1;
+      });
+      if (HasFailure()) return;
+    }
+  }
+  std::printf("it was taken in before %u times, lost before that %u times\n", taken_in, in_vain);
+  EXPECT_GT(taken_in, 0u);
+  EXPECT_GT(in_vain, 0u);
+}
+
+// Another link or node is lost while one comes back. All that go on do so from one point, with one
+// spare; the others end with a cause.
+TEST_F(RecoveryTest, AgreesIfAnotherIsLostMeanwhile) {
+  std::uint32_t go_on = 0, end = 0;
+  const auto losses = tools::single_losses(library("mesh:2x3").topology(), true, true);
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    for (const Loss& again : losses) {
+      if (again == loss || (again.kind == Loss::Kind::kLink && loss.closes(again.a, again.b))) {
+        continue;
+      }
+      lose_again(loss, again, SpareKinds::kBoth, whole() ? 1 : 4 * stride(149),
+                 [&](const ClusterUnderTest& all) {
+                   SCOPED_TRACE(text(all.scenario) + ", then " + tools::loss_text(again));
+                   const NodeUnderTest* first = nullptr;
+                   for (std::uint32_t v = 0; v < all.nodes.size(); ++v) {
+                     const NodeUnderTest& node = *all.nodes[v];
+                     EXPECT_EQ(node.wrong, "") << "node " << v;
+                     if (!all.world->alive(v) || (node.comes_back && !node.switched)) continue;
+                     if (node.ended) {
+                       EXPECT_NE(node.status, Status::kOk);
+                       ++end;
+                       continue;
+                     }
+                     if (first == nullptr) first = &node;
+                     ++go_on;
+                     EXPECT_EQ(node.recovery.loss(), first->recovery.loss()) << "node " << v;
+                     EXPECT_EQ(node.recovery.generation(), first->recovery.generation())
+                         << "node " << v;
+                     EXPECT_EQ(node.from, first->from) << "node " << v;
+                   }
+                 });
+      if (HasFailure()) return;
+    }
+  }
+  std::printf("nodes went on %u times, ended %u times\n", go_on, end);
+  EXPECT_GT(go_on, 0u);
+  EXPECT_GT(end, 0u);
+}
+
 // Without spares for what is lost, all survivors end with a cause that names it.
 TEST_F(RecoveryTest, EndsWithoutASpare) {
   for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
@@ -699,9 +911,9 @@ TEST_F(RecoveryTest, EndsWithoutASpare) {
     ASSERT_TRUE(cluster.run());
     for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
       if (!cluster.world->alive(v)) continue;
-      EXPECT_TRUE(cluster.nodes[v].ended) << "node " << v;
-      EXPECT_EQ(cluster.nodes[v].status, Status::kDeadLink);
-      EXPECT_EQ(cluster.nodes[v].recovery.cause().peer, loss.a);
+      EXPECT_TRUE(cluster.nodes[v]->ended) << "node " << v;
+      EXPECT_EQ(cluster.nodes[v]->status, Status::kDeadLink);
+      EXPECT_EQ(cluster.nodes[v]->recovery.cause().peer, loss.a);
     }
   }
 }

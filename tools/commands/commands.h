@@ -25,6 +25,7 @@ void add_run(Command app);
 void add_launch(Command app);
 void add_measure(Command app);
 void add_tune(Command app);
+void add_update(Command app);
 void add_doctor(Command app);
 
 }  // namespace espalier::tools

@@ -109,6 +109,12 @@ void list_embeddings(Format format) {
   print_json(rows);
 }
 
+// Why the algorithm cannot run here; null if it can.
+const char* missing(const AlgorithmEntry& entry) {
+  const bool may_miss = entry.search != nullptr && entry.search->missing != nullptr;
+  return may_miss ? entry.search->missing() : nullptr;
+}
+
 void list(Format format) {
   const std::vector<AlgorithmEntry> all = algorithm_entries();
   if (format == Format::kJson) {
@@ -126,6 +132,7 @@ void list(Format format) {
            {"max_ranks", entry.generator == nullptr ? 0 : entry.generator->max_ranks},
            {"needs_odd_ranks", entry.generator != nullptr && entry.generator->needs_odd_ranks},
            {"needs_commutative", entry.needs_commutative},
+           {"missing", missing(entry) == nullptr ? "" : missing(entry)},
            {"summary", entry.summary}});
     }
     print_json(rows);
@@ -145,6 +152,7 @@ void list(Format format) {
     if (entry.max_run_length > 0) text += " up to " + std::to_string(entry.max_run_length);
     if (entry.search != nullptr) text += "; searched";
     if (!entry.any_topology) text += "; for " + entry.topologies;
+    if (const char* why = missing(entry)) text += std::string("; not here: ") + why;
     std::printf("%-14s %-*s  %s\n", collective_name(entry.collective), static_cast<int>(width),
                 entry.name.c_str(), text.c_str());
   }

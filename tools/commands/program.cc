@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   add_launch(program);
   add_measure(program);
   add_tune(program);
+  add_update(program);
   add_doctor(program);
 #endif
   add_completion(program, line);

@@ -225,6 +225,7 @@ std::size_t bytes_of(const Sources& sources, const Spare& spare, std::uint32_t n
   std::size_t bytes = kSpareRowBytes + content.programs.size() * kProgramRowBytes;
   for (const ImageContent::Descriptor& program : content.programs) {
     bytes += (program.bytes.size() + 3) / 4 * 4;
+    if (spare.loss.kind == Loss::Kind::kNothing) break;  // the others are there already
   }
   return bytes;
 }
@@ -268,7 +269,8 @@ void make_spares(const BuildArguments& arguments, Sources& sources) {
   for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
     bytes.push_back(build_node(sources, node).size());
   }
-  const std::vector<Loss> losses = single_losses(topology, links, nodes);
+  std::vector<Loss> losses = single_losses(topology, links, nodes);
+  if (nodes) losses.insert(losses.begin(), Loss());  // for a node that comes back
   const std::size_t room = room_of(sources.board);
   for (std::size_t i = 0; i < losses.size(); ++i) {
     progress.show(static_cast<double>(i) / static_cast<double>(losses.size()));
@@ -290,9 +292,9 @@ void make_spares(const BuildArguments& arguments, Sources& sources) {
     }
     if (*std::max_element(with.begin(), with.end()) > room) {
       leave_out(losses[i], "a slot of board '" + sources.board.name() + "' has room for " +
-                               std::to_string(room) + " bytes, which hold the spares of " +
+                               std::to_string(room) + " bytes, which hold " +
                                std::to_string(sources.spares.size()) + " of the " +
-                               std::to_string(losses.size()) + " losses");
+                               std::to_string(losses.size()) + " spares");
       continue;
     }
     bytes = with;

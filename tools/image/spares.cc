@@ -74,6 +74,7 @@ std::vector<Loss> single_losses(const topology::Topology& topology, bool links, 
 }
 
 std::string loss_text(const Loss& loss) {
+  if (loss.kind == Loss::Kind::kNothing) return "nothing";
   if (loss.kind == Loss::Kind::kNode) return "node " + std::to_string(loss.a);
   return "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
 }
@@ -97,7 +98,8 @@ Result<std::unique_ptr<topology::Topology>> what_is_left(const topology::Topolog
 Spare make_spare(const topology::Topology& topology, const std::vector<LoadedSchedule>& schedules,
                  const Loss& loss) {
   const std::string without = " without " + loss_text(loss);
-  const auto left = what_is_left(topology, loss);
+  const auto left = loss.kind == Loss::Kind::kNothing ? topology::parse(topology.spec())
+                                                      : what_is_left(topology, loss);
   if (!left) {
     bad_input("there is nothing to run on " + topology.title() + without + ": " +
               left.error().message);
@@ -115,6 +117,7 @@ Spare make_spare(const topology::Topology& topology, const std::vector<LoadedSch
     }
     bad_input("the agreement on " + topology.title() + without + " needs too much scratch");
   }
+  if (loss.kind == Loss::Kind::kNothing) return spare;
   for (const LoadedSchedule& schedule : schedules) {
     const Program& main = schedule.programs.front();
     const bool rooted = has_root(main.collective);
@@ -154,6 +157,11 @@ ImageContent::SpareDescriptors image_spare(const std::vector<LoadedSchedule>& sc
     }
   };
   add(spare.agreement);
+  if (spare.loss.kind == Loss::Kind::kNothing) {
+    for (const LoadedSchedule& schedule : schedules) {
+      content.programs.push_back(image_descriptor(schedule, node));
+    }
+  }
   for (std::size_t i = 0; i < spare.schedules.size(); ++i) {
     const LoadedSchedule& schedule = spare.schedules[i];
     if (schedule.programs.size() > 0) {

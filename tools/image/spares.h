@@ -18,7 +18,8 @@ namespace espalier::tools {
 struct Spare {
   Loss loss;
   LoadedSchedule agreement;
-  // For each schedule that was given: its own, or one without programs if its root was lost.
+  // For each schedule that was given: its own, or one without programs if its root was lost. Of the
+  // spare without a loss none: the schedules that were given are its own.
   std::vector<LoadedSchedule> schedules;
 };
 
@@ -34,9 +35,10 @@ struct Spare {
 [[nodiscard]] Result<std::unique_ptr<topology::Topology>> what_is_left(
     const topology::Topology& topology, const Loss& loss);
 
-// Compiles and proves the schedules for the loss. `schedules` are hop by hop for `topology`. Each
-// spare is by the same algorithm, or, where that is only for other topologies, by the collective's
-// simplest one. Throws Failure (bad input): nothing does the collective on what is left.
+// Compiles and proves the schedules for the loss, or without one only an agreement of all nodes.
+// `schedules` are hop by hop for `topology`. Each spare is by the same algorithm, or, where that is
+// only for other topologies, by the collective's simplest one. Throws Failure (bad input): nothing
+// does the collective on what is left.
 [[nodiscard]] Spare make_spare(const topology::Topology& topology,
                                const std::vector<LoadedSchedule>& schedules, const Loss& loss);
 

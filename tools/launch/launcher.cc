@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -50,9 +51,12 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
       command.insert(command.end(), {"--links", options.links[first + i]});
     }
   }
-  command.insert(command.end(), {"--topology", options.topology, "--provider", options.provider,
-                                 "--window", std::to_string(options.window), "--deadline",
-                                 std::to_string(options.deadline_ms)});
+  if (!options.topology.empty()) {
+    command.insert(command.end(), {"--topology", options.topology});
+  }
+  command.insert(command.end(),
+                 {"--provider", options.provider, "--window", std::to_string(options.window),
+                  "--deadline", std::to_string(options.deadline_ms)});
   if (!options.address.empty()) {
     command.insert(command.end(), {"--address", expand_template(options.address, first)});
   }
@@ -211,9 +215,34 @@ Result<void> NodeProcesses::check_machines() const {
   return {};
 }
 
+// No collective runs between two releases: it might have other programs, or the same ones with
+// another meaning.
+Result<void> NodeProcesses::check_releases() const {
+  if (options_.any_releases) return {};
+  const Member* first = nullptr;
+  for (std::uint32_t node = 0; node < members_.size(); ++node) {
+    const control::Hello& hello = members_[node].hello;
+    if (hello.release_digest == 0) continue;  // it boots no image
+    if (first == nullptr) first = &members_[node];
+    if (hello.release_digest == first->hello.release_digest) continue;
+    const auto text = [](const control::Hello& of) {
+      char line[64];
+      std::snprintf(line, sizeof line, "release %u.%u.%u (digest %016" PRIx64 ")", of.release >> 24,
+                    of.release >> 16 & 255, of.release & 65535, of.release_digest);
+      return std::string(line);
+    };
+    const auto other = static_cast<std::uint32_t>(first - members_.data());
+    return fail(name(node) + " has " + text(hello) + ", " + name(other) + " has " +
+                text(first->hello) + ", and nodes of two releases do not join; " +
+                "expected one release, see 'espalier update --help'");
+  }
+  return {};
+}
+
 Result<void> NodeProcesses::wire_up() {
   if (auto greeted = await(Member::State::kHello); !greeted) return greeted;
   if (auto alike = check_machines(); !alike) return alike;
+  if (auto alike = check_releases(); !alike) return alike;
   std::vector<std::vector<std::uint32_t>> lanes;  // the peer of each
   for (const Member& member : members_) {
     const control::Hello& hello = member.hello;

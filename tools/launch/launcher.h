@@ -54,6 +54,8 @@ struct LaunchOptions {
   std::uint32_t deadline_ms = 5000;  // D of the nodes' machines
   bool check_blocks = false;
   bool authenticate_data = false;
+  // Starts nodes of different releases too, which otherwise do not join one another.
+  bool any_releases = false;
   bool log = false;  // nodes keep logs where give_memory() has room for them
   std::vector<Disturbance> disturbances;
   std::function<void(double done)> progress;  // called during start(), 0 .. 1; may be empty
@@ -186,6 +188,7 @@ class NodeProcesses {
   [[nodiscard]] std::uint32_t process_end(std::uint32_t first) const;
   [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end);
   [[nodiscard]] Result<void> check_machines() const;
+  [[nodiscard]] Result<void> check_releases() const;
   [[nodiscard]] Result<void> wire_up();
   // Waits until every member is in `state`. Errors: one failed, was silent too long, or the user
   // broke it off.

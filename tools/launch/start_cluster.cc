@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <list>
@@ -120,6 +121,18 @@ void check_addresses(const launch::LaunchOptions& options) {
              : std::string(" is not an address of this host (") + std::strerror(status) + ")") +
         "; expected e.g. 127.0.0.1 or 10.0.0.%n");
   }
+}
+
+bool parse_disturbance(const std::string& text, int signal, launch::LaunchOptions& launch) {
+  launch::Disturbance disturbance;
+  disturbance.signal = signal;
+  const char* end = text.data() + text.size();
+  const auto rank = std::from_chars(text.data(), end, disturbance.node);
+  if (rank.ec != std::errc() || rank.ptr == end || *rank.ptr != '@') return false;
+  const auto after = std::from_chars(rank.ptr + 1, end, disturbance.after_ms);
+  if (after.ec != std::errc() || after.ptr != end || disturbance.node >= launch.nodes) return false;
+  launch.disturbances.push_back(disturbance);
+  return true;
 }
 
 void start_cluster(launch::LaunchOptions options,

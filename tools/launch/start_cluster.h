@@ -2,6 +2,7 @@
 // Starting nodes, for every command that does. Host only.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tools/common/command_line.h"
@@ -21,6 +22,10 @@ void find_node(launch::LaunchOptions& options);
 // Throws Failure (bad input) if options.address, expanded for each node, is not a numeric IP, or if
 // processes start on this host (no prefix and no commands) and it is not an address of the host.
 void check_addresses(const launch::LaunchOptions& options);
+
+// Adds "NODE@MS" to launch.disturbances. False: it is not that, or there is no such node.
+[[nodiscard]] bool parse_disturbance(const std::string& text, int signal,
+                                     launch::LaunchOptions& launch);
 
 // Starts the cluster with the bytes of these schedule files. The nodes inherit them as files in
 // memory. Throws Failure if a node does not start.

@@ -1,7 +1,6 @@
 // Runs one schedule of `espalier run` on node processes.
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <map>
 
@@ -17,19 +16,6 @@ namespace espalier::run_command {
 namespace {
 
 using tools::bad_input;
-
-// "NODE@MS"
-bool parse_disturbance(const std::string& text, int signal, launch::LaunchOptions& launch) {
-  launch::Disturbance disturbance;
-  disturbance.signal = signal;
-  const char* end = text.data() + text.size();
-  const auto rank = std::from_chars(text.data(), end, disturbance.node);
-  if (rank.ec != std::errc() || rank.ptr == end || *rank.ptr != '@') return false;
-  const auto after = std::from_chars(rank.ptr + 1, end, disturbance.after_ms);
-  if (after.ec != std::errc() || after.ptr != end || disturbance.node >= launch.nodes) return false;
-  launch.disturbances.push_back(disturbance);
-  return true;
-}
 
 // Refuses what happens to a node after its process was killed, and a second --stop. Throws Failure
 // (bad input).
@@ -53,7 +39,7 @@ void check_effects(std::vector<launch::Disturbance> disturbances) {
 void parse_disturbances(RunOptions& options) {
   for (const bool kill : {true, false}) {
     for (const std::string& text : kill ? options.kill : options.stop) {
-      if (parse_disturbance(text, kill ? SIGKILL : SIGSTOP, options.launch)) continue;
+      if (tools::parse_disturbance(text, kill ? SIGKILL : SIGSTOP, options.launch)) continue;
       bad_input("bad " + std::string(kill ? "--kill " : "--stop ") + tools::one_line(text) +
                 ": expected NODE@MS with a node from 0 to " +
                 std::to_string(options.launch.nodes - 1));

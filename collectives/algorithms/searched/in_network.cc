@@ -22,6 +22,10 @@
 //
 // A block of INPUT may be overwritten by OUTPUT as soon as it is sent: results go to OUTPUT by a
 // copy, so both may be the same memory.
+//
+// `breadth-first` is the same on any graph, where ranks pass blocks on too, for short messages. The
+// tree of a reduce begins at the root as well: e + N - 1 steps. No broadcast and no reduce of one
+// block takes fewer than e.
 
 #include <algorithm>
 #include <optional>
@@ -236,13 +240,27 @@ Result<Programs> write_all(const topology::Topology& topology,
       status = builder.finish(bound);
     }
     if (status == Status::kTooLarge) {
-      return fail("in-network on " + topology.title() + ": " + topology.node_name(number) +
-                  " has " + std::to_string(tree.nodes[number].children.size()) +
+      return fail(outline.algorithm + (" on " + topology.title()) + ": " +
+                  topology.node_name(number) + " has " +
+                  std::to_string(tree.nodes[number].children.size()) +
                   " children in the tree, and its program has no room for them; expected fewer");
     }
-    if (status != Status::kOk) return fail(std::string("in-network: ") + status_name(status));
+    if (status != Status::kOk) {
+      return fail(std::string(outline.algorithm) + ": " + status_name(status));
+    }
   }
   return programs;
+}
+
+Outline outline_of(Collective collective, const char* algorithm, const topology::Topology& topology,
+                   const NetworkTree& tree) {
+  const bool reduces = collective == Collective::kReduce || collective == Collective::kAllreduce;
+  return {.collective = collective,
+          .algorithm = algorithm,
+          .one_block = collective == Collective::kBarrier,
+          .needs_commutative = reduces && !tree.keeps_order,
+          .nodes = topology.nodes() > topology.ranks() ? topology.nodes() : 0,
+          .port_model = PortModel::kMultiport};
 }
 
 Result<Programs> in_network(Collective collective, const topology::Topology& topology,
@@ -259,14 +277,27 @@ Result<Programs> in_network(Collective collective, const topology::Topology& top
   if (scans && !tree->keeps_order) {
     return fail(name + "a router's ranks are not consecutive, so no scan keeps their order");
   }
-  const Outline outline{
-      .collective = collective,
-      .algorithm = "in-network",
-      .one_block = collective == Collective::kBarrier,
-      .needs_commutative = !tree->keeps_order && (collective == Collective::kReduce ||
-                                                  collective == Collective::kAllreduce),
-      .nodes = topology.nodes(),
-      .port_model = PortModel::kMultiport};
+  return write_all(topology, parameters, *tree,
+                   outline_of(collective, "in-network", topology, *tree));
+}
+
+Result<Programs> breadth_first(Collective collective, const topology::Topology& topology,
+                               const CollectiveParameters& parameters) {
+  if (auto fits = check_parameters(topology, parameters); !fits) return fail(fits.error());
+  if (!can_pack_one_root(topology)) {
+    return fail("breadth-first on " + topology.title() + ": expected at most " +
+                std::to_string(kMaxPackedNodes) + " nodes, and at most " +
+                std::to_string(kMaxPackedLinks) + " links per node");
+  }
+  if (topology.ranks() == 1 && topology.nodes() > 1) {
+    return fail("breadth-first on " + topology.title() +
+                ": expected at least two ranks, or no router");
+  }
+  auto tree =
+      has_root(collective) ? tree_from(topology, parameters.root) : tree_from_centre(topology);
+  if (!tree) return fail("breadth-first on " + tree.error().message);
+  const Outline outline = outline_of(collective, "breadth-first", topology, *tree);
+  if (topology.nodes() == 1) return write_alone(parameters, outline);
   return write_all(topology, parameters, *tree, outline);
 }
 
@@ -300,6 +331,26 @@ Result<Programs> in_network_exscan(const topology::Topology& topology,
 Result<Programs> in_network_barrier(const topology::Topology& topology,
                                     const CollectiveParameters& parameters) {
   return in_network(Collective::kBarrier, topology, parameters);
+}
+
+Result<Programs> breadth_first_broadcast(const topology::Topology& topology,
+                                         const CollectiveParameters& parameters) {
+  return breadth_first(Collective::kBroadcast, topology, parameters);
+}
+
+Result<Programs> breadth_first_reduce(const topology::Topology& topology,
+                                      const CollectiveParameters& parameters) {
+  return breadth_first(Collective::kReduce, topology, parameters);
+}
+
+Result<Programs> breadth_first_allreduce(const topology::Topology& topology,
+                                         const CollectiveParameters& parameters) {
+  return breadth_first(Collective::kAllreduce, topology, parameters);
+}
+
+Result<Programs> breadth_first_barrier(const topology::Topology& topology,
+                                       const CollectiveParameters& parameters) {
+  return breadth_first(Collective::kBarrier, topology, parameters);
 }
 
 }  // namespace espalier::searched

@@ -29,7 +29,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -37,11 +36,11 @@
 
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
+#include "collectives/algorithms/searched/tree_hops.h"
 #include "collectives/algorithms/searched/tree_packing.h"
 #include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/base/step_limits.h"
 #include "espalier/collectives/verify/verify.h"
 
 namespace espalier::searched {
@@ -50,154 +49,6 @@ namespace {
 constexpr const char* kPackedTrees = "packed-trees";
 // Maximum number of trees over all roots, if there are several.
 constexpr std::int64_t kMaxTrees = 1024;
-
-// The topology's links that messages may use, and their lanes. Peers of nodes must be neighbours in
-// both directions if routers have programs.
-PackingGraph packing_graph(const topology::Topology& topology) {
-  PackingGraph graph{topology.ranks(), topology.nodes(), {}};
-  const bool routers = topology.nodes() > topology.ranks();
-  std::vector<std::size_t> links(topology.nodes(), 0);
-  for (const topology::Link& link : topology.links()) ++links[link.from];
-  for (const topology::Link& link : topology.links()) {
-    // A message to a neighbour takes the route that the topology defines for it.
-    if (topology.route(link.from, link.to).size() != 2) continue;
-    if (routers && topology.capacity(link.to, link.from) == 0) continue;
-    const std::size_t most = std::max(links[link.from], links[link.to]);
-    const auto counted = static_cast<std::uint32_t>(kMaxStepMessages / most);
-    graph.links.push_back(
-        {link.from, link.to, std::min({link.capacity, kMaxLinkMessages, counted})});
-  }
-  std::sort(graph.links.begin(), graph.links.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
-  });
-  return graph;
-}
-
-// Whether every link has one back. On one-way links the verifier proves no bound by hops.
-bool is_two_way(const PackingGraph& graph) {
-  std::set<std::pair<std::uint32_t, std::uint32_t>> ends;
-  for (const PackingLink& link : graph.links) ends.insert({link.from, link.to});
-  return std::all_of(ends.begin(), ends.end(), [&](const auto& pair) {
-    return ends.count({pair.second, pair.first}) > 0;
-  });
-}
-
-PackingGraph reversed(PackingGraph graph) {
-  for (PackingLink& link : graph.links) std::swap(link.from, link.to);
-  return graph;
-}
-
-// Adds the messages and operations of trees.
-class TreeHops {
- public:
-  TreeHops(const PackingGraph& graph, std::int32_t blocks) : graph_(graph) {
-    hops_.blocks = blocks;
-    for (const PackingLink& link : graph.links) {
-      ports_.emplace(std::pair(link.from, link.to), as_int(hops_.ports.size()));
-      hops_.ports.push_back({link.from, link.to, static_cast<std::int32_t>(link.lanes), 0});
-    }
-  }
-
-  // Adds the sends of a block from the root to all ranks. `held` is the root's value. Returns the
-  // first hop of each edge.
-  std::vector<std::int32_t> broadcast(const PackedTree& tree, std::int32_t block,
-                                      std::int32_t segment, lower::TaskInput held) {
-    std::vector<std::int32_t> first;
-    std::map<std::uint32_t, lower::TaskInput> at = {{tree.root, held}};
-    for (const PackedEdge& edge : tree.edges) {
-      lower::TaskInput value = at.at(edge.front());
-      first.push_back(as_int(hops_.tasks.size()));
-      for (std::size_t hop = 1; hop < edge.size(); ++hop) {
-        const bool output = hop + 1 == edge.size() && edge[hop] < graph_.ranks;
-        value = send(edge[hop - 1], edge[hop], block, segment, output, value, -1);
-        if (output) written_[{edge[hop], block}] = value.task;
-      }
-      at[edge.back()] = value;
-    }
-    return first;
-  }
-
-  // Adds the sums of a block from all ranks to the root: the tree backwards. steps[i]: the steps of
-  // edge i, the root's end first. A node adds the sums of its children in the order in which they
-  // come. Returns the whole sum, which is in the root's OUTPUT.
-  lower::TaskInput reduce(const PackedTree& tree, std::int32_t block, std::int32_t segment,
-                          const std::vector<std::vector<std::int32_t>>& steps) {
-    std::map<std::uint32_t, lower::TaskInput> at;
-    std::map<std::uint32_t, std::size_t> awaited;  // by node: its children
-    std::vector<std::size_t> order(tree.edges.size());
-    for (std::size_t edge = 0; edge < order.size(); ++edge) {
-      order[edge] = edge;
-      ++awaited[tree.edges[edge].front()];
-    }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return steps[a].front() < steps[b].front();
-    });
-    for (std::uint32_t rank = 0; rank < graph_.ranks; ++rank) at[rank] = {-1, segment};
-    for (const std::size_t number : order) {
-      const PackedEdge& edge = tree.edges[number];
-      lower::TaskInput value = at.at(edge.back());
-      for (std::size_t hop = edge.size() - 1; hop > 0; --hop) {
-        value =
-            send(edge[hop], edge[hop - 1], block, segment, false, value, steps[number][hop - 1]);
-      }
-      const std::uint32_t to = edge.front();
-      const bool whole = --awaited[to] == 0 && to == tree.root;
-      const auto held = at.find(to);
-      if (held != at.end()) value = combine(to, block, segment, whole, held->second, value);
-      at[to] = value;
-    }
-    return at.at(tree.root);
-  }
-
-  lower::TaskInput copy(std::uint32_t rank, std::int32_t block, std::int32_t segment) {
-    return add({ActionKind::kCopy, rank, rank, block, segment, true, {-1, segment}, {}, 0}, -1, -1);
-  }
-
-  // Input and output of an allreduce may be the same memory: a block is not received before the
-  // node has read its own.
-  void keep_in_place() {
-    const std::size_t many = hops_.tasks.size();
-    for (std::size_t task = 0; task < many; ++task) {
-      const lower::Task& one = hops_.tasks[task];
-      if (one.a.task >= 0 || one.a.segment < 0) continue;
-      const auto written = written_.find({one.from, one.block});
-      if (written != written_.end()) {
-        hops_.orders.push_back({as_int(task), written->second, true, 0});
-      }
-    }
-  }
-
-  [[nodiscard]] const lower::HopGraph& hops() const { return hops_; }
-
- private:
-  lower::TaskInput send(std::uint32_t from, std::uint32_t to, std::int32_t block,
-                        std::int32_t segment, bool output, lower::TaskInput value,
-                        std::int32_t step) {
-    const std::int32_t port = ports_.at({from, to});
-    ++hops_.ports[as_index(port)].load;
-    return add({ActionKind::kSend, from, to, block, segment, output, value, {}, 0}, port, step);
-  }
-
-  lower::TaskInput combine(std::uint32_t node, std::int32_t block, std::int32_t segment,
-                           bool output, lower::TaskInput a, lower::TaskInput b) {
-    return add({ActionKind::kCombine, node, node, block, segment, output, a, b, 0}, -1, -1);
-  }
-
-  // A task is one hop.
-  lower::TaskInput add(const lower::Task& task, std::int32_t port, std::int32_t step) {
-    const std::int32_t number = as_int(hops_.tasks.size());
-    hops_.tasks.push_back(task);
-    hops_.first.push_back(number);
-    hops_.all.push_back({task.from, task.to, number, task.a.task, task.b.task, port, step});
-    return {number, task.segment};
-  }
-
-  const PackingGraph& graph_;
-  lower::HopGraph hops_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> ports_;
-  // By rank and block: the hop that receives it into OUTPUT.
-  std::map<std::pair<std::uint32_t, std::int32_t>, std::int32_t> written_;
-};
 
 std::vector<std::uint32_t> all_ranks(const PackingGraph& graph) {
   std::vector<std::uint32_t> ranks(graph.ranks);
@@ -364,15 +215,6 @@ class ForestHops {
   std::int32_t blocks_ = 1;  // per round
   std::int32_t period_ = 1;
 };
-
-Result<Programs> write_alone(const CollectiveParameters& parameters, const Outline& outline) {
-  Programs programs(1, Program{});
-  Builder builder(programs[0]);
-  Status status = builder.begin(parameters, 0, outline);
-  if (status == Status::kOk) status = builder.finish_alone();
-  if (status == Status::kOk) return programs;
-  return fail(std::string(kPackedTrees) + ": " + status_name(status));
-}
 
 // Writes the forest that fits into programs with the largest window; among equals, the first.
 Result<Programs> write_forests(const topology::Topology& topology,

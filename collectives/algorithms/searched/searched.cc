@@ -1,5 +1,6 @@
 #include "espalier/collectives/algorithms/searched.h"
 
+#include "collectives/algorithms/searched/exchange_flow.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/simplex_family.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
@@ -127,6 +128,30 @@ constexpr SearchedAlgorithm kAlgorithms[] = {
      "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
     {"packed-trees", Collective::kReduceScatter, packed_trees_reduce_scatter, true,
      "k spanning trees packed into every rank: d+T*ceil(N/k) steps, T/k the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"packed-paths", Collective::kAllToAll, packed_paths_all_to_all, false,
+     "k paths per pair from a multi-commodity flow: d+T*ceil(N/k) steps, T/k near the least of any",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true,
+     missing_flow_solver},
+    {"breadth-first", Collective::kBroadcast, breadth_first_broadcast, false,
+     "a breadth-first tree from the root: e+N-1 steps, e to the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"breadth-first", Collective::kReduce, breadth_first_reduce, true,
+     "a breadth-first tree into the root: e+N-1 steps, e from the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"breadth-first", Collective::kAllreduce, breadth_first_allreduce, true,
+     "into the centre and out again: 2D+N-1 steps, D to the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"breadth-first", Collective::kBarrier, breadth_first_barrier, false,
+     "into the centre and out again: 2D steps, D to the furthest rank",
+     "at most 256 nodes of 16 links", can_pack_one_root, 0, false, false, false, true},
+    {"time-expanded", Collective::kAllgather, time_expanded_allgather, false,
+     "few steps for one block, by matchings step by step: S*N steps, S near "
+     "max(diameter, ceil((p-1)/lanes))",
+     "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
+    {"time-expanded", Collective::kReduceScatter, time_expanded_reduce_scatter, true,
+     "few steps for one block, by matchings step by step: S*N steps, S near "
+     "max(diameter, ceil((p-1)/lanes))",
      "at most 64 nodes of 16 links", can_pack_all_roots, 0, false, false, false, true},
 };
 

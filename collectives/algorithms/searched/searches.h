@@ -85,5 +85,22 @@ inline constexpr std::uint32_t kMaxPackedLinks = 16;
                                                       const CollectiveParameters& parameters);
 [[nodiscard]] Result<Programs> packed_trees_reduce_scatter(const topology::Topology& topology,
                                                            const CollectiveParameters& parameters);
+// packed_paths.cc: topologies for which can_pack_all_roots(). Error without Clp.
+[[nodiscard]] Result<Programs> packed_paths_all_to_all(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+// in_network.cc: topologies for which can_pack_one_root(), with or without routers.
+[[nodiscard]] Result<Programs> breadth_first_broadcast(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> breadth_first_reduce(const topology::Topology& topology,
+                                                    const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> breadth_first_allreduce(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> breadth_first_barrier(const topology::Topology& topology,
+                                                     const CollectiveParameters& parameters);
+// time_expanded.cc: topologies for which can_pack_all_roots().
+[[nodiscard]] Result<Programs> time_expanded_allgather(const topology::Topology& topology,
+                                                       const CollectiveParameters& parameters);
+[[nodiscard]] Result<Programs> time_expanded_reduce_scatter(const topology::Topology& topology,
+                                                            const CollectiveParameters& parameters);
 
 }  // namespace espalier::searched

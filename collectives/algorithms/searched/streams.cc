@@ -132,6 +132,15 @@ Result<void> check_parameters(const topology::Topology& topology,
   return {};
 }
 
+Result<Programs> write_alone(const CollectiveParameters& parameters, const Outline& outline) {
+  Programs programs(1, Program{});
+  Builder builder(programs[0]);
+  Status status = builder.begin(parameters, 0, outline);
+  if (status == Status::kOk) status = builder.finish_alone();
+  if (status == Status::kOk) return programs;
+  return fail(std::string(outline.algorithm) + ": " + status_name(status));
+}
+
 Result<Programs> write_broadcast(const CollectiveParameters& parameters,
                                  const Broadcast& broadcast) {
   return write(parameters, broadcast, false);

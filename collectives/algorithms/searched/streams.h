@@ -26,6 +26,10 @@ struct Stream {
 [[nodiscard]] Result<void> check_parameters(const topology::Topology& topology,
                                             const CollectiveParameters& parameters);
 
+// Returns the program of a node without others.
+[[nodiscard]] Result<Programs> write_alone(const CollectiveParameters& parameters,
+                                           const Outline& outline);
+
 // A broadcast. Every rank except the root receives every block of every segment once, over one
 // stream per (segment, first), and sends blocks that it has received.
 struct Broadcast {

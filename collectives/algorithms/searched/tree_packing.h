@@ -5,22 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectives/algorithms/searched/packing_graph.h"
 #include "espalier/base/result.h"
 
 namespace espalier::searched {
-
-// A directed link with its lanes.
-struct PackingLink {
-  std::uint32_t from = 0, to = 0;
-  std::int64_t lanes = 1;
-};
-
-// Nodes 0 .. ranks-1 are ranks, which every tree must reach; the others are routers, which a tree
-// may pass.
-struct PackingGraph {
-  std::uint32_t ranks = 0, nodes = 0;
-  std::vector<PackingLink> links;
-};
 
 // Every root sends `blocks` blocks to all ranks in `steps` steps.
 struct PackingRate {

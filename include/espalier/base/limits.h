@@ -56,6 +56,11 @@
 // must have the same value.
 #define ESPALIER_SPARES __STDC_HOSTED__
 #endif
+#ifndef ESPALIER_UPDATES
+// 1: nodes take part in updates of the whole cluster over its fabric (docs/updates.md). All code of
+// an executable must have the same value.
+#define ESPALIER_UPDATES __STDC_HOSTED__
+#endif
 
 namespace espalier {
 // The limits above, as constants: kMaxLinks, kMaxWindow, kMaxPrograms, kMaxSelections and

@@ -35,6 +35,9 @@ struct SearchedAlgorithm {
   // Its nodes use all of the topology's own links in a step, also where the topology stands for a
   // fabric that routes: `auto` takes it for hop-by-hop schedules only.
   bool own_links = false;
+  // Returns why the search cannot run in this build or on this host, and what to do; null if it
+  // can. A null pointer: it runs everywhere.
+  const char* (*missing)() = nullptr;
 };
 
 // Returns the table of all searched algorithms.

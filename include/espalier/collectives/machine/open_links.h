@@ -9,15 +9,27 @@
 namespace espalier {
 
 // What is left of an endpoint after a loss. Lost links stay, so that links keep their numbers, but
-// they lead to no node: posts there are refused, and what arrives there is dropped.
-// Nodes have the numbers of the programs for what is left.
+// they lead to no node: posts there are refused, and what arrives there is dropped. Nodes have the
+// numbers of the programs for what is left. A lost node that comes back asks over its links, with
+// controls. These get answers here, and no machine takes them for signs of life.
 class OpenLinks final : public Endpoint {
  public:
   // The peer of a closed link: no node.
   static constexpr std::uint32_t kNoPeer = 0xffffffffu;
 
+  // The numbers of a lost node's requests and of their answers. It asks with a kProbe of kJoin. The
+  // kAnswer is kJoin, too. Then it asks with kConfirmed: it is on these links now, not only was.
+  // Once all have agreed to take it in, the kAnswer is kTakenIn.
+  static constexpr std::uint32_t kJoin = 0x6a6f696e, kConfirmed = kJoin + 1, kTakenIn = kJoin + 2;
+
   // `endpoint` must outlive the object's use. Its node is not the lost one.
   void open(Endpoint& endpoint, const Loss& loss);
+  // Whether the lost node has asked here since this time.
+  [[nodiscard]] bool was_asked_since(std::uint64_t time_ns) const {
+    return asked_ && asked_at_ >= time_ns;
+  }
+  // From now on the answer is that all have agreed.
+  void take_in() { takes_in_ = true; }
 
   [[nodiscard]] std::uint32_t node() const override { return loss_.dense(endpoint_->node()); }
   [[nodiscard]] std::uint32_t links() const override { return endpoint_->links(); }
@@ -43,8 +55,12 @@ class OpenLinks final : public Endpoint {
     return loss_.closes(endpoint_->node(), endpoint_->peer(link));
   }
 
+  void answer(const Completion& completion);
+
   Endpoint* endpoint_ = nullptr;
   Loss loss_;
+  bool asked_ = false, takes_in_ = false;
+  std::uint64_t asked_at_ = 0;
 };
 
 }  // namespace espalier

@@ -1,7 +1,8 @@
 #pragma once
 // How a node continues without a host after the loss of a link or of a node. It chooses the spare
 // programs by the cause that all survivors hold, re-opens the machine over other links, and agrees
-// with the others there. Freestanding; docs/spares.md.
+// with the others there. A lost node that comes back is taken in again. Freestanding;
+// docs/spares.md.
 
 #include <cstdint>
 
@@ -23,8 +24,11 @@ class Spares {
   // Returns the losses that it has programs for.
   [[nodiscard]] virtual SpareKinds kinds() const = 0;
   // Makes the programs for this loss those of the node, and returns their agreement: an allreduce.
-  // Null: there are none. The node's former programs are not used any more.
+  // Null: there are none. The node's former programs are not used any more. Without a loss: the
+  // main programs, and an agreement of all nodes.
   [[nodiscard]] virtual const Program* load(const Loss& loss) = 0;
+  // Returns the number of sets of links, the same on all nodes.
+  [[nodiscard]] virtual std::uint32_t generations() const = 0;
   // Opens the links of this generation, which carry nothing of earlier ones. Generation 0 is the
   // one at the start. Null: there is none.
   [[nodiscard]] virtual Endpoint* open(std::uint32_t generation) = 0;
@@ -60,6 +64,9 @@ class Recovery {
   static constexpr std::uint32_t kScratchSlots = 64;
   // Sets of links that a node may need: the first, and one for each attempt.
   static constexpr std::uint32_t kGenerations = 3;
+  // Sets of links more for each node that comes back: the one on which it is taken in, and one for
+  // each attempt after that.
+  static constexpr std::uint32_t kGenerationsPerReturn = 3;
 
   // `machine` uses the endpoint of generation 0. All must outlive the recovery. deadline_ns: D, as
   // the machine's.
@@ -75,10 +82,20 @@ class Recovery {
   // the machine is idle: continue at point(), with the programs of the spare. Otherwise the
   // failure, which is final: cause() names it.
   [[nodiscard]] Status poll();
+  // Asks all survivors whether the lost node asks to be taken in again. All call it between the
+  // same two collectives, also after a recovery; `number` is that of the next one. kOk: no node is
+  // lost, so nothing was done. kBusy: call poll(). After its kOk load the programs of loss() again:
+  // the same, or the main ones if the node is taken in. Otherwise the failure, which is final.
+  [[nodiscard]] Status look(std::uint32_t number);
+  // Begins, in place of the first collective, on a node that the others left out and that started
+  // anew. kBusy: call poll(), until all have taken it in. The node asks until then, over the links
+  // of one generation after the other. kUnsupported: no one answered; start the node anew, with
+  // another session of its links, and ask again. Otherwise another failure, which is final.
+  [[nodiscard]] Status come_back();
   // Returns the endpoint time at which poll() has work even if nothing arrives.
   [[nodiscard]] std::uint64_t next_deadline() const;
 
-  // Returns the loss that the spare in use, or the last attempt, is for.
+  // Returns the loss that the spare in use, or the last attempt, is for. None: the main programs.
   [[nodiscard]] const Loss& loss() const { return loss_; }
   // Returns where all continue. Valid once poll() has returned kOk.
   [[nodiscard]] const RecoveryPoint& point() const { return point_; }
@@ -90,19 +107,27 @@ class Recovery {
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
  private:
-  enum class State : std::uint8_t { kRuns, kWaits, kAgrees, kEnded };
+  enum class State : std::uint8_t { kRuns, kWaits, kAgrees, kLooks, kAsks, kEnded };
 
   void note_cause();
   [[nodiscard]] bool choose(const Cause& cause);
   [[nodiscard]] Status wait_for_others();
   [[nodiscard]] Status agree();
+  [[nodiscard]] Status start(State state, const Program& program, std::uint32_t first,
+                             std::uint32_t second);
+  [[nodiscard]] Status take_in();
+  [[nodiscard]] Status ask_in(std::uint32_t generation);
+  [[nodiscard]] Status ask();
   [[nodiscard]] Status end(Status status);
 
   Machine* machine_;
   Endpoint* endpoint_;
   Spares* spares_;
   std::uint64_t quiet_ns_;
-  std::uint64_t open_at_ = 0;
+  std::uint64_t open_at_ = 0;   // kWaits: the end of the quiet
+  std::uint64_t ask_at_ = 0;    // kAsks: the time of the next request
+  std::uint64_t leave_at_ = 0;  // kAsks: when to try other links
+  bool answered_ = false;       // kAsks: on these links
   std::uint32_t generation_ = 0;
   State state_ = State::kRuns;
   Status status_ = Status::kOk;

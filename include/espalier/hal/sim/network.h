@@ -125,7 +125,10 @@ class Network {
   // before is there. kBadArgument: its endpoint was not released since; or the generation is not
   // above the present one, or not below Model::generations.
   [[nodiscard]] Status reopen(std::uint32_t node, std::uint32_t generation);
-  // Whether the node has not been killed.
+  // Starts a killed node anew, with reopen() as the next call. Its links of generation 0 stay
+  // closed, and so do those on which a message was posted.
+  void revive(std::uint32_t node);
+  // Whether the node has not been killed, or was revived.
   [[nodiscard]] bool alive(std::uint32_t node) const;
   // Makes run() poll the node's machine at `at_ns`: for wrappers that hold messages back.
   void wake(std::uint32_t node, std::uint64_t at_ns);

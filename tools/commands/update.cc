@@ -1,0 +1,245 @@
+// espalier update: a new release for all nodes of a cluster over its own fabric (docs/updates.md).
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/one_line.h"
+#include "firmware/image/image.h"
+#include "firmware/update/release.h"
+#include "tools/commands/commands.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
+#include "tools/image/image.h"
+#include "tools/launch/start_cluster.h"
+
+namespace espalier::tools {
+namespace {
+
+using control::UpdateEnd;
+using image::release_text;
+
+constexpr std::uint32_t kMaxSessions = 6;  // without kills; two are enough
+
+struct UpdateArguments {
+  std::string images, flash, public_key;
+  bool takes_unsigned = false;
+  bool settles = false;
+  std::uint32_t origin = 0;
+  std::vector<std::string> kills;
+  launch::LaunchOptions launch;
+};
+
+// The new release, as the origin's image has it.
+struct NewImages {
+  std::uint32_t release = 0;
+  std::uint64_t digest = 0;
+};
+
+std::string status_text(Status status) {
+  return std::string(status_name(status)) + " (status " +
+         std::to_string(static_cast<unsigned>(status)) + ")";
+}
+
+// Returns how many nodes have a flash file. Throws Failure (bad input) if node 0 has none.
+std::uint32_t count_nodes(const std::string& flash) {
+  std::uint32_t nodes = 0;
+  while (std::filesystem::exists(launch::expand_template(flash, nodes))) {
+    if (launch::expand_template(flash, ++nodes) == flash) {
+      bad_input("--flash " + one_line(flash) + ": expected %r, the node's number, in its name");
+    }
+  }
+  if (nodes == 0) {
+    bad_input("there is no flash file " + one_line(launch::expand_template(flash, 0)) +
+              "; expected one per node, as `espalier image install --flash` writes it");
+  }
+  return nodes;
+}
+
+// Reads the origin's new image. Throws Failure (bad input) if it is none, or lacks what the next
+// update needs. Each node checks its own.
+NewImages read_new_image(const UpdateArguments& arguments) {
+  const std::string path = launch::expand_template(arguments.images, arguments.origin);
+  const std::vector<std::uint8_t> bytes = image::read_bytes(path);
+  const std::string board(
+      bytes.size() < kImageHeaderBytes
+          ? ""
+          : std::string(reinterpret_cast<const char*>(bytes.data()) + kImageBoardAt,
+                        kBoardNameBytes - 1)
+                .c_str());
+  Expectation expectation;
+  expectation.board = board.c_str();
+  expectation.authority = &kTakesUnsigned;
+  Image image;
+  NewImages found;
+  const auto memory = std::make_unique<DecodedProgram>();
+  Status status = check_image(bytes.data(), bytes.size(), expectation, image);
+  if (status == Status::kOk) status = release_digest(image, *memory, found.digest);
+  if (status != Status::kOk) bad_input(one_line(path) + " is refused: " + status_text(status));
+  UpdatePrograms programs;
+  if (find_update_programs(image, arguments.origin, programs) != Status::kOk) {
+    bad_input(one_line(path) + " cannot be updated again: expected an allreduce, and a broadcast " +
+              "and a scatter from root " + std::to_string(arguments.origin) + ", in its release");
+  }
+  found.release = image.release;
+  return found;
+}
+
+// How a session of all nodes ended.
+struct Session {
+  UpdateEnd end = UpdateEnd::kNone;
+  std::string why;  // kNone, kRefused and kMixed: one line
+  std::uint32_t release = 0;
+  std::uint64_t digest = 0;
+};
+
+std::string reason(const launch::NodeProcesses& cluster, std::uint32_t node) {
+  const launch::Member& member = cluster.members()[node];
+  const control::Report& report = member.report;
+  if (member.state == launch::Member::State::kReported &&
+      static_cast<UpdateEnd>(report.blocks) == UpdateEnd::kRefused) {
+    return "node " + std::to_string(report.cause.detector) +
+           " refuses the update: " + status_text(report.status);
+  }
+  return "node " + std::to_string(node) + ": " + cluster.describe(node);
+}
+
+Session run_session(const UpdateArguments& arguments, bool updates, const std::string& kill) {
+  launch::LaunchOptions options = arguments.launch;
+  options.boot = {"--flash", arguments.flash};
+  if (arguments.takes_unsigned) {
+    options.boot.emplace_back("--unsigned");
+  } else {
+    options.boot.insert(options.boot.end(), {"--public-key", arguments.public_key});
+  }
+  if (updates) {
+    options.boot.insert(options.boot.end(), {"--update-from", std::to_string(arguments.origin),
+                                             "--new", arguments.images});
+  } else {
+    options.boot.emplace_back("--settle");
+  }
+  if (!kill.empty() && !parse_disturbance(kill, SIGKILL, options)) {
+    bad_input("bad --kill " + one_line(kill) + ": expected NODE@MS with a node from 0 to " +
+              std::to_string(options.nodes - 1));
+  }
+  launch::NodeProcesses cluster;
+  start_cluster(options, {}, cluster);
+  Session session;
+  session.release = cluster.members()[0].hello.release;
+  session.digest = cluster.members()[0].hello.release_digest;
+  (void)or_negative(cluster.run(control::RunRequest{}));
+  for (std::uint32_t node = 0; node < options.nodes; ++node) {
+    const launch::Member& member = cluster.members()[node];
+    const bool reported = member.state == launch::Member::State::kReported;
+    const auto end = reported ? static_cast<UpdateEnd>(member.report.blocks) : UpdateEnd::kNone;
+    const bool agrees = node == 0 || end == session.end;
+    session.end = agrees ? end : UpdateEnd::kNone;
+    const bool failed = end == UpdateEnd::kNone || end == UpdateEnd::kRefused;
+    // A killed node is the reason of what the others report.
+    if (failed && (session.why.empty() || !reported)) session.why = reason(cluster, node);
+  }
+  return session;
+}
+
+void update(UpdateArguments arguments) {
+  if (arguments.settles == !arguments.images.empty()) {
+    bad_input("expected the new images, or --settle to end what an update left");
+  }
+  if (arguments.public_key.empty() != arguments.takes_unsigned) {
+    bad_input("nodes need a key: expected one of --public-key FILE and --unsigned");
+  }
+  if (!arguments.takes_unsigned) (void)image::trusted_key(arguments.public_key);
+  arguments.launch.nodes = count_nodes(arguments.flash);
+  if (arguments.origin >= arguments.launch.nodes) {
+    bad_input("--from " + std::to_string(arguments.origin) + ": expected a node from 0 to " +
+              std::to_string(arguments.launch.nodes - 1));
+  }
+  arguments.launch.any_releases = true;
+  NewImages fresh;
+  if (!arguments.settles) fresh = read_new_image(arguments);
+  find_node(arguments.launch);
+  const std::string all = "all " + std::to_string(arguments.launch.nodes) + " nodes";
+  bool updates = !arguments.settles;
+  std::string failure;
+  const std::size_t limit = kMaxSessions + arguments.kills.size();
+  for (std::size_t number = 0; number < limit; ++number) {
+    const bool is_killed = number < arguments.kills.size();
+    const Session session =
+        run_session(arguments, updates, is_killed ? arguments.kills[number] : "");
+    switch (session.end) {
+      case UpdateEnd::kSettled:
+        std::printf("%s run release %s\n", all.c_str(), release_text(session.release).c_str());
+        if (arguments.settles || session.digest == fresh.digest) return;
+        negative("release " + release_text(fresh.release) + " was not installed: " + failure +
+                 "; run the update again");
+      case UpdateEnd::kSwitched:
+        std::printf("%s switch to release %s\n", all.c_str(), release_text(fresh.release).c_str());
+        updates = false;
+        break;
+      case UpdateEnd::kRestarts:
+        std::printf("nodes of two releases finish the switch, and restart\n");
+        break;
+      case UpdateEnd::kRefused:
+        negative(session.why + "; all run release " + release_text(session.release));
+      case UpdateEnd::kMixed:
+        negative(
+            "the nodes run several releases, which no update explains; expected images of "
+            "one release on all, see `espalier image install`");
+      case UpdateEnd::kNone:
+        std::printf("%s; all restart\n", session.why.c_str());
+        failure = session.why;
+        updates = false;
+        break;
+    }
+    std::fflush(stdout);
+  }
+  negative("the nodes do not settle: " + failure);
+}
+
+constexpr const char* kUpdateExamples =
+    "Sends each node its new image over the fabric, by the broadcast and the scatter of the "
+    "release\n"
+    "that runs. Each node checks it and writes it into the other slot of its flash; then all\n"
+    "switch, or none. If nodes die meanwhile, all end in one release when they have restarted:\n"
+    "run the command again. 'espalier run' refuses nodes of two releases.\n"
+    "Examples:\n"
+    "  espalier update new-%r.img --flash node-%r.flash --public-key release.key.pub\n"
+    "  espalier update --settle --flash node-%r.flash --public-key release.key.pub\n"
+    "Exit status: 0 all nodes run the new release (--settle: one release); 1 they do not, and the\n"
+    "line says why; 2 bad input.";
+
+}  // namespace
+
+void add_update(Command app) {
+  Command command = app.add_command(
+      "update", "Installs a new release on all nodes over their own fabric, or on none");
+  const auto arguments = std::make_shared<UpdateArguments>();
+  Option images = command.text("images", arguments->images,
+                               "The new image of each node; %r is the node's number");
+  command.text("--flash", arguments->flash, "The flash file of each node; %r as above").required();
+  Option key = command.text("--public-key", arguments->public_key,
+                            "Nodes accept only images signed with this key's private part");
+  command.flag("--unsigned", arguments->takes_unsigned, "Nodes accept any image").excludes(key);
+  command
+      .number("--from", arguments->origin, 0, kMaxNodes,
+              "The node that sends: the root of the release's broadcast and scatter")
+      .excludes(command
+                    .flag("--settle", arguments->settles,
+                          "Only end what an update left: finish the switch, or go back")
+                    .excludes(images));
+  add_provider_option(command, arguments->launch);
+  command.number("--deadline", arguments->launch.deadline_ms, 10, 3'600'000,
+                 "How long an awaited link may stay silent before it is declared dead, ms");
+  command.text("--node-binary", arguments->launch.node_binary,
+               "espalier-node; default: beside espalier");
+  command.texts("--kill", arguments->kills,
+                "Test aid: NODE@MS kills a node's process MS after the start; a second one in the "
+                "second session");
+  command.set_footer(kUpdateExamples);
+  command.set_action([arguments] { update(*arguments); });
+}
+
+}  // namespace espalier::tools
