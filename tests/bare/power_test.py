@@ -1,19 +1,62 @@
 #!/usr/bin/python3
-"""power_test.py --espalier PROGRAM --session PROGRAM (--hosted PROGRAM | --elf FILE) [--rounds N]: kills a bare-metal
-node (SIGKILL; its emulator, if it runs in one) at a random moment while it writes its flash: an update, or an update's
-confirmation. After each kill the node must boot either the image that it ran before or the complete new one."""
+"""power_test.py --espalier PROGRAM --session PROGRAM (--hosted PROGRAM | --elf FILE [--board NAME]) [--rounds N]: kills a
+bare-metal node (SIGKILL; its emulator, if it runs in one) at a random moment while it writes its flash: an update, or an update's
+confirmation. After each kill the node must boot either the image that it ran before or the complete new one. The micro:bit's flash is
+its emulator's own: the emulator is stopped at that moment, and the next one gets the bytes that the flash then had."""
 import argparse
+import base64
+import json
+import os
 import pathlib
 import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BOARD = ROOT / "boards/mps2-an385"
+
+
+class Microbit:
+    """An emulated micro:bit with the contents of the file `flash` in its flash. It lives as long as the process `pid`; wait() stops it
+    after that process, and writes the flash back."""
+    SLOTS, KEY, BYTES = 0x20000, 0x1fc00, 131072
+
+    def __init__(self, node):
+        self.node, self.control = node, node.folder / "control.sock"
+        key = node.folder / "key.bin"
+        pem = (node.folder / "key.pub").read_text().split("-----")[2]
+        key.write_bytes(base64.b64decode("".join(pem.split()))[-32:])
+        self.life = subprocess.Popen(["sleep", "infinity"])
+        self.pid = self.life.pid
+        self.emulator = subprocess.Popen(
+            ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-qmp", f"unix:{self.control},server=on,wait=off",
+             "-chardev", f"socket,id=cable,path={node.gateway},reconnect=1", "-serial", "chardev:cable",
+             "-device", f"loader,file={node.flash},addr={self.SLOTS:#x},force-raw=on",
+             "-device", f"loader,file={key},addr={self.KEY:#x},force-raw=on", "-kernel", node.args.elf],
+            stdout=node.console.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def kill(self):
+        self.life.kill()
+
+    def wait(self):
+        self.life.wait()
+        flash = self.node.folder / "flash.new"
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(str(self.control))
+            answers = control.makefile("r")
+            answers.readline()
+            for command, arguments in (("qmp_capabilities", {}), ("stop", {}),
+                                       ("memsave", {"val": self.SLOTS, "size": self.BYTES, "filename": str(flash)}), ("quit", {})):
+                control.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
+                answer = next(answer for answer in map(json.loads, answers) if "event" not in answer)
+                if "return" not in answer:
+                    sys.exit(f"power: {command}: {answer}")
+        self.emulator.wait()
+        flash.replace(self.node.flash)
 
 
 class Node:
@@ -25,6 +68,8 @@ class Node:
         self.board, self.gateway = folder / "board.sock", folder / "gateway.sock"
 
     def start(self):
+        if self.args.board == "microbit":
+            return Microbit(self)
         if self.args.hosted:
             words = [self.args.hosted, "--device", f"unix:{self.board},{self.gateway}", "--flash", self.flash,
                      "--public-key", self.folder / "key.pub", *(["--otp", self.otp] if self.otp else []),
@@ -40,7 +85,8 @@ class Node:
         return subprocess.Popen(words, stdout=self.console.open("wb"), stdin=subprocess.DEVNULL)
 
     def session_words(self, link_key):
-        return [self.args.session, "--device", f"unix:{self.gateway},{self.board}", *(["--link-key", link_key] if link_key else [])]
+        device = f"stream:{self.gateway}" if self.args.board == "microbit" else f"unix:{self.gateway},{self.board}"
+        return [self.args.session, "--device", device, *(["--link-key", link_key] if link_key else [])]
 
     def session(self, *words):
         done = subprocess.run([*self.session_words(self.link_key), *words], capture_output=True, text=True)
@@ -59,7 +105,7 @@ class Node:
 
 def build(args, folder, release):
     path = folder / f"{release}.img"
-    subprocess.run([args.espalier, "image", "build", folder / "one.esp", "--board", BOARD, "--node", "0", "--release",
+    subprocess.run([args.espalier, "image", "build", folder / "one.esp", "--board", ROOT / "boards" / args.board, "--node", "0", "--release",
                     f"1.0.{release}", "--counter", str(release), "--key", folder / "key", "-o", path],
                    check=True, capture_output=True)
     return path
@@ -88,11 +134,14 @@ def parse_arguments():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--hosted")
     parser.add_argument("--elf", type=pathlib.Path)
+    parser.add_argument("--board", default="mps2-an385")
     parser.add_argument("--rounds", type=int, default=12)
     args = parser.parse_args()
     if args.elf and not (args.elf.exists() and shutil.which("qemu-system-arm")):
-        print(f"skipped: no {args.elf} (meson setup build-m3 --cross-file boards/mps2-an385/cross.ini), or no qemu-system-arm")
+        print(f"skipped: no {args.elf} (./setup.sh configures its folder), or no qemu-system-arm")
         return None
+    if os.environ.get("ESPALIER_WHOLE"):
+        args.rounds = max(args.rounds, 50)
     return args
 
 
@@ -105,7 +154,7 @@ def start_life(args, folder):
 
 def install(args, image, flash, folder):
     """Writes the image to the flash's file, confirmed, as a factory does."""
-    subprocess.run([args.espalier, "image", "install", image, "--board", BOARD, "--flash", flash, "--public-key",
+    subprocess.run([args.espalier, "image", "install", image, "--board", ROOT / "boards" / args.board, "--flash", flash, "--public-key",
                     folder / "key.pub", "--confirmed"], check=True, capture_output=True)
 
 

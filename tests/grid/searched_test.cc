@@ -80,10 +80,9 @@ TEST(Grid, Searched) {
     const auto topology = or_throw(topology::parse(spec));
     if (small_sample() && topology->ranks() > 24) continue;
     for (const searched::SearchedAlgorithm& algorithm : searched::searched_algorithms()) {
-      // The fat trees' tests cover the schedules with programs for routers, tests/graphs those of
-      // packed-trees.
-      const bool packed = std::string(algorithm.name) == "packed-trees";
-      if (packed || algorithm.collective > Collective::kReduce) continue;
+      // The fat trees' tests cover the schedules with programs for routers, tests/graphs and
+      // network_test.cc those for any graph.
+      if (algorithm.own_links || algorithm.collective > Collective::kReduce) continue;
       if (!algorithm.applies(*topology)) continue;
       const bool has_run = std::string(algorithm.name) != "double-fibonacci";
       for (const std::uint32_t root : roots(topology->ranks())) {
