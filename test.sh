@@ -29,7 +29,7 @@ fi
 if [ -z "${TMPDIR-}" ] && [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null; then
   TMPDIR=$(mktemp -d /dev/shm/espalier-tests-XXXXXX) && export TMPDIR && trap 'rm -rf "$TMPDIR"' EXIT
 fi
-sanitized='base bootstrap collectives/schedule collectives/machine collectives/verify firmware/image firmware/boot hal/sim collectives/simulation hal/serial hal/mem hal/fault
+sanitized='base bootstrap collectives/schedule collectives/machine collectives/verify firmware/image firmware/boot firmware/update hal/sim collectives/simulation hal/serial hal/mem hal/fault
   hal/conformance tools tests/compile tests/simulate tests/random tests/graphs tests/spares tests/storm'
 # -g1 is enough for the lines of a report, and compiles in half the time of -g. meson.build says what is optimized all the same.
 # A program with a fixed address starts in half the time: its tables of types and variables need no relocation.

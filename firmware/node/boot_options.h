@@ -43,7 +43,7 @@ struct BootOptions {
   bool check_blocks = false;       // sends and checks a CRC-32 of every block
   bool authenticate_data = false;  // authenticates the payload of long messages, too
   bool log = false;                // keeps a log if the launcher provides memory for one
-  // Instead of serving runs: the nodes of `espalier update` join one another, and settle on one
+  // Instead of serving runs: the nodes of `espalier update` have a roll call, and settle on one
   // release; with an origin, they then update all from it. Only with `flash`.
   bool settles = false;
   std::uint32_t update_origin = kNoOrigin;

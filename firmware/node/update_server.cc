@@ -56,7 +56,7 @@ UpdateServer::UpdateServer(const BootOptions& options, Endpoint& endpoint, Boote
       programs_(programs),
       release_(release),
       channel_(channel),
-      join_(endpoint, program_nodes(programs.programs[0]), booted.releases),
+      roll_call_(endpoint, program_nodes(programs.programs[0]), booted.releases),
       program_(std::make_unique<DecodedProgram>()) {}
 
 int UpdateServer::serve() {
@@ -106,23 +106,23 @@ void UpdateServer::report(UpdateEnd end, Status status, const Cause& cause) {
 
 void UpdateServer::step() {
   if (state_ == State::kJoins) {
-    const Status status = join_.poll();
+    const Status status = roll_call_.poll();
     if (status == Status::kOk) return resolve_releases();
-    if (status != Status::kBusy) report(UpdateEnd::kNone, status, join_.cause());
+    if (status != Status::kBusy) report(UpdateEnd::kNone, status, roll_call_.cause());
   } else if (state_ == State::kUpdates) {
     const Status status = update_->poll();
     if (status != Status::kBusy) end_update(status);
   } else if (has_machine_) {
     (void)machine_.poll();  // the peers may still wait for answers
   } else {
-    (void)join_.poll();
+    (void)roll_call_.poll();
   }
 }
 
 // The releases of all nodes are known.
 void UpdateServer::resolve_releases() {
   Status status = Status::kOk;
-  switch (resolve(join_.view(), booted_.releases)) {
+  switch (resolve(roll_call_.view(), booted_.releases)) {
     case Resolution::kRefuse: return report(UpdateEnd::kMixed, Status::kMismatch, {});
     case Resolution::kSwitch:
       status = booted_.slots->switch_over();

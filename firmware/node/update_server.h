@@ -1,6 +1,6 @@
 #pragma once
-// A Linux node of `espalier update`: joins the others, settles on one release with them and, if
-// there is an origin, takes part in an update of all nodes (docs/updates.md). Host only.
+// A Linux node of `espalier update`: after the roll call of all nodes it settles on one release
+// with them and, if there is an origin, takes part in an update (docs/updates.md). Host only.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "firmware/node/boot_image.h"
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
-#include "firmware/update/join.h"
+#include "firmware/update/roll_call.h"
 #include "firmware/update/update.h"
 
 namespace espalier::node {
@@ -60,7 +60,7 @@ class UpdateServer final : public UpdateOwner {
   State state_ = State::kAwaitsRun;
   bool has_machine_ = false;
   Machine machine_;
-  Join join_;
+  RollCall roll_call_;
   std::optional<Update> update_;
   std::unique_ptr<DecodedProgram> program_;
   std::vector<std::uint8_t> input_, output_;

@@ -76,7 +76,7 @@ Status Update::advance() {
     case State::kChecks: return prepare();
     case State::kPrepares:
       if (passed()) return try_new();
-      // A mark that cannot be erased is withdrawn at the next join.
+      // A mark that cannot be erased is withdrawn at the next roll call.
       (void)slots_.withdraw();
       return end(refusal_.status);
     case State::kTries: return passed() ? switch_over() : end(Status::kMismatch);

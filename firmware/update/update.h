@@ -12,7 +12,7 @@
 //   vote        with the new image's programs: every node has switched
 //
 // Broadcast, scatter and votes (allreduces) are programs of the images. A node that fails after the
-// first vote restarts and joins again (join.h): resolve() then decides (release.h).
+// first vote restarts and has a roll call again (roll_call.h): resolve() then decides (release.h).
 
 #include <cstdint>
 
@@ -91,7 +91,7 @@ class Update {
   // Call until it does not return kBusy.
   //   kOk        all nodes have switched. Restart: the node boots the new image
   //   otherwise  refused() names the node and its reason if all nodes know that the update was
-  //              refused: all run what they ran, and may go on. Otherwise restart, and join
+  //              refused: all run what they ran, and may go on. Otherwise restart
   // Reasons to refuse besides those of Slots::prepare(), in the order of the checks:
   //   kBadVersion    the order is of another version of this protocol
   //   kWrongTopology it is for another number of nodes, or a node of the cluster is a router

@@ -23,7 +23,7 @@
 #include "firmware/boot/testing/simulated_flash.h"
 #include "firmware/image/image_writer.h"
 #include "firmware/image/testing/sample_image.h"
-#include "firmware/update/join.h"
+#include "firmware/update/roll_call.h"
 #include "tests/whole.h"
 
 namespace espalier {
@@ -112,7 +112,7 @@ struct Releases {
   Release before, after;
 };
 
-// The messages of a session: of which release each end was when it posted it. 0: of the join.
+// The messages of a session: of which release each end was when it posted it. 0: of the roll call.
 class Ledger {
  public:
   void note(std::uint32_t from, std::uint32_t to, bool sends, std::uint32_t release) {
@@ -136,7 +136,7 @@ class Ledger {
 class NotedEndpoint final : public Endpoint {
  public:
   NotedEndpoint(Endpoint& endpoint, Ledger& ledger) : endpoint_(endpoint), ledger_(ledger) {}
-  std::uint32_t running = 0;  // the release of what is posted; 0: the join
+  std::uint32_t running = 0;  // the release of what is posted; 0: the roll call
 
   std::uint32_t node() const override { return endpoint_.node(); }
   std::uint32_t links() const override { return endpoint_.links(); }
@@ -211,7 +211,7 @@ class Node final : public UpdateOwner {
   std::string wrong;
 
  private:
-  void joined();
+  void called();
   void start_work();
   void note(const std::string& what) {
     if (wrong.empty()) wrong = "node " + std::to_string(number_) + ": " + what;
@@ -232,7 +232,7 @@ class Node final : public UpdateOwner {
     std::vector<DecodedProgram> programs = std::vector<DecodedProgram>(3);
     DecodedProgram memory;
     UpdatePrograms indices;
-    std::unique_ptr<Join> join;
+    std::unique_ptr<RollCall> roll_call;
     Machine machine;
     std::unique_ptr<Update> update;
     bool updates = false;
@@ -334,7 +334,7 @@ class Cluster {
       if (!ledger.mixed.empty()) return ledger.mixed;
       if (!busy) break;
       if (next <= network.now_ns()) continue;
-      // A join waits for nodes that are down without a deadline.
+      // A roll call waits for nodes that are down without a deadline.
       if (!network.advance(next) && next == UINT64_MAX) break;
     }
     return {};
@@ -413,7 +413,7 @@ void Node::boot(sim::Network& network, Ledger& ledger, bool updates) {
   }
   waits = now.releases.prepared != 0;
   now.endpoint.running = 0;
-  now.join = std::make_unique<Join>(now.endpoint, kNodes, now.releases);
+  now.roll_call = std::make_unique<RollCall>(now.endpoint, kNodes, now.releases);
   state = State::kJoins;
 }
 
@@ -425,9 +425,9 @@ std::uint64_t Node::next_deadline() {
 void Node::poll() {
   Session& now = *session_;
   if (state == State::kJoins) {
-    const Status status = now.join->poll();
+    const Status status = now.roll_call->poll();
     if (status == Status::kOk) {
-      joined();
+      called();
     } else if (status != Status::kBusy) {
       state = State::kRestarts;
     }
@@ -449,9 +449,9 @@ void Node::poll() {
 }
 
 // All nodes' releases are known.
-void Node::joined() {
+void Node::called() {
   Session& now = *session_;
-  switch (cluster_.scenario.rule(now.join->view(), now.releases)) {
+  switch (cluster_.scenario.rule(now.roll_call->view(), now.releases)) {
     case Resolution::kSwitch:
       if (now.slots.switch_over() != Status::kOk) note("it cannot switch");
       state = State::kRestarts;
@@ -623,7 +623,7 @@ class UpdateTest : public ::testing::Test {
   std::uint32_t scenarios_ = 0, sessions_ = 0, ended_[3] = {};
 };
 
-// Both releases have the same schedules: only the join keeps nodes apart.
+// Both releases have the same schedules: only the roll call keeps nodes apart.
 const Releases& lines() {
   static const Releases releases(kChains, kChains, true);
   return releases;
@@ -776,7 +776,7 @@ TEST_F(UpdateTest, FindsRulesThatAreWrong) {
          return own.prepared != 0 ? Resolution::kSwitch : resolve(view, own);
        },
        "settle"},
-      {"joins anyone",
+      {"runs with anyone",
        [](const ReleaseView&, const ReleaseState& own) {
          return own.prepared != 0 ? Resolution::kWithdraw : Resolution::kRun;
        },

@@ -1,6 +1,6 @@
-// Prints the schedules of `packed-trees` and `packed-paths` on the graphs of graph_list.h, then those
-// for short messages, with the witnesses of their lower bounds, in lines of JSON: a topology, then
-// its collectives. Every schedule is proven.
+// Prints the schedules of `packed-trees` and `packed-paths` on the graphs of graph_list.h, then
+// those for short messages, with the witnesses of their lower bounds, in lines of JSON: a topology,
+// then its collectives. Every schedule is proven.
 
 #include <algorithm>
 #include <cstdio>

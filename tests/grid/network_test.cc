@@ -1,6 +1,6 @@
 // in-network and breadth-first: proven for every N in the steps of their formulas, and run on
-// simulated machines with the reference's results, by an operator that does not commute where the schedule keeps the order
-// of ranks. Depths are counted from the topology's routes.
+// simulated machines with the reference's results, by an operator that does not commute where the
+// schedule keeps the order of ranks. Depths are counted from the topology's routes.
 
 #include <gtest/gtest.h>
 

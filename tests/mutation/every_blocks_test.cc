@@ -1,5 +1,5 @@
-// The proof for every N at once against brute force: each schedule is checked exhaustively for every
-// N up to ten times the bound of the proof, and a sample of its mutants up to three times.
+// The proof for every N at once against brute force: each schedule is checked exhaustively for
+// every N up to ten times the bound of the proof, and a sample of its mutants up to three times.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -95,7 +95,8 @@ TEST(EveryBlocks, ValidSchedules) {
               "complete:13", "fattree:k=2,h=2,c=1", "fattree:k=2,h=2,c=k", "fattree:k=3x2,c=1",
               "crossbar:2x3", "crossbar:2x2x2", "hosts:2x2", "hosts:2x4"},
              {1, 3}, [&](const auto& topology, const auto& programs, const std::string& name) {
-               if (!::testing::Test::HasFatalFailure()) compare(topology, programs, name, 10, tally);
+               if (!::testing::Test::HasFatalFailure())
+                 compare(topology, programs, name, 10, tally);
              });
   print("valid", tally);
   EXPECT_GT(tally.proven, 100u);

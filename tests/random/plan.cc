@@ -31,6 +31,8 @@ std::unique_ptr<topology::Topology> make_topology(Dice& dice, std::uint32_t fami
        "link{from:2 to:3 capacity:3}",
        "custom:name:\"two-ways\" ranks:5 link{from:0 to:1 capacity:3} link{from:0 to:2} "
        "link{from:1 to:3} link{from:2 to:4 capacity:2} link{from:3 to:4}"},
+      {"torus:2x3", "torus:1x2x2", "ring:3", "ring:4", "ring:5", "hypercube:2", "mesh:1x2x2",
+       "hyperx:2x3", "dragonfly:2x1x2", "dragonfly:3x1x1"},
       {"crossbar:2x2", "crossbar:3x2", "crossbar:2x2,in=1,out=2", "crossbar:1x2x2",
        "crossbar:2x1x2"}};
   const std::vector<std::string>& specs = all_specs[family];
@@ -44,7 +46,7 @@ class Planner {
 
   std::optional<Plan> make() {
     plan_.regular = dice_.one_in(5);
-    const std::uint32_t family = dice_.number(0, 5) < 3 ? 0 : dice_.number(0, 4);
+    const std::uint32_t family = dice_.number(0, 5) < 3 ? 0 : dice_.number(0, 5);
     plan_.topology = make_topology(dice_, family);
     const std::uint32_t ranks = plan_.topology->ranks();
     const bool routers = plan_.topology->nodes() > ranks;

@@ -339,7 +339,7 @@ class Images(unittest.TestCase):
         done = self.run_cluster(*flash)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("rank 2 has release 1.2.0", done.stderr)
-        self.assertIn("nodes of two releases do not join", done.stderr)
+        self.assertIn("nodes of two releases run nothing together", done.stderr)
         (self.path / "2.flash").write_bytes(damaged)
         install("v2-2.img", 2)
         done = self.run_cluster(*flash)

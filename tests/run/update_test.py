@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """update_test.py [--kills N]: espalier update on real processes with flash files. A new release goes to all nodes; updates that are
-refused change nothing; nodes of two releases do not join. Then N updates (default 2; with ESPALIER_WHOLE=1: 50) in which a node, or
+refused change nothing; nodes of two releases run nothing together. Then N updates (default 2; with ESPALIER_WHOLE=1: 50) in which a node, or
 every process at once, is killed at a random moment: afterwards all nodes end in one release and run a collective in it."""
 import argparse
 import os
@@ -127,7 +127,7 @@ class Update(unittest.TestCase):
         done = self.run_collective()
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr.splitlines()[-1], r"rank 1 has release 1\.1\.0 \(digest [0-9a-f]{16}\), rank 0 has release "
-                         r"1\.0\.0 \(digest [0-9a-f]{16}\), and nodes of two releases do not join")
+                         r"1\.0\.0 \(digest [0-9a-f]{16}\), and nodes of two releases run nothing together")
         self.refused("the nodes run several releases, which no update explains", "--settle", *self.keys)
 
     def test_settles_what_an_update_left(self):
@@ -139,8 +139,8 @@ class Update(unittest.TestCase):
         for flash in switched:
             mark = flash.rindex((0x4b52414d + 5).to_bytes(4, "little"))  # firmware/boot/slots.cc
             prepared.append(flash[:mark] + b"\xff" * 16 + flash[mark + 16:])
-        joins = "nodes of two releases do not join"
-        for states, before, after in (((switched, prepared, prepared, prepared), joins, NEW),
+        refusal = "nodes of two releases run nothing together"
+        for states, before, after in (((switched, prepared, prepared, prepared), refusal, NEW),
                                       ((prepared, prepared, prepared, prepared), None, OLD),
                                       ((prepared, old, old, prepared), None, OLD)):
             for node, flash in enumerate(states):
@@ -186,7 +186,7 @@ class Update(unittest.TestCase):
             text = self.killed(dice, longest)
             done = self.run_collective()  # in one release, or refused
             if done.returncode != 0:
-                self.assertIn("nodes of two releases do not join", done.stderr)
+                self.assertIn("nodes of two releases run nothing together", done.stderr)
                 mixed += 1
             release = self.settle()
             ends[release] += 1

@@ -11,7 +11,7 @@
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/hal/endpoint.h"
 #include "firmware/boot/slots.h"
-#include "firmware/update/join.h"
+#include "firmware/update/roll_call.h"
 #include "firmware/update/update.h"
 
 extern "C" {
@@ -217,7 +217,7 @@ class BoardOwner final : public espalier::UpdateOwner {
   Status piece(std::uint32_t) override { return Status::kOk; }
 };
 
-// Joins the others, and takes part in an update.
+// Has a roll call, and takes part in an update.
 Status update(espalier::Endpoint& endpoint, espalier::Slots& slots, const espalier::Image& image) {
   const espalier::Authority authority = espalier::ed25519_authority(kKey);
   espalier::Expectation expectation;
@@ -226,12 +226,12 @@ Status update(espalier::Endpoint& endpoint, espalier::Slots& slots, const espali
   espalier::ReleaseState own;
   Status status = espalier::read_release_state(slots, expectation, image, program, own);
   if (status != Status::kOk) return status;
-  espalier::Join join(endpoint, espalier::program_nodes(program), own);
+  espalier::RollCall roll_call(endpoint, espalier::program_nodes(program), own);
   do {
-    status = join.poll();
+    status = roll_call.poll();
   } while (status == Status::kBusy);
   if (status != Status::kOk) return status;
-  const espalier::Resolution resolution = espalier::resolve(join.view(), own);
+  const espalier::Resolution resolution = espalier::resolve(roll_call.view(), own);
   if (resolution == espalier::Resolution::kSwitch) return slots.switch_over();
   if (resolution == espalier::Resolution::kWithdraw) status = slots.withdraw();
   espalier::UpdatePrograms indices;

@@ -233,7 +233,7 @@ Result<void> NodeProcesses::check_releases() const {
     };
     const auto other = static_cast<std::uint32_t>(first - members_.data());
     return fail(name(node) + " has " + text(hello) + ", " + name(other) + " has " +
-                text(first->hello) + ", and nodes of two releases do not join; " +
+                text(first->hello) + ", and nodes of two releases run nothing together; " +
                 "expected one release, see 'espalier update --help'");
   }
   return {};

@@ -1,21 +1,21 @@
 // `time-expanded`: allgather and reduce-scatter of short messages on any graph, in few steps. Nodes
 // exchange messages with neighbours only; routers run programs.
 //
-// Allgather, step by step. In a step every node may receive as many blocks as lanes lead to it, each
-// from a neighbour that had the block before the step. Which link brings which block to a node is a
-// bipartite matching: blocks are taken in the order of their value to the node, and an augmenting
-// path says whether a further one still fits. So every step brings as many blocks to every rank as
-// can come. First come blocks that few nodes have; among equals, chance decides. A router takes a
-// block only if the block is then nearer to a rank that lacks it, or as near by another way, and
-// first those that come nearer to many ranks.
+// Allgather, step by step. In a step every node may receive as many blocks as lanes lead to it,
+// each from a neighbour that had the block before the step. Which link brings which block to a node
+// is a bipartite matching: blocks are taken in the order of their value to the node, and an
+// augmenting path says whether a further one still fits. So every step brings as many blocks to
+// every rank as possible. First come blocks that few nodes have; among equals, chance decides. A
+// router takes a block only if the block is then nearer to a rank that lacks it, or as near by
+// another way, and first those that come nearer to many ranks.
 //
-// kAttempts searches with numbers of a fixed generator are made; the first with the fewest steps is
-// taken. The search ends early at max(diameter, ceil((p - 1) / lanes into a rank)), which is a lower
-// bound. So the result depends on the topology only.
+// Of kAttempts searches with numbers of a fixed generator the first with the fewest steps is taken.
+// The search ends early at max(diameter, ceil((p - 1) / lanes into a rank)), a lower bound. So the
+// result depends on the topology only.
 //
 // Reduce-scatter: the allgather of the reversed graph, backwards.
 //
-// The next round of blocks begins after the last step: S steps for one block, and S N for N of them.
+// The next round of blocks begins after the last step: S steps for one block, S N for N of them.
 // Cost: steps * (alpha + beta * m / N); N = 1 is the cheapest. For long messages: packed-trees.
 
 #include <algorithm>
@@ -128,8 +128,8 @@ class Attempt {
     std::uint32_t origin = 0;
   };
 
-  // The ranks that lack the block and come nearer to it if `node` has it, times all ranks, and those
-  // that have it from one more neighbour as near.
+  // The ranks that lack the block and come nearer to it if `node` has it, times all ranks, and
+  // those that have it from one more neighbour as near.
   [[nodiscard]] std::int64_t gain(std::uint32_t node, std::uint32_t origin) const {
     std::int64_t nearer = 0, as_near = 0;
     for (std::uint32_t rank = 0; rank < graph_.ranks; ++rank) {

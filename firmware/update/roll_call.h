@@ -15,13 +15,13 @@
 
 namespace espalier {
 
-class Join {
+class RollCall {
  public:
   // `endpoint`: no message was posted yet. Its links must connect the `nodes` nodes. It outlives
-  // the join, and is ready for a machine after poll() has returned kOk.
-  Join(Endpoint& endpoint, std::uint32_t nodes, const ReleaseState& own);
-  Join(const Join&) = delete;
-  Join& operator=(const Join&) = delete;
+  // the roll call, and is ready for a machine after poll() has returned kOk.
+  RollCall(Endpoint& endpoint, std::uint32_t nodes, const ReleaseState& own);
+  RollCall(const RollCall&) = delete;
+  RollCall& operator=(const RollCall&) = delete;
 
   // Call until it does not return kBusy. There is no deadline: it waits for nodes that have not
   // booted. kOk: view() is of all nodes. kDeadLink, kMismatch and other causes: a link broke, or a

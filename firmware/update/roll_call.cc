@@ -1,4 +1,4 @@
-#include "firmware/update/join.h"
+#include "firmware/update/roll_call.h"
 
 #include "espalier/base/little_endian.h"
 
@@ -7,17 +7,18 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint64_t kTag = 0x656c6573614a6f01;  // of a message of the join; contains a version
+constexpr std::uint64_t kTag =
+    0x656c6573614a6f01;  // of a message of the roll call; contains a version
 
 }  // namespace
 
-Join::Join(Endpoint& endpoint, std::uint32_t nodes, const ReleaseState& own)
+RollCall::RollCall(Endpoint& endpoint, std::uint32_t nodes, const ReleaseState& own)
     : endpoint_(&endpoint), rounds_(nodes) {
   view_.add(own);
   begin_round();
 }
 
-void Join::begin_round() {
+void RollCall::begin_round() {
   --rounds_;
   if (rounds_ == 0) {
     status_ = Status::kOk;
@@ -30,7 +31,7 @@ void Join::begin_round() {
   unsent_ = unposted_ = LinkSet::first(endpoint_->links());
 }
 
-void Join::fail(const Cause& cause, std::uint32_t link) {
+void RollCall::fail(const Cause& cause, std::uint32_t link) {
   status_ = cause.status;
   cause_ = cause;
   link_ = link;
@@ -39,7 +40,7 @@ void Join::fail(const Cause& cause, std::uint32_t link) {
 }
 
 // Passes the cause on, so that no node waits for ever.
-void Join::tell() {
+void RollCall::tell() {
   untold_.for_each([this](std::uint32_t link) {
     Control control;
     control.kind = ControlKind::kCause;
@@ -48,7 +49,7 @@ void Join::tell() {
   });
 }
 
-Status Join::poll() {
+Status RollCall::poll() {
   if (status_ == Status::kBusy) post();
   Completion completion;
   // Bounded: each message and control of a round is reported at most once.
@@ -61,7 +62,7 @@ Status Join::poll() {
   return status_;
 }
 
-void Join::take(const Completion& completion) {
+void RollCall::take(const Completion& completion) {
   const std::uint32_t link = completion.link;
   Cause cause;
   cause.detector = endpoint_->node();
@@ -73,7 +74,7 @@ void Join::take(const Completion& completion) {
       cause.status = completion.status;
       break;
     case Completion::Kind::kControl:
-      // A peer that has joined already may run its machine.
+      // A peer whose roll call has ended may run its machine.
       if (completion.control.kind == ControlKind::kCause) cause = completion.control.cause;
       if (completion.control.kind != ControlKind::kProbe) break;
       probes_[link] = completion.control.number;
@@ -86,7 +87,7 @@ void Join::take(const Completion& completion) {
   if (cause.status != Status::kOk) fail(cause, link);
 }
 
-void Join::post() {
+void RollCall::post() {
   unposted_.for_each([this](std::uint32_t link) {
     ReceivePost receive;
     receive.bytes = in_[link];
@@ -114,7 +115,7 @@ void Join::post() {
   link_ = receiving_.next(0) == LinkSet::kNone ? sending_.next(0) : receiving_.next(0);
 }
 
-void Join::end_round() {
+void RollCall::end_round() {
   for (std::uint32_t link = 0; link < endpoint_->links(); ++link) {
     const std::uint8_t* bytes = in_[link];
     view_.add(ReleaseView{load_u64(bytes), load_u64(bytes + 8), load_u64(bytes + 16),
