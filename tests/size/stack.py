@@ -42,7 +42,7 @@ INDIRECT = [
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
-    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
+    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\((const uint32_t\*)?\)$|SerialEndpoint::wait\("),
 ]
 
 
