@@ -39,7 +39,7 @@ sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
 on_nodes_too='algorithms grid-complete installed'
 # What depends on the processor: of all boards of a family but one, this is a sample.
-on_processors='bare-operators bare-memory bare-startup bare-collectives instructions footprint'
+on_processors='bare-operators bare-memory bare-startup bare-fault bare-collectives instructions footprint'
 
 usage() {
   echo "test.sh: $1; expected nothing, --without-aarch64, quick, or tidy [BASE]" >&2

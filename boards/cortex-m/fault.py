@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """fault.py ELF <CONSOLE: what the lines `fault: ...` of a board's console mean, by the program that it runs."""
+import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -25,16 +27,28 @@ REASONS = {
     25: "a division by zero"}
 
 
+ADDR2LINE = "arm-none-eabi-addr2line"
+
+
+def refuse(what):
+    print(f"fault: {what}", file=sys.stderr)
+    sys.exit(2)
+
+
 def place(elf, address):
-    found = subprocess.run(["arm-none-eabi-addr2line", "-f", "-C", "-e", elf, hex(address)], check=True, stdout=subprocess.PIPE, text=True)
+    found = subprocess.run([ADDR2LINE, "-f", "-C", "-e", elf, hex(address)], check=True, stdout=subprocess.PIPE, text=True)
     function, line = found.stdout.splitlines()[:2]
     return f"not in the program ({address:#010x})" if function == "??" else function + ("" if line.startswith("?") else f" ({line})")
 
 
 def main():
     if len(sys.argv) != 2:
-        sys.exit("fault: expected the board's program, espalier-bare.elf, and its console as standard input")
+        refuse("expected the board's program, espalier-bare.elf, and its console as standard input")
     elf, faults = sys.argv[1], 0
+    if not pathlib.Path(elf).is_file() or not pathlib.Path(elf).read_bytes().startswith(b"\x7fELF"):
+        refuse(f"'{elf}' is no program; expected the board's espalier-bare.elf")
+    if shutil.which(ADDR2LINE) is None:
+        refuse(f"there is no program '{ADDR2LINE}'; expected the package binutils-arm-none-eabi")
     for line in sys.stdin:
         number = {name: int(value, 16) for name, value in re.findall(r"(pc|lr|reason|address) (0x[0-9a-f]{8})", line)} \
             if line.startswith("fault:") else {}
@@ -46,7 +60,7 @@ def main():
                 if number["reason"] >> bit & 1:
                     print(text + (f": {number['address']:#010x}" if "address" in number else ""))
     if not faults:
-        sys.exit("fault: the console has no line 'fault: ...'")
+        refuse("the console has no line 'fault: ...'")
 
 
 main()

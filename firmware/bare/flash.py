@@ -15,7 +15,8 @@ PACKAGES = {"gdb-multiarch": "gdb-multiarch", "openocd": "openocd", "pyocd": "py
 
 
 def refuse(what):
-    sys.exit(f"flash: {what}")
+    print(f"flash: {what}", file=sys.stderr)
+    sys.exit(2)
 
 
 def call(command):

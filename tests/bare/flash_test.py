@@ -48,10 +48,10 @@ class Flash(unittest.TestCase):
 
     def test_refusals(self):
         done = flash(ESPALIER_GDB="/nowhere")
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("flash: gdb-multiarch ended with status 1; expected a GDB server at /nowhere whose target is halted", done.stdout)
         done = flash()  # the tools of a probe are not installed for tests
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stdout, r"flash: (there is no program 'pyocd'; expected the package python3-pyocd|"
                                       r"boards/mps2-an385/meson.build has no command for its flash \(board_flash\))")
 
