@@ -556,7 +556,8 @@ class Rig {
     }
     if (running_ && cut_at_ != 0 && !lost_ && ++frames_ == cut_at_) lose();
     if (lost_ && resumed_ns_ == 0 &&
-        is_after_agreement(frame, static_cast<std::uint32_t>(links.size()))) {
+        is_after_agreement(frame,
+                           (last_.generation + 1) * static_cast<std::uint32_t>(links.size()))) {
       resumed_ns_ = clock_.now();
     }
     Board& other = *boards_[peer];

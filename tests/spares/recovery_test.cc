@@ -424,14 +424,17 @@ class ClusterUnderTest {
     if (scenario.framed) return std::make_unique<FramedWorld>(scenario, links);
     return std::make_unique<SimulatedWorld>(scenario, links);
   }
-  // Starts the node anew that was lost again, also each time that no one answered it. Returns
-  // whether it did.
+  // Starts the node anew that was lost again, once the others have gone on without it, and each time
+  // that no one answered it. Returns whether it did.
   bool starts_again() {
     const std::uint32_t v = scenario.again.a;
     const NodeUnderTest& node = *nodes[v];
     const bool alive = world->alive(v);
     refused = alive && node.ended && node.status == Status::kTooLarge;
     if (refused || (alive && !node.ended)) return false;
+    for (std::uint32_t other = 0; other < nodes.size(); ++other) {
+      if (other != v && nodes[other]->number <= last_before) return false;
+    }
     if (alive) {
       EXPECT_EQ(node.status, Status::kUnsupported);
       world->lose(scenario.again);
