@@ -424,7 +424,7 @@ class ClusterUnderTest {
     if (scenario.framed) return std::make_unique<FramedWorld>(scenario, links);
     return std::make_unique<SimulatedWorld>(scenario, links);
   }
-  // Starts the node anew that was lost again, once the others have gone on without it, and each time
+  // Starts the node anew that was lost again, once the others went on without it, and each time
   // that no one answered it. Returns whether it did.
   bool starts_again() {
     const std::uint32_t v = scenario.again.a;
