@@ -45,13 +45,13 @@
 
 namespace espalier::agent {
 
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kChannel = 255;
 inline constexpr std::uint32_t kWindow = 2;
 inline constexpr std::uint32_t kPacketBytes = 256;
 inline constexpr std::uint32_t kPieceBytes = 16384;
-inline constexpr std::uint64_t kPacketTag = 0x656c617073453301;  // contains kVersion
-inline constexpr std::uint64_t kDataTag = 0x656c617073453302;
+inline constexpr std::uint64_t kPacketTag = 0x656c617073453401;  // contains kVersion
+inline constexpr std::uint64_t kDataTag = 0x656c617073453402;
 inline constexpr std::uint32_t kGateway = 0xfffffffeu;  // the gateway's node number on the channel
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
 
@@ -190,7 +190,11 @@ struct Configure {
   std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
   std::uint8_t log = 0;           // keep a log of the most recently started collective
   std::uint8_t spares = 0;        // go on after a failure: all generations lead somewhere
-  std::uint8_t zeros[5] = {};
+  // With spares: the others went on without the board. It asks to be taken in again, and answers
+  // once it is, or cannot be (kTooLarge: the others have no sets of links left). If no one replies
+  // it restarts, and must be configured again.
+  std::uint8_t comes_back = 0;
+  std::uint8_t zeros[4] = {};
 };
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.

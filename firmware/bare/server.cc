@@ -62,8 +62,8 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   hello.links = image.links;
   hello.programs = image.programs;
 #if ESPALIER_SPARES
-  const bool has_channels = Recovery::kGenerations * image.links <= agent::kChannel;
-  if (image.spares != 0 && has_channels) hello.further_generations = Recovery::kGenerations - 1;
+  const bool has_channels = Recovery::kAllGenerations * image.links <= agent::kChannel;
+  if (image.spares != 0 && has_channels) hello.further_generations = Recovery::kAllGenerations - 1;
 #endif
   return hello;
 }
@@ -105,9 +105,18 @@ bool Server::step() {
   if (configured_) {
     const Status status = poll_machine();
     if (state_ == State::kRunning) continue_run(status);
+#if ESPALIER_SPARES
+    if (came_back_ == Status::kUnsupported) return false;  // no one replied
+#endif
   }
   if (!sending()) {
-    if (ended_run_) {
+#if ESPALIER_SPARES
+    if (came_back_ != Status::kBusy) {
+      answer(Kind::kConfigure, came_back_);
+      came_back_ = Status::kBusy;
+    } else
+#endif
+        if (ended_run_) {
       report(status_);
     } else if (packet_received_) {
       take_packet();
@@ -215,6 +224,7 @@ void Server::take_packet() {
     case Kind::kQuit: return;
     case Kind::kConfigure:
       if (!configured_) status = configure(in_packet_.configure);
+      if (status == Status::kBusy) return;  // it answers once it is taken in
       break;
     case Kind::kRun:
       if (idle) status = prepare(in_packet_.run_request);

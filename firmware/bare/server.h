@@ -96,6 +96,8 @@ class Server {
   [[nodiscard]] Status poll_machine();
   [[nodiscard]] Status recover(Status status);
   [[nodiscard]] Status resume();
+  [[nodiscard]] Status look();
+  void end_asking(Status status);
   [[nodiscard]] bool expelled() const { return recovery_ && recovery_->expelled(); }
   // Whether packets other than Ask wait.
   [[nodiscard]] bool is_recovering() const { return recovering_ || repeats_; }
@@ -103,6 +105,7 @@ class Server {
 #else
   [[nodiscard]] Status poll_machine() { return machine_.poll(); }
 #endif
+  [[nodiscard]] Status check_room() const;
   [[nodiscard]] Status start_one();
   void go();
   void continue_run(Status status);
@@ -133,8 +136,10 @@ class Server {
   NodeSpares* spares_ = nullptr;
   std::optional<Recovery> recovery_;  // if there are spares, after Configure
   bool recovering_ = false;
-  bool restarts_ = false;  // the run goes on with the next poll
-  bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
+  bool asks_ = false;                 // to be taken in again
+  Status came_back_ = Status::kBusy;  // the answer that is due to Configure; kBusy: none
+  bool restarts_ = false;             // the run goes on with the next poll
+  bool repeats_ = false;  // the run goes on although it was reported: others have not completed it
   RunNumbers numbers_;
 #endif
 

@@ -102,7 +102,7 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
     const std::uint32_t generations =
-        node.booted.image.spares != 0 ? espalier::Recovery::kGenerations : 1;
+        node.booted.image.spares != 0 ? espalier::Recovery::kAllGenerations : 1;
     while (node.fabrics.size() < generations) {
       auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i));
       if (!opened) {

@@ -173,7 +173,9 @@ void NodeServer::await_start() {
   next_look_ns_ = now + kControlInterval;
   report_.begin_ns = report_.end_ns = now;
   if (request_.repetitions == 0) return finish(Status::kOk);
-  const Status status = start_one();
+  Status status = look();
+  if (status == Status::kBusy) return;
+  if (status == Status::kOk) status = start_one();
   if (status != Status::kOk) finish(status);
 }
 
