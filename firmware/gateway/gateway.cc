@@ -28,6 +28,7 @@ int Gateway::run() {
   if (!started) return report_failure(kBadInput, started.error());
   const auto connected = receive_hello()
                              .and_then([this] { return check_hello(); })
+                             .and_then([this] { return read_release(); })
                              .and_then([this] { return configure(); })
                              .and_then([this] { return open_fabric(); })
                              .and_then([this] { return connect(); });
