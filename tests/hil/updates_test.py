@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""updates_test.py --espalier PROGRAM --hosted PROGRAM --gateway PROGRAM --node PROGRAM [--over gateways|mixed] [--kills N [--seed S]]
-[--jobs N]: a new release goes to boards that run as processes of this host behind gateways, alone or with espalier-nodes between them,
-over their own fabric: from a board, and from a node. Then N updates (default: a sample of two for each --over; ESPALIER_WHOLE=1: 50)
-in which a board, a node, or all processes are killed at a random moment. Afterwards a collective runs in one release or is refused;
-all settle in one release, without another word by anybody, and then a collective is right.
+"""updates_test.py --espalier PROGRAM --hosted PROGRAM --gateway PROGRAM --node PROGRAM [--over gateways|mixed|from-a-node]
+[--kills N [--seed S]] [--only N] [--jobs N]: a new release goes to boards that run as processes of this host behind gateways, over
+their own fabric: to boards alone (gateways), to boards and espalier-nodes from a board (mixed), and from an espalier-node. An image
+that a board must refuse changes nothing. Then N updates (default: a sample of one for each --over; ESPALIER_WHOLE=1: 50) in which a
+board, a node, or all processes are killed at a random moment. Afterwards a collective runs in one release or is refused; all settle
+in one release, and then a collective is right.
 
 --seed determines the kills. A failure names the words that repeat it."""
 import argparse
@@ -30,7 +31,8 @@ TOPOLOGY, NODES = "complete:4", 4
 # In the new release another program follows, so that the two differ in their schedules.
 PROGRAMS = [("broadcast", "binomial"), ("scatter", "binomial"), ("allreduce", "two-tree"), ("reduce", "binomial")]
 OLD, NEW = "1.0.0", "1.1.0"
-BOARDS = {"gateways": range(NODES), "mixed": (0, 2)}  # the nodes that are boards
+# The nodes that are boards. Node 0 sends.
+BOARDS = {"gateways": range(NODES), "mixed": (0, 2), "from-a-node": (1, 3)}
 LIMIT_S = 400  # only a hang takes as long
 INTERRUPTED = ", which interrupted it"
 MIXED = "nodes of two releases run nothing together"
@@ -159,16 +161,17 @@ def without_kill(cluster):
 
 
 def refused(cluster):
-    """Node 2, a board, gets an image that it must refuse: nothing changes."""
+    """A board gets an image that it must refuse: nothing changes."""
+    board = max(BOARDS[cluster.over])
     folder = cluster.path / "bad"
     folder.mkdir()
     for node in range(NODES):
         shutil.copy(cluster.made / f"{cluster.over}-new-{node}.img", folder / f"{node}.img")
-    image = bytearray((folder / "2.img").read_bytes())
+    image = bytearray((folder / f"{board}.img").read_bytes())
     image[-1] ^= 1
-    (folder / "2.img").write_bytes(image)
+    (folder / f"{board}.img").write_bytes(image)
     _, _, error = cluster.update(folder / "%r.img", statuses=(1,))
-    check(f"node 2 refuses the update: corrupt (status 5); all run release {OLD}" in error, error)
+    check(f"node {board} refuses the update: corrupt (status 5); all run release {OLD}" in error, error)
     check(cluster.settle() == OLD, "a refused update was installed")
     cluster.run_collective()
 
@@ -195,7 +198,7 @@ def killed(cluster, dice, times):
 
 
 def with_kill(cluster, dice, times):
-    """Returns (the release in which all end, whether nodes of two releases refused to join before, what was done)."""
+    """Returns (the release in which all end, whether nodes of two releases refused to join before, how it was killed)."""
     text = killed(cluster, dice, times)
     status, _, error = cluster.run_collective((0, 1))  # in one release, or refused
     check(status == 0 or MIXED in error, f"{text}: {error}")
@@ -237,8 +240,9 @@ def run_over(args, made, over):
             mixed += was_mixed
             interrupted += INTERRUPTED in text
             say(f"{over} {number}: {text}, all nodes in {release}")
-    say(f"{over}: {sum(ends.values())} kills right, {failed} FAILED: {ends[OLD]} ended in the old release, {ends[NEW]} in the new one; "
-        f"{interrupted} times one node interrupted the others, {mixed} times nodes of two releases refused to join afterwards")
+    say(f"{over}: {sum(ends.values())} kills right, {failed} FAILED: {ends[OLD]} ended in the old release, {ends[NEW]} in the new "
+        f"one; {interrupted} times the death of one interrupted the others, {mixed} times nodes of two releases refused to join "
+        "afterwards")
     return failed
 
 
