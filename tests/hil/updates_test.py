@@ -181,7 +181,8 @@ def killed(cluster, dice, times):
     settled, switched = times
     if dice.random() < 0.5:
         node = dice.randrange(NODES)
-        moment = dice.uniform(0, 1.25 * (switched - settled))  # after the start of the nodes
+        # After the start of the nodes; rather soon, because the update is the first thing that they do.
+        moment = dice.random() * dice.uniform(0, 1.25 * (switched - settled))
         status, output, error = cluster.update(cluster.new(), "--kill", f"{node}@{int(1000 * moment)}", statuses=(0, 1))
         ends = re.search(rf"^all {NODES} nodes run release (\S+)$", output, re.M)
         check(ends is not None and status == (0 if ends[1] == NEW else 1), output + error)
