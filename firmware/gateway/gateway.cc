@@ -37,6 +37,12 @@ int Gateway::run() {
 }
 
 int Gateway::report_failure(int status, const Error& error) {
+  // This returns when the launcher ends the node. Nodes in a roll call wait for this one until the
+  // fabric says that it is gone.
+  if (options_.node.updates()) {
+    generations_.clear();
+    fabrics_.clear();
+  }
   control::send_failure(channel(), "espalier-gateway", error.message);
   return status;
 }

@@ -227,7 +227,8 @@ void Gateway::translate(const agent::Report& report) {
   stall.peer = report.stall_peer;
   stall.action = report.stall_action;
   const std::uint64_t now = clock_.now();
-  stall.since_ns = now - std::min(now, report.stall_ns);
+  // A run that waits for nothing moves; a roll call does not.
+  stall.since_ns = options_.node.updates() ? 0 : now - std::min(now, report.stall_ns);
 }
 
 // Prints once without what the board goes on.
