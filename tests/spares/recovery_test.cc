@@ -810,7 +810,7 @@ TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
 }
 
 // A node is lost, comes back, and `again` is lost then: at each `stride`-th moment until a while
-// after it was taken in.
+// after it was taken in, and at the last one.
 template <typename Check>
 void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint64_t stride,
                 Check check) {
@@ -824,9 +824,11 @@ void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint
   ASSERT_TRUE(quiet.run());
   ASSERT_NE(quiet.taken_in_at, 0u);
   scenario.again = again;
-  const std::uint64_t end = quiet.taken_in_at + 150 - scenario.moment - scenario.back_after;
-  for (scenario.again_after = (loss.a + again.a) % stride; scenario.again_after < end;
-       scenario.again_after += stride) {
+  const std::uint64_t last = quiet.taken_in_at + 149 - scenario.moment - scenario.back_after;
+  std::uint64_t after = (loss.a + again.a) % stride;
+  for (bool more = true; more; after += stride) {
+    more = after < last;
+    scenario.again_after = std::min(after, last);
     ClusterUnderTest cluster(scenario);
     ASSERT_TRUE(cluster.run());
     check(cluster);
