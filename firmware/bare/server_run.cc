@@ -186,6 +186,9 @@ void Server::report(Status status) {
 #if ESPALIER_SPARES
   fill_loss(report, status);
 #endif
+#if ESPALIER_UPDATES
+  fill_end(report);
+#endif
   const EventLog::Counts counts = log_.counts();
   report.log_count = counts.count;
   report.log_retired = counts.retired;
