@@ -53,7 +53,7 @@ def make_one(plan, case, rank, call):
     key = {"unsigned": "", "bad-signature": plan.foreign_key}.get(name)
     counter = 0 if name == "rolled-back" else 1
     there, second = folder / "other.flash", folder / "second.img"
-    tests = plan.image_tests(case.seats[rank].board, case.test)
+    tests = plan.image_tests(case.test)
     for release, confirmed in (("1.0.0", True), ("2.0.0", False)):
         call(plan.build_image(described, node, second, tests, release, counter, key))
         call(plan.install(described, node, second, there, confirmed, key))

@@ -9,7 +9,6 @@ import rig as rigs
 
 EVENT_BYTES = 16  # of a log's record (include/espalier/collectives/machine/event_log.h)
 ROOM_BYTES, ROOM_EVENTS = 262144, 16384  # of a board whose description says nothing (proto/board.proto)
-SLOT = 16  # a scratch slot begins at a multiple of that
 PER_RANK = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
 # A whole message, of all ranks' parts: where it is the input, and the output.
 WHOLE_INPUT = {"scatter": "root", "reduce-scatter": "all", "all-to-all": "all"}
@@ -39,9 +38,8 @@ def needed_bytes(test, message, rank, shown, report):
     whole = part * shown["ranks"] if test.collective in PER_RANK else part
     is_whole = ("all", "root") if rank == test.root else ("all",)
     given = max(whole if table.get(test.collective) in is_whole else part for table in (WHOLE_INPUT, WHOLE_OUTPUT))
-    slot = math.ceil(math.ceil(whole / report["segments"]) / report["blocks"])
-    element = int(re.search(r"\d+", message.type)[0]) // 8
-    slot = math.ceil((slot + element) / SLOT) * SLOT  # at most: blocks are of whole elements
+    element = int(re.search(r"\d+", message.type)[0]) // 8 if test.collective in plans.COMBINING else 1
+    slot = math.ceil(math.ceil(whole // element / report["segments"]) / report["blocks"]) * element
     return max(given, shown["programs"][rank]["scratch_blocks"] * slot)
 
 

@@ -31,6 +31,7 @@ import verdict
 
 GRACE_S = 10  # from the request to end until SIGKILL
 MARK = "hil"  # this file marks a folder that belongs to this program
+CERTAIN = 30  # so many faults are expected: that there is none has a probability of e^-30
 LEFT_S = 5  # from the end of a case until none of its processes may be left
 
 
@@ -137,27 +138,28 @@ class Runner:
         return [self.fit(case) for case in cases]
 
     def find_single(self):
-        """Finds the boards that cannot hold the programs of the whole list: their images have one program each."""
+        """If a board cannot hold the programs of the whole list, images have one program each."""
         plan = self.plan
         for seat in self.rig.kinds():
             if not seat.device.instead:
                 continue
-            image = plan.image(0, seat.board, 0)
-            image.parent.mkdir()
-            words = plan.build_image(seat.device.board, None, image.with_name("node-%r.img"), plan.tests.entry.test)
-            if self.exceeds(seat.board, words):
-                shutil.rmtree(image.parent)
-                plan.single.add(seat.board)
+            image = plan.out / "images" / "whole" / "node-%r.img"
+            image.parent.mkdir(exist_ok=True)
+            why = self.exceeds(seat.board, plan.build_image(seat.device.board, None, image, plan.tests.entry.test))
+            if why:
+                plan.single = True
+                self.say(f"images have one program each, because {seat.board} cannot hold all: {why.removeprefix('espalier: ')}")
+                return
 
     def excess_of(self, case, rank, seat):
         """Returns why the board cannot hold the case's program; "" if it can."""
-        if seat.board not in self.plan.single:
+        if not self.plan.single:
             return ""
         key = seat.board, rank, case.test
         if key not in self.excess:
             image = self.plan.image(rank, seat.board, case.test)
             image.parent.mkdir(parents=True, exist_ok=True)
-            tests = self.plan.image_tests(seat.board, case.test)
+            tests = self.plan.image_tests(case.test)
             line = self.exceeds(seat.board, self.plan.build_image(seat.device.board, rank, image, tests))
             self.excess[key] = coverage.reason(line, seat.board)
         return self.excess[key]
@@ -194,9 +196,9 @@ class Runner:
             image, flash = plan.image(rank, seat.board, case.test), plan.flash(case, rank)
             if flash.exists():
                 continue
-            tests = plan.image_tests(seat.board, case.test)
+            tests = plan.image_tests(case.test)
             if not image.exists():
-                image.parent.mkdir(exist_ok=True)
+                image.parent.mkdir(parents=True, exist_ok=True)
                 if plan.tests.entry.spares:  # proofs of all spares take long: once for all ranks
                     self.call(plan.build_image(seat.device.board, None, image.with_name("node-%r.img"), tests))
                 else:
@@ -337,8 +339,6 @@ class Runner:
         self.temporary.mkdir()
         os.environ["TMPDIR"] = str(self.temporary)  # of all that the cases start
         self.say(f"{len(plan.tests.entry.test)} schedules compiled, verified and simulated, {time.monotonic() - begin:.1f} s")
-        for board in sorted(plan.single):
-            self.say(f"{board} holds fewer programs than the list has: its images have one each")
         for case in cases:
             self.run(case)
         if self.faults:
@@ -365,10 +365,10 @@ class Runner:
         return 0 if same else 1
 
     def missing_faults(self):
-        """Returns the kinds of fault that cables of this rig should have had, and did not have."""
-        cables = [seat.how.cable for seat in self.rig.seats if seat.has_cable()]
-        return [fault for fault, rate in (("lost", "lose"), ("repeated", "repeat"), ("cuts", "cut"))
-                if any(getattr(cable, rate) for cable in cables) and not self.faults[fault]]
+        """Returns the kinds of fault that never occurred, though the cables carried so many bytes that they must have."""
+        rates = [(fault, max([getattr(seat.how.cable, rate) for seat in self.rig.seats if seat.has_cable()], default=0))
+                 for fault, rate in (("lost", "lose"), ("repeated", "repeat"), ("cuts", "cut"))]
+        return [fault for fault, rate in rates if rate and self.faults["carried"] > CERTAIN * rate and not self.faults[fault]]
 
 
 def check_topology(plan):

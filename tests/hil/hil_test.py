@@ -180,7 +180,7 @@ class Plans(Folder):
         words = list(map(str, plan.run(kill)))
         self.assertEqual(words[words.index("--kill") + 1], "0@1000")
         self.assertIn("--back-to-back", words)
-        self.assertIn(f"0,1={self.path}/out/rotation-0/node-%r.flash", words)
+        self.assertIn(f"0,1={self.path}/out/flash/rotation-0/node-%r.flash", words)
         self.assertIn(f"0,1={self.path}/out/refuse/linux-x86_64-unsigned/node-%r.flash", map(str, plan.run(refuse)))
 
     def test_refusals_together(self):
@@ -204,7 +204,7 @@ class Plans(Folder):
         self.assertEqual(words[:3], [str(rigs.ROOT / rigs.GATEWAY), "--device", "unix:/tmp/sockets/it-1-gateway,/tmp/sockets/it-1-board"])
         board = shlex.split(words[words.index("--start") + 1])
         self.assertEqual(board[:4], ["nice", "qemu-system-arm", "-M", "mps2-an385"])
-        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/rotation-0/node-1.flash,arg={plan.key}.pub", board)
+        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/flash/rotation-0/node-1.flash,arg={plan.key}.pub", board)
         self.assertIn("dgram,id=link,local.type=unix,local.path=/tmp/sockets/it-1-board,remote.type=unix,"
                       "remote.path=/tmp/sockets/it-1-gateway", board)
 
@@ -213,7 +213,7 @@ class Plans(Folder):
                                          'start: "reset %r" gateway: "g" }')
         self.assertEqual(words[:3], [str(rigs.ROOT / "g"), "--device", "tty:/dev/ttyACM1,115200"])
         self.assertEqual(words[words.index("--start") + 1], "reset 1")
-        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/rotation-0/node-1.flash --key {plan.key}.pub")
+        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/flash/rotation-0/node-1.flash --key {plan.key}.pub")
 
     def test_cables(self):
         plan, case, words = self.started('wire { cable { lose: 100 cut: 300 } program: "node x" start: "%p %c %b %r" }')
@@ -358,7 +358,7 @@ class Coverage(Folder):
         self.assertEqual([self.needed(name, 0) for name in ("allreduce", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all")],
                          [1024, 1024, 1024, 2048, 2048, 2048])
         self.assertEqual([self.needed(name, 1) for name in ("allreduce", "scatter", "gather")], [1024, 2048, 2048])
-        self.assertEqual(self.needed("allreduce", 0, 20), 20 * 144)  # 128 bytes, and room for one more element
+        self.assertEqual(self.needed("allreduce", 0, 20), 20 * 128)
 
     def test_numbers(self):
         self.assertEqual([coverage.numbers(each) for each in ([], [4], [1, 0], [0, 1, 2, 5, 7, 6])], ["", "4", "0, 1", "0 to 2, 5 to 7"])
@@ -486,23 +486,24 @@ class Runs(Folder):
 
     def test_leftovers(self):
         self.failed("haunted", "process ", " is left: sleep 1000")
-        self.assertRaises(ProcessLookupError, os.kill, int((self.path / "log.pid").read_text()), 0)
+        ghost = pathlib.Path("/proc") / (self.path / "log.pid").read_text() / "cmdline"
+        self.assertFalse(ghost.exists() and ghost.read_bytes(), "it runs")  # it may be a zombie, if no process waits for orphans
         self.failed("littered", "crumb is left in TMPDIR")
 
     def test_boards_that_are_too_small(self):
         """A stand-in runs what a board cannot hold, and the line says so. Without a stand-in the tool's line is the error."""
         small = 'device { name: "m0" board: "boards/microbit" instead: "host" wire { carrier: "udp:1,b:2" gateway: "/bin/true" } }'
-        rig = RIG.splitlines()[0] + small + RIG.splitlines()[1].replace("count: 2", "")
+        rig = RIG.splitlines()[0] + "\n" + small + RIG.splitlines()[1].replace("count: 2", "")
         tests = LIST + 'test { collective: "scan" algorithm: "chain" } rotate: 1 kill {} '
         words = {"rig": rig, "tests": tests}
         status, output = self.run_fake("small", **words, words=["--only", "rotation-1/"])
         self.assertEqual(status, 0, output)
-        self.assertIn("microbit holds fewer programs than the list has: its images have one each", output)
+        self.assertIn("images have one program each, because microbit cannot hold all: 2 schedules; board 'microbit' has", output)
         self.assertRegex(output, r"ok      rotation-1/allreduce-chain-8-sum-f32, .* s: linux-x86_64 in place of m0 \(rank 1\): its program "
                                  "needs 4 links, and the board has 3")
         status, output = self.run_fake("small", **words, words=["--only", "rotation-0/"])
         self.assertNotIn("in place of", output)
-        self.assertTrue((self.path / "out/rotation-0/allreduce-chain/node-0.flash").exists())
+        self.assertTrue((self.path / "out/flash/rotation-0/allreduce-chain/node-0.flash").exists())
         self.assertTrue((self.path / "out/images/microbit/allreduce-chain/node-0.img").exists())
         tests = tests.replace('"8"', '"833"')
         status, output = self.run_fake("small", rig=rig, tests=tests, words=["--only", "rotation-0/allreduce"])

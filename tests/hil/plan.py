@@ -6,6 +6,7 @@ import shlex
 import rig as rigs
 
 QEMU = "qemu-system-arm -M {machine} -nographic -kernel {program} -semihosting-config {semihosting} -netdev {netdev} -net nic,netdev=link"
+COMBINING = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")
 BACK_TO_BACK = 1_000_000_000  # more runs than end before the kill
 
 
@@ -37,8 +38,7 @@ def test_name(test):
 def message_name(test, message):
     if test.collective == "barrier":
         return test_name(test)
-    combines = test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")
-    return f"{test_name(test)}-{message.bytes}" + (f"-{message.op}-{message.type}" if combines else "")
+    return f"{test_name(test)}-{message.bytes}" + (f"-{message.op}-{message.type}" if test.collective in COMBINING else "")
 
 
 class Plan:
@@ -49,7 +49,7 @@ class Plan:
         self.out, self.sockets = pathlib.Path(out), pathlib.Path(sockets)
         self.command, self.node, self.cluster = str(command), str(node), str(cluster)
         self.key, self.foreign_key = self.out / "release.key", self.out / "foreign.key"
-        self.single = set()  # boards whose images have one program each
+        self.single = False  # whether images have one program each. A release has the same programs on all nodes
 
     def path(self, relative):
         return rigs.ROOT / relative  # an absolute path stays unchanged
@@ -57,25 +57,28 @@ class Plan:
     def schedule(self, test):
         return self.out / "schedules" / f"{test_name(test)}.esp"
 
-    def image_tests(self, board, test):
-        """Returns the tests whose programs are in the image with which a board runs the test (a position in the list)."""
-        return [self.tests.entry.test[test]] if board in self.single else self.tests.entry.test
+    def image_tests(self, test):
+        """Returns the tests whose programs are in the images with which the test (a position in the list) runs."""
+        return [self.tests.entry.test[test]] if self.single else self.tests.entry.test
 
     def image(self, rank, board, test):
         folder = self.out / "images" / board
-        if board in self.single:
+        if self.single:
             folder /= test_name(self.tests.entry.test[test])
         return folder / f"node-{rank}.img"
 
-    def flashes(self, case):
-        """Returns the folder of node-RANK.flash, the slots of every rank: one per rotation, and one per refusal."""
-        return case.folder if case.refused else self.out / f"rotation-{case.rotation}"
-
     def flash(self, case, rank):
-        folder = self.flashes(case)
-        if case.seats[rank].board in self.single and not case.refused:
+        """Returns the slots of a rank."""
+        return self.flashes(case) / f"node-{rank}.flash"
+
+    def flashes(self, case):
+        """Returns the folder of node-RANK.flash: one for each refusal; otherwise one for each rotation, only program, and stand-ins."""
+        if case.refused:
+            return case.folder
+        folder = self.out / "flash" / f"rotation-{case.rotation}"
+        if self.single:
             folder /= test_name(self.tests.entry.test[case.test])
-        return folder / f"node-{rank}.flash"
+        return folder / "-".join(["without", *(str(rank) for rank, _, _ in case.replaced)]) if case.replaced else folder
 
     def public(self, key=None):
         return f"{key or self.key}.pub"
@@ -172,7 +175,7 @@ class Plan:
 
     def _message(self, test, message):
         words = ["--bytes", message.bytes]
-        if test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter"):
+        if test.collective in COMBINING:
             words += ["--type", message.type, "--op", message.op]
         return words
 
@@ -184,7 +187,7 @@ class Plan:
                  "--deadline", self.rig.deadline_ms, "--node-binary", self.node, "--format", "json"]
         hosts = [str(rank) for rank, seat in enumerate(case.seats) if seat.kind in ("process", "ssh")]
         if hosts:  # the others boot from their board's own flash
-            words += ["--flash", f"{','.join(hosts)}={self.flashes(case) / 'node-%r.flash'}", "--public-key", self.public()]
+            words += ["--public-key", self.public(), "--flash", f"{','.join(hosts)}={self.flashes(case) / 'node-%r.flash'}"]
         if entry.window:
             words += ["--window", entry.window]
         if entry.address:
