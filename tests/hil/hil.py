@@ -146,6 +146,7 @@ class Runner:
             image = plan.out / "images" / "whole" / "node-%r.img"
             image.parent.mkdir(exist_ok=True)
             why = self.exceeds(seat.board, plan.build_image(seat.device.board, None, image, plan.tests.entry.test))
+            shutil.rmtree(image.parent)
             if why:
                 plan.single = True
                 self.say(f"images have one program each, because {seat.board} cannot hold all: {why.removeprefix('espalier: ')}")
@@ -312,7 +313,6 @@ class Runner:
             self.say(f"left out {case.name}: {case.left_out}")
             return
         try:
-            self.install(case)
             problems, remark = self.judge(case)
         except Broken as broken:
             problems, remark = [str(broken)], ""
@@ -336,9 +336,14 @@ class Runner:
         routers = f" and {self.rig.ranks - ranks} routers" if ranks < self.rig.ranks else ""
         self.say(f"rig {self.rig.entry.name}: {ranks} ranks{routers}: {seats}")
         cases = self.prepare(cases)
+        for case in cases:
+            if not case.left_out:
+                self.install(case)
         self.temporary.mkdir()
         os.environ["TMPDIR"] = str(self.temporary)  # of all that the cases start
-        self.say(f"{len(plan.tests.entry.test)} schedules compiled, verified and simulated, {time.monotonic() - begin:.1f} s")
+        self.say(f"{len(plan.tests.entry.test)} schedules compiled, verified and simulated, "
+                 f"{len(list(plan.out.glob('images/**/*.img')))} images signed and installed, "
+                 f"{time.monotonic() - begin:.1f} s")
         for case in cases:
             self.run(case)
         if self.faults:

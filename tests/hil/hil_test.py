@@ -322,10 +322,10 @@ class Verdicts(Folder):
         case = self.plan(rig, LIST + 'refuse: "wrong-node"').cases()[1]
         self.assertTrue(verdict.is_refused_by_gateways(case))
         self.assertFalse(verdict.is_refused_by_gateways(self.plan(tests=LIST + 'refuse: "wrong-node"').cases()[1]))
-        line = "espalier: node 0 did not start: board 'x': its image is for node 1, expected one for 0"
+        line = "espalier: rank 0: its board x at udp:1,b:2: its image is for node 1, expected one for 0"
         self.assertEqual(verdict.foreign(case, 1, f"boot\n{line}\n")[0], [])
         self.assertEqual(verdict.foreign(case, 0, line)[0], ["espalier run ended with status 0; expected 1"])
-        self.assertEqual(len(verdict.foreign(case, 1, line.replace("node 0 did", "node 1 did"))[0]), 1)
+        self.assertEqual(len(verdict.foreign(case, 1, line.replace("rank 0", "rank 1"))[0]), 1)
         self.assertEqual(len(verdict.foreign(case, 1, "")[0]), 1)
 
 

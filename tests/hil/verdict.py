@@ -114,8 +114,8 @@ def foreign(case, status, error):
     rank = case.refused[0][0]
     line = f"its image is for node {(rank + 1) % len(case.seats)}, expected one for {rank}"
     problems = [] if status == 1 else [f"espalier run ended with status {status}; expected 1"]
-    if not any(re.search(rf"\bnode {rank}\b", text) and line in text for text in error.splitlines()):
-        problems.append(f"no line says of node {rank} that {line}")
+    if not any(re.match(rf"espalier: rank {rank}\b", text) and line in text for text in error.splitlines()):
+        problems.append(f"no line says of rank {rank} that {line}")
     return problems, f"{named(case, rank)}: {line}"
 
 
