@@ -33,8 +33,8 @@ class PlayedBoard {
     const SendPost tables{links.data(), links.size() * sizeof links.front(), agent::kDataTag};
     EXPECT_EQ(end_.endpoint().post_send(0, tables), Status::kOk);
   }
-  // Answers Configure, and a request to run, whose input then comes. At Go it reports the end of the
-  // run, without its output and log.
+  // Answers Configure, and a request to run, whose input then comes. At Go it reports the end of
+  // the run, without its output and log.
   void poll() {
     Completion completion;
     while (end_.endpoint().poll(completion)) {

@@ -58,9 +58,9 @@ class Clusters(Folder):
         """Two bare-metal nodes as processes, on cables that lose, repeat and cut off bytes."""
         rig = f"""name: "two" tests: "list" deadline_ms: 2000
             device {{ name: "bare" board: "tests/hil/hosted" count: 2 wire {{
-              cable {{ lose: 1000 repeat: 1000 cut: 2000 }} gateway: "{GATEWAY}" program: "{BARE}"
+              cable {{ lose: 8000 repeat: 8000 cut: 8000 }} gateway: "{GATEWAY}" program: "{BARE}"
               start: "%p --device tty:%c,115200 --flash %f --public-key %k --board hosted" }} }}"""
-        status, output = self.run_real(rig, LIST.replace('"8"', '"16KiB"') + 'kill {} refuse: "wrong-node"')
+        status, output = self.run_real(rig, LIST.replace('"8"', '"4KiB"') + 'kill {} refuse: "wrong-node"')
         self.assertEqual(status, 0, output)
         self.assertRegex(output, "cables: [0-9]+ bytes carried, [1-9][0-9]* lost, [1-9][0-9]* repeated, [1-9][0-9]* cuts")
         self.assertIn("bare-0 (rank 0): its image is for node 1, expected one for 0", output)
