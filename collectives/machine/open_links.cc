@@ -38,7 +38,8 @@ bool OpenLinks::poll(Completion& completion) {
   const bool asks = completion.kind == Completion::Kind::kControl &&
                     request.kind == ControlKind::kProbe &&
                     (request.number == kJoin || request.number == kConfirmed);
-  if (closed && asks) answer(completion);
+  // Without a link both its ends are there. One that asks has not been found dead yet.
+  if (closed && asks && loss_.kind == Loss::Kind::kNode) answer(completion);
   return !closed && !asks;
 }
 

@@ -31,7 +31,8 @@ int Gateway::run() {
                              .and_then([this] { return read_release(); })
                              .and_then([this] { return configure(); })
                              .and_then([this] { return open_fabric(); })
-                             .and_then([this] { return connect(); });
+                             .and_then([this] { return connect(); })
+                             .and_then([this] { return prepare_bridges(0); });
   if (!connected) return ended_ ? kFailed : report_failure(kFailed, connected.error());
   return serve();
 }

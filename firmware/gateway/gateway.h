@@ -14,6 +14,7 @@
 #include "firmware/gateway/conversation.h"
 #include "firmware/gateway/options.h"
 #include "firmware/node/control.h"
+#include "firmware/node/generations.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/new_release.h"
 #include "firmware/node/schedule_files.h"
@@ -59,14 +60,17 @@ class Gateway {
   [[nodiscard]] Result<void> check_hello();
   [[nodiscard]] Result<void> read_release();
   [[nodiscard]] Result<void> configure();
+  void send_configuration();
   // How many sets of links are bridged. One if the launcher gave schedules: nodes that boot from
   // these have no spares.
   [[nodiscard]] std::uint32_t generations() const {
     return programs_ == nullptr ? 1u + hello_.further_generations : 1;
   }
   [[nodiscard]] Result<void> open_fabric();
-  [[nodiscard]] Result<void> open_generation(const ofi::Config& config, const Bridge::Shape& shape);
+  [[nodiscard]] Result<void> open_bridge(const Bridge::Shape& shape);
+  [[nodiscard]] Result<void> open_endpoints();
   [[nodiscard]] Result<void> connect();
+  [[nodiscard]] Result<void> prepare_bridges(std::uint32_t first);
   // Waits for `expected` from the board. Fails if the board is silent for `patience_ns`, or another
   // event occurs. `what` is the awaited message, for the error.
   [[nodiscard]] Result<void> await(Conversation::Event expected, std::uint64_t patience_ns,
@@ -106,6 +110,8 @@ class Gateway {
   [[nodiscard]] Result<void> take_packet();
   [[nodiscard]] Result<void> take_answer(const agent::Answer& answer);
   [[nodiscard]] Result<void> take_report(const agent::Report& report);
+  [[nodiscard]] Result<void> take_return(std::uint32_t node);
+  [[nodiscard]] Result<void> end_asking(Status status);
   [[nodiscard]] Result<void> continue_request();
   [[nodiscard]] agent::RunRequest board_request() const;
   void begin_running();
@@ -126,7 +132,9 @@ class Gateway {
 
   Child child_;
   std::optional<LinkKey> link_key_;
-  bool reported_agent_ = false, reported_links_ = false, reported_loss_ = false;
+  bool reported_agent_ = false, reported_links_ = false;
+  Loss reported_loss_;
+  bool asks_ = false;  // the board asks to be taken in again
   HostClock clock_;
   std::unique_ptr<HostCarrier> carrier_;
   std::vector<std::uint32_t> frames_;
@@ -141,7 +149,8 @@ class Gateway {
   std::optional<node::NewRelease> release_;
   std::vector<std::uint8_t> piece_;
   std::optional<std::uint32_t> wanted_;  // offset of the piece that the board wants
-  node::Endpoints fabrics_;              // of each generation
+  ofi::Config fabric_config_;
+  node::Generations fabrics_;
   std::vector<Generation> generations_;
 
   State state_ = State::kIdle;

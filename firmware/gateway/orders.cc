@@ -59,10 +59,14 @@ Result<void> Gateway::take_from_launcher() {
     taken = map_memory(packet.memory, descriptor);
   } else if (kind == control::Packet::kRun && state_ == State::kIdle) {
     request_ = packet.run_request;
+    const control::LossReport loss = report_.loss;  // a board that refuses a run tells none
     report_ = control::Report{};
+    report_.loss = loss;
     report_.number = request_.number;
     report_.status = Status::kBusy;
     enter(State::kRequested);
+  } else if (kind == control::Packet::kReturn && state_ == State::kIdle && generations() > 1) {
+    taken = take_return(packet.comes_back.node);
   } else if (kind == control::Packet::kAsk) {
     // While the board runs, the gateway asks it. Otherwise report_ is up to date.
     if (state_ == State::kCollecting) {
@@ -153,7 +157,8 @@ Result<void> Gateway::take_event(Conversation::Event event) {
         return fail_board("it sent data that the gateway did not request");
       copy_log();
       return finish(report_.status);
-    case Conversation::Event::kRestarted: return fail_board("it restarted");
+    case Conversation::Event::kRestarted:
+      return asks_ ? end_asking(Status::kUnsupported) : fail_board("it restarted");
     case Conversation::Event::kViolation: return fail_board(kViolation);
   }
   return {};
@@ -170,7 +175,38 @@ Result<void> Gateway::take_packet() {
   return fail_board(kViolation);
 }
 
+// A node comes back that was lost. Another one: it may ask the board over new links. This one: its
+// board asks.
+Result<void> Gateway::take_return(std::uint32_t node) {
+  if (options_.node.comes_back && node == hello_.node) {
+    asks_ = true;
+    send_configuration();
+    return {};
+  }
+  if (report_.loss.generation == 0 || report_.loss.loss() != Loss::node(node)) {
+    return fail_board("node " + std::to_string(node) +
+                      " comes back, without which it did not go on");
+  }
+  auto opened = open_endpoints();
+  if (opened) opened = connect();
+  if (!opened) return opened;
+  fabrics_.take(report_.loss.generation, node);
+  opened = prepare_bridges(report_.loss.generation + 1);
+  return opened ? send_to_launcher(control::Ready{}) : opened;
+}
+
+// status: how coming back ended.
+Result<void> Gateway::end_asking(Status status) {
+  asks_ = false;
+  if (status == Status::kOk) return send_to_launcher(control::Ready{});
+  if (status == Status::kTooLarge) {
+    return fail_board("the others have no links left to take it in again");
+  }
+  return fail_board(std::string("no other node took it in: ") + status_name(status));
+}
+
 Result<void> Gateway::take_answer(const agent::Answer& answer) {
+  if (asks_ && answer.to == agent::Kind::kConfigure) return end_asking(answer.status);
   const bool updates = options_.node.updates();
   const agent::Kind kind = updates ? agent::Kind::kUpdate : agent::Kind::kRun;
   if (answer.to != kind || state_ != State::kAnswering) {
@@ -194,6 +230,9 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   asked_ = false;
   if (state_ != State::kRunning || report.number != request_.number)
     return {};  // of an earlier run
+  if (report.loss_kind > static_cast<std::uint32_t>(Loss::Kind::kNode)) {
+    return fail_board(kViolation);
+  }
   translate(report);
   report_loss(report);
   if (report.status == Status::kBusy) return send_busy();
@@ -231,6 +270,8 @@ void Gateway::translate(const agent::Report& report) {
   report_.cause = {report.cause, report.cause_detector, report.cause_peer,
                    report.cause_reception_blocked != 0};
   report_.log = {report.log_count, report.log_retired, report.log_lost};
+  const auto kind = static_cast<Loss::Kind>(report.loss_kind);
+  report_.loss = {report.generation, {kind, report.loss_a, report.loss_b}};
   StallReport& stall = report_.stall;
   stall.waiting = report.stall_waiting != 0;
   stall.sending = report.stall_sending != 0;
@@ -243,16 +284,18 @@ void Gateway::translate(const agent::Report& report) {
   stall.since_ns = options_.node.updates() ? 0 : now - std::min(now, report.stall_ns);
 }
 
-// Prints once without what the board goes on.
+// Prints without what the board goes on, if that has changed.
 void Gateway::report_loss(const agent::Report& report) {
-  const bool goes_on = report.status == Status::kOk && report.generation != 0;
-  if (reported_loss_ || !goes_on) return;
-  reported_loss_ = true;
-  const Loss loss{static_cast<Loss::Kind>(report.loss_kind), report.loss_a, report.loss_b};
-  const std::string what = loss.kind == Loss::Kind::kNode
-                               ? "node " + std::to_string(loss.a)
-                               : "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
-  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on without %s\n", hello_.node,
+  if (report.status != Status::kOk || report.generation == 0) return;
+  const Loss loss = report_.loss.loss();
+  if (loss == reported_loss_) return;
+  std::string what = "with node " + std::to_string(reported_loss_.a) + " again";
+  if (loss.kind == Loss::Kind::kNode) what = "without node " + std::to_string(loss.a);
+  if (loss.kind == Loss::Kind::kLink) {
+    what = "without link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
+  }
+  reported_loss_ = loss;
+  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on %s\n", hello_.node,
                board_name_.c_str(), what.c_str());
 }
 

@@ -1,7 +1,6 @@
 // The gateway's start: boots the board and connects it to its neighbours.
 
 #include <fcntl.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -312,13 +311,11 @@ Result<void> Gateway::read_release() {
 
 Result<void> Gateway::configure() {
   if (options_.node.updates()) return {};  // Update has the configuration
-  agent::Configure request;
-  request.window = options_.node.window;
-  request.deadline_ns = options_.node.deadline_ns;
-  request.check_blocks = options_.node.check_blocks;
-  request.log = options_.node.log;
-  request.spares = generations() > 1;
-  agent_->send(request);
+  if (options_.node.comes_back) {          // the launcher says when
+    if (generations() > 1) return {};
+    return fail_board("--comes-back: its image has no spares; expected one built with --spares");
+  }
+  send_configuration();
   auto answered = await(Conversation::Event::kPacket, kAnswerPatience, "its answer to Configure");
   if (!answered) return answered;
   const agent::Answer& answer = agent_->packet().answer;
@@ -327,10 +324,21 @@ Result<void> Gateway::configure() {
                     status_name(answer.status));
 }
 
+void Gateway::send_configuration() {
+  agent::Configure request;
+  request.window = options_.node.window;
+  request.deadline_ns = options_.node.deadline_ns;
+  request.check_blocks = options_.node.check_blocks;
+  request.log = options_.node.log;
+  request.spares = generations() > 1;
+  request.comes_back = options_.node.comes_back;
+  agent_->send(request);
+}
+
 // Opens an endpoint with the board's links that the programs of this run use. Hop by hop, the
 // launcher's options list the links and their lanes.
 Result<void> Gateway::open_fabric() {
-  ofi::Config config;
+  ofi::Config& config = fabric_config_;
   config.provider = options_.node.provider;
   config.local_address = options_.node.address;
   config.node = hello_.node;
@@ -366,17 +374,28 @@ Result<void> Gateway::open_fabric() {
   shape.reports_link_down = options_.node.updates();
   shape.board = hello_.node;
   for (const agent::LinkEntry& link : board_links_) shape.peers.push_back(link.peer);
+  if (auto opened = open_endpoints(); !opened) return opened;
+  fabrics_.take();
   while (generations_.size() < generations()) {
-    if (auto opened = open_generation(config, shape); !opened) return opened;
+    if (auto opened = open_bridge(shape); !opened) return opened;
   }
   return {};
 }
 
-Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::Shape& shape) {
-  auto opened = ofi::OfiEndpoint::open(config);
-  if (!opened) return fail("cannot open " + config.provider + ": " + opened.error().message);
+// Opens the endpoints of all generations.
+Result<void> Gateway::open_endpoints() {
+  const auto open = [this]() -> Result<std::shared_ptr<ofi::OfiEndpoint>> {
+    auto opened = ofi::OfiEndpoint::open(fabric_config_);
+    if (opened) return *std::move(opened);
+    return fail("cannot open " + fabric_config_.provider + ": " + opened.error().message);
+  };
+  return fabrics_.open(open, generations());
+}
+
+// Opens the bridge of the next generation.
+Result<void> Gateway::open_bridge(const Bridge::Shape& shape) {
   Generation next;
-  fabrics_.push_back(*std::move(opened));
+  const auto number = static_cast<std::uint32_t>(generations_.size());
   next.links = std::vector<SerialLink>(board_links_.size());
   SerialConfig serial;
   serial.session = new_session();
@@ -384,32 +403,28 @@ Result<void> Gateway::open_generation(const ofi::Config& config, const Bridge::S
   serial.settles = true;
   serial.key = link_key();
   serial.nonce = new_session();
-  serial.first_channel = static_cast<std::uint8_t>(generations_.size() * board_links_.size());
-  next.bridge = std::make_unique<Bridge>(*port_, next.links.data(), fabrics_.back()->endpoint(),
-                                         shape, serial);
+  serial.first_channel = static_cast<std::uint8_t>(number * board_links_.size());
+  next.bridge =
+      std::make_unique<Bridge>(*port_, next.links.data(), fabrics_.links(number), shape, serial);
   generations_.push_back(std::move(next));
   if (generations_.back().bridge->has_memory()) return {};
   return fail_board(sizes_text(hello_) + "; no memory for " + std::to_string(buffer_bytes(hello_)) +
                     " bytes of buffers");
 }
 
+// Connects the newest endpoints.
 Result<void> Gateway::connect() {
   node::ControlWireUp wire_up(channel(), child_.pid());
   ReleaseDigest release(hello_.topology_digest, hello_.release, hello_.counter);
   for (const agent::ProgramEntry& program : board_programs_) release.add(program.schedule);
   wire_up.set_release(hello_.release, release.value());
-  auto started = node::publish_all(fabrics_, hello_.node, wire_up);
-  if (started) started = node::start_connecting_all(fabrics_, wire_up);
-  if (!started) return started;
-  for (bool all = false; !all;) {
-    const auto connected = node::go_on_connecting_all(fabrics_);
-    if (!connected) return fail(connected.error());
-    all = *connected;
-    if (control::is_closed(channel())) return fail("the launcher is gone");
-    if (!all) sched_yield();
-  }
-  for (const Generation& each : generations_) {
-    const Status status = each.bridge->prepare();
+  return node::connect(fabrics_, hello_.node, channel(), wire_up);
+}
+
+// Prepares the bridges of this generation and all later ones.
+Result<void> Gateway::prepare_bridges(std::uint32_t first) {
+  for (; first < generations_.size(); ++first) {
+    const Status status = generations_[first].bridge->prepare();
     if (status == Status::kOk) continue;
     return fail(std::string("cannot connect to the neighbours: ") + status_name(status));
   }

@@ -133,6 +133,7 @@ constexpr BootOption kBootOptions[] = {
     {{"check-blocks", false}, set_flag<&BootOptions::check_blocks>, Applies::kToRuns},
     {{"authenticate-data", false}, set_flag<&BootOptions::authenticate_data>, Applies::kToRuns},
     {{"log", false}, set_flag<&BootOptions::log>, Applies::kToRuns},
+    {{"comes-back", false}, set_flag<&BootOptions::comes_back>, Applies::kToRuns},
     {{"settle", false}, set_flag<&BootOptions::settles>, Applies::kToUpdates},
     {{"update-from"},
      [](BootOptions& options, const std::string& value) {
@@ -210,6 +211,13 @@ Result<void> check_update(const BootOptions& options) {
 
 // Checks that there is one control channel and, hop by hop, one list of links for each node.
 Result<void> check_nodes(const BootOptions& options) {
+  const bool can_come_back =
+      options.nodes.size() == 1 && options.schedules.empty() && !options.updates();
+  if (options.comes_back && !can_come_back) {
+    return fail(
+        "--comes-back is for one node with spares; expected one --node, no --schedule, and "
+        "no update");
+  }
   if (options.nodes.empty()) return fail("no node number; expected --node I");
   if (std::set(options.nodes.begin(), options.nodes.end()).size() < options.nodes.size()) {
     return fail("the same --node is given twice; expected each node once");
@@ -284,6 +292,7 @@ const char* usage() {
          "  --window W        maximum number of steps in flight (default: the program's window)\n"
          "  --check-blocks    send a CRC-32 with every block and check it\n"
          "  --authenticate-data authenticate the payload of long messages, too; all nodes or none\n"
+         "  --comes-back      the others went on without the node: it asks to be taken in again\n"
          "  --settle          with the others: end what is left of an update (espalier update)\n"
          "  --update-from NODE, --new FILE: with the others: update all from this node, which "
          "reads\n"

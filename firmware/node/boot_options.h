@@ -50,6 +50,7 @@ struct BootOptions {
   std::string new_images;  // path of the new image of each node, for the origin; with %r
   static constexpr std::uint32_t kNoOrigin = 0xffffffff;
   [[nodiscard]] bool updates() const { return settles || update_origin != kNoOrigin; }
+  bool comes_back = false;       // the others went on without the node; it asks to be taken in
   bool check_only = false;       // loads and prints the descriptors, then ends
   bool lists_providers = false;  // prints the providers, then ends
   bool help = false;

@@ -88,6 +88,7 @@ TEST(NodeOptions, WithoutEffectAreRefused) {
                                                                 {"--deadline", "9"},
                                                                 {"--check-blocks"},
                                                                 {"--log"},
+                                                                {"--comes-back"},
                                                                 {"--board", "b"},
                                                                 {"--unsigned"},
                                                                 {"--flash-shape", "98304,4096,16"}};
@@ -117,6 +118,19 @@ TEST(NodeOptions, WithoutEffectAreRefused) {
        {"98304", "98304,4096", "98304,4096,0", "98304,4096,65", "98304,4096,3", "98305,4096,16",
         "20480,4096,16", "98304,4096,16,1", "98304,4096,", ""}) {
     EXPECT_TRUE(shaped("--flash", shape).starts_with("bad value for --flash-shape")) << shape;
+  }
+  const std::vector<std::string> back = {"--comes-back", "--control", "5"};
+  const auto comes_back = [&](std::vector<std::string> words) {
+    words.insert(words.end(), back.begin(), back.end());
+    return parse(words, options);
+  };
+  EXPECT_EQ(comes_back({"--image", "i", "--unsigned", "--node", "0"}), "");
+  EXPECT_TRUE(options.comes_back);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--schedule", "a", "--node", "0"},
+           {"--flash", "f", "--unsigned", "--node", "0", "--settle"},
+           {"--image", "i", "--unsigned", "--node", "0", "--node", "1", "--control", "6"}}) {
+    EXPECT_TRUE(comes_back(words).starts_with("--comes-back is for one node")) << words[0];
   }
   EXPECT_EQ(
       parse({"--schedule", "a", "--node", "3", "--node", "4", "--node", "3", "--check"}, options),

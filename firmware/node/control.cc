@@ -49,6 +49,7 @@ std::size_t packet_size(Packet packet) {
     case Packet::kRun: return sizeof(RunRequest);
     case Packet::kAsk: return sizeof(Ask);
     case Packet::kQuit: return sizeof(Quit);
+    case Packet::kReturn: return sizeof(Return);
   }
   return 0;
 }
@@ -69,7 +70,8 @@ bool is_valid(const Any& packet, std::size_t size) {
   if (packet.packet != Packet::kReport) return true;
   const Report& report = packet.report;
   return is_flag(report.cause.reception_blocked) && is_flag(report.stall.waiting) &&
-         is_flag(report.stall.sending);
+         is_flag(report.stall.sending) &&
+         report.loss.kind <= static_cast<std::uint32_t>(Loss::Kind::kNode);
 }
 
 bool open_channel(int& launcher_end, int& node_end) {

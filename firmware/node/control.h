@@ -16,6 +16,11 @@
 //                                   <- Ask, at any time after Ready
 //   Report (status kBusy, or the latest one again) ->
 //                                   <- Quit
+// When a lost node comes back (docs/spares.md), between two runs:
+//                                   <- Return, to all others
+//   Hello, then as at the start up to Ready: new links of later generations
+//                                   <- Return, to the node itself, which is started like the others
+//   Ready (it was taken in)       ->
 // A node may send Failed instead of any of its packets, and then ends. End of file ends the node.
 
 #include <cstddef>
@@ -23,12 +28,13 @@
 #include <string>
 
 #include "espalier/base/limits.h"
+#include "espalier/base/loss.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/update/update_end.h"
 
 namespace espalier::control {
 
-inline constexpr std::uint32_t kControlVersion = 9;
+inline constexpr std::uint32_t kControlVersion = 10;
 inline constexpr std::uint32_t kMaxAddressBytes = 256;
 inline constexpr std::uint32_t kMaxTextBytes = 512;
 inline constexpr std::uint32_t kMaxLanes = 128;  // per node, regardless of its own limits
@@ -45,6 +51,7 @@ enum class Packet : std::uint32_t {
   kRun = 18,
   kAsk = 19,
   kQuit = 20,
+  kReturn = 21,
 };
 
 struct Address {
@@ -79,6 +86,22 @@ struct Failed {
   char text[kMaxTextBytes] = {};  // one line, terminated
 };
 
+// Without what a node goes on (docs/spares.md).
+struct LossReport {
+  std::uint32_t generation = 0;  // of its links; 0: those of the start
+  std::uint32_t kind = 0;        // Loss::Kind
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+
+  LossReport() = default;
+  LossReport(std::uint32_t the_generation, const Loss& loss)
+      : generation(the_generation),
+        kind(static_cast<std::uint32_t>(loss.kind)),
+        a(loss.a),
+        b(loss.b) {}
+  [[nodiscard]] Loss loss() const { return {static_cast<Loss::Kind>(kind), a, b}; }
+};
+
 // How a run ended or, as the answer to Ask during a run, its current state (status kBusy).
 struct Report {
   Packet packet = Packet::kReport;
@@ -94,6 +117,7 @@ struct Report {
   Cause cause;
   EventLog::Counts log;  // of the most recently started collective
   StallReport stall;  // at the time of the failure, or now; since_ns is on endpoint.now()'s clock
+  LossReport loss;
 };
 
 // A node in an update of all nodes answers a RunRequest, of which it reads the number only, with a
@@ -168,6 +192,13 @@ struct Ask {
   Packet packet = Packet::kAsk;
 };
 
+// The lost node comes back. To the others: each has gone on without it. To the node: it asks them
+// to take it in.
+struct Return {
+  Packet packet = Packet::kReturn;
+  std::uint32_t node = 0;
+};
+
 struct Quit {
   Packet packet = Packet::kQuit;
 };
@@ -175,7 +206,7 @@ struct Quit {
 static_assert(sizeof(Hello) == 48 + kMaxLanes * (4 + sizeof(Address)) && sizeof(Address) == 260);
 static_assert(sizeof(Peers) == 40 + kMaxLanes * sizeof(Address));
 static_assert(sizeof(Cause) == 16 && sizeof(StallReport) == 40 && sizeof(EventLog::Counts) == 16);
-static_assert(sizeof(Report) == 120 && offsetof(Report, completed) == 16 &&
+static_assert(sizeof(Report) == 136 && offsetof(Report, completed) == 16 &&
               offsetof(Report, cause) == 48 && offsetof(Report, stall) == 80);
 static_assert(sizeof(Memory) == 40 && offsetof(Memory, input_bytes) == 8);
 static_assert(sizeof(RunRequest) == 64 && offsetof(RunRequest, schedule) == 16 &&
@@ -195,6 +226,7 @@ union Any {
   RunRequest run_request;
   Ask ask;
   Quit quit;
+  Return comes_back;
   Any() : packet{} {}
 };
 

@@ -116,6 +116,20 @@ TEST_F(Channel, RefusesFlagsThatAreNeither0Nor1) {
   }
 }
 
+TEST_F(Channel, RefusesALossOfNoKind) {
+  Report report;
+  report.loss = {3, Loss::node(4)};
+  Any packet;
+  int descriptor = -1;
+  ASSERT_TRUE(send(node_, report));
+  ASSERT_EQ(receive(launcher_, packet, descriptor, 0), Received::kPacket);
+  EXPECT_EQ(packet.report.loss.loss(), Loss::node(4));
+  EXPECT_EQ(packet.report.loss.generation, 3u);
+  report.loss.kind = 3;
+  ASSERT_TRUE(send(node_, report));
+  EXPECT_EQ(receive(launcher_, packet, descriptor, 0), Received::kBad);
+}
+
 int open_descriptors() {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }

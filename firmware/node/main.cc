@@ -16,6 +16,7 @@
 #include "firmware/node/boot_image.h"
 #include "firmware/node/boot_options.h"
 #include "firmware/node/control.h"
+#include "firmware/node/generations.h"
 #include "firmware/node/node_server.h"
 #include "firmware/node/node_spares.h"
 #include "firmware/node/schedule_files.h"
@@ -37,7 +38,7 @@ struct LocalNode {
   int channel = -1;
   espalier::node::BootedImage booted;  // if it boots from an image
   espalier::node::Programs programs;
-  espalier::node::Endpoints fabrics;                   // of each generation
+  espalier::node::Generations generations;
   std::unique_ptr<espalier::node::NodeSpares> spares;  // if its image has any
 };
 using Nodes = std::vector<std::unique_ptr<LocalNode>>;
@@ -94,6 +95,19 @@ espalier::ofi::Config endpoint_config(const espalier::node::BootOptions& options
   return config;
 }
 
+espalier::Result<void> open_links(const espalier::node::BootOptions& options, Nodes& nodes,
+                                  std::size_t index, std::uint32_t generations) {
+  using Opened = espalier::Result<std::shared_ptr<espalier::ofi::OfiEndpoint>>;
+  const auto open = [&]() -> Opened {
+    auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, index));
+    if (opened) return *std::move(opened);
+    const std::string where = options.address.empty() ? "" : " on " + options.address;
+    return espalier::fail("cannot open " + options.provider + where + ": " +
+                          opened.error().message);
+  };
+  return nodes[index]->generations.open(open, generations);
+}
+
 // Opens the endpoints of all nodes, publishes their addresses, then connects them. All nodes take
 // turns in each part, because nodes of one process may be neighbours. Returns 0, or the exit
 // status.
@@ -103,29 +117,24 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
     LocalNode& node = *nodes[i];
     const std::uint32_t generations =
         node.booted.image.spares != 0 ? espalier::Recovery::kAllGenerations : 1;
-    while (node.fabrics.size() < generations) {
-      auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i));
-      if (!opened) {
-        const std::string where = options.address.empty() ? "" : " on " + options.address;
-        return fail(kFailed, node.channel,
-                    "cannot open " + options.provider + where + ": " + opened.error().message);
-      }
-      node.fabrics.push_back(*std::move(opened));
-    }
+    const auto opened = open_links(options, nodes, i, generations);
+    if (!opened) return fail(kFailed, node.channel, opened.error().message);
     wire_ups.emplace_back(node.channel);
     wire_ups.back().set_release(node.booted.image.release, node.booted.releases.running);
-    const auto published = espalier::node::publish_all(node.fabrics, node.number, wire_ups.back());
+    const auto published =
+        espalier::node::publish_all(node.generations.newest(), node.number, wire_ups.back());
     if (!published) return fail(kFailed, node.channel, published.error().message);
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto started = espalier::node::start_connecting_all(nodes[i]->fabrics, wire_ups[i]);
+    const auto started =
+        espalier::node::start_connecting_all(nodes[i]->generations.newest(), wire_ups[i]);
     if (!started) return fail(kFailed, nodes[i]->channel, started.error().message);
   }
   bool busy = true;
   while (busy) {
     busy = false;
     for (const std::unique_ptr<LocalNode>& node : nodes) {
-      const auto connected = espalier::node::go_on_connecting_all(node->fabrics);
+      const auto connected = espalier::node::go_on_connecting_all(node->generations.newest());
       if (!connected) return fail(kFailed, node->channel, connected.error().message);
       busy = busy || !*connected;
       // The neighbours of a lost launcher's node may have ended before they could connect.
@@ -133,7 +142,21 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
     }
     if (busy) sched_yield();
   }
+  for (const std::unique_ptr<LocalNode>& node : nodes) node->generations.take();
   return 0;
+}
+
+// A lost node comes back: opens new links, and connects them.
+espalier::Result<void> open_links_anew(const espalier::node::BootOptions& options, Nodes& nodes,
+                                       std::uint32_t present, std::uint32_t lost) {
+  LocalNode& node = *nodes.front();
+  auto opened = open_links(options, nodes, 0, node.generations.count());
+  if (!opened) return opened;
+  espalier::node::ControlWireUp wire_up(node.channel);
+  wire_up.set_release(node.booted.image.release, node.booted.releases.running);
+  auto connected = espalier::node::connect(node.generations, node.number, node.channel, wire_up);
+  if (connected) node.generations.take(present, lost);
+  return connected;
 }
 
 // Confirms the image that ran successfully, so that the next boot takes it.
@@ -160,8 +183,8 @@ int update(const espalier::node::BootOptions& options, LocalNode& node, Nodes& n
   }
   const int exit_status = connect(options, nodes);
   if (exit_status != 0) return exit_status;
-  espalier::node::UpdateServer server(options, node.fabrics[0]->endpoint(), node.booted,
-                                      node.programs, release ? &*release : nullptr, node.channel);
+  espalier::node::UpdateServer server(options, node.generations.first(), node.booted, node.programs,
+                                      release ? &*release : nullptr, node.channel);
   return server.serve();
 }
 
@@ -174,18 +197,25 @@ int run(const espalier::node::BootOptions& options, Nodes& nodes) {
   config.check_blocks = options.check_blocks;
   std::vector<std::unique_ptr<espalier::node::NodeServer>> servers;
   for (const std::unique_ptr<LocalNode>& node : nodes) {
-    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->fabrics[0]->endpoint(),
+    servers.push_back(std::make_unique<espalier::node::NodeServer>(node->generations.first(),
                                                                    node->programs, node->channel));
     if (espalier::Slots* slots = node->booted.slots.get(); slots != nullptr) {
       servers.back()->after_first_good_run([slots] { confirm(*slots); });
     }
     const Status status = servers.back()->init(config, options.log);
-    if (status == Status::kOk && node->fabrics.size() > 1) {
-      std::vector<espalier::Endpoint*> endpoints;
-      for (const auto& fabric : node->fabrics) endpoints.push_back(&fabric->endpoint());
+    if (status == Status::kOk && node->generations.count() > 1) {
       node->spares = std::make_unique<espalier::node::NodeSpares>(
-          node->booted.image, node->programs, std::move(endpoints));
+          node->booted.image, node->programs, node->generations);
       servers.back()->use(*node->spares, config.deadline_ns);
+      if (nodes.size() == 1) {
+        servers.back()->on_return([&](std::uint32_t present, std::uint32_t lost) {
+          return open_links_anew(options, nodes, present, lost);
+        });
+      }
+      if (options.comes_back) servers.back()->come_back();
+    } else if (options.comes_back) {
+      return fail(kBadInput, node->channel,
+                  "--comes-back: its image has no spares; expected one built with --spares");
     }
     if (status == Status::kOk) continue;
     return fail(kFailed, node->channel,

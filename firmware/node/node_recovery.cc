@@ -13,8 +13,13 @@ Status NodeServer::poll_machine() {
   if (recovering_) {
     const Status status = recovery_->poll();
     recovering_ = status == Status::kBusy;
+    if (comes_back_ && !recovering_) {
+      end_asking(status);
+      return Status::kBusy;
+    }
     return status == Status::kOk ? resume() : status;
   }
+  if (comes_back_) return Status::kBusy;  // its machine has no links yet
   if (recovery_ && recovery_->expelled()) return recovery_->cause().status;
   const Status status = machine_.poll();
   if (is_failure(status)) return recover(status);
@@ -53,6 +58,40 @@ Status NodeServer::look() {
   const Status status = recovery_->look(numbers_.next());
   recovering_ = status == Status::kBusy;
   return status;
+}
+
+// A node comes back that was lost. Another one: the launcher gives new links, on which it may ask.
+// This one: it asks.
+void NodeServer::take_return(const control::Return& request) {
+  if (comes_back_ && request.node == endpoint_.node()) {
+    const Status begun = recovery_->come_back();
+    recovering_ = begun == Status::kBusy;
+    if (!recovering_) end_asking(begun);
+    return;
+  }
+  if (recovery_->loss() != Loss::node(request.node) || recovering_ || !open_links_anew_) {
+    return fail("node " + std::to_string(request.node) +
+                " comes back, without which this node did not go on in a process of its own");
+  }
+  const auto opened = open_links_anew_(recovery_->generation(), request.node);
+  if (!opened) return fail(opened.error().message);
+  if (!ready()) end(1);
+}
+
+// status: how coming back ended.
+void NodeServer::end_asking(Status status) {
+  comes_back_ = false;
+  if (status == Status::kOk) {
+    numbers_.come_back(recovery_->point().next);
+    status = resume();
+  }
+  if (status == Status::kOk) {
+    if (!ready()) end(1);
+  } else if (status == Status::kTooLarge) {
+    fail("the others have no links left to take this node in again");
+  } else {
+    fail(std::string("no other node took this node in: ") + status_name(status));
+  }
 }
 
 // All survivors have agreed where to go on. Returns kBusy if this node's run goes on.

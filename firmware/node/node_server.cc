@@ -28,9 +28,9 @@ bool NodeServer::ready() { return control::send(channel_, control::Ready{}); }
 void NodeServer::step(bool look) {
   switch (state_) {
     case State::kIdle:
-      // Until it has recovered, packets wait.
-      if (!recovering_) {
-        if (!look && monotonic_ns() < wake_) break;
+      // Until it has recovered, packets wait. Before it is taken in there are no requests for runs.
+      if (!recovering_ || comes_back_) {
+        if (!recovering_ && !look && monotonic_ns() < wake_) break;
         take_packet();
       }
       // The idle machine answers keepalive probes and forwards causes. Its status was reported.
@@ -64,9 +64,13 @@ void NodeServer::map_memory(const control::Memory& memory, int descriptor) {
     if (!control::send(channel_, control::Mapped{})) end(1);
     return;
   }
+  fail(std::string("cannot map the memory of the collective: ") + std::strerror(errno));
+}
+
+// Ends the node, and says why.
+void NodeServer::fail(const std::string& what) {
   control::Failed failed;
-  std::snprintf(failed.text, sizeof failed.text, "cannot map the memory of the collective: %s",
-                std::strerror(errno));
+  std::snprintf(failed.text, sizeof failed.text, "%s", what.c_str());
   (void)control::send(channel_, failed);
   end(1);
 }
@@ -81,8 +85,10 @@ void NodeServer::take_packet() {
   const bool idle = state_ == State::kIdle;
   if (kind == control::Packet::kMemory && idle) {
     map_memory(packet.memory, descriptor);
-  } else if (kind == control::Packet::kRun && idle) {
+  } else if (kind == control::Packet::kRun && idle && !comes_back_) {
     take_request(packet.run_request);
+  } else if (kind == control::Packet::kReturn && idle && recovery_) {
+    take_return(packet.comes_back);
   } else if (kind == control::Packet::kAsk) {
     report_.stall = machine_.stall_report();
     if (!control::send(channel_, report_)) end(1);
@@ -220,6 +226,7 @@ void NodeServer::finish(Status status) {
   report_.blocks = machine_.blocks();
   report_.cause = machine_.cause();
   if (recovery_ && is_failure(status)) report_.cause = recovery_->cause();
+  if (recovery_) report_.loss = {recovery_->generation(), recovery_->loss()};
   report_.log = log_.counts();
   if (status != Status::kOk) report_.stall = machine_.stall_report();
   if (status == Status::kOk && report_.completed > 0 && after_good_run_) {

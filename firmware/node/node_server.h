@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,12 @@ class NodeServer {
     spares_ = &spares;
     recovery_.emplace(machine_, endpoint_, spares, deadline_ns);
   }
+  // Sets the function that opens new links when another node comes back: of all generations after
+  // `present`, and those over which the node asks. Without it such a request ends the node.
+  using OpenLinksAnew = std::function<Result<void>(std::uint32_t present, std::uint32_t lost)>;
+  void on_return(OpenLinksAnew call) { open_links_anew_ = std::move(call); }
+  // The others went on without this node: it asks them to take it in. Call after use().
+  void come_back() { comes_back_ = true; }
   // Sets the function that is called once, after the first successful run and before its Report.
   void after_first_good_run(std::function<void()> call) { after_good_run_ = std::move(call); }
   // Sends Ready; false: the launcher is gone.
@@ -65,6 +72,7 @@ class NodeServer {
   void end(int exit_status);
   void map_memory(const control::Memory& memory, int descriptor);
   void take_request(const control::RunRequest& request);
+  void fail(const std::string& what);
   Status prepare();
   [[nodiscard]] Status find_memory();
   [[nodiscard]] ElementCounts counts();
@@ -79,6 +87,8 @@ class NodeServer {
   [[nodiscard]] Status resume();
   void print_loss();
   [[nodiscard]] Status look();
+  void take_return(const control::Return& request);
+  void end_asking(Status status);
   [[nodiscard]] std::uint64_t next_poll() const;
 
   Endpoint& endpoint_;
@@ -105,9 +115,11 @@ class NodeServer {
   std::function<void()> after_good_run_;
   NodeSpares* spares_ = nullptr;
   std::optional<Recovery> recovery_;  // if there are spares
+  OpenLinksAnew open_links_anew_;
   bool recovering_ = false;
-  bool restarts_ = false;  // the run goes on with the next poll
-  bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
+  bool comes_back_ = false;  // until it is taken in
+  bool restarts_ = false;    // the run goes on with the next poll
+  bool repeats_ = false;  // the run goes on although it was reported: others have not completed it
   RunNumbers numbers_;
   Loss printed_;  // the loss in the newest message
   Mapping repeated_output_;

@@ -1,11 +1,9 @@
 #include "firmware/node/node_spares.h"
 
-#include <utility>
-
 namespace espalier::node {
 
-NodeSpares::NodeSpares(const Image& image, Programs& programs, std::vector<Endpoint*> endpoints)
-    : image_(image), programs_(programs), endpoints_(std::move(endpoints)) {
+NodeSpares::NodeSpares(const Image& image, Programs& programs, Generations& generations)
+    : image_(image), programs_(programs), generations_(generations) {
   for (std::uint32_t i = 0; i < programs.count; ++i) {
     schedules_.push_back(programs.programs[i].schedule_digest);
   }
@@ -31,9 +29,9 @@ const Program* NodeSpares::load(const Loss& loss) {
 }
 
 Endpoint* NodeSpares::open(std::uint32_t generation) {
-  if (generation >= endpoints_.size()) return nullptr;
+  if (generation >= generations_.count()) return nullptr;
   generation_ = generation;
-  return endpoints_[generation];
+  return &generations_.links(generation);
 }
 
 Status NodeSpares::load_programs() {

@@ -8,25 +8,24 @@
 
 #include "espalier/collectives/machine/recovery.h"
 #include "firmware/image/image.h"
+#include "firmware/node/generations.h"
 #include "firmware/node/schedule_files.h"
 
 namespace espalier::node {
 
 class NodeSpares final : public Spares {
  public:
-  // programs: those of the image. endpoints: of each generation. All must outlive the object.
-  NodeSpares(const Image& image, Programs& programs, std::vector<Endpoint*> endpoints);
+  // programs: those of the image. All must outlive the object.
+  NodeSpares(const Image& image, Programs& programs, Generations& generations);
 
   // Returns the digest by which runs name program `index`, which stays the same.
   [[nodiscard]] std::uint64_t schedule(std::uint32_t index) const { return schedules_[index]; }
   // Returns the endpoint of the present generation.
-  [[nodiscard]] Endpoint& endpoint() const { return *endpoints_[generation_]; }
+  [[nodiscard]] GenerationLinks& endpoint() const { return generations_.links(generation_); }
 
   [[nodiscard]] SpareKinds kinds() const override;
   [[nodiscard]] const Program* load(const Loss& loss) override;
-  [[nodiscard]] std::uint32_t generations() const override {
-    return static_cast<std::uint32_t>(endpoints_.size());
-  }
+  [[nodiscard]] std::uint32_t generations() const override { return generations_.count(); }
   [[nodiscard]] Endpoint* open(std::uint32_t generation) override;
   // After load(), once the agreement is complete: puts the spare's programs in place of the node's.
   // One whose root is lost has no ranks then. Errors: those of Image::load_spare().
@@ -35,7 +34,7 @@ class NodeSpares final : public Spares {
  private:
   const Image& image_;
   Programs& programs_;
-  std::vector<Endpoint*> endpoints_;
+  Generations& generations_;
   std::uint32_t generation_ = 0;
   std::uint32_t spare_ = 0;  // that load() chose
   std::vector<std::uint64_t> schedules_;

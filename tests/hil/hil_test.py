@@ -113,6 +113,8 @@ class BadRigs(Folder):
         refused("test {", 'spares: "both" lose { what: "node:2" } test {', "node:2", "devices of", "are 2")
         refused("test {", 'spares: "both" lose { what: "link:0,1" } test {', "link:0,1", "a carrier unix:")
         refused("test {", 'spares: "both" lose { what: "node:1" } lose { what: "node:1" } test {', "node:1 at moment 0 twice")
+        refused("test {", 'spares: "both" lose { what: "node:1" returns: 4 } test {', "4 returns of node:1", "0 to 3")
+        refused("test {", 'spares: "both" lose { what: "link:0,1" returns: 1 } test {', "1 returns of link:0,1", "and of a node")
         scan = LIST.replace('"allreduce"', '"scan"') + 'spares: "nodes" lose { what: "node:1" }'
         self.refused("lose with scan", "allreduce, broadcast", tests=scan)
         self.refused("no case has 'nothing'", words=["--only", "nothing"])
@@ -240,6 +242,9 @@ class Plans(Folder):
         gateway = shlex.split(value["--start"].removeprefix("2="))
         self.assertEqual(gateway[1:3], ["--device", "unix:/tmp/sockets/g2-g,/tmp/sockets/g2-s"])
         self.assertEqual(gateway[gateway.index("--start") + 1], "run /tmp/sockets/b2")
+        returns = self.plan(rig, tests.replace('"link:0,2"', '"node:2" returns: 2'))
+        words = list(map(str, returns.lose(returns.cases()[-1], [[1, 2], [0, 2], [1, 0]])))
+        self.assertEqual(words[words.index("--returns") + 1], "2")
         self.assertIn("--links hop-by-hop", " ".join(map(str, plan.compile(plan.tests.entry.test[0]))))
         self.assertIn("--spares both", " ".join(map(str, plan.build_image("boards/linux-x86_64", 0, "x", plan.tests.entry.test))))
         self.assertEqual(len([word for word in map(str, plan.run(plan.cases()[0])) if "/tmp/sockets/g2-g" in word]), 0)

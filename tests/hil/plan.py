@@ -205,6 +205,8 @@ class Plan:
         words = [self.cluster, "--topology", tests.topology, "--nodes", len(case.seats), "--programs",
                  ",".join(f"{test.collective}:{test.root}" for test in tests.test), "--loss", case.loss.what, "--seed",
                  case.loss.moment, "--deadline-ms", self.rig.deadline_ms]
+        if case.loss.returns:
+            words += ["--returns", case.loss.returns]
         hosts = [rank for rank, seat in enumerate(case.seats) if seat.kind in ("process", "ssh")]
         if hosts:
             words += ["--boots", ",".join(map(str, hosts)), "--flash", self.flashes(case) / "node-%r.flash", "--public-key",

@@ -16,6 +16,7 @@ PAIR = re.compile(r"unix:[^,]+,[^,]+")
 BAUD = 115200  # of a cable, whose pseudo terminals have no rate
 # Those that spares-cluster knows.
 LOSABLE = ("allreduce", "broadcast", "allgather", "reduce", "reduce-scatter", "barrier")
+MAX_RETURNS = 3  # Recovery::kReturns, and one that is refused
 DEFAULTS = {"provider": "tcp", "deadline_ms": 5000, "limit_s": 120}
 GATEWAY = "build/firmware/gateway/espalier-gateway"
 
@@ -253,6 +254,8 @@ class Tests:
                 self._bad(f"lose: {lose.what} without spares for it; expected spares: \"{kind}s\" or \"both\"")
             if [(other.what, other.moment) for other in entry.lose].count((lose.what, lose.moment)) > 1:
                 self._bad(f"lose: {lose.what} at moment {lose.moment} twice; expected another moment")
+            if lose.returns > MAX_RETURNS or lose.returns and kind == "link":
+                self._bad(f"lose: {lose.returns} returns of {lose.what}; expected 0 to {MAX_RETURNS}, and of a node")
             self.losses.append([int(number) for number in (found[2], found[3], found[5]) if number])
         for test in entry.test:
             if entry.lose and test.collective not in LOSABLE:

@@ -4,7 +4,8 @@
 //
 //   spares-cluster --topology SPEC --nodes N --programs LIST --loss link:A,B|node:V
 //                  --start V=COMMAND ... [--boots LIST --image|--flash FILE --public-key FILE]
-//                  [--relay V:LINKS=R,B,S,G ... --at V:LINK ...] [--seed N] [--deadline-ms N]
+//                  [--relay V:LINKS=R,B,S,G ... --at V:LINK ...] [--returns N] [--seed N]
+//                  [--deadline-ms N]
 //
 // --start: for each node, the command that starts it: a gateway, or an espalier-node. Those of
 // --boots get the options that follow it. --programs: each program of the images in order, like
@@ -12,13 +13,17 @@
 // and the socket B, its gateway the socket G; B sends to R, and G to S, which are this process's.
 // --at: a link of what is lost at such a board. It is cut, and the moment of the loss is a number
 // of frames of these links. Without it, only a node can be lost, at a moment by the clock.
-// The seed determines collective and moment. Exit status: 0: all survivors went on by themselves,
-// and the next ten collectives are right; 1: not; 2: bad input.
+// --returns: the lost node is started again, and must be taken in; a random one is lost before each
+// further return, at a moment by the clock. One return more than sets of links allow must be
+// refused. The seed determines collective and moment. Exit status: 0: all survivors went on by
+// themselves, and after each loss and each return the next ten collectives are right; 1: not; 2:
+// bad input.
 
 #include <signal.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,9 +36,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "espalier/hal/serial/frame.h"
 #include "firmware/bare/agent.h"
 #include "hal/serial/host/carriers.h"
+#include "tests/hil/spares_options.h"
 #include "tests/hil/spares_reference.h"
 #include "tools/launch/launcher.h"
 
@@ -41,16 +48,12 @@ namespace espalier {
 namespace {
 
 constexpr std::uint32_t kLater = 10;  // collectives after the loss
-// Of the collective that is interrupted: by frames, or by the clock.
-constexpr std::uint64_t kRepetitions = 60, kMoreRepetitions = 4000;
+// Of the collective that is interrupted: by frames; by the clock, with boards or only nodes.
+constexpr std::uint64_t kRepetitions = 60, kBoardRepetitions = 500, kNodeRepetitions = 4000;
 constexpr std::uint64_t kCount = 150;  // elements, or of each rank's part
 constexpr std::size_t kQueue = 256;    // frames that wait for a socket
-
-struct Failure {
-  int status;
-  std::string line;
-};
-[[noreturn]] void fail(int status, const std::string& line) { throw Failure{status, line}; }
+// Nothing that works takes as long.
+constexpr std::uint64_t kHang = 300'000'000'000;  // ns
 
 struct Entry {
   Collective collective = Collective::kBarrier;
@@ -72,9 +75,7 @@ struct Options {
   std::vector<RelayOptions> relays;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // of --at: board, link
   std::vector<Entry> programs;
-  Loss loss;
-  std::uint64_t seed = 1;
-  std::uint32_t deadline_ms = 3000;
+  LossOptions lost;
 };
 
 // Carries the frames between the boards and their gateways, in a thread of its own.
@@ -99,14 +100,16 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // Cuts the link, or kills the process of the node, after so many frames or, without --at, ms.
-  void cut_after(std::uint64_t moment, pid_t victim) {
+  // Cuts the link, or kills this process of the node, after so many frames of --at or, otherwise,
+  // ms. generations: those in use so far.
+  void cut_after(std::uint64_t moment, bool is_frames, pid_t victim, std::uint32_t generations) {
+    kill_at_ = left_ = 0;  // of the loss before
+    lost_ = false;
     victim_ = victim;
-    if (!options_.places.empty()) {
-      left_ = moment;
-    } else {
-      kill_at_ = clock_.now() + moment * 1'000'000;
-    }
+    generations_ = generations;
+    resumed_ns_ = 0;
+    left_ = is_frames ? moment : 0;
+    kill_at_ = is_frames ? 0 : clock_.now() + moment * 1'000'000;
   }
   [[nodiscard]] bool has_cut() const { return lost_; }
   // From the loss until a board shows that it runs collectives on a spare; 0: none did.
@@ -165,7 +168,7 @@ class Relay {
     if (size < serial::kHeaderBytes) return false;
     const std::uint32_t channel = serial::get<serial::header::kChannel>(frame);
     if (channel == agent::kChannel) return false;
-    if (lost_ && resumed_ns_ == 0 && is_after_agreement(frame, wire.links)) {
+    if (lost_ && resumed_ns_ == 0 && is_after_agreement(frame, generations_ * wire.links)) {
       resumed_ns_ = clock_.now();
     }
     const std::pair place{wire.number, channel % wire.links};
@@ -174,12 +177,12 @@ class Relay {
     }
     ++frames_;
     if (!lost_ && left_ != 0 && --left_ == 0) lose();
-    return lost_ && options_.loss.kind == Loss::Kind::kLink;
+    return lost_ && options_.lost.loss.kind == Loss::Kind::kLink;
   }
   void lose() {
     lost_ns_ = clock_.now();
     lost_ = true;
-    if (options_.loss.kind == Loss::Kind::kNode) kill(victim_, SIGKILL);
+    if (options_.lost.loss.kind == Loss::Kind::kNode) kill(victim_, SIGKILL);
   }
 
   const Options& options_;
@@ -187,6 +190,7 @@ class Relay {
   std::deque<Wire> wires_;
   std::atomic<bool> ends_ = false, lost_ = false;
   std::atomic<std::uint64_t> left_ = 0, frames_ = 0, kill_at_ = 0, lost_ns_ = 0, resumed_ns_ = 0;
+  std::atomic<std::uint32_t> generations_ = 1;
   std::atomic<pid_t> victim_ = 0;
   std::thread thread_;
 };
@@ -198,12 +202,12 @@ class Cluster {
       : options_(options),
         moment_(moment),
         programs_(options.programs),
-        random_(options.seed),
+        random_(options.lost.seed),
         relay_(options) {
     launch::LaunchOptions launch;
     launch.topology = options.topology;
     launch.nodes = options.nodes;
-    launch.deadline_ms = options.deadline_ms;
+    launch.deadline_ms = options.lost.deadline_ms;
     launch.check_blocks = true;
     launch.boot = options.boot;
     launch.boots = options.boots;
@@ -219,82 +223,150 @@ class Cluster {
   void run() {
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       const std::uint64_t before = relay_.frames();
-      collective(i, 1, Loss());
+      collective(i, 1);
       // Of 10 frames, a few may be probes.
       programs_[i].uses_loss = options_.places.empty() || relay_.frames() > before + 10;
     }
-    const std::size_t interrupted = choose();
-    const auto when = std::uniform_int_distribution<std::uint64_t>(1, 150)(random_);
-    moment_ = loss_name(options_.loss) + " lost after " + std::to_string(when) +
-              (options_.places.empty() ? " ms of " : " of its frames in ") +
-              collective_name(programs_[interrupted].collective);
-    const std::uint64_t repetitions = options_.places.empty() ? kMoreRepetitions : kRepetitions;
-    relay_.cut_after(when, processes_.members()[options_.loss.a].pid);
-    collective(interrupted, repetitions, options_.loss);
-    if (!relay_.has_cut()) fail(1, "the collectives were complete before the loss");
-    std::uint32_t right = 0;
-    for (std::size_t i = 0; right < kLater; ++i) {
-      if (collective(i % programs_.size(), 1, options_.loss)) ++right;
+    go_on_without(options_.lost.loss);
+    std::string text = text_;
+    for (std::uint32_t i = 0; i < options_.lost.returns; ++i) {
+      if (i > 0) {
+        go_on_without(Loss::node(
+            std::uniform_int_distribution<std::uint32_t>(0, options_.nodes - 1)(random_)));
+        text += "; " + text_;
+      }
+      take_in(i >= Recovery::kReturns);
+      text += text_;
     }
-    std::printf("%s: the others went on by themselves", moment_.c_str());
-    if (!options_.relays.empty()) {
-      if (relay_.gap_ns() == 0) fail(1, "no frame shows that the spare was used");
-      std::printf(", the next collective after %.2f s",
-                  static_cast<double>(relay_.gap_ns()) * 1e-9);
-    }
-    std::printf(", %u collectives right\n", static_cast<unsigned>(repetitions) + right);
+    std::printf("%s\n", text.c_str());
   }
 
  private:
   void expect(const Result<void>& result) {
     if (!result) fail(1, result.error().message);
   }
+  // Loses it in the middle of a collective; all others go on.
+  void go_on_without(const Loss& loss) {
+    const bool is_first = loss_.kind == Loss::Kind::kNothing;
+    const bool by_frames = is_first && !options_.places.empty();
+    loss_ = loss;
+    const std::size_t interrupted = choose();
+    const auto when = std::uniform_int_distribution<std::uint64_t>(1, 150)(random_);
+    moment_ = loss_name(loss_) + " lost after " + std::to_string(when) +
+              (by_frames ? " of its frames in " : " ms of ") +
+              collective_name(programs_[interrupted].collective);
+    const std::uint64_t repetitions = by_frames                 ? kRepetitions
+                                      : options_.relays.empty() ? kNodeRepetitions
+                                                                : kBoardRepetitions;
+    relay_.cut_after(when, by_frames, processes_.members()[loss_.a].pid, generation_ + 1);
+    collective(interrupted, repetitions);
+    if (!relay_.has_cut()) fail(1, "the collectives were complete before the loss");
+    check_found(loss_);
+    const std::uint32_t right = run_later();
+    check_found(loss_);
+    text_ =
+        moment_ + ": the others went on by themselves in generation " + std::to_string(generation_);
+    if (!options_.relays.empty()) {
+      if (relay_.gap_ns() == 0) fail(1, "no frame shows that the spare was used");
+      text_ += ", the next collective after " + seconds(relay_.gap_ns());
+    }
+    text_ += ", " + std::to_string(repetitions + right) + " collectives right";
+  }
+
+  // The lost node is started again. The others take it in, or refuse it, while they run
+  // collectives.
+  void take_in(bool refused) {
+    const std::uint32_t v = loss_.a;
+    const std::uint64_t longest = 2 * options_.lost.deadline_ms;
+    const std::uint64_t delay = std::uniform_int_distribution<std::uint64_t>(0, longest)(random_);
+    moment_ = "node " + std::to_string(v) + " started again after " + std::to_string(delay) + " ms";
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+    const std::uint64_t begin = monotonic_ns();
+    expect(processes_.come_back(v));
+    const launch::Member& member = processes_.members()[v];
+    using State = launch::Member::State;
+    std::uint32_t meanwhile = 0;
+    for (std::size_t i = 0; member.state == State::kAsks; ++i) {
+      if (monotonic_ns() > begin + kHang) fail(1, "it is not taken in");
+      if (collective(i % programs_.size(), 1)) ++meanwhile;
+    }
+    const std::uint64_t took = monotonic_ns() - begin;
+    const bool is_in = member.state != State::kFailed;
+    const bool is_refused = member.failure.find("no links left") != std::string::npos;
+    if (is_in == refused || is_in == is_refused) {
+      fail(1, is_in ? "it was taken in" : "it was not taken in: " + member.failure);
+    }
+    const std::uint32_t right = run_later();
+    check_found(is_in ? Loss() : loss_);
+    text_ = "; " + moment_ + (is_in ? ", taken in" : ", refused") + " in generation " +
+            std::to_string(generation_) + " after " + seconds(took) + " and " +
+            std::to_string(meanwhile) + " collectives, " + std::to_string(right) +
+            " more right on all " + std::to_string(options_.nodes - (is_in ? 0 : 1));
+  }
+
+  static std::string seconds(std::uint64_t ns) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.2f s", static_cast<double>(ns) * 1e-9);
+    return text;
+  }
+  void check_found(const Loss& loss) const {
+    if (found_ == loss) return;
+    fail(1, loss_name(loss) + " is lost, and the nodes went on without " + loss_name(found_));
+  }
+  // Runs collectives until ten were right, and returns that number.
+  std::uint32_t run_later() {
+    std::uint32_t right = 0;
+    for (std::size_t i = 0; right < kLater; ++i) {
+      if (collective(i % programs_.size(), 1)) ++right;
+    }
+    return right;
+  }
   // A program that uses what is lost, and has a spare.
   std::size_t choose() {
     std::vector<std::size_t> fit;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       const Entry& program = programs_[i];
-      const bool loses_root =
-          has_root(program.collective) && options_.loss == Loss::node(program.root);
+      const bool loses_root = has_root(program.collective) && loss_ == Loss::node(program.root);
       if (program.uses_loss && !loses_root) fit.push_back(i);
     }
-    if (fit.empty()) fail(1, "no program uses " + loss_name(options_.loss));
+    if (fit.empty()) fail(1, "no program uses " + loss_name(loss_));
     return fit[std::uniform_int_distribution<std::size_t>(0, fit.size() - 1)(random_)];
   }
 
   // Runs it on all that are left, and checks all results. False: its root is lost.
-  bool collective(std::size_t index, std::uint64_t repetitions, const Loss& loss) {
+  bool collective(std::size_t index, std::uint64_t repetitions) {
     ReferenceRun run;
     run.collective = programs_[index].collective;
     run.root = programs_[index].root;
     run.count = kCount;
     run.number = ++runs_;
     run.nodes = options_.nodes;
-    run.loss = loss;
     control::RunRequest order;
     order.program = static_cast<std::uint32_t>(index);
     order.op = Op::kSum;
     order.type = Type::kU32;
     order.count = run.collective == Collective::kBarrier ? 0 : kCount;
     order.repetitions = repetitions;
+    using State = launch::Member::State;
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
       const launch::Member& member = processes_.members()[v];
-      if (member.state == launch::Member::State::kFailed) continue;
+      if (member.state == State::kFailed) continue;
       for (std::uint64_t i = 0; i < kCount * options_.nodes; ++i) {
         store_u32(member.memory.input() + 4 * i, input_at(run.number, v, i));
       }
     }
     if (auto ran = processes_.run(order); !ran) fail(1, ran.error().message);
+    find_loss();
+    run.loss = found_;
     std::uint32_t without = 0, with = 0;
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
       const launch::Member& member = processes_.members()[v];
-      if (loss == Loss::node(v)) continue;
-      if (member.state == launch::Member::State::kReported &&
-          member.report.status == Status::kUnsupported) {
+      if (run.loss == Loss::node(v)) continue;
+      if (member.state == State::kReported && member.report.status == Status::kUnsupported) {
         ++without;
         continue;
       }
-      if (member.state != launch::Member::State::kReported || member.report.status != Status::kOk) {
+      if (member.state != State::kReported || member.report.status != Status::kOk) {
         fail(1, "node " + std::to_string(v) + ": " + processes_.describe(v));
       }
       if (member.report.completed != repetitions) {
@@ -305,9 +377,31 @@ class Cluster {
       if (!wrong.empty()) fail(1, wrong);
     }
     if (with != 0 && without != 0) fail(1, "some nodes have the program, and others do not");
-    const bool loses_root = has_root(run.collective) && loss == Loss::node(run.root);
+    const bool loses_root = has_root(run.collective) && run.loss == Loss::node(run.root);
     if (without != 0 && !loses_root) fail(1, "the spare lacks a program");
     return without == 0;
+  }
+
+  // Without what all nodes that reported went on: found_ and generation_.
+  void find_loss() {
+    bool is_first = true;
+    for (std::uint32_t v = 0; v < options_.nodes; ++v) {
+      const launch::Member& member = processes_.members()[v];
+      if (member.state != launch::Member::State::kReported) continue;
+      const control::Report& report = member.report;
+      if (is_failure(report.status) && report.status != Status::kUnsupported) {
+        fail(1, "node " + std::to_string(v) + ": " + processes_.describe(v));
+      }
+      if (is_first) {
+        found_ = report.loss.loss();
+        generation_ = report.loss.generation;
+      }
+      is_first = false;
+      if (report.loss.loss() == found_ && report.loss.generation == generation_) continue;
+      fail(1, "node " + std::to_string(v) + " goes on without " + loss_name(report.loss.loss()) +
+                  " in generation " + std::to_string(report.loss.generation) + ", others without " +
+                  loss_name(found_) + " in generation " + std::to_string(generation_));
+    }
   }
 
   const Options& options_;
@@ -317,6 +411,10 @@ class Cluster {
   Relay relay_;
   launch::NodeProcesses processes_;
   std::uint32_t runs_ = 0;
+  std::string text_;              // about the newest loss or return
+  Loss loss_;                     // the newest one
+  Loss found_;                    // without which the nodes go on
+  std::uint32_t generation_ = 0;  // of their links
 };
 
 std::vector<Entry> programs_of(const std::string& list) {
@@ -373,11 +471,12 @@ void check(const Options& options) {
   const auto refuse = [](const char* what) {
     fail(2, std::string(what) + "; see the first lines of spares_cluster.cc");
   };
-  if (options.topology.empty() || options.nodes == 0 || options.programs.empty() ||
-      options.loss.kind == Loss::Kind::kNothing) {
+  if (options.topology.empty() || options.nodes == 0 || options.programs.empty()) {
     refuse("an argument is missing");
   }
-  if (options.loss.a >= options.nodes || options.loss.b >= options.nodes) {
+  check_options(options.lost);
+  const Loss& loss = options.lost.loss;
+  if (loss.a >= options.nodes || loss.b >= options.nodes) {
     refuse("no such node in --loss");
   }
   if (options.commands.size() != options.nodes || options.boots.size() > options.nodes) {
@@ -395,7 +494,7 @@ void check(const Options& options) {
       refuse("--at is at no --relay");
     }
   }
-  if (options.places.empty() && options.loss.kind == Loss::Kind::kLink) refuse("a link needs --at");
+  if (options.places.empty() && loss.kind == Loss::Kind::kLink) refuse("a link needs --at");
 }
 
 Options parse(int argc, char** argv) {
@@ -421,18 +520,10 @@ Options parse(int argc, char** argv) {
     } else if (word == "--programs") {
       options.programs = programs_of(value);
     } else if (word == "--nodes") {
-      options.nodes = static_cast<std::uint32_t>(std::atoi(value.c_str()));
-    } else if (word == "--seed") {
-      options.seed = std::strtoull(value.c_str(), nullptr, 10);
-    } else if (word == "--deadline-ms") {
-      options.deadline_ms = static_cast<std::uint32_t>(std::atoi(value.c_str()));
+      options.nodes = number_of<std::uint32_t>(word, value);
     } else if (word == "--at" && std::sscanf(value.c_str(), "%u:%u", &a, &b) == 2) {
       options.places.emplace_back(a, b);
-    } else if (word == "--loss" && std::sscanf(value.c_str(), "link:%u,%u", &a, &b) == 2) {
-      options.loss = Loss::link(a, b);
-    } else if (word == "--loss" && std::sscanf(value.c_str(), "node:%u", &a) == 1) {
-      options.loss = Loss::node(a);
-    } else {
+    } else if (!read_option(options.lost, word, value)) {
       fail(2, "unexpected argument " + word + " " + value);
     }
   }
@@ -446,14 +537,8 @@ Options parse(int argc, char** argv) {
 }  // namespace espalier
 
 int main(int argc, char** argv) {
-  std::string moment;
-  try {
+  return espalier::report_failure("spares-cluster", [&](std::string& moment) {
     const espalier::Options options = espalier::parse(argc, argv);
     espalier::Cluster(options, moment).run();
-    return 0;
-  } catch (const espalier::Failure& failure) {
-    if (!moment.empty()) moment += ": ";
-    std::fprintf(stderr, "spares-cluster: %s%s\n", moment.c_str(), failure.line.c_str());
-    return failure.status;
-  }
+  });
 }

@@ -31,10 +31,10 @@
 #include "base/one_line.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
-#include "espalier/collectives/machine/recovery.h"
 #include "espalier/hal/serial/frame.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
+#include "tests/hil/spares_options.h"
 #include "tests/hil/spares_reference.h"
 
 extern char** environ;
@@ -54,18 +54,9 @@ constexpr std::uint64_t kHang = 300'000'000'000;  // ns
 
 struct Options {
   std::string hosted, folder;
-  Loss loss;
-  std::uint32_t returns = 0;
-  std::uint64_t seed = 1;
-  std::uint64_t deadline_ns = 3'000'000'000;
+  LossOptions lost;
+  std::uint64_t deadline_ns = 0;
 };
-
-// Ends the program, and with it its boards.
-struct Failure {
-  int status;
-  std::string line;
-};
-[[noreturn]] void fail(int status, const std::string& line) { throw Failure{status, line}; }
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -135,7 +126,7 @@ class Rig {
  public:
   // moment: gets what is lost and when, once that is chosen.
   Rig(const Options& options, std::string& moment)
-      : options_(options), random_(options.seed), moment_(moment) {}
+      : options_(options), random_(options.lost.seed), moment_(moment) {}
   ~Rig() {
     for (const auto& board : boards_) {
       if (board->alive) kill(board->pid, SIGKILL);
@@ -153,9 +144,9 @@ class Rig {
       collective(i, 1);
       counted_ = nullptr;
     }
-    go_on_without(options_.loss);
+    go_on_without(options_.lost.loss);
     std::string text = text_;
-    for (std::uint32_t i = 0; i < options_.returns; ++i) {
+    for (std::uint32_t i = 0; i < options_.lost.returns; ++i) {
       if (i > 0) {
         const auto last = static_cast<std::uint32_t>(boards_.size() - 1);
         go_on_without(Loss::node(std::uniform_int_distribution<std::uint32_t>(0, last)(random_)));
@@ -268,7 +259,7 @@ class Rig {
       boards_.push_back(std::make_unique<Board>(*std::move(carrier), clock_));
       spawn(v);
     }
-    const Loss& loss = options_.loss;
+    const Loss& loss = options_.lost.loss;
     if (boards_.size() <= loss.a || boards_.size() <= loss.b) {
       fail(2, "there is no " + loss_name(loss) + " among " + std::to_string(boards_.size()) +
                   " boards");
@@ -639,34 +630,19 @@ Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string word = argv[i], value = argv[i + 1];
-    unsigned a = 0, b = 0;
     if (word == "--hosted") {
       options.hosted = value;
     } else if (word == "--folder") {
       options.folder = value;
-    } else if (word == "--seed") {
-      options.seed = std::strtoull(value.c_str(), nullptr, 10);
-    } else if (word == "--returns") {
-      options.returns = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
-    } else if (word == "--deadline-ms") {
-      options.deadline_ns = 1'000'000 * std::strtoull(value.c_str(), nullptr, 10);
-    } else if (word == "--loss" && std::sscanf(value.c_str(), "link:%u,%u", &a, &b) == 2) {
-      options.loss = Loss::link(a, b);
-    } else if (word == "--loss" && std::sscanf(value.c_str(), "node:%u", &a) == 1) {
-      options.loss = Loss::node(a);
-    } else {
+    } else if (!read_option(options.lost, word, value)) {
       fail(2, "unexpected argument " + word + " " + value);
     }
   }
-  if (argc % 2 == 0 || options.hosted.empty() || options.folder.empty() ||
-      options.loss.kind == Loss::Kind::kNothing || options.deadline_ns == 0) {
+  if (argc % 2 == 0 || options.hosted.empty() || options.folder.empty()) {
     fail(2, "expected --hosted PROGRAM --folder DIR --loss link:A,B|node:V");
   }
-  if (options.returns > Recovery::kReturns + 1 ||
-      (options.returns != 0 && options.loss.kind == Loss::Kind::kLink)) {
-    fail(2, "expected --returns of at most " + std::to_string(Recovery::kReturns + 1) +
-                ", and of a node");
-  }
+  check_options(options.lost);
+  options.deadline_ns = 1'000'000 * std::uint64_t{options.lost.deadline_ms};
   return options;
 }
 
@@ -674,14 +650,8 @@ Options parse(int argc, char** argv) {
 }  // namespace espalier
 
 int main(int argc, char** argv) {
-  std::string moment;
-  try {
+  return espalier::report_failure("spares-rig", [&](std::string& moment) {
     const espalier::Options options = espalier::parse(argc, argv);
     espalier::Rig(options, moment).run();
-    return 0;
-  } catch (const espalier::Failure& failure) {
-    if (!moment.empty()) moment += ": ";
-    std::fprintf(stderr, "spares-rig: %s%s\n", moment.c_str(), failure.line.c_str());
-    return failure.status;
-  }
+  });
 }

@@ -3,8 +3,8 @@
 [--over links|gateways|mixed] [--loss LOSS [--moment N] [--returns N]] [--moments N [--seed S]] [--results FILE] [--page FILE]
 [--check FILE]: boards that run as processes of this host, joined by framed links alone, by their gateways, or by these with
 espalier-nodes between them. A link or a board is lost in the middle of a collective: all survivors go on by themselves, and the next
-ten collectives are right. Over links alone, a lost board is also started again: all take it in, and the next ten collectives are right
-on all. By default a sample of the losses; ESPALIER_WHOLE=1: each link, then each board, then each board that comes back.
+ten collectives are right. A lost node is also started again: all take it in, and the next ten collectives are right on all. By default
+a sample of the losses; ESPALIER_WHOLE=1: each link, then each node, then each node that comes back.
 
 A number, the moment, determines the interrupted collective and when the loss comes. --moments: N random losses, each at a random
 moment, for each --over; --seed determines them. A failure names the loss, the moment and the words that repeat it.
@@ -150,18 +150,18 @@ def cases_of(args):
     kinds = [args.over] if args.over else list(OVER)
     if args.loss:
         returns = [args.returns] if args.returns else []
-        return [(over, args.loss, args.moment, *returns) for over in (["links"] if returns else kinds)]
+        return [(over, args.loss, args.moment, *returns) for over in kinds]
     all_losses = losses(args)
     every = [(over, loss, zlib.crc32(f"{loss} 1".encode())) for over in kinds for loss in all_losses]
-    nodes = [loss for loss in all_losses if loss.startswith("node")] if "links" in kinds else []
-    every += [("links", loss, zlib.crc32(f"{loss} 1".encode()), 1) for loss in nodes]
+    nodes = [loss for loss in all_losses if loss.startswith("node")]
+    every += [(over, loss, zlib.crc32(f"{loss} 1".encode()), 1) for over in kinds for loss in nodes]
     if args.moments:
-        found = every if args.results else []
+        found = [case for case in every if len(case) == 3 or case[0] == "links"] if args.results else []
         for over in kinds:
             dice = random.Random(f"{args.seed} {over}")
             found = found + [(over, dice.choice(all_losses), dice.randrange(2**32)) for _ in range(args.moments)]
         dice = random.Random(f"{args.seed} returns")
-        found = found + [("links", dice.choice(nodes), dice.randrange(2**32), RETURNS + 1) for _ in range(args.moments // 10) if nodes]
+        found = found + [("links", dice.choice(nodes), dice.randrange(2**32), RETURNS + 1) for _ in range(args.moments // 10) if "links" in kinds]
         return found
     if os.environ.get("ESPALIER_WHOLE") == "1":
         return every
@@ -172,7 +172,8 @@ def cases_of(args):
             continue
         loss = dice.choice([loss for loss in all_losses if loss.startswith(kind)])
         picked.append((over, loss, dice.randrange(2**32)))
-    return picked + [("links", dice.choice(nodes), dice.randrange(2**32), 1) for _ in nodes[:1]]
+    over = dice.choice(kinds)
+    return picked + [(over, dice.choice(nodes), dice.randrange(2**32), 1)]
 
 
 def read_results(path):
@@ -248,7 +249,7 @@ def table_rows(args, results):
 def return_rows(args, results):
     """Returns the lines on boards that come back."""
     nodes = [loss for loss in losses(args) if loss.startswith("node")]
-    cases = {case: row for case, row in results.items() if len(case) == 4}
+    cases = {case: row for case, row in results.items() if len(case) == 4 and case[0] == "links"}
     found = {node: [] for node in nodes}  # times until it was taken in
     refused = 0
     for row in cases.values():
@@ -318,7 +319,7 @@ def main():
     parser.add_argument("--topology", default="mesh:3x3")
     parser.add_argument("--loss", help="only this one: link:A,B or node:V")
     parser.add_argument("--moment", type=int, default=1, help="of --loss")
-    parser.add_argument("--returns", type=int, default=0, help=f"of --loss node:V over links: the board comes back, then random ones; "
+    parser.add_argument("--returns", type=int, default=0, help=f"of --loss node:V: the node comes back, then random ones; "
                         f"{RETURNS + 1}: the last is refused")
     parser.add_argument("--moments", type=int, default=0, help="random losses for each --over, at random moments")
     parser.add_argument("--seed", type=int, default=1, help="of --moments")

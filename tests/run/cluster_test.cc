@@ -176,6 +176,9 @@ TEST_P(ClusterTest, AHopByHopNodeHasNoEndpointForAStranger) {
   EXPECT_EQ(cluster_.members()[1].report.status, Status::kNoSuchPeer) << cluster_.describe(1);
   EXPECT_EQ(cluster_.members()[2].report.status, Status::kNoSuchPeer) << cluster_.describe(2);
   EXPECT_EQ(cluster_.members()[3].report.status, Status::kStalled) << cluster_.describe(3);
+  const auto back = cluster_.come_back(3);
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().message, "node 3 has not failed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Providers, ClusterTest, testing::Values("tcp", "shm"),

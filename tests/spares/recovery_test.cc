@@ -2,12 +2,14 @@
 // goes on by itself, and all later collectives are right. In virtual time: the same each time.
 //
 // Every moment (event of the network) of every loss takes long: by default a sample, all with
-// ESPALIER_WHOLE=1.
+// ESPALIER_WHOLE=1. ESPALIER_PART=K/N, K from 1: of the tests on returns only the K-th of N parts,
+// for processes that share them.
 
 #include "espalier/collectives/machine/recovery.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -141,9 +143,23 @@ struct Scenario {
   Loss again;                     // what is cut or killed ...
   std::uint64_t again_after = 0;  // so many events after that
   bool returns_again = false;     // the node that is lost again starts anew until it is refused
+  bool at_once = false;           // ... before the others found it dead
 };
 constexpr std::uint32_t kLookEvery =
     4;  // collectives: between two looks for a node that comes back
+
+// Whether the scenario with this number is of this process's part.
+bool is_in_part(std::uint64_t number) {
+  const char* const text = std::getenv("ESPALIER_PART");
+  if (text == nullptr) return true;
+  unsigned part = 0, parts = 0;
+  char more = 0;
+  if (std::sscanf(text, "%u/%u%c", &part, &parts, &more) == 2 && part >= 1 && part <= parts) {
+    return number % parts == part - 1;
+  }
+  std::fprintf(stderr, "ESPALIER_PART is %s; expected K/N with K from 1 to N\n", text);
+  std::exit(2);
+}
 
 // Links in virtual time, of all generations.
 class World {
@@ -424,15 +440,15 @@ class ClusterUnderTest {
     if (scenario.framed) return std::make_unique<FramedWorld>(scenario, links);
     return std::make_unique<SimulatedWorld>(scenario, links);
   }
-  // Starts the node anew that was lost again, once the others went on without it, and each time
-  // that no one answered it. Returns whether it did.
+  // Starts the node anew that was lost again, at once or when the others went on without it, and
+  // each time that no one answered it. Returns whether it did.
   bool starts_again() {
     const std::uint32_t v = scenario.again.a;
     const NodeUnderTest& node = *nodes[v];
     const bool alive = world->alive(v);
     refused = alive && node.ended && node.status == Status::kTooLarge;
     if (refused || (alive && !node.ended)) return false;
-    for (std::uint32_t other = 0; other < nodes.size(); ++other) {
+    for (std::uint32_t other = 0; other < nodes.size() && !scenario.at_once; ++other) {
       if (other != v && nodes[other]->number <= last_before) return false;
     }
     if (alive) {
@@ -813,6 +829,7 @@ TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
   const auto come_back = [&](Scenario scenario, std::uint64_t step, std::uint64_t end) {
     for (scenario.back_after = scenario.loss.a; scenario.back_after < end && !HasFailure();
          scenario.back_after += step) {
+      if (!is_in_part(scenario.back_after / step)) continue;
       EXPECT_TRUE(goes_on(scenario));
       ++returns;
     }
@@ -851,6 +868,7 @@ void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint
   std::uint64_t after = (loss.a + again.a) % stride;
   for (bool more = true; more; after += stride) {
     more = after < last;
+    if (!is_in_part(after / stride)) continue;
     scenario.again_after = std::min(after, last);
     ClusterUnderTest cluster(scenario);
     ASSERT_TRUE(cluster.run());
@@ -884,6 +902,46 @@ TEST_F(RecoveryTest, GoesOnIfTheNodeIsLostAgain) {
   std::printf("it was taken in before %u times, lost before that %u times\n", taken_in, in_vain);
   EXPECT_GT(taken_in, 0u);
   EXPECT_GT(in_vain, 0u);
+}
+
+// The node is lost again after it was taken in, and starts anew at once. So it asks over the links
+// that the others use, before and while they find it dead, and is in the agreement of the link that
+// they try first. They go on without it. Nothing that it asks counts as a sign of life.
+TEST_F(RecoveryTest, GoesOnIfTheLostNodeStartsAnewAtOnce) {
+  std::uint32_t refused = 0;
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
+      Scenario scenario;
+      scenario.loss = loss;
+      scenario.kinds = kinds;
+      scenario.comes_back = true;
+      scenario.moment = 170;
+      scenario.back_after = 1500;
+      ClusterUnderTest first(scenario);
+      ASSERT_TRUE(first.run());
+      ASSERT_NE(first.taken_in_at, 0u);
+      scenario.again = loss;
+      scenario.returns_again = scenario.at_once = true;
+      const std::uint64_t taken_in = first.taken_in_at - scenario.moment - scenario.back_after;
+      for (std::uint64_t after = loss.a; after < 150; after += stride(37)) {
+        if (!is_in_part(after)) continue;
+        scenario.again_after = taken_in + after;
+        SCOPED_TRACE(text(scenario));
+        ClusterUnderTest cluster(scenario);
+        ASSERT_TRUE(cluster.run());
+        refused += cluster.refused ? 1 : 0;
+        for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+          const NodeUnderTest& node = *cluster.nodes[v];
+          EXPECT_EQ(node.wrong, "") << "node " << v;
+          if (v == loss.a) continue;
+          EXPECT_FALSE(node.ended) << "node " << v << ": " << status_name(node.status);
+          EXPECT_EQ(node.recovery.loss(), loss) << "node " << v;
+        }
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(refused, 0u);
 }
 
 // Once the sets of links are used up, a node that comes back learns that, and the others go on

@@ -29,7 +29,8 @@ constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
 
 // `start`: of LaunchOptions.commands, expanded.
 std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_t first,
-                                      const std::string& start, const std::vector<int>& channels) {
+                                      const std::string& start, const std::vector<int>& channels,
+                                      bool comes_back) {
   std::vector<std::string> command;
   std::istringstream prefix(expand_template(options.prefix, first));
   for (std::string word; prefix >> word;) command.push_back(word);
@@ -64,6 +65,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   if (options.check_blocks) command.push_back("--check-blocks");
   if (options.authenticate_data) command.push_back("--authenticate-data");
   if (options.log) command.push_back("--log");
+  if (comes_back) command.push_back("--comes-back");
   return command;
 }
 
@@ -171,7 +173,7 @@ std::string NodeProcesses::name(std::uint32_t node) const {
 }
 
 // Starts the process of nodes first .. end-1.
-Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end) {
+Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool comes_back) {
   std::vector<int> theirs;
   for (std::uint32_t node = first; node < end; ++node) {
     theirs.push_back(-1);
@@ -182,7 +184,7 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end) {
     return fail(std::string("cannot open a control channel: ") + std::strerror(failure));
   }
   const std::string start = expand_template(options_.commands[first], first);
-  const std::vector<std::string> command = node_command(options_, first, start, theirs);
+  const std::vector<std::string> command = node_command(options_, first, start, theirs, comes_back);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) become_node(command, theirs, parent, keeper_);
@@ -296,6 +298,52 @@ Result<void> NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_
 }
 
 Result<void> NodeProcesses::await_memory() { return await(Member::State::kMapped); }
+
+// Whether all others went on without the node in their newest run, and did nothing since.
+Result<void> NodeProcesses::check_left_out(std::uint32_t node) const {
+  if (members_[node].state != Member::State::kFailed) return fail(name(node) + " has not failed");
+  for (std::uint32_t other = 0; other < members_.size(); ++other) {
+    if (other == node) continue;
+    const Member& member = members_[other];
+    if (member.process == members_[node].process) {
+      return fail(name(node) + " cannot come back: it shared its process with " + name(other));
+    }
+    const bool is_right = member.state == Member::State::kReported &&
+                          member.report.loss.generation != 0 &&
+                          member.report.loss.loss() == Loss::node(node);
+    if (!is_right) {
+      return fail(name(node) + " cannot come back: " + name(other) +
+                  " has not completed its newest run without it");
+    }
+  }
+  return {};
+}
+
+Result<void> NodeProcesses::come_back(std::uint32_t node) {
+  if (auto left_out = check_left_out(node); !left_out) return left_out;
+  Member& member = members_[node];
+  if (member.channel >= 0) close(member.channel);
+  end_groups({processes_[member.process].child});
+  if (member.pid > 0) ofi::sweep_shared_memory(member.pid);
+  const control::Memory layout = member.memory.layout();
+  member = Member{};
+  if (auto spawned = spawn(node, node + 1, true); !spawned) return spawned;
+  for (std::uint32_t other = 0; other < members_.size(); ++other) {
+    if (other == node) continue;
+    members_[other].state = Member::State::kStarting;
+    if (!control::send(members_[other].channel, control::Return{control::Packet::kReturn, node})) {
+      lose(members_[other]);
+    }
+  }
+  if (auto wired = wire_up(); !wired) return wired;
+  for (Member& other : members_) other.state = Member::State::kMapped;
+  auto given = give_memory(node, layout.input_bytes, layout.output_bytes, layout.events);
+  if (given) given = await_memory();
+  if (!given) return given;
+  member.state = Member::State::kAsks;
+  if (!control::send(member.channel, control::Return{control::Packet::kReturn, node})) lose(member);
+  return {};
+}
 
 NodeProcesses::~NodeProcesses() { end(); }
 

@@ -113,7 +113,8 @@ struct Process {
 
 // One node.
 struct Member {
-  enum class State { kStarting, kHello, kReady, kMapped, kRunning, kReported, kFailed };
+  // kAsks: it comes back, and was not taken in yet.
+  enum class State { kStarting, kHello, kReady, kMapped, kRunning, kReported, kAsks, kFailed };
   State state = State::kStarting;
   std::uint32_t process = 0;   // position among the cluster's
   std::int32_t pid = 0;        // the node's own word
@@ -171,6 +172,12 @@ class NodeProcesses {
   // the wait itself was interrupted (a signal).
   [[nodiscard]] Result<bool> run(control::RunRequest order, const Late& late = {});
 
+  // Starts a failed node again, which has spares, and which all others left out in their newest
+  // run. They take it in when one of the next runs begins, of which it then has a report like the
+  // others. Until then its state is kAsks; kFailed: it was refused, or the others did not answer.
+  // Error: nothing was started, or a node failed meanwhile.
+  [[nodiscard]] Result<void> come_back(std::uint32_t node);
+
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
   [[nodiscard]] const std::vector<Disturbance>& disturbances() const {
     return options_.disturbances;
@@ -187,16 +194,21 @@ class NodeProcesses {
   [[nodiscard]] std::string name(std::uint32_t node) const;
   [[nodiscard]] std::string waits_for(const StallReport& stall) const;
   [[nodiscard]] std::uint32_t process_end(std::uint32_t first) const;
-  [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end);
+  // comes_back: the node is started again.
+  [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end, bool comes_back = false);
   [[nodiscard]] Result<void> check_machines() const;
   [[nodiscard]] Result<void> check_releases() const;
   [[nodiscard]] Result<void> wire_up();
+  [[nodiscard]] Result<void> check_left_out(std::uint32_t node) const;
+  // Whether nodes have reported that they took in a node again.
+  [[nodiscard]] bool takes_in() const;
   // Waits until every member is in `state`. Errors: one failed, was silent too long, or the user
   // broke it off.
   [[nodiscard]] Result<void> await(Member::State state);
   [[nodiscard]] Result<void> await_reports();
   [[nodiscard]] Result<void> listen(std::uint64_t until_ns);
   void take_packet(Member& member);
+  void give_order(Member& member);
   void take_report(Member& member, const control::Report& report);
   // Puts a member that is in state `from` into state `to`; fails any other.
   void advance(Member& member, Member::State from, Member::State to);
@@ -214,6 +226,7 @@ class NodeProcesses {
   std::vector<Process> processes_;
   std::vector<Member> members_;
   std::uint32_t runs_ = 0;
+  control::RunRequest order_;  // the newest one
   std::uint64_t first_run_ns_ = 0;
 };
 

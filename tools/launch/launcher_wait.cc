@@ -35,6 +35,7 @@ const char* doing(Member::State state) {
     case Member::State::kHello: return "connecting to its neighbours";
     case Member::State::kReady: return "mapping its memory";
     case Member::State::kRunning: return "running";
+    case Member::State::kAsks: return "being taken in again";
     default: return "idle";
   }
 }
@@ -181,7 +182,11 @@ void NodeProcesses::take_packet(Member& member) {
       }
       break;
     case control::Packet::kReady:
-      advance(member, Member::State::kHello, Member::State::kReady);
+      if (member.state == Member::State::kAsks) {
+        give_order(member);
+      } else {
+        advance(member, Member::State::kHello, Member::State::kReady);
+      }
       break;
     case control::Packet::kMapped:
       advance(member, Member::State::kReady, Member::State::kMapped);
@@ -282,6 +287,22 @@ void NodeProcesses::watch(Member& member, std::uint64_t now) {
   }
 }
 
+// A node that is taken in takes part in the run that the others have begun.
+bool NodeProcesses::takes_in() const {
+  return std::any_of(members_.begin(), members_.end(), [](const Member& member) {
+    const control::Report& report = member.report;
+    return member.state == Member::State::kReported && report.status == Status::kOk &&
+           report.loss.generation != 0 && report.loss.loss() == Loss();
+  });
+}
+
+void NodeProcesses::give_order(Member& member) {
+  member.state = Member::State::kRunning;
+  member.report = control::Report{};
+  member.heard_ns = member.moved_ns = std::max(order_.start_ns, monotonic_ns());
+  if (!control::send(member.channel, order_)) lose(member);
+}
+
 Result<void> NodeProcesses::await_reports() {
   while (true) {
     const std::uint64_t now = monotonic_ns();
@@ -289,7 +310,8 @@ Result<void> NodeProcesses::await_reports() {
     std::uint64_t until = now + kListen;
     bool all = true;
     for (Member& member : members_) {
-      if (member.state != Member::State::kRunning) continue;
+      const bool is_late = member.state == Member::State::kAsks && takes_in();
+      if (member.state != Member::State::kRunning && !is_late) continue;
       all = false;
       watch(member, now);
     }
@@ -311,11 +333,13 @@ Result<bool> NodeProcesses::run(control::RunRequest order, const Late& late) {
   for (std::uint32_t node = 0; node < members_.size(); ++node) {
     Member& member = members_[node];
     if (member.state == Member::State::kFailed) continue;
-    order.start_ns = start_ns + (node == late.node ? late.ns : 0);
-    member.state = Member::State::kRunning;
-    member.report = control::Report{};
-    member.heard_ns = member.moved_ns = order.start_ns;
-    if (!control::send(member.channel, order)) lose(member);
+    order_ = order;
+    order_.start_ns = start_ns + (node == late.node ? late.ns : 0);
+    if (member.state != Member::State::kAsks) {
+      give_order(member);
+    } else {
+      member.heard_ns = member.moved_ns = start_ns;
+    }
   }
   if (auto reported = await_reports(); !reported) return fail(reported.error());
   for (const Member& member : members_) {

@@ -11,7 +11,8 @@ namespace espalier {
 // What is left of an endpoint after a loss. Lost links stay, so that links keep their numbers, but
 // they lead to no node: posts there are refused, and what arrives there is dropped. Nodes have the
 // numbers of the programs for what is left. A lost node that comes back asks over its links, with
-// controls. These get answers here, and no machine takes them for signs of life.
+// controls. These get answers here if the loss is a node, and no machine takes them for signs of
+// life.
 class OpenLinks final : public Endpoint {
  public:
   // The peer of a closed link: no node.

@@ -95,7 +95,8 @@ class Recovery {
   // anew. kBusy: call poll(), until all have taken it in. The node asks until then, over the links
   // of one generation after the other. kUnsupported: no one answered; start the node anew, with
   // another session of its links, and ask again. kTooLarge: the others have too few sets of links
-  // left to take it in. Otherwise another failure. All but kUnsupported are final.
+  // left to take it in. Otherwise another failure. All but kUnsupported are final. After any
+  // failure do not poll the machine: it would answer the others' probes.
   [[nodiscard]] Status come_back();
   // Returns the endpoint time at which poll() has work even if nothing arrives.
   [[nodiscard]] std::uint64_t next_deadline() const;
