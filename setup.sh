@@ -3,8 +3,8 @@
 # bare Debian 12; with nothing missing, as any user.
 #   ./setup.sh build    what building and running need; configures build/, without tests if it is new
 #   ./setup.sh          also what testing needs; configures build/ with tests, fetches the libraries' sources that bare metal
-#                       compiles, and configures build-m3/ (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500)
-#                       and build-m0/ (microbit)
+#                       compiles, and configures build-m3/ (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500),
+#                       build-m0/ (microbit) and build-rv32/ (virt-rv32)
 #   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
 #   ./setup.sh bench    also what tests/bench needs
 #   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
@@ -108,7 +108,7 @@ for library in nanopb mbedtls libsodium; do
   }
 done
 if [ $bare = yes ]; then
-  for board in m3:mps2-an385 m4:mps2-an386 m7:mps2-an500 m0:microbit; do
+  for board in m3:mps2-an385 m4:mps2-an386 m7:mps2-an500 m0:microbit rv32:virt-rv32; do
     configure build-${board%%:*} --cross-file boards/${board#*:}/cross.ini
   done
 fi

@@ -5,7 +5,8 @@
 #     memory (hal/mem), the tools, and random programs under ASan and UBSan (the tools and random programs run a sample, which they
 #     print),
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm, and of the Cortex-M4F and M7 (mps2-an386, mps2-an500) those that
-#     depend on the processor; of the Cortex-M0 (microbit) what its firmware takes,
+#     depend on the processor; of the Cortex-M0 (microbit) what its firmware takes; of RISC-V (virt-rv32) under qemu-system-riscv32
+#     those that depend on the processor,
 #   - of aarch64 (boards/linux-aarch64) under qemu-user the suites of what runs on nodes, and one grid of the rest.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
 #   ./test.sh [--without-aarch64]
@@ -86,7 +87,7 @@ case "${1-}" in
   *) usage "unknown argument '$1'" ;;
 esac
 
-emulated='build-m3 build-m4 build-m7 build-m0 build-aarch64'
+emulated='build-m3 build-m4 build-m7 build-m0 build-rv32 build-aarch64'
 skipped=''
 without() {  # BUILD REASON
   emulated=$(echo "$emulated" | sed "s/$1//")
@@ -106,6 +107,7 @@ esac
 [ -f build-m3/build.ninja ] || without build-m3 'the Cortex-M3 suite, for it was not configured (see above)'
 [ -f build-m4/build.ninja ] || without build-m4 'the Cortex-M4F suite, for it was not configured (see above)'
 [ -f build-m0/build.ninja ] || without build-m0 'the Cortex-M0 suite, for it was not configured (see above)'
+[ -f build-rv32/build.ninja ] || without build-rv32 'the RISC-V suite, for it was not configured (see above)'
 [ -f build-m7/build.ninja ] || without build-m7 'the Cortex-M7 suite, for it was not configured (see above)'
 echo '== build'
 ninja -C build --quiet || give_up 'the build failed'
@@ -113,7 +115,7 @@ ninja -C build --quiet || give_up 'the build failed'
 for build in $emulated; do
   case $build in
     build-aarch64) target=firmware/node/espalier-node ;;
-    build-m0 | build-m4 | build-m7) target=firmware/bare/espalier-bare.elf ;;
+    build-m0 | build-m4 | build-m7 | build-rv32) target=firmware/bare/espalier-bare.elf ;;
     *) target=all ;;
   esac
   ninja -C $build --quiet $target || give_up "$build: the build failed"
@@ -140,7 +142,7 @@ suite() {
   case $1 in
     build-sanitize) chosen=$names ;;
     build-aarch64) chosen=$nodes_names ;;
-    build-m4 | build-m7) chosen=$on_processors ;;
+    build-m4 | build-m7 | build-rv32) chosen=$on_processors ;;
     *) chosen='' ;;
   esac
   export ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1

@@ -1,10 +1,8 @@
 #include "boards/cortex-m/processor.h"
 
-#include "firmware/bare/board.h"
-
 extern "C" {
-// From the linker script; addresses are the values of those that are sizes.
-extern char bss_end[], ram_begin[], ram_bits[], ram_used[], ram_given[], code_used[];
+// From the linker script; the address of ram_bits is its value.
+extern char bss_end[], ram_begin[], ram_bits[];
 }
 
 namespace espalier::processor {
@@ -97,14 +95,3 @@ void enable_fpu() {
   asm volatile("dsb\n isb" ::: "memory");
 }
 #endif
-
-namespace espalier::board {
-
-const char* name() { return ESPALIER_BOARD_NAME; }
-
-Memory memory() {
-  return {reinterpret_cast<std::uint32_t>(ram_used), reinterpret_cast<std::uint32_t>(ram_given),
-          reinterpret_cast<std::uint32_t>(code_used)};
-}
-
-}  // namespace espalier::board

@@ -1,6 +1,6 @@
 // Start-up code and the handler of processor faults.
 
-#include "boards/cortex-m/startup.h"
+#include "boards/startup.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ int main();
 }
 
 // `frame`: what the processor stored when it stopped: r0 to r3, r12, lr, pc and the state. Null: it
-// had no room. boards/cortex-m/fault.py says what the numbers mean.
+// had no room. boards/fault.py says what the numbers mean.
 [[noreturn, gnu::used]] void report_fault(const std::uint32_t* frame) {
   using espalier::bare::Hex;
   espalier::bare::Text text;

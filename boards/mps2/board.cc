@@ -8,12 +8,12 @@
 #include <new>
 
 #include "boards/cortex-m/processor.h"
-#include "boards/cortex-m/startup.h"
 #include "boards/mps2/flash.h"
 #include "boards/mps2/fuses.h"
 #include "boards/mps2/lan9118.h"
 #include "boards/mps2/semihost.h"
 #include "boards/mps2/uart.h"
+#include "boards/startup.h"
 #include "espalier/hal/serial/byte_carrier.h"
 
 namespace espalier::board {

@@ -12,7 +12,7 @@
 #include <new>
 
 #include "boards/cortex-m/processor.h"
-#include "boards/cortex-m/startup.h"
+#include "boards/startup.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "firmware/boot/start_counter.h"
 

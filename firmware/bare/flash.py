@@ -30,8 +30,11 @@ def call(command):
 
 
 def by_gdb(server, elf):
-    # The program starts as after a reset: at its entry, which load sets, with the stack of the first vector. The first error ends the steps.
-    steps = ("set confirm off", f"target extended-remote {server}", "load", "compare-sections", "set $sp = *(unsigned int *)&vectors", "detach")
+    # The program starts as after a reset: at its entry, which load sets, on a Cortex-M with the stack of the first vector. The first error ends
+    # the steps.
+    cortex_m = int.from_bytes(open(elf, "rb").read(20)[18:], "little") == 40  # the number of the processor in an ELF file
+    steps = ("set confirm off", f"target extended-remote {server}", "load", "compare-sections",
+             *(["set $sp = *(unsigned int *)&vectors"] if cortex_m else []), "detach")
     with tempfile.NamedTemporaryFile("w", suffix=".gdb") as script:
         script.write("\n".join(steps) + "\n")
         script.flush()

@@ -13,11 +13,21 @@
 
 namespace {
 
-// A word of any memory, and one at any address.
+// A word of any memory.
 using Word [[gnu::may_alias]] = std::uint32_t;
-struct [[gnu::packed, gnu::may_alias]] AnyWord {
+
+// Armv6-M and most RISC-V processors read only aligned words.
+#if defined(__riscv) || (defined(__ARM_ARCH) && !defined(__ARM_FEATURE_UNALIGNED))
+constexpr bool kReadsAligned = true;
+struct [[gnu::may_alias]] ReadWord {
   std::uint32_t value;
 };
+#else
+constexpr bool kReadsAligned = false;
+struct [[gnu::packed, gnu::may_alias]] ReadWord {
+  std::uint32_t value;
+};
+#endif
 
 constexpr std::size_t kWordBytes = sizeof(Word), kGroupBytes = 4 * kWordBytes;
 
@@ -25,15 +35,9 @@ std::size_t misalignment(const void* at) {
   return reinterpret_cast<std::uintptr_t>(at) % kWordBytes;
 }
 
-// Whether words of `in` can be read while `out` is aligned: Armv6-M reads only aligned words.
+// Whether words of `in` can be read while `out` is aligned.
 bool reads_words(const unsigned char* out, const unsigned char* in) {
-#if defined(__ARM_ARCH) && !defined(__ARM_FEATURE_UNALIGNED)
-  return misalignment(out) == misalignment(in);
-#else
-  static_cast<void>(out);
-  static_cast<void>(in);
-  return true;
-#endif
+  return !kReadsAligned || misalignment(out) == misalignment(in);
 }
 
 // Copies from the first byte to the last. The two may overlap if `out` is before `in`.
@@ -42,7 +46,7 @@ void copy_up(unsigned char* out, const unsigned char* in, std::size_t size) {
     for (; misalignment(out) != 0; --size) *out++ = *in++;
     for (; size >= kGroupBytes; size -= kGroupBytes, out += kGroupBytes, in += kGroupBytes) {
       auto* to = reinterpret_cast<Word*>(out);
-      const auto* from = reinterpret_cast<const AnyWord*>(in);
+      const auto* from = reinterpret_cast<const ReadWord*>(in);
       to[0] = from[0].value;
       to[1] = from[1].value;
       to[2] = from[2].value;

@@ -11,6 +11,7 @@
 #include "firmware/boot/slots.h"
 #include "firmware/boot/testing/simulated_flash.h"
 #include "firmware/image/testing/sample_image.h"
+#include "tests/whole.h"
 
 namespace espalier {
 namespace {
@@ -105,14 +106,18 @@ struct Lifetime {
   std::uint32_t confirmed = 0, installed = 0, counter = 0;
 };
 
-// Power fails at every operation, with every kind of torn write.
-void cut_everywhere(const Lifetime& born) {
-  Lifetime whole = born;
-  const int before = whole.flash.operations();
-  ASSERT_FALSE(whole.lives_until_cut());
-  const int operations = whole.flash.operations() - before;
+// Power fails at every operation, or at one `of` so many (tests/whole.h), with every kind of torn
+// write.
+void cut_everywhere(const Lifetime& born, std::uint32_t of = 1) {
+  Lifetime uncut = born;
+  const int before = uncut.flash.operations();
+  ASSERT_FALSE(uncut.lives_until_cut());
+  const int operations = uncut.flash.operations() - before;
   ASSERT_GT(operations, 50);
+  int cuts = 0;
   for (int operation = 0; operation < operations; ++operation) {
+    if (of > 1 && !sampled(static_cast<std::uint64_t>(operation), of)) continue;
+    ++cuts;
     for (const Tear tear : kTears) {
       for (std::uint32_t seed = 0; seed < (tear == Tear::kSomeBits ? 4u : 2u); ++seed) {
         Lifetime life = born;
@@ -124,7 +129,7 @@ void cut_everywhere(const Lifetime& born) {
       }
     }
   }
-  std::printf("  power cut at each of %d writes and erases\n", operations);
+  std::printf("  power cut at %d of %d writes and erases\n", cuts, operations);
 }
 
 // Power fails at every operation, then at every later one.
@@ -170,6 +175,25 @@ TEST(Power, MayGoAtEveryWriteOfSignedImages) {
   Lifetime life(14, 512, 32, ed25519_authority(key.public_key), &key);
   life.begin();
   cut_everywhere(life);
+}
+
+// The flash of a board: bytes, block, unit.
+Lifetime signed_life(const std::uint32_t (&shape)[3], const SampleKey& key) {
+  return {shape[0] / shape[1], shape[1], shape[2], ed25519_authority(key.public_key), &key};
+}
+
+TEST(Power, MayGoAtEveryWriteOfTheMicrobit) {
+  const SampleKey key(9);
+  Lifetime life = signed_life({ESPALIER_FLASH_OF_MICROBIT}, key);
+  life.begin();
+  cut_everywhere(life, small_sample() ? 400 : 100);
+}
+
+TEST(Power, MayGoAtEveryWriteOfVirtRv32) {
+  const SampleKey key(9);
+  Lifetime life = signed_life({ESPALIER_FLASH_OF_VIRT_RV32}, key);
+  life.begin();
+  cut_everywhere(life, small_sample() ? 400 : 100);
 }
 
 TEST(Power, MayGoAtEveryWriteAndBitOfACounterOfTheBoard) {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""copied_board_test.py ROOT: copies boards by the steps of boards/README.md, builds each copy's firmware, boots an image for it, and
-runs a collective on it. Only its folder is new. A sample of the boards, which is printed; with ESPALIER_WHOLE=1 all bare-metal ones.
-A copy of the template or of the micro:bit runs by the commands of its README.md; the others over their UART, with a link key and
-without signatures."""
+"""copied_board_test.py ROOT [--board NAME]...: copies boards by the steps of boards/README.md, builds each copy's firmware, boots an image for it, and
+runs a collective on it. Only its folder is new. The boards NAME, or a sample, which is printed; with ESPALIER_WHOLE=1 all bare-metal ones.
+A copy of a board of the family mps2 runs over its UART, with a link key and without signatures; one of another board by the commands of
+its README.md."""
 import argparse
 import os
 import pathlib
@@ -85,8 +85,9 @@ def of_readme(copy):
     assert lines[:2] == copy.build, lines
     for line in copy.build:
         copy.shell(line)
-    words = call(["arm-none-eabi-nm", "-C", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
-    words += call(["arm-none-eabi-objdump", "-d", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
+    prefix = re.search(r"(\S+)-g\+\+'", (copy.folder / "cross.ini").read_text()).group(1).lstrip("'")
+    words = call([f"{prefix}-nm", "-C", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
+    words += call([f"{prefix}-objdump", "-d", f"build-{NAME}/firmware/bare/espalier-bare.elf"], cwd=copy.tree)
     for part in ("Lan9118", "semihost", "bkpt"):
         assert part not in words, f"the copy has {part}"
     copy.image()
@@ -122,14 +123,15 @@ def main():
     parser.add_argument("root", type=pathlib.Path)
     for name in ("espalier", "session"):
         parser.add_argument(f"--{name}", required=True, type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("--board", action="append", default=[])
     args = parser.parse_args()
-    missing = [name for name in ("arm-none-eabi-g++", "qemu-system-arm") if not shutil.which(name)]
+    missing = [name for name in ("arm-none-eabi-g++", "qemu-system-arm", "riscv64-unknown-elf-g++", "qemu-system-riscv32") if not shutil.which(name)]
     missing += [f"build/{name}" for name in ("nanopb", "mbedtls") if not (args.root / "build" / name / ".complete").exists()]
     if missing:
         print(f"skipped: no {', '.join(missing)}; ./setup.sh fetches them")
         return 77
     boards = sorted(file.parent.name for file in args.root.glob("boards/*/link.ld"))
-    sample = boards if os.environ.get("ESPALIER_WHOLE") else SAMPLE
+    sample = boards if os.environ.get("ESPALIER_WHOLE") else args.board or SAMPLE
     print(f"boards: {', '.join(sample)}; of {len(boards)}")
     for board in sample:
         with tempfile.TemporaryDirectory() as name:

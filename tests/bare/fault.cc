@@ -6,7 +6,11 @@ namespace {
 
 [[gnu::noinline]] std::uint32_t go_wrong() {
 #if WRONG == 1
+#ifdef __riscv
+  asm volatile("unimp");
+#else
   asm volatile("udf #1");
+#endif
   return 0;
 #else
   // No memory and no device of these boards is there.

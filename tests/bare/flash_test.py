@@ -10,14 +10,17 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True
+import emulator  # noqa: E402
+
 BUILD, BOARD, *COMMAND = sys.argv[1:]
+PROGRAM = str(pathlib.Path(BUILD) / "firmware/bare/espalier-bare")
 FLASH = pathlib.Path(__file__).resolve().parents[2] / "firmware/bare/flash.py"
 
 
 def flash(**environment):
     keep = {name: value for name, value in os.environ.items() if name != "ESPALIER_GDB"}
-    program = str(pathlib.Path(BUILD) / "firmware/bare/espalier-bare")
-    return subprocess.run([FLASH, BOARD, program + ".elf", program + ".bin", program + ".hex", *COMMAND], env={**keep, **environment},
+    return subprocess.run([FLASH, BOARD, PROGRAM + ".elf", PROGRAM + ".bin", PROGRAM + ".hex", *COMMAND], env={**keep, **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -28,8 +31,7 @@ class Flash(unittest.TestCase):
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(str(console))
                 listener.listen()
-                board = subprocess.Popen(["qemu-system-arm", "-M", BOARD, "-display", "none", "-monitor", "none", "-S",
-                                          "-semihosting-config", "enable=on,target=native", "-serial", f"unix:{console}",
+                board = subprocess.Popen([*emulator.words(PROGRAM + ".elf", BOARD, empty=True), "-S", "-serial", f"unix:{console}",
                                           "-chardev", f"socket,id=gdb,path={server},server=on,wait=off", "-gdb", "chardev:gdb"],
                                          stdin=subprocess.DEVNULL)
                 try:
@@ -53,7 +55,7 @@ class Flash(unittest.TestCase):
         done = flash()  # the tools of a probe are not installed for tests
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stdout, r"flash: (there is no program 'pyocd'; expected the package python3-pyocd|"
-                                      r"boards/mps2-an385/meson.build has no command for its flash \(board_flash\))")
+                                      r"boards/(mps2-an385|virt-rv32)/meson.build has no command for its flash \(board_flash\))")
 
 
 if __name__ == "__main__":

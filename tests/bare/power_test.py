@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+ON_A_UART = ("microbit", "virt-rv32")
 
 
 class Microbit:
@@ -59,6 +60,22 @@ class Microbit:
         flash.replace(self.node.flash)
 
 
+def start_riscv(node):
+    """An emulated virt-rv32, whose flash is the file: with the public key, and with the length that the emulator expects."""
+    key, bytes_of_flash = 8 * 262144, 32 << 20
+    if node.flash.stat().st_size < bytes_of_flash:
+        pem = (node.folder / "key.pub").read_text().split("-----")[2]
+        with node.flash.open("r+b") as flash:
+            flash.seek(key)
+            flash.write(base64.b64decode("".join(pem.split()))[-32:])
+            flash.truncate(bytes_of_flash)
+    return subprocess.Popen(
+        ["qemu-system-riscv32", "-M", "virt", "-display", "none", "-monitor", "none",
+         "-chardev", f"socket,id=cable,path={node.gateway},reconnect=1", "-serial", "chardev:cable",
+         "-drive", f"if=pflash,unit=1,format=raw,file={node.flash}", "-bios", node.args.elf],
+        stdout=node.console.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+
 class Node:
     """A board with its flash; its console goes to a file."""
 
@@ -70,6 +87,8 @@ class Node:
     def start(self):
         if self.args.board == "microbit":
             return Microbit(self)
+        if self.args.board == "virt-rv32":
+            return start_riscv(self)
         if self.args.hosted:
             words = [self.args.hosted, "--device", f"unix:{self.board},{self.gateway}", "--flash", self.flash,
                      "--public-key", self.folder / "key.pub", *(["--otp", self.otp] if self.otp else []),
@@ -85,7 +104,7 @@ class Node:
         return subprocess.Popen(words, stdout=self.console.open("wb"), stdin=subprocess.DEVNULL)
 
     def session_words(self, link_key):
-        device = f"stream:{self.gateway}" if self.args.board == "microbit" else f"unix:{self.gateway},{self.board}"
+        device = f"stream:{self.gateway}" if self.args.board in ON_A_UART else f"unix:{self.gateway},{self.board}"
         return [self.args.session, "--device", device, *(["--link-key", link_key] if link_key else [])]
 
     def session(self, *words):
@@ -149,8 +168,9 @@ def parse_arguments():
     parser.add_argument("--board", default="mps2-an385")
     parser.add_argument("--rounds", type=int, default=12)
     args = parser.parse_args()
-    if args.elf and not (args.elf.exists() and shutil.which("qemu-system-arm")):
-        print(f"skipped: no {args.elf} (./setup.sh configures its folder), or no qemu-system-arm")
+    emulator = "qemu-system-riscv32" if args.board == "virt-rv32" else "qemu-system-arm"
+    if args.elf and not (args.elf.exists() and shutil.which(emulator)):
+        print(f"skipped: no {args.elf} (./setup.sh configures its folder), or no {emulator}")
         return None
     if os.environ.get("ESPALIER_WHOLE"):
         args.rounds = max(args.rounds, 50)

@@ -2,7 +2,7 @@
 // floating-point unit, the MPU. A stack that grows into variables ends the program before it
 // changes them.
 
-#include "boards/cortex-m/startup.h"
+#include "boards/startup.h"
 
 #include "boards/cortex-m/processor.h"
 #include "tests/bare/check.h"

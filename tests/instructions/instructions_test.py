@@ -15,6 +15,10 @@ import pathlib
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bare"))
+import emulator  # noqa: E402
+
 BASE = "mps2-an385"
 ROWS = """
 ## Every board
@@ -23,8 +27,7 @@ With 8 ranks and 16 blocks of 64 bytes: the worst poll of each kind, and what a 
 `--board` and the program of its build directory, and compared by the test `instructions` there.
 
 """
-QEMU = ["qemu-system-arm", "-display", "none", "-monitor", "none", "-serial", "stdio",
-        "-icount", "shift=10,sleep=off", "-semihosting-config", "enable=on,target=native,arg=polls", "-kernel"]
+COUNTING = ["-serial", "stdio", "-icount", "shift=10,sleep=off"]
 COLLECTIVES = {1: "broadcast", 2: "reduce", 3: "allreduce", 4: "scan", 8: "allgather", 9: "reduce-scatter"}
 TYPES = {2: "u8", 3: "i16", 5: "i32", 7: "i64", 9: "f16", 11: "f32", 12: "f64"}
 KINDS = ("nothing to do", "completions", "posts", "operator's call")
@@ -238,7 +241,8 @@ def main():
     parser.add_argument("--page", type=pathlib.Path)
     args = parser.parse_args()
     machine = args.board if args.board.startswith("mps2-") else BASE  # of copies, the family's first
-    done = subprocess.run([QEMU[0], "-M", machine, *QEMU[1:], args.elf], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run([*emulator.words(args.elf, machine, "polls"), *COUNTING], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise SystemExit(f"instructions: qemu ended with {done.returncode}: {done.stderr}{done.stdout[-500:]}")
     measured = read(done.stdout)

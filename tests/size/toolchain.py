@@ -6,7 +6,7 @@ import pathlib
 import re
 import subprocess
 
-PREFIX = "arm-none-eabi-"
+PREFIX = "arm-none-eabi-"  # firmware.Build sets that of its compiler
 CPU = ["-mcpu=cortex-m3", "-mthumb"]
 COMMON = CPU + ["-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra",
                 "-Werror", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fno-tree-loop-distribute-patterns",
@@ -79,12 +79,16 @@ def addresses_taken(objects):
     return set().union(*map(addresses_taken_in, objects))
 
 
+# Relocations that take an address.
+ADDRESSES = {"R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC", "R_RISCV_32", "R_RISCV_HI20", "R_RISCV_PCREL_HI20"}
+
+
 @functools.cache
 def addresses_taken_in(item):
     names = set()
     for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
         parts = line.split()
-        if len(parts) >= 5 and parts[2] in ("R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC"):
+        if len(parts) >= 5 and parts[2] in ADDRESSES:
             names.add(re.sub(r"^\.text\.", "", parts[4]))
     return names
 
@@ -104,8 +108,8 @@ def disassembly_frames(elf, wanted):
         if not name or not code:
             continue
         frames[name][0] += pushed_bytes(code.group(1), code.group(2))
-        callee = re.match(r"^[0-9a-f]+ <([^+>]+)>", code.group(2))
-        if code.group(1).startswith("b") and callee and callee.group(1) != name:
+        callee = re.search(r"\b[0-9a-f]+ <([^+>]+)>", code.group(2))
+        if code.group(1).startswith(("b", "j")) and callee and callee.group(1) != name:
             frames[name][1].add(callee.group(1))
     return frames
 
@@ -126,6 +130,9 @@ def pushed_bytes(operation, operands):
     step = re.match(r"^(?:sp, )?(?:sp, )?#(\d+)", operands)
     if operation == "sub" and operands.startswith("sp") and step:
         return int(step.group(1))
+    riscv = re.match(r"^sp,sp,-(\d+)$", operands)
+    if riscv:
+        return int(riscv.group(1))
     before = re.search(r"\[sp, #-(\d+)\]!", operands)
     return int(before.group(1)) if before else 0
 
