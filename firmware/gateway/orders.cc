@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/base/loss.h"
 #include "firmware/gateway/gateway.h"
 
@@ -18,24 +18,15 @@ constexpr char kViolation[] =
 // For the board's next packet, or the next piece of data in either direction.
 constexpr std::uint64_t kPatience = 10 * kSecond;
 
-// A record of event_bytes() (include/espalier/collectives/machine/event_log.h).
-struct EventRecord {
-  std::uint32_t step, segment, block;
-  std::uint8_t action, link, kind, zero;
-};
-static_assert(sizeof(EventRecord) == kEventBytes);
-
-// The inverse of event_bytes(). Records and this host are both little-endian.
+// The inverse of event_bytes() (include/espalier/collectives/machine/event_log.h).
 Event event_of(const std::uint8_t* bytes) {
-  EventRecord record;
-  std::memcpy(&record, bytes, sizeof record);
   Event event;
-  event.step = record.step;
-  event.segment = record.segment;
-  event.block = record.block;
-  event.action = record.action;
-  event.link = record.link;
-  event.kind = record.kind;
+  event.step = load_u32(bytes);
+  event.segment = load_u32(bytes + 4);
+  event.block = load_u32(bytes + 8);
+  event.action = bytes[12];
+  event.link = bytes[13];
+  event.kind = bytes[14];
   return event;
 }
 
