@@ -13,7 +13,7 @@
 #                            node processes
 #   ./test.sh tidy [BASE]    only clang-tidy: all sources, or those that differ from the git revision BASE and their users
 # More than ./test.sh runs, by hand: ESPALIER_WHOLE=1 meson test -C build (what the samples are of; hours),
-# meson test -C build-aarch64 (all of its tests), tests/fuzz/run.sh, tests/coverage.sh.
+# meson test -C build-aarch64 (all of its tests), tests/processors/processors.py (32 bits, big-endian), tests/fuzz/run.sh, tests/coverage.sh.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -39,7 +39,7 @@ sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
 on_nodes_too='algorithms grid-complete installed'
 # What depends on the processor: of all boards of a family but one, this is a sample.
-on_processors='bare-operators bare-memory bare-startup bare-collectives instructions footprint'
+on_processors='bare-operators bare-memory bare-startup bare-fault bare-collectives instructions footprint'
 
 usage() {
   echo "test.sh: $1; expected nothing, --without-aarch64, quick, or tidy [BASE]" >&2

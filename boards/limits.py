@@ -51,6 +51,8 @@ def macros(board, given):
         yield "SERIAL_MAC", int(given["serial_mac"])
     if "spares" in given:
         yield "SPARES", int(given["spares"])
+    if "updates" in given:
+        yield "UPDATES", int(given["updates"])
     yield "BOARD_NAME", f'"{board.name}"'
     yield "SIGNED", int(board.signature == board.ED25519)
     if board.HasField("flash"):

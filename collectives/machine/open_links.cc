@@ -4,10 +4,11 @@
 
 namespace espalier {
 
-void OpenLinks::open(Endpoint& endpoint, const Loss& loss) {
+void OpenLinks::open(Endpoint& endpoint, const Loss& loss, bool refuses) {
   endpoint_ = &endpoint;
   loss_ = loss;
-  asked_ = takes_in_ = false;
+  asked_ = false;
+  reply_ = refuses ? kRefused : kJoin;
 }
 
 std::uint32_t OpenLinks::peer(std::uint32_t link) const {
@@ -42,13 +43,13 @@ bool OpenLinks::poll(Completion& completion) {
 }
 
 void OpenLinks::answer(const Completion& completion) {
-  if (completion.control.number == kConfirmed) {
+  if (completion.control.number == kConfirmed && reply_ != kRefused) {
     asked_ = true;
     asked_at_ = endpoint_->now();
   }
   Control reply;
   reply.kind = ControlKind::kAnswer;
-  reply.number = takes_in_ ? kTakenIn : kJoin;
+  reply.number = reply_;
   (void)endpoint_->post_control(completion.link, reply);  // if there is no room, it asks again
 }
 

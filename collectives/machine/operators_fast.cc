@@ -14,6 +14,7 @@
 #include "collectives/machine/half_lanes.h"
 #include "collectives/machine/operator_versions.h"
 #include "espalier/base/assert.h"
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
 
 #ifdef __x86_64__
@@ -163,7 +164,7 @@ inline constexpr std::size_t kNumbers<Loc<Value, Index>> = 2;
 template <typename T>
 T little_element(T element) {
   constexpr std::size_t kBytes = sizeof(T) / kNumbers<T>;
-  if constexpr (std::endian::native == std::endian::little || kBytes == 1) return element;
+  if constexpr (kIsLittleEndian || kBytes == 1) return element;
   using Pair = std::array<std::array<std::uint8_t, kBytes>, kNumbers<T>>;
   auto numbers = std::bit_cast<Pair>(element);
   for (auto& bytes : numbers) std::reverse(bytes.begin(), bytes.end());
@@ -228,10 +229,9 @@ template <Op kOp, typename T, bool kHasF16Lanes>
   const auto* right = static_cast<const T*>(b);
   const auto size = static_cast<std::size_t>(count);
   constexpr bool kRounds = kOp == Op::kSum || kOp == Op::kProduct;
-  constexpr bool kIsLittle = std::endian::native == std::endian::little;
-  if constexpr (std::is_same_v<T, Bf16> && kRounds && kIsLittle) {
+  if constexpr (std::is_same_v<T, Bf16> && kRounds && kIsLittleEndian) {
     bf16_loop<kOp>(to, left, right, size);
-  } else if constexpr (std::is_same_v<T, F16> && kRounds && kHasF16Lanes) {
+  } else if constexpr (std::is_same_v<T, F16> && kRounds && kHasF16Lanes && kIsLittleEndian) {
     f16_loop<kOp>(to, left, right, size);
   } else {
     ESPALIER_INDEPENDENT

@@ -98,7 +98,8 @@ Status Recovery::agree() {
   Endpoint* const endpoint = spares_->open(++generation_);
   if (endpoint == nullptr) return end(reason);
   endpoint_ = endpoint;
-  links_.open(*endpoint, loss_);
+  const bool is_last = generation_ + kGenerationsPerReturn >= spares_->generations();
+  links_.open(*endpoint, loss_, is_last);
   const Status status = machine_->reopen(links_);
   if (status != Status::kOk) return end(status);
   return start(State::kAgrees, *program, progress_.completed, ~progress_.repeatable);
@@ -129,8 +130,7 @@ Status Recovery::look(std::uint32_t number) {
   const Program* const program = spares_->load(loss_);
   if (program == nullptr) return end(Status::kUnsupported);
   const std::uint64_t now = endpoint_->now();
-  const bool asked = generation_ + kGenerationsPerReturn < spares_->generations() &&
-                     links_.was_asked_since(now - std::min(now, quiet_ns_));
+  const bool asked = links_.was_asked_since(now - std::min(now, quiet_ns_));
   return start(State::kLooks, *program, number, asked ? 0 : 1);
 }
 
@@ -170,9 +170,10 @@ Status Recovery::ask() {
   for (std::uint32_t i = 0; i <= endpoint_->links() && endpoint_->poll(completion); ++i) {
     const Control& reply = completion.control;
     if (completion.kind != Completion::Kind::kControl || reply.kind != ControlKind::kAnswer ||
-        (reply.number != OpenLinks::kJoin && reply.number != OpenLinks::kTakenIn)) {
+        reply.number < OpenLinks::kJoin || reply.number > OpenLinks::kRefused) {
       continue;
     }
+    if (reply.number == OpenLinks::kRefused) return end(Status::kTooLarge);
     // If the others agree on links to which this node does not follow, they have given that up by
     // then.
     leave_at_ = endpoint_->now() + 8 * quiet_ns_;

@@ -23,6 +23,10 @@ class RunNumbers {
   [[nodiscard]] RecoveryProgress progress(bool is_running, std::uint64_t completed) const {
     return {is_running ? first_ + static_cast<std::uint32_t>(completed) : next_, repeatable_};
   }
+  // Returns the number of the next collective.
+  [[nodiscard]] std::uint32_t next() const { return next_; }
+  // This node comes back, and all go on at collective `next`.
+  void come_back(std::uint32_t next) { first_ = next_ = repeatable_ = next; }
   enum class Then : std::uint8_t {
     kGoesOn,  // the latest run, after `completed` of its collectives
     kIsLost,  // others have another run already, and do not repeat this one

@@ -26,6 +26,11 @@
 //   Answer: kOk, or it has no room ->
 //                                   <-  data: the image
 //   Answer                         ->   (restart the board: its loaded programs are gone)
+//                                   <-  Update, instead of Configure
+//   Answer: kOk, or it takes no part
+//   Want: only the origin          ->
+//                                   <-  Piece, data: that piece of all images
+//   Report, without data           ->   (restart the board)
 //                                   <-  Quit
 //
 // The first frame of the gateway's endpoint starts a session. A board that already has a session
@@ -35,6 +40,10 @@
 //
 // A board with spares (docs/spares.md) goes on by itself after a failure: its run goes on with what
 // is left, and the Report says without what. Meanwhile it answers only Ask.
+//
+// After Update the board has its session of an update of all nodes (docs/updates.md) over its
+// links, and answers only Ask. The gateway has no part in it, except that it gives the origin the
+// new images. The board restarts at the Quit that follows.
 
 #include <bit>
 #include <cstddef>
@@ -46,13 +55,13 @@
 
 namespace espalier::agent {
 
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::uint32_t kChannel = 255;
 inline constexpr std::uint32_t kWindow = 2;
 inline constexpr std::uint32_t kPacketBytes = 256;
 inline constexpr std::uint32_t kPieceBytes = 16384;
-inline constexpr std::uint64_t kPacketTag = 0x656c617073453301;  // contains kVersion
-inline constexpr std::uint64_t kDataTag = 0x656c617073453302;
+inline constexpr std::uint64_t kPacketTag = 0x656c617073453401;  // contains kVersion
+inline constexpr std::uint64_t kDataTag = 0x656c617073453402;
 inline constexpr std::uint32_t kGateway = 0xfffffffeu;  // the gateway's node number on the channel
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
 
@@ -60,12 +69,15 @@ enum class Kind : std::uint32_t {
   kHello = 1,
   kAnswer = 2,
   kReport = 3,
+  kWant = 4,
   kConfigure = 16,
   kRun = 17,
   kGo = 18,
   kAsk = 19,
   kInstall = 20,
   kQuit = 21,
+  kUpdate = 22,
+  kPiece = 23,
 };
 
 // The state in which boot found a slot (SlotReport, firmware/boot/slots.h).
@@ -117,7 +129,7 @@ struct Hello {
   // Sets of links besides the first, which a board with spares needs: in set g, link l uses channel
   // g * links + l.
   std::uint8_t further_generations = 0;
-  std::uint8_t zeros = 0;
+  std::uint8_t updates = 0;  // 1: it takes Update
 };
 
 struct LinkEntry {
@@ -133,14 +145,20 @@ struct ProgramEntry {
   char algorithm[24] = {};  // terminated
 };
 
-// The answer to Configure, RunRequest, Install (twice: before and after its data) and unexpected
-// packets.
+// The answer to Configure, Update, RunRequest, Install (twice: before and after its data) and
+// unexpected packets.
 struct Answer {
   Little<Kind> kind = Kind::kAnswer;
   Little<Kind> to = Kind::kConfigure;
   Little<std::uint32_t> number = 0;  // RunRequest::number
   Status status = Status::kOk;
   std::uint8_t zeros[3] = {};
+};
+
+// From the origin of an update: it needs the piece of all images from byte `offset` on.
+struct Want {
+  Little<Kind> kind = Kind::kWant;
+  Little<std::uint32_t> offset = 0;
 };
 
 // How a run ended, or the answer to Ask. Only the former is followed by data: `output_bytes` of
@@ -183,15 +201,22 @@ struct Report {
   Little<std::uint32_t> loss_b = 0;
 };
 
+// After Update the Report has in `blocks` how the session ended (firmware/update/update_end.h), and
+// in `completed` the bytes of the board's image that it has written.
+
 // Sent once, before the first RunRequest.
 struct Configure {
   Little<Kind> kind = Kind::kConfigure;
-  Little<std::uint32_t> window = 0;  // maximum number of steps in flight; 0: the board's maximum
+  Little<std::uint32_t> window = 0;       // maximum number of steps in flight; 0: the board's maximum
   Little<std::uint64_t> deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
-  std::uint8_t check_blocks = 0;          // check a CRC-32 of every block
-  std::uint8_t log = 0;                   // keep a log of the most recently started collective
-  std::uint8_t spares = 0;                // go on after a failure: all generations lead somewhere
-  std::uint8_t zeros[5] = {};
+  std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
+  std::uint8_t log = 0;           // keep a log of the most recently started collective
+  std::uint8_t spares = 0;        // go on after a failure: all generations lead somewhere
+  // With spares: the others went on without the board. It asks to be taken in again, and answers
+  // once it is, or cannot be (kTooLarge: the others have no sets of links left). If no one replies
+  // it restarts, and must be configured again.
+  std::uint8_t comes_back = 0;
+  std::uint8_t zeros[4] = {};
 };
 
 // Requests `repetitions` collectives from the input to the output, without a pause between them.
@@ -233,13 +258,36 @@ struct Install {
   Little<std::uint32_t> bytes = 0;
 };
 
+// Begins the board's session of an update. Answers:
+//   kBadArgument  the board boots no image, has a session already, or its programs were replaced
+//   errors of release_digest() (firmware/update/release.h)
+struct Update {
+  Little<Kind> kind = Kind::kUpdate;
+  Little<std::uint32_t> number = 0;       // of the Report
+  Little<std::uint32_t> window = 0;       // as in Configure
+  std::uint8_t check_blocks = 0;  // as in Configure
+  std::uint8_t settles = 0;       // 1: only end what an earlier update left
+  std::uint8_t zeros[2] = {};
+  Little<std::uint64_t> deadline_ns = 0;  // as in Configure
+  Little<std::uint32_t> origin = 0;       // the node that has all images
+  // On the origin: UpdateOrder (firmware/update/update.h).
+  Little<std::uint32_t> order[10] = {};
+  std::uint8_t more_zeros[4] = {};
+};
+
+// Announces the piece that the board wants: its bytes of all images, node by node.
+struct Piece {
+  Little<Kind> kind = Kind::kPiece;
+  Little<std::uint32_t> bytes = 0;
+};
+
 struct Quit {
   Little<Kind> kind = Kind::kQuit;
 };
 
 // A packet of any kind, padded to kPacketBytes.
 union Packet {
-  Kind kind;
+  Little<Kind> kind;
   Hello hello;
   Answer answer;
   Report report;
@@ -249,6 +297,9 @@ union Packet {
   Ask ask;
   Install install;
   Quit quit;
+  Want want;
+  Update update;
+  Piece piece;
   std::uint8_t bytes[kPacketBytes];
   Packet() : bytes{} {}
 };
@@ -257,6 +308,6 @@ static_assert(sizeof(Hello) == 184 && offsetof(Hello, slots) == 48 &&
               offsetof(Hello, topology_digest) == 80 && offsetof(Hello, links) == 128);
 static_assert(sizeof(LinkEntry) == 8 && sizeof(ProgramEntry) == 40);
 static_assert(sizeof(Answer) == 16 && sizeof(Report) == 120 && sizeof(Configure) == 24 &&
-              sizeof(RunRequest) == 48);
+              sizeof(RunRequest) == 48 && sizeof(Update) == 72);
 
 }  // namespace espalier::agent

@@ -57,13 +57,6 @@ Acceptance acceptance(Booted& booted) {
 #endif
 }
 
-Expectation expectation() {
-  Expectation expected;
-  expected.board = board::name();
-  expected.authority = board::authority();
-  return expected;
-}
-
 const char* counter_place() {
   return board::security_counter() != nullptr ? "board's own counter" : "counter in flash";
 }
@@ -72,6 +65,12 @@ void print_slot(const Booted& booted, std::uint32_t slot) {
   const SlotReport& entry = booted.report.slots[slot];
   Text line;
   line << "boot: slot " << slot << ": ";
+#if ESPALIER_UPDATES
+  if (entry.prepared) {
+    line << "release " << Release{entry.release} << " waits for all nodes to switch\n";
+    return;
+  }
+#endif
   if (entry.status != Status::kOk) {
     line << "refused, " << status_name(entry.status) << " (status " << entry.status << ")";
     if (entry.status == Status::kRolledBack) {
@@ -88,11 +87,25 @@ void print_slot(const Booted& booted, std::uint32_t slot) {
 
 }  // namespace
 
+Expectation expectation() {
+  Expectation expected;
+  expected.board = board::name();
+  expected.authority = board::authority();
+  return expected;
+}
+
 Status boot(Slots& slots, Booted& booted) {
   const Acceptance loads = acceptance(booted);
   booted.status = slots.boot(expectation(), loads, booted.image, booted.report);
   return booted.status;
 }
+
+#if ESPALIER_UPDATES
+Status load(const Image& image, Booted& booted) {
+  const Acceptance loads = acceptance(booted);
+  return loads.accepts(loads.context, image);
+}
+#endif
 
 Status install(Slots& slots, const std::uint8_t* bytes, std::uint32_t size, Booted& booted) {
   // A board without a key accepts no image and keeps its slots.

@@ -23,6 +23,15 @@ struct Booted {
 // booted.programs and all its links use device 0 (otherwise kNoSuchPeer).
 [[nodiscard]] Status boot(Slots& slots, Booted& booted);
 
+// Returns what boot() expects of an image.
+[[nodiscard]] Expectation expectation();
+
+#if ESPALIER_UPDATES
+// Decodes the programs of another image that boot() would accept, in place of those of `booted`.
+// After an error these are invalid.
+[[nodiscard]] Status load(const Image& image, Booted& booted);
+#endif
+
 // Installs `size` bytes as an image into the slot that did not boot. Errors: those of
 // Slots::begin(), append() and finish(); kBadArgument if the board must have a key and has none.
 // Makes the programs of `booted` invalid, even on an error.

@@ -52,6 +52,9 @@ SerialLink agent_link[1];
 SerialLink links[kMaxLinks];
 std::uint32_t peers[kMaxLinks];
 DecodedProgram programs[kMaxPrograms];
+#if ESPALIER_UPDATES
+DecodedProgram program_to_check;
+#endif
 
 #if ESPALIER_SERIAL_MAC
 bool reported[2];
@@ -120,6 +123,12 @@ bool run_node() {
   if (has_image) {
     static NodeSpares spares(booted, endpoint);
     server.use(spares);
+  }
+#endif
+#if ESPALIER_UPDATES
+  if (has_image) {
+    static NodeUpdate update(slots, booted, endpoint, rooms, program_to_check);
+    server.use(update);
   }
 #endif
   server.begin();

@@ -33,7 +33,7 @@ const Program* NodeSpares::load(const Loss& loss) {
 
 Endpoint* NodeSpares::open(std::uint32_t generation) {
   const std::uint32_t first = generation * links_.links();
-  if (first + links_.links() > agent::kChannel) return nullptr;
+  if (generation >= generations() || first + links_.links() > agent::kChannel) return nullptr;
   links_.reopen(static_cast<std::uint8_t>(first));
   return &links_;
 }

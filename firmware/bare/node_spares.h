@@ -25,7 +25,7 @@ class NodeSpares final : public Spares {
   [[nodiscard]] SpareKinds kinds() const override;
   // Decodes the agreement in place of the node's first program.
   [[nodiscard]] const Program* load(const Loss& loss) override;
-  [[nodiscard]] std::uint32_t generations() const override { return Recovery::kGenerations; }
+  [[nodiscard]] std::uint32_t generations() const override { return Recovery::kAllGenerations; }
   [[nodiscard]] Endpoint* open(std::uint32_t generation) override;
   // After load(), once the agreement is complete: decodes the spare's programs in place of the
   // node's. A program whose root is lost has no ranks then.

@@ -61,9 +61,10 @@ agent::Hello hello_of(const Booted& booted, const Rooms& rooms) {
   memcpy(hello.digest, image.bytes + kImageDigestAt, sizeof hello.digest);
   hello.links = image.links;
   hello.programs = image.programs;
+  hello.updates = ESPALIER_UPDATES;
 #if ESPALIER_SPARES
-  const bool has_channels = Recovery::kGenerations * image.links <= agent::kChannel;
-  if (image.spares != 0 && has_channels) hello.further_generations = Recovery::kGenerations - 1;
+  const bool has_channels = Recovery::kAllGenerations * image.links <= agent::kChannel;
+  if (image.spares != 0 && has_channels) hello.further_generations = Recovery::kAllGenerations - 1;
 #endif
   return hello;
 }
@@ -105,13 +106,26 @@ bool Server::step() {
   if (configured_) {
     const Status status = poll_machine();
     if (state_ == State::kRunning) continue_run(status);
+#if ESPALIER_SPARES
+    if (came_back_ == Status::kUnsupported) return false;  // no one replied
+#endif
   }
+#if ESPALIER_UPDATES
+  if (in_update()) poll_update();
+#endif
   if (!sending()) {
-    if (ended_run_) {
+#if ESPALIER_SPARES
+    if (came_back_ != Status::kBusy) {
+      answer(Kind::kConfigure, came_back_);
+      came_back_ = Status::kBusy;
+    } else
+#endif
+        if (ended_run_) {
       report(status_);
     } else if (packet_received_) {
+      if (ends_update()) return false;
       take_packet();
-    } else if (installing_ && in_.posted == in_.size && receives_ == 0) {
+    } else if (receives_data() && in_.posted == in_.size && receives_ == 0) {
       take_data();
     }
   }
@@ -126,6 +140,9 @@ std::uint64_t Server::wake() const {
   if (recovering_) return recovery_->next_deadline();
 #endif
   if (packet_received_ || ended_run_) return 0;
+#if ESPALIER_UPDATES
+  if (in_update()) return update_->session().next_deadline();
+#endif
   return configured_ ? machine_.next_deadline() : UINT64_MAX;
 }
 
@@ -183,7 +200,7 @@ void Server::post_receives() {
     ++receives_;
   }
   // Post the receive of the next packet only after all data and packets before it are handled.
-  if (receives_ > 0 || packet_received_ || installing_ || sending()) return;
+  if (receives_ > 0 || packet_received_ || receives_data() || sending()) return;
   post.bytes = &in_packet_;
   post.size = sizeof in_packet_;
   post.tag = agent::kPacketTag;
@@ -208,13 +225,14 @@ void Server::take_packet() {
   packet_received_ = is_recovering() && kind != Kind::kAsk;
   if (packet_received_) return;
 #endif
-  const bool idle = state_ == State::kIdle;
+  const bool idle = state_ == State::kIdle && !in_update();
   Status status = Status::kBadArgument;
   switch (kind) {
     case Kind::kAsk: return report(state_ == State::kIdle ? status_ : Status::kBusy);
     case Kind::kQuit: return;
     case Kind::kConfigure:
-      if (!configured_) status = configure(in_packet_.configure);
+      if (!configured_ && idle) status = configure(in_packet_.configure);
+      if (status == Status::kBusy) return;  // it answers once it is taken in
       break;
     case Kind::kRun:
       if (idle) status = prepare(in_packet_.run_request);
@@ -229,13 +247,26 @@ void Server::take_packet() {
       installing_ = true;
       expect(rooms_.input, in_packet_.install.bytes);
       break;
+#if ESPALIER_UPDATES
+    case Kind::kUpdate: status = begin_update(in_packet_.update); break;
+    case Kind::kPiece:
+      status = take_piece(in_packet_.piece);
+      if (status == Status::kOk) return;
+      break;
+#endif
     default: break;
   }
   answer(kind, status);
 }
 
-// All bytes of an image have arrived.
+// All bytes of an image, or of a piece, have arrived.
 void Server::take_data() {
+#if ESPALIER_UPDATES
+  if (receives_piece_) {
+    receives_piece_ = false;
+    return update_->note_arrival();
+  }
+#endif
   installing_ = false;
   const Status status = install(slots_, in_.bytes, in_.size, booted_);
   Text() << "install: " << in_.size << " bytes: " << status_name(status) << " (status " << status

@@ -15,20 +15,10 @@
 #include "firmware/bare/agent.h"
 #include "firmware/bare/boot.h"
 #include "firmware/bare/node_spares.h"
+#include "firmware/bare/node_update.h"
+#include "firmware/bare/rooms.h"
 
 namespace espalier::bare {
-
-// Memory for the messages of collectives, aligned to 16 bytes.
-struct Rooms {
-  std::uint8_t* input = nullptr;
-  std::uint8_t* output = nullptr;
-  std::uint8_t* scratch = nullptr;
-  Event* events = nullptr;
-  std::uint32_t input_bytes = 0;
-  std::uint32_t output_bytes = 0;
-  std::uint32_t scratch_bytes = 0;
-  std::uint32_t events_count = 0;
-};
 
 class Server {
  public:
@@ -42,6 +32,10 @@ class Server {
   // outlive the server. Call before begin().
   void use(NodeSpares& spares) { spares_ = &spares; }
 #endif
+#if ESPALIER_UPDATES
+  // Takes part in updates with this. It must outlive the server. Call before begin().
+  void use(NodeUpdate& update) { update_ = &update; }
+#endif
   // Sends Hello. Called once, first.
   void begin();
   // Polls everything once. False: the gateway's session ended, or the gateway violated the
@@ -52,7 +46,7 @@ class Server {
   [[nodiscard]] std::uint64_t wake() const;
 
  private:
-  enum class State { kIdle, kAwaitsGo, kRunning };
+  enum class State { kIdle, kAwaitsGo, kRunning, kUpdating };
   // Bytes that are sent or received in pieces.
   struct Data {
     std::uint8_t* bytes = nullptr;
@@ -96,12 +90,32 @@ class Server {
   [[nodiscard]] Status poll_machine();
   [[nodiscard]] Status recover(Status status);
   [[nodiscard]] Status resume();
+  [[nodiscard]] Status look();
+  void end_asking(Status status);
   [[nodiscard]] bool expelled() const { return recovery_ && recovery_->expelled(); }
   // Whether packets other than Ask wait.
   [[nodiscard]] bool is_recovering() const { return recovering_ || repeats_; }
   void fill_loss(agent::Report& report, Status status) const;
 #else
   [[nodiscard]] Status poll_machine() { return machine_.poll(); }
+#endif
+  [[nodiscard]] Status check_room() const;
+#if ESPALIER_UPDATES
+  [[nodiscard]] Status begin_update(const agent::Update& request);
+  [[nodiscard]] bool in_update() const { return update_ != nullptr && update_->begun(); }
+  // Whether the gateway ends the session of an update.
+  [[nodiscard]] bool ends_update() const {
+    return in_update() && in_packet_.kind == agent::Kind::kQuit;
+  }
+  // Whether an image or a piece of images arrives.
+  [[nodiscard]] bool receives_data() const { return installing_ || receives_piece_; }
+  void poll_update();
+  [[nodiscard]] Status take_piece(const agent::Piece& piece);
+  void fill_end(agent::Report& report) const;
+#else
+  [[nodiscard]] static bool in_update() { return false; }
+  [[nodiscard]] static bool ends_update() { return false; }
+  [[nodiscard]] bool receives_data() const { return installing_; }
 #endif
   [[nodiscard]] Status start_one();
   void go();
@@ -133,9 +147,15 @@ class Server {
   NodeSpares* spares_ = nullptr;
   std::optional<Recovery> recovery_;  // if there are spares, after Configure
   bool recovering_ = false;
-  bool restarts_ = false;  // the run goes on with the next poll
-  bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
+  bool asks_ = false;                 // to be taken in again
+  Status came_back_ = Status::kBusy;  // the answer that is due to Configure; kBusy: none
+  bool restarts_ = false;             // the run goes on with the next poll
+  bool repeats_ = false;  // the run goes on although it was reported: others have not completed it
   RunNumbers numbers_;
+#endif
+#if ESPALIER_UPDATES
+  NodeUpdate* update_ = nullptr;
+  bool receives_piece_ = false;
 #endif
 
   // The server sends one packet at a time, then its data. The next received packet waits for that.

@@ -11,6 +11,7 @@ Status Server::poll_machine() {
   if (recovering_) {
     const Status status = recovery_->poll();
     recovering_ = status == Status::kBusy;
+    if (asks_ && !recovering_) end_asking(status);
     return status == Status::kOk ? resume() : status;
   }
   if (expelled()) return recovery_->cause().status;
@@ -33,6 +34,23 @@ Status Server::recover(Status status) {
   return begun;
 }
 
+// Before the first collective of each run all survivors look whether the lost board asks to be
+// taken in again. kOk: there is none, or this board has no spares.
+Status Server::look() {
+  if (!recovery_) return Status::kOk;
+  const Status status = recovery_->look(numbers_.next());
+  recovering_ = status == Status::kBusy;
+  return status;
+}
+
+// status: how coming back ended.
+void Server::end_asking(Status status) {
+  asks_ = false;
+  came_back_ = status;
+  configured_ = status == Status::kOk;
+  if (configured_) numbers_.come_back(recovery_->point().next);
+}
+
 // All survivors have agreed where to go on. Returns kBusy if this board's run goes on.
 Status Server::resume() {
   spares_->load_programs();
@@ -43,6 +61,8 @@ Status Server::resume() {
     case RunNumbers::Then::kWaits: return Status::kOk;
     case RunNumbers::Then::kGoesOn: break;
   }
+  const Status fits = check_room();
+  if (fits != Status::kOk) return fits;
   repeats_ = !was_running;
   state_ = State::kRunning;
   restarts_ = true;

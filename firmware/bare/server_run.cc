@@ -21,6 +21,11 @@ Status Server::configure(const agent::Configure& request) {
   if (configured_ && request.spares != 0 && spares_ != nullptr && spares_->any()) {
     recovery_.emplace(machine_, *links_, *spares_, config.deadline_ns);
   }
+  if (configured_ && request.comes_back != 0) {
+    const Status begun = recovery_ ? recovery_->come_back() : Status::kBadArgument;
+    configured_ = asks_ = recovering_ = begun == Status::kBusy;
+    return begun;
+  }
 #endif
   return status;
 }
@@ -63,25 +68,32 @@ Status Server::prepare(const agent::RunRequest& request) {
   op_ = Operator{};
   op_.op = request.op;
   op_.type = request.type;
-  const std::uint32_t size = element_bytes(op_);
-  if (size == 0) return Status::kBadOperator;
-  Layout layout;
-  const Status status = make_layout(*program_, request.count, size, layout);
+  const Status status = check_room();
   if (status != Status::kOk) return status;
-  const std::uint64_t input = buffer_bytes(*program_, layout, Buffer::kInput);
-  const std::uint64_t output = buffer_bytes(*program_, layout, Buffer::kOutput);
-  if (input > rooms_.input_bytes || output > rooms_.output_bytes ||
-      request.input_bytes > rooms_.input_bytes || request.output_bytes > rooms_.output_bytes ||
-      scratch_needed(*program_, layout) > rooms_.scratch_bytes) {
-    return Status::kTooLarge;
-  }
-  if (input > request.input_bytes || output > request.output_bytes) return Status::kBadArgument;
   if (machine_.cause().status != Status::kOk) return machine_.cause().status;
   memset(rooms_.output, 0, request.output_bytes);
   if (logs_) log_ = EventLog(rooms_.events, nullptr, rooms_.events_count);
   expect(rooms_.input, request.input_bytes);
   state_ = State::kAwaitsGo;
   return Status::kOk;
+}
+
+// Whether the run has room for the messages of its program.
+Status Server::check_room() const {
+  const std::uint32_t size = element_bytes(op_);
+  if (size == 0) return Status::kBadOperator;
+  Layout layout;
+  const Status status = make_layout(*program_, run_.count, size, layout);
+  if (status != Status::kOk) return status;
+  const std::uint64_t input = buffer_bytes(*program_, layout, Buffer::kInput);
+  const std::uint64_t output = buffer_bytes(*program_, layout, Buffer::kOutput);
+  if (input > rooms_.input_bytes || output > rooms_.output_bytes ||
+      run_.input_bytes > rooms_.input_bytes || run_.output_bytes > rooms_.output_bytes ||
+      scratch_needed(*program_, layout) > rooms_.scratch_bytes) {
+    return Status::kTooLarge;
+  }
+  const bool fits = input <= run_.input_bytes && output <= run_.output_bytes;
+  return fits ? Status::kOk : Status::kBadArgument;
 }
 
 Status Server::start_one() {
@@ -103,6 +115,11 @@ void Server::go() {
 #endif
   began_ = links_->now();
   if (run_.repetitions == 0) return end_run(Status::kOk);
+#if ESPALIER_SPARES
+  const Status looked = look();
+  if (looked == Status::kBusy) return;
+  if (looked != Status::kOk) return end_run(looked);
+#endif
   const Status status = start_one();
   if (status != Status::kOk) end_run(status);
 }
@@ -168,6 +185,9 @@ void Server::report(Status status) {
   }
 #if ESPALIER_SPARES
   fill_loss(report, status);
+#endif
+#if ESPALIER_UPDATES
+  fill_end(report);
 #endif
   const EventLog::Counts counts = log_.counts();
   report.log_count = counts.count;

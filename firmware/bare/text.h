@@ -12,6 +12,10 @@ struct Release {
   std::uint32_t value = 0;  // 8 bits major, 8 minor, 16 patch
 };
 
+struct Hex {
+  std::uint32_t value = 0;  // "0x" and eight digits
+};
+
 // Prints each part as it is inserted.
 class Text {
  public:
@@ -27,6 +31,13 @@ class Text {
       value /= 10;
     } while (value != 0);
     return *this << first;
+  }
+  Text& operator<<(Hex hex) {
+    char digits[] = "0x00000000";
+    for (char* digit = digits + 9; hex.value != 0; hex.value >>= 4) {
+      *digit-- = "0123456789abcdef"[hex.value & 15];
+    }
+    return *this << digits;
   }
   Text& operator<<(Status status) { return *this << static_cast<std::uint32_t>(status); }
   Text& operator<<(Release release) {

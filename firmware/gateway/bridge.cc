@@ -27,6 +27,7 @@ Bridge::Bridge(SerialPort& port, SerialLink* links, Endpoint& fabric, const Shap
       board_(shape.board),
       peers_(shape.peers),
       block_bytes_(aligned(shape.block_bytes)),
+      reports_link_down_(shape.reports_link_down),
       links_(shape.fabric_links.size()) {
   arena_bytes_ = buffer_bytes(links_.size(), window(), block_bytes_);
   arena_.reset(static_cast<std::uint8_t*>(std::calloc(arena_bytes_, 1)));
@@ -129,6 +130,10 @@ void Bridge::broken(std::uint32_t /*link*/) {
   fail("it restarted, or its device closed the connection");
 }
 
+void Bridge::tell_board(std::uint32_t number, const Control& control) {
+  if (post_control(number, control) != Status::kOk) fail("it accepts no controls");
+}
+
 void Bridge::take(const Completion& completion) {
   const std::uint32_t number = board_link_[completion.link];
   if (number == kNone) return;
@@ -161,12 +166,15 @@ void Bridge::take(const Completion& completion) {
       }
       return;
     }
-    case Completion::Kind::kControl:
-      if (post_control(number, completion.control) != Status::kOk) {
-        fail("it accepts no controls");
+    case Completion::Kind::kControl: return tell_board(number, completion.control);
+    case Completion::Kind::kLinkDown:
+      if (reports_link_down_) {
+        Control control;
+        control.kind = ControlKind::kCause;
+        control.cause = {Status::kDeadLink, board_, peers_[number]};
+        tell_board(number, control);
       }
       return;
-    case Completion::Kind::kLinkDown:
     case Completion::Kind::kReceptionBlocked: return;
   }
 }

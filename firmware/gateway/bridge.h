@@ -11,7 +11,8 @@
 //  * A mismatch is therefore reported to both nodes, whichever of them detects it.
 //  * Controls pass unchanged in both directions. Only the board answers keepalive probes, never the
 //    gateway.
-//  * kLinkDown of the fabric is not passed on: the board detects a dead link by its own probes.
+//  * kLinkDown of the fabric is not passed on: the board detects a dead link by its own probes. In
+//    an update it becomes a cause, because a roll call waits without probes (docs/updates.md).
 
 #include <cstdint>
 #include <cstdlib>
@@ -35,7 +36,9 @@ class Bridge final : public SerialLinks {
     // several lanes: their messages arrive in any order, and kUnexpected does not identify one.
     std::vector<bool> reports_unexpected;
     std::uint64_t block_bytes = 0;  // size of the longest message
-    // With a link key: the board's node, and the nodes to which its links lead.
+    // Whether the board gets a broken link of the fabric as a cause.
+    bool reports_link_down = false;
+    // With a link key, or with causes: the board's node, and the nodes to which its links lead.
     std::uint32_t board = 0;
     std::vector<std::uint32_t> peers;
   };
@@ -111,6 +114,7 @@ class Bridge final : public SerialLinks {
   }
 
   void take(const Completion& completion);  // of the fabric
+  void tell_board(std::uint32_t link, const Control& control);
   bool pass_to_board(std::uint32_t link);
   bool take_from_board(std::uint32_t link);
   bool pass_to_fabric(std::uint32_t link);
@@ -126,6 +130,7 @@ class Bridge final : public SerialLinks {
   std::uint32_t board_;
   std::vector<std::uint32_t> peers_;
   std::uint64_t block_bytes_;
+  bool reports_link_down_;
   // From calloc(): a board decides how large it is, and pages that it never uses cost nothing.
   std::unique_ptr<std::uint8_t[], decltype(&std::free)> arena_{nullptr, std::free};
   std::uint64_t arena_bytes_ = 0;

@@ -28,6 +28,7 @@ int Gateway::run() {
   if (!started) return report_failure(kBadInput, started.error());
   const auto connected = receive_hello()
                              .and_then([this] { return check_hello(); })
+                             .and_then([this] { return read_release(); })
                              .and_then([this] { return configure(); })
                              .and_then([this] { return open_fabric(); })
                              .and_then([this] { return connect(); });
@@ -36,6 +37,12 @@ int Gateway::run() {
 }
 
 int Gateway::report_failure(int status, const Error& error) {
+  // This returns when the launcher ends the node. Nodes in a roll call wait for this one until the
+  // fabric says that it is gone.
+  if (options_.node.updates()) {
+    generations_.clear();
+    fabrics_.clear();
+  }
   control::send_failure(channel(), "espalier-gateway", error.message);
   return status;
 }

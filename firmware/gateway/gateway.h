@@ -15,6 +15,7 @@
 #include "firmware/gateway/options.h"
 #include "firmware/node/control.h"
 #include "firmware/node/mapping.h"
+#include "firmware/node/new_release.h"
 #include "firmware/node/schedule_files.h"
 #include "firmware/node/wire_up.h"
 #include "hal/serial/host/carriers.h"
@@ -56,6 +57,7 @@ class Gateway {
   [[nodiscard]] Result<void> receive_tables();
   [[nodiscard]] Result<void> check_links();
   [[nodiscard]] Result<void> check_hello();
+  [[nodiscard]] Result<void> read_release();
   [[nodiscard]] Result<void> configure();
   // How many sets of links are bridged. One if the launcher gave schedules: nodes that boot from
   // these have no spares.
@@ -106,6 +108,9 @@ class Gateway {
   [[nodiscard]] Result<void> take_report(const agent::Report& report);
   [[nodiscard]] Result<void> continue_request();
   [[nodiscard]] agent::RunRequest board_request() const;
+  void begin_running();
+  void send_request();
+  void give_piece();
   void translate(const agent::Report& report);
   void report_loss(const agent::Report& report);
   void copy_log();
@@ -131,7 +136,11 @@ class Gateway {
   std::vector<agent::LinkEntry> board_links_;
   std::vector<agent::ProgramEntry> board_programs_;
   std::unique_ptr<node::Programs> programs_;  // from the launcher's schedule files
-  node::Endpoints fabrics_;                   // of each generation
+  // Of an update from this board.
+  std::optional<node::NewRelease> release_;
+  std::vector<std::uint8_t> piece_;
+  std::optional<std::uint32_t> wanted_;  // offset of the piece that the board wants
+  node::Endpoints fabrics_;              // of each generation
   std::vector<Generation> generations_;
 
   State state_ = State::kIdle;

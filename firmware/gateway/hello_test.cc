@@ -74,6 +74,9 @@ class HelloTest : public testing::Test {
     options.device = "unix:" + folder_ + "/gateway," + folder_ + "/board";
     options.node.nodes = {6};
     options.node.controls = {node_end_};
+    options.node.settles = settles_;
+    if (!new_images_.empty()) options.node.update_origin = 6;
+    options.node.new_images = new_images_;
     return options;
   }
 
@@ -110,6 +113,8 @@ class HelloTest : public testing::Test {
     return report.packet == control::Packet::kFailed ? report.failed.text : "no Failed packet";
   }
 
+  bool settles_ = false;
+  std::string new_images_;
   std::string folder_;
   int launcher_end_ = -1, node_end_ = -1;
 };
@@ -184,6 +189,26 @@ TEST_F(HelloTest, RefusesLinksToNowhere) {
     TearDown();
     SetUp();
   }
+}
+
+TEST_F(HelloTest, RefusesBoardsThatTakeNoPartInUpdates) {
+  settles_ = true;
+  EXPECT_NE(failure(good_hello()).find("its firmware takes no part in updates of all nodes"),
+            std::string::npos);
+}
+
+TEST_F(HelloTest, RefusesToSendImagesWithoutRoom) {
+  new_images_ = folder_ + "/none-%r.img";
+  agent::Hello hello = good_hello();
+  hello.updates = 1;
+  hello.input_room = 8 * kImageHeaderBytes - 1;
+  EXPECT_NE(failure(hello).find("bytes of input, too few to send images to 8 nodes"),
+            std::string::npos);
+  TearDown();
+  SetUp();
+  new_images_ = folder_ + "/none-%r.img";
+  hello.input_room = 8 * kImageHeaderBytes;
+  EXPECT_NE(failure(hello).find("none-0.img"), std::string::npos);
 }
 
 TEST_F(HelloTest, SurvivesAHostWithoutMemory) {

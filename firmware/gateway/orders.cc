@@ -150,14 +150,27 @@ Result<void> Gateway::take_packet() {
   const agent::Packet& packet = agent_->packet();
   if (packet.kind == agent::Kind::kAnswer) return take_answer(packet.answer);
   if (packet.kind == agent::Kind::kReport) return take_report(packet.report);
+  if (packet.kind == agent::Kind::kWant && release_ && state_ == State::kRunning) {
+    wanted_ = packet.want.offset;
+    return {};
+  }
   return fail_board(kViolation);
 }
 
 Result<void> Gateway::take_answer(const agent::Answer& answer) {
-  if (answer.to != agent::Kind::kRun || state_ != State::kAnswering) {
+  const bool updates = options_.node.updates();
+  const agent::Kind kind = updates ? agent::Kind::kUpdate : agent::Kind::kRun;
+  if (answer.to != kind || state_ != State::kAnswering) {
     return fail_board(std::string("it rejects a packet: ") + status_name(answer.status));
   }
-  if (answer.status != Status::kOk) return finish(answer.status);
+  if (answer.status != Status::kOk) {
+    if (updates) report_.cause = {answer.status, hello_.node, hello_.node};
+    return finish(answer.status);
+  }
+  if (updates) {
+    begin_running();
+    return {};
+  }
   const std::uint64_t bytes = board_request().input_bytes;
   agent_->send_data({static_cast<const std::uint8_t*>(input_.bytes()), bytes});
   enter(State::kFilling);
@@ -205,7 +218,8 @@ void Gateway::translate(const agent::Report& report) {
   stall.peer = report.stall_peer;
   stall.action = report.stall_action;
   const std::uint64_t now = clock_.now();
-  stall.since_ns = now - std::min(now, report.stall_ns);
+  // A run that waits for nothing moves; a roll call does not.
+  stall.since_ns = options_.node.updates() ? 0 : now - std::min(now, report.stall_ns);
 }
 
 // Prints once without what the board goes on.
@@ -233,6 +247,33 @@ void Gateway::copy_log() {
   }
 }
 
+void Gateway::begin_running() {
+  report_.begin_ns = report_.end_ns = asked_ns_ = clock_.now();
+  asked_ = false;
+  enter(State::kRunning);
+}
+
+void Gateway::send_request() {
+  if (!options_.node.updates()) return agent_->send(board_request());
+  agent::Update update;
+  update.number = request_.number;
+  update.window = options_.node.window;
+  update.check_blocks = options_.node.check_blocks;
+  update.settles = options_.node.settles;
+  update.deadline_ns = options_.node.deadline_ns;
+  update.origin = options_.node.update_origin;
+  if (release_) std::memcpy(update.order, &release_->order, sizeof update.order);
+  agent_->send(update);
+}
+
+// Sends the board the piece that it wants. All that was sent before has arrived.
+void Gateway::give_piece() {
+  release_->fill_piece(*wanted_, piece_);
+  wanted_.reset();
+  agent_->send(agent::Piece{agent::Kind::kPiece, static_cast<std::uint32_t>(piece_.size())});
+  agent_->send_data(piece_);
+}
+
 // Does what is due by time, or because the board has received everything that was sent.
 Result<void> Gateway::continue_request() {
   const std::uint64_t now = clock_.now();
@@ -241,7 +282,7 @@ Result<void> Gateway::continue_request() {
     case State::kRequested:
       if (request_.op == Op::kCustom) return finish(Status::kBadOperator);  // boards have none
       if (agent_->can_send()) {
-        agent_->send(board_request());
+        send_request();
         enter(State::kAnswering);
       }
       return check_progress(kPatience, "that it accepts a request to run");
@@ -252,12 +293,10 @@ Result<void> Gateway::continue_request() {
     case State::kAwaitsStart:
       if (now < request_.start_ns) return {};
       agent_->send(agent::Go{agent::Kind::kGo, request_.number});
-      report_.begin_ns = report_.end_ns = now;
-      asked_ = false;
-      enter(State::kRunning);
-      asked_ns_ = now;
+      begin_running();
       return {};
     case State::kRunning: {
+      if (wanted_ && agent_->can_send()) give_piece();
       const std::uint64_t deadline = options_.node.deadline_ns;
       if (asked_) {
         return check_progress(deadline + kSecond, "its answer to Ask");

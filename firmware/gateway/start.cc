@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kBootPatience = 30 * kSecond;
 constexpr std::uint64_t kAnswerPatience = 10 * kSecond;
+constexpr std::uint32_t kUpdatePieceBytes = 4096;  // of each image
 // What a Hello may claim. A board has far less memory.
 constexpr std::uint32_t kMaxRoomBytes = 1u << 28;    // of an input, an output or a scratch
 constexpr std::uint32_t kMaxRoomEvents = 1u << 24;   // records of a log
@@ -280,7 +281,37 @@ Result<void> Gateway::check_hello() {
   return {};
 }
 
+// In an update: checks that the board takes part, and reads the new images if it has to send them.
+Result<void> Gateway::read_release() {
+  if (!options_.node.updates()) return {};
+  if (hello_.updates == 0) {
+    return fail_board(
+        "its firmware takes no part in updates of all nodes; expected one that was built with "
+        "updates in the limits of its description");
+  }
+  if (options_.node.update_origin != hello_.node) return {};
+  const std::uint32_t room = hello_.input_room / hello_.nodes;
+  const std::uint32_t unit = UpdateOrder::kPieceUnit;
+  const std::uint32_t piece = std::min(kUpdatePieceBytes, room / unit * unit);
+  if (piece < kImageHeaderBytes) {
+    return fail_board("it has room for " + std::to_string(hello_.input_room) +
+                      " bytes of input, too few to send images to " + std::to_string(hello_.nodes) +
+                      " nodes; expected another --from");
+  }
+  Expectation expectation;
+  expectation.board = hello_.board;
+  expectation.node = hello_.node;
+  expectation.authority = &kTakesUnsigned;  // the board checks signatures
+  auto read = node::read_new_release(options_.node.new_images, hello_.nodes, hello_.node,
+                                     expectation, piece);
+  if (!read) return fail(read.error());
+  release_ = *std::move(read);
+  piece_.resize(std::size_t{hello_.nodes} * piece);
+  return {};
+}
+
 Result<void> Gateway::configure() {
+  if (options_.node.updates()) return {};  // Update has the configuration
   agent::Configure request;
   request.window = options_.node.window;
   request.deadline_ns = options_.node.deadline_ns;
@@ -332,6 +363,7 @@ Result<void> Gateway::open_fabric() {
     }
   }
   shape.block_bytes = largest_room(hello_);
+  shape.reports_link_down = options_.node.updates();
   shape.board = hello_.node;
   for (const agent::LinkEntry& link : board_links_) shape.peers.push_back(link.peer);
   while (generations_.size() < generations()) {

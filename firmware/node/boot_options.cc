@@ -151,7 +151,8 @@ bool has_image(const BootOptions& options) {
 }
 
 // Checks that every given option has an effect.
-Result<void> check_effects(const BootOptions& options, const std::vector<GivenOption>& given) {
+Result<void> check_effects(const BootOptions& options, const std::vector<GivenOption>& given,
+                           BootSource source) {
   for (const GivenOption& each : given) {
     for (const BootOption& option : kBootOptions) {
       if (option.spec.name != each.name) continue;
@@ -159,7 +160,8 @@ Result<void> check_effects(const BootOptions& options, const std::vector<GivenOp
         return fail("--" + each.name + " applies only to --image and --flash");
       }
       const bool updates = option.applies == Applies::kToUpdates;
-      if ((option.applies == Applies::kToFlash || updates) && options.flash.empty()) {
+      const bool needs_flash = updates && source == BootSource::kRequired;  // a board has its own
+      if ((option.applies == Applies::kToFlash || needs_flash) && options.flash.empty()) {
         return fail("--" + each.name + " applies only to --flash");
       }
       if ((option.applies == Applies::kToRuns || updates) && options.check_only) {
@@ -188,6 +190,9 @@ Result<void> check_source(const BootOptions& options) {
 
 // Checks that an update has an origin and its images, and runs alone.
 Result<void> check_update(const BootOptions& options) {
+  if (options.updates() && !options.schedules.empty()) {
+    return fail("an update is of what nodes boot from flash; expected no --schedule");
+  }
   const bool updates = options.update_origin != BootOptions::kNoOrigin;
   if (updates == options.new_images.empty()) {
     return fail("an update needs both --update-from NODE and --new FILE");
@@ -312,7 +317,7 @@ Result<BootOptions> read_boot_options(const std::vector<GivenOption>& given, Boo
     if (given.size() == 1) return options;
     return fail("--providers lists the providers, then ends; expected no other option");
   }
-  if (auto sound = check_effects(options, given); !sound) return fail(sound.error());
+  if (auto sound = check_effects(options, given, source); !sound) return fail(sound.error());
   const bool boots = !options.schedules.empty() || has_image(options);
   if (options.check_only && !boots && options.nodes.empty()) {
     if (options.topology.empty()) return options;

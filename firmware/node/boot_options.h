@@ -44,11 +44,12 @@ struct BootOptions {
   bool authenticate_data = false;  // authenticates the payload of long messages, too
   bool log = false;                // keeps a log if the launcher provides memory for one
   // Instead of serving runs: the nodes of `espalier update` have a roll call, and settle on one
-  // release; with an origin, they then update all from it. Only with `flash`.
+  // release; with an origin, they then update all from it. Only with `flash`, or on a board.
   bool settles = false;
   std::uint32_t update_origin = kNoOrigin;
   std::string new_images;  // path of the new image of each node, for the origin; with %r
   static constexpr std::uint32_t kNoOrigin = 0xffffffff;
+  [[nodiscard]] bool updates() const { return settles || update_origin != kNoOrigin; }
   bool check_only = false;       // loads and prints the descriptors, then ends
   bool lists_providers = false;  // prints the providers, then ends
   bool help = false;

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -62,7 +61,7 @@ void convert_report(Report& report) {
 }  // namespace
 
 void convert_order(Any& packet, Packet kind) {
-  if constexpr (std::endian::native == std::endian::little) return;
+  if constexpr (kIsLittleEndian) return;
   convert(packet.packet);
   switch (kind) {
     case Packet::kHello:
@@ -143,14 +142,9 @@ bool is_closed(int channel) {
   return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
-                 int timeout_ms) {
-  Any converted;
-  if constexpr (std::endian::native != std::endian::little) {
-    std::memcpy(static_cast<void*>(&converted), packet, size);
-    convert_order(converted, converted.packet);
-    packet = &converted;
-  }
+namespace {
+
+bool send_bytes(int channel, const void* packet, std::size_t size, int descriptor, int timeout_ms) {
   iovec part{const_cast<void*>(packet), size};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -172,6 +166,19 @@ bool send_packet(int channel, const void* packet, std::size_t size, int descript
     if (errno == EINTR) continue;
     if (errno != EAGAIN || !wait_for(channel, POLLOUT, timeout_ms)) return false;
   }
+}
+
+}  // namespace
+
+bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
+                 int timeout_ms) {
+  if constexpr (!kIsLittleEndian) {
+    Any converted;
+    std::memcpy(static_cast<void*>(&converted), packet, size);
+    convert_order(converted, converted.packet);
+    return send_bytes(channel, &converted, size, descriptor, timeout_ms);
+  }
+  return send_bytes(channel, packet, size, descriptor, timeout_ms);
 }
 
 Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {

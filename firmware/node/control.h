@@ -24,6 +24,7 @@
 
 #include "espalier/base/limits.h"
 #include "espalier/collectives/machine/machine.h"
+#include "firmware/update/update_end.h"
 
 namespace espalier::control {
 
@@ -95,17 +96,10 @@ struct Report {
   StallReport stall;  // at the time of the failure, or now; since_ns is on endpoint.now()'s clock
 };
 
-// How a node's part in an update of all nodes ended. Such a node answers a RunRequest, of which it
-// reads the number only, with a Report: `blocks` is one of these, `completed` the bytes of its
-// image that it has written, cause.detector the node that refused (kRefused; `status` is why).
-enum class UpdateEnd : std::uint32_t {
-  kNone = 0,      // a failure
-  kSettled = 1,   // all nodes run one release, and no image waits
-  kSwitched = 2,  // all nodes have switched to the new release: restart them
-  kRestarts = 3,  // nodes of two releases finish the switch: restart them
-  kRefused = 4,   // a node refused the update; all run what they ran
-  kMixed = 5,     // nodes run several releases, which no update explains
-};
+// A node in an update of all nodes answers a RunRequest, of which it reads the number only, with a
+// Report: `blocks` is one of these, `completed` the bytes of its image that it has written,
+// cause.detector the node that refused (kRefused; `status` is why).
+using espalier::UpdateEnd;
 
 struct Peers {
   Packet packet = Packet::kPeers;

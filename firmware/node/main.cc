@@ -102,7 +102,7 @@ int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
     const std::uint32_t generations =
-        node.booted.image.spares != 0 ? espalier::Recovery::kGenerations : 1;
+        node.booted.image.spares != 0 ? espalier::Recovery::kAllGenerations : 1;
     while (node.fabrics.size() < generations) {
       auto opened = espalier::ofi::OfiEndpoint::open(endpoint_config(options, nodes, i));
       if (!opened) {
@@ -147,16 +147,14 @@ void confirm(espalier::Slots& slots) {
   }
 }
 
-bool updates(const espalier::node::BootOptions& options) {
-  return options.settles || options.update_origin != espalier::node::BootOptions::kNoOrigin;
-}
-
 // Takes part in an update of all nodes.
 int update(const espalier::node::BootOptions& options, LocalNode& node, Nodes& nodes) {
   std::optional<espalier::node::NewRelease> release;
   if (node.number == options.update_origin) {
     const std::uint32_t all = espalier::program_nodes(node.programs.programs[0]);
-    auto read = espalier::node::read_new_release(options, node.booted, all);
+    auto read = espalier::node::read_new_release(options.new_images, all, node.number,
+                                                 node.booted.expectation,
+                                                 espalier::node::kUpdatePieceBytes);
     if (!read) return fail(kBadInput, node.channel, read.error().message);
     release = *std::move(read);
   }
@@ -228,7 +226,7 @@ int main_of(const std::vector<std::string>& words) {
     if (options.check_only) describe(*node);
   }
   if (options.check_only) return 0;
-  return updates(options) ? update(options, *nodes.front(), nodes) : run(options, nodes);
+  return options.updates() ? update(options, *nodes.front(), nodes) : run(options, nodes);
 }
 
 }  // namespace

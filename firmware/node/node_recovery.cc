@@ -33,16 +33,33 @@ Status NodeServer::recover(Status status) {
   return begun;
 }
 
+// Prints without what the node goes on, if that has changed.
+void NodeServer::print_loss() {
+  const Loss& loss = recovery_->loss();
+  if (loss == printed_) return;
+  std::string what = "goes on with node " + std::to_string(printed_.a) + " again";
+  if (loss.kind == Loss::Kind::kNode) what = "goes on without node " + std::to_string(loss.a);
+  if (loss.kind == Loss::Kind::kLink) {
+    what = "goes on without link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
+  }
+  printed_ = loss;
+  std::fprintf(stderr, "espalier-node: node %u %s\n", endpoint_.node(), what.c_str());
+}
+
+// Before the first collective of each run all survivors look whether the lost node asks to be taken
+// in again. kOk: there is none, or this node has no spares.
+Status NodeServer::look() {
+  if (!recovery_) return Status::kOk;
+  const Status status = recovery_->look(numbers_.next());
+  recovering_ = status == Status::kBusy;
+  return status;
+}
+
 // All survivors have agreed where to go on. Returns kBusy if this node's run goes on.
 Status NodeServer::resume() {
   const Status loaded = spares_->load_programs();
   if (loaded != Status::kOk) return loaded;
-  const Loss& loss = recovery_->loss();
-  const std::string what = loss.kind == Loss::Kind::kNode
-                               ? "node " + std::to_string(loss.a)
-                               : "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
-  std::fprintf(stderr, "espalier-node: node %u goes on without %s\n", endpoint_.node(),
-               what.c_str());
+  print_loss();
   const bool is_running = state_ == State::kRunning;
   const auto then = numbers_.resume(recovery_->point().next, is_running, state_ == State::kIdle,
                                     request_.repetitions, report_.completed);

@@ -156,7 +156,7 @@ Status NodeServer::find_memory() {
 ElementCounts NodeServer::counts() {
   if (request_.counts == 0) return request_.count;
   const auto* counts = static_cast<const std::uint64_t*>(counts_.bytes());
-  if constexpr (std::endian::native != std::endian::little) {
+  if constexpr (!kIsLittleEndian) {
     own_counts_.assign(counts, counts + request_.counts);
     for (std::uint64_t& count : own_counts_) count = little(count);
     counts = own_counts_.data();
@@ -180,7 +180,9 @@ void NodeServer::await_start() {
   next_look_ns_ = now + kControlInterval;
   report_.begin_ns = report_.end_ns = now;
   if (request_.repetitions == 0) return finish(Status::kOk);
-  const Status status = start_one();
+  Status status = look();
+  if (status == Status::kBusy) return;
+  if (status == Status::kOk) status = start_one();
   if (status != Status::kOk) finish(status);
 }
 

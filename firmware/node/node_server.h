@@ -77,6 +77,8 @@ class NodeServer {
   [[nodiscard]] Status poll_machine();
   [[nodiscard]] Status recover(Status status);
   [[nodiscard]] Status resume();
+  void print_loss();
+  [[nodiscard]] Status look();
   [[nodiscard]] std::uint64_t next_poll() const;
 
   Endpoint& endpoint_;
@@ -108,6 +110,7 @@ class NodeServer {
   bool restarts_ = false;  // the run goes on with the next poll
   bool repeats_ = false;   // the run goes on although it was reported: others have not completed it
   RunNumbers numbers_;
+  Loss printed_;  // the loss in the newest message
   Mapping repeated_output_;
 };
 

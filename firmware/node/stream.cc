@@ -81,10 +81,14 @@ bool ControlStream::send(Frame kind, std::span<const std::uint8_t> bytes, std::u
 }
 
 bool ControlStream::send_packet(const control::Any& packet) {
-  control::Any converted = packet;
-  control::convert_order(converted, packet.packet);
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&converted);
-  return send(Frame::kPacket, {bytes, control::packet_size(packet.packet)});
+  const std::size_t size = control::packet_size(packet.packet);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&packet);
+  if constexpr (!kIsLittleEndian) {
+    control::Any converted = packet;
+    control::convert_order(converted, packet.packet);
+    return send(Frame::kPacket, {reinterpret_cast<const std::uint8_t*>(&converted), size});
+  }
+  return send(Frame::kPacket, {bytes, size});
 }
 
 bool ControlStream::send_memory(const std::uint8_t* memory, std::uint64_t from, std::uint64_t end) {

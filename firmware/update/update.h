@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/boot/slots.h"
 #include "firmware/update/release.h"

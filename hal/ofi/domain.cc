@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
 #include "hal/ofi/libfabric_call.h"
 #include "hal/ofi/provider.h"
 #include "hal/ofi/random.h"
@@ -133,6 +135,16 @@ int Domain::read_name(std::uint32_t port) {
   return code;
 }
 
+std::string Domain::converted(std::string name) const {
+  if constexpr (!kIsLittleEndian) {
+    const std::uint32_t format = info_->addr_format;
+    const bool is_socket =
+        format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+    if (is_socket && name.size() >= 2) std::swap(name[0], name[1]);
+  }
+  return name;
+}
+
 void Domain::restart() {
   const LibfabricCall mark;
   void* const source = info_->src_addr;
@@ -196,7 +208,8 @@ void Domain::close() {
   info_ = nullptr;
 }
 
-espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
+espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
+  const std::string name = converted(address);
   const LibfabricCall mark;
   Port& port = ports_[target.port];
   const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);

@@ -97,10 +97,22 @@ class Node:
     def says(self, *words):
         """Starts the node for one session; returns the output of bare-session."""
         node = self.start()
-        said = self.session(*words)
-        node.kill()
-        node.wait()
-        return said
+        try:
+            return self.session(*words)
+        finally:
+            node.kill()
+            node.wait()
+
+    def killed(self, after_us, *words):
+        """Starts the node for one session, which kills it `after_us` after it began; returns the output of bare-session."""
+        process = self.start()
+        try:
+            return self.session(*words, "--kill", f"{process.pid}@{after_us}")
+        except SystemExit:
+            process.kill()
+            raise
+        finally:
+            process.wait()
 
 
 def build(args, folder, release):
@@ -178,13 +190,9 @@ def main():
             release += 1
             image = build(args, folder, release)
             was, trial = booted(node.says("--run"))  # this confirms it if necessary
-            process = node.start()
-            node.session("--install", image, "--kill", f"{process.pid}@{dice.randrange(2 * installing)}")
-            process.wait()
+            node.killed(dice.randrange(2 * installing), "--install", image)
             # The release that boots now, and its interrupted confirmation.
-            process = node.start()
-            said = node.session("--run", "--kill", f"{process.pid}@{dice.randrange(2 * confirming)}")
-            process.wait()
+            said = node.killed(dice.randrange(2 * confirming), "--run")
             now, trial = booted(said)
             if now not in (was, release) or trial != (now != was):
                 sys.exit(f"power: {was} was to become {release}, and {now} booted{' for the first time' * trial}")

@@ -32,6 +32,7 @@ CASES = (("broadcast", 2, 8, 64), ("broadcast", 2, 16 * KIB, 64), ("broadcast", 
 SAMPLE = (("broadcast", 2, 8, 64), ("broadcast", 2, MIB, 8))
 TOLERANCE = 1.10  # between two counts of instructions or calls
 SLACK = 0.5       # calls, and bytes copied per byte: a look more or less
+ATTEMPTS = 4      # at most, of which the least figure counts: a rank whose peer has no processor looks more often
 UNSHAPED = (("broadcast", 2), ("broadcast", 4), ("allgather", 2), ("allgather", 4))
 UNSHAPED_BYTES, UNSHAPED_TURNS = 64 * MIB, 11
 RATES = (10, 25, 100)  # Gbit/s
@@ -367,9 +368,14 @@ def check(build, page):
     print(f"{len(cases)} of {len(CASES)} cases over each provider; ESPALIER_WHOLE=1 compares all")
     names = {case_name(case) for case in cases}
     old = {key: value for key, value in table_rows(text).items() if key[2] in names}
-    rows = counted(build, cases)
-    now = table_rows(f"## Counted\n{counted_table(rows)}\n{calls_table(rows)}\n## Waiting")
-    wrong = differences(old, now)
+    now = {}
+    for _ in range(ATTEMPTS):
+        rows = counted(build, cases)
+        for key, value in table_rows(f"## Counted\n{counted_table(rows)}\n{calls_table(rows)}\n## Waiting").items():
+            now[key] = min(value, now.get(key, value))
+        wrong = differences(old, now)
+        if not wrong:
+            break
     spoilt = {key: value * 1.5 + 1 for key, value in now.items()}
     if len(differences(spoilt, now)) < len(now) or not differences({}, now):
         fail("figures that are half as much again were taken for equal")

@@ -20,7 +20,8 @@ inline std::string loss_name(const Loss& loss) {
 }
 
 // Whether the frame shows that its sender runs collectives on a spare: over a link of a later
-// generation it has received more messages than an agreement sends.
+// generation it has received more messages than an agreement sends. links: of all generations
+// before.
 inline bool is_after_agreement(const std::uint8_t* frame, std::uint32_t links) {
   constexpr unsigned kBeyondAgreement = 8;
   return serial::get<serial::header::kChannel>(frame) >= links &&

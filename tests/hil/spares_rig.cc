@@ -2,11 +2,14 @@
 // or a board in the middle of a collective. This process carries the boards' frames, cuts what is
 // lost, and asks for collectives as a gateway does. It takes no part in how they go on.
 //
-//   spares-rig --hosted PROGRAM --folder DIR --loss link:A,B|node:V [--seed N] [--deadline-ms N]
+//   spares-rig --hosted PROGRAM --folder DIR --loss link:A,B|node:V [--returns N] [--seed N]
+//              [--deadline-ms N]
 //
-// DIR/node-V.flash has the image of board V, with spares; DIR/key.pub the signer's key. Exit
-// status: 0: all survivors went on by themselves, and the next ten collectives are right; 1: not;
-// 2: bad input.
+// DIR/node-V.flash has the image of board V, with spares; DIR/key.pub the signer's key.
+// --returns: the lost board is started again at a random moment, and must be taken in; a random one
+// is lost before each further return. One return more than sets of links allow must be refused.
+// Exit status: 0: all survivors went on by themselves, and after each loss and each return the next
+// ten collectives are right; 1: not; 2: bad input.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -28,6 +31,7 @@
 #include "base/one_line.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
+#include "espalier/collectives/machine/recovery.h"
 #include "espalier/hal/serial/frame.h"
 #include "firmware/gateway/conversation.h"
 #include "hal/serial/host/carriers.h"
@@ -51,6 +55,7 @@ constexpr std::uint64_t kHang = 300'000'000'000;  // ns
 struct Options {
   std::string hosted, folder;
   Loss loss;
+  std::uint32_t returns = 0;
   std::uint64_t seed = 1;
   std::uint64_t deadline_ns = 3'000'000'000;
 };
@@ -106,10 +111,16 @@ class Board {
   AgentCarrier agent;
   std::deque<Bytes> outbox;  // frames of other boards
   pid_t pid = 0;
-  bool alive = true, greeted = false;
+  bool alive = true;
+  // How far a board came that is started again.
+  enum class Joins : std::uint8_t { kAsks, kAnswers, kFills, kRuns, kIsRefused };
+  Joins joins = Joins::kAsks;
+  bool in = false;  // it takes part in collectives
   agent::Hello hello;
   std::vector<std::uint32_t> peers;  // of its links
   Bytes tables, output;
+  std::vector<std::uint32_t> input;
+  std::uint64_t joined_ns = 0;        // when it was taken in, or refused
   std::deque<agent::Packet> packets;  // that arrived, with their data
 
  private:
@@ -142,83 +153,152 @@ class Rig {
       collective(i, 1);
       counted_ = nullptr;
     }
+    go_on_without(options_.loss);
+    std::string text = text_;
+    for (std::uint32_t i = 0; i < options_.returns; ++i) {
+      if (i > 0) {
+        const auto last = static_cast<std::uint32_t>(boards_.size() - 1);
+        go_on_without(Loss::node(std::uniform_int_distribution<std::uint32_t>(0, last)(random_)));
+        text += "; " + text_;
+      }
+      take_in(i >= Recovery::kReturns);
+      text += text_;
+    }
+    std::printf("%s\n", text.c_str());
+  }
+
+ private:
+  // Loses it in the middle of a collective; all others go on.
+  void go_on_without(const Loss& loss) {
+    loss_ = loss;
+    lost_ = false;
+    resumed_ns_ = frames_ = 0;
     cut_at_ = std::uniform_int_distribution<std::uint64_t>(1, 2000)(random_);
-    const Program& program = programs_[interrupted()];
-    moment_ = loss_name(options_.loss) + " lost after " + std::to_string(cut_at_) + " frames of " +
+    const std::size_t interrupted = choose();
+    const Program& program = programs_[interrupted];
+    moment_ = loss_name(loss_) + " lost after " + std::to_string(cut_at_) + " frames of " +
               collective_name(program.collective()) + " by " + one_line(program.entry.algorithm) +
               ", root " + std::to_string(program.entry.root);
-    collective(interrupted(), kRepetitions);
+    collective(interrupted, kRepetitions);
     if (!lost_) fail(1, "the collectives were complete before the loss");
     const agent::Report report = last_;
-    if (found_ != options_.loss) {
-      fail(1, loss_name(options_.loss) + " was cut, and the boards went on without " +
-                  loss_name(found_));
+    const std::size_t survivors = members().size();
+    if (found_ != loss_) {
+      fail(1, loss_name(loss_) + " was cut, and the boards went on without " + loss_name(found_));
     }
     std::uint32_t right = 0;
     for (std::size_t i = 0; right < kLater; ++i) {
       if (collective(i % programs_.size(), 1)) ++right;
     }
     if (resumed_ns_ == 0) fail(1, "no frame shows that the spare was used");
-    std::printf(
-        "%s: %zu boards went on by themselves in generation %u, the next collective after %.2f s, "
-        "%u collectives right\n",
-        moment_.c_str(), members().size(), report.generation,
-        static_cast<double>(resumed_ns_ - lost_ns_) * 1e-9,
-        static_cast<unsigned>(kRepetitions) + right);
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  ": %zu boards went on by themselves in generation %u, the next collective after "
+                  "%.2f s, %u collectives right",
+                  survivors, report.generation, static_cast<double>(resumed_ns_ - lost_ns_) * 1e-9,
+                  static_cast<unsigned>(kRepetitions) + right);
+    text_ = moment_ + text;
   }
 
- private:
+  // The lost board is started again. The others take it in, or refuse it, while they run
+  // collectives.
+  void take_in(bool refused) {
+    const std::uint32_t v = loss_.a;
+    Board& board = *boards_[v];
+    const std::uint64_t longest = 2 * options_.deadline_ns;
+    const std::uint64_t delay = std::uniform_int_distribution<std::uint64_t>(0, longest)(random_);
+    const std::string who = "board " + std::to_string(v);
+    moment_ = who + " started again after " + std::to_string(delay / 1'000'000) + " ms";
+    pause(delay);
+    spawn(v);
+    board.alive = true;
+    board.joins = Board::Joins::kAsks;
+    const std::uint64_t begin = clock_.now();
+    std::uint32_t meanwhile = 0;
+    for (std::size_t i = 0; !board.in && board.joins != Board::Joins::kIsRefused; ++i) {
+      if (clock_.now() > begin + kHang) fail(1, who + " is not taken in");
+      if (collective(i % programs_.size(), 1)) ++meanwhile;
+      pause(20'000'000);
+    }
+    const bool is_in = board.in;
+    if (is_in == refused) fail(1, who + (is_in ? " was taken in" : " was refused"));
+    std::uint32_t right = 0;
+    for (std::size_t i = 0; right < kLater; ++i) {
+      if (!collective(i % programs_.size(), 1)) {
+        if (is_in) fail(1, "a program is not there again");
+        continue;
+      }
+      ++right;
+      if (found_ != (is_in ? Loss() : loss_))
+        fail(1, "the boards go on without " + loss_name(found_));
+    }
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  ", %s in generation %u after %.2f s and %u collectives, %u more right on all %zu",
+                  is_in ? "taken in" : "refused", last_.generation,
+                  static_cast<double>(board.joined_ns - begin) * 1e-9, meanwhile, right,
+                  members().size());
+    text_ = "; " + moment_ + text;
+  }
+
   // The program that is interrupted: one that uses what is lost.
-  [[nodiscard]] std::size_t interrupted() {
-    if (interrupted_ != SIZE_MAX) return interrupted_;
+  [[nodiscard]] std::size_t choose() {
     std::vector<std::size_t> fit;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
-      const Loss& loss = options_.loss;
-      const bool is_node = loss.kind == Loss::Kind::kNode;
-      if (is_node && has_root(programs_[i].collective()) && programs_[i].entry.root == loss.a) {
+      const bool is_node = loss_.kind == Loss::Kind::kNode;
+      if (is_node && has_root(programs_[i].collective()) && programs_[i].entry.root == loss_.a) {
         continue;  // it has no spare
       }
-      if (is_node || programs_[i].traffic[loss.a * boards_.size() + loss.b] > 0) fit.push_back(i);
+      if (is_node || programs_[i].traffic[loss_.a * boards_.size() + loss_.b] > 0) fit.push_back(i);
     }
-    if (fit.empty()) fail(1, "no program uses " + loss_name(options_.loss));
-    interrupted_ = fit[std::uniform_int_distribution<std::size_t>(0, fit.size() - 1)(random_)];
-    return interrupted_;
+    if (fit.empty()) fail(1, "no program uses " + loss_name(loss_));
+    return fit[std::uniform_int_distribution<std::size_t>(0, fit.size() - 1)(random_)];
   }
 
   void start() {
     namespace fs = std::filesystem;
     const fs::path folder = options_.folder;
-    const std::string key = folder / "key.pub";
     for (std::uint32_t v = 0;; ++v) {
       const std::string name = std::to_string(v);
-      const std::string flash = folder / ("node-" + name + ".flash");
-      if (!fs::exists(flash)) break;
+      if (!fs::exists(folder / ("node-" + name + ".flash"))) break;
       const std::string near = folder / ("g" + name), far = folder / ("b" + name);
       auto carrier = open_carrier("unix:" + near + "," + far);
       if (!carrier) fail(2, carrier.error().message);
       clock_.add(**carrier);
       boards_.push_back(std::make_unique<Board>(*std::move(carrier), clock_));
-      const std::string device = "unix:" + far + "," + near;
-      std::vector<std::string> words = {options_.hosted, "--device", device,    "--flash", flash,
-                                        "--public-key",  key,        "--board", "hosted"};
-      std::vector<char*> arguments;
-      for (std::string& word : words) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      posix_spawn_file_actions_t files;
-      posix_spawn_file_actions_init(&files);
-      const std::string console = folder / ("console-" + name);
-      posix_spawn_file_actions_addopen(&files, 1, console.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                       0644);
-      const int error = posix_spawn(&boards_.back()->pid, options_.hosted.c_str(), &files, nullptr,
-                                    arguments.data(), environ);
-      posix_spawn_file_actions_destroy(&files);
-      if (error != 0) fail(2, options_.hosted + ": " + std::strerror(error));
+      spawn(v);
     }
     const Loss& loss = options_.loss;
     if (boards_.size() <= loss.a || boards_.size() <= loss.b) {
       fail(2, "there is no " + loss_name(loss) + " among " + std::to_string(boards_.size()) +
                   " boards");
     }
+  }
+
+  // Starts the process of a board.
+  void spawn(std::uint32_t v) {
+    const std::string end = options_.folder + "/", name = std::to_string(v);
+    std::vector<std::string> words = {options_.hosted,
+                                      "--device",
+                                      "unix:" + end + "b" + name + "," + end + "g" + name,
+                                      "--flash",
+                                      end + "node-" + name + ".flash",
+                                      "--public-key",
+                                      end + "key.pub",
+                                      "--board",
+                                      "hosted"};
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    const std::string console = end + "console-" + name;
+    posix_spawn_file_actions_addopen(&files, 1, console.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0644);
+    const int error = posix_spawn(&boards_[v]->pid, options_.hosted.c_str(), &files, nullptr,
+                                  arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (error != 0) fail(2, options_.hosted + ": " + std::strerror(error));
   }
 
   void greet() {
@@ -240,13 +320,48 @@ class Rig {
       }
     }
     for (std::uint32_t v = 0; v < boards_.size(); ++v) {
-      agent::Configure order;
-      order.deadline_ns = options_.deadline_ns;
-      order.check_blocks = 1;
-      order.spares = 1;
-      boards_[v]->conversation.send(order);
+      configure(v, false);
       expect_ok(v, agent::Kind::kConfigure);
+      boards_[v]->in = true;
     }
+  }
+  void configure(std::uint32_t v, bool comes_back) {
+    agent::Configure order;
+    order.deadline_ns = options_.deadline_ns;
+    order.check_blocks = 1;
+    order.spares = 1;
+    order.comes_back = comes_back ? 1 : 0;
+    boards_[v]->conversation.send(order);
+  }
+  // What a board that is started again does next.
+  void join(std::uint32_t v) {
+    using Joins = Board::Joins;
+    Board& board = *boards_[v];
+    if (board.joins == Joins::kFills && board.conversation.can_send()) {
+      agent::Go go;
+      go.number = request_.number;
+      board.conversation.send(go);
+      board.joins = Joins::kRuns;
+      board.in = true;
+    }
+    if (board.in || board.packets.empty()) return;
+    const agent::Packet packet = board.packets.front();
+    board.packets.pop_front();
+    if (packet.kind == agent::Kind::kHello) return configure(v, true);
+    const std::string who = "board " + std::to_string(v);
+    if (packet.kind != agent::Kind::kAnswer) fail(1, who + " sent another packet than an answer");
+    const Status status = packet.answer.status;
+    if (board.joins == Joins::kAsks && packet.answer.to == agent::Kind::kConfigure) {
+      board.joined_ns = clock_.now();
+      board.joins = status == Status::kTooLarge ? Joins::kIsRefused : Joins::kAnswers;
+      if (status == Status::kTooLarge) return;
+      // It was taken in before the first collective of the newest run.
+      if (status == Status::kOk) board.conversation.send(request_);
+    } else if (board.joins == Joins::kAnswers && packet.answer.to == agent::Kind::kRun) {
+      send_input(v);
+      board.joins = Joins::kFills;
+    }
+    if (status != Status::kOk) fail(1, who + " comes back: " + status_name(status));
   }
 
   // Returns the answer's status.
@@ -263,7 +378,7 @@ class Rig {
   [[nodiscard]] std::vector<std::uint32_t> members() const {
     std::vector<std::uint32_t> all;
     for (std::uint32_t v = 0; v < boards_.size(); ++v) {
-      if (boards_[v]->alive) all.push_back(v);
+      if (boards_[v]->alive && boards_[v]->in) all.push_back(v);
     }
     return all;
   }
@@ -274,49 +389,57 @@ class Rig {
     const std::uint64_t count = is_barrier ? 0 : kCount;
     const std::uint64_t all =
         counts_per_rank(program.collective()) ? count * boards_.size() : count;
-    const std::uint32_t number = ++sent_;
-    agent::RunRequest request;
-    request.number = number;
-    request.schedule = program.entry.schedule;
-    request.count = count;
-    request.repetitions = repetitions;
-    request.input_bytes = request.output_bytes = static_cast<std::uint32_t>(4 * all);
-    request.op = Op::kSum;
-    request.type = Type::kU32;
+    request_ = agent::RunRequest();
+    request_.number = ++sent_;
+    request_.schedule = program.entry.schedule;
+    request_.count = count;
+    request_.repetitions = repetitions;
+    request_.input_bytes = request_.output_bytes = static_cast<std::uint32_t>(4 * all);
+    request_.op = Op::kSum;
+    request_.type = Type::kU32;
     std::uint32_t without = 0;
-    for (const std::uint32_t v : members()) boards_[v]->conversation.send(request);
-    const std::size_t asked = members().size();
-    std::vector<std::vector<std::uint32_t>> inputs(boards_.size());
-    for (const std::uint32_t v : members()) {
+    const std::vector<std::uint32_t> asked = members();
+    for (const std::uint32_t v : asked) boards_[v]->conversation.send(request_);
+    for (const std::uint32_t v : asked) {
       const Status status = answer(v, agent::Kind::kRun);
       without += status == Status::kUnsupported ? 1 : 0;
       if (status != Status::kOk && status != Status::kUnsupported) {
         fail(1, "board " + std::to_string(v) + " does not run: " + status_name(status));
       }
-      for (std::uint64_t i = 0; i < all; ++i) inputs[v].push_back(input_at(number, v, i));
     }
-    if (without == asked) return false;
+    if (without == asked.size()) return false;
     if (without != 0) fail(1, "some boards have the program, and others do not");
-    for (const std::uint32_t v : members()) {
-      boards_[v]->conversation.send_data(
-          {reinterpret_cast<const std::uint8_t*>(inputs[v].data()), 4 * all});
-    }
-    for (const std::uint32_t v : members()) {
+    for (const std::uint32_t v : asked) send_input(v);
+    for (const std::uint32_t v : asked) {
       until("the input", [&] { return boards_[v]->conversation.can_send(); });
     }
-    for (const std::uint32_t v : members()) {
+    for (const std::uint32_t v : asked) {
       agent::Go go;
-      go.number = number;
+      go.number = request_.number;
       boards_[v]->conversation.send(go);
     }
     running_ = true;
     frames_ = 0;
-    for (std::uint32_t v = 0; v < boards_.size(); ++v) {
-      if (boards_[v]->alive) take_report(v, repetitions);
+    is_first_report_ = true;
+    for (const std::uint32_t v : asked) take_report(v, repetitions);
+    if (found_ == Loss() && asked.size() < boards_.size()) {
+      until("that board " + std::to_string(loss_.a) + " runs what the others ran",
+            [&] { return boards_[loss_.a]->in; });
+      take_report(loss_.a, repetitions);
     }
     running_ = false;
-    for (const std::uint32_t v : members()) check(program, number, v);
+    for (const std::uint32_t v : members()) check(program, request_.number, v);
     return true;
+  }
+
+  void send_input(std::uint32_t v) {
+    Board& board = *boards_[v];
+    board.input.resize(request_.input_bytes / 4);
+    for (std::uint64_t i = 0; i < board.input.size(); ++i) {
+      board.input[i] = input_at(request_.number, v, i);
+    }
+    board.conversation.send_data(
+        {reinterpret_cast<const std::uint8_t*>(board.input.data()), request_.input_bytes});
   }
 
   void take_report(std::uint32_t v, std::uint64_t repetitions) {
@@ -335,7 +458,8 @@ class Rig {
                                              : Loss{static_cast<Loss::Kind>(report.loss_kind),
                                                     report.loss_a, report.loss_b};
     last_ = report;
-    if (v == members().front()) found_ = loss;
+    if (is_first_report_) found_ = loss;
+    is_first_report_ = false;
     if (loss != found_) {
       fail(1,
            who + " goes on without " + loss_name(loss) + ", another without " + loss_name(found_));
@@ -362,6 +486,11 @@ class Rig {
       if (!pump()) clock_.wait(clock_.now() + 1'000'000);
       if (clock_.now() > limit) fail(1, "nothing happens; expected " + what);
     }
+  }
+  // Carries frames for this time.
+  void pause(std::uint64_t ns) {
+    const std::uint64_t end = clock_.now() + ns;
+    until("that time passes", [&] { return clock_.now() >= end; });
   }
   agent::Packet await(std::uint32_t v, agent::Kind kind) {
     const agent::Packet* const packet = await_or_death(v, kind);
@@ -397,6 +526,7 @@ class Rig {
         }
       }
       if (board.alive) take(v, board.conversation.poll());
+      if (board.alive && !board.in && lost_) join(v);
     }
     for (const auto& board : boards_) {
       while (board->alive && !board->outbox.empty()) {
@@ -426,11 +556,13 @@ class Rig {
     }
     if (running_ && cut_at_ != 0 && !lost_ && ++frames_ == cut_at_) lose();
     if (lost_ && resumed_ns_ == 0 &&
-        is_after_agreement(frame, static_cast<std::uint32_t>(links.size()))) {
+        is_after_agreement(frame,
+                           (last_.generation + 1) * static_cast<std::uint32_t>(links.size()))) {
       resumed_ns_ = clock_.now();
     }
     Board& other = *boards_[peer];
-    if (!other.alive || !boards_[v]->alive || (lost_ && options_.loss.closes(v, peer))) return;
+    const bool is_cut = lost_ && loss_.kind == Loss::Kind::kLink && loss_.closes(v, peer);
+    if (!other.alive || !boards_[v]->alive || is_cut) return;
     if (other.outbox.size() >= kQueue) return;
     const std::uint32_t generation = channel / static_cast<std::uint32_t>(links.size());
     serial::set<serial::header::kChannel>(frame, generation * back.size() + link);
@@ -445,22 +577,28 @@ class Rig {
     for (const auto& board : boards_) {
       if (!board->packets.empty()) fail(1, "a board was done before the loss");
     }
-    if (options_.loss.kind != Loss::Kind::kNode) return;
-    Board& board = *boards_[options_.loss.a];
+    if (loss_.kind != Loss::Kind::kNode) return;
+    Board& board = *boards_[loss_.a];
     kill(board.pid, SIGKILL);
-    board.alive = false;
+    (void)waitpid(board.pid, nullptr, 0);
+    board.alive = board.in = false;
+    board.packets.clear();
+    board.outbox.clear();
+    board.agent.inbox.clear();
   }
 
   void take(std::uint32_t v, Event event) {
     Board& board = *boards_[v];
-    if (event == Event::kRestarted && !board.greeted) return;
+    if (event == Event::kRestarted && !board.in) {  // no one answered it
+      board.packets.clear();
+      return;
+    }
     if (event == Event::kRestarted) fail(1, "board " + std::to_string(v) + " restarted");
     if (event == Event::kViolation) fail(1, "board " + std::to_string(v) + " broke the protocol");
     if (event == Event::kPacket) {
       const agent::Packet packet = board.conversation.packet();
       std::size_t data = 0;
       if (packet.kind == agent::Kind::kHello) {
-        board.greeted = true;
         board.hello = packet.hello;
         board.tables.resize(packet.hello.links * sizeof(agent::LinkEntry) +
                             packet.hello.programs * sizeof(agent::ProgramEntry));
@@ -483,14 +621,17 @@ class Rig {
   std::vector<std::unique_ptr<Board>> boards_;
   std::map<std::uint32_t, agent::Packet> board_packet_;  // whose data are still to come
   std::vector<Program> programs_;
-  Program* counted_ = nullptr;  // whose traffic is counted
-  std::size_t interrupted_ = SIZE_MAX;
-  std::uint32_t sent_ = 0;  // runs
+  Program* counted_ = nullptr;   // whose traffic is counted
+  std::uint32_t sent_ = 0;       // runs
+  agent::RunRequest request_;    // the newest one
+  bool is_first_report_ = true;  // of that
   bool running_ = false, lost_ = false;
   std::uint64_t frames_ = 0, cut_at_ = 0;
   std::uint64_t lost_ns_ = 0, resumed_ns_ = 0;
   std::string& moment_;
-  Loss found_;  // without which the boards go on
+  std::string text_;  // about the newest loss or return
+  Loss loss_;         // the newest one
+  Loss found_;        // without which the boards go on
   agent::Report last_;
 };
 
@@ -505,6 +646,8 @@ Options parse(int argc, char** argv) {
       options.folder = value;
     } else if (word == "--seed") {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--returns") {
+      options.returns = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
     } else if (word == "--deadline-ms") {
       options.deadline_ns = 1'000'000 * std::strtoull(value.c_str(), nullptr, 10);
     } else if (word == "--loss" && std::sscanf(value.c_str(), "link:%u,%u", &a, &b) == 2) {
@@ -518,6 +661,11 @@ Options parse(int argc, char** argv) {
   if (argc % 2 == 0 || options.hosted.empty() || options.folder.empty() ||
       options.loss.kind == Loss::Kind::kNothing || options.deadline_ns == 0) {
     fail(2, "expected --hosted PROGRAM --folder DIR --loss link:A,B|node:V");
+  }
+  if (options.returns > Recovery::kReturns + 1 ||
+      (options.returns != 0 && options.loss.kind == Loss::Kind::kLink)) {
+    fail(2, "expected --returns of at most " + std::to_string(Recovery::kReturns + 1) +
+                ", and of a node");
   }
   return options;
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """spares_test.py --espalier PROGRAM --hosted PROGRAM --rig PROGRAM --gateway PROGRAM --cluster PROGRAM --node PROGRAM [--topology SPEC]
-[--over links|gateways|mixed] [--loss LOSS [--moment N]] [--moments N [--seed S]] [--results FILE] [--page FILE] [--check FILE]: boards
-that run as processes of this host, joined by framed links alone, by their gateways, or by these with espalier-nodes between them. A
-link or a board is lost in the middle of a collective: all survivors go on by themselves, and the next ten collectives are right. By
-default a sample of the losses; ESPALIER_WHOLE=1: each link, then each board.
+[--over links|gateways|mixed] [--loss LOSS [--moment N] [--returns N]] [--moments N [--seed S]] [--results FILE] [--page FILE]
+[--check FILE]: boards that run as processes of this host, joined by framed links alone, by their gateways, or by these with
+espalier-nodes between them. A link or a board is lost in the middle of a collective: all survivors go on by themselves, and the next
+ten collectives are right. Over links alone, a lost board is also started again: all take it in, and the next ten collectives are right
+on all. By default a sample of the losses; ESPALIER_WHOLE=1: each link, then each board, then each board that comes back.
 
 A number, the moment, determines the interrupted collective and when the loss comes. --moments: N random losses, each at a random
 moment, for each --over; --seed determines them. A failure names the loss, the moment and the words that repeat it.
@@ -37,7 +38,8 @@ PROGRAMS = [("allreduce", "two-tree", None), ("broadcast", "chain", 2), ("allgat
 BOARD = HERE / "hosted"
 OVER = {"links": "boards, framed links alone", "gateways": "boards behind gateways",
         "mixed": "boards behind gateways, every other node an `espalier-node`"}
-LIMIT_S = 400  # only a hang takes as long
+LIMIT_S = 600  # only a hang takes as long
+RETURNS = 2  # how often a cluster takes a board in (Recovery::kReturns); one more is refused
 
 
 def call(words):
@@ -110,20 +112,20 @@ def cluster_words(args, made, folder, over, loss):
     return words + ["--at", at]
 
 
-def case_words(over, loss, moment):
-    return f"--over {over} --loss {loss} --moment {moment}"
+def case_words(over, loss, moment, returns=0):
+    return f"--over {over} --loss {loss} --moment {moment}" + (f" --returns {returns}" if returns else "")
 
 
 def run(args, made, case):
     """Runs one case. Returns (whether it is right, its line)."""
-    over, loss, moment = case
+    over, loss, moment, returns = (*case, 0)[:4]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for path in [*made.glob("node-*.flash"), *made.glob("linux-*.img"), made / "key.pub"]:
             shutil.copy(path, folder)
         words = [args.rig, "--hosted", args.hosted, "--folder", folder] if over == "links" else cluster_words(args, made, folder, over,
                                                                                                          loss)
-        words += ["--loss", loss, "--seed", moment, "--deadline-ms", args.deadline_ms]
+        words += ["--loss", loss, "--seed", moment, "--deadline-ms", args.deadline_ms, *(["--returns", returns] if returns else [])]
         process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         try:
@@ -144,17 +146,22 @@ def run(args, made, case):
 
 
 def cases_of(args):
-    """Returns all cases, (over, loss, moment) each."""
+    """Returns all cases, (over, loss, moment) each, with the number of returns if there are any."""
     kinds = [args.over] if args.over else list(OVER)
     if args.loss:
-        return [(over, args.loss, args.moment) for over in kinds]
+        returns = [args.returns] if args.returns else []
+        return [(over, args.loss, args.moment, *returns) for over in (["links"] if returns else kinds)]
     all_losses = losses(args)
     every = [(over, loss, zlib.crc32(f"{loss} 1".encode())) for over in kinds for loss in all_losses]
+    nodes = [loss for loss in all_losses if loss.startswith("node")] if "links" in kinds else []
+    every += [("links", loss, zlib.crc32(f"{loss} 1".encode()), 1) for loss in nodes]
     if args.moments:
         found = every if args.results else []
         for over in kinds:
             dice = random.Random(f"{args.seed} {over}")
             found = found + [(over, dice.choice(all_losses), dice.randrange(2**32)) for _ in range(args.moments)]
+        dice = random.Random(f"{args.seed} returns")
+        found = found + [("links", dice.choice(nodes), dice.randrange(2**32), RETURNS + 1) for _ in range(args.moments // 10) if nodes]
         return found
     if os.environ.get("ESPALIER_WHOLE") == "1":
         return every
@@ -165,7 +172,7 @@ def cases_of(args):
             continue
         loss = dice.choice([loss for loss in all_losses if loss.startswith(kind)])
         picked.append((over, loss, dice.randrange(2**32)))
-    return picked
+    return picked + [("links", dice.choice(nodes), dice.randrange(2**32), 1) for _ in nodes[:1]]
 
 
 def read_results(path):
@@ -221,8 +228,8 @@ def table_rows(args, results):
         return f"{sum(row['right'] for row in rows)} of {len(rows)}"
 
     for over, what in OVER.items():
-        rows = [row for case, row in results.items() if case[0] == over]
-        each = [row for case, row in results.items() if case[0] == over and fixed[over, case[1]] == case[2]]
+        rows = [row for case, row in results.items() if case[0] == over and len(case) == 3]
+        each = [row for case, row in results.items() if len(case) == 3 and case[0] == over and fixed[over, case[1]] == case[2]]
         moments = [row for row in rows if row not in each]
         times = seconds(rows)
         summary.append(f"| {what} (`{over}`) | {right(each)} | {right(moments)} | {min(times):.2f} s | "
@@ -230,12 +237,34 @@ def table_rows(args, results):
     for loss in all_losses:
         cells = []
         for over in OVER:
-            rows = [row for case, row in results.items() if case[:2] == (over, loss)]
+            rows = [row for case, row in results.items() if case[:2] == (over, loss) and len(case) == 3]
             times = seconds(rows)
             cells.append(f"{right(rows)} | {statistics.median(times):.2f} s" if times else f"{right(rows)} |")
         by_loss.append(f"| {loss} | " + " | ".join(cells) + " |")
     failures = [f"- {row['line']}" for row in results.values() if not row["right"]]
     return summary, by_loss, failures
+
+
+def return_rows(args, results):
+    """Returns the lines on boards that come back."""
+    nodes = [loss for loss in losses(args) if loss.startswith("node")]
+    cases = {case: row for case, row in results.items() if len(case) == 4}
+    found = {node: [] for node in nodes}  # times until it was taken in
+    refused = 0
+    for row in cases.values():
+        for node, seconds in re.findall(r"board (\d+) started again after \d+ ms, taken in in generation \d+ after ([0-9.]+) s", row["line"]):
+            found[f"node:{node}"].append(float(seconds))
+        refused += ", refused in generation " in row["line"]
+    lines = ["| cases | right | taken in | refused |", "| --- | ---: | ---: | ---: |"]
+    for returns, what in ((1, "one return of each node"), (RETURNS + 1, f"{RETURNS} returns of random nodes, and one too many")):
+        rows = [row for case, row in cases.items() if case[3] == returns]
+        taken_in = sum(row["line"].count(", taken in in generation ") for row in rows)
+        lines.append(f"| {what} | {sum(row['right'] for row in rows)} of {len(rows)} | {taken_in} | {refused if returns > 1 else 0} |")
+    lines += ["", "| node | taken in | time until then: least | median | most |", "| --- | ---: | ---: | ---: | ---: |"]
+    for node, times in found.items():
+        cells = f"{min(times):.2f} s | {statistics.median(times):.2f} s | {max(times):.2f} s |" if times else "| | |"
+        lines.append(f"| {node} comes back | {len(times)} | {cells}")
+    return lines
 
 
 def page(args, folder, results):
@@ -254,6 +283,10 @@ def page(args, folder, results):
         "found dead, and 3/4 D until all are", "known to have heard. A node takes twice as long, because the spare of a link is tried "
         "first.", "",
         *summary, "", "Failures:", "", *(failures or ["- none"]), "", "By loss, with the random moments:", "", *by_loss, "",
+        "## Returns", "", "A lost board is started again up to 2 D after ten collectives without it, over framed links alone. It boots, "
+        "asks, and is", "taken in while the others run collectives; then ten collectives must be right on all nine. The time is from its "
+        "start. It asks for", "D/2 over the links of each of the other 8 generations, and starts anew if none was right.", "",
+        *return_rows(args, results), "",
         "## Flash", "", f"The bytes of each board's image for six collectives on {args.topology}, without spares, and with "
         "`--spares both`:", "", *flash_rows(folder), ""])
 
@@ -271,6 +304,10 @@ def check_page(args, folder):
     for loss in losses(args):
         if f"\n| {loss} | " not in text:
             return f"{args.check} is old; expected a row for {loss}"
+        if loss.startswith("node") and re.search(rf"^\| {loss} comes back \| [1-9]", text, re.M) is None:
+            return f"{args.check}: expected that {loss} was taken in again"
+    if len(re.findall(r"^\| (?:one return|\d+ returns) .*\| (\d+) of \1 \|", text, re.M)) != 2:
+        return f"{args.check}: expected all returns right"
     return None
 
 
@@ -281,6 +318,8 @@ def main():
     parser.add_argument("--topology", default="mesh:3x3")
     parser.add_argument("--loss", help="only this one: link:A,B or node:V")
     parser.add_argument("--moment", type=int, default=1, help="of --loss")
+    parser.add_argument("--returns", type=int, default=0, help=f"of --loss node:V over links: the board comes back, then random ones; "
+                        f"{RETURNS + 1}: the last is refused")
     parser.add_argument("--moments", type=int, default=0, help="random losses for each --over, at random moments")
     parser.add_argument("--seed", type=int, default=1, help="of --moments")
     parser.add_argument("--over", choices=list(OVER), help="only these; default: all")

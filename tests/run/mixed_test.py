@@ -31,6 +31,8 @@ SIZES = [8, 1000, 100000] if WHOLE else [20000]
 
 
 class Mixed(unittest.TestCase):
+    equal = dict.fromkeys(PROVIDERS, 0)  # provider -> runs
+
     @staticmethod
     def kept(collective, folder):
         return [word for what in espalier.kept(collective) for word in (f"--{what}", folder)]
@@ -60,6 +62,12 @@ class Mixed(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in found.iterdir()), names)
         self.assertEqual(filecmp.cmpfiles(expected, found, names, shallow=False)[1:], ([], []))
         shutil.rmtree(found)
+        self.equal[provider] += 1
+
+    @classmethod
+    def tearDownClass(cls):
+        for provider, runs in cls.equal.items():
+            print(f"{runs} runs over {provider} equal the simulation", flush=True)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,13 @@ class Update(unittest.TestCase):
         self.refused("expected one of --public-key FILE and --unsigned", new, status=2)
         self.refused("--from 4: expected a node from 0 to 3", new, *self.keys, "--from", 4, status=2)
         self.refused("--kill", new, *self.keys, "--kill", "9@1", status=2)
+        self.refused("there is no flash file", new, *self.keys, "--start", "5=true", status=2)
+        self.refused("--flash has no effect: all nodes have a --start", new, *self.keys, "--start", "0-3=true", status=2)
+        for words, says in (((new, "--start", "0=true", "--unsigned"), "boards have their own key"),
+                            ((new, "--start", "1=true"), "node 0 is not started; expected --flash FILE, or a --start for it")):
+            done = espalier.call("update", *words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
         self.refused("No such file", self.path / "none-%r.img", *self.keys, status=2)
         self.build("few", ["broadcast", "allreduce"], NEW)
         self.refused("cannot be updated again: expected an allreduce, and a broadcast and a scatter from root 0",

@@ -38,11 +38,11 @@ INDIRECT = [
     (r"^int main\(\)$|plan\(\)", r"espalier::Status espalier::\w+\(const .*CollectiveParameters&, .*Program&\)"),
     # Slots call the flash, the board's counter, and the board to judge an image; the image check calls the verifier of signatures.
     (r"espalier::Slots::(examine|choose|boot|finish)", r"(BoardFlash|EmulatedFlash|PageFlash|OneTimeCounter)::|load_(first|all)\("),
-    (r"espalier::(Slots::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|OneTimeCounter)::"),
+    (r"espalier::(Slots::|StartCounter::|whole_flash)", r"(BoardFlash|EmulatedFlash|PageFlash|OneTimeCounter)::"),
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
-    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\(\)$|SerialEndpoint::wait\("),
+    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\((const uint32_t\*)?\)$|SerialEndpoint::wait\("),
 ]
 
 

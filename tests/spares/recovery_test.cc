@@ -140,6 +140,7 @@ struct Scenario {
   std::uint64_t back_after = 0;   // so many events after the loss
   Loss again;                     // what is cut or killed ...
   std::uint64_t again_after = 0;  // so many events after that
+  bool returns_again = false;     // the node that is lost again starts anew until it is refused
 };
 constexpr std::uint32_t kLookEvery =
     4;  // collectives: between two looks for a node that comes back
@@ -364,6 +365,7 @@ class ClusterUnderTest {
         for (const auto& node : nodes) last_before = std::max(last_before, node->number);
         continue;
       }
+      if (lost_again && scenario.returns_again && !refused && starts_again()) continue;
       if (!lost_second && is_time_for_second()) {
         world->lose(scenario.second);
         lost_second = true;
@@ -391,7 +393,9 @@ class ClusterUnderTest {
 
   [[nodiscard]] bool done(std::uint32_t v) const {
     // A node that asks in vain, because all others ended or another node was lost before.
-    if (nodes[v]->comes_back && !nodes[v]->switched && lost_again) return true;
+    if (nodes[v]->comes_back && !nodes[v]->switched && lost_again) {
+      return refused || !scenario.returns_again;
+    }
     return nodes[v]->ended || nodes[v]->number >= last(v);
   }
   [[nodiscard]] std::uint32_t last(std::uint32_t v) const {
@@ -409,7 +413,7 @@ class ClusterUnderTest {
   const Library& programs;
   const std::unique_ptr<World> world;
   std::vector<std::unique_ptr<NodeUnderTest>> nodes;
-  bool came_back = false, lost_again = false;
+  bool came_back = false, lost_again = false, refused = false;
   std::uint32_t last_before = 0;  // the furthest collective at the last loss
   std::uint64_t events = 0;
   std::uint64_t taken_in_at = 0;  // event at which the node that comes back runs collectives again
@@ -419,6 +423,25 @@ class ClusterUnderTest {
                                      const std::vector<std::vector<std::uint32_t>>& links) {
     if (scenario.framed) return std::make_unique<FramedWorld>(scenario, links);
     return std::make_unique<SimulatedWorld>(scenario, links);
+  }
+  // Starts the node anew that was lost again, once the others went on without it, and each time
+  // that no one answered it. Returns whether it did.
+  bool starts_again() {
+    const std::uint32_t v = scenario.again.a;
+    const NodeUnderTest& node = *nodes[v];
+    const bool alive = world->alive(v);
+    refused = alive && node.ended && node.status == Status::kTooLarge;
+    if (refused || (alive && !node.ended)) return false;
+    for (std::uint32_t other = 0; other < nodes.size(); ++other) {
+      if (other != v && nodes[other]->number <= last_before) return false;
+    }
+    if (alive) {
+      EXPECT_EQ(node.status, Status::kUnsupported);
+      world->lose(scenario.again);
+    }
+    world->revive(v);
+    nodes[v] = std::make_unique<NodeUnderTest>(*this, v, true);
+    return true;
   }
   [[nodiscard]] bool is_time_for_second() const {
     for (const auto& one : nodes) {
@@ -810,7 +833,7 @@ TEST_F(RecoveryTest, TakesInANodeThatComesBack) {
 }
 
 // A node is lost, comes back, and `again` is lost then: at each `stride`-th moment until a while
-// after it was taken in.
+// after it was taken in, and at the last one.
 template <typename Check>
 void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint64_t stride,
                 Check check) {
@@ -824,9 +847,11 @@ void lose_again(const Loss& loss, const Loss& again, SpareKinds kinds, std::uint
   ASSERT_TRUE(quiet.run());
   ASSERT_NE(quiet.taken_in_at, 0u);
   scenario.again = again;
-  const std::uint64_t end = quiet.taken_in_at + 150 - scenario.moment - scenario.back_after;
-  for (scenario.again_after = (loss.a + again.a) % stride; scenario.again_after < end;
-       scenario.again_after += stride) {
+  const std::uint64_t last = quiet.taken_in_at + 149 - scenario.moment - scenario.back_after;
+  std::uint64_t after = (loss.a + again.a) % stride;
+  for (bool more = true; more; after += stride) {
+    more = after < last;
+    scenario.again_after = std::min(after, last);
     ClusterUnderTest cluster(scenario);
     ASSERT_TRUE(cluster.run());
     check(cluster);
@@ -859,6 +884,39 @@ TEST_F(RecoveryTest, GoesOnIfTheNodeIsLostAgain) {
   std::printf("it was taken in before %u times, lost before that %u times\n", taken_in, in_vain);
   EXPECT_GT(taken_in, 0u);
   EXPECT_GT(in_vain, 0u);
+}
+
+// Once the sets of links are used up, a node that comes back learns that, and the others go on
+// without it.
+TEST_F(RecoveryTest, RefusesAReturnWithoutLinksForIt) {
+  for (const Loss& loss : tools::single_losses(library("mesh:2x3").topology(), false, true)) {
+    for (const SpareKinds kinds : {SpareKinds::kNodes, SpareKinds::kBoth}) {
+      Scenario scenario;
+      scenario.loss = loss;
+      scenario.kinds = kinds;
+      scenario.comes_back = true;
+      scenario.moment = 170;
+      scenario.back_after = 1500;
+      ClusterUnderTest first(scenario);
+      ASSERT_TRUE(first.run());
+      ASSERT_NE(first.taken_in_at, 0u);
+      scenario.again = loss;
+      scenario.again_after = first.taken_in_at + 50 - scenario.moment - scenario.back_after;
+      scenario.returns_again = true;
+      SCOPED_TRACE(text(scenario));
+      ClusterUnderTest cluster(scenario);
+      ASSERT_TRUE(cluster.run());
+      EXPECT_TRUE(cluster.refused);
+      for (std::uint32_t v = 0; v < cluster.nodes.size(); ++v) {
+        const NodeUnderTest& node = *cluster.nodes[v];
+        EXPECT_EQ(node.wrong, "") << "node " << v;
+        if (v == loss.a) continue;
+        EXPECT_FALSE(node.ended) << "node " << v << ": " << status_name(node.status);
+        EXPECT_EQ(node.recovery.loss(), loss) << "node " << v;
+      }
+      if (HasFailure()) return;
+    }
+  }
 }
 
 // Another link or node is lost while one comes back. All that go on do so from one point, with one

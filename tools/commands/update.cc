@@ -1,5 +1,6 @@
 // espalier update: a new release for all nodes of a cluster over its own fabric (docs/updates.md).
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "tools/common/output.h"
 #include "tools/image/image.h"
 #include "tools/launch/start_cluster.h"
+#include "tools/run/run.h"
 
 namespace espalier::tools {
 namespace {
@@ -22,14 +24,15 @@ namespace {
 using control::UpdateEnd;
 using image::release_text;
 
-constexpr std::uint32_t kMaxSessions = 6;  // without kills; two are enough
+constexpr std::uint32_t kMaxSessions = 6;    // without kills; two are enough
+constexpr std::uint32_t kMaxUpdated = 4096;  // nodes
 
 struct UpdateArguments {
   std::string images, flash, public_key;
   bool takes_unsigned = false;
   bool settles = false;
   std::uint32_t origin = 0;
-  std::vector<std::string> kills;
+  std::vector<std::string> kills, starts;
   launch::LaunchOptions launch;
 };
 
@@ -44,19 +47,41 @@ std::string status_text(Status status) {
          std::to_string(static_cast<unsigned>(status)) + ")";
 }
 
-// Returns how many nodes have a flash file. Throws Failure (bad input) if node 0 has none.
-std::uint32_t count_nodes(const std::string& flash) {
-  std::uint32_t nodes = 0;
-  while (std::filesystem::exists(launch::expand_template(flash, nodes))) {
-    if (launch::expand_template(flash, ++nodes) == flash) {
+// Sets launch.nodes, launch.commands and launch.boots: a node has a --start command, or a flash
+// file. Throws Failure (bad input) if a node has neither, or if an option has no effect.
+void find_nodes(UpdateArguments& arguments) {
+  launch::LaunchOptions& launch = arguments.launch;
+  const std::string& flash = arguments.flash;
+  launch.commands = run_command::start_commands(arguments.starts, kMaxUpdated);
+  const auto has_file = [&flash](std::uint32_t node) {
+    return !flash.empty() && std::filesystem::exists(launch::expand_template(flash, node));
+  };
+  std::uint32_t& nodes = launch.nodes;
+  bool boots_flash = false;
+  for (; nodes < kMaxUpdated; ++nodes) {
+    const bool started = !launch.commands[nodes].empty();
+    if (!started && !has_file(nodes)) break;
+    launch.boots.push_back(!started);
+    if (started) continue;
+    boots_flash = true;
+    if (launch::expand_template(flash, nodes + 1) == flash) {
       bad_input("--flash " + one_line(flash) + ": expected %r, the node's number, in its name");
     }
   }
-  if (nodes == 0) {
-    bad_input("there is no flash file " + one_line(launch::expand_template(flash, 0)) +
+  const bool is_last = std::all_of(launch.commands.begin() + nodes, launch.commands.end(),
+                                   [](const std::string& command) { return command.empty(); });
+  if (nodes == 0 || !is_last) {
+    if (flash.empty()) {
+      bad_input("node " + std::to_string(nodes) +
+                " is not started; expected --flash FILE, or a --start for it");
+    }
+    bad_input("there is no flash file " + one_line(launch::expand_template(flash, nodes)) +
               "; expected one per node, as `espalier image install --flash` writes it");
   }
-  return nodes;
+  if (!boots_flash && !flash.empty()) {
+    bad_input("--flash has no effect: all nodes have a --start; expected none");
+  }
+  launch.commands.resize(nodes);
 }
 
 // Reads the origin's new image. Throws Failure (bad input) if it is none, or lacks what the next
@@ -115,11 +140,9 @@ Session run_session(const UpdateArguments& arguments, bool updates, const std::s
   } else {
     options.boot.insert(options.boot.end(), {"--public-key", arguments.public_key});
   }
+  options.role = {"--settle"};
   if (updates) {
-    options.boot.insert(options.boot.end(), {"--update-from", std::to_string(arguments.origin),
-                                             "--new", arguments.images});
-  } else {
-    options.boot.emplace_back("--settle");
+    options.role = {"--update-from", std::to_string(arguments.origin), "--new", arguments.images};
   }
   if (!kill.empty() && !parse_disturbance(kill, SIGKILL, options)) {
     bad_input("bad --kill " + one_line(kill) + ": expected NODE@MS with a node from 0 to " +
@@ -148,11 +171,14 @@ void update(UpdateArguments arguments) {
   if (arguments.settles == !arguments.images.empty()) {
     bad_input("expected the new images, or --settle to end what an update left");
   }
-  if (arguments.public_key.empty() != arguments.takes_unsigned) {
-    bad_input("nodes need a key: expected one of --public-key FILE and --unsigned");
+  const bool has_key = !arguments.public_key.empty() || arguments.takes_unsigned;
+  if (has_key == arguments.flash.empty()) {
+    bad_input(has_key ? "boards have their own key, and no node boots a --flash; expected neither "
+                        "--public-key nor --unsigned"
+                      : "nodes need a key: expected one of --public-key FILE and --unsigned");
   }
-  if (!arguments.takes_unsigned) (void)image::trusted_key(arguments.public_key);
-  arguments.launch.nodes = count_nodes(arguments.flash);
+  if (!arguments.public_key.empty()) (void)image::trusted_key(arguments.public_key);
+  find_nodes(arguments);
   if (arguments.origin >= arguments.launch.nodes) {
     bad_input("--from " + std::to_string(arguments.origin) + ": expected a node from 0 to " +
               std::to_string(arguments.launch.nodes - 1));
@@ -208,6 +234,7 @@ constexpr const char* kUpdateExamples =
     "Examples:\n"
     "  espalier update new-%r.img --flash node-%r.flash --public-key release.key.pub\n"
     "  espalier update --settle --flash node-%r.flash --public-key release.key.pub\n"
+    "  espalier update new-%r.img --start '0-3=espalier-gateway --device unix:g%r,b%r'\n"
     "Exit status: 0 all nodes run the new release (--settle: one release); 1 they do not, and the\n"
     "line says why; 2 bad input.";
 
@@ -219,7 +246,11 @@ void add_update(Command app) {
   const auto arguments = std::make_shared<UpdateArguments>();
   Option images = command.text("images", arguments->images,
                                "The new image of each node; %r is the node's number");
-  command.text("--flash", arguments->flash, "The flash file of each node; %r as above").required();
+  command.text("--flash", arguments->flash,
+               "The flash file of each node that no --start starts; %r as above");
+  command.texts("--start", arguments->starts,
+                "NODES=COMMAND: the command that starts these nodes (4,5 or 4-7) instead of "
+                "espalier-node, e.g. an espalier-gateway for a board");
   Option key = command.text("--public-key", arguments->public_key,
                             "Nodes accept only images signed with this key's private part");
   command.flag("--unsigned", arguments->takes_unsigned, "Nodes accept any image").excludes(key);

@@ -44,6 +44,7 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   if (options.boots.empty() || options.boots[first]) {
     command.insert(command.end(), options.boot.begin(), options.boot.end());
   }
+  command.insert(command.end(), options.role.begin(), options.role.end());
   for (std::uint32_t i = 0; i < channels.size(); ++i) {
     command.insert(command.end(),
                    {"--node", std::to_string(first + i), "--control", std::to_string(channels[i])});

@@ -36,7 +36,8 @@ struct LaunchOptions {
   std::vector<std::string> boot;
   // By node: whether `boot` is for it; the command of any other says what it boots. Empty: for all.
   std::vector<bool> boots;
-  std::string topology;  // canonical specification
+  std::vector<std::string> role;  // words for all nodes: their part in an update; empty: runs
+  std::string topology;           // canonical specification
   std::string provider = "tcp";
   // Words before each process's command, and its IP to bind: %r stands for the number of its first
   // node, %n for that plus one. Empty: none.

@@ -20,14 +20,13 @@
 #include <utility>
 
 #include "collectives/algorithms/searched/exchange_flow.h"
+#include "collectives/algorithms/searched/fitting.h"
 #include "collectives/algorithms/searched/packing_graph.h"
 #include "collectives/algorithms/searched/path_packing.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
-#include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::searched {
 namespace {
@@ -69,24 +68,8 @@ lower::HopGraph hops_of(const PackingGraph& graph, const PathPacking& packing) {
 Result<Programs> write_paths(const topology::Topology& topology,
                              const CollectiveParameters& parameters, const Outline& outline,
                              const PackingGraph& graph, const PathPacking& packing) {
-  Program common;
-  const Status status = Builder(common).begin(parameters, 0, outline);
-  if (status != Status::kOk) return fail(status_name(status));
-  const Count bound = verify::provable_bound(topology, common, 1, is_two_way(graph));
-  CollectiveParameters narrow = parameters;
-  Result<Programs> programs;
-  for (; narrow.window > 0; narrow.window /= 2) {
-    const auto window = static_cast<std::int32_t>(narrow.window);
-    // Fewer different waits take fewer actions, and possibly more steps.
-    for (const std::int32_t near : {window - 1, 1, 0}) {
-      if (near >= window) continue;
-      lower::HopGraph hops = hops_of(graph, packing);
-      const lower::Plan plan = lower::find_steps(hops, {near, window});
-      programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops, true);
-      if (programs) return programs;
-    }
-  }
-  return programs;
+  const auto make = [&](const lower::Waits&) { return hops_of(graph, packing); };
+  return write_what_fits(topology, parameters, outline, graph, {make});
 }
 
 Result<Programs> find_programs(const topology::Topology& topology,

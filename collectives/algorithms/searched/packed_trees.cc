@@ -34,14 +34,13 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/algorithms/searched/fitting.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
 #include "collectives/algorithms/searched/tree_hops.h"
 #include "collectives/algorithms/searched/tree_packing.h"
-#include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::searched {
 namespace {
@@ -219,25 +218,14 @@ class ForestHops {
 // Writes the forest that fits into programs with the largest window; among equals, the first.
 Result<Programs> write_forests(const topology::Topology& topology,
                                const CollectiveParameters& parameters, const Outline& outline,
-                               const Count& bound, const PackingGraph& graph,
+                               const PackingGraph& graph,
                                const std::vector<PackedForest>& forests) {
-  CollectiveParameters narrow = parameters;
-  Result<Programs> programs;
-  for (; narrow.window > 0; narrow.window /= 2) {
-    const auto window = static_cast<std::int32_t>(narrow.window);
-    for (const PackedForest& forest : forests) {
-      const ForestHops found(outline.collective, graph, forest);
-      // Fewer different waits take fewer actions, and possibly more steps.
-      for (const std::int32_t near : {window - 1, 1, 0}) {
-        if (near >= window) continue;
-        lower::HopGraph hops = found.hops({near, window});
-        const lower::Plan plan = lower::find_steps(hops, {near, window});
-        programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops, true);
-        if (programs) return programs;
-      }
-    }
+  std::vector<HopMaker> makers;
+  for (const PackedForest& forest : forests) {
+    makers.emplace_back([found = ForestHops(outline.collective, graph, forest)](
+                            const lower::Waits& waits) { return found.hops(waits); });
   }
-  return programs;
+  return write_what_fits(topology, parameters, outline, graph, makers);
 }
 
 Result<Programs> pack(Collective collective, const topology::Topology& topology,
@@ -260,10 +248,6 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
                         .contention = ContentionGuarantee::kSlot};
   if (topology.nodes() == 1) return write_alone(parameters, outline);
   const PackingGraph graph = packing_graph(topology);
-  Program common;
-  const Status status = Builder(common).begin(parameters, 0, outline);
-  if (status != Status::kOk) return fail(who + status_name(status));
-  const Count bound = verify::provable_bound(topology, common, 1, is_two_way(graph));
   Result<Programs> programs = fail("");
   const auto attempt = [&](const PackingGraph& into, const std::vector<std::uint32_t>& roots) {
     std::vector<PackedForest> forests;
@@ -275,7 +259,7 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
       if (!forest) return Result<Programs>(fail(forest.error()));
       forests.push_back(*std::move(forest));
     }
-    return write_forests(topology, parameters, outline, bound, graph, forests);
+    return write_forests(topology, parameters, outline, graph, forests);
   };
   const std::vector<std::uint32_t> one_root = {parameters.root};
   programs = attempt(graph, has_root(collective) ? one_root : all_ranks(graph));

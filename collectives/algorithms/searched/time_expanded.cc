@@ -27,14 +27,13 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/algorithms/searched/fitting.h"
 #include "collectives/algorithms/searched/packing_graph.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
 #include "collectives/algorithms/searched/tree_hops.h"
 #include "collectives/algorithms/searched/tree_packing.h"
-#include "collectives/lower/hop_writer.h"
 #include "espalier/base/arithmetic.h"
-#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::searched {
 namespace {
@@ -268,21 +267,8 @@ Result<Programs> find_programs(const topology::Topology& topology,
   const PackingGraph graph = packing_graph(topology);
   const auto gathering = find_gathering(reduces ? reversed(graph) : graph);
   if (!gathering) return fail(gathering.error());
-  Program common;
-  const Status status = Builder(common).begin(parameters, 0, outline);
-  if (status != Status::kOk) return fail(status_name(status));
-  const Count bound = verify::provable_bound(topology, common, 1, is_two_way(graph));
-  CollectiveParameters narrow = parameters;
-  Result<Programs> programs;
-  // Fewer steps in flight have fewer different waits, which take actions.
-  for (; narrow.window > 0; narrow.window /= 2) {
-    lower::HopGraph hops = hops_of(graph, *gathering, reduces);
-    const auto window = static_cast<std::int32_t>(narrow.window);
-    const lower::Plan plan = lower::find_steps(hops, {window - 1, window}, gathering->steps);
-    programs = lower::write_hops(topology, narrow, outline, bound, 0, plan, hops, true);
-    if (programs) return programs;
-  }
-  return programs;
+  const auto make = [&](const lower::Waits&) { return hops_of(graph, *gathering, reduces); };
+  return write_what_fits(topology, parameters, outline, graph, {make}, gathering->steps);
 }
 
 Result<Programs> time_expanded(Collective collective, const topology::Topology& topology,

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
@@ -16,7 +17,7 @@ namespace espalier {
 // Converts an element of `numbers` numbers to little-endian order or back.
 template <typename T>
 T little_element(T element, std::size_t numbers) {
-  if constexpr (std::endian::native == std::endian::little) return element;
+  if constexpr (kIsLittleEndian) return element;
   auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof(T)>>(element);
   const auto size = static_cast<std::ptrdiff_t>(sizeof(T) / numbers);
   for (auto at = bytes.begin(); at != bytes.end(); at += size) std::reverse(at, at + size);

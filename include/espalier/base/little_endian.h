@@ -49,11 +49,19 @@ template <typename T>
   return static_cast<T>(result);
 }
 
+// Whether this target is little-endian: numbers in its memory are as they are outside. A test that
+// is compiled with ESPALIER_OTHER_BYTE_ORDER has the code of targets with the other order.
+#ifdef ESPALIER_OTHER_BYTE_ORDER
+inline constexpr bool kIsLittleEndian = std::endian::native != std::endian::little;
+#else
+inline constexpr bool kIsLittleEndian = std::endian::native == std::endian::little;
+#endif
+
 // Returns the number whose bytes in memory are those of `value` in little-endian order. Twice: the
 // same number again.
 template <typename T>
 [[nodiscard]] constexpr T little(T value) {
-  if constexpr (std::endian::native == std::endian::little) return value;
+  if constexpr (kIsLittleEndian) return value;
   return reversed(value);
 }
 
@@ -86,6 +94,6 @@ class LittleEndian {
 
 // The type of a number in a struct whose bytes leave the process.
 template <typename T>
-using Little = std::conditional_t<std::endian::native == std::endian::little, T, LittleEndian<T>>;
+using Little = std::conditional_t<kIsLittleEndian, T, LittleEndian<T>>;
 
 }  // namespace espalier

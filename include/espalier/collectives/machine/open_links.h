@@ -19,17 +19,19 @@ class OpenLinks final : public Endpoint {
 
   // The numbers of a lost node's requests and of their answers. It asks with a kProbe of kJoin. The
   // kAnswer is kJoin, too. Then it asks with kConfirmed: it is on these links now, not only was.
-  // Once all have agreed to take it in, the kAnswer is kTakenIn.
-  static constexpr std::uint32_t kJoin = 0x6a6f696e, kConfirmed = kJoin + 1, kTakenIn = kJoin + 2;
+  // Once all have agreed to take it in, the kAnswer is kTakenIn. It is kRefused if that cannot be.
+  static constexpr std::uint32_t kJoin = 0x6a6f696e, kConfirmed = kJoin + 1, kTakenIn = kJoin + 2,
+                                 kRefused = kJoin + 3;
 
-  // `endpoint` must outlive the object's use. Its node is not the lost one.
-  void open(Endpoint& endpoint, const Loss& loss);
+  // `endpoint` must outlive the object's use. Its node is not the lost one. refuses: the lost node
+  // cannot be taken in again.
+  void open(Endpoint& endpoint, const Loss& loss, bool refuses = false);
   // Whether the lost node has asked here since this time.
   [[nodiscard]] bool was_asked_since(std::uint64_t time_ns) const {
     return asked_ && asked_at_ >= time_ns;
   }
   // From now on the answer is that all have agreed.
-  void take_in() { takes_in_ = true; }
+  void take_in() { reply_ = kTakenIn; }
 
   [[nodiscard]] std::uint32_t node() const override { return loss_.dense(endpoint_->node()); }
   [[nodiscard]] std::uint32_t links() const override { return endpoint_->links(); }
@@ -59,7 +61,8 @@ class OpenLinks final : public Endpoint {
 
   Endpoint* endpoint_ = nullptr;
   Loss loss_;
-  bool asked_ = false, takes_in_ = false;
+  std::uint32_t reply_ = kJoin;
+  bool asked_ = false;
   std::uint64_t asked_at_ = 0;
 };
 

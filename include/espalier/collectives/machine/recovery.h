@@ -68,6 +68,10 @@ class Recovery {
   // Sets of links more for each node that comes back: the one on which it is taken in, and one for
   // each attempt after that.
   static constexpr std::uint32_t kGenerationsPerReturn = 3;
+  // How often nodes can come back to a cluster of boards or espalier-nodes.
+  static constexpr std::uint32_t kReturns = 2;
+  // The sets of links of their nodes.
+  static constexpr std::uint32_t kAllGenerations = kGenerations + kReturns * kGenerationsPerReturn;
 
   // `machine` uses the endpoint of generation 0. All must outlive the recovery. deadline_ns: D, as
   // the machine's.
@@ -91,7 +95,8 @@ class Recovery {
   // Begins, in place of the first collective, on a node that the others left out and that started
   // anew. kBusy: call poll(), until all have taken it in. The node asks until then, over the links
   // of one generation after the other. kUnsupported: no one answered; start the node anew, with
-  // another session of its links, and ask again. Otherwise another failure, which is final.
+  // another session of its links, and ask again. kTooLarge: the others have too few sets of links
+  // left to take it in. Otherwise another failure. All but kUnsupported are final.
   [[nodiscard]] Status come_back();
   // Returns the endpoint time at which poll() has work even if nothing arrives.
   [[nodiscard]] std::uint64_t next_deadline() const;
