@@ -207,11 +207,11 @@ struct Report {
 // Sent once, before the first RunRequest.
 struct Configure {
   Little<Kind> kind = Kind::kConfigure;
-  Little<std::uint32_t> window = 0;       // maximum number of steps in flight; 0: the board's maximum
+  Little<std::uint32_t> window = 0;  // maximum number of steps in flight; 0: the board's maximum
   Little<std::uint64_t> deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
-  std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
-  std::uint8_t log = 0;           // keep a log of the most recently started collective
-  std::uint8_t spares = 0;        // go on after a failure: all generations lead somewhere
+  std::uint8_t check_blocks = 0;          // check a CRC-32 of every block
+  std::uint8_t log = 0;                   // keep a log of the most recently started collective
+  std::uint8_t spares = 0;                // go on after a failure: all generations lead somewhere
   // With spares: the others went on without the board. It asks to be taken in again, and answers
   // once it is, or cannot be (kTooLarge: the others have no sets of links left). If no one replies
   // it restarts, and must be configured again.
@@ -263,10 +263,10 @@ struct Install {
 //   errors of release_digest() (firmware/update/release.h)
 struct Update {
   Little<Kind> kind = Kind::kUpdate;
-  Little<std::uint32_t> number = 0;       // of the Report
-  Little<std::uint32_t> window = 0;       // as in Configure
-  std::uint8_t check_blocks = 0;  // as in Configure
-  std::uint8_t settles = 0;       // 1: only end what an earlier update left
+  Little<std::uint32_t> number = 0;  // of the Report
+  Little<std::uint32_t> window = 0;  // as in Configure
+  std::uint8_t check_blocks = 0;     // as in Configure
+  std::uint8_t settles = 0;          // 1: only end what an earlier update left
   std::uint8_t zeros[2] = {};
   Little<std::uint64_t> deadline_ns = 0;  // as in Configure
   Little<std::uint32_t> origin = 0;       // the node that has all images

@@ -1,6 +1,8 @@
 // What leaves a process has these bytes on every target, whatever its byte order: the entries that
 // endpoints write into each other's memory, packets, frames and records of logs.
 
+#include "hal/ofi/wire.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +17,6 @@
 #include "firmware/update/update.h"
 #include "hal/mem/host/segment.h"
 #include "hal/mem/inbox.h"
-#include "hal/ofi/wire.h"
 
 namespace espalier {
 namespace {
