@@ -38,8 +38,10 @@ class Doctor(unittest.TestCase):
             self.assertTrue(fact["value"], fact)
             self.assertEqual(fact["problem"] == "", fact["what_to_do"] == "", fact)
         for name in ("interface lo", "open files", "processes", "locked memory", "hugepages", "/dev/shm", "copies between processes", "clock",
-                     "cores", "PMIx", "srun", "ssh"):
+                     "cores", "TCP congestion control", "PMIx", "srun", "ssh"):
             self.assertIn(name, facts)
+        control = facts["TCP congestion control"]
+        self.assertEqual(control["value"].startswith("bbr"), "cubic" in control["what_to_do"], control)
 
     def test_text(self):
         done = doctor()

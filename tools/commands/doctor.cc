@@ -153,7 +153,7 @@ void add_doctor(Command app) {
       "Prints each provider of libfabric's with its version, and mem, which is Espalier's own:\n"
       "whether Espalier can use it, what it offers, and otherwise what it lacks. Then the host's "
       "interfaces, limits, hugepages,\n"
-      "/dev/shm, copies between processes, clock, cores and launchers. A line 'what to do' "
+      "/dev/shm, copies between processes, clock, cores, TCP congestion control and launchers. A line 'what to do' "
       "follows\n"
       "each problem.\n"
       "Examples:\n"

@@ -235,6 +235,20 @@ HostFact cores_fact() {
   return fact;
 }
 
+HostFact congestion_fact() {
+  const std::string control = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
+  HostFact fact{"TCP congestion control", control.empty() ? "unknown" : control, "", ""};
+  if (control.starts_with("bbr")) {
+    fact.problem =
+        "two hosts that exchange long messages over tcp use a part of their links only, and some "
+        "collectives take longer than a model predicts";
+    fact.remedy =
+        "sysctl net.ipv4.tcp_congestion_control=cubic, or 'congctl cubic' on the network's route "
+        "(ip route)";
+  }
+  return fact;
+}
+
 std::string address_text(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address->sa_family == AF_INET) {
@@ -284,7 +298,7 @@ std::vector<HostFact> host_facts(bool locks_memory) {
   std::vector<HostFact> facts = interface_facts();
   for (HostFact& fact : std::vector<HostFact>{
            files_fact(), processes_fact(), locked_memory_fact(locks_memory), hugepages_fact(),
-           shared_memory_fact(), copies_fact(), clock_fact(), cores_fact()}) {
+           shared_memory_fact(), copies_fact(), clock_fact(), cores_fact(), congestion_fact()}) {
     facts.push_back(std::move(fact));
   }
   return facts;
