@@ -196,7 +196,7 @@ void Server::report(Status status) {
   if (ended_run_) {
     ended_run_ = false;
     report.output_bytes = run_.output_bytes;
-    report.events = counts.count < run_.events ? counts.count : run_.events;
+    report.events = counts.count < run_.events ? counts.count : std::uint32_t{run_.events};
     out_[0] = {rooms_.output, report.output_bytes, 0};
     // Convert in place: a record's bytes are not longer than the record.
     auto* bytes = reinterpret_cast<std::uint8_t*>(rooms_.events);

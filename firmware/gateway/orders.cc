@@ -83,7 +83,7 @@ Result<void> Gateway::map_memory(const control::Memory& memory, int descriptor) 
   input_bytes_ = memory.input_bytes;
   output_bytes_ = memory.output_bytes;
   events_ = memory.events;
-  records_.resize(std::size_t{std::min(events_, hello_.events_room)} * kEventBytes);
+  records_.resize(std::size_t{std::min<std::uint32_t>(events_, hello_.events_room)} * kEventBytes);
   const bool mapped =
       descriptor >= 0 && input_.map(input_bytes_, descriptor, 0, false) &&
       output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true) &&
@@ -171,7 +171,7 @@ Result<void> Gateway::take_answer(const agent::Answer& answer) {
     begin_running();
     return {};
   }
-  const std::uint64_t bytes = board_request().input_bytes;
+  const std::size_t bytes = board_request().input_bytes;
   agent_->send_data({static_cast<const std::uint8_t*>(input_.bytes()), bytes});
   enter(State::kFilling);
   return {};
@@ -187,13 +187,13 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
     std::fprintf(stderr, "espalier-gateway: node %u: %s cannot confirm its image: %s\n",
-                 hello_.node, board_name_.c_str(), status_name(report.confirmation));
+                 std::uint32_t{hello_.node}, board_name_.c_str(), status_name(report.confirmation));
   }
   const std::size_t records = std::size_t{report.events} * kEventBytes;
   if (report.output_bytes > output_bytes_ || records > records_.size()) {
     return fail_board("it reports more data than requested");
   }
-  report_.log.count = report_.log.count < report.events ? report_.log.count : report.events;
+  report_.log.count = std::min<std::uint32_t>(report_.log.count, report.events);
   report_.log.lost += report.log_count - report_.log.count;
   report_.log.retired = std::min(report_.log.retired, report_.log.count);
   enter(State::kCollecting);
@@ -219,7 +219,8 @@ void Gateway::translate(const agent::Report& report) {
   stall.action = report.stall_action;
   const std::uint64_t now = clock_.now();
   // A run that waits for nothing moves; a roll call does not.
-  stall.since_ns = options_.node.updates() ? 0 : now - std::min(now, report.stall_ns);
+  stall.since_ns =
+      options_.node.updates() ? 0 : now - std::min<std::uint64_t>(now, report.stall_ns);
 }
 
 // Prints once without what the board goes on.
@@ -227,12 +228,13 @@ void Gateway::report_loss(const agent::Report& report) {
   const bool goes_on = report.status == Status::kOk && report.generation != 0;
   if (reported_loss_ || !goes_on) return;
   reported_loss_ = true;
-  const Loss loss{static_cast<Loss::Kind>(report.loss_kind), report.loss_a, report.loss_b};
+  const Loss loss{static_cast<Loss::Kind>(std::uint32_t{report.loss_kind}), report.loss_a,
+                  report.loss_b};
   const std::string what = loss.kind == Loss::Kind::kNode
                                ? "node " + std::to_string(loss.a)
                                : "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
-  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on without %s\n", hello_.node,
-               board_name_.c_str(), what.c_str());
+  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on without %s\n",
+               std::uint32_t{hello_.node}, board_name_.c_str(), what.c_str());
 }
 
 // The board's times mean nothing on this host. All records get the begin and end of the run.

@@ -93,7 +93,7 @@ bool ControlStream::send_packet(const control::Any& packet) {
 
 bool ControlStream::send_memory(const std::uint8_t* memory, std::uint64_t from, std::uint64_t end) {
   while (from < end) {
-    const std::uint64_t size = std::min<std::uint64_t>(end - from, kPieceBytes);
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(end - from, kPieceBytes));
     if (!send(Frame::kBytes, {memory + from, size}, from)) return false;
     from += size;
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Integers of 128 bits, for products of the coefficients of bounds, an N and divisors. Compilers have
-// them for 64-bit processors only. Host only.
+// Integers of 128 bits, for products of the coefficients of bounds, an N and divisors. Compilers
+// have them for 64-bit processors only. Host only.
 
 #include <compare>
 #include <cstdint>

@@ -49,13 +49,15 @@ template <typename T>
   return static_cast<T>(result);
 }
 
+#ifdef ESPALIER_OTHER_BYTE_ORDER
+#define ESPALIER_CODE_OF_OTHER_BYTE_ORDER true
+#else
+#define ESPALIER_CODE_OF_OTHER_BYTE_ORDER false
+#endif
 // Whether this target is little-endian: numbers in its memory are as they are outside. A test that
 // is compiled with ESPALIER_OTHER_BYTE_ORDER has the code of targets with the other order.
-#ifdef ESPALIER_OTHER_BYTE_ORDER
-inline constexpr bool kIsLittleEndian = std::endian::native != std::endian::little;
-#else
-inline constexpr bool kIsLittleEndian = std::endian::native == std::endian::little;
-#endif
+inline constexpr bool kIsLittleEndian =
+    (std::endian::native == std::endian::little) != ESPALIER_CODE_OF_OTHER_BYTE_ORDER;
 
 // Returns the number whose bytes in memory are those of `value` in little-endian order. Twice: the
 // same number again.
