@@ -129,8 +129,10 @@ class Place:
         if not self.model:
             self.model = f"{self.folder}/model"
             links = ["--provider", "tcp", "--launch-prefix", "ip netns exec peers%r", "--address", "10.79.0.%n"] if self.is_lab else ["--provider", "mem"]
-            receivers = ["--receivers", ",".join(str(count) for count in (2, 4, 7) if count < self.ranks)] if self.ranks > 2 else []
-            output(start([str(self.build / "tools/espalier"), "measure", *links, *receivers, "--ranks-per-host", str(self.ranks), "-o", self.model]),
+            counts = [count for count in (2, 4, 7) if count < self.ranks]
+            receivers = ["--receivers", ",".join(map(str, counts))] if counts else []
+            nodes = str(max([1, *counts]) + 1)  # the measurement's, all of this machine
+            output(start([str(self.build / "tools/espalier"), "measure", *links, *receivers, "--ranks-per-host", nodes, "-o", self.model]),
                    "espalier measure")
         return self.espalier(words, setting, "--model", self.model)
 

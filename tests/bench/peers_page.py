@@ -231,6 +231,7 @@ HOW = """
 with the model that `espalier measure` fitted to the place just before. Open MPI and MPICH: as they come. *Best forced*, on hosts: the
 algorithm and segment size of one of both that were the best for the collective and the size in a search on an idle machine
 (`tests/bench/peers_forced.toml`). Gloo: its tcp; it has no scan and no exscan, and its reduce-scatter has another interface.
+- **Hosts.** Network namespaces, whose links a token bucket shapes (`tests/bench/lab.sh`). TCP has the congestion control cubic.
 - **Waiting.** If ranks exceed the processors, Open MPI has `mpi_yield_when_idle`, and MPICH a preloaded function that yields. Otherwise each
 rank is pinned to a processor of its own.
 - **Protocol.** Warm starts come directly after a barrier, cold starts after a pause of 3 ms. All ranks meet in another barrier, then
