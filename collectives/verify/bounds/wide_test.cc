@@ -38,11 +38,11 @@ TEST(TwoWords, EqualTheCompilersIntegers) {
     EXPECT_EQ(static_cast<std::int64_t>(mine), static_cast<std::int64_t>(compilers));
     // The upper half, by another way than the comparison's.
     const Wide upper = compilers >> 32 >> 32;
-    TwoWords rest = mine - static_cast<std::int64_t>(static_cast<std::uint64_t>(compilers) >> 1);
-    rest = rest - static_cast<std::int64_t>(static_cast<std::uint64_t>(compilers) -
-                                            (static_cast<std::uint64_t>(compilers) >> 1));
-    EXPECT_EQ(rest, TwoWords{static_cast<std::int64_t>(upper)} * (std::int64_t{1} << 32) *
-                        (std::int64_t{1} << 32));
+    constexpr std::int64_t kHalf = std::int64_t{1} << 32;
+    const auto low = static_cast<std::uint64_t>(compilers);
+    const TwoWords rest = mine - static_cast<std::int64_t>(low % kHalf) -
+                          TwoWords{static_cast<std::int64_t>(low / kHalf)} * kHalf;
+    EXPECT_EQ(rest, TwoWords{static_cast<std::int64_t>(upper)} * kHalf * kHalf);
   };
   for (int i = 0; i < 20'000; ++i) {
     const std::int64_t a = drawn(), b = drawn(), c = drawn(), d = drawn();
