@@ -13,7 +13,7 @@
 #                            node processes
 #   ./test.sh tidy [BASE]    only clang-tidy: all sources, or those that differ from the git revision BASE and their users
 # More than ./test.sh runs, by hand: ESPALIER_WHOLE=1 meson test -C build (what the samples are of; hours),
-# meson test -C build-aarch64 (all of its tests), tests/processors/processors.py (32 bits, big-endian), tests/fuzz/run.sh, tests/coverage.sh.
+# meson test -C build-aarch64 (all of its tests), tests/fuzz/run.sh, tests/coverage.sh.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
