@@ -298,7 +298,12 @@ Domain::Result Domain::inject(Target to, const void* bytes, std::size_t size, st
 Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                              std::uint64_t address, std::uint64_t key, void* context) {
   iovec from = {const_cast<void*>(bytes), size};
-  fi_rma_iov there = {address, size, key};
+  // libfabric's net sends these bytes; where sizes have 32 bits, the next 32 bits with them.
+  fi_rma_iov there;
+  std::memset(&there, 0, sizeof(there));
+  there.addr = address;
+  there.len = size;
+  there.key = key;
   fi_msg_rma message = {};
   message.msg_iov = &from;
   void* descriptor = nullptr;
