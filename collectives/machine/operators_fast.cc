@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -372,10 +373,18 @@ Version detect_version() {
   return has_avx512 ? Version::kV4 : Version::kV3;
 }
 
-// kBaseline until its initialization: earlier calls of combine() take that.
-const Version kBestVersion = detect_version();
+// Detected by the first call, so that nothing runs before main(): firmware in C may link this, too.
+Version best() {
+  constinit static std::atomic<std::uint8_t> known{0};  // 1 + the version; 0: not known
+  std::uint8_t value = known.load(std::memory_order_relaxed);
+  if (value == 0) {
+    value = static_cast<std::uint8_t>(1 + static_cast<std::uint8_t>(detect_version()));
+    known.store(value, std::memory_order_relaxed);
+  }
+  return static_cast<Version>(value - 1);
+}
 #else
-constexpr Version kBestVersion = Version::kBaseline;
+constexpr Version best() { return Version::kBaseline; }
 #endif
 
 CombineFn function_of([[maybe_unused]] Version version, const Operator& op) {
@@ -393,18 +402,18 @@ const char* version_name(Version version) {
   return kNames[static_cast<std::size_t>(version)];
 }
 
-Version best_version() { return kBestVersion; }
+Version best_version() { return best(); }
 
 void combine_by(Version version, const Operator& op, void* into, const void* a, const void* b,
                 std::uint64_t count) {
-  ESPALIER_ASSERT(can_combine(op) && op.op != Op::kCustom && version <= kBestVersion);
+  ESPALIER_ASSERT(can_combine(op) && op.op != Op::kCustom && version <= best());
   function_of(version, op)(into, a, b, count, nullptr);
 }
 
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count) {
   ESPALIER_ASSERT(can_combine(op));
   if (op.op == Op::kCustom) return op.custom(into, a, b, count, op.context);
-  function_of(kBestVersion, op)(into, a, b, count, nullptr);
+  function_of(best(), op)(into, a, b, count, nullptr);
 }
 
 }  // namespace espalier

@@ -4,6 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+// In an archive for other firmware a C library's own come first.
+#ifdef ESPALIER_WEAK_MEMORY
+#define ESPALIER_MEMORY [[gnu::weak]]
+#else
+#define ESPALIER_MEMORY
+#endif
+
 namespace {
 
 // A word of any memory, and one at any address.
@@ -49,12 +56,12 @@ void copy_up(unsigned char* out, const unsigned char* in, std::size_t size) {
 
 extern "C" {
 
-void* memcpy(void* to, const void* from, std::size_t size) {
+ESPALIER_MEMORY void* memcpy(void* to, const void* from, std::size_t size) {
   copy_up(static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), size);
   return to;
 }
 
-void* memmove(void* to, const void* from, std::size_t size) {
+ESPALIER_MEMORY void* memmove(void* to, const void* from, std::size_t size) {
   auto* out = static_cast<unsigned char*>(to);
   const auto* in = static_cast<const unsigned char*>(from);
   if (out < in || out >= in + size) {
@@ -65,7 +72,7 @@ void* memmove(void* to, const void* from, std::size_t size) {
   return to;
 }
 
-void* memset(void* to, int value, std::size_t size) {
+ESPALIER_MEMORY void* memset(void* to, int value, std::size_t size) {
   auto* out = static_cast<unsigned char*>(to);
   const auto byte = static_cast<unsigned char>(value);
   if (size >= kGroupBytes) {
@@ -79,7 +86,7 @@ void* memset(void* to, int value, std::size_t size) {
   return to;
 }
 
-int memcmp(const void* left, const void* right, std::size_t size) {
+ESPALIER_MEMORY int memcmp(const void* left, const void* right, std::size_t size) {
   const auto* a = static_cast<const unsigned char*>(left);
   const auto* b = static_cast<const unsigned char*>(right);
   for (std::size_t i = 0; i < size; ++i) {

@@ -112,6 +112,7 @@ class Gateway {
   void send_request();
   void give_piece();
   void translate(const agent::Report& report);
+  [[nodiscard]] Result<void> send_busy();
   void report_loss(const agent::Report& report);
   void copy_log();
   [[nodiscard]] Result<void> finish(Status status);

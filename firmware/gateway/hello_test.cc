@@ -24,9 +24,7 @@ namespace {
 // Plays the board of a gateway whose sockets are in `folder`.
 class PlayedBoard {
  public:
-  explicit PlayedBoard(const std::string& folder) : end_(folder) {
-    EXPECT_EQ(end_.endpoint().post_receive(0, {&in_, sizeof in_, agent::kPacketTag}), Status::kOk);
-  }
+  explicit PlayedBoard(const std::string& folder) : end_(folder) { expect_packet(); }
   // `links` must outlive the board.
   void say_hello(const agent::Hello& hello, const std::vector<agent::LinkEntry>& links = {}) {
     out_.hello = hello;
@@ -35,25 +33,61 @@ class PlayedBoard {
     const SendPost tables{links.data(), links.size() * sizeof links.front(), agent::kDataTag};
     EXPECT_EQ(end_.endpoint().post_send(0, tables), Status::kOk);
   }
-  // Answers Configure, if it has arrived.
+  // Answers Configure, and a request to run, whose input then comes. At Go it reports the end of
+  // the run, without its output and log.
   void poll() {
     Completion completion;
     while (end_.endpoint().poll(completion)) {
-      if (completion.kind != Completion::Kind::kReceived) continue;
-      EXPECT_EQ(in_.kind, agent::Kind::kConfigure);
-      out_ = {};
-      out_.answer = {};
-      send();
+      if (completion.kind == Completion::Kind::kReceived) take(++received_);
+      if (completion.kind == Completion::Kind::kSent) ++sent_;
+    }
+  }
+  // Whether the gateway has the Hello, both answers and the report.
+  [[nodiscard]] bool has_reported() const { return sent_ == 4; }
+  void send_output_and_log() {
+    for (const std::uint32_t size : {kBufferBytes, kEventBytes}) {
+      const SendPost data{data_, size, agent::kDataTag};
+      EXPECT_EQ(end_.endpoint().post_send(0, data), Status::kOk);
     }
   }
 
+  static constexpr std::uint32_t kBufferBytes = 8, kRun = 7;
+
  private:
+  void take(int number) {
+    out_ = {};
+    if (number == 3) return;  // the input
+    if (number == 4) {
+      EXPECT_EQ(in_.kind, agent::Kind::kGo);
+      out_.report = {};
+      out_.report.number = kRun;
+      out_.report.completed = out_.report.log_count = out_.report.log_retired = 1;
+      out_.report.output_bytes = kBufferBytes;
+      out_.report.events = 1;
+      return send();
+    }
+    EXPECT_EQ(in_.kind, number == 1 ? agent::Kind::kConfigure : agent::Kind::kRun);
+    out_.answer = {};
+    out_.answer.to = in_.kind;
+    if (number == 2) {
+      EXPECT_EQ(end_.endpoint().post_receive(0, {data_, kBufferBytes, agent::kDataTag}),
+                Status::kOk);
+    }
+    expect_packet();
+    send();
+  }
+  void expect_packet() {
+    EXPECT_EQ(end_.endpoint().post_receive(0, {&in_, sizeof in_, agent::kPacketTag}), Status::kOk);
+  }
   void send() {
     EXPECT_EQ(end_.endpoint().post_send(0, {&out_, sizeof out_, agent::kPacketTag}), Status::kOk);
   }
 
   BoardEnd end_;
   agent::Packet in_, out_;
+  int received_ = 0, sent_ = 0;
+  // A record of a send, if it is one.
+  std::uint8_t data_[kEventBytes] = {};
 };
 
 class HelloTest : public testing::Test {
@@ -247,6 +281,49 @@ TEST_F(HelloTest, PrintsTheBoardsNameEscaped) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(text.starts_with("its board a\\x1b[2J\\x0ab\\x9b at ")) << text;
   EXPECT_NE(log.find("board a\\x1b[2J\\x0ab\\x9b boots"), std::string::npos) << log;
+}
+
+// The launcher asks while the output and the log of a run that has ended are still on the board.
+TEST_F(HelloTest, ReportsARunAsBusyUntilItsDataHasArrived) {
+  int exit_status = -1;
+  std::thread gateway([&] { exit_status = Gateway(options()).run(); });
+  PlayedBoard board(folder_);
+  agent::Hello hello = good_hello();
+  hello.events_room = 1;
+  board.say_hello(hello);
+  control::Any packet;
+  const auto comes = [&](control::Packet kind) {
+    return next_packet(board, packet) == control::Received::kPacket && packet.packet == kind;
+  };
+  control::Memory memory;
+  memory.input_bytes = memory.output_bytes = PlayedBoard::kBufferBytes;
+  memory.events = 1;
+  const int file = memfd_create("test", MFD_CLOEXEC);
+  EXPECT_EQ(ftruncate(file, static_cast<off_t>(control::memory_bytes(memory))), 0);
+  control::RunRequest request;
+  request.number = PlayedBoard::kRun;
+  EXPECT_TRUE(comes(control::Packet::kHello) && control::send(launcher_end_, control::Peers{}) &&
+              comes(control::Packet::kReady) && control::send(launcher_end_, memory, file) &&
+              comes(control::Packet::kMapped) && control::send(launcher_end_, request));
+  close(file);
+  while (!board.has_reported()) board.poll();
+  // The gateway may take the first Ask before the report, and then sends no answer.
+  int answers = 0;
+  while (answers < 2) {
+    EXPECT_TRUE(control::send(launcher_end_, control::Ask{}));
+    int descriptor = -1;
+    if (control::receive(launcher_end_, packet, descriptor, 100) != control::Received::kPacket)
+      continue;
+    ++answers;
+    EXPECT_EQ(packet.report.status, Status::kBusy);
+    EXPECT_EQ(packet.report.log.count, 0u);
+  }
+  board.send_output_and_log();
+  EXPECT_TRUE(comes(control::Packet::kReport));
+  EXPECT_EQ(packet.report.status, Status::kOk);
+  EXPECT_EQ(packet.report.log.count, 1u);
+  close(launcher_end_);
+  gateway.join();
 }
 
 // The launcher asks, and takes no answer.

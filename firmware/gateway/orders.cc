@@ -56,7 +56,11 @@ Result<void> Gateway::take_from_launcher() {
     enter(State::kRequested);
   } else if (kind == control::Packet::kAsk) {
     // While the board runs, the gateway asks it. Otherwise report_ is up to date.
-    if (state_ != State::kRunning) taken = send_to_launcher(report_);
+    if (state_ == State::kCollecting) {
+      taken = send_busy();
+    } else if (state_ != State::kRunning) {
+      taken = send_to_launcher(report_);
+    }
     asked_ns_ = 0;
   } else {
     ended_ = true;
@@ -183,7 +187,7 @@ Result<void> Gateway::take_report(const agent::Report& report) {
     return {};  // of an earlier run
   translate(report);
   report_loss(report);
-  if (report.status == Status::kBusy) return send_to_launcher(report_);
+  if (report.status == Status::kBusy) return send_busy();
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
     std::fprintf(stderr, "espalier-gateway: node %u: %s cannot confirm its image: %s\n",
@@ -201,6 +205,14 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   agent_->expect({static_cast<std::uint8_t*>(output_.bytes()), report.output_bytes},
                  {records_.data(), records});
   return {};
+}
+
+// Reports a run whose output and log are still on the board, also if it has ended there.
+Result<void> Gateway::send_busy() {
+  control::Report busy = report_;
+  busy.status = Status::kBusy;
+  busy.log = {};
+  return send_to_launcher(busy);
 }
 
 void Gateway::translate(const agent::Report& report) {

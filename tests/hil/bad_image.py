@@ -38,8 +38,13 @@ def other_board(plan, folder, board):
 
 
 def make(plan, case, call):
-    """Writes the flash of the refused rank. call: runs a command's words; raises on failure."""
-    rank, name = case.refused
+    """Writes the flash of the refused ranks. call: runs a command's words; raises on failure."""
+    for rank in case.refused[0]:
+        make_one(plan, case, rank, call)
+
+
+def make_one(plan, case, rank, call):
+    name = case.refused[1]
     board = case.seats[rank].device.board
     target = plan.flash(case, rank)
     folder = case.folder
@@ -48,8 +53,9 @@ def make(plan, case, call):
     key = {"unsigned": "", "bad-signature": plan.foreign_key}.get(name)
     counter = 0 if name == "rolled-back" else 1
     there, second = folder / "other.flash", folder / "second.img"
+    tests = plan.image_tests(case.test)
     for release, confirmed in (("1.0.0", True), ("2.0.0", False)):
-        call(plan.build_image(described, node, second, release, counter, key))
+        call(plan.build_image(described, node, second, tests, release, counter, key))
         call(plan.install(described, node, second, there, confirmed, key))
     flash = rigs.read(pathlib.Path(plan.path(board)) / "board.textproto", "board.BoardFile").flash
     begin, _ = second_slot(flash)

@@ -3,10 +3,15 @@
 simulation, bit by bit.
 
 hil.py RIG.textproto [--tests FILE] [--only WORDS] [--output DIR] [--list]
+hil.py RIG.textproto [--output DIR] --page FILE     writes the rig's part of docs/results/hil.md once all cases have passed
+hil.py RIG.textproto [--output DIR] --check FILE    compares that part with the cases that there are, and runs none
 
 Exit status: 0 every case passed; 1 one failed; 2 bad input. docs/hil.md has the rest.
 """
 import argparse
+import base64
+import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -19,12 +24,15 @@ import tempfile
 import time
 
 import bad_image
+import coverage
 import plan as plans
 import rig as rigs
 import verdict
 
 GRACE_S = 10  # from the request to end until SIGKILL
 MARK = "hil"  # this file marks a folder that belongs to this program
+CERTAIN = 30  # so many faults are expected: that there is none has a probability of e^-30
+LEFT_S = 5  # from the end of a case until none of its processes may be left
 
 
 class Broken(Exception):
@@ -44,6 +52,19 @@ def end(process):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return process.communicate()
+
+
+def processes_with(variable):
+    """Returns {process id: command} of the other processes that were started with this variable (NAME=VALUE)."""
+    found = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if int(folder.name) != os.getpid() and variable.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                found[int(folder.name)] = command
+        except OSError:
+            continue  # it has ended, or is another user's
+    return found
 
 
 def execute(words, limit_s, folder=None, name="", shell=False):
@@ -70,7 +91,11 @@ def execute(words, limit_s, folder=None, name="", shell=False):
 class Runner:
     def __init__(self, plan, say=print):
         self.plan, self.rig, self.say = plan, plan.rig, say
-        self.passed, self.failed = 0, []
+        self.passed, self.failed, self.left_out = 0, [], 0
+        self.faults = collections.Counter()  # of all cables
+        self.reports, self.shown, self.excess = {}, {}, {}
+        self.cable_process = None
+        self.temporary = plan.sockets / "temporary"
 
     def call(self, words):
         """Runs a step of the preparation, which must succeed. Returns its output."""
@@ -81,35 +106,105 @@ class Runner:
             raise Broken(error.strip().splitlines()[-1] if error.strip() else f"{words[0]}: status {status}")
         return output
 
+    def exceeds(self, board, words):
+        """Builds an image. Returns the line by which the tool says that the board cannot hold it, or ""."""
+        try:
+            self.call(words)
+        except Broken as broken:
+            if f"board '{board}'" not in str(broken):
+                raise
+            return str(broken)
+        return ""
+
     def prepare(self, cases):
-        """Makes keys, schedules, images, flash and simulations."""
+        """Makes keys, schedules, simulations, images and flash. Returns the cases with the seats that they run on."""
         plan = self.plan
         for folder in ("schedules", "images", "simulated"):
             (plan.out / folder).mkdir()
         for key in (plan.key, plan.foreign_key):
             self.call(plan.keygen(key))
+        if any(seat.kind == "wire" and "%b" in seat.how.start + seat.how.flash for seat in self.rig.seats):
+            pem = pathlib.Path(plan.public()).read_text()
+            pathlib.Path(plan.public_bytes()).write_bytes(base64.b64decode("".join(pem.split("-----")[2].split()))[-32:])
         for test in plan.tests.entry.test:
             self.call(plan.compile(test))
             self.call(plan.verify(test))
         for case in cases:
             if not case.simulated.exists():
                 case.simulated.mkdir()
-                self.call(plan.simulate(plan.tests.entry.test[case.test], case.message, case.simulated))
-        for case in {case.rotation: case for case in cases}.values():
-            self.flash_rotation(case)
+                told = self.call(plan.simulate(plan.tests.entry.test[case.test], case.message, case.simulated))
+                self.reports[case.simulated] = json.loads(told)
+        self.find_single()
+        return [self.fit(case) for case in cases]
 
-    def flash_rotation(self, case):
+    def find_single(self):
+        """If a board cannot hold the programs of the whole list, images have one program each."""
         plan = self.plan
-        (plan.out / f"rotation-{case.rotation}").mkdir()
+        for seat in self.rig.kinds():
+            if not seat.device.instead:
+                continue
+            image = plan.out / "images" / "whole" / "node-%r.img"
+            image.parent.mkdir(exist_ok=True)
+            why = self.exceeds(seat.board, plan.build_image(seat.device.board, None, image, plan.tests.entry.test))
+            shutil.rmtree(image.parent)
+            if why:
+                plan.single = True
+                self.say(f"images have one program each, because {seat.board} cannot hold all: {why.removeprefix('espalier: ')}")
+                return
+
+    def excess_of(self, case, rank, seat):
+        """Returns why the board cannot hold the case's program; "" if it can."""
+        if not self.plan.single:
+            return ""
+        key = seat.board, rank, case.test
+        if key not in self.excess:
+            image = self.plan.image(rank, seat.board, case.test)
+            image.parent.mkdir(parents=True, exist_ok=True)
+            tests = self.plan.image_tests(case.test)
+            line = self.exceeds(seat.board, self.plan.build_image(seat.device.board, rank, image, tests))
+            self.excess[key] = coverage.reason(line, seat.board)
+        return self.excess[key]
+
+    def shortage(self, case, rank, seat):
+        """Returns what of the case the rooms of a board cannot hold; "" if they can."""
+        test = self.plan.tests.entry.test[case.test]
+        if test.collective == "barrier":
+            return ""
+        if case.test not in self.shown:
+            self.shown[case.test] = json.loads(self.call(self.plan.show(test)))
+        events = (case.simulated / f"node-{rank}.events").stat().st_size // coverage.EVENT_BYTES
+        needed = coverage.needed_bytes(test, case.message, rank, self.shown[case.test], self.reports[case.simulated])
+        return coverage.shortage(needed, events, seat.limits)
+
+    def fit(self, case):
+        """Puts stand-ins in the place of the boards that cannot hold the case."""
+        seats, replaced = list(case.seats), []
         for rank, seat in enumerate(case.seats):
-            image = plan.image(rank, seat.board)
+            if not seat.device.instead:
+                continue
+            why = self.excess_of(case, rank, seat) or self.shortage(case, rank, seat)
+            if why:
+                seats[rank] = self.rig.stand_in(seat)
+                replaced.append((rank, seat, why))
+        subjects = [case.victim] if case.victim is not None else case.refused[0] if case.refused else []
+        left_out = "; ".join(f"{verdict.named(case, rank)}: {why}" for rank, _, why in replaced if rank in subjects)
+        return dataclasses.replace(case, seats=seats, replaced=replaced, left_out=left_out)
+
+    def install(self, case):
+        """Makes the images and the flash of a case that no earlier case made."""
+        plan, case = self.plan, dataclasses.replace(case, refused=None)
+        for rank, seat in enumerate(case.seats):
+            image, flash = plan.image(rank, seat.board, case.test), plan.flash(case, rank)
+            if flash.exists():
+                continue
+            tests = plan.image_tests(case.test)
             if not image.exists():
-                image.parent.mkdir(exist_ok=True)
+                image.parent.mkdir(parents=True, exist_ok=True)
                 if plan.tests.entry.spares:  # proofs of all spares take long: once for all ranks
-                    self.call(plan.build_image(seat.device.board, None, image.with_name("node-%r.img")))
+                    self.call(plan.build_image(seat.device.board, None, image.with_name("node-%r.img"), tests))
                 else:
-                    self.call(plan.build_image(seat.device.board, rank, image))
-            flash = plan.out / f"rotation-{case.rotation}" / f"node-{rank}.flash"
+                    self.call(plan.build_image(seat.device.board, rank, image, tests))
+            flash.parent.mkdir(parents=True, exist_ok=True)
             self.call(plan.install(seat.device.board, rank, image, flash))
 
     def bring_flash(self, case):
@@ -129,15 +224,16 @@ class Runner:
         case.folder.mkdir(parents=True)
         if not case.refused:
             return
+        good = dataclasses.replace(case, refused=None)
         for rank in range(len(case.seats)):
-            shutil.copy(self.plan.out / f"rotation-{case.rotation}" / f"node-{rank}.flash", case.folder)
+            shutil.copy(self.plan.flash(good, rank), case.folder)
         bad_image.make(self.plan, case, self.call)
 
     def peers(self, case):
         """Returns, by node, the nodes to which the links of its image lead."""
         found = []
         for rank, seat in enumerate(case.seats):
-            shown = json.loads(self.call(self.plan.show_image(self.plan.image(rank, seat.board))))
+            shown = json.loads(self.call(self.plan.show_image(self.plan.image(rank, seat.board, case.test))))
             found.append([link["peer"] for link in shown["links"]])
         return found
 
@@ -148,15 +244,24 @@ class Runner:
         if problems:
             return problems, ""
         words = self.plan.run(case) if case.loss is None else self.plan.lose(case, self.peers(case))
-        status, output, error = execute(words, self.rig.limit_s, case.folder, "run")
+        with self.cables(case):
+            status, output, error = execute(words, self.rig.limit_s, case.folder, "run")
+            problems = self.left()
+        if problems:
+            return problems, ""
         if status is None:
             return [f"not done after {self.rig.limit_s:g} s: " + " ".join(error.strip().splitlines()[-1:])], ""
         if case.loss is not None:
             return verdict.lose(status, output, error)
+        if verdict.is_refused_by_gateways(case):
+            return verdict.foreign(case, status, error)
         if case.victim is None:
             problems = verdict.collective(case, status, output, error)
-            refused = f"{verdict.named(case, case.refused[0])}: {rigs.REFUSALS[case.refused[1]]}" if case.refused else ""
-            return problems, refused
+            remarks = [f"{verdict.named(case, rank)}: {rigs.REFUSALS[case.refused[1]]}"
+                       for rank in (case.refused[0] if case.refused else [])]
+            remarks += [f"{case.seats[rank].board} in place of {verdict.named_seat(seat, rank)}: {why}"
+                        for rank, seat, why in case.replaced]
+            return problems, "; ".join(remarks)
         deadline_s = self.rig.deadline_ms / 1000
         problems = verdict.kill(case, deadline_s, status, output, error)
         if problems:
@@ -166,8 +271,47 @@ class Runner:
         return [], (f"{verdict.named(case, case.victim)} killed, named by all within "
                     f"{verdict.last_to_end(report, case.victim):.1f} of {2 * deadline_s:g} s")
 
+    @contextlib.contextmanager
+    def cables(self, case):
+        """While it lasts, the case's cables carry bytes. Then adds up what went wrong on them."""
+        words = self.plan.cables(case)
+        if not words:
+            yield
+            return
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, start_new_session=True)
+        self.cable_process = process.pid
+        try:
+            if process.stdout.readline() != "ready\n":
+                raise Broken("cable.py did not start")
+            yield
+        finally:
+            told, _ = end(process)
+        (case.folder / "cables").write_text(told)
+        self.faults.update(json.loads(told))
+
+    def left(self):
+        """Returns a line per process or temporary file that a case has left behind. Ends such processes."""
+        until = time.monotonic() + LEFT_S
+        while True:
+            found = processes_with(f"TMPDIR={self.temporary}")
+            found.pop(self.cable_process, None)
+            if not found or time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        for number in found:
+            os.kill(number, signal.SIGKILL)
+        files = sorted(path.name for path in self.temporary.iterdir())
+        shutil.rmtree(self.temporary)
+        self.temporary.mkdir()
+        return ([f"process {number} is left: {command}" for number, command in found.items()] +
+                [f"{name} is left in TMPDIR" for name in files])
+
     def run(self, case):
         begin = time.monotonic()
+        if case.left_out:
+            self.left_out += 1
+            self.say(f"left out {case.name}: {case.left_out}")
+            return
         try:
             problems, remark = self.judge(case)
         except Broken as broken:
@@ -185,21 +329,51 @@ class Runner:
         self.say(f"FAILED  {case.name}, {seconds}: {problems[0]}" +
                  (f" (and {len(problems) - 1} more in {case.folder / 'problems'})" if len(problems) > 1 else ""))
 
-    def run_all(self, cases):
+    def run_all(self, cases, page=None):
         plan, begin = self.plan, time.monotonic()
         seats = ", ".join(f"{seat.name} ({seat.board})" for seat in self.rig.seats)
         ranks = cases[0].ranks
         routers = f" and {self.rig.ranks - ranks} routers" if ranks < self.rig.ranks else ""
         self.say(f"rig {self.rig.entry.name}: {ranks} ranks{routers}: {seats}")
-        self.prepare(cases)
+        cases = self.prepare(cases)
+        for case in cases:
+            if not case.left_out:
+                self.install(case)
+        self.temporary.mkdir()
+        os.environ["TMPDIR"] = str(self.temporary)  # of all that the cases start
         self.say(f"{len(plan.tests.entry.test)} schedules compiled, verified and simulated, "
-                 f"{len(list(plan.out.glob('images/*/*.img')))} images signed and installed, "
+                 f"{len(list(plan.out.glob('images/**/*.img')))} images signed and installed, "
                  f"{time.monotonic() - begin:.1f} s")
         for case in cases:
             self.run(case)
-        self.say(f"rig {self.rig.entry.name}: {self.passed} passed, {len(self.failed)} failed, "
+        if self.faults:
+            self.say("cables: {carried} bytes carried, {lost} lost, {repeated} repeated, {cuts} cuts".format(**self.faults))
+        for fault in self.missing_faults():
+            self.failed.append(fault)
+            self.say(f"FAILED  the cables: none {fault}, so this run did not test that")
+        self.say(f"rig {self.rig.entry.name}: {self.passed} passed, {len(self.failed)} failed, " +
+                 (f"{self.left_out} left out, " if self.left_out else "") +
                  f"{time.monotonic() - begin:.0f} s; logs in {plan.out}")
+        if page is not None and not self.failed:
+            coverage.write(page, self.rig.entry.name, self.section(cases))
         return 1 if self.failed else 0
+
+    def section(self, cases):
+        """Returns the rig's part of the page; raises BadRig if a program does not run on a kind of board that can hold it."""
+        return coverage.section(self.plan, cases)
+
+    def check(self, cases, page):
+        """Compares the rig's part of the page with the cases. Returns the exit status."""
+        section = self.section(self.prepare(cases))
+        same = coverage.part(page.read_text(), self.rig.entry.name) == section
+        self.say(f"{page}: " + ("as the cases are" if same else f"its part '{self.rig.entry.name}' differs from\n{section}"))
+        return 0 if same else 1
+
+    def missing_faults(self):
+        """Returns the kinds of fault that never occurred, though the cables carried so many bytes that they must have."""
+        rates = [(fault, max([getattr(seat.how.cable, rate) for seat in self.rig.seats if seat.has_cable()], default=0))
+                 for fault, rate in (("lost", "lose"), ("repeated", "repeat"), ("cuts", "cut"))]
+        return [fault for fault, rate in rates if rate and self.faults["carried"] > CERTAIN * rate and not self.faults[fault]]
 
 
 def check_topology(plan):
@@ -232,11 +406,17 @@ def parse(arguments):
     parser.add_argument("--tests", help="this test list instead of the rig's")
     parser.add_argument("--only", default="", help="only cases with this in their names, e.g. rotation-0/, kill/")
     parser.add_argument("--output", help="folder for all that is made and logged; default: build/hil/NAME")
-    parser.add_argument("--list", action="store_true", help="says which cases there are, and runs none")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--list", action="store_true", help="says which cases there are, and runs none")
+    what.add_argument("--page", type=pathlib.Path, help="writes the rig's part of this page once all cases have passed")
+    what.add_argument("--check", type=pathlib.Path, help="compares the rig's part of this page with the cases, and runs none")
     parser.add_argument("--espalier", default=os.environ.get("ESPALIER", rigs.ROOT / "build/tools/espalier"))
     parser.add_argument("--node", default=os.environ.get("ESPALIER_NODE", rigs.ROOT / "build/firmware/node/espalier-node"))
     parser.add_argument("--cluster", default=os.environ.get("ESPALIER_CLUSTER", rigs.ROOT / "build/tests/hil/spares-cluster"))
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if (options.page or options.check) and (options.tests or options.only):
+        parser.error("--page and --check are for all cases of a rig; expected them without --tests and --only")
+    return options
 
 
 def main(arguments):
@@ -253,13 +433,14 @@ def main(arguments):
             if options.list:
                 print(*(case.name for case in cases), sep="\n")
                 return 0
-            for program in plan.programs():
+            for program in plan.programs() if not options.check else []:
                 if not rigs.is_file(program):
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
             ranks = check_topology(plan)
             cases = [dataclasses.replace(case, ranks=ranks) for case in cases]
             make_output(out)
-            return Runner(plan, lambda line: print(printable(line), flush=True)).run_all(cases)
+            runner = Runner(plan, lambda line: print(printable(line), flush=True))
+            return runner.check(cases, options.check) if options.check else runner.run_all(cases, options.page)
     except (rigs.BadRig, Broken) as error:
         print(printable(f"hil: {error}"), file=sys.stderr)
         return 2

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """The runner of rigs itself: bad rigs, its commands, its verdicts on the output of a substitute for espalier, its
 time limits, and that no process outlives it."""
+import dataclasses
 import functools
 import json
 import os
 import pathlib
+import select
 import shlex
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import tempfile
 import time
 import unittest
 
+import coverage
 import plan as plans
 import rig as rigs
 import verdict
@@ -79,6 +82,12 @@ class BadRigs(Folder):
         self.refused("li\\x00st", "null byte", rig=RIG.replace('tests: "list"', 'tests: "li\\000st"'))
         refused("boards/linux-x86_64", "x" * 300, "device 0 ('host')", "no board")
         refused("count: 2", "count: 4294967295", "more than 4096 devices")
+        refused("count: 2", 'count: 2 instead: "b"', "instead of a process", "an emulator or a wire")
+        wire = RIG.replace('process { program: "/bin/true" }', 'wire { carrier: "udp:1,b:2" }')
+        self.refused("instead is 'b'", "another device", rig=wire.replace("count: 2", 'count: 2 instead: "b"'))
+        self.refused("instead is 'host'", "itself without", rig=wire.replace("count: 2", 'count: 2 instead: "host"'))
+        self.refused("carrier and cable", rig=wire.replace("carrier:", "cable {} carrier:"))
+        self.refused("there is no /bin/nothing", rig=wire.replace("carrier:", 'program: "/bin/nothing" gateway: "/bin/true" carrier:'))
         shm = RIG.replace('name: "two"', 'name: "two" provider: "shm"')
         self.refused("this host alone", rig=shm.replace("process {", 'process { under: "qemu"'))
         self.refused("two devices are called 'host-0'", rig=RIG + RIG.splitlines()[1])
@@ -93,6 +102,7 @@ class BadRigs(Folder):
         refused('bytes: "8"', "", "test 0", "without bytes")
         refused("test {", "kill { test: 1 } test {", "no test 1", "0 to 0")
         refused("test {", 'refuse: "ugly" test {', "'ugly'", "corrupted")
+        refused("test {", 'refuse: "wrong-node" together: true test {', "wrong-node together", "together: false")
         refused('topology: "complete:2"', 'topology: "complete:2" ' + LIST.splitlines()[1], "test 1", "is there already")
         refused("chain", "../chain", "test 0", "algorithm is '../chain'", "letters")
         refused('bytes: "8"', 'bytes: "8/9"', "test 0", "bytes is '8/9'")
@@ -127,14 +137,21 @@ class BadRigs(Folder):
 
 class Plans(Folder):
     def test_every_program_runs_on_every_kind_of_board(self):
+        for name, kinds in (("default", 7), ("serial", 2)):
+            rig = rigs.Rig(HERE / f"{name}.textproto")
+            plan = plans.Plan(rig, rigs.Tests(rig.tests), self.path, COMMAND, NODE, "/tmp/sockets")
+            self.assertEqual(len(rig.kinds()), kinds)
+            for seats in rig.rotations(plan.tests):
+                self.assertEqual(sorted(seat.name for seat in seats), sorted(seat.name for seat in rig.seats))
+            cases = [dataclasses.replace(case, ranks=len(case.seats)) for case in plan.cases()]
+            coverage.check(plan, cases)
+            for test in range(len(plan.tests.entry.test)):
+                for kind in rig.kinds():
+                    self.assertEqual(coverage.placed(plan, cases)[test, kind.board], set(range(len(rig.seats))))
+            with self.assertRaisesRegex(rigs.BadRig, "programs of ranks .* never run on .*; expected enough rotations"):
+                coverage.check(plan, [case for case in cases if case.rotation != 1])
         rig = rigs.Rig(HERE / "default.textproto")
-        rotations = rig.rotations(rigs.Tests(rig.tests))
-        self.assertEqual(len(rotations), 4)
-        for rank in range(8):
-            self.assertEqual({seats[rank].board for seats in rotations}, {"mps2-an385", "linux-aarch64", "linux-x86_64"})
-        for seats in rotations:
-            self.assertEqual(sorted(seat.name for seat in seats), sorted(seat.name for seat in rig.seats))
-        self.assertEqual([seat.name for seat in rotations[1][:4]], ["host-2", "host-3", "m3-0", "m3-1"])
+        self.assertEqual([seat.name for seat in rig.rotations(rigs.Tests(rig.tests))[1][:3]], ["host-1", "m0", "m3"])
         for name in ("x86-64", "aarch64"):
             alike = rigs.Rig(HERE / f"{name}.textproto")
             self.assertEqual(len(alike.rotations(rigs.Tests(alike.tests))), 1)
@@ -163,8 +180,14 @@ class Plans(Folder):
         words = list(map(str, plan.run(kill)))
         self.assertEqual(words[words.index("--kill") + 1], "0@1000")
         self.assertIn("--back-to-back", words)
-        self.assertIn(f"0,1={self.path}/out/rotation-0/node-%r.flash", words)
+        self.assertIn(f"0,1={self.path}/out/flash/rotation-0/node-%r.flash", words)
         self.assertIn(f"0,1={self.path}/out/refuse/linux-x86_64-unsigned/node-%r.flash", map(str, plan.run(refuse)))
+
+    def test_refusals_together(self):
+        rig = RIG + 'device { name: "b" board: "boards/linux-aarch64" process { program: "x" } }'
+        plan = self.plan(rig, LIST + 'refuse: "unsigned" refuse: "corrupted" together: true')
+        self.assertEqual([(case.name, case.refused) for case in plan.cases()[1:]],
+                         [("refuse/unsigned", ([0, 2], "unsigned")), ("refuse/corrupted", ([0, 2], "corrupted"))])
 
     def started(self, how, **fields):
         text = RIG.splitlines()[0] + "".join(f" {name}: {value}" for name, value in fields.items())
@@ -181,7 +204,7 @@ class Plans(Folder):
         self.assertEqual(words[:3], [str(rigs.ROOT / rigs.GATEWAY), "--device", "unix:/tmp/sockets/it-1-gateway,/tmp/sockets/it-1-board"])
         board = shlex.split(words[words.index("--start") + 1])
         self.assertEqual(board[:4], ["nice", "qemu-system-arm", "-M", "mps2-an385"])
-        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/rotation-0/node-1.flash,arg={plan.key}.pub", board)
+        self.assertIn(f"enable=on,target=native,arg=node,arg={plan.out}/flash/rotation-0/node-1.flash,arg={plan.key}.pub", board)
         self.assertIn("dgram,id=link,local.type=unix,local.path=/tmp/sockets/it-1-board,remote.type=unix,"
                       "remote.path=/tmp/sockets/it-1-gateway", board)
 
@@ -190,7 +213,15 @@ class Plans(Folder):
                                          'start: "reset %r" gateway: "g" }')
         self.assertEqual(words[:3], [str(rigs.ROOT / "g"), "--device", "tty:/dev/ttyACM1,115200"])
         self.assertEqual(words[words.index("--start") + 1], "reset 1")
-        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/rotation-0/node-1.flash --key {plan.key}.pub")
+        self.assertEqual(plan.bring(case, 1, case.seats[1]), f"program {plan.out}/flash/rotation-0/node-1.flash --key {plan.key}.pub")
+
+    def test_cables(self):
+        plan, case, words = self.started('wire { cable { lose: 100 cut: 300 } program: "node x" start: "%p %c %b %r" }')
+        self.assertEqual(words[1:3], ["--device", "tty:/tmp/sockets/it-1-gateway,115200"])
+        self.assertEqual(words[words.index("--start") + 1],
+                         f"'{rigs.ROOT}/node x' /tmp/sockets/it-1-board {plan.key}.bin 1")
+        self.assertEqual(plan.cables(case), [str(HERE / "cable.py"), "/tmp/sockets/it-0-gateway,/tmp/sockets/it-0-board,100,0,300",
+                                             "/tmp/sockets/it-1-gateway,/tmp/sockets/it-1-board,100,0,300"])
 
     def test_losses(self):
         """spares-cluster is between a board and its gateway."""
@@ -210,7 +241,7 @@ class Plans(Folder):
         self.assertEqual(gateway[1:3], ["--device", "unix:/tmp/sockets/g2-g,/tmp/sockets/g2-s"])
         self.assertEqual(gateway[gateway.index("--start") + 1], "run /tmp/sockets/b2")
         self.assertIn("--links hop-by-hop", " ".join(map(str, plan.compile(plan.tests.entry.test[0]))))
-        self.assertIn("--spares both", " ".join(map(str, plan.build_image("boards/linux-x86_64", 0, "x"))))
+        self.assertIn("--spares both", " ".join(map(str, plan.build_image("boards/linux-x86_64", 0, "x", plan.tests.entry.test))))
         self.assertEqual(len([word for word in map(str, plan.run(plan.cases()[0])) if "/tmp/sockets/g2-g" in word]), 0)
 
     def test_ssh(self):
@@ -285,6 +316,103 @@ class Verdicts(Folder):
         self.assertEqual(verdict.boots(told), {0: {1: "rolled back"}, 1: {0: "boots", 1: "rolled back"}})
 
 
+    def test_another_nodes_image(self):
+        """A bare-metal board boots it, and its gateway refuses the board."""
+        rig = RIG.replace('process { program: "/bin/true" }', 'wire { carrier: "udp:1,b:2" }')
+        case = self.plan(rig, LIST + 'refuse: "wrong-node"').cases()[1]
+        self.assertTrue(verdict.is_refused_by_gateways(case))
+        self.assertFalse(verdict.is_refused_by_gateways(self.plan(tests=LIST + 'refuse: "wrong-node"').cases()[1]))
+        line = "espalier: rank 0: its board x at udp:1,b:2: its image is for node 1, expected one for 0"
+        self.assertEqual(verdict.foreign(case, 1, f"boot\n{line}\n")[0], [])
+        self.assertEqual(verdict.foreign(case, 0, line)[0], ["espalier run ended with status 0; expected 1"])
+        self.assertEqual(len(verdict.foreign(case, 1, line.replace("rank 0", "rank 1"))[0]), 1)
+        self.assertEqual(len(verdict.foreign(case, 1, "")[0]), 1)
+
+
+class Coverage(Folder):
+    def test_reasons(self):
+        self.assertEqual(coverage.reason("", "m"), "")
+        self.assertEqual(coverage.reason("espalier: '/x/y.esp': node 3's program has 18 actions, of at most 16; board 'm' loads no such "
+                                         "program", "m"), "its program has 18 actions, of at most 16")
+        self.assertEqual(coverage.reason("espalier: the programs of node 3 need 7 links; board 'm' has 3", "m"),
+                         "its program needs 7 links, and the board has 3")
+        self.assertEqual(coverage.reason("the image '/x/y.img' of board 'm'", "m"), "the image 'y.img' of board 'm'")
+
+    def test_rooms(self):
+        file = rigs.read(rigs.ROOT / "boards/microbit/board.textproto", "board.BoardFile")
+        self.assertEqual(coverage.shortage(832, 32, file.limits), "")
+        self.assertEqual(coverage.shortage(833, 32, file.limits), "a buffer needs 833 bytes, and its rooms have 832")
+        self.assertEqual(coverage.shortage(832, 33, file.limits), "its log has 33 records, and room for 32")
+        file = rigs.read(HERE / "hosted/board.textproto", "board.BoardFile")
+        self.assertEqual(coverage.shortage(262144, 16384, file.limits), "")
+        self.assertNotEqual(coverage.shortage(262145, 0, file.limits), "")
+
+    def needed(self, collective, rank, scratch_blocks=0):
+        tests = self.plan(tests=LIST.replace('"allreduce"', f'"{collective}"').replace('"chain"', '"chain" root: 1')
+                          .replace('"8"', '"1KiB"')).tests
+        test = tests.entry.test[0]
+        return coverage.needed_bytes(test, test.message[0], rank, {"ranks": 2, "programs": [{"scratch_blocks": scratch_blocks}] * 2},
+                                     {"segments": 2, "blocks": 4})
+
+    def test_buffers(self):
+        self.assertEqual([self.needed(name, 0) for name in ("allreduce", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all")],
+                         [1024, 1024, 1024, 2048, 2048, 2048])
+        self.assertEqual([self.needed(name, 1) for name in ("allreduce", "scatter", "gather")], [1024, 2048, 2048])
+        self.assertEqual(self.needed("allreduce", 0, 20), 20 * 128)
+
+    def test_numbers(self):
+        self.assertEqual([coverage.numbers(each) for each in ([], [4], [1, 0], [0, 1, 2, 5, 7, 6])], ["", "4", "0, 1", "0 to 2, 5 to 7"])
+
+    def test_pages(self):
+        page = self.path / "page"
+        page.write_text("# Title\n\nWords.\n")
+        for name, text in (("one", "a\n"), ("two", "b\n\nc\n"), ("one", "d\n"), ("two", "e\n")):
+            coverage.write(page, name, text)
+            self.assertEqual(coverage.part(page.read_text(), name), text)
+        self.assertEqual(page.read_text(), "# Title\n\nWords.\n\n## one\n\nd\n\n## two\n\ne\n")
+        self.assertIsNone(coverage.part(page.read_text(), "three"))
+
+
+class Cables(Folder):
+    def carry(self, rates, size):
+        """Returns (what arrives of `size` bytes that count up, the counts)."""
+        ends = [self.path / "left", self.path / "right"]
+        cable = subprocess.Popen([HERE / "cable.py", ",".join(map(str, [*ends, *rates]))], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(cable.stdout.readline(), "ready\n")
+        left, right = (os.open(end, os.O_RDWR | os.O_NOCTTY) for end in ends)
+        sent, arrived, last = bytes(at % 255 for at in range(size)), b"", b"\xff" * 200  # more than a cut takes
+        waiting = sent + last
+        os.set_blocking(left, False)
+        while not arrived.endswith(last[:100]):
+            if waiting:
+                try:
+                    waiting = waiting[os.write(left, waiting):]
+                except BlockingIOError:
+                    pass
+            if select.select([right], [], [], 0.01)[0]:
+                arrived += os.read(right, 4096)
+        cable.terminate()
+        counts = json.loads(cable.communicate()[0])
+        os.close(left)
+        os.close(right)
+        return sent, arrived[:arrived.index(b"\xff")], counts
+
+    def test_a_good_cable(self):
+        sent, arrived, counts = self.carry([0, 0, 0], 100_000)
+        self.assertEqual(sent, arrived)
+        self.assertEqual((counts["lost"], counts["repeated"], counts["cuts"]), (0, 0, 0))
+
+    def test_bad_cables(self):
+        sent, arrived, counts = self.carry([500, 0, 0], 50_000)
+        self.assertLess(len(sent) - len(arrived), 300)
+        self.assertGreater(counts["lost"], 20)
+        sent, arrived, counts = self.carry([0, 500, 0], 50_000)
+        self.assertGreater(len(arrived), len(sent) + 20)
+        sent, arrived, counts = self.carry([0, 0, 5000], 50_000)
+        self.assertGreater(counts["cuts"], 0)
+        self.assertLess(len(arrived), len(sent))
+
+
 class Runs(Folder):
     """With fake.py in place of the espalier command."""
 
@@ -354,6 +482,38 @@ class Runs(Folder):
         words = {"tests": tests, "words": ["--only", "kill/"]}
         self.failed("late", "host-1 (rank 1) ended 99.00 s after host-0 (rank 0) was killed; expected at most 10 s", **words)
         self.failed("blamed", "host-1 (rank 1) blames host-1 (rank 1)", "a dead link to host-0 (rank 0)", **words)
+        self.failed("vague", "host-1 (rank 1) does not say in which step and at which link it stood: dead link", **words)
+
+    def test_leftovers(self):
+        self.failed("haunted", "process ", " is left: sleep 1000")
+        ghost = pathlib.Path("/proc") / (self.path / "log.pid").read_text() / "cmdline"
+        self.assertFalse(ghost.exists() and ghost.read_bytes(), "it runs")  # it may be a zombie, if no process waits for orphans
+        self.failed("littered", "crumb is left in TMPDIR")
+
+    def test_boards_that_are_too_small(self):
+        """A stand-in runs what a board cannot hold, and the line says so. Without a stand-in the tool's line is the error."""
+        small = 'device { name: "m0" board: "boards/microbit" instead: "host" wire { carrier: "udp:1,b:2" gateway: "/bin/true" } }'
+        rig = RIG.splitlines()[0] + "\n" + small + RIG.splitlines()[1].replace("count: 2", "")
+        tests = LIST + 'test { collective: "scan" algorithm: "chain" } rotate: 1 kill {} '
+        words = {"rig": rig, "tests": tests}
+        status, output = self.run_fake("small", **words, words=["--only", "rotation-1/"])
+        self.assertEqual(status, 0, output)
+        self.assertIn("images have one program each, because microbit cannot hold all: 2 schedules; board 'microbit' has", output)
+        self.assertRegex(output, r"ok      rotation-1/allreduce-chain-8-sum-f32, .* s: linux-x86_64 in place of m0 \(rank 1\): its program "
+                                 "needs 4 links, and the board has 3")
+        status, output = self.run_fake("small", **words, words=["--only", "rotation-0/"])
+        self.assertNotIn("in place of", output)
+        self.assertTrue((self.path / "out/flash/rotation-0/allreduce-chain/node-0.flash").exists())
+        self.assertTrue((self.path / "out/images/microbit/allreduce-chain/node-0.img").exists())
+        tests = tests.replace('"8"', '"833"')
+        status, output = self.run_fake("small", rig=rig, tests=tests, words=["--only", "rotation-0/allreduce"])
+        self.assertIn("in place of m0 (rank 0): a buffer needs 833 bytes, and its rooms have 832", output)
+        status, output = self.run_fake("small", rig=rig, tests=tests, words=["--only", "kill/"])
+        self.assertIn("left out kill/microbit: m0 (rank 0): a buffer needs 833 bytes", output)
+        self.assertIn("1 passed, 0 failed, 1 left out", output)
+        runner = self.start_fake("small", rig.replace('instead: "host"', ""), tests)
+        self.assertIn("2 schedules; board 'microbit' has room for 1 program", runner.communicate()[1])
+        self.assertEqual(runner.returncode, 2)
 
     def test_losses(self):
         cluster = self.path / "cluster"

@@ -54,6 +54,18 @@ class Clusters(Folder):
         self.assertIn("7 passed, 0 failed", output)
         self.assertIn("slot 0: boots, confirmed", (self.path / "out/rotation-0/scan-two-tree-5000-sum-u16/console-bare").read_text())
 
+    def test_on_cables(self):
+        """Two bare-metal nodes as processes, on cables that lose, repeat and cut off bytes."""
+        rig = f"""name: "two" tests: "list" deadline_ms: 2000
+            device {{ name: "bare" board: "tests/hil/hosted" count: 2 wire {{
+              cable {{ lose: 8000 repeat: 8000 cut: 8000 }} gateway: "{GATEWAY}" program: "{BARE}"
+              start: "%p --device tty:%c,115200 --flash %f --public-key %k --board hosted" }} }}"""
+        status, output = self.run_real(rig, LIST.replace('"8"', '"4KiB"') + 'kill {} refuse: "wrong-node"')
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, "cables: [0-9]+ bytes carried, [1-9][0-9]* lost, [1-9][0-9]* repeated, [1-9][0-9]* cuts")
+        self.assertIn("bare-0 (rank 0): its image is for node 1, expected one for 0", output)
+        self.assertIn("3 passed, 0 failed", output)
+
     def test_a_device_that_ends(self):
         board = self.path / "board"
         board.write_text("#!/bin/sh\necho no board on this cable >&2\nexit 3\n")
@@ -73,9 +85,9 @@ class BadImages(Folder):
         self.assertEqual([case.refused[1] for case in cases], list(rigs.REFUSALS))
         (self.path / "out").mkdir()
         runner = hil.Runner(plan)
-        runner.prepare(cases)
-        for case in cases:
+        for case in runner.prepare(cases):
             with self.subTest(refused=case.refused[1]):
+                runner.install(case)
                 runner.fill_folder(case)
                 done = subprocess.run([NODE, "--check", "--topology", "complete:2", "--node", "0", "--flash",
                                        case.folder / "node-%r.flash", "--public-key", plan.public()], capture_output=True,

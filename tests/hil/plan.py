@@ -6,13 +6,15 @@ import shlex
 import rig as rigs
 
 QEMU = "qemu-system-arm -M {machine} -nographic -kernel {program} -semihosting-config {semihosting} -netdev {netdev} -net nic,netdev=link"
+COMBINING = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")
 BACK_TO_BACK = 1_000_000_000  # more runs than end before the kill
 
 
 @dataclasses.dataclass
 class Case:
-    """One `espalier run`. seats: by node, ranks first. victim: the node that is killed. refused: (node, name of the refusal).
-    loss: what is lost, as TestList.Lose.what, and the nodes at its ends. ranks: number of ranks; None: all nodes are."""
+    """One `espalier run`. seats: by node, ranks first. victim: the node that is killed. refused: (nodes, name of the refusal).
+    loss: what is lost, as TestList.Lose.what, and the nodes at its ends. ranks: number of ranks; None: all nodes are. replaced:
+    (node, seat, reason) for each seat whose board cannot hold the case. left_out: why the case cannot run at all."""
     name: str
     folder: pathlib.Path
     rotation: int
@@ -25,6 +27,8 @@ class Case:
     loss: object = None
     ends: list = None
     ranks: int = None
+    replaced: list = ()
+    left_out: str = ""
 
 
 def test_name(test):
@@ -34,8 +38,7 @@ def test_name(test):
 def message_name(test, message):
     if test.collective == "barrier":
         return test_name(test)
-    combines = test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")
-    return f"{test_name(test)}-{message.bytes}" + (f"-{message.op}-{message.type}" if combines else "")
+    return f"{test_name(test)}-{message.bytes}" + (f"-{message.op}-{message.type}" if test.collective in COMBINING else "")
 
 
 class Plan:
@@ -46,6 +49,7 @@ class Plan:
         self.out, self.sockets = pathlib.Path(out), pathlib.Path(sockets)
         self.command, self.node, self.cluster = str(command), str(node), str(cluster)
         self.key, self.foreign_key = self.out / "release.key", self.out / "foreign.key"
+        self.single = False  # whether images have one program each. A release has the same programs on all nodes
 
     def path(self, relative):
         return rigs.ROOT / relative  # an absolute path stays unchanged
@@ -53,21 +57,34 @@ class Plan:
     def schedule(self, test):
         return self.out / "schedules" / f"{test_name(test)}.esp"
 
-    def schedules(self):
-        return [self.schedule(test) for test in self.tests.entry.test]
+    def image_tests(self, test):
+        """Returns the tests whose programs are in the images with which the test (a position in the list) runs."""
+        return [self.tests.entry.test[test]] if self.single else self.tests.entry.test
 
-    def image(self, rank, board):
-        return self.out / "images" / board / f"node-{rank}.img"
-
-    def flashes(self, case):
-        """Returns the folder of node-RANK.flash, the slots of every rank: one per rotation, and one per refusal."""
-        return case.folder if case.refused else self.out / f"rotation-{case.rotation}"
+    def image(self, rank, board, test):
+        folder = self.out / "images" / board
+        if self.single:
+            folder /= test_name(self.tests.entry.test[test])
+        return folder / f"node-{rank}.img"
 
     def flash(self, case, rank):
+        """Returns the slots of a rank."""
         return self.flashes(case) / f"node-{rank}.flash"
+
+    def flashes(self, case):
+        """Returns the folder of node-RANK.flash: one for each refusal; otherwise one for each rotation, only program, and stand-ins."""
+        if case.refused:
+            return case.folder
+        folder = self.out / "flash" / f"rotation-{case.rotation}"
+        if self.single:
+            folder /= test_name(self.tests.entry.test[case.test])
+        return folder / "-".join(["without", *(str(rank) for rank, _, _ in case.replaced)]) if case.replaced else folder
 
     def public(self, key=None):
         return f"{key or self.key}.pub"
+
+    def public_bytes(self):
+        return f"{self.key}.bin"
 
     # Preparation.
 
@@ -82,14 +99,17 @@ class Plan:
     def keygen(self, key):
         return [self.command, "image", "keygen", "-o", key]
 
-    def build_image(self, board, rank, path, release="1.0.0", counter=1, key=None):
+    def build_image(self, board, rank, path, tests, release="1.0.0", counter=1, key=None):
         """rank: None for all, with %r in the path. key: "" for an unsigned one; None: the rig's own."""
-        words = [self.command, "image", "build", *self.schedules(), "--board", self.path(board), "--release", release, "--counter",
-                 counter, "-o", path]
+        words = [self.command, "image", "build", *map(self.schedule, tests), "--board", self.path(board), "--release", release,
+                 "--counter", counter, "-o", path]
         words += ["--node", rank] if rank is not None else []
         if self.tests.entry.spares:
             words += ["--spares", self.tests.entry.spares]
         return words + (["--key", key or self.key] if key != "" else [])
+
+    def show(self, test):
+        return [self.command, "show", self.schedule(test), "--format", "json"]
 
     def show_image(self, image):
         return [self.command, "image", "show", image, "--format", "json"]
@@ -120,15 +140,20 @@ class Plan:
             if self.tests.entry.HasField("kill"):
                 case = self._case(f"kill/{kind.board}", 0, seats, kill.test, self.tests.entry.test[kill.test].message[0])
                 found.append(dataclasses.replace(case, victim=rank))
-            for name in self.tests.entry.refuse:
-                case = self._case(f"refuse/{kind.board}-{name}", 0, seats, 0, self.tests.entry.test[0].message[0])
-                found.append(dataclasses.replace(case, refused=(rank, name)))
+            for name in self.tests.entry.refuse if not self.tests.entry.together else []:
+                found.append(self._refusal(f"refuse/{kind.board}-{name}", [rank], name, seats))
+        for name in self.tests.entry.refuse if self.tests.entry.together else []:
+            found.append(self._refusal(f"refuse/{name}", [seats.index(kind) for kind in self.rig.kinds()], name, seats))
         for lose, ends in zip(self.tests.entry.lose, self.tests.losses):
             name = f"lose/{lose.what.replace(':', '-').replace(',', '-')}/{lose.moment}"
             case = self._case(name, 0, seats, 0, self.tests.entry.test[0].message[0])
             found.append(dataclasses.replace(case, loss=lose, ends=ends))
             self._check_loss(found[-1])
         return found
+
+    def _refusal(self, name, ranks, refusal, seats):
+        case = self._case(name, 0, seats, 0, self.tests.entry.test[0].message[0])
+        return dataclasses.replace(case, refused=(ranks, refusal))
 
     def _check_loss(self, case):
         what = f"{self.tests.path}: lose: {case.loss.what}"
@@ -150,7 +175,7 @@ class Plan:
 
     def _message(self, test, message):
         words = ["--bytes", message.bytes]
-        if test.collective in ("reduce", "allreduce", "scan", "exscan", "reduce-scatter"):
+        if test.collective in COMBINING:
             words += ["--type", message.type, "--op", message.op]
         return words
 
@@ -162,7 +187,7 @@ class Plan:
                  "--deadline", self.rig.deadline_ms, "--node-binary", self.node, "--format", "json"]
         hosts = [str(rank) for rank, seat in enumerate(case.seats) if seat.kind in ("process", "ssh")]
         if hosts:  # the others boot from their board's own flash
-            words += ["--flash", f"{','.join(hosts)}={self.flashes(case) / 'node-%r.flash'}", "--public-key", self.public()]
+            words += ["--public-key", self.public(), "--flash", f"{','.join(hosts)}={self.flashes(case) / 'node-%r.flash'}"]
         if entry.window:
             words += ["--window", entry.window]
         if entry.address:
@@ -201,8 +226,21 @@ class Plan:
             return tuple(str(self.sockets / f"{seat.name}-{end}") for end in ("gateway", "board"))
         return tuple(shlex.split(self.fill(seat.how.carrier, case, rank))[0].removeprefix("unix:").split(","))
 
+    def cable_ends(self, seat):
+        """Returns the paths of a cable's pseudo terminals: the gateway's and the board's."""
+        return [self.sockets / f"{seat.name}-{end}" for end in ("gateway", "board")]
+
+    def cables(self, case):
+        """Returns the words that start all cables of a case; [] if it has none."""
+        seats = [seat for seat in case.seats if seat.has_cable()]
+        return [str(rigs.ROOT / "tests/hil/cable.py"), *(
+            ",".join(map(str, [*self.cable_ends(seat), seat.how.cable.lose, seat.how.cable.repeat, seat.how.cable.cut]))
+            for seat in seats)] if seats else []
+
     def device(self, case, rank, seat):
         """Returns the gateway's --device. If something is lost, spares-cluster is between it and the board."""
+        if seat.has_cable():
+            return f"tty:{self.cable_ends(seat)[0]},{rigs.BAUD}"
         if not seat.has_sockets():
             return self.fill(seat.how.carrier, case, rank)
         ours, theirs = self.socket_pair(case, rank, seat)
@@ -231,8 +269,10 @@ class Plan:
 
     def fill(self, command, case, rank):
         """Fills in the placeholders of a command of a rig's file."""
-        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.public()), ("%r", rank),
-                            ("%d", case.folder), ("%s", self.sockets)):
+        seat = case.seats[rank]
+        program = self.path(seat.how.program) if seat.kind == "wire" else ""
+        for mark, value in (("%f", self.flash(case, rank)), ("%k", self.public()), ("%b", self.public_bytes()), ("%r", rank),
+                            ("%d", case.folder), ("%s", self.sockets), ("%p", program), ("%c", self.cable_ends(seat)[1])):
             command = command.replace(mark, shlex.quote(str(value)))
         return command
 
@@ -256,7 +296,7 @@ class Plan:
         if self.tests.entry.lose:
             found.append(pathlib.Path(self.cluster))
         for seat in self.rig.seats:
-            if seat.kind in ("process", "emulator"):
+            if seat.kind in ("process", "emulator") or seat.kind == "wire" and seat.how.program:
                 found.append(self.path(seat.how.program))
             if seat.kind != "process":
                 found.append(self.path(seat.how.gateway))

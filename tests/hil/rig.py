@@ -13,6 +13,7 @@ REFUSALS = {"corrupted": "corrupt", "truncated": "truncated", "rolled-back": "ro
 MAX_DEVICES = 4096
 LOSS = re.compile(r"(link):(\d{1,4}),(\d{1,4})|(node):(\d{1,4})")
 PAIR = re.compile(r"unix:[^,]+,[^,]+")
+BAUD = 115200  # of a cable, whose pseudo terminals have no rate
 # Those that spares-cluster knows.
 LOSABLE = ("allreduce", "broadcast", "allgather", "reduce", "reduce-scatter", "barrier")
 DEFAULTS = {"provider": "tcp", "deadline_ms": 5000, "limit_s": 120}
@@ -54,12 +55,19 @@ def is_file(path):
 class Seat:
     """One device of a rig: its name, its entry, and the name of its board, for which its image is made."""
 
-    def __init__(self, name, device, board):
-        self.name, self.device, self.board = name, device, board
+    def __init__(self, name, device, file):
+        self.name, self.device, self.board, self.limits = name, device, file.name, file.limits
         self.kind = device.WhichOneof("start")
         self.how = getattr(device, self.kind)
         if self.kind != "process" and not self.how.gateway:
             self.how.gateway = GATEWAY
+
+    def is_bare(self):
+        """Whether a bare-metal node runs there, which gets its number from its image and has rooms of a fixed size."""
+        return self.kind in ("emulator", "wire")
+
+    def has_cable(self):
+        return self.kind == "wire" and self.how.HasField("cable")
 
     def has_sockets(self):
         """Whether frames between the board and its gateway pass a pair of sockets."""
@@ -75,10 +83,12 @@ class Rig:
         for field, value in DEFAULTS.items():
             if not getattr(self.entry, field):
                 setattr(self.entry, field, value)
-        self.seats, self.fixed = [], []
+        self.seats, self.fixed, self.files = [], [], {}
         self._check_head()
         for at, device in enumerate(self.entry.device):
             self._check_device(at, device)
+        for at, device in enumerate(self.entry.device):
+            self._check_instead(at, device)
         names = [seat.name for seat in self.seats]
         for name in names:
             if names.count(name) > 1:
@@ -114,6 +124,10 @@ class Rig:
             self._bad(f"{where}: how is it started? expected one of process, emulator, ssh, wire")
         needed = {"process": ["program"], "emulator": ["machine", "program"], "ssh": ["host", "program", "address"],
                   "wire": ["carrier"]}[kind]
+        if kind == "wire" and device.wire.HasField("cable"):
+            if device.wire.carrier:
+                self._bad(f"{where}: carrier and cable; expected one of them")
+            needed = []
         for field in needed:
             if not getattr(getattr(device, kind), field):
                 self._bad(f"{where}: {kind} without {field}; it needs " + " and ".join(needed))
@@ -133,9 +147,21 @@ class Rig:
         count = len(device.rank) or device.count or 1
         if len(self.seats) + count > MAX_DEVICES:
             self._bad(f"{where}: it is one of more than {MAX_DEVICES} devices; expected fewer in all")
-        board = read(folder / "board.textproto", "board.BoardFile").name
+        self.files[device.name] = file = read(folder / "board.textproto", "board.BoardFile")
         for one in range(count):
-            self.seats.append(Seat(device.name if count == 1 else f"{device.name}-{one}", device, board))
+            self.seats.append(Seat(device.name if count == 1 else f"{device.name}-{one}", device, file))
+
+    def _check_instead(self, at, device):
+        if device.instead and device.WhichOneof("start") not in ("emulator", "wire"):
+            self._bad(f"device {at} ('{device.name}'): instead of a {device.WhichOneof('start')}; expected it on an emulator or a wire")
+        if device.instead and all(other.name != device.instead or other.instead for other in self.entry.device):
+            self._bad(f"device {at} ('{device.name}'): instead is '{device.instead}'; expected the name of another device of the "
+                      "rig, itself without instead")
+
+    def stand_in(self, seat):
+        """Returns the seat that takes the place of one whose board cannot hold a case."""
+        device = next(device for device in self.entry.device if device.name == seat.device.instead)
+        return Seat(f"{device.name}-for-{seat.name}", device, self.files[device.name])
 
     @property
     def ranks(self):
@@ -206,6 +232,8 @@ class Tests:
         for refusal in self.entry.refuse:
             if refusal not in REFUSALS:
                 self._bad(f"unknown refusal '{refusal}'; expected one of " + ", ".join(REFUSALS))
+            if refusal == "wrong-node" and self.entry.together:
+                self._bad("wrong-node together: bare-metal boards do not join then; expected together: false")
 
         self._check_losses()
 

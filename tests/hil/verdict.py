@@ -9,13 +9,19 @@ SLOT = re.compile(r"node-(\d+)\.flash slot ([01]): (refused|boots), ([^\n]*)")
 BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([^;\n]*); slot 1: ([^;\n]*)")
 # The status's number and what follows it, e.g. the two security counters of "rolled back".
 STATUS = re.compile(r" \(status \d+\).*$")
+# Where a node stood when it failed.
+WHERE = re.compile(r"in step \d+ .*rank \d+.* \(link \d+")
 
 
 def named(case, rank):
     """Returns a node's name with its device, e.g. "m3-0 (rank 6)"."""
     if rank >= len(case.seats):
         return f"node {rank}"
-    return f"{case.seats[rank].name} ({'router' if case.ranks is not None and rank >= case.ranks else 'rank'} {rank})"
+    return named_seat(case.seats[rank], rank, case.ranks is not None and rank >= case.ranks)
+
+
+def named_seat(seat, rank, is_router=False):
+    return f"{seat.name} ({'router' if is_router else 'rank'} {rank})"
 
 
 def same_files(case, simulated, real):
@@ -57,7 +63,7 @@ def all_boot(case, error):
         if "boots" not in slots.values():
             problems.append(f"{named(case, rank)} did not say that it booted from its flash")
             continue
-        if case.refused and case.refused[0] == rank:
+        if case.refused and rank in case.refused[0]:
             expected = {1: rigs.REFUSALS[case.refused[1]], 0: "boots"}
             problems += [f"{named(case, rank)}: slot {slot} says '{slots.get(slot, 'nothing')}'; expected '{what}'"
                          for slot, what in expected.items() if slots.get(slot) != what]
@@ -98,8 +104,24 @@ def collective(case, status, output, error):
     return all_boot(case, error) + same_files(case, case.simulated, case.folder / "real")
 
 
+def is_refused_by_gateways(case):
+    """Whether the bad image is another node's on bare-metal boards: these boot it, and their gateways refuse them."""
+    return case.refused is not None and case.refused[1] == "wrong-node" and case.seats[case.refused[0][0]].is_bare()
+
+
+def foreign(case, status, error):
+    """Returns (problems, remark) of a run that must not begin, because the gateway of a board with another node's image refuses it."""
+    rank = case.refused[0][0]
+    line = f"its image is for node {(rank + 1) % len(case.seats)}, expected one for {rank}"
+    problems = [] if status == 1 else [f"espalier run ended with status {status}; expected 1"]
+    if not any(re.match(rf"espalier: rank {rank}\b", text) and line in text for text in error.splitlines()):
+        problems.append(f"no line says of rank {rank} that {line}")
+    return problems, f"{named(case, rank)}: {line}"
+
+
 def kill(case, deadline_s, status, output, error):
-    """Returns the problems of a run whose victim was killed: all others must end in time, each naming the victim."""
+    """Returns the problems of a run whose victim was killed: all others must end in time, each naming the victim, and the step and the
+    link at which it stood."""
     report, problems = read_report(output, error)
     if report is None:
         return problems
@@ -121,6 +143,8 @@ def kill(case, deadline_s, status, output, error):
             problems.append(f"{who} names no cause: {node['status']}")
         elif (cause["status"], cause["peer"]) != ("dead link", case.victim):
             problems.append(f"{who} blames {named(case, cause['peer'])} ({cause['status']}); expected a dead link to {victim}")
+        elif not WHERE.search(node["status"]):
+            problems.append(f"{who} does not say in which step and at which link it stood: {node['status']}")
         elif node["after_disturbance_s"] > 2 * deadline_s:
             problems.append(f"{who} ended {node['after_disturbance_s']:.2f} s after {victim} was killed; expected at most "
                             f"{2 * deadline_s:g} s")

@@ -21,17 +21,20 @@ INDIRECT = [
     (r"^(pb_read|buf_)", r"^buf_read$"),
     (r"^(pb_|decode_|load_|default_)", r"^(buf_read|pb_default_field_callback)$|^bool espalier_program_table\("),
     # The machine and the bare node's server call their endpoints, the machine the operator's function.
-    (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|SerialEndpoint::(poll|post_\w+|prepare|now|release)\("),
+    (r"espalier::(Machine::(poll|take_completions)|bare::Server::)", r"MailboxEndpoint::|(Serial|Wired)Endpoint::(poll|post_\w+|prepare|now|release)\("),
     (r"espalier::(Machine|FailureDetector|EventLog)::",
-     r"MailboxEndpoint::(?!poll)|SerialEndpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|espalier::Endpoint::release_regions\(|"
+     r"MailboxEndpoint::(?!poll)|(Serial|Wired)Endpoint::(post_\w+|prepare|now|release|node|links|peer|window|eager_bytes)\(|espalier::Endpoint::release_regions\(|"
      r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     (r"^void espalier::combine\(", r"void espalier::\{anonymous\}::\w+\(void\*, const void\*, const void\*, uint64_t, void\*\)"),
     # The serial port and its links: the carrier, the clock, and the owner of the links.
     (r"espalier::SerialLinks::(admit|take_\w+|heard|arrived)\(", r"SerialEndpoint::(_ZThn|granted|opened|controlled|broken)"),
     (r"^bool espalier::bare::run_node\(", r"Lan9118::|ByteCarrier::"),
-    (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
+    (r"espalier::(SerialPort|SerialLinks|SerialEndpoint)::", r"NotedCarrier::|Timers::|Caller(Carrier|Clock)::|WiredClock::|SerialEndpoint::broken\(|espalier::Carrier::down\("),
     (r"NotedCarrier::", r"Lan9118::|ByteCarrier::|espalier::Carrier::down\("),
-    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream|Cable)::"),
+    (r"espalier::ByteCarrier::", r"(Uart1Stream|ByteStream|Cable|ByteWire::Stream)::"),
+    # A node in a C firmware: its clocks, and the caller's functions.
+    (r"espalier::Wired(Endpoint|Clock)::", r"(WiredClock|CallerClock)::"),
+    (r"Caller(Carrier|Clock)::|ByteWire::Stream::", r"^probe_\w+$"),
     # Scans: the distance between partners, by step.
     (r"add_scan_links", r"uint32_t espalier::\{anonymous\}::doubled(_123)?\(uint32_t\)"),
     # Planning without an image goes through the table of algorithms.
@@ -42,7 +45,7 @@ INDIRECT = [
     (r"espalier::OneTimeCounter::", r"EmulatedFuses::"),
     (r"espalier::\{anonymous\}::check_|espalier::check_image", r"espalier::\{anonymous\}::verify\("),
     # The vector table; and functions that are never called: the machine never waits, and no object is abstract.
-    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\((const uint32_t\*)?\)$|SerialEndpoint::wait\("),
+    (r"^$", r"^void (reset|fault|report_fault|__cxa_pure_virtual)\((const uint32_t\*)?\)$|^reset$|(Serial|Wired)Endpoint::wait\("),
 ]
 
 
