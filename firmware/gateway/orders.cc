@@ -261,7 +261,7 @@ void Gateway::translate(const agent::Report& report) {
   report_.cause = {report.cause, report.cause_detector, report.cause_peer,
                    report.cause_reception_blocked != 0};
   report_.log = {report.log_count, report.log_retired, report.log_lost};
-  const auto kind = static_cast<Loss::Kind>(report.loss_kind);
+  const auto kind = static_cast<Loss::Kind>(std::uint32_t{report.loss_kind});
   report_.loss = {report.generation, {kind, report.loss_a, report.loss_b}};
   StallReport& stall = report_.stall;
   stall.waiting = report.stall_waiting != 0;
@@ -287,8 +287,8 @@ void Gateway::report_loss(const agent::Report& report) {
     what = "without link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
   }
   reported_loss_ = loss;
-  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on %s\n",
-               std::uint32_t{hello_.node}, board_name_.c_str(), what.c_str());
+  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on %s\n", std::uint32_t{hello_.node},
+               board_name_.c_str(), what.c_str());
 }
 
 // The board's times mean nothing on this host. All records get the begin and end of the run.
