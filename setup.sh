@@ -6,6 +6,8 @@
 #                       compiles, and configures build-m3/ (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500),
 #                       build-m0/ (microbit) and build-rv32/ (virt-rv32)
 #   ./setup.sh aarch64  also what boards/linux-aarch64 needs; configures build-aarch64/
+#   ./setup.sh armhf    also what boards/linux-armhf needs; configures build-armhf/. Its libraries are in build-root-armhf/.
+#   ./setup.sh s390x    the same for boards/linux-s390x
 #   ./setup.sh bench    also what tests/bench needs
 #   ./setup.sh campaign also what tests/fuzz/run.sh and tests/coverage.sh need
 #   ./setup.sh valgrind also what tests/sanitizers.sh valgrind needs
@@ -27,17 +29,20 @@ fail() {
 with_tests=true
 case "${1-}" in
   '') sections='build tests' ;;
-  aarch64 | bench | campaign | tidy | valgrind) sections="build tests $1" ;;
+  aarch64 | armhf | bench | campaign | s390x | tidy | valgrind) sections="build tests $1" ;;
   build) sections='build' with_tests=false ;;
   docs | package) sections="build $1" with_tests=false ;;
-  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'bench', 'campaign', 'tidy', 'valgrind', 'package' or 'docs'" ;;
+  *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'armhf', 'bench', 'campaign', 's390x', 'tidy',
+    'valgrind', 'package' or 'docs'" ;;
 esac
 native=$(dpkg --print-architecture)
 if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then
   fail 'this machine is aarch64 itself: build/ is what it runs, and nothing is crossed'
 fi
 
-wanted=$(awk -v sections=" $sections " '/^#/ { on = index(sections, " " $2 " "); next } on' packages.txt)
+# Prints the packages of these sections.
+packages() { awk -v sections=" $1 " '/^#/ { on = index(sections, " " $2 " "); next } on' packages.txt; }
+wanted=$(packages "$sections")
 installed=$(dpkg-query -W -f '${Package}:${Architecture} ${db:Status-Status}\n' | sed -n 's/ installed$//p')
 # Whether package $1 is there, for this machine's architecture if it names none.
 is_installed() {
@@ -99,6 +104,12 @@ fi
 if [ "${1-}" = aarch64 ]; then
   configure build-aarch64 --cross-file boards/linux-aarch64/cross.ini
 fi
+case "${1-}" in
+  armhf | s390x)
+    boards/linux/root.sh "$1" "build-root-$1" $(packages root) || fail "no libraries for $1"
+    configure "build-$1" --cross-file "boards/linux-$1/cross.ini" --cross-file "build-root-$1/root.ini"
+    ;;
+esac
 
 bare=yes
 for library in nanopb mbedtls libsodium; do

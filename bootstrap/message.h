@@ -1,12 +1,14 @@
 #pragma once
 // The messages between a process and the rendezvous server. A message is its kind, three
-// numbers and two strings. Host only.
+// little-endian numbers and two strings. Host only.
 
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "espalier/base/little_endian.h"
 
 namespace espalier::bootstrap {
 
@@ -43,7 +45,9 @@ struct Message {
   const auto text_size = static_cast<std::uint32_t>(message.text.size());
   std::string bytes(1, static_cast<char>(message.kind));
   for (const std::uint32_t number : {message.a, message.b, message.number, text_size}) {
-    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+    std::uint8_t stored[sizeof(number)];
+    store_u32(stored, number);
+    bytes.append(reinterpret_cast<const char*>(stored), sizeof(stored));
   }
   return bytes + message.text + message.data;
 }
@@ -52,7 +56,8 @@ struct Message {
 [[nodiscard]] inline std::optional<Message> decode(const std::string& bytes) {
   std::uint32_t numbers[4];
   if (bytes.size() < 1 + sizeof(numbers)) return {};
-  std::memcpy(numbers, bytes.data() + 1, sizeof(numbers));
+  const auto* stored = reinterpret_cast<const std::uint8_t*>(bytes.data()) + 1;
+  for (std::size_t i = 0; i < 4; ++i) numbers[i] = load_u32(stored + 4 * i);
   if (numbers[3] > bytes.size() - 1 - sizeof(numbers)) return {};
   const std::size_t begin = 1 + sizeof(numbers);
   return Message{static_cast<Kind>(bytes[0]),

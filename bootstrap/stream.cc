@@ -155,7 +155,7 @@ void Stream::derive_keys(const JobSecret& secret) {
 std::optional<std::string> Stream::next(const JobSecret& secret) {
   std::uint32_t size = 0;
   if (!has_peer_ || in_.size() < sizeof(size)) return {};
-  std::memcpy(&size, in_.data(), sizeof(size));
+  size = load_u32(reinterpret_cast<const std::uint8_t*>(in_.data()));
   if (size < kSealBytes || size > kMaxMessageBytes + kSealBytes) {
     is_broken_ = true;
     return {};
@@ -181,7 +181,7 @@ bool Stream::send(const std::string& message, const JobSecret& secret) {
   derive_keys(secret);
   const auto size = static_cast<std::uint32_t>(message.size() + kSealBytes);
   std::string sealed(sizeof(size) + size, '\0');
-  std::memcpy(sealed.data(), &size, sizeof(size));
+  store_u32(reinterpret_cast<std::uint8_t*>(sealed.data()), size);
   crypto_aead_chacha20poly1305_ietf_encrypt(
       reinterpret_cast<unsigned char*>(sealed.data()) + sizeof(size), nullptr,
       reinterpret_cast<const unsigned char*>(message.data()), message.size(), nullptr, 0, nullptr,

@@ -7,6 +7,7 @@
 
 #include "collectives/machine/half.h"
 #include "espalier/base/assert.h"
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
@@ -46,18 +47,18 @@ using Bits64 [[gnu::may_alias]] = std::uint64_t;
 std::uint64_t load(const std::uint8_t* number, const Format& format) {
   switch (format.bytes) {
     case 1: return *number;
-    case 2: return *reinterpret_cast<const Bits16*>(number);
-    case 4: return *reinterpret_cast<const Bits32*>(number);
-    default: return *reinterpret_cast<const Bits64*>(number);
+    case 2: return little<std::uint16_t>(*reinterpret_cast<const Bits16*>(number));
+    case 4: return little<std::uint32_t>(*reinterpret_cast<const Bits32*>(number));
+    default: return little<std::uint64_t>(*reinterpret_cast<const Bits64*>(number));
   }
 }
 
 void store(std::uint8_t* number, const Format& format, std::uint64_t bits) {
   switch (format.bytes) {
     case 1: *number = static_cast<std::uint8_t>(bits); break;
-    case 2: *reinterpret_cast<Bits16*>(number) = static_cast<std::uint16_t>(bits); break;
-    case 4: *reinterpret_cast<Bits32*>(number) = static_cast<std::uint32_t>(bits); break;
-    default: *reinterpret_cast<Bits64*>(number) = bits; break;
+    case 2: *reinterpret_cast<Bits16*>(number) = little(static_cast<std::uint16_t>(bits)); break;
+    case 4: *reinterpret_cast<Bits32*>(number) = little(static_cast<std::uint32_t>(bits)); break;
+    default: *reinterpret_cast<Bits64*>(number) = little(bits); break;
   }
 }
 

@@ -4,7 +4,10 @@
 #include "espalier/base/limits.h"
 #if !ESPALIER_COMPACT_OPERATORS
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -12,6 +15,7 @@
 #include "collectives/machine/half_lanes.h"
 #include "collectives/machine/operator_versions.h"
 #include "espalier/base/assert.h"
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
 
 #ifdef __x86_64__
@@ -151,6 +155,23 @@ T apply(T a, T b) {
   if constexpr (kOp == Op::kMaxLoc) return locate<T, false>(a, b);
 }
 
+// The number of numbers of an element.
+template <typename T>
+inline constexpr std::size_t kNumbers = 1;
+template <typename Value, typename Index>
+inline constexpr std::size_t kNumbers<Loc<Value, Index>> = 2;
+
+// Elements are little-endian on every target: converts one that was loaded, or is stored next.
+template <typename T>
+T little_element(T element) {
+  constexpr std::size_t kBytes = sizeof(T) / kNumbers<T>;
+  if constexpr (kIsLittleEndian || kBytes == 1) return element;
+  using Pair = std::array<std::array<std::uint8_t, kBytes>, kNumbers<T>>;
+  auto numbers = std::bit_cast<Pair>(element);
+  for (auto& bytes : numbers) std::reverse(bytes.begin(), bytes.end());
+  return std::bit_cast<T>(numbers);
+}
+
 // Two bf16 per 32-bit number. Each is in the upper half of an f32 before and after the operation,
 // so the halves are neither unpacked nor packed.
 template <Op kOp>
@@ -209,13 +230,15 @@ template <Op kOp, typename T, bool kHasF16Lanes>
   const auto* right = static_cast<const T*>(b);
   const auto size = static_cast<std::size_t>(count);
   constexpr bool kRounds = kOp == Op::kSum || kOp == Op::kProduct;
-  if constexpr (std::is_same_v<T, Bf16> && kRounds) {
+  if constexpr (std::is_same_v<T, Bf16> && kRounds && kIsLittleEndian) {
     bf16_loop<kOp>(to, left, right, size);
-  } else if constexpr (std::is_same_v<T, F16> && kRounds && kHasF16Lanes) {
+  } else if constexpr (std::is_same_v<T, F16> && kRounds && kHasF16Lanes && kIsLittleEndian) {
     f16_loop<kOp>(to, left, right, size);
   } else {
     ESPALIER_INDEPENDENT
-    for (std::size_t i = 0; i < size; ++i) to[i] = apply<kOp, T>(left[i], right[i]);
+    for (std::size_t i = 0; i < size; ++i) {
+      to[i] = little_element(apply<kOp, T>(little_element(left[i]), little_element(right[i])));
+    }
   }
 }
 

@@ -45,9 +45,8 @@ TYPED_TEST_SUITE(Integers, IntegerTypes);
 
 template <typename T>
 void check_integers(T a, T b) {
-  __extension__ using Wide = unsigned __int128;
   const Type type = Integer<T>::type();
-  const auto wide = [](T x) { return static_cast<Wide>(x); };
+  const auto wide = [](T x) { return static_cast<std::uint64_t>(x); };  // wraps around
   EXPECT_EQ(combine_one(Op::kSum, type, a, b), static_cast<T>(wide(a) + wide(b)));
   EXPECT_EQ(combine_one(Op::kProduct, type, a, b), static_cast<T>(wide(a) * wide(b)));
   EXPECT_EQ(combine_one(Op::kMin, type, a, b), std::min(a, b));

@@ -85,7 +85,7 @@ Status Recovery::poll() {
   if (agreed_[2] != ~agreed_[3]) return end(Status::kMismatch);
   if (state_ == State::kLooks) return take_in();
   point_.completed = agreed_[0];
-  point_.next = std::max(agreed_[0], ~agreed_[1]);
+  point_.next = std::max<std::uint32_t>(agreed_[0], ~agreed_[1]);
   state_ = State::kRuns;
   return Status::kOk;
 }

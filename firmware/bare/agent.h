@@ -49,6 +49,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/base/status.h"
 #include "espalier/collectives/machine/operators.h"
 
@@ -63,8 +64,6 @@ inline constexpr std::uint64_t kPacketTag = 0x656c617073453401;  // contains kVe
 inline constexpr std::uint64_t kDataTag = 0x656c617073453402;
 inline constexpr std::uint32_t kGateway = 0xfffffffeu;  // the gateway's node number on the channel
 inline constexpr std::uint32_t kNoNode = 0xffffffffu;
-
-static_assert(std::endian::native == std::endian::little);
 
 enum class Kind : std::uint32_t {
   kHello = 1,
@@ -87,8 +86,8 @@ struct Slot {
   std::uint8_t looked_at = 0;   // 0: the other slot boots, and this one has an older image
   std::uint8_t tried = 0;
   std::uint8_t confirmed = 0;
-  std::uint32_t release = 0;   // unchecked, from the header: 8 bits major, 8 minor, 16 patch
-  std::uint32_t sequence = 0;  // installation number; 0: not committed
+  Little<std::uint32_t> release = 0;  // unchecked, from the header: 8 bits major, 8 minor, 16 patch
+  Little<std::uint32_t> sequence = 0;  // installation number; 0: not committed
 };
 static_assert(sizeof(Slot) == 12);
 
@@ -96,33 +95,35 @@ static_assert(sizeof(Slot) == 12);
 // ProgramEntry. If no image boots, `boot` is not kOk, and there are no links and no programs;
 // board, slots, rooms and memory are valid all the same.
 struct Hello {
-  Kind kind = Kind::kHello;
-  std::uint32_t version = kVersion;
+  Little<Kind> kind = Kind::kHello;
+  Little<std::uint32_t> version = kVersion;
   char board[32] = {};  // the board's name (boards/NAME), padded with zeros; at least one zero
   Status boot = Status::kOk;
   std::uint8_t trial = 0;              // the image is not confirmed: the first good run confirms it
   std::uint8_t last_resort = 0;        // tried before, never confirmed, the only one that boots
   std::uint8_t signature_checked = 0;  // 0: this board accepts any image
-  std::uint32_t slot = 0;              // the slot that booted
+  Little<std::uint32_t> slot = 0;      // the slot that booted
   Slot slots[2];
-  std::uint32_t node = kNoNode;  // the board's node number in the schedule
-  std::uint32_t nodes = 0;       // nodes of the schedule: ranks, then routers
-  std::uint64_t topology_digest = 0;
-  std::uint32_t release = 0;
-  std::uint32_t counter = 0;     // the image's security counter
-  std::uint8_t digest[32] = {};  // the image's SHA-256, from its header
-  std::uint32_t links = 0;
-  std::uint32_t programs = 0;
-  std::uint32_t window = 0;          // of the endpoint of its links; at least 1
-  std::uint32_t input_room = 0;      // bytes; an image to install must fit too
-  std::uint32_t output_room = 0;     // bytes
-  std::uint32_t scratch_room = 0;    // bytes
-  std::uint32_t events_room = 0;     // records of a log
-  std::uint32_t ram_used = 0;        // bytes of static memory, with the rooms, without the stack
-  std::uint32_t ram_given = 0;       // bytes that the linker script reserves for it and the stack
-  std::uint32_t code_used = 0;       // bytes of text and constants
-  std::uint32_t stored_counter = 0;  // the stored security counter
-  std::uint32_t slot_counters[2] = {};  // unchecked, from the headers of the images in the slots
+  Little<std::uint32_t> node = kNoNode;  // the board's node number in the schedule
+  Little<std::uint32_t> nodes = 0;       // nodes of the schedule: ranks, then routers
+  Little<std::uint64_t> topology_digest = 0;
+  Little<std::uint32_t> release = 0;
+  Little<std::uint32_t> counter = 0;  // the image's security counter
+  std::uint8_t digest[32] = {};       // the image's SHA-256, from its header
+  Little<std::uint32_t> links = 0;
+  Little<std::uint32_t> programs = 0;
+  Little<std::uint32_t> window = 0;        // of the endpoint of its links; at least 1
+  Little<std::uint32_t> input_room = 0;    // bytes; an image to install must fit too
+  Little<std::uint32_t> output_room = 0;   // bytes
+  Little<std::uint32_t> scratch_room = 0;  // bytes
+  Little<std::uint32_t> events_room = 0;   // records of a log
+  Little<std::uint32_t> ram_used = 0;  // bytes of static memory, with the rooms, without the stack
+  Little<std::uint32_t> ram_given =
+      0;  // bytes that the linker script reserves for it and the stack
+  Little<std::uint32_t> code_used = 0;       // bytes of text and constants
+  Little<std::uint32_t> stored_counter = 0;  // the stored security counter
+  Little<std::uint32_t> slot_counters[2] =
+      {};                        // unchecked, from the headers of the images in the slots
   std::uint8_t own_counter = 0;  // 1: the stored counter is the board's own; 0: it is in flash
   Status counter_status = Status::kOk;  // why it could not be read
   // Sets of links besides the first, which a board with spares needs: in set g, link l uses channel
@@ -132,72 +133,72 @@ struct Hello {
 };
 
 struct LinkEntry {
-  std::uint32_t peer = 0;  // node at the other end
-  std::uint16_t device = 0;
-  std::uint16_t port = 0;
+  Little<std::uint32_t> peer = 0;  // node at the other end
+  Little<std::uint16_t> device = 0;
+  Little<std::uint16_t> port = 0;
 };
 
 struct ProgramEntry {
-  std::uint64_t schedule = 0;  // digest, the same on all nodes
-  std::uint32_t collective = 0;
-  std::uint32_t root = 0;
+  Little<std::uint64_t> schedule = 0;  // digest, the same on all nodes
+  Little<std::uint32_t> collective = 0;
+  Little<std::uint32_t> root = 0;
   char algorithm[24] = {};  // terminated
 };
 
 // The answer to Configure, Update, RunRequest, Install (twice: before and after its data) and
 // unexpected packets.
 struct Answer {
-  Kind kind = Kind::kAnswer;
-  Kind to = Kind::kConfigure;
-  std::uint32_t number = 0;  // RunRequest::number
+  Little<Kind> kind = Kind::kAnswer;
+  Little<Kind> to = Kind::kConfigure;
+  Little<std::uint32_t> number = 0;  // RunRequest::number
   Status status = Status::kOk;
   std::uint8_t zeros[3] = {};
 };
 
 // From the origin of an update: it needs the piece of all images from byte `offset` on.
 struct Want {
-  Kind kind = Kind::kWant;
-  std::uint32_t offset = 0;
+  Little<Kind> kind = Kind::kWant;
+  Little<std::uint32_t> offset = 0;
 };
 
 // How a run ended, or the answer to Ask. Only the former is followed by data: `output_bytes` of
 // output, then, as separate data, `events` records of kEventBytes each (event_bytes()).
 struct Report {
-  Kind kind = Kind::kReport;
-  std::uint32_t number = 0;  // RunRequest::number
+  Little<Kind> kind = Kind::kReport;
+  Little<std::uint32_t> number = 0;  // RunRequest::number
   Status status = Status::kOk;
   Status confirmation = Status::kOk;  // the result of confirming an image on trial
   std::uint8_t zeros[2] = {};
-  std::uint32_t blocks = 0;     // N of the most recently started collective
-  std::uint64_t completed = 0;  // collectives of the run that are complete
-  std::uint64_t spent_ns = 0;   // since Go, by the board's clock
+  Little<std::uint32_t> blocks = 0;     // N of the most recently started collective
+  Little<std::uint64_t> completed = 0;  // collectives of the run that are complete
+  Little<std::uint64_t> spent_ns = 0;   // since Go, by the board's clock
   // The cause, if status is a failure (include/espalier/hal/endpoint.h).
   Status cause = Status::kOk;
   std::uint8_t cause_reception_blocked = 0;
   std::uint8_t more_zeros[2] = {};
-  std::uint32_t cause_detector = 0;
-  std::uint32_t cause_peer = 0;
+  Little<std::uint32_t> cause_detector = 0;
+  Little<std::uint32_t> cause_peer = 0;
   // The stall report (include/espalier/collectives/machine/machine.h).
-  std::uint32_t stall_link = 0;
-  std::uint32_t stall_peer = 0;
-  std::uint32_t stall_action = 0;
+  Little<std::uint32_t> stall_link = 0;
+  Little<std::uint32_t> stall_peer = 0;
+  Little<std::uint32_t> stall_action = 0;
   std::uint8_t stall_waiting = 0;
   std::uint8_t stall_sending = 0;
   std::uint8_t yet_more_zeros[6] = {};
-  std::int64_t stall_step = 0;
-  std::uint64_t stall_ns = 0;  // how long it has waited
+  Little<std::int64_t> stall_step = 0;
+  Little<std::uint64_t> stall_ns = 0;  // how long it has waited
   // The log's counts (include/espalier/collectives/machine/event_log.h).
-  std::uint32_t log_count = 0;
-  std::uint32_t log_retired = 0;
-  std::uint64_t log_lost = 0;
+  Little<std::uint32_t> log_count = 0;
+  Little<std::uint32_t> log_retired = 0;
+  Little<std::uint64_t> log_lost = 0;
   // The data.
-  std::uint32_t output_bytes = 0;
-  std::uint32_t events = 0;
+  Little<std::uint32_t> output_bytes = 0;
+  Little<std::uint32_t> events = 0;
   // Without what the board goes on, or tried to (include/espalier/base/loss.h).
-  std::uint32_t generation = 0;  // of its links; 0: those of the start
-  std::uint32_t loss_kind = 0;   // Loss::Kind
-  std::uint32_t loss_a = 0;
-  std::uint32_t loss_b = 0;
+  Little<std::uint32_t> generation = 0;  // of its links; 0: those of the start
+  Little<std::uint32_t> loss_kind = 0;   // Loss::Kind
+  Little<std::uint32_t> loss_a = 0;
+  Little<std::uint32_t> loss_b = 0;
 };
 
 // After Update the Report has in `blocks` how the session ended (firmware/update/update_end.h), and
@@ -205,12 +206,12 @@ struct Report {
 
 // Sent once, before the first RunRequest.
 struct Configure {
-  Kind kind = Kind::kConfigure;
-  std::uint32_t window = 0;       // maximum number of steps in flight; 0: the board's maximum
-  std::uint64_t deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
-  std::uint8_t check_blocks = 0;  // check a CRC-32 of every block
-  std::uint8_t log = 0;           // keep a log of the most recently started collective
-  std::uint8_t spares = 0;        // go on after a failure: all generations lead somewhere
+  Little<Kind> kind = Kind::kConfigure;
+  Little<std::uint32_t> window = 0;  // maximum number of steps in flight; 0: the board's maximum
+  Little<std::uint64_t> deadline_ns = 0;  // how long a link may stay silent; 0: the board's default
+  std::uint8_t check_blocks = 0;          // check a CRC-32 of every block
+  std::uint8_t log = 0;                   // keep a log of the most recently started collective
+  std::uint8_t spares = 0;                // go on after a failure: all generations lead somewhere
   // With spares: the others went on without the board. It asks to be taken in again, and answers
   // once it is, or cannot be (kTooLarge: the others have no sets of links left). If no one replies
   // it restarts, and must be configured again.
@@ -227,66 +228,66 @@ struct Configure {
 //   kBadOperator   unknown operator or type, and make_layout()'s errors
 //   the cause of an earlier failed run, if the cluster ended with it
 struct RunRequest {
-  Kind kind = Kind::kRun;
-  std::uint32_t number = 0;
+  Little<Kind> kind = Kind::kRun;
+  Little<std::uint32_t> number = 0;
   // Digest of a program's schedule, or of a selection, by which the board chooses the program.
-  std::uint64_t schedule = 0;
-  std::uint64_t count = 0;  // elements, as Machine::start takes them
-  std::uint64_t repetitions = 1;
-  std::uint32_t input_bytes = 0;   // follow as data
-  std::uint32_t output_bytes = 0;  // to report; zeros before the first collective
-  std::uint32_t events = 0;        // maximum number of records to report, if a log is kept
-  Op op = Op::kNone;               // not kCustom
+  Little<std::uint64_t> schedule = 0;
+  Little<std::uint64_t> count = 0;  // elements, as Machine::start takes them
+  Little<std::uint64_t> repetitions = 1;
+  Little<std::uint32_t> input_bytes = 0;   // follow as data
+  Little<std::uint32_t> output_bytes = 0;  // to report; zeros before the first collective
+  Little<std::uint32_t> events = 0;        // maximum number of records to report, if a log is kept
+  Op op = Op::kNone;                       // not kCustom
   Type type = Type::kBytes;
   std::uint8_t zeros[2] = {};
 };
 
 struct Go {
-  Kind kind = Kind::kGo;
-  std::uint32_t number = 0;  // RunRequest::number
+  Little<Kind> kind = Kind::kGo;
+  Little<std::uint32_t> number = 0;  // RunRequest::number
 };
 
 struct Ask {
-  Kind kind = Kind::kAsk;
+  Little<Kind> kind = Kind::kAsk;
 };
 
 // Installs an image into the slot that did not boot. The answer after the data has the status of
 // install() (firmware/bare/boot.h).
 struct Install {
-  Kind kind = Kind::kInstall;
-  std::uint32_t bytes = 0;
+  Little<Kind> kind = Kind::kInstall;
+  Little<std::uint32_t> bytes = 0;
 };
 
 // Begins the board's session of an update. Answers:
 //   kBadArgument  the board boots no image, has a session already, or its programs were replaced
 //   errors of release_digest() (firmware/update/release.h)
 struct Update {
-  Kind kind = Kind::kUpdate;
-  std::uint32_t number = 0;       // of the Report
-  std::uint32_t window = 0;       // as in Configure
-  std::uint8_t check_blocks = 0;  // as in Configure
-  std::uint8_t settles = 0;       // 1: only end what an earlier update left
+  Little<Kind> kind = Kind::kUpdate;
+  Little<std::uint32_t> number = 0;  // of the Report
+  Little<std::uint32_t> window = 0;  // as in Configure
+  std::uint8_t check_blocks = 0;     // as in Configure
+  std::uint8_t settles = 0;          // 1: only end what an earlier update left
   std::uint8_t zeros[2] = {};
-  std::uint64_t deadline_ns = 0;  // as in Configure
-  std::uint32_t origin = 0;       // the node that has all images
+  Little<std::uint64_t> deadline_ns = 0;  // as in Configure
+  Little<std::uint32_t> origin = 0;       // the node that has all images
   // On the origin: UpdateOrder (firmware/update/update.h).
-  std::uint32_t order[10] = {};
+  Little<std::uint32_t> order[10] = {};
   std::uint8_t more_zeros[4] = {};
 };
 
 // Announces the piece that the board wants: its bytes of all images, node by node.
 struct Piece {
-  Kind kind = Kind::kPiece;
-  std::uint32_t bytes = 0;
+  Little<Kind> kind = Kind::kPiece;
+  Little<std::uint32_t> bytes = 0;
 };
 
 struct Quit {
-  Kind kind = Kind::kQuit;
+  Little<Kind> kind = Kind::kQuit;
 };
 
 // A packet of any kind, padded to kPacketBytes.
 union Packet {
-  Kind kind;
+  Little<Kind> kind;
   Hello hello;
   Answer answer;
   Report report;

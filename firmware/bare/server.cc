@@ -82,7 +82,7 @@ std::uint32_t write_tables(const Booted& booted, std::uint8_t* room) {
     const ProgramRow row = booted.image.program(k);
     agent::ProgramEntry entry;
     entry.schedule = booted.programs[k].schedule_digest;
-    entry.collective = row.collective;
+    entry.collective = static_cast<std::uint32_t>(row.collective);
     entry.root = row.root;
     copy_name(entry.algorithm, sizeof entry.algorithm, row.algorithm);
     memcpy(end, &entry, sizeof entry);

@@ -36,7 +36,7 @@ void Server::choose_program() {
   Operator op;
   op.op = run_.op;
   op.type = run_.type;
-  const std::uint64_t bytes = started_bytes(run_.count, element_bytes(op));
+  const std::uint64_t bytes = started_bytes(std::uint64_t{run_.count}, element_bytes(op));
   for (std::uint32_t i = 0; i < booted_.image.selections; ++i) {
     const NodeSelection& selection = booted_.selections[i];
     if (selection.digest != run_.schedule) continue;
@@ -83,7 +83,7 @@ Status Server::check_room() const {
   const std::uint32_t size = element_bytes(op_);
   if (size == 0) return Status::kBadOperator;
   Layout layout;
-  const Status status = make_layout(*program_, run_.count, size, layout);
+  const Status status = make_layout(*program_, std::uint64_t{run_.count}, size, layout);
   if (status != Status::kOk) return status;
   const std::uint64_t input = buffer_bytes(*program_, layout, Buffer::kInput);
   const std::uint64_t output = buffer_bytes(*program_, layout, Buffer::kOutput);
@@ -105,7 +105,7 @@ Status Server::start_one() {
   if (run_.output_bytes != 0) buffers.output = rooms_.output;
   buffers.scratch = rooms_.scratch;
   buffers.scratch_bytes = rooms_.scratch_bytes;
-  return machine_.start(*program_, buffers, op_, run_.count);
+  return machine_.start(*program_, buffers, op_, std::uint64_t{run_.count});
 }
 
 void Server::go() {
@@ -196,7 +196,7 @@ void Server::report(Status status) {
   if (ended_run_) {
     ended_run_ = false;
     report.output_bytes = run_.output_bytes;
-    report.events = counts.count < run_.events ? counts.count : run_.events;
+    report.events = counts.count < run_.events ? counts.count : std::uint32_t{run_.events};
     out_[0] = {rooms_.output, report.output_bytes, 0};
     // Convert in place: a record's bytes are not longer than the record.
     auto* bytes = reinterpret_cast<std::uint8_t*>(rooms_.events);

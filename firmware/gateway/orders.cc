@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/base/loss.h"
 #include "firmware/gateway/gateway.h"
 
@@ -18,24 +18,15 @@ constexpr char kViolation[] =
 // For the board's next packet, or the next piece of data in either direction.
 constexpr std::uint64_t kPatience = 10 * kSecond;
 
-// A record of event_bytes() (include/espalier/collectives/machine/event_log.h).
-struct EventRecord {
-  std::uint32_t step, segment, block;
-  std::uint8_t action, link, kind, zero;
-};
-static_assert(sizeof(EventRecord) == kEventBytes);
-
-// The inverse of event_bytes(). Records and this host are both little-endian.
+// The inverse of event_bytes() (include/espalier/collectives/machine/event_log.h).
 Event event_of(const std::uint8_t* bytes) {
-  EventRecord record;
-  std::memcpy(&record, bytes, sizeof record);
   Event event;
-  event.step = record.step;
-  event.segment = record.segment;
-  event.block = record.block;
-  event.action = record.action;
-  event.link = record.link;
-  event.kind = record.kind;
+  event.step = load_u32(bytes);
+  event.segment = load_u32(bytes + 4);
+  event.block = load_u32(bytes + 8);
+  event.action = bytes[12];
+  event.link = bytes[13];
+  event.kind = bytes[14];
   return event;
 }
 
@@ -100,7 +91,7 @@ Result<void> Gateway::map_memory(const control::Memory& memory, int descriptor) 
   input_bytes_ = memory.input_bytes;
   output_bytes_ = memory.output_bytes;
   events_ = memory.events;
-  records_.resize(std::size_t{std::min(events_, hello_.events_room)} * kEventBytes);
+  records_.resize(std::size_t{std::min<std::uint32_t>(events_, hello_.events_room)} * kEventBytes);
   const bool mapped =
       descriptor >= 0 && input_.map(input_bytes_, descriptor, 0, false) &&
       output_.map(output_bytes_, descriptor, control::output_offset(input_bytes_), true) &&
@@ -220,7 +211,7 @@ Result<void> Gateway::take_answer(const agent::Answer& answer) {
     begin_running();
     return {};
   }
-  const std::uint64_t bytes = board_request().input_bytes;
+  const std::size_t bytes = board_request().input_bytes;
   agent_->send_data({static_cast<const std::uint8_t*>(input_.bytes()), bytes});
   enter(State::kFilling);
   return {};
@@ -239,13 +230,13 @@ Result<void> Gateway::take_report(const agent::Report& report) {
   report_.end_ns = clock_.now();
   if (report.confirmation != Status::kOk) {
     std::fprintf(stderr, "espalier-gateway: node %u: %s cannot confirm its image: %s\n",
-                 hello_.node, board_name_.c_str(), status_name(report.confirmation));
+                 std::uint32_t{hello_.node}, board_name_.c_str(), status_name(report.confirmation));
   }
   const std::size_t records = std::size_t{report.events} * kEventBytes;
   if (report.output_bytes > output_bytes_ || records > records_.size()) {
     return fail_board("it reports more data than requested");
   }
-  report_.log.count = report_.log.count < report.events ? report_.log.count : report.events;
+  report_.log.count = std::min<std::uint32_t>(report_.log.count, report.events);
   report_.log.lost += report.log_count - report_.log.count;
   report_.log.retired = std::min(report_.log.retired, report_.log.count);
   enter(State::kCollecting);
@@ -270,7 +261,7 @@ void Gateway::translate(const agent::Report& report) {
   report_.cause = {report.cause, report.cause_detector, report.cause_peer,
                    report.cause_reception_blocked != 0};
   report_.log = {report.log_count, report.log_retired, report.log_lost};
-  const auto kind = static_cast<Loss::Kind>(report.loss_kind);
+  const auto kind = static_cast<Loss::Kind>(std::uint32_t{report.loss_kind});
   report_.loss = {report.generation, {kind, report.loss_a, report.loss_b}};
   StallReport& stall = report_.stall;
   stall.waiting = report.stall_waiting != 0;
@@ -281,7 +272,8 @@ void Gateway::translate(const agent::Report& report) {
   stall.action = report.stall_action;
   const std::uint64_t now = clock_.now();
   // A run that waits for nothing moves; a roll call does not.
-  stall.since_ns = options_.node.updates() ? 0 : now - std::min(now, report.stall_ns);
+  stall.since_ns =
+      options_.node.updates() ? 0 : now - std::min<std::uint64_t>(now, report.stall_ns);
 }
 
 // Prints without what the board goes on, if that has changed.
@@ -295,7 +287,7 @@ void Gateway::report_loss(const agent::Report& report) {
     what = "without link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
   }
   reported_loss_ = loss;
-  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on %s\n", hello_.node,
+  std::fprintf(stderr, "espalier-gateway: node %u: %s goes on %s\n", std::uint32_t{hello_.node},
                board_name_.c_str(), what.c_str());
 }
 

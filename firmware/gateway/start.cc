@@ -60,12 +60,12 @@ std::string slot_text(const agent::Hello& hello, std::uint32_t slot) {
 }
 
 std::uint32_t largest_room(const agent::Hello& hello) {
-  return std::max({hello.input_room, hello.output_room, hello.scratch_room});
+  return std::max<std::uint32_t>({hello.input_room, hello.output_room, hello.scratch_room});
 }
 
 std::uint64_t buffer_bytes(const agent::Hello& hello) {
   return (1u + hello.further_generations) *
-         Bridge::buffer_bytes(hello.links, std::min(hello.window, kSerialWindow),
+         Bridge::buffer_bytes(hello.links, std::min<std::uint32_t>(hello.window, kSerialWindow),
                               largest_room(hello));
 }
 
@@ -87,7 +87,7 @@ Result<void> check_numbers(const agent::Hello& hello) {
       {"links", hello.links, 0, boots ? kMaxLinks : 0},
       {"programs", hello.programs, 0, boots ? kMaxPrograms : 0},
       {"further_generations", hello.further_generations, 0,
-       std::max(1u, agent::kChannel / std::max(1u, hello.links)) - 1},
+       std::max(1u, agent::kChannel / std::max<std::uint32_t>(1, hello.links)) - 1},
       {"window", hello.window, 1, kMaxFieldWindow},
       {"input_room", hello.input_room, 0, kMaxRoomBytes},
       {"output_room", hello.output_room, 0, kMaxRoomBytes},
@@ -252,8 +252,9 @@ Result<void> Gateway::check_hello() {
     return fail_board("no image boots; " + slots + "; install an image for it");
   }
   std::fprintf(stderr, "espalier-gateway: node %u: board %s boots slot %u, release %s%s; %s\n",
-               hello_.node, board_name_.c_str(), hello_.slot, release_text(hello_.release).c_str(),
-               hello_.trial != 0 ? " (its first run)" : "", slots.c_str());
+               std::uint32_t{hello_.node}, board_name_.c_str(), std::uint32_t{hello_.slot},
+               release_text(hello_.release).c_str(), hello_.trial != 0 ? " (its first run)" : "",
+               slots.c_str());
   const std::uint32_t node = options_.node.nodes.front();
   if (hello_.node != node) {
     return fail_board("its image is for node " + std::to_string(hello_.node) +
@@ -399,7 +400,7 @@ Result<void> Gateway::open_bridge(const Bridge::Shape& shape) {
   next.links = std::vector<SerialLink>(board_links_.size());
   SerialConfig serial;
   serial.session = new_session();
-  serial.window = std::min(hello_.window, kSerialWindow);
+  serial.window = std::min<std::uint32_t>(hello_.window, kSerialWindow);
   serial.settles = true;
   serial.key = link_key();
   serial.nonce = new_session();

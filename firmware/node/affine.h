@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/operators.h"
 
 namespace espalier {
@@ -17,11 +18,12 @@ inline constexpr std::uint32_t kAffineId = 1;  // Operator::custom_id
 inline void combine_affine(void* into, const void* left, const void* right, std::uint64_t count,
                            void* /*context*/) {
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint32_t first[2];
-    std::uint32_t second[2];
+    Little<std::uint32_t> first[2];
+    Little<std::uint32_t> second[2];
     std::memcpy(first, static_cast<const char*>(left) + i * kAffineBytes, kAffineBytes);
     std::memcpy(second, static_cast<const char*>(right) + i * kAffineBytes, kAffineBytes);
-    const std::uint32_t composed[2] = {first[0] * second[0], first[1] * second[0] + second[1]};
+    const Little<std::uint32_t> composed[2] = {first[0] * second[0],
+                                               first[1] * second[0] + second[1]};
     std::memcpy(static_cast<char*>(into) + i * kAffineBytes, composed, kAffineBytes);
   }
 }

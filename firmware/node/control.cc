@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #include "base/one_line.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier::control {
 namespace {
@@ -35,7 +37,62 @@ void take_first(const cmsghdr& header, int& descriptor) {
   }
 }
 
+// Applies little() to fields.
+template <typename... Fields>
+void convert(Fields&... fields) {
+  const auto one = [](auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_enum_v<Field>) {
+      field = static_cast<Field>(little(static_cast<std::underlying_type_t<Field>>(field)));
+    } else {
+      field = little(field);
+    }
+  };
+  (one(fields), ...);
+}
+
+void convert_report(Report& report) {
+  convert(report.number, report.blocks, report.completed, report.begin_ns, report.end_ns,
+          report.clock_error_ns, report.cause.detector, report.cause.peer, report.log.count,
+          report.log.retired, report.log.lost, report.stall.step, report.stall.link,
+          report.stall.peer, report.stall.action, report.stall.since_ns);
+}
+
 }  // namespace
+
+void convert_order(Any& packet, Packet kind) {
+  if constexpr (kIsLittleEndian) return;
+  convert(packet.packet);
+  switch (kind) {
+    case Packet::kHello:
+      convert(packet.hello.version, packet.hello.node, packet.hello.pid, packet.hello.lanes,
+              packet.hello.release, packet.hello.release_digest);
+      for (std::uint32_t& peer : packet.hello.peers) convert(peer);
+      for (Address& address : packet.hello.addresses) convert(address.size);
+      break;
+    case Packet::kPeers:
+      convert(packet.peers.lanes);
+      for (Address& address : packet.peers.addresses) convert(address.size);
+      break;
+    case Packet::kReport: convert_report(packet.report); break;
+    case Packet::kMemory:
+      convert(packet.memory.input_bytes, packet.memory.output_bytes, packet.memory.events,
+              packet.memory.counts);
+      break;
+    case Packet::kRun:
+      convert(packet.run_request.number, packet.run_request.program, packet.run_request.schedule,
+              packet.run_request.count, packet.run_request.repetitions, packet.run_request.start_ns,
+              packet.run_request.counts);
+      break;
+    default: break;
+  }
+}
+
+void from_wire(Any& packet) {
+  Packet kind = packet.packet;
+  convert(kind);
+  convert_order(packet, kind);
+}
 
 std::size_t packet_size(Packet packet) {
   switch (packet) {
@@ -87,8 +144,9 @@ bool is_closed(int channel) {
   return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
-                 int timeout_ms) {
+namespace {
+
+bool send_bytes(int channel, const void* packet, std::size_t size, int descriptor, int timeout_ms) {
   iovec part{const_cast<void*>(packet), size};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -112,6 +170,19 @@ bool send_packet(int channel, const void* packet, std::size_t size, int descript
   }
 }
 
+}  // namespace
+
+bool send_packet(int channel, const void* packet, std::size_t size, int descriptor,
+                 int timeout_ms) {
+  if constexpr (!kIsLittleEndian) {
+    Any converted;
+    std::memcpy(static_cast<void*>(&converted), packet, size);
+    convert_order(converted, converted.packet);
+    return send_bytes(channel, &converted, size, descriptor, timeout_ms);
+  }
+  return send_bytes(channel, packet, size, descriptor, timeout_ms);
+}
+
 Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   descriptor = -1;
   if (timeout_ms != 0 && !wait_for(channel, POLLIN, timeout_ms)) return Received::kNothing;
@@ -130,6 +201,7 @@ Received receive(int channel, Any& packet, int& descriptor, int timeout_ms) {
   // Descriptors can come with an empty packet, too.
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) take_first(*header, descriptor);
+  if (size >= static_cast<ssize_t>(sizeof(Packet))) from_wire(packet);
   if (is_valid(packet, static_cast<std::size_t>(size))) return Received::kPacket;
   if (descriptor >= 0) close(descriptor);
   descriptor = -1;

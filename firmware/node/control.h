@@ -1,8 +1,8 @@
 #pragma once
 // The control channel between a Linux node and its launcher: fixed structs, one per packet, over a
 // connected SOCK_SEQPACKET socket. Host only. Both ends are processes of one machine, but may have
-// different instruction sets (qemu-user): the layout is the same on all 64-bit little-endian
-// targets. The first packet carries kControlVersion.
+// different instruction sets (qemu-user): the layout is the same on all targets, and numbers are
+// little-endian outside a process. The first packet carries kControlVersion.
 //
 //   node                               launcher
 //   Hello (its lanes' addresses) ->
@@ -232,6 +232,12 @@ union Any {
 
 // Returns the size of a packet of this kind, in bytes; 0 for an unknown kind.
 [[nodiscard]] std::size_t packet_size(Packet packet);
+
+// Converts the numbers of a packet of this kind to little-endian order or back. Sending and
+// receiving does: between them, numbers have the order of the process.
+void convert_order(Any& packet, Packet kind);
+// Converts a received packet, whose kind is still little-endian, to the order of the process.
+void from_wire(Any& packet);
 
 // Whether `flag`, which another process wrote, is 0 or 1. Any other bool must not be read.
 [[nodiscard]] bool is_flag(const bool& flag);

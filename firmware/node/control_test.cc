@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/testing/results.h"
+#include "espalier/base/little_endian.h"
 #include "firmware/node/mapping.h"
 #include "firmware/node/wire_up.h"
 
@@ -44,6 +45,25 @@ TEST_F(Channel, CarriesPacketsInOrder) {
   EXPECT_EQ(packet.packet, Packet::kAsk);
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kNothing);
   EXPECT_EQ(receive(node_, packet, descriptor, 5), Received::kNothing);
+}
+
+// On every target, so that processes of one machine may have different byte orders.
+TEST_F(Channel, NumbersAreLittleEndian) {
+  RunRequest request;
+  request.number = 0x01020304;
+  request.schedule = 0x0102030405060708;
+  ASSERT_TRUE(send(launcher_, request));
+  std::uint8_t bytes[sizeof(Any)];
+  ASSERT_EQ(recv(node_, bytes, sizeof bytes, 0), static_cast<ssize_t>(sizeof request));
+  EXPECT_EQ(load_u32(bytes), 18u);
+  EXPECT_EQ(load_u32(bytes + 4), 0x01020304u);
+  EXPECT_EQ(load_u64(bytes + 16), 0x0102030405060708u);
+  EXPECT_EQ(load_u64(bytes + offsetof(RunRequest, repetitions)), 1u);
+  ASSERT_EQ(::send(launcher_, bytes, sizeof request, 0), static_cast<ssize_t>(sizeof request));
+  Any packet;
+  int descriptor = -1;
+  ASSERT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
+  EXPECT_EQ(packet.run_request.schedule, request.schedule);
 }
 
 TEST_F(Channel, CarriesMemory) {

@@ -30,7 +30,8 @@ Result<NewRelease> read_new_release(const std::string& images, std::uint32_t nod
   for (std::uint32_t node = 0; node < nodes; ++node) {
     auto contents = read_file(with_node_number(images, node));
     if (!contents) return fail("the new image: " + contents.error().message);
-    order.image_bytes = std::max(order.image_bytes, static_cast<std::uint32_t>(contents->size()));
+    order.image_bytes =
+        std::max<std::uint32_t>(order.image_bytes, static_cast<std::uint32_t>(contents->size()));
     release.images.push_back(*std::move(contents));
   }
   const std::string& own = release.images[origin];
@@ -38,8 +39,10 @@ Result<NewRelease> read_new_release(const std::string& images, std::uint32_t nod
   Status status = check_image(reinterpret_cast<const std::uint8_t*>(own.data()), own.size(),
                               expectation, image);
   const auto memory = std::make_unique<DecodedProgram>();
-  if (status == Status::kOk) status = release_digest(image, *memory, order.digest);
+  std::uint64_t digest = 0;
+  if (status == Status::kOk) status = release_digest(image, *memory, digest);
   if (status != Status::kOk) return fail(refusal_text(with_node_number(images, origin), status));
+  order.digest = digest;
   order.release = image.release;
   order.counter = image.counter;
   return release;

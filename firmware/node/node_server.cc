@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "espalier/base/little_endian.h"
 #include "firmware/node/affine.h"
 
 namespace espalier::node {
@@ -160,7 +161,13 @@ Status NodeServer::find_memory() {
 // The requested run's counts.
 ElementCounts NodeServer::counts() {
   if (request_.counts == 0) return request_.count;
-  return {static_cast<const std::uint64_t*>(counts_.bytes()), request_.counts, offsets_.data()};
+  const auto* counts = static_cast<const std::uint64_t*>(counts_.bytes());
+  if constexpr (!kIsLittleEndian) {
+    own_counts_.assign(counts, counts + request_.counts);
+    for (std::uint64_t& count : own_counts_) count = little(count);
+    counts = own_counts_.data();
+  }
+  return {counts, request_.counts, offsets_.data()};
 }
 
 void NodeServer::await_start() {

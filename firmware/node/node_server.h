@@ -101,7 +101,8 @@ class NodeServer {
   Mapping scratch_;
   Mapping log_memory_;
   Mapping counts_;
-  std::vector<std::uint64_t> offsets_;  // of a run with a count for each rank
+  std::vector<std::uint64_t> own_counts_;  // the same in big-endian byte order, where it is that
+  std::vector<std::uint64_t> offsets_;     // of a run with a count for each rank
   std::uint64_t input_bytes_ = 0;
   std::uint64_t output_bytes_ = 0;
   State state_ = State::kIdle;

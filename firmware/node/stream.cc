@@ -81,13 +81,19 @@ bool ControlStream::send(Frame kind, std::span<const std::uint8_t> bytes, std::u
 }
 
 bool ControlStream::send_packet(const control::Any& packet) {
+  const std::size_t size = control::packet_size(packet.packet);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&packet);
-  return send(Frame::kPacket, {bytes, control::packet_size(packet.packet)});
+  if constexpr (!kIsLittleEndian) {
+    control::Any converted = packet;
+    control::convert_order(converted, packet.packet);
+    return send(Frame::kPacket, {reinterpret_cast<const std::uint8_t*>(&converted), size});
+  }
+  return send(Frame::kPacket, {bytes, size});
 }
 
 bool ControlStream::send_memory(const std::uint8_t* memory, std::uint64_t from, std::uint64_t end) {
   while (from < end) {
-    const std::uint64_t size = std::min<std::uint64_t>(end - from, kPieceBytes);
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(end - from, kPieceBytes));
     if (!send(Frame::kBytes, {memory + from, size}, from)) return false;
     from += size;
   }
@@ -126,6 +132,7 @@ bool ControlStream::take_packet(std::span<const std::uint8_t> bytes, const Share
                                 control::Any& packet) const {
   if (bytes.size() < sizeof(control::Packet) || bytes.size() > sizeof packet) return false;
   std::memcpy(static_cast<void*>(&packet), bytes.data(), bytes.size());
+  control::from_wire(packet);
   if (!control::is_valid(packet, bytes.size())) return false;
   if (packet.packet != control::Packet::kRun && packet.packet != control::Packet::kReport) {
     return true;
@@ -147,7 +154,7 @@ bool ControlStream::take_packet(std::span<const std::uint8_t> bytes, const Share
       memory.bytes + control::log_offset(memory.layout.input_bytes, memory.layout.output_bytes));
   const std::uint32_t count = std::min(report.log.count, memory.layout.events);
   for (std::uint32_t i = 0; i < count; ++i) {
-    for (std::uint64_t* time :
+    for (Little<std::uint64_t>* time :
          {&times[i].issued, &times[i].posted, &times[i].done, &times[i].retired}) {
       if (*time != 0) *time += shift;
     }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
 #include "firmware/node/clock_difference.h"
 #include "firmware/node/control.h"
 
@@ -22,12 +23,12 @@ namespace espalier::node {
 enum class Frame : std::uint32_t { kWord = 1, kFile = 2, kBegin = 3, kPacket = 4, kBytes = 5 };
 
 struct FrameHeader {
-  Frame kind = Frame::kPacket;
-  std::uint32_t size = 0;     // number of bytes that follow
-  std::uint64_t offset = 0;   // kBytes: their offset in the memory's file
-  std::uint64_t sent_ns = 0;  // CLOCK_MONOTONIC of the sender
+  Little<Frame> kind = Frame::kPacket;
+  Little<std::uint32_t> size = 0;     // number of bytes that follow
+  Little<std::uint64_t> offset = 0;   // kBytes: their offset in the memory's file
+  Little<std::uint64_t> sent_ns = 0;  // CLOCK_MONOTONIC of the sender
   // ClockDifference::bound() of the sender, in ns; kNoBound: it has received no frame yet
-  std::int64_t bound_ns = kNoBound;
+  Little<std::int64_t> bound_ns = kNoBound;
   static constexpr std::int64_t kNoBound = INT64_MIN;
 };
 static_assert(sizeof(FrameHeader) == 32);

@@ -135,8 +135,8 @@ Status Update::check_order() const {
   Layout layout;
   Operator bytes;
   bytes.type = Type::kBytes;
-  const Status status =
-      make_layout(*programs_.scatter, order.piece_bytes, element_bytes(bytes), layout);
+  const Status status = make_layout(*programs_.scatter, std::uint32_t{order.piece_bytes},
+                                    element_bytes(bytes), layout);
   if (status != Status::kOk) return status;
   if (order.image_bytes > slots_.room() || order.piece_bytes > memory_.output_bytes ||
       scratch_needed(*programs_.scatter, layout) > memory_.scratch_bytes ||

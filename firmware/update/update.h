@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/machine/machine.h"
 #include "firmware/boot/slots.h"
 #include "firmware/update/release.h"
@@ -30,15 +31,15 @@ struct UpdateOrder {
   // A piece has a multiple of this many bytes, and at least a header.
   static constexpr std::uint32_t kPieceUnit = 64;
 
-  std::uint32_t magic = kMagic;
-  std::uint32_t version = kVersion;
-  std::uint32_t nodes = 0;
-  std::uint32_t release = 0;
-  std::uint32_t counter = 0;      // the security counter of the images
-  std::uint32_t image_bytes = 0;  // of the largest image
-  std::uint32_t piece_bytes = 0;
-  std::uint32_t zero = 0;
-  std::uint64_t digest = 0;  // release_digest() of the images
+  Little<std::uint32_t> magic = kMagic;
+  Little<std::uint32_t> version = kVersion;
+  Little<std::uint32_t> nodes = 0;
+  Little<std::uint32_t> release = 0;
+  Little<std::uint32_t> counter = 0;      // the security counter of the images
+  Little<std::uint32_t> image_bytes = 0;  // of the largest image
+  Little<std::uint32_t> piece_bytes = 0;
+  Little<std::uint32_t> zero = 0;
+  Little<std::uint64_t> digest = 0;  // release_digest() of the images
 
   [[nodiscard]] std::uint32_t pieces() const {
     return (image_bytes + piece_bytes - 1) / piece_bytes;
@@ -174,8 +175,8 @@ class Update {
   std::uint32_t offset_ = 0;   // of the piece, in the image
   std::uint32_t size_ = 0;     // of this node's image
   std::uint32_t written_ = 0;  // bytes of the image
-  std::uint32_t ballot_[kVoteWords] = {};
-  std::uint32_t result_[kVoteWords] = {};
+  Little<std::uint32_t> ballot_[kVoteWords] = {};
+  Little<std::uint32_t> result_[kVoteWords] = {};
 };
 
 }  // namespace espalier

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/hal/sim/network.h"
 #include "firmware/boot/testing/simulated_flash.h"
@@ -238,7 +239,7 @@ class Node final : public UpdateOwner {
     bool updates = false;
     std::vector<std::uint8_t> pieces, piece;
     alignas(16) std::uint8_t scratch[16384];
-    std::uint32_t given[kWork] = {}, sums[kWork] = {};
+    Little<std::uint32_t> given[kWork] = {}, sums[kWork] = {};
   };
 
   Cluster& cluster_;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/hal/mem/mem_endpoint.h"
 
 namespace espalier::mem {
@@ -22,48 +23,61 @@ namespace espalier::mem {
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::uint32_t kInlineBytes = 32;
 
+// A number that both ends access: little-endian, so that emulated processes of any byte order share
+// it with others.
+class Word {
+ public:
+  [[nodiscard]] std::uint32_t load(std::memory_order order) const {
+    return little(stored_.load(order));
+  }
+  void store(std::uint32_t value, std::memory_order order) { stored_.store(little(value), order); }
+
+ private:
+  std::atomic<std::uint32_t> stored_;
+};
+
 // The sender's announcement of a message, in a line of its own.
 struct alignas(kLineBytes) Entry {
-  std::atomic<std::uint32_t> number;  // low 32 bits of k + 1, written last
-  std::uint32_t check;
-  std::uint64_t tag;
-  std::uint64_t size;
+  Word number;  // low 32 bits of k + 1, written last
+  Little<std::uint32_t> check;
+  Little<std::uint64_t> tag;
+  Little<std::uint64_t> size;
   // A message for a slot: its number. A longer one: 1 + where the bytes are in the sender's memory;
   // 0: they are sent.
-  std::uint64_t place;
+  Little<std::uint64_t> place;
   std::uint8_t bytes[kInlineBytes];
 };
 static_assert(sizeof(Entry) == kLineBytes);
 
 // The newest control of one kind. Its sequence is odd while it is written.
 struct alignas(kLineBytes) ControlBox {
-  std::atomic<std::uint32_t> sequence;
-  std::atomic<std::uint32_t> number, status, detector, peer, reception_blocked;
+  Word sequence;
+  Word number, status, detector, peer, reception_blocked;
 };
 
 // Written by the sender, beside entries and pieces.
 struct alignas(kLineBytes) SenderLine {
-  std::atomic<std::uint32_t> present;  // 1: the sender has this link
-  std::atomic<std::uint32_t> filled;   // pieces
+  Word present;  // 1: the sender has this link
+  Word filled;   // pieces
   // The piece that lies first in the inbox. Changes when none is in use: so a short message takes
   // the same memory as the one before, which is in the caches.
-  std::atomic<std::uint32_t> first;
-  std::atomic<std::uint32_t> controls;  // controls that were written
+  Word first;
+  Word controls;  // controls that were written
   // 1: the sender has taken its memory back. What was read there before this was seen is void.
-  std::atomic<std::uint32_t> released;
+  Word released;
 };
 
 // Written by the receiver.
 struct alignas(kLineBytes) ReceiverLine {
-  std::atomic<std::uint32_t> consumed;  // messages: complete, or found not to match
-  std::atomic<std::uint32_t> granted;   // messages: the longer ones among them may follow in pieces
-  std::atomic<std::uint32_t> drained;   // pieces
-  std::atomic<std::uint32_t> reads;     // 1: the receiver can read memory that the sender shares
+  Word consumed;  // messages: complete, or found not to match
+  Word granted;   // messages: the longer ones among them may follow in pieces
+  Word drained;   // pieces
+  Word reads;     // 1: the receiver can read memory that the sender shares
 };
 
 // Written by the receiver for message k before `consumed` covers it: whether k did not match.
 struct Verdict {
-  std::atomic<std::uint32_t> mismatched;
+  Word mismatched;
 };
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

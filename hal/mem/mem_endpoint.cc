@@ -75,7 +75,7 @@ Status MemEndpoint::post_control(std::uint32_t link, const Control& control) {
   box.peer.store(control.cause.peer, std::memory_order_relaxed);
   box.reception_blocked.store(control.cause.reception_blocked ? 1 : 0, std::memory_order_relaxed);
   box.sequence.store(sequence + 2, std::memory_order_release);
-  std::atomic<std::uint32_t>& controls = outbox(links_[link]).sender().controls;
+  Word& controls = outbox(links_[link]).sender().controls;
   controls.store(controls.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   notify(link);
   return Status::kOk;

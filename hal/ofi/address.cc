@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "espalier/base/little_endian.h"
+
 namespace espalier::ofi {
 
 std::uint32_t other_end(const std::vector<std::vector<std::uint32_t>>& peers, std::uint32_t node,
@@ -24,13 +26,14 @@ std::string address_text(const std::string& address) {
   char text[INET6_ADDRSTRLEN] = "";
   sockaddr_storage socket = {};
   std::memcpy(&socket, name.data(), std::min(name.size(), sizeof socket));
-  if (socket.ss_family == AF_INET) {
+  const std::uint16_t family = little(socket.ss_family);
+  if (family == AF_INET) {
     sockaddr_in ip = {};
     std::memcpy(&ip, &socket, sizeof ip);
     inet_ntop(AF_INET, &ip.sin_addr, text, sizeof text);
     return std::string(text) + ":" + std::to_string(ntohs(ip.sin_port));
   }
-  if (socket.ss_family == AF_INET6) {
+  if (family == AF_INET6) {
     sockaddr_in6 ip = {};
     std::memcpy(&ip, &socket, sizeof ip);
     inet_ntop(AF_INET6, &ip.sin6_addr, text, sizeof text);

@@ -6,6 +6,7 @@
 
 #include "espalier/base/assert.h"
 #include "espalier/base/digest.h"
+#include "espalier/base/little_endian.h"
 #include "hal/ofi/random.h"
 
 namespace espalier::ofi {
@@ -15,7 +16,7 @@ constexpr std::size_t kMaxWordBytes = 64;
 
 struct DerivedFrom {
   char purpose[16] = "espalier lane 1";
-  std::uint32_t sender_node = 0, sender_lane = 0, receiver_node = 0, receiver_lane = 0;
+  Little<std::uint32_t> sender_node = 0, sender_lane = 0, receiver_node = 0, receiver_lane = 0;
   AddressHead::Nonce sender_nonce = {}, receiver_nonce = {};
 };
 static_assert(sizeof(DerivedFrom) == 64);
@@ -56,10 +57,10 @@ std::uint64_t Authentication::code(const DirectionKey& key, Opcode opcode, std::
                                    const void* bytes, std::size_t size) {
   ESPALIER_ASSERT(size <= kMaxWordBytes);
   std::uint8_t text[8 + kMaxWordBytes];
-  const std::uint64_t head = number << 8 | static_cast<std::uint8_t>(opcode);
+  const Little<std::uint64_t> head = number << 8 | static_cast<std::uint8_t>(opcode);
   std::memcpy(text, &head, sizeof(head));
   if (size != 0) std::memcpy(text + sizeof(head), bytes, size);
-  std::uint64_t result = 0;
+  Little<std::uint64_t> result = 0;
   (void)crypto_shorthash(reinterpret_cast<std::uint8_t*>(&result), text, sizeof(head) + size,
                          key.words.data());
   return result;
@@ -70,7 +71,7 @@ std::uint64_t Authentication::entry_code(const DirectionKey& key, Opcode opcode,
   if (has_secret_) return code(key, opcode, 0, bytes, size);
   std::uint64_t sum = kDigestSeed;
   for (std::size_t i = 0; i + 8 <= size; i += 8) {
-    std::uint64_t word = 0;
+    Little<std::uint64_t> word = 0;
     std::memcpy(&word, static_cast<const std::uint8_t*>(bytes) + i, sizeof(word));
     sum = digest_u64(sum, word);
   }
@@ -79,7 +80,7 @@ std::uint64_t Authentication::entry_code(const DirectionKey& key, Opcode opcode,
 
 std::uint32_t Authentication::payload_code(const DirectionKey& key, const void* bytes,
                                            std::uint64_t size) const {
-  std::uint64_t result = 0;
+  Little<std::uint64_t> result = 0;
   (void)crypto_shorthash(reinterpret_cast<std::uint8_t*>(&result),
                          static_cast<const std::uint8_t*>(bytes), size, key.data.data());
   return static_cast<std::uint32_t>(result);

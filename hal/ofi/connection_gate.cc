@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -63,11 +64,9 @@ bool is_gated(int socket) {
 // Whether a connection request has begun to arrive, from an end that is still there.
 bool has_request(int connection) {
   char bytes[kRequestBytes];
-  tcp_info info = {};
-  socklen_t size = sizeof(info);
+  pollfd end = {connection, POLLRDHUP, 0};
   return recv(connection, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT) == kRequestBytes &&
-         getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-         info.tcpi_state == TCP_ESTABLISHED;
+         poll(&end, 1, 0) == 0;
 }
 
 // At the limit of open files: closes the first connection of the queue. Returns whether it could.

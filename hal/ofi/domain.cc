@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
 #include "hal/ofi/libfabric_call.h"
 #include "hal/ofi/provider.h"
 #include "hal/ofi/random.h"
@@ -133,6 +135,16 @@ int Domain::read_name(std::uint32_t port) {
   return code;
 }
 
+std::string Domain::converted(std::string name) const {
+  if constexpr (!kIsLittleEndian) {
+    const std::uint32_t format = info_->addr_format;
+    const bool is_socket =
+        format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+    if (is_socket && name.size() >= 2) std::swap(name[0], name[1]);
+  }
+  return name;
+}
+
 void Domain::restart() {
   const LibfabricCall mark;
   void* const source = info_->src_addr;
@@ -196,7 +208,8 @@ void Domain::close() {
   info_ = nullptr;
 }
 
-espalier::Result<void> Domain::insert(const std::string& name, Target& target) {
+espalier::Result<void> Domain::insert(const std::string& address, Target& target) {
+  const std::string name = converted(address);
   const LibfabricCall mark;
   Port& port = ports_[target.port];
   const int inserted = fi_av_insert(port.addresses, name.data(), 1, &target.peer, 0, nullptr);
@@ -285,7 +298,12 @@ Domain::Result Domain::inject(Target to, const void* bytes, std::size_t size, st
 Domain::Result Domain::write(Target to, const void* bytes, std::size_t size, std::uint64_t data,
                              std::uint64_t address, std::uint64_t key, void* context) {
   iovec from = {const_cast<void*>(bytes), size};
-  fi_rma_iov there = {address, size, key};
+  // libfabric's net sends these bytes; where sizes have 32 bits, the next 32 bits with them.
+  fi_rma_iov there;
+  std::memset(&there, 0, sizeof(there));
+  there.addr = address;
+  there.len = size;
+  there.key = key;
   fi_msg_rma message = {};
   message.msg_iov = &from;
   void* descriptor = nullptr;

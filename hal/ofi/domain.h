@@ -56,10 +56,10 @@ class Domain {
     std::uint32_t port = 0;
     fi_addr_t peer = 0;
   };
-  // The port's name in libfabric. Its peers insert() it.
-  [[nodiscard]] const std::string& name(std::uint32_t port) const { return ports_[port].name; }
-  // Makes the peer with this name known to the port target.port, and sets target.peer.
-  [[nodiscard]] espalier::Result<void> insert(const std::string& name, Target& target);
+  // Returns the port's name in libfabric, as it travels. Its peers insert() it.
+  [[nodiscard]] std::string name(std::uint32_t port) const { return converted(ports_[port].name); }
+  // Makes the peer with this address known to the port target.port, and sets target.peer.
+  [[nodiscard]] espalier::Result<void> insert(const std::string& address, Target& target);
 
   // Registers memory for writes by peers; false if the provider refuses.
   [[nodiscard]] bool register_memory(void* bytes, std::uint64_t size, Registration& out);
@@ -154,6 +154,9 @@ class Domain {
   [[nodiscard]] int open_endpoint(std::uint32_t port);
   void sweep_peers() const;
   [[nodiscard]] int read_name(std::uint32_t port);
+  // Converts a name to how it travels, or back: a socket address begins with its family, which
+  // libfabric has in the order of this machine, and others expect to be little-endian.
+  [[nodiscard]] std::string converted(std::string name) const;
   [[nodiscard]] fid_mr* local_region(const void* bytes, std::size_t size) const;
   [[nodiscard]] Queue& queue_of(std::uint32_t port) {
     return queues_[port < queues_.size() ? port : 0];

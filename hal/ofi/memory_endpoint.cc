@@ -122,7 +122,8 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
                 " and " + std::to_string(endpoint_.eager_bytes()) + " here");
   }
   place.nonce = head.nonce;
-  const std::uint32_t block = head.lane != AddressHead::kAny ? head.lane : block_of(config_.node);
+  const std::uint32_t lane = head.lane;
+  const std::uint32_t block = lane != AddressHead::kAny ? lane : block_of(config_.node);
   std::string error;
   if (auto connected = endpoint_.connect(peer, own, place, block); !connected) {
     error = "node " + std::to_string(peer) + ": " + connected.error().message;

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/config_check.h"
 #include "hal/ofi/random.h"
@@ -24,8 +25,8 @@ constexpr std::uint64_t kYieldNs = 10'000;  // Shorter sleeps are not worth thei
 
 // The fixed part of an address; the memory's address follows, then the fabric's.
 struct MixedHead {
-  std::uint32_t magic = 0x31585045;  // "EPX1"
-  std::uint32_t memory_bytes = 0;
+  Little<std::uint32_t> magic = 0x31585045;  // "EPX1"
+  Little<std::uint32_t> memory_bytes = 0;
   HostName host = {};
 };
 

@@ -1,17 +1,16 @@
 #pragma once
 // The data that two endpoints write into each other's arena, and the 8 bytes of immediate data with
-// each write. All numbers are little-endian, as on every host that this back end is built for.
+// each write. All numbers are little-endian on every host.
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "espalier/base/limits.h"
+#include "espalier/base/little_endian.h"
 #include "espalier/hal/endpoint.h"
 
 namespace espalier::ofi {
-
-static_assert(std::endian::native == std::endian::little);
 
 // The meaning of a write. `number` and `code` are fields of Immediate.
 enum class Opcode : std::uint8_t {
@@ -62,53 +61,53 @@ inline constexpr std::uint64_t kImmediateCodeMask = (std::uint64_t{1} << 44) - 1
 // Precedes the payload of an eager message in its slot; with authenticate_data, long messages have
 // it, too. The code in the immediate data covers it.
 struct MessageHeader {
-  std::uint64_t tag = 0;
-  std::uint32_t size = 0;
-  std::uint32_t credit = 0;  // messages consumed in the other direction, low 32 bits
-  std::uint32_t check = 0;   // the sender's check word
+  Little<std::uint64_t> tag = 0;
+  Little<std::uint32_t> size = 0;
+  Little<std::uint32_t> credit = 0;  // messages consumed in the other direction, low 32 bits
+  Little<std::uint32_t> check = 0;   // the sender's check word
   // Authenticates the payload where that is asked for (EndpointState::has_payload_code); else 0.
-  std::uint32_t payload_code = 0;
+  Little<std::uint32_t> payload_code = 0;
 };
 static_assert(sizeof(MessageHeader) == 24);
 
 // The code in the immediate data covers the number only, because a newer entry may replace this
 // one. It has a code of its own.
 struct ClearToSendEntry {
-  std::uint64_t tag = 0;
-  std::uint64_t size = 0;
-  std::uint64_t address = 0;  // of the final place, as the provider counts addresses
-  std::uint64_t key = 0;
-  std::uint64_t credit = 0;  // messages consumed by the receiver
-  std::uint64_t number = 0;
-  std::uint64_t code = 0;
+  Little<std::uint64_t> tag = 0;
+  Little<std::uint64_t> size = 0;
+  Little<std::uint64_t> address = 0;  // of the final place, as the provider counts addresses
+  Little<std::uint64_t> key = 0;
+  Little<std::uint64_t> credit = 0;  // messages consumed by the receiver
+  Little<std::uint64_t> number = 0;
+  Little<std::uint64_t> code = 0;
 };
 
 // The code in the immediate data covers it.
 struct RequestToSendEntry {
-  std::uint64_t tag = 0;
-  std::uint64_t size = 0;
+  Little<std::uint64_t> tag = 0;
+  Little<std::uint64_t> size = 0;
 };
 
 // The immediate data of controls has no code: whatever it says, the newest entry is read.
 struct ControlEntry {
-  std::uint64_t sequence = 0;  // above that of every earlier control of this lane
-  std::uint32_t number = 0;    // of a probe and its reply
-  std::uint32_t status = 0;    // the rest: of a cause
-  std::uint32_t detector = 0;
-  std::uint32_t peer = 0;
-  std::uint32_t reception_blocked = 0;
-  std::uint32_t unused = 0;
-  std::uint64_t code = 0;
+  Little<std::uint64_t> sequence = 0;  // above that of every earlier control of this lane
+  Little<std::uint32_t> number = 0;    // of a probe and its reply
+  Little<std::uint32_t> status = 0;    // the rest: of a cause
+  Little<std::uint32_t> detector = 0;
+  Little<std::uint32_t> peer = 0;
+  Little<std::uint32_t> reception_blocked = 0;
+  Little<std::uint32_t> unused = 0;
+  Little<std::uint64_t> code = 0;
 };
 
 // Several nodes may share the place of their greetings: the entry names its node, and greetings are
 // repeated until they are answered.
 struct GreetingEntry {
-  std::uint32_t node = 0;
-  std::uint32_t lane = 0;     // the node's number of its lane to this node
-  std::uint32_t answers = 0;  // 1: replies to a greeting, and wants no reply
-  std::uint32_t unused = 0;
-  std::uint64_t code = 0;
+  Little<std::uint32_t> node = 0;
+  Little<std::uint32_t> lane = 0;     // the node's number of its lane to this node
+  Little<std::uint32_t> answers = 0;  // 1: replies to a greeting, and wants no reply
+  Little<std::uint32_t> unused = 0;
+  Little<std::uint64_t> code = 0;
 };
 
 // The bytes of an entry that its code covers: all before it.

@@ -122,6 +122,7 @@ class Boards(unittest.TestCase):
                     ends.append({path.name: path.read_bytes() for what in espalier.kept(collective)
                                  for path in (self.path / (name + what)).iterdir()})
                 self.assertEqual(ends[0], ends[1])
+        print(f"{len(files)} collectives over gateways", flush=True)
 
     def test_boards_choose_as_the_others(self):
         """With a selection every node chooses by itself: Linux nodes by the file, boards by their images."""

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Four x86-64 and four aarch64 nodes (under qemu-user) in one cluster over tcp and mem: every collective is right, and every rank's bytes and
-every node's log equal the simulation. Needs build-aarch64 (boards/linux-aarch64/README.md).
+"""Four x86-64 and four nodes of another processor (under qemu-user) in one cluster over tcp and mem: every collective is right, and every
+rank's bytes and every node's log equal the simulation. PROCESSOR is aarch64, armhf (32 bits) or s390x (big-endian); the test needs its
+build (boards/linux-PROCESSOR/README.md).
 
-mixed_test.py          one size, one of two ways to place them; tcp and mem in turn
-mixed_test.py --whole  more sizes, six ways to place them, both providers
+mixed_test.py PROCESSOR          one size, one of two ways to place them; tcp and mem in turn
+mixed_test.py PROCESSOR --whole  more sizes, six ways to place them, both providers
 """
 import filecmp
 import pathlib
@@ -14,8 +15,11 @@ import unittest
 
 import espalier
 
-AARCH64 = espalier.ROOT / "build-aarch64/firmware/node/espalier-node"
-EMULATOR = "qemu-aarch64-static"
+PROCESSOR = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "aarch64"
+NODE = espalier.ROOT / f"build-{PROCESSOR}/firmware/node/espalier-node"
+EMULATOR = {"aarch64": "qemu-aarch64-static", "armhf": "qemu-arm-static", "s390x": "qemu-s390x-static"}[PROCESSOR]
+# Where the emulator finds libraries.
+LIBRARIES = "/" if PROCESSOR == "aarch64" else f"'{espalier.ROOT / f'build-root-{PROCESSOR}'}'"
 COLLECTIVES = [("broadcast", "two-tree"), ("reduce", "two-tree"), ("allreduce", "two-tree"), ("scan", "two-tree"),
                ("exscan", "two-tree"), ("scatter", "binomial"), ("gather", "binomial"), ("allgather", "ring"),
                ("reduce-scatter", "ring"), ("all-to-all", "pairwise"), ("barrier", "dissemination")]
@@ -27,6 +31,8 @@ SIZES = [8, 1000, 100000] if WHOLE else [20000]
 
 
 class Mixed(unittest.TestCase):
+    equal = dict.fromkeys(PROVIDERS, 0)  # provider -> runs
+
     @staticmethod
     def kept(collective, folder):
         return [word for what in espalier.kept(collective) for word in (f"--{what}", folder)]
@@ -42,13 +48,13 @@ class Mixed(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     for places in PLACES if WHOLE else PLACES[at % 2:][:1]:
                         for provider in PROVIDERS if WHOLE else PROVIDERS[at // 2 % 2:][:1]:
-                            with self.subTest(collective=collective, size=size, aarch64=places, provider=provider):
+                            with self.subTest(collective=collective, size=size, other=places, provider=provider):
                                 found = pathlib.Path(folder) / "run"
                                 self.same_as(expected, found, [*what, *self.kept(collective, found)], places, provider)
 
     def same_as(self, expected, found, what, places, provider):
         status, value, error = espalier.run(*what, "--provider", provider, "--deadline", 60000,
-                                            "--start", f"{places}={EMULATOR} -L / '{AARCH64}'")
+                                            "--start", f"{places}={EMULATOR} -L {LIBRARIES} '{NODE}'")
         self.assertEqual(status, 0, error)
         self.assertEqual(len(value["runs"][0]["ranks"]), 8)
         names = sorted(path.name for path in expected.iterdir())
@@ -56,11 +62,17 @@ class Mixed(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in found.iterdir()), names)
         self.assertEqual(filecmp.cmpfiles(expected, found, names, shallow=False)[1:], ([], []))
         shutil.rmtree(found)
+        self.equal[provider] += 1
+
+    @classmethod
+    def tearDownClass(cls):
+        for provider, runs in cls.equal.items():
+            print(f"{runs} runs over {provider} equal the simulation", flush=True)
 
 
 if __name__ == "__main__":
-    if not AARCH64.exists() or shutil.which(EMULATOR) is None:
-        print(f"no {AARCH64} or no {EMULATOR}: ./setup.sh aarch64, ninja -C build-aarch64 firmware/node/espalier-node")
+    if not NODE.exists() or shutil.which(EMULATOR) is None:
+        print(f"no {NODE} or no {EMULATOR}: ./setup.sh {PROCESSOR}, ninja -C build-{PROCESSOR} firmware/node/espalier-node")
         sys.exit(77)
     sys.argv = [word for word in sys.argv if word != "--whole"]
     unittest.main()

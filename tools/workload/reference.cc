@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/splitmix64.h"
+#include "espalier/base/little_endian.h"
 #include "firmware/node/affine.h"
 
 namespace espalier::reference {
@@ -78,9 +80,18 @@ std::uint16_t half(std::int64_t value) {
                                     (fraction & 0x3ffu));
 }
 
+// Messages are little-endian.
 template <typename T>
 void put(std::uint8_t* out, std::uint64_t i, T number) {
-  std::memcpy(out + i * sizeof number, &number, sizeof number);
+  constexpr bool kIsFloat = std::is_floating_point_v<T>;
+  using Wide = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  Wide bits = 0;
+  if constexpr (kIsFloat) {
+    bits = std::bit_cast<Wide>(number);
+  } else {
+    bits = number;
+  }
+  store_le(out + i * sizeof number, static_cast<std::uint64_t>(bits), sizeof number);
 }
 
 void encode(Type type, std::int64_t value, std::uint8_t* out, std::uint64_t i) {
@@ -109,7 +120,7 @@ void fill_bytes(std::uint64_t from, std::uint64_t size, std::uint32_t rank,
                 std::uint32_t repetition, std::uint8_t* out) {
   for (std::uint64_t i = from; i < from + size;) {
     const std::uint64_t inside = i % 8;
-    const std::uint64_t word = noise(rank, repetition, i - inside);
+    const std::uint64_t word = little(noise(rank, repetition, i - inside));
     const std::uint64_t now = std::min(8 - inside, from + size - i);
     std::memcpy(out + (i - from), reinterpret_cast<const std::uint8_t*>(&word) + inside, now);
     i += now;

@@ -1,9 +1,11 @@
 #include "collectives/simulation/testing/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/splitmix64.h"
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::testing {
@@ -33,9 +35,12 @@ std::uint16_t half_bits(double value, bool bf16) {
   return static_cast<std::uint16_t>(sign | (((bits & 0x7fffffff) >> 13) - (112 << 10)));
 }
 
+// Messages are little-endian.
 template <typename T>
 void put(Bytes& bytes, std::size_t offset, T value) {
-  std::memcpy(bytes.data() + offset, &value, sizeof value);
+  std::uint8_t* const at = bytes.data() + offset;
+  std::memcpy(at, &value, sizeof value);
+  if constexpr (!kIsLittleEndian) std::reverse(at, at + sizeof value);
 }
 
 void put_element(const Operator& op, Bytes& bytes, std::size_t offset, std::uint64_t random) {

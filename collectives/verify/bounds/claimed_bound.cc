@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collectives/verify/bounds/lower_bounds.h"
+#include "collectives/verify/bounds/wide.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/base/arithmetic.h"
@@ -43,8 +44,6 @@ Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps)
 }
 
 namespace {
-
-__extension__ using Wide = __int128;  // products of a bound's coefficients, an N and a divisor
 
 constexpr std::int64_t kMaxCycle = 4096;  // maximum of N that are examined one by one
 

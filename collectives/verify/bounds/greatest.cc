@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "collectives/verify/bounds/wide.h"
 #include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 namespace {
-
-__extension__ using Wide = __int128;  // products of two coefficients and an N
 
 // Whether the line `one` is above the line `other`, before rounding up, at N = blocks.
 bool above(const LowerBound& one, const LowerBound& other, std::int64_t blocks) {

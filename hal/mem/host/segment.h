@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/base/result.h"
 
 namespace espalier::mem {
@@ -16,14 +17,14 @@ namespace espalier::mem {
 // The first line of a segment.
 struct alignas(64) SegmentHead {
   static constexpr std::uint64_t kMagic = 0x32304d45'4d505345;  // "ESPMEM02"
-  std::uint64_t magic;
+  Little<std::uint64_t> magic;
   std::array<std::uint8_t, 16>
       nonce;  // random: the process and descriptor are still this segment's
   std::atomic<std::uint32_t> sleeping;   // 1: the owner sleeps, or is about to
   std::atomic<std::uint32_t> bell;       // a futex: peers count it up to wake the owner
   std::atomic<std::uint32_t> greetings;  // peers that have added a link count it up
-  std::int32_t memory_file;              // descriptor of the process's SharedMemory; -1: none
-  std::uint64_t memory_bytes;
+  Little<std::int32_t> memory_file;      // descriptor of the process's SharedMemory; -1: none
+  Little<std::uint64_t> memory_bytes;
 };
 
 // Where a segment is.

@@ -1,9 +1,11 @@
 #pragma once
 // For tests: a node with its own buffers that executes collectives over its endpoint.
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/hal/endpoint.h"
@@ -46,7 +48,7 @@ class CollectiveRank {
     count_ = count;
     round_ = round;
     for (std::uint64_t i = 0; i < count; ++i) {
-      input_[i] = static_cast<float>((i + round) % 31 + me());
+      input_[i] = little_float(static_cast<float>((i + round) % 31 + me()));
       output_[i] = -1;
     }
     Operator op;
@@ -81,7 +83,7 @@ class CollectiveRank {
       const auto base = static_cast<float>((i + round_) % 31);
       const auto p = static_cast<float>(ranks_);
       const float expected = broadcast ? base : base * p + p * (p - 1) / 2;
-      count += output_[i] != expected ? 1 : 0;
+      count += little_float(output_[i]) != expected ? 1 : 0;
     }
     return count;
   }
@@ -91,6 +93,11 @@ class CollectiveRank {
   [[nodiscard]] std::uint32_t me() const { return endpoint_->node(); }
 
  private:
+  // Converts an element to little-endian order, which messages have, or back.
+  static float little_float(float element) {
+    return std::bit_cast<float>(little(std::bit_cast<std::uint32_t>(element)));
+  }
+
   std::uint32_t ranks_;
   std::vector<float> input_;
   std::vector<float> output_;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/collectives/schedule/program.h"
 
 namespace espalier {
@@ -18,8 +19,8 @@ namespace espalier {
 struct Event {
   // Value of `link` and `port` for combines and copies.
   static constexpr std::uint8_t kNoLink = 255;
-  std::uint32_t step = 0;  // step number in the whole schedule, modulo 2^32
-  std::uint32_t segment = 0, block = 0;
+  Little<std::uint32_t> step = 0;  // step number in the whole schedule, modulo 2^32
+  Little<std::uint32_t> segment = 0, block = 0;
   std::uint8_t action = 0;      // position in the program
   std::uint8_t link = kNoLink;  // position among the program's links; messages only
   std::uint8_t kind = 0;        // espalier_ActionKind
@@ -31,10 +32,10 @@ struct Event {
 
 // Times of an event by the endpoint's clock, ns.
 struct EventTimes {
-  std::uint64_t issued = 0;   // the step was issued
-  std::uint64_t posted = 0;   // the message was posted; the combine or copy began
-  std::uint64_t done = 0;     // the completion was polled; the combine or copy had run
-  std::uint64_t retired = 0;  // the step retired
+  Little<std::uint64_t> issued = 0;   // the step was issued
+  Little<std::uint64_t> posted = 0;   // the message was posted; the combine or copy began
+  Little<std::uint64_t> done = 0;     // the completion was polled; the combine or copy had run
+  Little<std::uint64_t> retired = 0;  // the step retired
 };
 
 // The log of one machine. Without memory it only counts the records that it drops.

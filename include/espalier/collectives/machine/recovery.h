@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "espalier/base/little_endian.h"
 #include "espalier/base/loss.h"
 #include "espalier/collectives/machine/machine.h"
 #include "espalier/collectives/machine/open_links.h"
@@ -143,8 +144,8 @@ class Recovery {
   RecoveryProgress progress_;
   RecoveryPoint point_;
   OpenLinks links_;
-  std::uint32_t given_[kElements] = {};
-  std::uint32_t agreed_[kElements] = {};
+  Little<std::uint32_t> given_[kElements] = {};
+  Little<std::uint32_t> agreed_[kElements] = {};
   alignas(16) std::uint8_t scratch_[kScratchSlots * kElements * 4] = {};
 };
 

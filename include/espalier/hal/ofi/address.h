@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
+
 namespace espalier::ofi {
 
 // The fixed part of an address: what one end of a lane tells the other. The endpoint's name in
@@ -14,17 +16,17 @@ struct AddressHead {
   // Random bytes, used once.
   using Nonce = std::array<std::uint8_t, 16>;
 
-  std::uint32_t magic = 0x34495045;  // "EPI4"
-  std::uint32_t node = 0;            // whose address it is
-  std::uint32_t peer = 0;            // the node that it is for; kAny: every node
-  std::uint32_t lane = 0;            // number of the lane at `node`; kAny: the greeting tells it
-  std::uint32_t window = 0;
-  std::uint32_t eager_bytes = 0;
-  std::uint32_t authenticates_data = 0;  // 1: Config.authenticate_data
-  std::uint32_t unused = 0;
-  std::uint64_t base = 0;  // address of the node's arena
-  std::uint64_t key = 0;   // key of the node's arena
-  Nonce nonce = {};        // random, of the endpoint; the keys of its lanes depend on it
+  Little<std::uint32_t> magic = 0x34495045;  // "EPI4"
+  Little<std::uint32_t> node = 0;            // whose address it is
+  Little<std::uint32_t> peer = 0;            // the node that it is for; kAny: every node
+  Little<std::uint32_t> lane = 0;  // number of the lane at `node`; kAny: the greeting tells it
+  Little<std::uint32_t> window = 0;
+  Little<std::uint32_t> eager_bytes = 0;
+  Little<std::uint32_t> authenticates_data = 0;  // 1: Config.authenticate_data
+  Little<std::uint32_t> unused = 0;
+  Little<std::uint64_t> base = 0;  // address of the node's arena
+  Little<std::uint64_t> key = 0;   // key of the node's arena
+  Nonce nonce = {};                // random, of the endpoint; the keys of its lanes depend on it
 
   // See `peer` and `lane`.
   static constexpr std::uint32_t kAny = 0xffffffff;
