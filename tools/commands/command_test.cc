@@ -414,13 +414,13 @@ TEST_F(Command, CompilesVerifiesShowsAndSimulates) {
                                          "hosts:3x2"};
   std::uint64_t turn = 0;
   for (const auto& offer : offers) {
-    if (small_sample() && !sampled(turn++, 3)) continue;
+    if (small_sample() && !sampled(turn++, 6)) continue;
     const std::string collective = offer["collective"];
     const std::string algorithm = offer["algorithm"];
     // One schedule, and not a selection.
     const std::string own = offer["max_run_length"] > 0 ? " --run-length own" : "";
     int compiled = 0;
-    // The samples: each algorithm on three topologies, or one in three on one; all topologies in
+    // The samples: each algorithm on three topologies, or one in six on one; all topologies in
     // turn.
     std::rotate(topologies.begin(), topologies.begin() + 1, topologies.end());
     for (const std::string& topology : topologies) {
