@@ -36,9 +36,9 @@ sanitized='base bootstrap collectives/schedule collectives/machine collectives/v
 # A program with a fixed address starts in half the time: its tables of types and variables need no relocation.
 sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
   -Db_staticpic=false -Db_sanitize=address,undefined -Dofi=false'
-# What runs on nodes. The rest is what hosts compute: one generator suite, one grid and the installed package are a sample of it.
+# What runs on nodes. The rest is what hosts compute: one grid and the installed package are a sample of it.
 on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
-on_nodes_too='algorithms grid-complete installed'
+on_nodes_too='grid-complete installed'
 # What depends on the processor: of all boards of a family but one, this is a sample.
 on_processors='bare-operators bare-memory bare-startup bare-fault bare-collectives instructions footprint'
 
