@@ -30,7 +30,7 @@ class Build:
         self.commands = {entry["output"]: entry for entry in json.loads((folder / "compile_commands.json").read_text())}
         last = run(["ninja", "-t", "commands", str(self.elf)], folder).strip().splitlines()[-1]
         self.link_words, self.compiled = shlex.split(last), {}  # and objects with call graphs
-        toolchain.PREFIX = next(word.removesuffix("g++") for word in self.link_words if word.endswith("-g++"))
+        toolchain.PREFIX = next(word[:-3] for word in self.link_words if word.endswith(("-g++", "-gcc")))
         work.mkdir(parents=True, exist_ok=True)
 
     def limit(self, name):
