@@ -10,7 +10,7 @@ BOARD = re.compile(r"node (\d+): board \S+ boots slot ([01]), [^\n]*; slot 0: ([
 # The status's number and what follows it, e.g. the two security counters of "rolled back".
 STATUS = re.compile(r" \(status \d+\).*$")
 # Where a node stood when it failed.
-WHERE = re.compile(r"in step \d+ .*rank \d+.* \(link \d+")
+WHERE = re.compile(r"in step \d+ .*(rank|router) \d+.* \(link \d+")
 
 
 def named(case, rank):
