@@ -90,14 +90,15 @@ typedef struct espalier_node_config {
         0, 2000000000, 0                                                                           \
   }
 
-// Verifies Ed25519: a value of espalier_node_config.verify. Only programs that name it have its code
-// in flash: "signature library" in docs/results/bare_metal.md, in bytes, as is its stack.
+// Verifies Ed25519: a value of espalier_node_config.verify. Only programs that name it have its
+// code in flash: "signature library" in docs/results/bare_metal.md, in bytes, as is its stack.
 bool espalier_node_ed25519(const uint8_t* signature, const uint8_t* bytes, size_t size,
                            const uint8_t* key);
 
-// Returns the bytes of memory that a node with this image and mtu needs. It depends on the
-// programs and links of the image, and on the limits of the build: docs/firmware_in_c.md has a table.
-// 0: espalier_node_init() would refuse the image. Reads the whole image, like espalier_node_init().
+// Returns the bytes of memory that a node with this image and mtu needs. It depends on
+// the programs and links of the image, and on the limits of the build: docs/firmware_in_c.md has a
+// table. 0: espalier_node_init() would refuse the image. Reads the whole image, like
+// espalier_node_init().
 size_t espalier_node_bytes(const espalier_node_config* config);
 
 // Checks the image, decodes its programs and makes a node of them in `memory`: `bytes` bytes, at a
