@@ -120,9 +120,9 @@ struct Report {
   LossReport loss;
 };
 
-// A node in an update of all nodes reads only the number of a RunRequest, and answers with a Report.
-// Its `blocks` is one of these, and `completed` the bytes of its image that it has written. If
-// `blocks` is kRefused, cause.detector is the node that refused, and `status` says why.
+// A node in an update of all nodes reads only the number of a RunRequest, and answers with a
+// Report. Its `blocks` is one of these, and `completed` the bytes of its image that it has written.
+// If `blocks` is kRefused, cause.detector is the node that refused, and `status` says why.
 using espalier::UpdateEnd;
 
 struct Peers {
