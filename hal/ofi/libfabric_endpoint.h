@@ -72,11 +72,9 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
   void release_regions() override { regions_.release(state_.domain); }
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
-    has_just_looked_ = false;
     return receiver_.post(link, post);
   }
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override {
-    has_just_looked_ = false;
     return sender_.post(link, post);
   }
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override {
@@ -106,7 +104,7 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   LaneReceiver receiver_{state_, regions_, connector_, sender_};
   CompletionReporter reporter_{state_};
   ReceptionMonitor monitor_{state_};
-  bool has_just_looked_ = false;  // and found something, and nothing was posted since
+  bool has_just_looked_ = false;  // and found something
   std::uint64_t spin_ns_ = 0;     // how long wait() spins before it blocks
 };
 
