@@ -41,7 +41,6 @@ Status MemEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   receiving.posts[receiving.posted] = {
       static_cast<std::uint8_t*>(post.bytes), post.size, post.tag, post.context, 0, false};
   ++receiving.posted;
-  has_moved_ = false;
   bool tells = grant(to);
   // A short message that is here is complete at once.
   if (post.size <= config_.shape.slot_bytes) tells = take(link) || tells;
@@ -59,7 +58,6 @@ Status MemEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   sending.posts[sending.posted] = {static_cast<const std::uint8_t*>(post.bytes), post.size,
                                    post.tag, post.context, post.check};
   ++sending.posted;
-  has_moved_ = false;
   if (announce(link)) notify(link);
   return Status::kOk;
 }

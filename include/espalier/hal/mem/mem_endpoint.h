@@ -190,8 +190,7 @@ class MemEndpoint : public Endpoint {
   std::uint32_t count_;
   MemConfig config_;
   std::uint32_t turn_ = 0;  // the link that poll() looks at first
-  // The last progress() of all links did, poll() has not said what, and nothing was posted since.
-  bool has_moved_ = false;
+  bool has_moved_ = false;  // the last progress() of all links did, and poll() has not said what
   bool released_ = false;
   bool pieces_take_turns_ = false;
 };
