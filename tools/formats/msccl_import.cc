@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collectives/algorithms/searched/streams.h"
 #include "collectives/lower/timed.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/step_limits.h"
@@ -231,7 +232,8 @@ class MscclTimer {
     }
   }
 
-  void add_all() {
+  // Returns the digest of the values and their steps.
+  [[nodiscard]] std::uint64_t add_all() {
     timed_.blocks = blocks_;
     steps_.resize(values_.size(), -1);
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -249,6 +251,7 @@ class MscclTimer {
       operands_.emplace_back();
       if (values_[i].is_used) write(i, static_cast<std::int32_t>(latest));
     }
+    return digest();
   }
 
  private:
@@ -322,6 +325,19 @@ class MscclTimer {
     }
   }
 
+  [[nodiscard]] std::uint64_t digest() const {
+    std::uint64_t digest = kDigestSeed;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const MscclValue& value = values_[i];
+      for (const std::int64_t word :
+           {std::int64_t{value.rank}, value.name.chunk, value.name.origin, value.a, value.b,
+            std::int64_t{value.is_output}, std::int64_t{steps_[i]}}) {
+        digest = digest_u64(digest, static_cast<std::uint64_t>(word));
+      }
+    }
+    return digest;
+  }
+
   const MscclFile& file_;
   const std::vector<MscclValue>& values_;
   lower::TimedSchedule& timed_;
@@ -375,17 +391,6 @@ bool is_among_neighbours(const topology::Topology& topology, const lower::TimedS
   return true;
 }
 
-std::uint64_t digest_of(const std::vector<MscclValue>& values) {
-  std::uint64_t digest = kDigestSeed;
-  for (const MscclValue& value : values) {
-    for (const std::int64_t word : {std::int64_t{value.rank}, value.name.chunk, value.name.origin,
-                                    value.a, value.b, std::int64_t{value.is_output}}) {
-      digest = digest_u64(digest, static_cast<std::uint64_t>(word));
-    }
-  }
-  return digest;
-}
-
 }  // namespace
 
 ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
@@ -400,12 +405,11 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   std::string name;
   for (const char letter : file.name) name += letter >= ' ' && letter <= '~' ? letter : '?';
   lower::TimedSchedule timed(topology.ranks());
-  MscclTimer(file, values, timed).add_all();
+  timed.digest = MscclTimer(file, values, timed).add_all();
   timed.outline.collective = file.collective;
   timed.outline.algorithm = name.c_str();
   timed.outline.segments = static_cast<std::uint32_t>(file.chunks);
   timed.outline.port_model = PortModel::kMultiport;
-  timed.digest = digest_of(values);
   // The fabric routes: every pair of ranks has a link.
   const auto pairs = parse_topology("complete:" + std::to_string(topology.ranks()));
   timed.period = lower::least_period(*pairs, timed, 1);
@@ -420,7 +424,10 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
       timed.bound =
           verify::provable_bound(topology, common, 1, is_among_neighbours(topology, timed));
     }
-    auto written = lower::write_programs_for_window(parameters, timed);
+    // A broadcast of one rank moves nothing.
+    const bool is_alone = timed.nodes.size() == 1 && timed.nodes[0].empty();
+    auto written = is_alone ? searched::write_alone(parameters, timed.outline)
+                            : lower::write_programs_for_window(parameters, timed);
     if (!written) {
       bad_input("'" + one_line(path) + "' cannot be a schedule: " + written.error().message);
     }
