@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "collectives/algorithms/searched/streams.h"
 #include "collectives/lower/timed.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/step_limits.h"
@@ -424,10 +423,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
       timed.bound =
           verify::provable_bound(topology, common, 1, is_among_neighbours(topology, timed));
     }
-    // A broadcast of one rank moves nothing.
-    const bool is_alone = timed.nodes.size() == 1 && timed.nodes[0].empty();
-    auto written = is_alone ? searched::write_alone(parameters, timed.outline)
-                            : lower::write_programs_for_window(parameters, timed);
+    auto written = lower::write_programs_for_window(parameters, timed);
     if (!written) {
       bad_input("'" + one_line(path) + "' cannot be a schedule: " + written.error().message);
     }
