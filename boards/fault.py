@@ -67,10 +67,11 @@ def main():
     addr2line = prefix(elf) + "-addr2line"
     if shutil.which(addr2line) is None:
         refuse(f"there is no program '{addr2line}'; expected the package binutils-{prefix(elf)}")
+    sys.stdin.reconfigure(errors="replace")  # a console may have any bytes, also in front of a fault
     for line in sys.stdin:
-        number = {name: int(value, 16) for name, value in re.findall(r"(pc|lr|ra|reason|cause|address) (0x[0-9a-f]{8})", line)} \
-            if line.startswith("fault:") else {}
-        faults += line.startswith("fault:")
+        _, is_fault, rest = line.partition("fault:")
+        number = {name: int(value, 16) for name, value in re.findall(r"(pc|lr|ra|reason|cause|address) (0x[0-9a-f]{8})", rest)}
+        faults += is_fault != ""
         where = f": {number['address']:#010x}" if "address" in number else ""
         if "pc" in number:
             caller = number.get("lr", number.get("ra", 0)) & ~1

@@ -19,6 +19,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 SIZES = {"max_mtu": ("MAX_MTU", 96, 65535), "room_bytes": ("ROOM_BYTES", 64, 1 << 30), "room_events": ("ROOM_EVENTS", 1, 1 << 24)}
 # The macros of include/espalier/base/limits.h: the field of board.proto and its maximum.
 MACROS = {"links": 128, "window": 64, "programs": 16, "selections": 4, "cursors": 1024}
+NONE_ALLOWED = ("selections",)  # may be 0
+# firmware/boot/flash.h and file_flash.cc
+MAX_UNIT, MIN_BLOCKS = 64, 6
 
 
 def fail(line):
@@ -62,6 +65,12 @@ def macros(board, given):
         yield f"CARRIER_{re.sub('[^A-Z0-9]', '_', board.fabric.carrier.upper())}", 1
 
 
+def is_flash_shape(flash):
+    """As in firmware/boot/file_flash.cc."""
+    unit, block = flash.unit_bytes, flash.block_bytes
+    return 1 <= unit <= MAX_UNIT and block != 0 and block % unit == 0 and flash.bytes % block == 0 and flash.bytes // block >= MIN_BLOCKS
+
+
 def capacities(options):
     """Returns the number of rows of each table of a program, from schedule.options."""
     return {name: int(rows) for name, rows in re.findall(r"^espalier\.Program\.(\w+) max_count:(\d+)$", options, re.M)}
@@ -77,11 +86,15 @@ def main():
     rows = capacities(options)
     given = {field.name: value for field, value in limits.ListFields()}
     for name, maximum in {**MACROS, **rows}.items():
-        if name in given and not 1 <= given[name] <= maximum:
-            fail(f"{board_file}: limits: {name} is {given[name]}; expected 1 to {maximum}")
+        least = 0 if name in NONE_ALLOWED else 1
+        if name in given and not least <= given[name] <= maximum:
+            fail(f"{board_file}: limits: {name} is {given[name]}; expected {least} to {maximum}")
     for name, (_, least, most) in SIZES.items():
         if name in given and not least <= given[name] <= most:
             fail(f"{board_file}: limits: {name} is {given[name]}; expected {least} to {most}")
+    if board.HasField("flash") and not is_flash_shape(board.flash):
+        fail(f"{board_file}: flash: expected unit_bytes of 1 to {MAX_UNIT}, block_bytes a multiple of them, and bytes for at least "
+             f"{MIN_BLOCKS} whole blocks")
     if sys.argv[1] == "flash":
         if not board.HasField("flash"):
             fail(f"{board_file}: no flash; expected flash {{ bytes: ... block_bytes: ... unit_bytes: ... }}")

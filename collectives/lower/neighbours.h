@@ -15,9 +15,10 @@ struct Stranger {
   std::uint32_t peer = 0;
 };
 
-// Finds the first node whose program names a peer without topology links in both directions, and
-// the first such peer. A peer counts even if the node never sends to it. Returns nothing if the
-// schedule is hop by hop. `programs`: of the nodes 0, 1, ...
+// Finds the first node whose program names a peer without a topology link in any direction, or has
+// a message in the direction in which a link is missing, and that peer. A peer counts even if the
+// node never sends to it. Returns nothing if the schedule is hop by hop. `programs`: of the nodes
+// 0, 1, ...
 [[nodiscard]] std::optional<Stranger> find_stranger(const topology::Topology& topology,
                                                     const Programs& programs);
 

@@ -49,6 +49,18 @@ TEST(Neighbours, PeersByARuleAreNamedToo) {
   EXPECT_FALSE(find_stranger(*complete, generate(*complete, Collective::kAllToAll, "pairwise")));
 }
 
+TEST(Neighbours, LinksOfOneDirectionCarryNothingBack) {
+  const auto ring = or_throw(topology::parse(
+      "custom:name: \"ring\" ranks: 3 link { from: 0 to: 1 one_way: true } link { from: 1 to: 2 "
+      "one_way: true } link { from: 2 to: 0 one_way: true }"));
+  EXPECT_FALSE(find_stranger(*ring, generate(*ring, Collective::kAllgather, "ring")));
+  // Rank 0 sends to rank 2, from which a link leads to it.
+  const auto stranger = find_stranger(*ring, generate(*ring, Collective::kAllToAll, "pairwise"));
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(stranger->node, 0u);
+  EXPECT_EQ(stranger->peer, 2u);
+}
+
 TEST(Neighbours, LeafCommunicationsKeepToTheirTree) {
   const auto topology = or_throw(topology::parse("fattree:k=4,h=2,c=k"));
   const Programs programs = generate(*topology, Collective::kAllgather, "leaf");

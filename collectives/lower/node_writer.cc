@@ -271,12 +271,14 @@ Status NodeWriter::write(const CollectiveParameters& parameters, std::uint32_t n
   std::map<Row::Key, Rows> classes;
   for (const Row& row : rows.rows) classes[row.key()].push_back(&row);
   for (auto& [key, rows] : classes) add_class(std::move(rows));
-  const std::int32_t period = schedule_.period, rest = steps_of(schedule_) - period;
+  // Of a schedule that moves nothing, as a broadcast to one rank, no round has a step.
+  const std::int32_t first = steps_of(schedule_);
+  const std::int32_t period = first == 0 ? 0 : schedule_.period, rest = first - period;
   Count steps{};
   steps.a = rest;
   (schedule_.blocks == 1 ? steps.b : steps.c) = period;
   steps.e = schedule_.blocks == 1 ? 0 : static_cast<std::uint32_t>(schedule_.blocks);
-  builder_.phase(form_.paced ? 1 : static_cast<std::uint32_t>(period), steps);
+  builder_.phase(form_.paced ? 1 : static_cast<std::uint32_t>(schedule_.period), steps);
   const Status ended = builder_.finish(schedule_.bound);
   const bool fits = !too_large_ && 2 * entries_.size() <= kMaxTableBytes;
   return ended == Status::kOk && !fits ? Status::kTooLarge : ended;

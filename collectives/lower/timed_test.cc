@@ -50,6 +50,15 @@ TimedSchedule sum_on_a_line(const topology::Topology& line) {
   return schedule;
 }
 
+TEST(Timed, WhatMovesNothingHasNoSteps) {
+  const auto host = or_throw(topology::parse("hosts:1x1"));
+  const TimedSchedule schedule = schedule_for(*host, Collective::kBroadcast);
+  const Programs programs = or_throw(write_programs(parameters_for(*host, 0), schedule));
+  const verify::Verdict verdict = proven(*host, programs);
+  EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
+  EXPECT_EQ(phase_steps(programs[0], 3), 0);
+}
+
 TEST(Timed, AnOperationWaitsForAnEarlierBlockByACopyOntoItself) {
   const auto line = or_throw(topology::parse("mesh:1x3"));
   TimedSchedule schedule = sum_on_a_line(*line);

@@ -53,7 +53,11 @@ def main():
     if not command:
         refuse(f"boards/{board}/meson.build has no command for its flash (board_flash); expected ESPALIER_GDB=HOST:PORT, "
                f"or copy {binary} to the board")
-    done = call([word.format(elf=elf, bin=binary, hex=hexadecimal) for word in command])
+    try:
+        words = [word.format(elf=elf, bin=binary, hex=hexadecimal) for word in command]
+    except (AttributeError, LookupError, ValueError) as error:
+        refuse(f"boards/{board}/meson.build: board_flash: {error}; expected {{elf}}, {{bin}} or {{hex}} in braces, and {{{{ for a brace")
+    done = call(words)
     if done.returncode:
         refuse(f"'{command[0]}' ended with status {done.returncode}")
 

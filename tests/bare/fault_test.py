@@ -46,6 +46,11 @@ class Fault(unittest.TestCase):
         done = subprocess.run([FAULT, INSTRUCTION], input="boot: slot 0\n", capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", "fault: the console has no line 'fault: ...'\n"))
 
+    def test_a_console_with_noise(self):
+        console = b"\xff\xfe\x80~fault: the processor stopped\r\n\xc0fault: pc 0x00000000, lr 0x00000001\r\n"
+        done = subprocess.run([FAULT, INSTRUCTION], input=console, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout[:11], done.stderr), (0, b"stopped in ", b""))
+
     def test_bad_input(self):
         for words, says in (((), "expected the board's program"), ((FAULT,), "is no program; expected the board's espalier-bare.elf"),
                             (("/nowhere",), "'/nowhere' is no program")):

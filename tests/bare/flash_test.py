@@ -18,9 +18,9 @@ PROGRAM = str(pathlib.Path(BUILD) / "firmware/bare/espalier-bare")
 FLASH = pathlib.Path(__file__).resolve().parents[2] / "firmware/bare/flash.py"
 
 
-def flash(**environment):
+def flash(command=COMMAND, **environment):
     keep = {name: value for name, value in os.environ.items() if name != "ESPALIER_GDB"}
-    return subprocess.run([FLASH, BOARD, PROGRAM + ".elf", PROGRAM + ".bin", PROGRAM + ".hex", *COMMAND], env={**keep, **environment},
+    return subprocess.run([FLASH, BOARD, PROGRAM + ".elf", PROGRAM + ".bin", PROGRAM + ".hex", *command], env={**keep, **environment},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -56,6 +56,11 @@ class Flash(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stdout, r"flash: (there is no program 'pyocd'; expected the package python3-pyocd|"
                                       r"boards/(mps2-an385|virt-rv32)/meson.build has no command for its flash \(board_flash\))")
+        for word in ("{elv}", "{", "{0}", "{elf.x"):
+            done = flash(["echo", word])
+            self.assertEqual((done.returncode, done.stdout.count("\n")), (2, 1), done.stdout)
+            self.assertIn(f"flash: boards/{BOARD}/meson.build: board_flash:", done.stdout)
+        self.assertIn("espalier-bare.elf {x}", flash(["echo", "{elf} {{x}}"]).stdout)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,13 @@ class Chakra(exports.Exports):
         durations = {row[5] for node in range(4) for row in read(self.path / f"t.{node}.et")[1] if row[0] == "local"}
         self.assertEqual(durations, {3})  # 2.002 us
 
+    def test_all_files_or_none(self):
+        file = self.path / "s.esp"
+        self.assertIsNone(schedules.compile(file, "complete:4", "allreduce", "chain"))
+        (self.path / "u.2.et").mkdir()
+        self.assertIn("u.2.et': Is a directory", schedules.refusal("export", "chakra", file, "-o", self.path / "u", "--bytes", "1001"))
+        self.assertEqual([path.name for path in self.path.glob("u*")], ["u.2.et"])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

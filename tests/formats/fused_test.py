@@ -103,6 +103,37 @@ def broadcast_with_copy(ranks):
     return made.text()
 
 
+def shifted_broadcast(by):
+    """Rank 1 moves both chunks by so many places in scratch before it copies them to its output."""
+    made = Writer("broadcast", 2, 2, False, lambda rank: (0, 2, 4) if rank else (2, 2, 0))
+    made.block(0, 1, -1)("s", ("i", 0), ("i", 0), count=2)
+    step = made.block(1, -1, 0)
+    step("r", ("s", 1), ("s", 1), count=2)
+    step("cpy", ("s", 1), ("s", 1 + by), count=2)
+    step("cpy", ("s", 1 + by), ("o", 0), count=2)
+    return made.text()
+
+
+def relayed_broadcast(channels):
+    """Rank 1 gets chunk 1 first, and sends chunk 0 on first: by one thread block, or by two of which one waits."""
+    made = Writer("broadcast", 3, 2, False, lambda rank: (0, 2, 0) if rank else (2, 2, 0), 2)
+    step = made.block(0, 1, -1)
+    for chunk in (1, 0):
+        step("s", ("i", chunk), ("i", chunk))
+    step = made.block(1, -1, 0)
+    for chunk in (1, 0):
+        step("r", ("o", chunk), ("o", chunk), announces=1)
+    first = made.block(1, 2, -1)
+    first("s", ("o", 0), ("o", 0), wait=(0, 1), announces=1)
+    second = first if channels == 1 else made.block(1, 2, -1, 1)
+    second("s", ("o", 1), ("o", 1), wait=(-1, -1) if channels == 1 else (1, 0))
+    first = made.block(2, -1, 1)
+    first("r", ("o", 0), ("o", 0))
+    second = first if channels == 1 else made.block(2, -1, 1, 1)
+    second("r", ("o", 1), ("o", 1))
+    return made.text()
+
+
 class Fused(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -127,6 +158,36 @@ class Fused(unittest.TestCase):
                 schedules.espalier("export", "msccl", out, "-o", file, "--blocks", "3")
                 self.assertEqual(msccl.execute(file.read_text()).collective, given.collective)
 
+    def test_step_that_overlaps_itself(self):
+        file, out = self.path / "a.xml", self.path / "a.esp"
+        for by, is_right in ((-1, False), (1, False), (0, True)):
+            text = shifted_broadcast(by)
+            with self.subTest(by=by):
+                file.write_text(text)
+                done = schedules.call("import", "msccl", file, "-o", out)
+                self.assertEqual(done.returncode, 0 if is_right else 1, done.stderr)
+                if is_right:
+                    msccl.execute(text)
+                else:
+                    self.assertRaises(msccl.Wrong, msccl.execute, text)
+        file.write_text(shifted_broadcast(-1))
+        done = schedules.call("import", "msccl", file, "-o", out)
+        self.assertIn("rank 1, tb 0, step 1 (line 10) reads and writes chunk 1 of scratch", done.stderr)
+
+    def test_order_is_in_the_digest(self):
+        """Nodes of two schedules that send the same in another order must not join."""
+        digests, first = set(), []
+        for channels in (1, 2):
+            file, out = self.path / "a.xml", self.path / f"{channels}.esp"
+            file.write_text(relayed_broadcast(channels))
+            msccl.execute(file.read_text())
+            schedules.espalier("import", "msccl", file, "-o", out)
+            facts = json.loads(schedules.espalier("show", out, "--rank", "1", "--blocks", "1", "--format", "json"))
+            digests.add(facts["schedule_digest"])
+            first.append(next(one["a"] for one in facts["programs"][0]["steps"] if one["kind"] == "send"))
+        self.assertNotEqual(*first)
+        self.assertEqual(len(digests), 2)
+
     def test_options(self):
         file, out = self.path / "a.xml", self.path / "a.esp"
         file.write_text(ring_allreduce(4, 1))
@@ -137,8 +198,23 @@ class Fused(unittest.TestCase):
         file.write_text(text)
         self.assertIn("expected --root", schedules.refusal("import", "msccl", file, "-o", out))
         schedules.espalier("import", "msccl", file, "-o", out, "--root", "1")
-        file.write_text(ring_allgather(3).replace("inplace=\"1\" outofplace=\"0\"", "inplace=\"1\""))  # as microsoft's reader has it
+        text = ring_allgather(3)
+        file.write_text(text.replace("inplace=\"1\" outofplace=\"0\"", "inplace=\"1\""))  # as microsoft's reader has it
         schedules.espalier("import", "msccl", file, "-o", out)
+        for old, new, says in (("<gpu", "words <gpu", "line 2: text between elements"), ('minBytes="0"', 'minBytes="-1"', 'minBytes="-1"'),
+                               ('minBytes="0" maxBytes="0"', 'minBytes="9" maxBytes="8"', "minBytes is above maxBytes"),
+                               ('ngpus="3"', f'ngpus="{"3" * 1000}"', "3...\"; expected a number")):
+            file.write_text(text.replace(old, new, 1))
+            line = schedules.refusal("import", "msccl", file, "-o", out)
+            self.assertIn(says, line)
+            self.assertLess(len(line), 300)
+
+    def test_broadcast_of_one_rank(self):
+        file, xml, out = self.path / "s.esp", self.path / "a.xml", self.path / "a.esp"
+        self.assertIsNone(schedules.compile(file, "ring:1", "broadcast", "chain"))
+        schedules.espalier("export", "msccl", file, "-o", xml)
+        self.assertIn("proven for every N", schedules.espalier("import", "msccl", xml, "-o", out))
+        schedules.espalier("simulate", out, "--bytes", "100")
 
 
 if __name__ == "__main__":

@@ -188,6 +188,9 @@ class Run:
         for other in joined:
             for key, value in other.items():
                 clock[key] = max(clock.get(key, 0), value)
+        if step.reads and step.writes:  # all threads of the block move its chunks, in any order
+            (a, first), (b, second) = (self.place(rank, place) for place in (step.source, step.target))
+            need(a != b or first == second or abs(first - second) >= step.count, f"rank {rank}: a step reads a chunk of {b} that it writes")
         for k in range(step.count if step.type != "nop" else 0):
             here, there = (step.source[0], step.source[1] + k), (step.target[0], step.target[1] + k)
             if step.reads:

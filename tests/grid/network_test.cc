@@ -209,6 +209,24 @@ TEST(Grid, BreadthFirstRefuses) {
             "breadth-first on one: expected at least two ranks, or no router");
 }
 
+// One rank and a router: no tree or flow has anything to carry.
+TEST(Grid, PackedTreesAndTimeExpandedRefuseOneRankWithRouters) {
+  const auto topology = or_throw(topology::parse("hosts:1x1"));
+  const auto refusal = [&](Collective collective, const char* algorithm) {
+    return message_of(find(collective, *topology, 0, 8, algorithm));
+  };
+  for (const Collective collective :
+       {Collective::kBroadcast, Collective::kReduce, Collective::kAllreduce, Collective::kAllgather,
+        Collective::kReduceScatter}) {
+    EXPECT_EQ(refusal(collective, "packed-trees"),
+              "packed-trees on hosts:1x1: expected at least two ranks, or no router");
+  }
+  for (const Collective collective : {Collective::kAllgather, Collective::kReduceScatter}) {
+    EXPECT_EQ(refusal(collective, "time-expanded"),
+              "time-expanded on hosts:1x1: expected at least two ranks, or no router");
+  }
+}
+
 TEST(Grid, InNetworkRefuses) {
   const auto refusal = [](Collective collective, const std::string& spec) {
     return message_of(find(collective, *or_throw(topology::parse(spec))));

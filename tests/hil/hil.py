@@ -387,21 +387,46 @@ def check_topology(plan):
     if nodes != len(plan.rig.seats):
         raise rigs.BadRig(f"{plan.tests.path}: {plan.tests.entry.topology} has {nodes} nodes, and the devices of "
                           f"{plan.rig.path} are {len(plan.rig.seats)}; expected as many")
+    links = {(link["from"], link["to"]) for link in found["links"]}
+    for lose, ends in zip(plan.tests.entry.lose, plan.tests.losses):
+        what = f"{plan.tests.path}: lose: {lose.what}"
+        if len(ends) == 2 and not links & {tuple(ends), tuple(reversed(ends))}:
+            raise rigs.BadRig(f"{what} is no link of {plan.tests.entry.topology}")
+        if len(ends) == 1 and ends[0] >= found["ranks"]:
+            raise rigs.BadRig(f"{what} is a router; expected a rank, for whose loss there are spares")
     return found["ranks"]
 
 
 def make_output(path):
     """Makes an empty folder; empties one that an earlier run made."""
-    if path.exists() and any(path.iterdir()):
-        if not (path / MARK).exists():
-            raise rigs.BadRig(f"{path} is not empty and not of an earlier run; expected another --output")
-        shutil.rmtree(path)
-    path.mkdir(parents=True, exist_ok=True)
-    (path / MARK).touch()
+    try:
+        if path.exists() and any(path.iterdir()):
+            if not (path / MARK).exists():
+                raise rigs.BadRig(f"{path} is not empty and not of an earlier run; expected another --output")
+            shutil.rmtree(path)
+        path.mkdir(parents=True, exist_ok=True)
+        (path / MARK).touch()
+    except OSError as error:
+        raise rigs.BadRig(f"--output {path}: {error.strerror}") from None
+
+
+def check_page(path, is_written):
+    """Refuses a page that cannot be read, or written, before anything is started."""
+    try:
+        path.read_text()
+        if is_written:
+            path.open("a").close()
+    except (OSError, ValueError) as error:
+        raise rigs.BadRig(f"{path}: {getattr(error, 'strerror', error)}; expected docs/results/hil.md, or a copy") from None
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"hil: {printable(message)}; see hil.py --help\n")
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rig", help="the rig's file")
     parser.add_argument("--tests", help="this test list instead of the rig's")
     parser.add_argument("--only", default="", help="only cases with this in their names, e.g. rotation-0/, kill/")
@@ -416,6 +441,8 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if (options.page or options.check) and (options.tests or options.only):
         parser.error("--page and --check are for all cases of a rig; expected them without --tests and --only")
+    if options.list and options.output:
+        parser.error("--list writes no --output; expected one of them")
     return options
 
 
@@ -437,6 +464,8 @@ def main(arguments):
                 if not rigs.is_file(program):
                     raise rigs.BadRig(f"{options.rig}: there is no {program}; expected it to be built (docs/hil.md)")
             ranks = check_topology(plan)
+            if options.page or options.check:
+                check_page(options.page or options.check, options.page is not None)
             cases = [dataclasses.replace(case, ranks=ranks) for case in cases]
             make_output(out)
             runner = Runner(plan, lambda line: print(printable(line), flush=True))

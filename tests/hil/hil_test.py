@@ -115,10 +115,37 @@ class BadRigs(Folder):
         refused("test {", 'spares: "both" lose { what: "node:1" } lose { what: "node:1" } test {', "node:1 at moment 0 twice")
         refused("test {", 'spares: "both" lose { what: "node:1" returns: 4 } test {', "4 returns of node:1", "0 to 3")
         refused("test {", 'spares: "both" lose { what: "link:0,1" returns: 1 } test {', "1 returns of link:0,1", "and of a node")
+        refused('bytes: "8"', 'bytes: "8" } message { bytes: "8" op: "sum"', "test 0: a message of 8 bytes twice")
+        refused('"allreduce"', '"barrier"', "test 0: a barrier with messages")
+        refused("test {", 'refuse: "corrupted" refuse: "corrupted" test {', "'corrupted' twice")
+        refused("test {", "together: true test {", "together without refuse")
         scan = LIST.replace('"allreduce"', '"scan"') + 'spares: "nodes" lose { what: "node:1" }'
         self.refused("lose with scan", "allreduce, broadcast", tests=scan)
         self.refused("no case has 'nothing'", words=["--only", "nothing"])
         self.refused("nowhere", words=["--tests", "nowhere"])
+
+    def test_losses_of_what_is_not_there(self):
+        rig = RIG.replace("count: 2", "count: 3")
+        rig += 'device { name: "wired" board: "boards/linux-x86_64" wire { carrier: "unix:a,b" program: "/bin/true" gateway: "/bin/true" } }\n'
+        tests = LIST.replace("complete:2", "mesh:2x2") + 'spares: "both" lose { what: "link:0,3" }'
+        words = ["--espalier", COMMAND, "--node", NODE, "--cluster", "/bin/true"]
+        self.refused("lose: link:0,3 is no link of mesh:2x2", rig=rig, tests=tests, words=words)
+        line = tests.replace("link:0,3", "node:3").replace("mesh:2x2", "crossbar:1x2")
+        self.refused("lose: node:3 is a router", rig=rig, tests=line, words=words)
+        for field in ('provider: "shm"', "window: 2", 'address: "10.0.0.1"'):
+            local = RIG.replace("count: 2", "count: 4").replace("limit_s", f"{field} limit_s")
+            self.refused("lose: node:3: with", rig=local, tests=tests.replace("link:0,3", "node:3"), words=words)
+
+    def test_options(self):
+        self.refused("unrecognized arguments: --bogus", words=["--bogus"])
+        self.refused("not allowed with argument", words=["--page", "a", "--check", "b"])
+        self.refused("--list writes no --output", words=["--list"])
+        self.refused("nowhere: No such file", words=["--page", self.path / "nowhere", "--espalier", COMMAND, "--node", NODE])
+        (self.path / "out").touch()
+        done = subprocess.run([HERE / "hil.py", self.write(), "--output", self.path / "out", "--espalier", COMMAND, "--node", NODE],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+        self.assertIn("out: Not a directory", done.stderr)
 
     def test_a_folder_of_somebody_else(self):
         (self.path / "mine").mkdir()

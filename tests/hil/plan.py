@@ -157,6 +157,11 @@ class Plan:
 
     def _check_loss(self, case):
         what = f"{self.tests.path}: lose: {case.loss.what}"
+        for field in ("window", "address"):  # spares-cluster has none
+            if getattr(self.rig.entry, field):
+                raise rigs.BadRig(f"{what}: with a {field}, which {self.rig.path} has; expected none")
+        if self.rig.entry.provider != "tcp":
+            raise rigs.BadRig(f"{what}: with the provider {self.rig.entry.provider} of {self.rig.path}; expected tcp")
         if max(case.ends) >= len(case.seats):
             raise rigs.BadRig(f"{what}: the devices of {self.rig.path} are {len(case.seats)}; expected numbers below that")
         if len(case.ends) == 2 and not any(case.seats[end].has_sockets() for end in case.ends):

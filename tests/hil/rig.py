@@ -226,6 +226,11 @@ class Tests:
                     self._bad(f"test {at}: a message without bytes; expected e.g. bytes: \"64KiB\"")
                 message.type, message.op = message.type or "f32", message.op or "sum"
                 self._check_names(at, message, "bytes", "type", "op")
+            for message in test.message:
+                if list(test.message).count(message) > 1:
+                    self._bad(f"test {at}: a message of {message.bytes} bytes twice; expected each once")
+            if test.collective == "barrier" and (len(test.message) > 1 or test.message[0].bytes != "0"):
+                self._bad(f"test {at}: a barrier with messages; expected none")
         if self.entry.HasField("kill"):
             self.entry.kill.after_ms = self.entry.kill.after_ms or 1000
             if self.entry.kill.test >= len(self.entry.test):
@@ -235,7 +240,10 @@ class Tests:
                 self._bad(f"unknown refusal '{refusal}'; expected one of " + ", ".join(REFUSALS))
             if refusal == "wrong-node" and self.entry.together:
                 self._bad("wrong-node together: bare-metal boards do not join then; expected together: false")
-
+            if list(self.entry.refuse).count(refusal) > 1:
+                self._bad(f"refuse: '{refusal}' twice; expected each once")
+        if self.entry.together and not self.entry.refuse:
+            self._bad("together without refuse; expected a refusal")
         self._check_losses()
 
     def _check_losses(self):

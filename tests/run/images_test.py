@@ -169,6 +169,9 @@ class Images(unittest.TestCase):
         refused([*what, "--key", self.public], "0600")
         refused(["build", self.broadcast, self.broadcast, *what[2:]], "both broadcast by two-tree, root 0")
         refused(["build", self.broadcast, "--board", BOARD, "--release", "1.0.0", "-o", self.path / "x.img"], "--node", "%r")
+        (self.path / "y2.img").mkdir()  # a folder in the place of one image: none is written
+        refused(["build", self.broadcast, "--board", BOARD, "--release", "1.0.0", "-o", self.path / "y%r.img"], "cannot write", "y2.img")
+        self.assertEqual([path.name for path in self.path.glob("y*")], ["y2.img"])
         five = espalier.compile(self.path / "five.esp", "complete:5")
         refused(["build", self.broadcast, five, *what[2:]], "complete:5", "complete:4", "one topology")
         refused(["show", self.broadcast], "no image")
@@ -183,6 +186,27 @@ class Images(unittest.TestCase):
         with_board("name: ", "line 1")
         with_board(good.replace('"linux-x86_64"', '"a b"'), "line 3", "'a b'")
         with_board(good.replace("signature: ED25519", ""), "no signature")
+        for old, new, words in (('kind: OFI provider: "tcp"', 'kind: SERIAL provider: "tcp"', "a provider is libfabric's"),
+                                ('provider: "tcp"', 'carrier: "uart"', "a carrier is of serial links"),
+                                ('provider: "tcp"', "baud: 9600", "baud is of a UART"),
+                                ('kind: OFI provider: "tcp"', 'kind: SERIAL carrier: "ethernet" baud: 9600', "baud is of a UART"),
+                                ('provider: "tcp"', "eager_bytes: 256", "eager_bytes"), ("kind: OFI", "", "no fabric kind")):
+            self.assertIn(old, good)
+            with_board(good.replace(old, new), "line 4", words)
+        # What the firmware is built with is read by limits.py. Both take and refuse the same.
+        folder = self.path / "linux-x86_64"
+        folder.mkdir()
+        for old, new, is_right in (("", "", True), ("unit_bytes: 16", "unit_bytes: 65", False), ("bytes: 1048576", "bytes: 20480", False),
+                                   ("block_bytes: 4096", "block_bytes: 100", False), ("selections: 4", "selections: 0", True),
+                                   ("selections: 4", "selections: 5", False), ("limits {", "limits { max_mtu: 95", False),
+                                   ("limits {", "limits { max_mtu: 96", True), ("limits {", "limits { room_bytes: 63", False),
+                                   ("limits {", "limits { room_events: 0", False), ("limits {", "limits { window: 65", False)):
+            self.assertIn(old, good)
+            (folder / "board.textproto").write_text(good.replace(old, new))
+            built = espalier.call("macros", folder / "board.textproto", espalier.ROOT / "proto", program=espalier.ROOT / "boards/limits.py")
+            image = espalier.call("image", *other("--board", folder))
+            with self.subTest(new=new):
+                self.assertEqual((built.returncode, image.returncode), (0, 0) if is_right else (2, 2), built.stderr + image.stderr)
         with_board(good.replace("fabric {", "fabrics {"), "line 4", "fabrics")
         with_board(good.replace("unit_bytes: 16", "unit_bytes: 65"), "unit_bytes")
         with_board(good.replace("limits {", "limits { links: 129"), "links is 129", "1 to 128")

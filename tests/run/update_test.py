@@ -100,6 +100,10 @@ class Update(unittest.TestCase):
         self.refused("expected one of --public-key FILE and --unsigned", new, status=2)
         self.refused("--from 4: expected a node from 0 to 3", new, *self.keys, "--from", 4, status=2)
         self.refused("--kill", new, *self.keys, "--kill", "9@1", status=2)
+        # Before anything starts, also that of the second session.
+        done = self.update(new, *self.keys, "--kill", "1@1", "--kill", "9@1")
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn("bad --kill 9@1: expected NODE@MS", done.stderr)
         self.refused("there is no flash file", new, *self.keys, "--start", "5=true", status=2)
         self.refused("--flash has no effect: all nodes have a --start", new, *self.keys, "--start", "0-3=true", status=2)
         for words, says in (((new, "--start", "0=true", "--unsigned"), "boards have their own key"),

@@ -124,6 +124,7 @@ void add_chakra(Command exporter) {
     check_writable(path(0));
     LoadedSchedule loaded;
     const formats::SizedOperations sized = load_sized(*arguments, loaded);
+    for (std::uint32_t node = 1; node < sized.bytes.size(); ++node) check_writable(path(node));
     const char* const collective = collective_name(loaded.programs.front().collective);
     for (std::uint32_t node = 0; node < sized.bytes.size(); ++node) {
       const std::string bytes = formats::write_chakra(sized, node, collective);

@@ -132,6 +132,13 @@ std::string reason(const launch::NodeProcesses& cluster, std::uint32_t node) {
   return "node " + std::to_string(node) + ": " + cluster.describe(node);
 }
 
+// Throws Failure (bad input) if `kill` is not NODE@MS with one of the nodes.
+void add_kill(const std::string& kill, launch::LaunchOptions& options) {
+  if (parse_disturbance(kill, SIGKILL, options)) return;
+  bad_input("bad --kill " + one_line(kill) + ": expected NODE@MS with a node from 0 to " +
+            std::to_string(options.nodes - 1));
+}
+
 Session run_session(const UpdateArguments& arguments, bool updates, const std::string& kill) {
   launch::LaunchOptions options = arguments.launch;
   options.boot = {"--flash", arguments.flash};
@@ -144,10 +151,7 @@ Session run_session(const UpdateArguments& arguments, bool updates, const std::s
   if (updates) {
     options.role = {"--update-from", std::to_string(arguments.origin), "--new", arguments.images};
   }
-  if (!kill.empty() && !parse_disturbance(kill, SIGKILL, options)) {
-    bad_input("bad --kill " + one_line(kill) + ": expected NODE@MS with a node from 0 to " +
-              std::to_string(options.nodes - 1));
-  }
+  if (!kill.empty()) add_kill(kill, options);
   launch::NodeProcesses cluster;
   start_cluster(options, {}, cluster);
   Session session;
@@ -182,6 +186,10 @@ void update(UpdateArguments arguments) {
   if (arguments.origin >= arguments.launch.nodes) {
     bad_input("--from " + std::to_string(arguments.origin) + ": expected a node from 0 to " +
               std::to_string(arguments.launch.nodes - 1));
+  }
+  for (const std::string& kill : arguments.kills) {
+    launch::LaunchOptions checked = arguments.launch;
+    add_kill(kill, checked);
   }
   arguments.launch.any_releases = true;
   NewImages fresh;

@@ -36,6 +36,12 @@ class MscclReader {
     if (reader.error_.empty()) --reader.depth_;
   }
 
+  static void on_text(void* self, const char* text, int size) {
+    const std::string_view words(text, static_cast<std::size_t>(size));
+    if (words.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
+    static_cast<MscclReader*>(self)->refuse("text between elements; expected none");
+  }
+
   MscclFile read(const std::string& text) {
     const auto size = static_cast<int>(text.size());
     if (XML_Parse(parser_, text.data(), size, 1) == XML_STATUS_ERROR && error_.empty()) {
@@ -93,7 +99,9 @@ class MscclReader {
         value <= most) {
       return value;
     }
-    refuse(std::string(element_) + " has " + std::string(name) + "=\"" + std::string(digits) +
+    constexpr std::size_t kMaxQuoted = 40;
+    refuse(std::string(element_) + " has " + std::string(name) + "=\"" +
+           std::string(digits.substr(0, kMaxQuoted)) + (digits.size() > kMaxQuoted ? "..." : "") +
            "\"; expected a number from " + std::to_string(least) + " to " + std::to_string(most));
     return least;
   }
@@ -122,6 +130,16 @@ class MscclReader {
     if (!in_place && !out_of_place)
       refuse("inplace and outofplace are both 0; expected one of them");
     file_.in_place = in_place && !out_of_place;
+    check_sizes();
+  }
+
+  // Older files have none. The schedule serves all sizes.
+  void check_sizes() {
+    const auto size = [this](std::string_view name, std::int64_t absent) {
+      return attributes_->count(name) == 0 ? absent : number(name, 0, kMaxNumber);
+    };
+    const std::int64_t least = size("minBytes", 0), most = size("maxBytes", 0);
+    if (most != 0 && least > most) refuse("minBytes is above maxBytes");
   }
 
   void start_gpu() {
@@ -316,6 +334,7 @@ MscclFile read_msccl(const std::string& path, const std::string& text) {
   MscclReader reader(path, parser.get());
   XML_SetUserData(parser.get(), &reader);
   XML_SetElementHandler(parser.get(), &MscclReader::on_start, &MscclReader::on_end);
+  XML_SetCharacterDataHandler(parser.get(), &MscclReader::on_text);
   return reader.read(text);
 }
 

@@ -231,7 +231,8 @@ class MscclTimer {
     }
   }
 
-  void add_all() {
+  // Returns the digest of the values and their steps.
+  [[nodiscard]] std::uint64_t add_all() {
     timed_.blocks = blocks_;
     steps_.resize(values_.size(), -1);
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -249,6 +250,7 @@ class MscclTimer {
       operands_.emplace_back();
       if (values_[i].is_used) write(i, static_cast<std::int32_t>(latest));
     }
+    return digest();
   }
 
  private:
@@ -322,6 +324,19 @@ class MscclTimer {
     }
   }
 
+  [[nodiscard]] std::uint64_t digest() const {
+    std::uint64_t digest = kDigestSeed;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const MscclValue& value = values_[i];
+      for (const std::int64_t word :
+           {std::int64_t{value.rank}, value.name.chunk, value.name.origin, value.a, value.b,
+            std::int64_t{value.is_output}, std::int64_t{steps_[i]}}) {
+        digest = digest_u64(digest, static_cast<std::uint64_t>(word));
+      }
+    }
+    return digest;
+  }
+
   const MscclFile& file_;
   const std::vector<MscclValue>& values_;
   lower::TimedSchedule& timed_;
@@ -375,17 +390,6 @@ bool is_among_neighbours(const topology::Topology& topology, const lower::TimedS
   return true;
 }
 
-std::uint64_t digest_of(const std::vector<MscclValue>& values) {
-  std::uint64_t digest = kDigestSeed;
-  for (const MscclValue& value : values) {
-    for (const std::int64_t word : {std::int64_t{value.rank}, value.name.chunk, value.name.origin,
-                                    value.a, value.b, std::int64_t{value.is_output}}) {
-      digest = digest_u64(digest, static_cast<std::uint64_t>(word));
-    }
-  }
-  return digest;
-}
-
 }  // namespace
 
 ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
@@ -400,12 +404,11 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   std::string name;
   for (const char letter : file.name) name += letter >= ' ' && letter <= '~' ? letter : '?';
   lower::TimedSchedule timed(topology.ranks());
-  MscclTimer(file, values, timed).add_all();
+  timed.digest = MscclTimer(file, values, timed).add_all();
   timed.outline.collective = file.collective;
   timed.outline.algorithm = name.c_str();
   timed.outline.segments = static_cast<std::uint32_t>(file.chunks);
   timed.outline.port_model = PortModel::kMultiport;
-  timed.digest = digest_of(values);
   // The fabric routes: every pair of ranks has a link.
   const auto pairs = parse_topology("complete:" + std::to_string(topology.ranks()));
   timed.period = lower::least_period(*pairs, timed, 1);

@@ -184,6 +184,7 @@ class Orderer {
       const PlacedStep& placed = steps_[i];
       if (placed.rank != rank) continue;
       const MscclFile::Step& step = step_of(placed);
+      if (step.reads() && step.writes()) check_step(placed);
       const auto touch = [&](const Chunks& wanted, bool writes) {
         const Chunks chunks = in_one_buffer(file_, rank, wanted);
         for (std::int64_t c = 0; c < chunks.count; ++c) {
@@ -212,15 +213,30 @@ class Orderer {
     std::vector<std::size_t> readers;
   };
 
+  static const char* name_of(Buffer::Value buffer) {
+    return buffer == Buffer::kInput ? "input" : buffer == Buffer::kOutput ? "output" : "scratch";
+  }
+
   void check_pair(std::int64_t earlier, std::size_t later, const std::uint16_t* clock,
                   std::int64_t chunk, Buffer::Value buffer) const {
     const PlacedStep& one = steps_[static_cast<std::size_t>(earlier)];
     if (static_cast<std::size_t>(earlier) == later || clock[one.block] > one.number) return;
-    const char* const name = buffer == Buffer::kInput    ? "input"
-                             : buffer == Buffer::kOutput ? "output"
-                                                         : "scratch";
     refuse(step_name(file_, one) + " and " + step_name(file_, steps_[later]) + " use chunk " +
-           std::to_string(chunk) + " of " + name + ", and nothing orders them");
+           std::to_string(chunk) + " of " + name_of(buffer) + ", and nothing orders them");
+  }
+
+  // The threads of a block move the chunks of a step in any order: a chunk may be read and written
+  // only if it is the same one of both places.
+  void check_step(const PlacedStep& placed) const {
+    const MscclFile::Step& step = step_of(placed);
+    const Chunks from = in_one_buffer(file_, placed.rank, step.from);
+    const Chunks to = in_one_buffer(file_, placed.rank, step.to);
+    const std::int64_t later = std::max(from.first, to.first);
+    const bool apart =
+        from.buffer != to.buffer || later >= std::min(from.first, to.first) + from.count;
+    if (apart || from.first == to.first) return;
+    refuse(step_name(file_, placed) + " reads and writes chunk " + std::to_string(later) + " of " +
+           name_of(to.buffer) + " as different ones of its chunks, and nothing orders them");
   }
 
   const std::string& path_;

@@ -40,7 +40,9 @@ class Reader final : public google::protobuf::io::ErrorCollector {
   void check_name(const std::string& name) const;
   void check_links(const BoardFile& file) const;
   void check_limits(board::BoardFile::Limits& limits) const;
+  void check_rooms(const board::BoardFile::Limits& limits) const;
   void check_flash(const board::BoardFile::Flash& flash) const;
+  void check_fabric(const board::BoardFile::Fabric& fabric) const;
 
   std::string path_;
   TextFormat::ParseInfoTree tree_;
@@ -101,6 +103,42 @@ void Reader::check_limits(BoardFile::Limits& limits) const {
   }
 }
 
+// Rooms of a bare-metal node, which the firmware is built with (boards/limits.py).
+void Reader::check_rooms(const BoardFile::Limits& limits) const {
+  const struct {
+    const char* name;
+    bool is_given;
+    std::uint32_t value, least, most;
+  } rooms[] = {
+      {"max_mtu", limits.has_max_mtu(), limits.max_mtu(), 96, 65535},
+      {"room_bytes", limits.has_room_bytes(), limits.room_bytes(), 64, 1u << 30},
+      {"room_events", limits.has_room_events(), limits.room_events(), 1, 1u << 24},
+  };
+  for (const auto& room : rooms) {
+    if (!room.is_given || (room.value >= room.least && room.value <= room.most)) continue;
+    complain("limits", "limits: " + std::string(room.name) + " is " + std::to_string(room.value) +
+                           "; expected " + std::to_string(room.least) + " to " +
+                           std::to_string(room.most));
+  }
+}
+
+// Each field of a fabric belongs to one kind.
+void Reader::check_fabric(const BoardFile::Fabric& fabric) const {
+  const bool is_serial = fabric.kind() == BoardFile::Fabric::SERIAL;
+  if (fabric.kind() == BoardFile::Fabric::NONE) {
+    complain("fabric", "no fabric kind: expected OFI, SERIAL or MEMORY");
+  }
+  if (!fabric.provider().empty() && fabric.kind() != BoardFile::Fabric::OFI) {
+    complain("fabric", "fabric: a provider is libfabric's; expected none, or kind: OFI");
+  }
+  if (!fabric.carrier().empty() && !is_serial) {
+    complain("fabric", "fabric: a carrier is of serial links; expected none, or kind: SERIAL");
+  }
+  if (fabric.baud() != 0 && fabric.carrier() != "uart") {
+    complain("fabric", "fabric: baud is of a UART; expected none, or carrier: \"uart\"");
+  }
+}
+
 void Reader::check_flash(const BoardFile::Flash& flash) const {
   if (!is_flash_shape({flash.bytes(), flash.block_bytes(), flash.unit_bytes()})) {
     complain("flash",
@@ -117,6 +155,7 @@ BoardFile Reader::read(const std::string& text) {
   if (!parser.ParseFromString(text, &file)) fail(-1, "no board's description");
   check_name(file.name());
   check_links(file);
+  check_rooms(file.limits());
   check_limits(*file.mutable_limits());
   if (!file.limits().has_spares()) {
     file.mutable_limits()->set_spares(file.fabric().kind() != BoardFile::Fabric::SERIAL);
@@ -132,9 +171,7 @@ BoardFile Reader::read(const std::string& text) {
       !(timing.beta() >= 0 && timing.beta() <= 1)) {
     complain("timing", "timing: expected alpha from 0 to 1e6 s, and beta from 0 to 1 s per byte");
   }
-  if (file.fabric().kind() == BoardFile::Fabric::NONE) {
-    complain("fabric", "no fabric kind: expected OFI, SERIAL or MEMORY");
-  }
+  check_fabric(file.fabric());
   if (file.signature() == BoardFile::UNSAID) {
     complain("signature",
              "no signature: expected ED25519, or UNSIGNED if its nodes take any image");

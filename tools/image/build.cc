@@ -346,6 +346,7 @@ void run_build(const BuildArguments& arguments) {
   sources.common.topology_digest = sources.schedules.front().file.topology_digest();
   // All are made before any is written.
   const std::vector<std::uint32_t> nodes = chosen_nodes(arguments, sources);
+  for (const std::uint32_t node : nodes) check_writable(output_path(arguments.output, node));
   if (!arguments.spares.empty()) {
     make_spares(arguments, sources);
   } else if (arguments.fewer_spares) {

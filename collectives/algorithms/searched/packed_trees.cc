@@ -237,6 +237,9 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
                 std::to_string(has_root(collective) ? kMaxPackedNodes : kMaxPackedRoots) +
                 " nodes, and at most " + std::to_string(kMaxPackedLinks) + " links per node");
   }
+  if (topology.ranks() == 1 && topology.nodes() > 1) {
+    return fail(who + "expected at least two ranks, or no router");
+  }
   const bool routers = topology.nodes() > topology.ranks();
   const Outline outline{.collective = collective,
                         .algorithm = kPackedTrees,

@@ -279,6 +279,9 @@ Result<Programs> time_expanded(Collective collective, const topology::Topology& 
     return fail(who + "expected at most " + std::to_string(kMaxPackedRoots) +
                 " nodes, and at most " + std::to_string(kMaxPackedLinks) + " links per node");
   }
+  if (topology.ranks() == 1 && topology.nodes() > 1) {
+    return fail(who + "expected at least two ranks, or no router");
+  }
   const Outline outline{.collective = collective,
                         .algorithm = "time-expanded",
                         .needs_commutative = collective == Collective::kReduceScatter,
