@@ -96,6 +96,17 @@ TEST(Mapping, RefusesAFileThatIsShorter) {
   close(memory);
 }
 
+TEST(Mapping, RefusesMoreThanTheAddressSpace) {
+  node::Mapping mapping;
+  // On targets of 32 bits the lower half of the first size is one page.
+  for (const std::uint64_t size : {(std::uint64_t{1} << 32) + 4096, std::uint64_t{1} << 63}) {
+    if (size >> 32 == 1 && sizeof(std::size_t) == 8) continue;
+    EXPECT_FALSE(mapping.map(size, -1, 0, true)) << size;
+    EXPECT_EQ(errno, ENOMEM) << size;
+    EXPECT_EQ(mapping.size(), 0u);
+  }
+}
+
 TEST_F(Channel, ReportsTheEndOfTheOtherSide) {
   close(launcher_);
   launcher_ = -1;
