@@ -167,8 +167,10 @@ int open_descriptors() {
 
 // The room for one descriptor holds two.
 TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
-  Memory memory;
-  iovec part{&memory, sizeof memory};
+  Any wire;
+  wire.memory = {};
+  convert_order(wire, Packet::kMemory);
+  iovec part{&wire, sizeof(Memory)};
   alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
@@ -182,7 +184,7 @@ TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
   const int sent[] = {launcher_, node_};
   std::memcpy(CMSG_DATA(header), sent, sizeof sent);
   const int before = open_descriptors();
-  ASSERT_EQ(sendmsg(launcher_, &message, 0), static_cast<ssize_t>(sizeof memory));
+  ASSERT_EQ(sendmsg(launcher_, &message, 0), static_cast<ssize_t>(sizeof(Memory)));
   Any packet;
   int descriptor = -1;
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);
