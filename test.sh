@@ -7,7 +7,7 @@
 #   - those of the Cortex-M3 (boards/mps2-an385) under qemu-system-arm, and of the Cortex-M4F and M7 (mps2-an386, mps2-an500) those that
 #     depend on the processor; of the Cortex-M0 (microbit) what its firmware takes; of RISC-V (virt-rv32) under qemu-system-riscv32
 #     those that depend on the processor,
-#   - of aarch64 (boards/linux-aarch64) under qemu-user the suites of what runs on nodes, and one grid of the rest.
+#   - of aarch64 (boards/linux-aarch64) under qemu-user those that depend on the processor.
 # The last line says how many cases passed, failed and were skipped; exit status 1 if any failed.
 #   ./test.sh [--without-aarch64]
 #   ./test.sh quick          only the unit tests, with smaller samples and without the slow ones, and one collective run on eight
@@ -36,10 +36,10 @@ sanitized='base bootstrap collectives/schedule collectives/machine collectives/v
 # A program with a fixed address starts in half the time: its tables of types and variables need no relocation.
 sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
   -Db_staticpic=false -Db_sanitize=address,undefined -Dofi=false'
-# What runs on nodes. The rest is what hosts compute: one grid and the installed package are a sample of it.
-on_nodes='base collectives/machine collectives/schedule firmware hal tests/golden'
-on_nodes_too='grid-complete installed'
-# What depends on the processor: of all boards of a family but one, this is a sample.
+# What depends on the processor: operators, atomics, alignment, the order of bytes, codes and signatures, libfabric of its own.
+on_aarch64='base boot fault golden image machine machine-operator-versions machine-operators machine-window mem mem-conformance node ofi
+  ofi-authentication ofi-heap schedule serial'
+# On bare metal: of all boards of a family but one, this is a sample.
 on_processors='bare-operators bare-memory bare-startup bare-fault bare-collectives instructions footprint'
 
 usage() {
@@ -130,18 +130,12 @@ if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" buil
   echo "$sanitizers" >build-sanitize/options
 fi
 names=$(/usr/bin/python3 tests/summary.py --names build-sanitize $sanitized) || give_up 'no tests to sanitize'
-nodes_names=''
-case "$emulated" in
-  *aarch64*)
-    nodes_names="$(/usr/bin/python3 tests/summary.py --names build-aarch64 $on_nodes) $on_nodes_too" || give_up 'no tests of aarch64'
-    ;;
-esac
 
 # suite BUILD: becomes the process that builds and runs what is chosen of the BUILD's tests. It gives way to the tests of build/.
 suite() {
   case $1 in
     build-sanitize) chosen=$names ;;
-    build-aarch64) chosen=$nodes_names ;;
+    build-aarch64) chosen=$on_aarch64 ;;
     build-m4 | build-m7 | build-rv32) chosen=$on_processors ;;
     *) chosen='' ;;
   esac
@@ -151,7 +145,7 @@ suite() {
 # In the time that the other tests spend waiting.
 beside() {
   trap 'kill $!; exit 1' TERM
-  for build in build-sanitize ${emulated%build-aarch64}; do
+  for build in build-sanitize $emulated; do
     suite $build &
     wait $!
   done
@@ -161,9 +155,6 @@ trap 'kill $!; exit 130' INT TERM
 
 echo '== tests'
 meson test -C build --no-rebuild --print-errorlogs
-case "$emulated" in
-  *aarch64*) (suite build-aarch64) ;;
-esac
 wait
 for build in build-sanitize $emulated; do
   echo "== $build$(/usr/bin/python3 tests/summary.py --share $build)"

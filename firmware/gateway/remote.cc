@@ -72,7 +72,10 @@ class RemoteNode {
       sent = sent && stream_.send(Frame::kFile, bytes_of(*contents));
     }
     sent = sent && stream_.send(Frame::kBegin, {});
-    if (!sent) return fail("its host does not accept its command line");
+    // Of a node that ended meanwhile, the stream's rest says why.
+    if (!sent && !control::is_closed(stream_.in())) {
+      return fail("its host does not accept its command line");
+    }
     return {};
   }
 
@@ -95,7 +98,8 @@ class RemoteNode {
     if (passed && packet.packet == control::Packet::kRun && memory_.bytes != nullptr) {
       passed = send_input(packet.run_request);
     }
-    if (passed && stream_.send_packet(packet)) return {};
+    passed = passed && stream_.send_packet(packet);
+    if (passed || control::is_closed(stream_.in())) return {};
     return fail("its host accepts no data");
   }
 

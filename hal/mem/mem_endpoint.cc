@@ -354,9 +354,10 @@ bool MemEndpoint::stream(MemLink& link) {
     // One that did not match was consumed before a later one was granted.
     judge(link);
     if (post.done) continue;
+    const bool takes_turns = pieces_take_turns_ && post.size > config_.shape.piece_bytes;
     while (sending.given < post.size) {
       const std::uint32_t drained = out.receiver().drained.load(std::memory_order_acquire);
-      if (sending.given == 0 && drained == sending.filled) {
+      if (!takes_turns && sending.given == 0 && drained == sending.filled) {
         out.sender().first.store(sending.filled, std::memory_order_relaxed);
       }
       if (sending.filled - drained >= config_.shape.pieces || budget == 0) break;

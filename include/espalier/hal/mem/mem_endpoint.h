@@ -132,6 +132,10 @@ class MemEndpoint : public Endpoint {
   ~MemEndpoint() = default;
   // Gives the array of links, if the constructor got none.
   void set_links(MemLink* links) { links_ = links; }
+  // Whether a message of several pieces begins at the piece after the last one. Otherwise, as one
+  // of one piece, it begins at the first if none is in use: that one is in the caches of a core
+  // that both ends share.
+  void let_pieces_take_turns(bool turns) { pieces_take_turns_ = turns; }
   // The link's peer has something to read: wakes it if it sleeps.
   virtual void notify(std::uint32_t link) = 0;
   // Finds where the link's peer can read these bytes: on an SoC, their address. False: nowhere.
@@ -179,6 +183,7 @@ class MemEndpoint : public Endpoint {
   std::uint32_t turn_ = 0;  // the link that poll() looks at first
   bool has_moved_ = false;  // the last progress() of all links did, and poll() has not said what
   bool released_ = false;
+  bool pieces_take_turns_ = false;
 };
 
 }  // namespace espalier::mem
