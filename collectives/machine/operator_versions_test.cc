@@ -12,6 +12,7 @@
 
 #include "collectives/machine/testing/operator_numbers.h"
 #include "espalier/base/digest.h"
+#include "espalier/base/little_endian.h"
 #include "tests/bare/operator_digests.h"
 #include "tests/whole.h"
 
@@ -160,7 +161,7 @@ TEST(OperatorVersions, AreEqualForEveryHalf) {
       0x7c01, 0x7d55, 0x7e00, 0x7f7e, 0x7f7f, 0x7f80, 0x7f81, 0x7fc0, 0x7fff};
   constexpr std::size_t kHalves = 0x10000;
   std::vector<std::uint16_t> every(kHalves), other(kHalves), want(kHalves), into(kHalves);
-  for (std::size_t i = 0; i < kHalves; ++i) every[i] = static_cast<std::uint16_t>(i);
+  for (std::size_t i = 0; i < kHalves; ++i) every[i] = little(static_cast<std::uint16_t>(i));
   for (const HalfDigest& row : kHalfDigests) {
     Operator op;
     op.op = row.op;
@@ -168,7 +169,7 @@ TEST(OperatorVersions, AreEqualForEveryHalf) {
     std::uint64_t digest = kDigestSeed;
     for (std::size_t i = 0; i < 2 * std::size(kOthers); ++i) {
       const std::uint16_t sign = i % 2 == 0 ? 0 : 0x8000;
-      other.assign(kHalves, static_cast<std::uint16_t>(kOthers[i / 2] | sign));
+      other.assign(kHalves, little(static_cast<std::uint16_t>(kOthers[i / 2] | sign)));
       combine_by(Version::kBaseline, op, want.data(), every.data(), other.data(), kHalves);
       digest = digest_bytes(digest, want.data(), kHalves * 2);
       for (const Version version : all_versions()) {

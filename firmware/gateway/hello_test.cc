@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "espalier/base/little_endian.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/gateway/testing/board_end.h"
 
@@ -61,7 +62,8 @@ class PlayedBoard {
       EXPECT_EQ(in_.kind, agent::Kind::kGo);
       out_.report = {};
       out_.report.number = kRun;
-      out_.report.completed = out_.report.log_count = out_.report.log_retired = 1;
+      out_.report.completed = 1;
+      out_.report.log_count = out_.report.log_retired = 1;
       out_.report.output_bytes = kBufferBytes;
       out_.report.events = 1;
       return send();
@@ -178,7 +180,7 @@ TEST_F(HelloTest, RefusesMoreRoomThanItCanBuffer) {
 
 TEST_F(HelloTest, NamesBoardFieldValueAndLimit) {
   const struct {
-    std::uint32_t agent::Hello::*field;
+    Little<std::uint32_t> agent::Hello::*field;
     std::uint32_t value;
     const char* text;
   } cases[] = {

@@ -318,7 +318,9 @@ void Gateway::send_request() {
   update.settles = options_.node.settles;
   update.deadline_ns = options_.node.deadline_ns;
   update.origin = options_.node.update_origin;
-  if (release_) std::memcpy(update.order, &release_->order, sizeof update.order);
+  // The bytes of an order are the same on every target.
+  void* const order = update.order;
+  if (release_) std::memcpy(order, &release_->order, sizeof update.order);
   agent_->send(update);
 }
 

@@ -96,6 +96,17 @@ TEST(Mapping, RefusesAFileThatIsShorter) {
   close(memory);
 }
 
+TEST(Mapping, RefusesMoreThanTheAddressSpace) {
+  node::Mapping mapping;
+  // On targets of 32 bits the lower half of the first size is one page.
+  for (const std::uint64_t size : {(std::uint64_t{1} << 32) + 4096, std::uint64_t{1} << 63}) {
+    if (size >> 32 == 1 && sizeof(std::size_t) == 8) continue;
+    EXPECT_FALSE(mapping.map(size, -1, 0, true)) << size;
+    EXPECT_EQ(errno, ENOMEM) << size;
+    EXPECT_EQ(mapping.size(), 0u);
+  }
+}
+
 TEST_F(Channel, ReportsTheEndOfTheOtherSide) {
   close(launcher_);
   launcher_ = -1;
@@ -156,8 +167,10 @@ int open_descriptors() {
 
 // The room for one descriptor holds two.
 TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
-  Memory memory;
-  iovec part{&memory, sizeof memory};
+  Any wire;
+  wire.memory = {};
+  convert_order(wire, Packet::kMemory);
+  iovec part{&wire, sizeof(Memory)};
   alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
@@ -171,7 +184,7 @@ TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
   const int sent[] = {launcher_, node_};
   std::memcpy(CMSG_DATA(header), sent, sizeof sent);
   const int before = open_descriptors();
-  ASSERT_EQ(sendmsg(launcher_, &message, 0), static_cast<ssize_t>(sizeof memory));
+  ASSERT_EQ(sendmsg(launcher_, &message, 0), static_cast<ssize_t>(sizeof(Memory)));
   Any packet;
   int descriptor = -1;
   EXPECT_EQ(receive(node_, packet, descriptor, 0), Received::kPacket);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstddef>
 
 namespace espalier::node {
 namespace {
@@ -31,6 +32,10 @@ bool Mapping::map(std::uint64_t size, int descriptor, std::uint64_t offset, bool
   unmap();
   if (size == 0) return true;
   if (descriptor >= 0 && !has_bytes(descriptor, offset, size)) return false;
+  if (static_cast<std::size_t>(size) != size) {  // on targets of 32 bits
+    errno = ENOMEM;
+    return false;
+  }
   // Populate now, so that no page fault delays a collective.
   const int flags = MAP_POPULATE | (descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
   const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;

@@ -14,7 +14,7 @@ class Mapping {
   ~Mapping();
   // Unmaps the previous mapping and maps `size` bytes: fresh memory if descriptor < 0, otherwise
   // that file from byte `offset` onward. The pages are populated before map() returns. False and
-  // errno on failure; EINVAL if the file is shorter.
+  // errno on failure: EINVAL if the file is shorter, ENOMEM if the address space is.
   [[nodiscard]] bool map(std::uint64_t size, int descriptor, std::uint64_t offset, bool writable);
   void unmap();
   [[nodiscard]] void* bytes() const { return bytes_; }

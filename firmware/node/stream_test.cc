@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -31,7 +32,10 @@ class Stream : public testing::Test {
     const FrameHeader header{Frame::kPacket, sizeof packet, 0, monotonic_ns() + kAhead - late_ns,
                              bound_ns};
     ASSERT_EQ(write(ends_[1], &header, sizeof header), static_cast<ssize_t>(sizeof header));
-    ASSERT_EQ(write(ends_[1], &packet, sizeof packet), static_cast<ssize_t>(sizeof packet));
+    control::Any wire;
+    std::memcpy(static_cast<void*>(&wire), &packet, sizeof packet);
+    control::convert_order(wire, packet.packet);
+    ASSERT_EQ(write(ends_[1], &wire, sizeof packet), static_cast<ssize_t>(sizeof packet));
   }
   bool take(control::Any& packet) {
     FrameHeader header;

@@ -478,14 +478,17 @@ void Node::called() {
     if (cluster_.scenario.order != nullptr) order = *cluster_.scenario.order;
     order.piece_bytes = kPieceBytes;
     for (const Bytes& image : after.images) {
-      order.image_bytes = std::max(order.image_bytes, static_cast<std::uint32_t>(image.size()));
+      order.image_bytes =
+          std::max(std::uint32_t{order.image_bytes}, static_cast<std::uint32_t>(image.size()));
     }
     Image image;
+    std::uint64_t digest = 0;
     if (check_image(after.images[kRoot].data(), after.images[kRoot].size(), now.expected, image) !=
             Status::kOk ||
-        release_digest(image, now.memory, order.digest) != Status::kOk) {
+        release_digest(image, now.memory, digest) != Status::kOk) {
       note("the new image is bad");
     }
+    order.digest = digest;
   }
   now.pieces.resize(kNodes * kPieceBytes);
   now.piece.resize(kPieceBytes);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "hal/conformance/conformance.h"
+#include "tests/whole.h"
 
 namespace espalier::conformance {
 namespace {
@@ -96,6 +97,7 @@ TEST_P(ConformanceTest, MovesEverySizeBothWaysAtOnce) {
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{8}, std::uint64_t{63},
         std::uint64_t{64}, std::uint64_t{127}, std::uint64_t{128}, std::uint64_t{129}, eager() - 1,
         eager(), eager() + 1, 2 * eager(), 3 * eager() + 5, kMiB - 1, kMiB, kMiB + 1, 4 * kMiB}) {
+    if (small_sample() && size >= kMiB - 1 && size != kMiB + 1) continue;
     for (std::uint32_t v = 0; v < 2; ++v) {
       std::fill(node(v).in.begin(), node(v).in.end(), kUntouched);
       fill(node(v).out.data(), size, size + v);

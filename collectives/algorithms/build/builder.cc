@@ -6,6 +6,7 @@
 #include "collectives/algorithms/build/blocks.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
+#include "espalier/base/little_endian.h"
 #include "espalier/base/version.h"
 namespace espalier {
 namespace {
@@ -45,9 +46,9 @@ std::uint64_t mix(std::uint64_t digest, std::uint64_t word) {
 std::uint64_t digest_of(const CollectiveParameters& parameters, const Program& program) {
   const auto pair = [](std::uint64_t high, std::uint32_t low) { return high << 32 | low; };
   std::uint64_t digest = mix(kDigestSeed, program.topology_digest);
-  std::uint64_t name[sizeof program.algorithm / sizeof(std::uint64_t)];
+  std::uint8_t name[sizeof program.algorithm];
   std::memcpy(name, program.algorithm, sizeof name);
-  for (const std::uint64_t word : name) digest = mix(digest, word);
+  for (std::size_t i = 0; i + 8 <= sizeof name; i += 8) digest = mix(digest, load_u64(name + i));
   digest = mix(digest, pair(program.ranks, program.root));
   digest = mix(digest, pair(program.window, program.collective));
   digest = mix(digest, pair(parameters.run_length, program.nodes));

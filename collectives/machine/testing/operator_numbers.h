@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "base/splitmix64.h"
+#include "espalier/base/little_endian.h"
 
 namespace espalier {
 
@@ -28,11 +28,10 @@ inline std::uint64_t operand_number(std::uint64_t at, std::uint64_t seed) {
   return at % 4 == 1 ? drawn : (drawn & 0x83ff83ff83ff83ff) | 0x3c003c003c003c00;
 }
 
-// Fills `size` bytes, a multiple of 8.
+// Fills `size` bytes, a multiple of 8, with little-endian numbers.
 inline void fill_operand(std::uint8_t* bytes, std::size_t size, std::uint64_t seed) {
   for (std::size_t i = 0; i < size / 8; ++i) {
-    const std::uint64_t value = operand_number(i, seed);
-    std::memcpy(bytes + i * 8, &value, 8);
+    store_le(bytes + i * 8, operand_number(i, seed), 8);
   }
 }
 
