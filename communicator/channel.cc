@@ -60,20 +60,24 @@ std::size_t scratch_words(const Operation& operation) {
 
 }  // namespace
 
-// A thread's use of a channel: one at a time, and alone.
+// The program's use of a channel: by one thread at a time. It waits while another thread makes
+// progress, which is short and seldom.
 class Channel::Use {
  public:
-  explicit Use(Channel& channel) : channel_(channel), lock_(channel.mutex_) {
-    const bool was_in_call = channel_.is_in_call_.exchange(true);
-    ESPALIER_ASSERT(!was_in_call);  // Two threads use one communicator at once.
+  explicit Use(const Channel& channel) : user_(channel.user_) {
+    for (User user = kNobody;
+         !user_.compare_exchange_strong(user, kProgram, std::memory_order_acquire);
+         user = kNobody) {
+      ESPALIER_ASSERT(user != kProgram);  // Two threads use one communicator at once.
+      user_.wait(kProgress);
+    }
   }
-  ~Use() { channel_.is_in_call_.store(false, std::memory_order_release); }
+  ~Use() { user_.store(kNobody, std::memory_order_release); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
  private:
-  Channel& channel_;
-  std::lock_guard<std::mutex> lock_;
+  std::atomic<User>& user_;
 };
 
 Operation::~Operation() {
@@ -106,7 +110,7 @@ void Channel::leave(bool through_members) {
 }
 
 Cause Channel::cause() const {
-  const std::lock_guard lock(mutex_);
+  const Use use(*this);
   return size_ == 1 ? Cause() : machine_.cause();
 }
 
@@ -200,23 +204,25 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
 }
 
 Result<void> Channel::run(const Call& call) {
-  std::shared_ptr<Operation> operation;
-  for (const auto& recent : recent_operations_) {
-    if (recent != nullptr && are_alike(recent->call, call)) operation = recent;
+  const auto recent = std::find_if(
+      recent_operations_.begin(), recent_operations_.end(),
+      [&](const auto& each) { return each != nullptr && are_alike(each->call, call); });
+  if (recent != recent_operations_.end()) return start_and_wait(**recent);
+  auto made = make(call);
+  if (!made) return fail(made.error());
+  const std::shared_ptr<Operation> operation = *std::move(made);
+  operation->channel = nullptr;  // which would keep itself alive
+  // Those with much memory of their own are not kept.
+  if (call.counts.empty() && operation->input_copy.empty()) {
+    recent_operations_[next_recent_operation_++ % recent_operations_.size()] = operation;
   }
-  if (operation == nullptr) {
-    auto made = make(call);
-    if (!made) return fail(made.error());
-    operation = *std::move(made);
-    operation->channel = nullptr;  // which would keep itself alive
-    // Those with much memory of their own are not kept.
-    if (call.counts.empty() && operation->input_copy.empty()) {
-      recent_operations_[next_recent_operation_++ % recent_operations_.size()] = operation;
-    }
-  }
+  return start_and_wait(*operation);
+}
+
+Result<void> Channel::start_and_wait(Operation& operation) {
   const Use use(*this);
-  if (auto started = enqueue(*operation); !started) return started;
-  return finish_waiting(*operation);
+  if (auto started = enqueue(operation); !started) return started;
+  return finish_waiting(operation);
 }
 
 Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
@@ -308,7 +314,7 @@ Result<void> Channel::enqueue(Operation& operation) {
   operation.state = Operation::State::kQueued;
   (last_ == nullptr ? first_ : last_->next) = &operation;
   last_ = &operation;
-  is_active_ = true;
+  is_active_.store(true, std::memory_order_relaxed);
   progress();
   if (operation.state != Operation::State::kComplete) return {};
   return operation.result;
@@ -368,7 +374,7 @@ void Channel::finish(Result<void> result) {
   if (first_ == nullptr) last_ = nullptr;
   done.result = std::move(result);
   done.state = Operation::State::kComplete;
-  is_active_ = first_ != nullptr;
+  is_active_.store(first_ != nullptr, std::memory_order_relaxed);
 }
 
 void Channel::fail_all() {
@@ -395,9 +401,13 @@ void Channel::progress() {
 }
 
 bool Channel::try_progress() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) progress();
-  return is_active_;
+  User user = kNobody;
+  if (user_.compare_exchange_strong(user, kProgress, std::memory_order_acquire)) {
+    progress();
+    user_.store(kNobody, std::memory_order_release);
+    user_.notify_one();
+  }
+  return is_active_.load(std::memory_order_relaxed);
 }
 
 Result<bool> Channel::test(Operation& operation) {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -127,6 +126,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Returns the operation's scratch, 16-byte aligned.
   [[nodiscard]] void* provide_scratch(Operation& operation);
   void progress();
+  [[nodiscard]] Result<void> start_and_wait(Operation& operation);
   // start() and wait() of the thread that uses the channel.
   [[nodiscard]] Result<void> enqueue(Operation& operation);
   [[nodiscard]] Result<void> finish_waiting(Operation& operation);
@@ -164,10 +164,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Scratch scratch_;             // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;  // in progress
   Operation* last_ = nullptr;
-  mutable std::mutex mutex_;
-  std::atomic<bool> is_in_call_ = false;  // a thread of the program is in a call
-  std::atomic<bool> is_active_ = false;   // the queue is not empty
-  bool is_listed_ = false;                // in the job
+  // The thread that is in the channel: of the program, in a call, or one that makes progress.
+  enum User : int { kNobody, kProgram, kProgress };
+  mutable std::atomic<User> user_ = kNobody;
+  std::atomic<bool> is_active_ = false;  // the queue is not empty
+  bool is_listed_ = false;               // in the job
 };
 
 }  // namespace espalier::communicator

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <functional>
@@ -622,6 +623,27 @@ TEST(Communicator, JoinRefusesImages) {
     EXPECT_EQ(joined.error().message, expected);
   }
 }
+
+#ifdef ESPALIER_ASSERTIONS
+// One thread copies most of the time, while another one asks for the cause.
+void use_by_two_threads() {
+  LocalJob job(1);
+  auto world = join(options_of(job, 0));
+  Vector data(1 << 20), out(1 << 20);
+  std::atomic<bool> ended = false;
+  std::thread copies([&] {
+    for (int i = 0; i < 200; ++i) (void)world->allreduce(In(data), Out(out), Op::kSum);
+    ended = true;
+  });
+  while (!ended) (void)world->cause();
+  copies.join();
+}
+
+TEST(CommunicatorDeathTest, TwoThreadsAtOnceEndTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(use_by_two_threads(), "channel.cc:.*programming error: expected user != kProgram");
+}
+#endif
 
 }  // namespace
 }  // namespace espalier

@@ -59,8 +59,8 @@ struct alignas(kLineBytes) ControlBox {
 struct alignas(kLineBytes) SenderLine {
   Word present;  // 1: the sender has this link
   Word filled;   // pieces
-  // The piece that lies first in the inbox. Changes when none is in use: so a short message takes
-  // the same memory as the one before, which is in the caches.
+  // The piece that lies first in the inbox. Changes when none is in use, unless pieces take turns:
+  // so a short message takes the same memory as the one before, which is in the caches.
   Word first;
   Word controls;  // controls that were written
   // 1: the sender has taken its memory back. What was read there before this was seen is void.

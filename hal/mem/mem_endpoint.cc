@@ -38,9 +38,10 @@ Status MemEndpoint::post_receive(std::uint32_t link, const ReceivePost& post) {
   MemLink& to = links_[link];
   Receiving& receiving = to.receiving_;
   if (receiving.posted - receiving.reported >= config_.window) return Status::kTooLarge;
-  receiving.posts[receiving.posted % config_.window] = {
+  receiving.posts[receiving.posted] = {
       static_cast<std::uint8_t*>(post.bytes), post.size, post.tag, post.context, 0, false};
   ++receiving.posted;
+  has_moved_ = false;
   bool tells = grant(to);
   // A short message that is here is complete at once.
   if (post.size <= config_.shape.slot_bytes) tells = take(link) || tells;
@@ -55,9 +56,10 @@ Status MemEndpoint::post_send(std::uint32_t link, const SendPost& post) {
   MemLink& to = links_[link];
   Sending& sending = to.sending_;
   if (sending.posted - sending.reported >= config_.window) return Status::kTooLarge;
-  sending.posts[sending.posted % config_.window] = {static_cast<const std::uint8_t*>(post.bytes),
-                                                    post.size, post.tag, post.context, post.check};
+  sending.posts[sending.posted] = {static_cast<const std::uint8_t*>(post.bytes), post.size,
+                                   post.tag, post.context, post.check};
   ++sending.posted;
+  has_moved_ = false;
   if (announce(link)) notify(link);
   return Status::kOk;
 }
@@ -99,7 +101,7 @@ bool MemEndpoint::poll(Completion& completion) {
   const bool has_moved = std::exchange(has_moved_, false);
   std::uint32_t number = turn_ < count_ ? turn_ : 0;
   for (std::uint32_t i = 0; i < count_; ++i) {
-    if (!has_moved && !is_quiet(links_[number])) progress(number);
+    if (!has_moved) progress(number);
     if (next(number, completion)) {
       turn_ = number + 1;
       has_moved_ = has_moved;
@@ -113,23 +115,26 @@ bool MemEndpoint::poll(Completion& completion) {
 bool MemEndpoint::progress() {
   bool moved = false;
   for (std::uint32_t number = 0; number < count_; ++number) {
-    moved = (!is_quiet(links_[number]) && progress(number)) || moved;
+    moved = progress(number) || moved;
   }
   has_moved_ = moved;
   return moved;
 }
 
-// Whether progress() would find nothing to do: the common case, in a few loads.
-bool MemEndpoint::is_quiet(const MemLink& link) const {
+// Whether there is something to receive; mostly not, which takes a few loads.
+bool MemEndpoint::has_arrivals(const MemLink& link) const {
   const Receiving& receiving = link.receiving_;
+  return (receiving.consumed != receiving.arrived && receiving.consumed != receiving.posted) ||
+         inbox(link).entry(receiving.arrived).number.load(std::memory_order_relaxed) ==
+             receiving.arrived + 1;
+}
+
+// Whether there is something to send, or the peer has consumed what was sent.
+bool MemEndpoint::has_departures(const MemLink& link) const {
   const Sending& sending = link.sending_;
-  const bool takes =
-      receiving.consumed != receiving.arrived && receiving.consumed != receiving.posted;
-  return !takes && sending.streamed == sending.posted && !sending.has_late &&
-         inbox(link).entry(receiving.arrived).number.load(std::memory_order_relaxed) !=
-             receiving.arrived + 1 &&
-         (sending.judged == sending.announced ||
-          outbox(link).receiver().consumed.load(std::memory_order_relaxed) == sending.judged);
+  return sending.streamed != sending.posted || sending.has_late ||
+         (sending.judged != sending.announced &&
+          outbox(link).receiver().consumed.load(std::memory_order_relaxed) != sending.judged);
 }
 
 bool MemEndpoint::has_control() const {
@@ -147,17 +152,24 @@ bool MemEndpoint::has_control(const MemLink& link) const {
 bool MemEndpoint::progress(std::uint32_t number) {
   if (released_) return false;
   MemLink& link = links_[number];
-  const bool arrived = look(link);
-  const std::uint64_t taken = link.receiving_.taken;
-  bool tells = grant(link);
-  tells = take(number) || tells;
-  const bool judged = judge(link);
-  const std::uint32_t streamed = link.sending_.streamed;
-  tells = announce(number) || tells;
-  tells = stream(link) || tells;
+  bool tells = false;
+  bool moved = false;
+  if (has_arrivals(link)) {
+    const std::uint64_t taken = link.receiving_.taken;
+    moved = look(link);
+    tells = grant(link);
+    tells = take(number) || tells;
+    moved = moved || link.receiving_.taken != taken;
+  }
+  if (has_departures(link)) {
+    const std::uint32_t streamed = link.sending_.streamed;
+    moved = judge(link) || link.sending_.has_late || moved;
+    tells = announce(number) || tells;
+    tells = stream(link) || tells;
+    moved = moved || link.sending_.streamed != streamed;
+  }
   if (tells) notify(number);
-  return arrived || tells || judged || link.sending_.streamed != streamed ||
-         link.receiving_.taken != taken || link.sending_.has_late;
+  return moved || tells;
 }
 
 // Finds what the peer has announced.
@@ -181,7 +193,7 @@ bool MemEndpoint::grant(MemLink& link) {
   while (below(receiving.granted, receiving.arrived) &&
          below(receiving.granted, receiving.posted)) {
     const Entry& entry = in.entry(receiving.granted);
-    const MemLink::Receive& post = receiving.posts[receiving.granted % config_.window];
+    const MemLink::Receive& post = receiving.posts[receiving.granted];
     // One that does not match is never granted: take() ends it, and passes it.
     if (entry.tag != post.tag || entry.size != post.size) break;
     is_awaited = is_awaited || (post.size > config_.shape.slot_bytes && entry.place == 0);
@@ -205,7 +217,7 @@ bool MemEndpoint::take(std::uint32_t number) {
   while (below(receiving.consumed, receiving.arrived) &&
          below(receiving.consumed, receiving.posted)) {
     const Entry& entry = in.entry(receiving.consumed);
-    MemLink::Receive& post = receiving.posts[receiving.consumed % config_.window];
+    MemLink::Receive& post = receiving.posts[receiving.consumed];
     const bool is_granted = below(receiving.consumed, receiving.granted);
     if (is_granted && !drain(number, budget)) break;
     post.mismatched = !is_granted;
@@ -227,7 +239,7 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
   Receiving& receiving = links_[number].receiving_;
   const Inbox in = inbox(links_[number]);
   const std::uint32_t message = receiving.consumed;
-  const MemLink::Receive& post = receiving.posts[message % config_.window];
+  const MemLink::Receive& post = receiving.posts[message];
   if (post.size <= config_.shape.slot_bytes) {
     const Entry& entry = in.entry(message);
     const auto slot = static_cast<std::uint32_t>(entry.place) & (config_.shape.ring - 1);
@@ -255,7 +267,7 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
 bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
   Receiving& receiving = links_[number].receiving_;
   const Inbox in = inbox(links_[number]);
-  const MemLink::Receive& post = receiving.posts[receiving.consumed % config_.window];
+  const MemLink::Receive& post = receiving.posts[receiving.consumed];
   if (in.sender().released.load(std::memory_order_acquire) != 0) return false;
   const std::uint8_t* const from =
       at_place(number, in.entry(receiving.consumed).place - 1, post.size);
@@ -284,7 +296,7 @@ bool MemEndpoint::judge(MemLink& link) {
     if (slot != Sending::kNoSlot) sending.free_slots[sending.free_count++] = slot;
     const bool mismatched = out.verdict(number).mismatched.load(std::memory_order_relaxed) != 0;
     if (!below(number, sending.reported)) {
-      MemLink::Send& post = sending.posts[number % config_.window];
+      MemLink::Send& post = sending.posts[number];
       post.mismatched = mismatched;
       post.done = post.done || post.lent || mismatched;
     } else if (mismatched && !sending.has_late) {
@@ -305,7 +317,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
     const std::uint32_t number = sending.announced;
     if (number != sending.judged) judge(link);  // Slots may be free.
     if (number - sending.judged >= config_.shape.ring) break;
-    MemLink::Send& post = sending.posts[number % config_.window];
+    MemLink::Send& post = sending.posts[number];
     Entry& entry = out.entry(number);
     entry.check = post.check;
     entry.tag = post.tag;
@@ -342,7 +354,7 @@ bool MemEndpoint::stream(MemLink& link) {
   const std::uint32_t filled = sending.filled;
   std::uint64_t budget = kCopyBudget;
   for (; below(sending.streamed, sending.announced); ++sending.streamed) {
-    MemLink::Send& post = sending.posts[sending.streamed % config_.window];
+    MemLink::Send& post = sending.posts[sending.streamed];
     if (post.done) continue;
     if (post.lent) {
       judge(link);
@@ -354,9 +366,10 @@ bool MemEndpoint::stream(MemLink& link) {
     // One that did not match was consumed before a later one was granted.
     judge(link);
     if (post.done) continue;
+    const bool takes_turns = pieces_take_turns_ && post.size > config_.shape.piece_bytes;
     while (sending.given < post.size) {
       const std::uint32_t drained = out.receiver().drained.load(std::memory_order_acquire);
-      if (sending.given == 0 && drained == sending.filled) {
+      if (!takes_turns && sending.given == 0 && drained == sending.filled) {
         out.sender().first.store(sending.filled, std::memory_order_relaxed);
       }
       if (sending.filled - drained >= config_.shape.pieces || budget == 0) break;
@@ -414,7 +427,7 @@ bool MemEndpoint::next_message(MemLink& link, Completion& completion) const {
   Sending& sending = link.sending_;
   completion.status = Status::kOk;
   if (below(receiving.reported, receiving.consumed)) {
-    const MemLink::Receive& post = receiving.posts[receiving.reported++ % config_.window];
+    const MemLink::Receive& post = receiving.posts[receiving.reported++];
     completion.kind = Completion::Kind::kReceived;
     completion.context = post.context;
     completion.check = post.check;
@@ -422,7 +435,7 @@ bool MemEndpoint::next_message(MemLink& link, Completion& completion) const {
     return true;
   }
   if (below(sending.reported, sending.streamed)) {
-    const MemLink::Send& post = sending.posts[sending.reported++ % config_.window];
+    const MemLink::Send& post = sending.posts[sending.reported++];
     completion.kind = Completion::Kind::kSent;
     completion.context = post.context;
     if (post.mismatched) completion.status = Status::kMismatch;

@@ -9,6 +9,7 @@
 // pieces, which both ends copy at the same time.
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,9 +67,16 @@ class MemLink {
     bool done = false;
     bool mismatched = false;
   };
+  // The latest posts of one direction, by their number.
+  template <typename Post>
+  struct Posts {
+    Post& operator[](std::uint32_t number) { return posts[number & (kPosts - 1)]; }
+    static constexpr std::uint32_t kPosts = std::bit_ceil(kMaxWindow);
+    std::array<Post, kPosts> posts;
+  };
   // reported <= consumed <= granted <= posted, and granted <= arrived.
   struct Receiving {
-    std::array<Receive, kMaxWindow> posts;
+    Posts<Receive> posts;
     std::uint32_t posted = 0, granted = 0, consumed = 0, reported = 0;
     std::uint32_t arrived = 0;  // announced by the peer
     std::uint32_t early = 0;    // all below are posted, or were reported as unexpected
@@ -79,7 +87,7 @@ class MemLink {
   };
   // reported <= streamed <= announced <= posted, and judged <= announced.
   struct Sending {
-    std::array<Send, kMaxWindow> posts;
+    Posts<Send> posts;
     std::uint32_t posted = 0, announced = 0, streamed = 0, reported = 0;
     std::uint32_t judged = 0;  // consumed by the peer, as far as this end has seen
     std::uint32_t filled = 0;  // pieces
@@ -132,6 +140,10 @@ class MemEndpoint : public Endpoint {
   ~MemEndpoint() = default;
   // Gives the array of links, if the constructor got none.
   void set_links(MemLink* links) { links_ = links; }
+  // Whether a message of several pieces begins at the piece after the last one. Otherwise, as one
+  // of one piece, it begins at the first if none is in use: that one is in the caches of a core
+  // that both ends share.
+  void let_pieces_take_turns(bool turns) { pieces_take_turns_ = turns; }
   // The link's peer has something to read: wakes it if it sleeps.
   virtual void notify(std::uint32_t link) = 0;
   // Finds where the link's peer can read these bytes: on an SoC, their address. False: nowhere.
@@ -159,7 +171,8 @@ class MemEndpoint : public Endpoint {
   [[nodiscard]] Inbox inbox(const MemLink& link) const;
   [[nodiscard]] Inbox outbox(const MemLink& link) const;
   [[nodiscard]] bool has_control(const MemLink& link) const;
-  [[nodiscard]] bool is_quiet(const MemLink& link) const;
+  [[nodiscard]] bool has_arrivals(const MemLink& link) const;
+  [[nodiscard]] bool has_departures(const MemLink& link) const;
   bool progress(std::uint32_t number);
   bool look(MemLink& link);
   bool grant(MemLink& link);
@@ -177,8 +190,10 @@ class MemEndpoint : public Endpoint {
   std::uint32_t count_;
   MemConfig config_;
   std::uint32_t turn_ = 0;  // the link that poll() looks at first
-  bool has_moved_ = false;  // the last progress() of all links did, and poll() has not said what
+  // The last progress() of all links did, poll() has not said what, and nothing was posted since.
+  bool has_moved_ = false;
   bool released_ = false;
+  bool pieces_take_turns_ = false;
 };
 
 }  // namespace espalier::mem
