@@ -39,7 +39,9 @@ BOARD = HERE / "hosted"
 OVER = {"links": "boards, framed links alone", "gateways": "boards behind gateways",
         "mixed": "boards behind gateways, every other node an `espalier-node`"}
 LIMIT_S = 600  # only a hang takes as long
-RETURNS = 2  # how often a cluster takes a board in (Recovery::kReturns); one more is refused
+RETURNS = 2  # how often a cluster takes a node in (Recovery::kReturns); one more is refused
+REFUSALS_ONE_IN = {"links": 10, "gateways": 25, "mixed": 25}  # of so many random moments, one more case of RETURNS + 1 returns
+RETURN = re.compile(r"(?:board|node) (\d+) started again after \d+ ms, (taken in|refused) in generation \d+ after ([0-9.]+) s")
 
 
 def call(words):
@@ -156,12 +158,14 @@ def cases_of(args):
     nodes = [loss for loss in all_losses if loss.startswith("node")]
     every += [(over, loss, zlib.crc32(f"{loss} 1".encode()), 1) for over in kinds for loss in nodes]
     if args.moments:
-        found = [case for case in every if len(case) == 3 or case[0] == "links"] if args.results else []
+        found = list(every) if args.results else []
         for over in kinds:
             dice = random.Random(f"{args.seed} {over}")
             found = found + [(over, dice.choice(all_losses), dice.randrange(2**32)) for _ in range(args.moments)]
-        dice = random.Random(f"{args.seed} returns")
-        found = found + [("links", dice.choice(nodes), dice.randrange(2**32), RETURNS + 1) for _ in range(args.moments // 10) if "links" in kinds]
+        for over in kinds:
+            dice = random.Random(f"{args.seed} returns" + ("" if over == "links" else f" {over}"))
+            found = found + [(over, dice.choice(nodes), dice.randrange(2**32), RETURNS + 1)
+                             for _ in range(args.moments // REFUSALS_ONE_IN[over])]
         return found
     if os.environ.get("ESPALIER_WHOLE") == "1":
         return every
@@ -247,25 +251,28 @@ def table_rows(args, results):
 
 
 def return_rows(args, results):
-    """Returns the lines on boards that come back."""
-    nodes = [loss for loss in losses(args) if loss.startswith("node")]
-    cases = {case: row for case, row in results.items() if len(case) == 4 and case[0] == "links"}
-    found = {node: [] for node in nodes}  # times until it was taken in
-    refused = 0
-    for row in cases.values():
-        for node, seconds in re.findall(r"board (\d+) started again after \d+ ms, taken in in generation \d+ after ([0-9.]+) s", row["line"]):
-            found[f"node:{node}"].append(float(seconds))
-        refused += ", refused in generation " in row["line"]
-    lines = ["| cases | right | taken in | refused |", "| --- | ---: | ---: | ---: |"]
-    for returns, what in ((1, "one return of each node"), (RETURNS + 1, f"{RETURNS} returns of random nodes, and one too many")):
-        rows = [row for case, row in cases.items() if case[3] == returns]
-        taken_in = sum(row["line"].count(", taken in in generation ") for row in rows)
-        lines.append(f"| {what} | {sum(row['right'] for row in rows)} of {len(rows)} | {taken_in} | {refused if returns > 1 else 0} |")
-    lines += ["", "| node | taken in | time until then: least | median | most |", "| --- | ---: | ---: | ---: | ---: |"]
-    for node, times in found.items():
-        cells = f"{min(times):.2f} s | {statistics.median(times):.2f} s | {max(times):.2f} s |" if times else "| | |"
-        lines.append(f"| {node} comes back | {len(times)} | {cells}")
-    return lines
+    """Returns the tables of nodes that come back: of each rig, and of each node."""
+    nodes = [int(loss.split(":")[1]) for loss in losses(args) if loss.startswith("node")]
+    rigs = ["| rig | cases right | came back | taken in | refused: the third | time until taken in: median | worst |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    by_node = ["| node | " + " | ".join(f"{over}: taken in | median | worst" for over in OVER) + " |",
+               "| ---: | " + " | ".join("---: | ---: | ---:" for _ in OVER) + " |"]
+    cells = {node: [] for node in nodes}
+
+    def figures(times):
+        return f"{statistics.median(times):.2f} s | {max(times):.2f} s" if times else "|"
+
+    for over, what in OVER.items():
+        rows = [row for case, row in results.items() if len(case) == 4 and case[0] == over]
+        ends = [found for row in rows for found in RETURN.findall(row["line"]) if row["right"]]
+        times = {node: [float(seconds) for number, end, seconds in ends if end == "taken in" and int(number) == node] for node in nodes}
+        taken_in = sum(times.values(), [])
+        rigs.append(f"| {what} (`{over}`) | {sum(row['right'] for row in rows)} of {len(rows)} | {len(ends)} | {len(taken_in)} | "
+                    f"{len(ends) - len(taken_in)} | {figures(taken_in)} |")
+        for node in nodes:
+            cells[node].append(f"{len(times[node])} | {figures(times[node])}")
+    by_node += [f"| {node} | " + " | ".join(row) + " |" for node, row in cells.items()]
+    return rigs + ["", "By node; in the rig `mixed`, nodes with an odd number are `espalier-node`s, and all others boards:", ""] + by_node
 
 
 def page(args, folder, results):
@@ -284,9 +291,11 @@ def page(args, folder, results):
         "found dead, and 3/4 D until all are", "known to have heard. A node takes twice as long, because the spare of a link is tried "
         "first.", "",
         *summary, "", "Failures:", "", *(failures or ["- none"]), "", "By loss, with the random moments:", "", *by_loss, "",
-        "## Returns", "", "A lost board is started again up to 2 D after ten collectives without it, over framed links alone. It boots, "
-        "asks, and is", "taken in while the others run collectives; then ten collectives must be right on all nine. The time is from its "
-        "start. It asks for", "D/2 over the links of each of the other 8 generations, and starts anew if none was right.", "",
+        "## Returns", "", "A lost node is started again up to 2 D after ten collectives without it. It boots, asks, and is taken in: over framed "
+        "links alone while", "the others run collectives, and otherwise between two runs. Then ten collectives must be right on all nine. The time "
+        "is from its start. A", "board asks for D/2 over the links of each of the other 8 generations, and starts anew if none was right. In each rig "
+        "each node comes back", f"once. In further cases random nodes are lost and come back one after the other: {RETURNS} are taken in, and the "
+        "third must be refused.", "",
         *return_rows(args, results), "",
         "## Flash", "", f"The bytes of each board's image for six collectives on {args.topology}, without spares, and with "
         "`--spares both`:", "", *flash_rows(folder), ""])
@@ -305,10 +314,14 @@ def check_page(args, folder):
     for loss in losses(args):
         if f"\n| {loss} | " not in text:
             return f"{args.check} is old; expected a row for {loss}"
-        if loss.startswith("node") and re.search(rf"^\| {loss} comes back \| [1-9]", text, re.M) is None:
-            return f"{args.check}: expected that {loss} was taken in again"
-    if len(re.findall(r"^\| (?:one return|\d+ returns) .*\| (\d+) of \1 \|", text, re.M)) != 2:
-        return f"{args.check}: expected all returns right"
+    for over, what in OVER.items():
+        row = re.search(rf"^\| {re.escape(what)} \(`{over}`\) \| (\d+) of (\d+) \| (\d+) \| (\d+) \| (\d+) \| [0-9.]+ s \| [0-9.]+ s \|$",
+                        text, re.M)
+        nodes, least = sum(loss.startswith("node") for loss in losses(args)), 100 // REFUSALS_ONE_IN[over]
+        # Each node once, and the cases with a refusal.
+        if row is None or row[1] != row[2] or int(row[5]) < least or int(row[3]) != int(row[4]) + int(row[5]) or (
+                int(row[2]) != nodes + int(row[5]) or int(row[4]) != nodes + RETURNS * int(row[5])):
+            return f"{args.check}: expected that each node came back over {over}, and {least} refusals"
     return None
 
 
