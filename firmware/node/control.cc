@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -137,6 +138,11 @@ bool open_channel(int& launcher_end, int& node_end) {
   launcher_end = ends[0];
   node_end = ends[1];
   return true;
+}
+
+bool is_channel(int descriptor) {
+  struct stat about = {};
+  return fstat(descriptor, &about) == 0 && S_ISSOCK(about.st_mode);
 }
 
 bool is_closed(int channel) {

@@ -247,6 +247,8 @@ void from_wire(Any& packet);
 
 // Makes a channel. False and errno on failure.
 [[nodiscard]] bool open_channel(int& launcher_end, int& node_end);
+// Whether the descriptor is of a socket, as a channel's is.
+[[nodiscard]] bool is_channel(int descriptor);
 // Whether the process at the other end closed the channel or ended. Packets may still wait here.
 [[nodiscard]] bool is_closed(int channel);
 

@@ -253,7 +253,13 @@ int main_of(const std::vector<std::string>& words) {
             : espalier::node::boot_image(options, node->number, node->booted, node->programs);
     std::fputs(node->booted.report.c_str(), options.check_only ? stdout : stderr);
     if (!loaded) return fail(kBadInput, node->channel, loaded.error().message);
-    if (options.check_only) describe(*node);
+    if (options.check_only) {
+      describe(*node);
+    } else if (!control::is_channel(node->channel)) {
+      return fail(kBadInput, -1,
+                  "--control " + std::to_string(node->channel) +
+                      ": it is no socket; expected the node's end of the launcher's channel");
+    }
   }
   if (options.check_only) return 0;
   return options.updates() ? update(options, *nodes.front(), nodes) : run(options, nodes);

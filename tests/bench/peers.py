@@ -23,6 +23,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -313,7 +314,8 @@ def versions():
 
 def machine():
     model = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True).stdout.strip()
+    asks = ["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"]
+    commit = subprocess.run(asks, capture_output=True, text=True).stdout.strip() if shutil.which("git") else ""
     return {"commit": commit or "unknown", "processors": os.cpu_count(), "model": model[1] if model else platform.machine(), "kernel": platform.release(), **versions()}
 
 
