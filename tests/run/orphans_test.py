@@ -174,10 +174,10 @@ class Orphans(unittest.TestCase):
 
     def check(self, kind):
         kills = []
-        self.rows.append((kind, kills))
         # Device sockets are the user's: a killed gateway leaves them, and the next one replaces them.
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir="/tmp") as devices:
             self.prepare(kind, pathlib.Path(devices))
+            self.rows.append((kind, kills))
             offset = list(KINDS).index(kind)
             for i in range(self.arguments.kills):
                 number, moment = SIGNALS[(offset + i) % len(SIGNALS)], self.moments.pop()
