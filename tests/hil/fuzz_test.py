@@ -72,7 +72,7 @@ def judge(folder, seed):
     said, failed = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(failed):
         try:
-            status = hil.main([str(folder / "rig"), "--list", "--output", str(folder / "out")])
+            status = hil.main([str(folder / "rig"), "--list"])
         except Exception as error:  # every one is a finding
             return None, f"{type(error).__name__}: {error}"
     line = failed.getvalue()
