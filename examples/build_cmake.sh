@@ -3,6 +3,7 @@
 # FOLDER/moved, and uses only that: builds and runs examples/cmake, and checks what find_package(espalier) refuses, the manual
 # pages, the completion, and that docs/using.md lists all that was installed.
 set -eu
+export CMAKE_GENERATOR=Ninja  # make may not be installed
 sources=$1 build=$2 folder=$3
 fail() {
   echo "$1"
