@@ -250,7 +250,8 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
 Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
   Communicator made(channel, true);
   if (!channel->is_measuring()) return made;
-  const auto cost = communicator::measure_network(made, channel->ranks_per_host());
+  const auto cost =
+      communicator::measure_network(made, channel->ranks_per_host(), channel->job().options().host);
   if (!cost) return fail(cost.error());
   channel->job().set_network(*cost);
   channel->measured(*cost);

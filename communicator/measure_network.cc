@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "espalier/base/digest.h"
 
 namespace espalier::communicator {
 namespace {
@@ -15,6 +20,8 @@ constexpr int kGathers = 2;
 // Waiting adapts to short times in the first ones.
 constexpr int kBatches = 6, kBarriers = 4;
 constexpr std::uint64_t kLeastByteFs = 1'000;  // 1 TB/s
+// Before each gather, so that a link with a token bucket takes up tokens.
+constexpr std::chrono::milliseconds kRest{3};
 
 // The nearest of four values per octave.
 std::uint64_t round(std::uint64_t value) {
@@ -22,51 +29,100 @@ std::uint64_t round(std::uint64_t value) {
   return (value + quarter / 2) / quarter * quarter;
 }
 
-// The least time of `repetitions`, ns.
-template <typename Run>
-Result<std::uint64_t> least_time(int repetitions, Run run) {
+// The least time of kGathers allgathers of `own`, ns.
+Result<std::uint64_t> time_gathers(Communicator& communicator, std::span<const std::uint8_t> own) {
+  std::vector<std::uint8_t> all(own.size() * communicator.size());
   std::uint64_t least_ns = UINT64_MAX;
-  for (int i = 0; i < repetitions; ++i) {
+  for (int i = 0; i < kGathers; ++i) {
+    std::this_thread::sleep_for(kRest);
+    if (Result<void> met = communicator.barrier(); !met) return fail(met.error());
     const std::uint64_t start_ns = monotonic_ns();
-    if (Result<void> done = run(); !done) return fail(done.error());
+    Result<void> done = communicator.allgather<std::uint8_t>(own, all);
+    if (!done) return fail(done.error());
     least_ns = std::min(least_ns, monotonic_ns() - start_ns);
   }
   return least_ns;
 }
 
+// The least time of kBarriers barriers, ns.
+Result<std::uint64_t> time_barriers(Communicator& communicator) {
+  std::uint64_t least_ns = UINT64_MAX;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const std::uint64_t start_ns = monotonic_ns();
+    for (int i = 0; i < kBarriers; ++i) {
+      if (Result<void> met = communicator.barrier(); !met) return fail(met.error());
+    }
+    least_ns = std::min(least_ns, monotonic_ns() - start_ns);
+  }
+  return least_ns;
+}
+
+// A rank's machine, and the processors that it may use there.
+struct Machine {
+  std::uint64_t name = 0;  // digest of its name, or of this boot of its kernel; 0: not known
+  std::uint64_t cores = 1;
+};
+
+Machine this_machine(std::string name) {
+  Machine machine = {0, std::max(1U, std::thread::hardware_concurrency())};
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  if (!name.empty() || std::getline(file, name)) {
+    machine.name = digest_bytes(kDigestSeed, name.data(), name.size());
+  }
+  return machine;
+}
+
+// Returns NetworkCost::shared_cores.
+Result<std::uint32_t> find_shared_cores(Communicator& communicator, const std::string& host) {
+  const Machine own = this_machine(host);
+  std::vector<std::uint64_t> all(2 * std::size_t{communicator.size()});
+  const std::vector<std::uint64_t> mine = {own.name, own.cores};
+  if (auto known = communicator.allgather<std::uint64_t>(mine, all); !known) {
+    return fail(known.error());
+  }
+  std::uint64_t cores = own.cores;
+  for (std::size_t rank = 0; rank < communicator.size(); ++rank) {
+    if (all[2 * rank] == 0 || all[2 * rank] != all[0]) return 0;
+    cores = std::min(cores, all[2 * rank + 1]);
+  }
+  return static_cast<std::uint32_t>(cores);
+}
+
 }  // namespace
 
-Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ranks_per_host) {
+Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ranks_per_host,
+                                    const std::string& host) {
   const std::uint64_t other_hosts = communicator.size() / ranks_per_host - 1;
   // Parts that cross a host's link.
   const std::uint64_t crossing = ranks_per_host * other_hosts;
-  const std::vector<std::uint8_t> own(kManyBytes / crossing + 1);
-  std::vector<std::uint8_t> all(own.size() * communicator.size());
-  const auto gather = [&](std::uint64_t bytes) {
-    return least_time(kGathers, [&] {
-      const std::uint64_t part = bytes / crossing + 1;
-      return communicator.allgather<std::uint8_t>(std::span(own).first(part),
-                                                  std::span(all).first(part * communicator.size()));
-    });
-  };
-  const auto few_ns = gather(kFewBytes);
+  const std::vector<std::uint8_t> part(kManyBytes / crossing + 1);
+  const auto few_ns = time_gathers(communicator, std::span(part).first(kFewBytes / crossing + 1));
   if (!few_ns) return fail(few_ns.error());
-  const auto many_ns = gather(kManyBytes);
+  const auto many_ns = time_gathers(communicator, part);
   if (!many_ns) return fail(many_ns.error());
-  const auto barriers_ns = least_time(kBatches, [&] {
-    Result<void> done;
-    for (int i = 0; done && i < kBarriers; ++i) done = communicator.barrier();
-    return done;
-  });
+  const auto barriers_ns = time_barriers(communicator);
   if (!barriers_ns) return fail(barriers_ns.error());
   const auto steps = static_cast<std::uint64_t>(std::bit_width(other_hosts));
   const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
   std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
-                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes)};
+                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *few_ns};
   if (auto slowest = communicator.allreduce<std::uint64_t>(costs, Op::kMax); !slowest) {
     return fail(slowest.error());
   }
-  return NetworkCost{round(costs[0]), round(std::max(costs[1], kLeastByteFs))};
+  NetworkCost cost;
+  cost.message_ps = round(costs[0]);
+  cost.byte_fs = round(std::max(costs[1], kLeastByteFs));
+  cost.burst_bytes = burst_of(cost.byte_fs, costs[2], kFewBytes);
+  const auto cores = find_shared_cores(communicator, host);
+  if (!cores) return fail(cores.error());
+  cost.shared_cores = *cores;
+  return cost;
+}
+
+std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t took_ns, std::uint64_t bytes) {
+  constexpr std::uint64_t kFsPerNs = 1'000'000;
+  const std::uint64_t passed = took_ns * kFsPerNs / byte_fs;
+  return passed < bytes - bytes / 8 ? round(bytes - passed) : 0;
 }
 
 }  // namespace espalier::communicator

@@ -2,6 +2,7 @@
 // What messages between the ranks of a communicator cost. Host only.
 
 #include <cstdint>
+#include <string>
 
 #include "communicator/schedules.h"
 #include "espalier/base/result.h"
@@ -12,13 +13,20 @@ namespace espalier::communicator {
 // Above this number of ranks nothing is measured.
 inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
-// Measures with allgathers for which 32 and 128 KiB cross each host's link, and with barriers,
-// which take a known number of steps between hosts. Each host sends about 320 KiB.
+// Measures with allgathers for which 32 and 128 KiB cross each host's link, each after a pause, and
+// with barriers, which take a known number of steps between hosts. Each host sends about 320 KiB.
 // `ranks_per_host`: R, if each host has R successive ranks, whose communicator measures with
-// schedules of hosts:HxR; otherwise 1. Every rank calls it, and gets the same: the costs of the
+// schedules of hosts:HxR; otherwise 1. `host`: JoinOptions::host; hosts with names are machines of
+// their own, others if their kernels were booted at different times. Every rank calls it, and gets the same: the costs of the
 // slowest rank, rounded to four values per octave, so that one model, and the choices that the host
 // keeps for it, serve from job to job. Errors: a rank died.
 [[nodiscard]] Result<NetworkCost> measure_network(Communicator& communicator,
-                                                  std::uint32_t ranks_per_host);
+                                                  std::uint32_t ranks_per_host,
+                                                  const std::string& host);
+
+// The burst of a token bucket: the bytes that passed sooner than at the rate of long messages, if
+// they are more than an eighth of the `bytes` that took `took_ns`; otherwise 0. Rounded as above.
+[[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t took_ns,
+                                     std::uint64_t bytes);
 
 }  // namespace espalier::communicator

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/testing/results.h"
@@ -22,7 +23,8 @@ std::vector<NetworkCost> measure(std::uint32_t ranks, std::uint32_t ranks_per_ho
   testing::on_all(
       ranks,
       [&](Communicator& world) {
-        costs[world.rank()] = or_throw(measure_network(world, ranks_per_host));
+        const std::string host = hosts.empty() ? "" : hosts.substr(world.rank(), 1);
+        costs[world.rank()] = or_throw(measure_network(world, ranks_per_host, host));
       },
       hosts.empty() ? testing::Change() : testing::on_hosts(hosts));
   return costs;
@@ -33,24 +35,38 @@ bool is_rounded(std::uint64_t value) {
   return value != 0 && std::countr_zero(value) + 3 >= static_cast<int>(std::bit_width(value));
 }
 
-void check(const std::vector<NetworkCost>& costs) {
+void check(const std::vector<NetworkCost>& costs, std::uint32_t shared_cores) {
   for (const NetworkCost& one : costs) {
     EXPECT_EQ(one.message_ps, costs[0].message_ps);
     EXPECT_EQ(one.byte_fs, costs[0].byte_fs);
+    EXPECT_EQ(one.burst_bytes, costs[0].burst_bytes);
+    EXPECT_EQ(one.shared_cores, shared_cores);
   }
   EXPECT_TRUE(is_rounded(costs[0].message_ps)) << costs[0].message_ps;
   EXPECT_TRUE(is_rounded(costs[0].byte_fs) || costs[0].byte_fs == 1000) << costs[0].byte_fs;
   EXPECT_GT(costs[0].message_ps, 100'000u) << "less than 0.1 us over tcp";
 }
 
+// 1 GB/s.
+TEST(MeasureNetwork, ABurstIsWhatTookLessThanAllBytesWould) {
+  constexpr std::uint64_t kByteFs = 1'000'000;
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'768), 0u);
+  EXPECT_EQ(burst_of(kByteFs, 40'000, 32'768), 0u);
+  EXPECT_EQ(burst_of(kByteFs, 29'000, 32'768), 0u) << "less than an eighth";
+  EXPECT_EQ(burst_of(kByteFs, 22'768, 32'768), 10'240u) << "10,000, rounded";
+  EXPECT_EQ(burst_of(kByteFs, 0, 32'768), 32'768u);
+}
+
 TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {
-  for (const std::uint32_t ranks : {2u, 3u, 8u}) check(measure(ranks, 1, ""));
+  for (const std::uint32_t ranks : {2u, 3u, 8u}) {
+    check(measure(ranks, 1, ""), std::thread::hardware_concurrency());
+  }
 }
 
 TEST(MeasureNetwork, IsTheSameOnAllRanksOfHostsAndRounded) {
-  check(measure(4, 2, "aabb"));
-  check(measure(6, 2, "aabbcc"));
-  check(measure(3, 1, "abc"));  // All ranks are on hosts of their own.
+  check(measure(4, 2, "aabb"), 0);
+  check(measure(6, 2, "aabbcc"), 0);
+  check(measure(3, 1, "abc"), 0);  // All ranks are on hosts of their own.
 }
 
 }  // namespace

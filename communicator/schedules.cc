@@ -27,6 +27,20 @@ namespace {
 // logarithmically many links serve every size.
 constexpr std::uint32_t kMaxRankedRanks = 64;
 
+// Schedules of the fewest messages, all between the root, or rank 0, and the others.
+struct Star {
+  Collective::Value collective;
+  const char* algorithm;
+};
+constexpr Star kStars[] = {
+    {Collective::kBroadcast, "breadth-first"}, {Collective::kAllreduce, "breadth-first"},
+    {Collective::kScatter, "linear"},          {Collective::kGather, "linear"},
+    {Collective::kBarrier, "breadth-first"},
+};
+
+// The taken candidate is predicted to be within so much of the best.
+constexpr std::uint64_t kPercent = 5, kNetworkPercent = 2;
+
 // Algorithms that serve every number of ranks: with an operator that commutes, with one that does
 // not, and with a count for each rank.
 struct FixedAlgorithms {
@@ -133,12 +147,14 @@ class ChosenByModel : public Schedules {
   };
   static constexpr std::size_t kFixedChoice = SIZE_MAX;
   [[nodiscard]] bool has_fixed_choice(const ScheduleRequest& request) const {
-    return is_measuring_ || ranks_ > kMaxRankedRanks || request.collective == Collective::kBarrier;
+    return is_measuring_ || ranks_ > kMaxRankedRanks ||
+           request.collective == Collective::kBarrier || find_star(request) != nullptr;
   }
   void set_network(const NetworkCost& cost) {
-    model_.message_ps = cost.message_ps;
-    model_.byte_fs = cost.byte_fs;
+    model_.network = cost;
+    shared_cores_ = cost.shared_cores;
   }
+  [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
   [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
   [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
@@ -158,6 +174,7 @@ class ChosenByModel : public Schedules {
   tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
+  std::uint32_t shared_cores_ = 0;
   std::map<Collective::Value, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
@@ -243,7 +260,8 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   };
   const KeptChoice kept = obtain_choice(name, can_make, [&] {
     tools::ChosenSchedules all =
-        tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options);
+        tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options,
+                                    options.network.message_ps > 0 ? kNetworkPercent : kPercent);
     const std::span rows(all.table.rows, all.table.rows_count);
     return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
   });
@@ -300,6 +318,24 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
   return plan(selected, key, request);
 }
 
+// The star for a short message, if all ranks share so few processors that the number of messages
+// counts, not that of steps: the root sends or receives p - 1 or 2 (p - 1) of them, and the
+// processors take turns with up to p log2(p) of other schedules. Null: none.
+const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
+  const bool counts_messages = shared_cores_ > 0 && shared_cores_ < std::bit_width(ranks_);
+  if (is_measuring_ || has_hosts_ || !counts_messages || !request.commutes ||
+      ranks_ > kMaxRankedRanks) {
+    return nullptr;
+  }
+  const std::uint64_t most =
+      model_.network.burst_bytes + model_.network.message_ps * 1000 / model_.network.byte_fs;
+  if (request.bytes > most / (ranks_ - 1)) return nullptr;
+  const auto star = std::find_if(std::begin(kStars), std::end(kStars), [&](const Star& one) {
+    return one.collective == request.collective;
+  });
+  return star == std::end(kStars) ? nullptr : star->algorithm;
+}
+
 // Requires choose() before, unless has_fixed_choice().
 ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request) const {
   const FixedAlgorithms& named = fixed(request.collective);
@@ -308,6 +344,7 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
   if (has_hosts_ && is_measuring_ && request.collective == Collective::kAllgather) {
     return {"hosts-ring"};
   }
+  if (const char* const star = find_star(request)) return {star};
   // As many steps as dissemination, and partners answer each other: fewer acknowledgments.
   if (request.collective == Collective::kBarrier && std::has_single_bit(ranks_)) {
     return {"recursive-doubling"};

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/predict/model.h"
 #include "espalier/base/result.h"
 #include "espalier/collectives/schedule/programs.h"
 
@@ -33,9 +34,11 @@ struct ScheduleRequest {
   bool operator==(const ScheduleRequest&) const = default;
 };
 
-// What a message between two ranks takes from call to call, ps, and each byte of a long one, fs.
-struct NetworkCost {
-  std::uint64_t message_ps = 0, byte_fs = 0;
+// What join() measures.
+struct NetworkCost : predict::NetworkCost {
+  // If all ranks are on one machine, though they do not share its memory (containers): its
+  // processors. Otherwise 0.
+  std::uint32_t shared_cores = 0;
 };
 
 // What messages cost.

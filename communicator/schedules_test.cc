@@ -90,12 +90,35 @@ TEST_F(SchedulesTest, AreFixedUntilTheNetworkIsMeasured) {
   EXPECT_EQ(chosen(*slow, Collective::kAllgather, kMany), "circulant");
   EXPECT_EQ(chosen(*slow, Collective::kBarrier, 0), "recursive-doubling");
   EXPECT_TRUE(kept("chosen-").empty());
-  slow->measured(NetworkCost{.message_ps = 64'000'000, .byte_fs = 80'000'000});
+  slow->measured(NetworkCost{{.message_ps = 64'000'000, .byte_fs = 80'000'000}});
   EXPECT_EQ(chosen(*slow, Collective::kAllgather, kMany), "ring");
   EXPECT_EQ(chosen(*slow, Collective::kBroadcast, kMany), "chain");
   const auto fast = or_throw(Schedules::make(
-      1, 8, {}, {.network = NetworkCost{.message_ps = 64'000'000, .byte_fs = 100}}));
+      1, 8, {}, {.network = NetworkCost{{.message_ps = 64'000'000, .byte_fs = 100}}}));
   EXPECT_NE(chosen(*fast, Collective::kBroadcast, kMany), "chain");
+}
+
+TEST_F(SchedulesTest, AreStarsWhereShortMessagesShareProcessors) {
+  const auto algorithm = [](std::uint32_t cores, const ScheduleRequest& request) {
+    const NetworkCost cost = {
+        {.message_ps = 64'000'000, .byte_fs = 80'000'000, .burst_bytes = 8192}, cores};
+    return or_throw(or_throw(Schedules::make(1, 8, {}, {.network = cost}))->obtain(request))
+        ->algorithm;
+  };
+  constexpr std::uint64_t kLongest = (8192 + 800) / 7;  // 7 of them pass within a message's time
+  for (const Collective collective : {Collective::kBroadcast, Collective::kAllreduce}) {
+    EXPECT_EQ(algorithm(2, {.collective = collective, .bytes = kLongest / 4 * 4}), "breadth-first");
+    EXPECT_NE(algorithm(2, {.collective = collective, .bytes = kLongest + 1}), "breadth-first");
+    EXPECT_NE(algorithm(4, {.collective = collective, .bytes = 8}), "breadth-first")
+        << "log2(8) steps for 8 messages";
+    EXPECT_NE(algorithm(0, {.collective = collective, .bytes = 8}), "breadth-first");
+  }
+  EXPECT_EQ(algorithm(3, {.collective = Collective::kGather, .root = 5, .bytes = 8}), "linear");
+  EXPECT_EQ(algorithm(3, {.collective = Collective::kScatter, .bytes = 8}), "linear");
+  EXPECT_EQ(algorithm(3, {.collective = Collective::kBarrier}), "breadth-first");
+  EXPECT_EQ(algorithm(4, {.collective = Collective::kBarrier}), "recursive-doubling");
+  EXPECT_NE(algorithm(2, {.collective = Collective::kAllreduce, .bytes = 8, .commutes = false}),
+            "breadth-first");
 }
 
 TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {

@@ -176,6 +176,7 @@ std::uint64_t Model::digest() const {
       digest = digest_u64(digest, line.beta_fs);
     }
     digest = digest_u64(digest, link.lambda_permille);
+    if (link.burst_bytes > 0) digest = digest_u64(digest, link.burst_bytes);
   }
   std::vector<CombineCost> sorted = combines;  // their order decides nothing
   std::sort(sorted.begin(), sorted.end(), [](const CombineCost& a, const CombineCost& b) {
@@ -241,10 +242,13 @@ Model memory_model(std::uint32_t cores, std::uint32_t ranks) {
 // eight hosts with links of 100 Mbit/s (tests/bench/lab.sh): there a chain broadcast was faster
 // than circulant and two-tree ones, which have fewer steps, an all-to-all in short blocks faster
 // than one in whole messages, and a scatter that forwards slower than one that does not.
-Model network_model(Picoseconds message_ps, std::uint64_t byte_fs) {
+Model network_model(const NetworkCost& cost) {
   constexpr std::uint64_t kLeastBlockBytes = 1024, kMostBlockBytes = 1 << 20;
+  const Picoseconds message_ps = cost.message_ps;
+  const std::uint64_t byte_fs = cost.byte_fs;
   Model model = default_model();
   model.links.fill(one_line(message_ps / 6, byte_fs));
+  for (LinkCost& link : model.links) link.burst_bytes = cost.burst_bytes;
   model.links[static_cast<std::size_t>(topology::LinkClass::kMemory)] =
       one_line(kMicrosecond / 5, kMemoryCopyFs);
   model.overhead_ps = message_ps * 5 / 12;

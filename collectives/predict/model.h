@@ -21,6 +21,7 @@ using topology::kLinkClasses;
 inline constexpr std::uint64_t kMaxTimePs = 1'000'000'000'000'000'000;
 inline constexpr std::uint64_t kMaxFsPerByte = 1'000'000'000'000'000;
 inline constexpr std::uint32_t kMaxLambdaPermille = 64'000;
+inline constexpr std::uint64_t kMaxBurstBytes = 1'000'000'000'000'000;
 inline constexpr std::uint32_t kMaxTuningPermille = 1'000'000;
 // Every time that is computed from a model is at most this: longer times become this one.
 inline constexpr Picoseconds kMaxPrediction = Picoseconds{1} << 62;
@@ -47,6 +48,9 @@ struct CostLine {
 struct LinkCost {
   std::vector<CostLine> lines = {{}};    // ascending from_bytes, the first 0
   std::uint32_t lambda_permille = 1000;  // latency in sends, in thousandths
+  // A token bucket at each end: after a pause so many bytes of a node's messages pass without beta;
+  // beta is the time in which it takes up one byte again.
+  std::uint64_t burst_bytes = 0;
 
   // The line for a message of `bytes`.
   [[nodiscard]] const CostLine& line(std::uint64_t bytes) const;
@@ -148,9 +152,14 @@ struct Model {
 // (hal/mem).
 [[nodiscard]] Model memory_model(std::uint32_t cores, std::uint32_t ranks);
 
-// Constants for ranks on hosts of which is known only how long a short message takes from call to
-// call, `message_ps`, and each byte of a long one.
-[[nodiscard]] Model network_model(Picoseconds message_ps, std::uint64_t byte_fs);
+// What is known of a network after a few collectives.
+struct NetworkCost {
+  Picoseconds message_ps = 0;     // a short message, from call to call; 0: nothing is known
+  std::uint64_t byte_fs = 0;      // each byte of a long message
+  std::uint64_t burst_bytes = 0;  // as in LinkCost
+};
+// Constants for ranks on hosts of which no more than that is known.
+[[nodiscard]] Model network_model(const NetworkCost& cost);
 
 // A model of one line for the links of every class; alpha in s, beta in s/B, at most the maxima
 // above. Rounds to whole ps and fs.

@@ -120,6 +120,7 @@ class ModelReader {
       refuse(line, name + ": lambda_permille is " + std::to_string(cost.lambda_permille) +
                        "; expected 1000 to " + std::to_string(kMaxLambdaPermille));
     }
+    cost.burst_bytes = checked("burst_bytes", link.burst_bytes(), kMaxBurstBytes, line);
   }
 
   void add_line(const ModelFile::Line& line, const std::string& name, int where, LinkCost& cost) {
@@ -258,6 +259,9 @@ std::string model_text(const Model& model) {
     ModelFile::Link* link = file.add_link();
     link->set_link_class(static_cast<ModelFile::LinkClass>(which));
     link->set_lambda_permille(model.links[which].lambda_permille);
+    if (model.links[which].burst_bytes != 0) {
+      link->set_burst_bytes(model.links[which].burst_bytes);
+    }
     for (const CostLine& cost : model.links[which].lines) {
       ModelFile::Line* line = link->add_line();
       line->set_from_bytes(cost.from_bytes);

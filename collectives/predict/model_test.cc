@@ -16,6 +16,7 @@ link {
   line { alpha_ps: 20000000 beta_fs_per_byte: 1000000 alpha_low_ps: 19000000 alpha_high_ps: 21000000 }
   line { from_bytes: 65536 alpha_ps: 30000000 beta_fs_per_byte: 900000 }
   lambda_permille: 1500
+  burst_bytes: 10000
 }
 combine { op: "sum" type: "f32" gamma_fs_per_byte: 250000 }
 gamma_fs_per_byte: 400000
@@ -40,6 +41,7 @@ TEST(Model, TextIsReadAndWrittenBack) {
   EXPECT_EQ(fabric.send_time(65536), 30'000'000u + 58'982'400u);
   EXPECT_EQ(fabric.latency(8), 10'004'000u);
   EXPECT_EQ(fabric.lines[0].alpha.high, 21'000'000u);
+  EXPECT_EQ(fabric.burst_bytes, 10'000u);
   EXPECT_TRUE(model.is_given[0] && !model.is_given[1]);
   EXPECT_EQ(model.combine_time({.op = Op::kSum, .type = Type::kF32}, 4000), 1'000'000u);
   EXPECT_EQ(model.combine_time({.op = Op::kSum, .type = Type::kF64}, 4000), 1'600'000u);
@@ -62,6 +64,7 @@ TEST(Model, DigestCoversWhatDecidesAndNothingElse) {
   change([](Model& m) { ++m.links[0].lines[1].beta_fs; });
   change([](Model& m) { ++m.links[0].lines[1].from_bytes; });
   change([](Model& m) { ++m.links[0].lambda_permille; });
+  change([](Model& m) { ++m.links[0].burst_bytes; });
   change([](Model& m) { m.links[0].lines.pop_back(); });
   change([](Model& m) { ++m.links[3].lines[0].alpha_ps; });
   change([](Model& m) { ++m.combines[0].gamma_fs; });
@@ -107,6 +110,8 @@ TEST(Model, NonsenseIsRefusedWithItsLine) {
            Refusal{"link { @ }\nlink { @ }", "line 2", "one per class"},
            Refusal{"link { @ lambda_permille: 999 }", "line 1", "expected 1000 to 64000"},
            Refusal{"link { @ lambda_permille: 64001 }", "line 1", "expected 1000 to 64000"},
+           Refusal{"link { @ }\nlink { @ link_class: SERIAL burst_bytes: 1000000000000001 }",
+                   "line 2", "burst_bytes is 1000000000000001; expected at most"},
            Refusal{"link { line { alpha_ps: 1000000000000000001 beta_fs_per_byte: 1 } }", "line 1",
                    "alpha_ps is 1000000000000000001; expected at most"},
            Refusal{"link { line { alpha_ps: 1 beta_fs_per_byte: 1000000000000001 } }", "line 1",

@@ -99,6 +99,21 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   EXPECT_EQ(predicted(reduce, 1000, model, sum), kBlockTime + 700'000);
 }
 
+// alpha 1 us, beta 4 ns/B: a bucket of 1500 bytes takes up 250 bytes while an empty message passes.
+TEST(Predict, ABurstPassesWithoutBeta) {
+  const Schedule two = make("complete:2", Collective::kBroadcast, "chain");
+  Model model = line_model(1e-6, 4e-9);
+  EXPECT_EQ(predicted(two, 3000, model), 15'000'000u);
+  model.links[0].burst_bytes = 1500;
+  EXPECT_EQ(predicted(two, 1000, model), 1'000'000u);
+  EXPECT_EQ(predicted(two, 2000, model), 3'000'000u);
+  EXPECT_EQ(predicted(two, 3000, model), 7'000'000u);
+  EXPECT_EQ(predicted(two, 1'000'000, model), 1'000'000u + (1'000'000 - 1500) * 4'000u);
+  // One bucket for all messages of an end: of the root's sends, and of the root's receives.
+  EXPECT_EQ(predicted(make("complete:3", Collective::kScatter, "linear"), 1000, model), 3'000'000u);
+  EXPECT_EQ(predicted(make("complete:3", Collective::kGather, "linear"), 1000, model), 3'000'000u);
+}
+
 TEST(Predict, OverheadBoundsThePipeline) {
   const Schedule chain = make("complete:3", Collective::kBroadcast, "chain");
   Model model = plain();

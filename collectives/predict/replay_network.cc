@@ -137,23 +137,40 @@ void ReplayState::wait_for(ReplayLink& link, std::uint32_t number) {
   link.waiters.insert(place, number);
 }
 
-Picoseconds ReplayState::duration(const ReplaySegment& segment, std::uint64_t bytes) const {
-  Picoseconds most = 0;
-  const LinkCost* before = nullptr;
+// The cost of that link of a path segment which a message of `bytes` keeps longest.
+const LinkCost& ReplayState::slowest_of(const ReplaySegment& segment, std::uint64_t bytes) const {
+  const LinkCost* slowest = links_[segment.links.front()].cost;
   for (const std::uint32_t link : segment.links) {
-    const LinkCost* cost = links_[link].cost;
-    if (cost != before) most = std::max(most, cost->send_time(bytes));
-    before = cost;
+    const LinkCost* const cost = links_[link].cost;
+    if (cost != slowest && cost->send_time(bytes) > slowest->send_time(bytes)) slowest = cost;
   }
-  return most;
+  return *slowest;
 }
+
+namespace {
+
+// The time for which a message keeps one end of a link from `start` on. `full`: when the bucket of
+// that end is full again, before the message and after it.
+Picoseconds end_time(const LinkCost& cost, std::uint64_t bytes, Picoseconds start,
+                     Picoseconds& full) {
+  if (cost.burst_bytes == 0) return cost.send_time(bytes);
+  const CostLine& line = cost.line(bytes);
+  full = std::min(std::max(full, start) + per_byte(line.beta_fs, bytes), kMaxPrediction);
+  const Picoseconds free = start + per_byte(line.beta_fs, cost.burst_bytes);
+  return std::min(line.alpha_ps + (full > free ? full - free : 0), kMaxPrediction);
+}
+
+}  // namespace
 
 void ReplayState::depart(std::uint32_t number) {
   ReplaySegment& segment = segments_[number];
   ReplayChannel& channel = channels_[segment.channel];
   const std::size_t message = segment.begun++;
   const std::uint64_t bytes = channel.sends[message].bytes;
-  const Picoseconds takes = duration(segment, bytes);
+  const LinkCost& cost = slowest_of(segment, bytes);
+  const Picoseconds takes = segment.first
+                                ? end_time(cost, bytes, now_, nodes_[channel.from].out_full)
+                                : cost.send_time(bytes);
   schedule(now_ + takes, EventKind::kLeft, number, message);
   if (!segment.last) {
     segment.end_of_last = std::max(segment.end_of_last, now_ + takes);
@@ -163,8 +180,13 @@ void ReplayState::depart(std::uint32_t number) {
   // A schedule's latency is that of one block, however many segments a message holds.
   const Picoseconds latency = links_[segment.links.back()].cost->latency(block_bytes_);
   Picoseconds& free = one_port_ ? nodes_[channel.to].in_free : segment.end_of_last;
-  free =
-      one_port_ ? std::max(free, now_ + latency) + takes : std::max(free, now_ + latency + takes);
+  const Picoseconds arrives = now_ + latency + takes;
+  if (one_port_) {
+    const Picoseconds start = std::max(free, now_ + latency);
+    free = std::max(start + end_time(cost, bytes, start, nodes_[channel.to].in_full), arrives);
+  } else {
+    free = std::max(free, arrives);
+  }
   schedule(free, EventKind::kMoved, segment.channel);
 }
 

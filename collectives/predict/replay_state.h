@@ -89,6 +89,7 @@ struct ReplayNode {
   std::uint32_t leaving = 0;
   std::vector<std::uint32_t> port_waiters;  // channels
   Picoseconds in_free = 0;
+  Picoseconds out_full = 0, in_full = 0;  // when the token buckets of its ends are full again
   bool touched = false;
   bool in_free_ports = false;
 };
@@ -144,7 +145,7 @@ class ReplayState {
   void passed(std::uint32_t segment, std::size_t message);
   void left(ReplayChannel& channel, std::size_t message);
   void match(ReplayChannel& channel);
-  [[nodiscard]] Picoseconds duration(const ReplaySegment& segment, std::uint64_t bytes) const;
+  [[nodiscard]] const LinkCost& slowest_of(const ReplaySegment& segment, std::uint64_t bytes) const;
   [[nodiscard]] std::uint32_t number_of(const ReplayChannel& channel) const {
     return static_cast<std::uint32_t>(&channel - channels_.data());
   }

@@ -11,7 +11,6 @@
 namespace espalier::tools {
 namespace {
 
-constexpr std::uint64_t kTolerance = 5;     // %
 constexpr std::uint64_t kRunTolerance = 2;  // %, of run lengths of one algorithm
 constexpr const char* kInOrder = "affine";  // an operator that does not commute
 
@@ -155,7 +154,7 @@ void make_table(const NamedRows& rows, std::uint64_t model_digest, ChosenSchedul
 }  // namespace
 
 ChosenSchedules choose_for_all_sizes(const Selection& selection, const OperatorOptions& combining,
-                                     const ModelOptions& options) {
+                                     const ModelOptions& options, std::uint64_t percent) {
   const BoardLimits limits(options.board);
   const ChoiceRequest request = request_for(selection, combining, options, limits);
   OperatorClass first(request);
@@ -171,7 +170,7 @@ ChosenSchedules choose_for_all_sizes(const Selection& selection, const OperatorO
   chosen.found_by = request.model.found_by;
   NamedRows rows;
   // Ends: if the tolerance is large enough, a class has one row.
-  for (chosen.percent = selection.algorithm == kAuto ? kTolerance : kRunTolerance;;
+  for (chosen.percent = selection.algorithm == kAuto ? percent : kRunTolerance;;
        chosen.percent *= 2) {
     rows = rows_of(first, in_order.get(), chosen.percent);
     if (rows.names.size() <= room(request) && rows.rows.size() <= kMaxSelectionRows) break;

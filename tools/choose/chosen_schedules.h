@@ -30,15 +30,16 @@ struct ChosenSchedules {
 };
 
 // Chooses for messages of 1 byte to kMaxChosenBytes (of one rank's part, where counts are per
-// rank). Takes the fewest rows with which every size that is ranked stays within 5 % of the best
-// prediction (Sizes), or within 2 % if only the run length is chosen. If a board or a selection has
-// no room for them, the tolerance is doubled until they fit. If operands are combined, operators
-// that do not commute have rows of their own, unless the schedules for those that commute serve
-// them, too.
+// rank). Takes the fewest rows with which every size that is ranked stays within `percent` % of the
+// best prediction (Sizes), or within 2 % if only the run length is chosen. If a board or a
+// selection has no room for them, the tolerance is doubled until they fit. If operands are
+// combined, operators that do not commute have rows of their own, unless the schedules for those
+// that commute serve them, too.
 // Throws Failure (bad input).
 [[nodiscard]] ChosenSchedules choose_for_all_sizes(const Selection& selection,
                                                    const OperatorOptions& combining,
-                                                   const ModelOptions& options);
+                                                   const ModelOptions& options,
+                                                   std::uint64_t percent = 5);
 
 // Makes one of these schedules again, from its origin and the same options, without ranking. Throws
 // Failure (bad input): no such schedule was chosen.

@@ -55,9 +55,7 @@ predict::Model model_of(const ModelOptions& options) {
   if (options.memory_cores != 0) {
     return predict::memory_model(options.memory_cores, options.memory_ranks);
   }
-  if (options.message_ps != 0) {
-    return predict::network_model(options.message_ps, options.byte_fs);
-  }
+  if (options.network.message_ps != 0) return predict::network_model(options.network);
   if (options.board.empty()) return predict::default_model();
   const board::BoardFile board = read_board(options.board);
   if (!board.has_timing()) return predict::default_model();

@@ -21,9 +21,9 @@ struct ModelOptions {
   // All `memory_ranks` ranks are on one host with so many processors, and share its memory; 0: they
   // do not. Not with a model or a board.
   std::uint32_t memory_cores = 0, memory_ranks = 0;
-  // What a short message takes between the hosts, ps, and each byte of a long one, fs; 0: not
-  // known. Not with any of the above.
-  std::uint64_t message_ps = 0, byte_fs = 0;
+  // What is known of the network between the hosts; nothing: a message_ps of 0. Not with a model, a
+  // board or memory_cores.
+  predict::NetworkCost network = {};
 };
 // Adds --model, --board and --ranks-per-host.
 void add_model_options(Command command, ModelOptions& options);

@@ -84,12 +84,28 @@ INSTANTIATE_TEST_SUITE_P(Choices, SizesOf,
                                          std::pair{"mesh:3x3", "broadcast"},
                                          std::pair{"fattree:k=2,h=2,c=1", "allgather"}));
 
+std::string best_of(const char* collective, std::uint64_t bytes, const predict::NetworkCost& cost) {
+  ChoiceRequest request = request_of("complete:8", collective);
+  request.model = predict::network_model(cost);
+  const Choice choice(request);
+  return choice.candidates()[choice.rank(bytes).best().candidate].name;
+}
+
+// 1 KiB takes 82 us at the rate of long messages: only a burst makes it a short message.
+TEST(Choice, ShortMessagesAreThoseOfTheBurst) {
+  predict::NetworkCost cost = {.message_ps = 64'000'000, .byte_fs = 80'000'000};
+  EXPECT_NE(best_of("reduce", 1024, cost), "knomial, radix 3");
+  cost.burst_bytes = 10'240;
+  EXPECT_EQ(best_of("reduce", 1024, cost), "knomial, radix 3");
+  EXPECT_EQ(best_of("broadcast", 1 << 20, cost), "chain");
+}
+
 // What the model knows of hosts that share links: a ring in place of an exchange that takes as
 // long, and blocks that take turns.
 TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
   constexpr std::uint64_t kMany = 1 << 20;
   ChoiceRequest request = request_of("complete:8", "allgather");
-  request.model = predict::network_model(64'000'000, 80'000'000);
+  request.model = predict::network_model({.message_ps = 64'000'000, .byte_fs = 80'000'000});
   const auto best = [kMany](const ChoiceRequest& one) {
     const Choice choice(one);
     return choice.candidates()[choice.rank(kMany).best().candidate].name;
