@@ -248,9 +248,10 @@ bootstrap over pairs: the same repetition of the same turn of both.
 
 WHY = """
 - **Short messages between hosts.** All hosts share the processors of this machine, so a collective takes as long as the work of all its
-messages: [costs.md](costs.md) counts their instructions and system calls. The model knows only hosts with processors of their own. It
-takes k-nomial trees, whose sends overlap there; here binomial trees were faster, forced with `--schedule`. A message of 1 KiB passes
-within the burst of the shaper, but the model counts its bytes at the link's rate, and so divides it. A longer spin before a rank blocks changed nothing.
+messages, and of the messages of the barriers around it. Most of that work is the kernel's, for each send and for each receive that is
+acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, allreduce, barrier, scatter and gather take the fewest
+messages there ([communicator.md](../communicator.md#which-schedule-runs)). The others take as many as those of the peers, between ranks
+that the barrier does not connect.
 - **16 and 64 KiB between hosts.** The burst of the shaper carries the whole message of a tree, and only a part of a pipeline of blocks.
 - **Short messages on one machine.** The instructions of the machine and the communicator, of which most are per call: costs.md.
 - **Long messages on one machine.** Open MPI copies them once, by a system call, `process_vm_readv`. Espalier calls the system only to wait:
