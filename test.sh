@@ -129,18 +129,22 @@ if ! [ -f build-sanitize/build.ninja ] || ! grep -qF "\"source\": \"$PWD\"" buil
     { cat build/setup-sanitize.log; give_up 'the sanitizers cannot be set up'; }
   echo "$sanitizers" >build-sanitize/options
 fi
-names=$(/usr/bin/python3 tests/summary.py --names build-sanitize $sanitized) || give_up 'no tests to sanitize'
+# chosen BUILD: prints the names of those of its tests that are run; nothing: all.
+chosen() {
+  case $1 in
+    build-sanitize) /usr/bin/python3 tests/summary.py --names $1 $sanitized ;;
+    build-aarch64) /usr/bin/python3 tests/summary.py --tests $1 $on_aarch64 ;;
+    build-m4 | build-m7 | build-rv32) /usr/bin/python3 tests/summary.py --tests $1 $on_processors ;;
+  esac
+}
+for build in build-sanitize $emulated; do
+  chosen $build >build/$build.names || give_up "$build: there is no such test"
+done
 
 # suite BUILD: becomes the process that builds and runs what is chosen of the BUILD's tests. It gives way to the tests of build/.
 suite() {
-  case $1 in
-    build-sanitize) chosen=$names ;;
-    build-aarch64) chosen=$on_aarch64 ;;
-    build-m4 | build-m7 | build-rv32) chosen=$on_processors ;;
-    *) chosen='' ;;
-  esac
   export ESPALIER_SMALL_SAMPLE=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-  exec nice -n 19 meson test -C $1 --print-errorlogs $chosen >build/$1.log 2>&1
+  exec nice -n 19 meson test -C $1 --print-errorlogs $(cat build/$1.names) >build/$1.log 2>&1
 }
 # In the time that the other tests spend waiting.
 beside() {

@@ -5,6 +5,7 @@ summary.py BUILD... [--skipped REASONS]
                                    prints skips, failures and, as the last line, the totals; exit 1 on any failure.
                                    REASONS: why whole suites were not run, one per line; each counts as a skip
 summary.py --names BUILD FOLDER... prints the names of the tests whose programs were built from these folders
+summary.py --tests BUILD NAME...   prints these names; exit 1 if the build has no test of that name
 summary.py --units BUILD           prints the names of the unit tests: GoogleTest programs from the folders of the code that they
                                    test and from tests/algorithms, without the slow ones (SLOW)
 summary.py --generated BUILD       prints the headers that the build makes
@@ -113,8 +114,15 @@ def count(build, total):
                 print(f"{state}: {build}: {name}: {case}: {message}")
 
 
+def named(build, wanted):
+    unknown = set(wanted) - {test["name"] for test in introspect(build, "tests")}
+    if unknown:
+        sys.exit(f"summary.py: {build} has no test {' '.join(sorted(unknown))}")
+    return wanted
+
+
 def main(arguments):
-    lists = {"--names": names, "--units": units, "--generated": generated}
+    lists = {"--names": names, "--tests": named, "--units": units, "--generated": generated}
     if arguments[:1] and arguments[0] in lists:
         print("\n".join(lists[arguments[0]](pathlib.Path(arguments[1]), arguments[2:])))
         return 0
