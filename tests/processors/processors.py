@@ -38,7 +38,7 @@ MIXED = "collectives on four nodes beside four x86-64 nodes, over {}"
 GATEWAYS = "collectives on four bare-metal nodes, as processes behind x86-64 gateways, beside four x86-64 nodes"
 SKIPPED, FAILED = "skipped", "failed"
 ROWS = [*SUITES, MIXED.format("tcp"), MIXED.format("mem"), GATEWAYS, SKIPPED, FAILED]
-SKIPS = "Skipped, because of the emulator or of the processor:"
+SKIPS = "Skipped cases, with their reasons:"
 TEXT = """# Other processors
 
 Written by `tests/processors/processors.py --page docs/results/processors.md`. It runs the tests of everything that runs on nodes under
@@ -75,7 +75,7 @@ def count_cases(build, column, skips):
             else:
                 column[state] += 1
                 if state == SKIPPED:
-                    skips.append(f"`{name}`: `{case}`: {message}")
+                    skips.append(f"`{name}`: `{case}`: {re.sub(r'^/[^ ]*:[0-9]+ ', '', message)}")  # without file and line
                 print(f"{state}: {build.name}: {name}: {case}: {message}", file=sys.stderr)
 
 
