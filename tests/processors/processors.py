@@ -3,8 +3,8 @@
 machine, ./setup.sh armhf and ./setup.sh s390x.
 
 processors.py [PROCESSOR...]               builds and runs the tests (of all: armhf, s390x), prints the page; exit status 1 if
-                                           anything failed
-processors.py [PROCESSOR...] --page PAGE   also writes these columns of PAGE; if anything failed, --check says so of it
+                                           anything failed or did not run
+processors.py [PROCESSOR...] --page PAGE   also writes these columns of PAGE; if anything failed, --check refuses it
 processors.py --check PAGE                 whether PAGE has the form that this program prints, and nothing failed
 """
 import argparse
@@ -60,7 +60,7 @@ def run(words, **more):
 
 
 def first_number(pattern, text):
-    found = re.search(pattern, text, re.M)
+    found = re.search(pattern, text)
     return int(found[1]) if found else 0
 
 
@@ -98,14 +98,14 @@ def test(processor):
     status, output = run(["tests/run/mixed_test.py", processor])
     column[FAILED] += status != 0
     for provider in ("tcp", "mem"):
-        column[MIXED.format(provider)] = first_number(rf"^(\d+) runs over {provider} ", output)
+        column[MIXED.format(provider)] = first_number(rf"\b(\d+) runs over {provider} ", output)
     with tempfile.TemporaryDirectory() as folder:
         board = pathlib.Path(folder) / "board"
         board.write_text(f"#!/bin/sh\nexec {EMULATORS[processor]} -L '{ROOT}/build-root-{processor}' '{build / hosted}' \"$@\"\n")
         board.chmod(0o755)
         status, output = run(["tests/run/gateway_test.py", "-v", "Boards.test_every_collective"], ESPALIER_BARE_HOSTED=str(board))
     column[FAILED] += status != 0
-    column[GATEWAYS] = first_number(r"^(\d+) collectives over gateways", output)
+    column[GATEWAYS] = first_number(r"\b(\d+) collectives over gateways", output)
     return column, skips
 
 
@@ -129,15 +129,19 @@ def read(text):
     return columns, skips
 
 
+def wrong_rows(columns):
+    """Returns the rows that say that something failed or did not run."""
+    return [f"{processor}: {row}: {number}" for processor, column in columns.items() for row, number in column.items()
+            if row != SKIPPED and (number != 0) == (row == FAILED)]
+
+
 def problems(text):
     """Returns what is wrong with the text of a page."""
     columns, skips = read(text)
     if list(columns) != list(EMULATORS) or any(list(column) != ROWS for column in columns.values()) or text != page(columns, skips):
         return ["the page is old; expected the form of\n" + page({processor: dict.fromkeys(ROWS, 0) for processor in EMULATORS},
                                                                   dict.fromkeys(EMULATORS, []))]
-    found = [f"{processor}: {row}: {number}" for processor, column in columns.items() for row, number in column.items()
-             if row != SKIPPED and (number != 0) == (row == FAILED)]
-    return found + [f"{processor}: {column[SKIPPED]} skipped, {len(skips[processor])} of them with a reason"
+    return wrong_rows(columns) + [f"{processor}: {column[SKIPPED]} skipped, {len(skips[processor])} of them with a reason"
                     for processor, column in columns.items() if column[SKIPPED] != len(skips[processor])]
 
 
@@ -177,7 +181,7 @@ def main():
         kept, kept_skips = read(options.page.read_text() if options.page.exists() else "")
         none = dict.fromkeys(ROWS, 0)
         options.page.write_text(page({each: none | (columns.get(each) or kept.get(each, {})) for each in EMULATORS}, kept_skips | skips))
-    return 1 if any(column[FAILED] for column in columns.values()) else 0
+    return 1 if wrong_rows(columns) else 0
 
 
 if __name__ == "__main__":
