@@ -23,8 +23,10 @@ class NodeMemory {
     const std::uint64_t end = std::max(in.offset + in.bytes, out.offset + out.bytes);
     fill(first_, shared ? end - begin : out.bytes);
     fill(second_, shared ? 0 : in.bytes);
-    output_ = {first_.data() + kGuard + (shared ? out.offset - begin : 0), out.bytes};
-    input_ = {(shared ? first_.data() + (in.offset - begin) : second_.data()) + kGuard, in.bytes};
+    output_ = {first_.data() + kGuard + (shared ? out.offset - begin : 0),
+               static_cast<std::size_t>(out.bytes)};
+    input_ = {(shared ? first_.data() + (in.offset - begin) : second_.data()) + kGuard,
+              static_cast<std::size_t>(in.bytes)};
     scratch_bytes_ = scratch_needed(program, layout);
     scratch_.resize(scratch_bytes_ / sizeof(Line) + 1 + 2 * kGuard / sizeof(Line));
     guard(scratch_guards().first);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -165,8 +166,14 @@ int open_descriptors() {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// The room for one descriptor holds two.
+// The room for one descriptor holds two where addresses have 64 bits. Elsewhere the kernel closes
+// the second one.
 TEST_F(Channel, KeepsOneDescriptorOfSeveral) {
+  if (std::getenv("ESPALIER_EMULATED") != nullptr &&
+      CMSG_SPACE(sizeof(int)) < CMSG_LEN(2 * sizeof(int))) {
+    GTEST_SKIP() << "qemu-user asks its kernel for twice the room and leaves the second descriptor "
+                    "open, which the program never sees";
+  }
   Any wire;
   wire.memory = {};
   convert_order(wire, Packet::kMemory);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -138,7 +139,7 @@ int change_copies(const std::vector<std::uint8_t>& text) {
     std::uintptr_t begin = 0, end = 0;
     if (line.find(" rw-p ") == std::string::npos && line.find(" rw-s ") == std::string::npos)
       continue;
-    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) continue;
     auto* at = reinterpret_cast<std::uint8_t*>(begin);
     auto* const limit = reinterpret_cast<std::uint8_t*>(end);
     const auto left = [&] { return static_cast<std::size_t>(limit - at); };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "espalier/base/limits.h"
@@ -114,7 +115,8 @@ class ScriptedEndpoint final : public Endpoint {
     const auto same_lane = [&](const Post& other) {
       return other.send == post.send && other.link == post.link;
     };
-    if (std::count_if(posts.begin(), posts.end(), same_lane) >= window_) return Status::kTooLarge;
+    const auto posted = std::count_if(posts.begin(), posts.end(), same_lane);
+    if (std::cmp_greater_equal(posted, window_)) return Status::kTooLarge;
     posts.push_back(post);
     if (on_post) on_post(post);
     return Status::kOk;

@@ -37,9 +37,9 @@ class CollectiveRank {
     }
     Layout layout;
     if (make_layout(program_, output_.size(), 4, layout) != Status::kOk) return false;
-    if (scratch_needed(program_, layout) > scratch_.size()) {
-      scratch_.resize(scratch_needed(program_, layout));
-    }
+    scratch_bytes_ = scratch_needed(program_, layout);
+    const std::uint64_t lines = (scratch_bytes_ + sizeof(Line) - 1) / sizeof(Line);
+    if (lines > scratch_.size()) scratch_.resize(lines);
     return true;
   }
 
@@ -57,7 +57,7 @@ class CollectiveRank {
     const bool in_place = program_.collective == Collective::kBroadcast && me() == 0;
     return machine_.start(
         program_,
-        {input_.data(), in_place ? nullptr : output_.data(), scratch_.data(), scratch_.size()}, op,
+        {input_.data(), in_place ? nullptr : output_.data(), scratch_.data(), scratch_bytes_}, op,
         count);
   }
 
@@ -93,6 +93,11 @@ class CollectiveRank {
   [[nodiscard]] std::uint32_t me() const { return endpoint_->node(); }
 
  private:
+  // Scratch is 16-byte aligned (machine.h), which malloc() is not on every 32-bit processor.
+  struct alignas(16) Line {
+    std::uint8_t bytes[16];
+  };
+
   // Converts an element to little-endian order, which messages have, or back.
   static float little_float(float element) {
     return std::bit_cast<float>(little(std::bit_cast<std::uint32_t>(element)));
@@ -101,7 +106,8 @@ class CollectiveRank {
   std::uint32_t ranks_;
   std::vector<float> input_;
   std::vector<float> output_;
-  std::vector<std::uint8_t> scratch_;
+  std::vector<Line> scratch_;
+  std::uint64_t scratch_bytes_ = 0;  // what the planned program needs
   Endpoint* endpoint_ = nullptr;
   Program program_ = {};
   Machine machine_;
