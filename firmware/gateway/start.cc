@@ -26,11 +26,9 @@ constexpr std::uint32_t kMaxRoomBytes = 1u << 28;    // of an input, an output o
 constexpr std::uint32_t kMaxRoomEvents = 1u << 24;   // records of a log
 constexpr std::uint64_t kMaxBufferBytes = 1u << 30;  // of a bridge
 
-// Byte streams are slow: two frames of 512 bytes at 115200 baud take 90 ms.
-SerialPortConfig port_config(const std::string& device) {
+SerialPortConfig port_config(const HostCarrier& carrier) {
   SerialPortConfig config;
-  const bool is_byte_stream = device.starts_with("tty:") || device.starts_with("stream:");
-  if (is_byte_stream) config.resend_ns = 200'000'000;
+  config.resend_ns = carrier.resend_ns();
   return config;
 }
 
@@ -158,9 +156,8 @@ Result<void> Gateway::start_board() {
   carrier_ = *std::move(carrier);
   clock_.add(*carrier_);
   frames_.resize((2 * carrier_->mtu() + 3) / 4);
-  port_ = std::make_unique<SerialPort>(*carrier_, clock_,
-                                       reinterpret_cast<std::uint8_t*>(frames_.data()),
-                                       port_config(options_.device));
+  port_ = std::make_unique<SerialPort>(
+      *carrier_, clock_, reinterpret_cast<std::uint8_t*>(frames_.data()), port_config(*carrier_));
   agent_ = std::make_unique<Conversation>(*port_, new_session(), link_key(), new_session());
   if (options_.start.empty()) return {};
   return child_.start(options_.start, options_.console);

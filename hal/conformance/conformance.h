@@ -50,7 +50,7 @@ inline std::ostream& operator<<(std::ostream& out, const BackEnd& back_end) {
 }
 
 // The `name` argument of INSTANTIATE_TEST_SUITE_P.
-inline std::string back_end_name(const testing::TestParamInfo<BackEnd>& info) {
+inline std::string back_end_name(const ::testing::TestParamInfo<BackEnd>& info) {
   return info.param.name;
 }
 
@@ -59,7 +59,7 @@ inline std::string back_end_name(const testing::TestParamInfo<BackEnd>& info) {
 [[nodiscard]] EndpointsSpec ring(
     std::uint32_t nodes);  // link 0: the next node, link 1: the one before
 
-class ConformanceTest : public testing::TestWithParam<BackEnd> {
+class ConformanceTest : public ::testing::TestWithParam<BackEnd> {
  protected:
   static constexpr std::uint64_t kArena = 8u << 20;
   static constexpr std::uint8_t kUntouched = 0x5a;

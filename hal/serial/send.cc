@@ -46,7 +46,9 @@ using serial::Record;
 
 // The smallest piece of a message that is put into the remaining room of a frame.
 constexpr std::uint32_t kMinPiece = 24;
-constexpr std::uint8_t kMaxBackOff = 6;
+// An interval of at least 2^kLongIntervalBits ticks of 1024 ns (268 ms) is not doubled
+// (docs/serial.md, "Loss").
+constexpr unsigned kLongIntervalBits = 18;
 
 [[nodiscard]] bool put_opening(serial::Writer& frame, std::uint8_t number, std::uint64_t tag,
                                std::uint32_t size, std::uint32_t check) {
@@ -89,7 +91,8 @@ inline bool SerialLinks::has_more(const SerialLink& link) const {
 
 // Whether a frame must be sent now.
 bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t interval) const {
-  if (awaits(link) && now - link.sent_at_ >= interval << link.out_.back_off) {
+  const std::uint32_t after = interval << link.out_.back_off;
+  if (awaits(link) && now - link.sent_at_ >= after) {
     SerialLink::Outgoing& out = link.out_;
     link.in_.told = link.in_.taken;
     link.controls_.state &= SerialLink::Controls::kTold - 1;
@@ -98,7 +101,7 @@ bool SerialLinks::wants(SerialLink& link, std::uint32_t now, std::uint32_t inter
     link.out_.ask = true;
     link.out_.due = true;
     link.sent_at_ = now;
-    if (link.out_.back_off < kMaxBackOff) ++link.out_.back_off;
+    if (after >> kLongIntervalBits == 0) ++link.out_.back_off;
   }
   return link.out_.due;
 }

@@ -21,11 +21,12 @@ namespace espalier::gateway {
 // The gateway's end of a board's carrier, and the bridge.
 class JoinedBoard {
  public:
-  JoinedBoard(serial::Hub& hub, std::uint32_t end, Endpoint& fabric, std::uint32_t window)
+  JoinedBoard(serial::Hub& hub, std::uint32_t end, Endpoint& fabric, std::uint32_t window,
+              const SerialPortConfig& port_config = {})
       : buffer_(hub.carrier(end).mtu() / 2 + 1),
         links_(fabric.links()),
         port_(hub.carrier(end), hub.clock(end), reinterpret_cast<std::uint8_t*>(buffer_.data()),
-              SerialPortConfig()),
+              port_config),
         bridge_(port_, links_.data(), fabric, shape(fabric.links()), settled(window, end)) {
     hub.add(end, port_);
     EXPECT_EQ(bridge_.prepare(), Status::kOk);

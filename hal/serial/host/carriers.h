@@ -8,6 +8,7 @@
 
 #include "espalier/base/result.h"
 #include "espalier/hal/serial/byte_carrier.h"
+#include "espalier/hal/serial/serial_port.h"
 
 namespace espalier {
 
@@ -18,6 +19,8 @@ class HostCarrier : public Carrier {
   [[nodiscard]] virtual int fd() const = 0;
   // Whether data was read from it and not yet taken; poll() does not report this.
   [[nodiscard]] virtual bool pending() const { return false; }
+  // SerialPortConfig::resend_ns of a port over this carrier.
+  [[nodiscard]] virtual std::uint64_t resend_ns() const { return SerialPortConfig().resend_ns; }
 };
 
 // Opens the carrier that `spec` describes. On error leaves nothing behind.

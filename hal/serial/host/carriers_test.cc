@@ -196,6 +196,23 @@ TEST_F(HostCarriers, TtyAndItsHangUp) {
   EXPECT_TRUE(tty->down());
 }
 
+// A port must not send again while the longest frame and a reply as long are on the line.
+TEST_F(HostCarriers, TtyWaitsForTheReplyAtItsRate) {
+  Descriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
+  ASSERT_TRUE(master);
+  ASSERT_EQ(grantpt(master.get()), 0);
+  ASSERT_EQ(unlockpt(master.get()), 0);
+  char slave[64];
+  ASSERT_EQ(ptsname_r(master.get(), slave, sizeof slave), 0);
+  for (const std::uint64_t baud : {9600, 19200, 115200, 4000000}) {
+    const auto tty =
+        or_throw(open_carrier(std::string("tty:") + slave + "," + std::to_string(baud)));
+    const std::uint64_t stuffing = 2 + kByteMtu / 254;
+    EXPECT_GT(tty->resend_ns(), 2 * (kByteMtu + stuffing) * 10 * 1'000'000'000 / baud) << baud;
+    EXPECT_GE(tty->resend_ns(), 200'000'000u) << "time to poll the board";
+  }
+}
+
 TEST_F(HostCarriers, ReportsErrorsInOneLine) {
   const std::string forms =
       "expected unix:LOCAL,REMOTE or udp:LOCALPORT,HOST:PORT or tty:PATH,BAUD or stream:PATH";

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <termios.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -72,9 +73,12 @@ class FdStream final : public ByteStream {
   std::size_t put_ = 0, taken_ = 0, got_ = 0;
 };
 
+// Two of the longest frames take 90 ms at 115200 baud, and a board is polled in between.
+constexpr std::uint64_t kResendNs = 200'000'000;
+
 class TtyCarrier final : public HostCarrier {
  public:
-  explicit TtyCarrier(Descriptor fd) : stream_(std::move(fd)) {}
+  TtyCarrier(Descriptor fd, std::uint32_t baud) : stream_(std::move(fd)), baud_(baud) {}
   [[nodiscard]] std::uint32_t mtu() const override { return carrier_.mtu(); }
   [[nodiscard]] Status send(const std::uint8_t* frame, std::uint32_t size) override {
     return carrier_.send(frame, size);
@@ -85,9 +89,14 @@ class TtyCarrier final : public HostCarrier {
   [[nodiscard]] bool down() const override { return stream_.down(); }
   [[nodiscard]] int fd() const override { return stream_.fd(); }
   [[nodiscard]] bool pending() const override { return stream_.pending(); }
+  // The time of four of the longest frames, ten bits per byte, if that is longer.
+  [[nodiscard]] std::uint64_t resend_ns() const override {
+    return std::max(kResendNs, 4 * std::uint64_t{kByteMtu} * 10 * 1'000'000'000 / baud_);
+  }
 
  private:
   FdStream stream_;
+  std::uint32_t baud_;
   ByteCarrier carrier_{stream_, kByteMtu};
 };
 
@@ -107,6 +116,7 @@ class StreamCarrier final : public HostCarrier {
   // The listener while no device is connected.
   [[nodiscard]] int fd() const override { return stream_.down() ? listener_.get() : stream_.fd(); }
   [[nodiscard]] bool pending() const override { return stream_.pending(); }
+  [[nodiscard]] std::uint64_t resend_ns() const override { return kResendNs; }
 
  private:
   [[nodiscard]] bool joined() {
@@ -161,7 +171,7 @@ Result<std::unique_ptr<HostCarrier>> open_tty(const std::string& path, std::uint
                 " baud: " + std::strerror(errno));
   }
   tcflush(fd.get(), TCIOFLUSH);
-  return std::make_unique<TtyCarrier>(std::move(fd));
+  return std::make_unique<TtyCarrier>(std::move(fd), baud);
 }
 
 Result<std::unique_ptr<HostCarrier>> open_stream(const std::string& path) {

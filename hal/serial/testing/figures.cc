@@ -1,5 +1,5 @@
-// Prints the figures of docs/serial.md: the frames between two nodes one by one, and the cost of
-// messages.
+// Prints the figures of docs/serial.md: the frames between two nodes one by one, the cost of
+// messages, and the times of messages over bad serial cables.
 
 #include <cstdio>
 #include <deque>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "espalier/hal/serial/frame.h"
+#include "hal/serial/testing/cable.h"
 #include "hal/serial/testing/hub.h"
 
 namespace espalier {
@@ -132,6 +133,21 @@ void print_costs(double lose, std::uint32_t mtu, bool keyed) {
   }
 }
 
+void print_bad_cable(std::uint32_t baud, std::uint64_t resend_ms, std::uint32_t lose) {
+  constexpr std::uint32_t kMessages = 1000, kBytes = 400;
+  serial::CableSpec cable;
+  cable.baud = baud;
+  cable.resend_ns = resend_ms * 1'000'000;
+  cable.lose = lose;
+  const serial::CableTimes times = serial::exchange(cable, kMessages, kBytes);
+  const auto seconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e9; };
+  std::printf("| %u | %llu | %s | %.2f | %.2f | %.2f | %.0f |\n", baud,
+              static_cast<unsigned long long>(resend_ms),
+              lose == 0 ? "none" : ("1 in " + std::to_string(lose)).c_str(),
+              seconds(times.silence_ns), seconds(times.total_ns) / kMessages,
+              seconds(times.message_ns), static_cast<double>(times.bytes) / kMessages);
+}
+
 }  // namespace
 }  // namespace espalier
 
@@ -140,5 +156,9 @@ int main() {
   for (const bool keyed : {false, true}) {
     for (const double lose : {0.0, 0.01, 0.1}) espalier::print_costs(lose, 1498, keyed);
     espalier::print_costs(0, 256, keyed);
+  }
+  for (const unsigned lose : {0u, 8000u, 2000u, 500u}) {
+    espalier::print_bad_cable(115200, 200, lose);
+    espalier::print_bad_cable(19200, 1000, lose);
   }
 }

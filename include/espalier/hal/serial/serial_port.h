@@ -10,10 +10,11 @@ namespace espalier {
 
 // The parameters of SerialPort.
 struct SerialPortConfig {
-  // How long to wait for a reply before sending again. The time doubles after each attempt, up to
-  // 64 times resend_ns. It must exceed the time in which the carrier moves two of its longest
-  // frames and the peer is polled. Ethernet: 5 ms; a UART of 115200 baud with frames of 512 bytes:
-  // 200 ms.
+  // How long to wait for a reply before sending again. The time doubles after each attempt until it
+  // is at least 268 ms; its upper limit is thus max(resend_ns, 537 ms). resend_ns must exceed the
+  // time in which the carrier moves two of its longest frames and the peer is polled; otherwise
+  // frames are sent again while their replies are on the way. Ethernet: 5 ms; a UART of 115200 baud
+  // with frames of 512 bytes: 200 ms, of 19200 baud: 1 s.
   std::uint64_t resend_ns = 5'000'000;
   // Maximum number of data frames in flight per link, 1 .. 255. Choose it so that the peer's device
   // can hold the data frames of all links.
