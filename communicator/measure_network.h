@@ -17,9 +17,9 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 // with barriers, which take a known number of steps between hosts. Each host sends about 320 KiB.
 // `ranks_per_host`: R, if each host has R successive ranks, whose communicator measures with
 // schedules of hosts:HxR; otherwise 1. `host`: JoinOptions::host; hosts with names are machines of
-// their own, others if their kernels were booted at different times. Every rank calls it, and gets the same: the costs of the
-// slowest rank, rounded to four values per octave, so that one model, and the choices that the host
-// keeps for it, serve from job to job. Errors: a rank died.
+// their own, others if their kernels were booted at different times. Every rank calls it, and gets
+// the same: the costs of the slowest rank, rounded to four values per octave, so that one model,
+// and the choices that the host keeps for it, serve from job to job. Errors: a rank died.
 [[nodiscard]] Result<NetworkCost> measure_network(Communicator& communicator,
                                                   std::uint32_t ranks_per_host,
                                                   const std::string& host);
