@@ -166,8 +166,7 @@ TEST_P(BadLine, ADeadBoardIsNamedInTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(LosesOneByteIn, BadLine,
-                         ::testing::Values(Line{2000, 15}, Line{500, 58}),
+INSTANTIATE_TEST_SUITE_P(LosesOneByteIn, BadLine, ::testing::Values(Line{2000, 15}, Line{500, 58}),
                          [](const auto& info) { return std::to_string(info.param.lose); });
 
 }  // namespace

@@ -72,9 +72,9 @@ typedef struct espalier_node_config {
   // A peer sees by it that the node has restarted.
   uint32_t session;
   // How long to wait for a reply before a frame is sent again, ns; doubled after each attempt until
-  // it is at least 268 ms. More than a carrier needs for two of its longest frames, plus the longest
-  // time between two polls of the peer. Ethernet: 5 ms; a UART of 115200 baud with frames of 512
-  // bytes: 200 ms.
+  // it is at least 268 ms. More than a carrier needs for two of its longest frames, plus the
+  // longest time between two polls of the peer. Ethernet: 5 ms; a UART of 115200 baud with frames
+  // of 512 bytes: 200 ms.
   uint64_t resend_ns;
   uint32_t frames_in_flight;  // data frames per link that the peer's receiver can hold, 1 .. 255
 
