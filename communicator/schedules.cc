@@ -27,14 +27,16 @@ namespace {
 // logarithmically many links serve every size.
 constexpr std::uint32_t kMaxRankedRanks = 64;
 
-// Schedules of the fewest messages, all between the root, or rank 0, and the others.
+// Schedules of the fewest messages, all between the root, or rank 0, and the others. None of them
+// combines operands: a sum must not depend on whether the hosts are containers of one machine.
 struct Star {
   Collective::Value collective;
   const char* algorithm;
 };
 constexpr Star kStars[] = {
-    {Collective::kBroadcast, "breadth-first"}, {Collective::kAllreduce, "breadth-first"},
-    {Collective::kScatter, "linear"},          {Collective::kGather, "linear"},
+    {Collective::kBroadcast, "breadth-first"},
+    {Collective::kScatter, "linear"},
+    {Collective::kGather, "linear"},
     {Collective::kBarrier, "breadth-first"},
 };
 
@@ -323,10 +325,7 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 // processors take turns with up to p log2(p) of other schedules. Null: none.
 const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
   const bool counts_messages = shared_cores_ > 0 && shared_cores_ < std::bit_width(ranks_);
-  if (is_measuring_ || has_hosts_ || !counts_messages || !request.commutes ||
-      ranks_ > kMaxRankedRanks) {
-    return nullptr;
-  }
+  if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
   const std::uint64_t most =
       model_.network.burst_bytes + model_.network.message_ps * 1000 / model_.network.byte_fs;
   if (request.bytes > most / (ranks_ - 1)) return nullptr;

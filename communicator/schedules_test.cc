@@ -106,19 +106,20 @@ TEST_F(SchedulesTest, AreStarsWhereShortMessagesShareProcessors) {
         ->algorithm;
   };
   constexpr std::uint64_t kLongest = (8192 + 800) / 7;  // 7 of them pass within a message's time
-  for (const Collective collective : {Collective::kBroadcast, Collective::kAllreduce}) {
-    EXPECT_EQ(algorithm(2, {.collective = collective, .bytes = kLongest / 4 * 4}), "breadth-first");
-    EXPECT_NE(algorithm(2, {.collective = collective, .bytes = kLongest + 1}), "breadth-first");
-    EXPECT_NE(algorithm(4, {.collective = collective, .bytes = 8}), "breadth-first")
-        << "log2(8) steps for 8 messages";
-    EXPECT_NE(algorithm(0, {.collective = collective, .bytes = 8}), "breadth-first");
-  }
+  constexpr Collective::Value kOne = Collective::kBroadcast;
+  EXPECT_EQ(algorithm(2, {.collective = kOne, .bytes = kLongest}), "breadth-first");
+  EXPECT_NE(algorithm(2, {.collective = kOne, .bytes = kLongest + 1}), "breadth-first");
+  EXPECT_NE(algorithm(4, {.collective = kOne, .bytes = 8}), "breadth-first")
+      << "log2(8) steps for 8 messages";
+  EXPECT_NE(algorithm(0, {.collective = kOne, .bytes = 8}), "breadth-first");
   EXPECT_EQ(algorithm(3, {.collective = Collective::kGather, .root = 5, .bytes = 8}), "linear");
   EXPECT_EQ(algorithm(3, {.collective = Collective::kScatter, .bytes = 8}), "linear");
   EXPECT_EQ(algorithm(3, {.collective = Collective::kBarrier}), "breadth-first");
   EXPECT_EQ(algorithm(4, {.collective = Collective::kBarrier}), "recursive-doubling");
-  EXPECT_NE(algorithm(2, {.collective = Collective::kAllreduce, .bytes = 8, .commutes = false}),
-            "breadth-first");
+  for (const Collective sums : {Collective::kReduce, Collective::kAllreduce}) {
+    const ScheduleRequest request = {.collective = sums, .bytes = 8};
+    EXPECT_EQ(algorithm(2, request), algorithm(0, request)) << "the order of a sum";
+  }
 }
 
 TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {

@@ -249,7 +249,7 @@ bootstrap over pairs: the same repetition of the same turn of both.
 WHY = """
 - **Short messages between hosts.** All hosts share the processors of this machine, so a collective takes as long as the work of all its
 messages, and of the messages of the barriers around it. Most of that work is the kernel's, for each send and for each receive that is
-acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, allreduce, barrier, scatter and gather take the fewest
+acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, barrier, scatter and gather take the fewest
 messages there ([communicator.md](../communicator.md#which-schedule-runs)). The others take as many as those of the peers, between ranks
 that the barrier does not connect.
 - **16 and 64 KiB between hosts.** The burst of the shaper carries the whole message of a tree, and only a part of a pipeline of blocks.
