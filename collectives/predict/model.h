@@ -48,8 +48,8 @@ struct CostLine {
 struct LinkCost {
   std::vector<CostLine> lines = {{}};    // ascending from_bytes, the first 0
   std::uint32_t lambda_permille = 1000;  // latency in sends, in thousandths
-  // A token bucket at each end: after a pause so many bytes of a node's messages pass without beta;
-  // beta is the time in which it takes up one byte again.
+  // The size of a token bucket at each end, bytes: the bytes of a node's messages that pass without
+  // beta after a pause. The bucket takes up one byte in the time beta.
   std::uint64_t burst_bytes = 0;
 
   // The line for a message of `bytes`.

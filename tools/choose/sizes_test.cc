@@ -84,9 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Choices, SizesOf,
                                          std::pair{"mesh:3x3", "broadcast"},
                                          std::pair{"fattree:k=2,h=2,c=1", "allgather"}));
 
-std::string best_of(const char* collective, std::uint64_t bytes, const predict::NetworkCost& cost) {
-  ChoiceRequest request = request_of("complete:8", collective);
-  request.model = predict::network_model(cost);
+// The name of the candidate that is taken for a message of `bytes`.
+std::string best_of(const ChoiceRequest& request, std::uint64_t bytes) {
   const Choice choice(request);
   return choice.candidates()[choice.rank(bytes).best().candidate].name;
 }
@@ -94,10 +93,14 @@ std::string best_of(const char* collective, std::uint64_t bytes, const predict::
 // 1 KiB takes 82 us at the rate of long messages: only a burst makes it a short message.
 TEST(Choice, ShortMessagesAreThoseOfTheBurst) {
   predict::NetworkCost cost = {.message_ps = 64'000'000, .byte_fs = 80'000'000};
-  EXPECT_NE(best_of("reduce", 1024, cost), "knomial, radix 3");
+  ChoiceRequest request = request_of("complete:8", "reduce");
+  request.model = predict::network_model(cost);
+  EXPECT_NE(best_of(request, 1024), "knomial, radix 3");
   cost.burst_bytes = 10'240;
-  EXPECT_EQ(best_of("reduce", 1024, cost), "knomial, radix 3");
-  EXPECT_EQ(best_of("broadcast", 1 << 20, cost), "chain");
+  request.model = predict::network_model(cost);
+  EXPECT_EQ(best_of(request, 1024), "knomial, radix 3");
+  request.selection.collective = "broadcast";
+  EXPECT_EQ(best_of(request, 1 << 20), "chain");
 }
 
 // What the model knows of hosts that share links: a ring in place of an exchange that takes as
@@ -106,11 +109,7 @@ TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
   constexpr std::uint64_t kMany = 1 << 20;
   ChoiceRequest request = request_of("complete:8", "allgather");
   request.model = predict::network_model({.message_ps = 64'000'000, .byte_fs = 80'000'000});
-  const auto best = [kMany](const ChoiceRequest& one) {
-    const Choice choice(one);
-    return choice.candidates()[choice.rank(kMany).best().candidate].name;
-  };
-  EXPECT_EQ(best(request), "ring");
+  EXPECT_EQ(best_of(request, kMany), "ring");
   const auto longest_block = [](ChoiceRequest one) {
     one.selection.collective = "all-to-all";
     one.selection.algorithm = "pairwise";
@@ -124,7 +123,7 @@ TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
   EXPECT_EQ(longest_block(request), request.model.crowding.max_block_bytes);
   EXPECT_EQ(request.model.crowding.max_block_bytes, 4096u);
   request.model.crowding = {};
-  EXPECT_NE(best(request), "ring");
+  EXPECT_NE(best_of(request, kMany), "ring");
   EXPECT_GT(longest_block(request), 4096u);
 }
 

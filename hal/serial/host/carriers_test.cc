@@ -177,14 +177,22 @@ TEST_F(HostCarriers, StreamThatDevicesJoinAndLeave) {
   }
 }
 
-TEST_F(HostCarriers, TtyAndItsHangUp) {
-  Descriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
-  ASSERT_TRUE(master);
-  ASSERT_EQ(grantpt(master.get()), 0);
-  ASSERT_EQ(unlockpt(master.get()), 0);
+// Opens a pseudo terminal. Returns the path of its other end; empty: there is none.
+std::string open_terminal(Descriptor& master) {
+  master = Descriptor(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
   char slave[64];
-  ASSERT_EQ(ptsname_r(master.get(), slave, sizeof slave), 0);
-  const auto tty = or_throw(open_carrier(std::string("tty:") + slave + ",115200"));
+  if (!master || grantpt(master.get()) != 0 || unlockpt(master.get()) != 0 ||
+      ptsname_r(master.get(), slave, sizeof slave) != 0) {
+    return "";
+  }
+  return slave;
+}
+
+TEST_F(HostCarriers, TtyAndItsHangUp) {
+  Descriptor master;
+  const std::string slave = open_terminal(master);
+  ASSERT_NE(slave, "");
+  const auto tty = or_throw(open_carrier("tty:" + slave + ",115200"));
   Device device(master.get());
   ByteCarrier board(device, kByteMtu);
   exchange(*tty, board);
@@ -198,15 +206,11 @@ TEST_F(HostCarriers, TtyAndItsHangUp) {
 
 // A port must not send again while the longest frame and a reply as long are on the line.
 TEST_F(HostCarriers, TtyWaitsForTheReplyAtItsRate) {
-  Descriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK));
-  ASSERT_TRUE(master);
-  ASSERT_EQ(grantpt(master.get()), 0);
-  ASSERT_EQ(unlockpt(master.get()), 0);
-  char slave[64];
-  ASSERT_EQ(ptsname_r(master.get(), slave, sizeof slave), 0);
+  Descriptor master;
+  const std::string slave = open_terminal(master);
+  ASSERT_NE(slave, "");
   for (const std::uint64_t baud : {9600, 19200, 115200, 4000000}) {
-    const auto tty =
-        or_throw(open_carrier(std::string("tty:") + slave + "," + std::to_string(baud)));
+    const auto tty = or_throw(open_carrier("tty:" + slave + "," + std::to_string(baud)));
     const std::uint64_t stuffing = 2 + kByteMtu / 254;
     EXPECT_GT(tty->resend_ns(), 2 * (kByteMtu + stuffing) * 10 * 1'000'000'000 / baud) << baud;
     EXPECT_GE(tty->resend_ns(), 200'000'000u) << "time to poll the board";
