@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kFewBytes = std::uint64_t{32} << 10;
 constexpr std::uint64_t kManyBytes = std::uint64_t{128} << 10;
-constexpr int kGathers = 2;
+constexpr int kGathers = 3;
 // Waiting adapts to short times in the first ones.
 constexpr int kBatches = 6, kBarriers = 4;
 constexpr std::uint64_t kLeastByteFs = 1'000;  // 1 TB/s
@@ -96,6 +96,8 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   // Parts that cross a host's link.
   const std::uint64_t crossing = ranks_per_host * other_hosts;
   const std::vector<std::uint8_t> part(kManyBytes / crossing + 1);
+  const auto short_ns = time_gathers(communicator, std::span(part).first(1));
+  if (!short_ns) return fail(short_ns.error());
   const auto few_ns = time_gathers(communicator, std::span(part).first(kFewBytes / crossing + 1));
   if (!few_ns) return fail(few_ns.error());
   const auto many_ns = time_gathers(communicator, part);
@@ -105,23 +107,26 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   const auto steps = static_cast<std::uint64_t>(std::bit_width(other_hosts));
   const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
   std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
-                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *few_ns};
+                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *short_ns,
+                                      *few_ns - std::min(*few_ns, *short_ns)};
   if (auto slowest = communicator.allreduce<std::uint64_t>(costs, Op::kMax); !slowest) {
     return fail(slowest.error());
   }
   NetworkCost cost;
   cost.message_ps = round(costs[0]);
   cost.byte_fs = round(std::max(costs[1], kLeastByteFs));
-  cost.burst_bytes = burst_of(cost.byte_fs, costs[2], kFewBytes);
+  cost.burst_bytes = burst_of(cost.byte_fs, kFewBytes, costs[2], costs[3]);
   const auto cores = find_shared_cores(communicator, host);
   if (!cores) return fail(cores.error());
   cost.shared_cores = *cores;
   return cost;
 }
 
-std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t took_ns, std::uint64_t bytes) {
+std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t short_ns,
+                       std::uint64_t more_ns) {
   constexpr std::uint64_t kFsPerNs = 1'000'000;
-  const std::uint64_t passed = took_ns * kFsPerNs / byte_fs;
+  if (bytes < 2 * short_ns * kFsPerNs / byte_fs) return 0;
+  const std::uint64_t passed = more_ns * kFsPerNs / byte_fs;
   return passed < bytes - bytes / 8 ? round(bytes - passed) : 0;
 }
 

@@ -13,8 +13,9 @@ namespace espalier::communicator {
 // Above this number of ranks nothing is measured.
 inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
-// Measures with allgathers for which 32 and 128 KiB cross each host's link, each after a pause, and
-// with barriers, which take a known number of steps between hosts. Each host sends about 320 KiB.
+// Measures with allgathers for which hardly any byte, 32 KiB and 128 KiB cross each host's link,
+// each after a pause, and with barriers, which take a known number of steps between hosts. Each
+// host sends about 480 KiB.
 // `ranks_per_host`: R, if each host has R successive ranks, whose communicator measures with
 // schedules of hosts:HxR; otherwise 1. `host`: JoinOptions::host; hosts with names are machines of
 // their own, others if their kernels were booted at different times. Every rank calls it, and gets
@@ -24,9 +25,10 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
                                                   std::uint32_t ranks_per_host,
                                                   const std::string& host);
 
-// The burst of a token bucket: the bytes that passed sooner than at the rate of long messages, if
-// they are more than an eighth of the `bytes` that took `took_ns`; otherwise 0. Rounded as above.
-[[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t took_ns,
-                                     std::uint64_t bytes);
+// The burst of a token bucket: how many of `bytes` passed sooner than at the rate of long messages,
+// if they are more than an eighth. A gather of hardly any byte took `short_ns`, one of `bytes` took
+// `more_ns` longer. Rounded as above; 0 if the bytes would take less than twice `short_ns`.
+[[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes,
+                                     std::uint64_t short_ns, std::uint64_t more_ns);
 
 }  // namespace espalier::communicator

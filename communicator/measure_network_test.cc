@@ -50,11 +50,12 @@ void check(const std::vector<NetworkCost>& costs, std::uint32_t shared_cores) {
 // 1 GB/s.
 TEST(MeasureNetwork, ABurstIsWhatTookLessThanAllBytesWould) {
   constexpr std::uint64_t kByteFs = 1'000'000;
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'768), 0u);
-  EXPECT_EQ(burst_of(kByteFs, 40'000, 32'768), 0u);
-  EXPECT_EQ(burst_of(kByteFs, 29'000, 32'768), 0u) << "less than an eighth";
-  EXPECT_EQ(burst_of(kByteFs, 22'768, 32'768), 10'240u) << "10,000, rounded";
-  EXPECT_EQ(burst_of(kByteFs, 0, 32'768), 32'768u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 32'768), 0u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 40'000), 0u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 29'000), 0u) << "less than an eighth";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 22'768), 10'240u) << "10,000, rounded";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 16'384, 0), 32'768u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 16'385, 0), 0u) << "lost in the time of the messages";
 }
 
 TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {

@@ -41,7 +41,7 @@ constexpr Star kStars[] = {
 };
 
 // The taken candidate is predicted to be within so much of the best.
-constexpr std::uint64_t kPercent = 5, kNetworkPercent = 2;
+constexpr std::uint64_t kPercent = 5, kNetworkPercent = 1;
 
 // Algorithms that serve every number of ranks: with an operator that commutes, with one that does
 // not, and with a count for each rank.

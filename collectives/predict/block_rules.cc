@@ -21,12 +21,17 @@ constexpr std::uint64_t kExcessUnit = 10'000;  // of excess over the best time
 
 static_assert(sizeof(espalier_Program::blocks) / sizeof(BlockRule) == kMaxBlockRules);
 
-// The lengths that are tried: powers of two and the middle between two.
-std::vector<std::uint32_t> lengths_to_try(std::uint32_t max_bytes) {
+// The lengths that are tried: powers of two, the middle between two, and half a burst, up to which
+// a pipeline fills without beta.
+std::vector<std::uint32_t> lengths_to_try(std::uint32_t max_bytes, std::uint64_t burst_bytes) {
   std::vector<std::uint32_t> all;
   for (std::uint32_t bytes = kLeastBlockBytes; bytes <= max_bytes; bytes *= 2) {
     all.push_back(bytes);
     if (bytes < max_bytes) all.push_back(bytes / 2 * 3);
+  }
+  const std::uint64_t half = burst_bytes / 2;
+  if (half >= kLeastBlockBytes && half <= max_bytes) {
+    all.push_back(static_cast<std::uint32_t>(half));
   }
   return all;
 }
@@ -41,7 +46,7 @@ class Times {
  public:
   Times(const Program& first, const StepLengths& lengths, const LinkCost& cost,
         std::uint32_t max_bytes)
-      : tried_(lengths_to_try(max_bytes)) {
+      : tried_(lengths_to_try(max_bytes, cost.burst_bytes)) {
     auto program = std::make_unique<OwnedProgram>(first);
     for (std::uint32_t size = 0; size < kSizes; ++size) {
       std::vector<Picoseconds>& row = rows_.emplace_back();

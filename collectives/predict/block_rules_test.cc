@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/testing/results.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -18,6 +19,12 @@ struct Rules {
 };
 
 const LinkCost& cost_of(const Model& model) { return model.cost(topology::LinkClass::kFabric); }
+
+Model model_of(double alpha, double beta, std::uint64_t burst) {
+  Model model = line_model(alpha, beta);
+  for (LinkCost& link : model.links) link.burst_bytes = burst;
+  return model;
+}
 
 Rules rules_for(Collective collective, const char* name, std::uint32_t ranks, const Model& model,
                 std::uint32_t rows) {
@@ -54,16 +61,22 @@ Picoseconds best_of(const Program& program, std::uint64_t bytes, const Model& mo
 }
 
 TEST(BlockRules, AreNearTheBestOfEverySize) {
-  for (const auto& [alpha, beta] : {std::pair(20e-6, 1e-9), {50e-6, 80e-9}, {1e-6, 0.2e-9}}) {
-    const Model model = line_model(alpha, beta);
+  for (const auto& [alpha, beta, burst] : {std::tuple(20e-6, 1e-9, 0u),
+                                           {50e-6, 80e-9, 0u},
+                                           {50e-6, 80e-9, 10'000u},
+                                           {1e-6, 0.2e-9, 0u}}) {
+    const Model model = model_of(alpha, beta, burst);
     for (const char* name : {"chain", "binary", "two-tree", "fractional"}) {
       for (const std::uint32_t ranks : {3u, 8u, 100u}) {
         const Rules made = rules_for(Collective::kBroadcast, name, ranks, model, kMaxBlockRules);
         ASSERT_LE(made.rules.size(), kMaxBlockRules);
         for (std::uint64_t bytes = 1; bytes <= 1u << 30; bytes = bytes * 3 + 1) {
+          // The best N jumps where a message outgrows a burst, between two sizes of a table.
+          if (burst > 0 && bytes < std::uint64_t{4} * burst) continue;
           const Picoseconds time = time_of(made.program, bytes, model);
           EXPECT_LE(time, best_of(made.program, bytes, model) / 100 * 110)
-              << name << ", " << ranks << " ranks, " << bytes << " bytes, alpha " << alpha;
+              << name << ", " << ranks << " ranks, " << bytes << " bytes, alpha " << alpha
+              << ", burst " << burst;
         }
       }
     }
@@ -77,6 +90,23 @@ TEST(BlockRules, FollowTheSquareRoot) {
   ASSERT_EQ(make_layout(made.program, 4u << 20, 1, layout), Status::kOk);
   EXPECT_GE(layout.blocks, 26u);
   EXPECT_LE(layout.blocks, 48u);
+}
+
+// A chain fills without beta with blocks of up to half a burst, so that fewer are faster.
+TEST(BlockRules, AreOfHalfABurst) {
+  const auto block_of = [](std::uint64_t bytes, std::uint64_t burst) {
+    const Rules made =
+        rules_for(Collective::kBroadcast, "chain", 8, model_of(50e-6, 80e-9, burst), 12);
+    Layout layout;
+    EXPECT_EQ(make_layout(made.program, bytes, 1, layout), Status::kOk);
+    return layout.block_elements;
+  };
+  for (const std::uint64_t bytes : {16u << 10, 32u << 10, 64u << 10}) {
+    EXPECT_LT(block_of(bytes, 0), 4096u) << bytes;
+    EXPECT_GE(block_of(bytes, 10'000), 4096u) << bytes;
+    EXPECT_LE(block_of(bytes, 10'000), 5000u) << bytes;
+  }
+  EXPECT_GT(block_of(8u << 20, 10'000), 10'000u);
 }
 
 TEST(BlockRules, AscendFromZeroAndKeepTheRows) {

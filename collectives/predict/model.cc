@@ -254,9 +254,12 @@ Model network_model(const NetworkCost& cost) {
   model.overhead_ps = message_ps * 5 / 12;
   const std::uint64_t while_four_start = std::min(message_ps, kMaxTimePs / kFsPerPs) * 4 *
                                          kFsPerPs / std::max<std::uint64_t>(1, byte_fs);
-  model.crowding = {250, 300,
-                    static_cast<std::uint32_t>(std::bit_ceil(
-                        std::clamp(while_four_start, kLeastBlockBytes, kMostBlockBytes)))};
+  // With bursts of 10,000 bytes, blocks of 4 KiB are faster than those of 2 KiB and of 8 KiB.
+  const std::uint64_t most = cost.burst_bytes == 0 ? kMostBlockBytes : cost.burst_bytes / 4 * 3;
+  const std::uint64_t block =
+      std::min(std::bit_ceil(std::clamp(while_four_start, kLeastBlockBytes, kMostBlockBytes)),
+               std::bit_floor(std::clamp(most, kLeastBlockBytes, kMostBlockBytes)));
+  model.crowding = {400, 300, static_cast<std::uint32_t>(block)};
   model.found_by = "messages between the hosts";
   return model;
 }

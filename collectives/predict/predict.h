@@ -28,7 +28,9 @@ class StepLengths {
   // Reads the programs of `nodes` nodes. N matters only where it is always 1.
   StepLengths(std::uint32_t nodes, const ProgramOf& program);
   // The sum over all steps of a program whose blocks are cut by `layout`, each step as long as its
-  // longest message takes; in the postal model a step is one of the send_ticks of a send.
+  // longest message takes; in the postal model a step is one of the send_ticks of a send. Where
+  // links pass bursts, no beta counts for one burst of the blocks that a pipeline carries, nor for
+  // half a burst of each step in which it fills, nor of each step of a schedule without a pipeline.
   [[nodiscard]] Picoseconds time(const Program& first, const Layout& layout,
                                  const LinkCost& cost) const;
 

@@ -114,6 +114,28 @@ TEST(Predict, ABurstPassesWithoutBeta) {
   EXPECT_EQ(predicted(make("complete:3", Collective::kGather, "linear"), 1000, model), 3'000'000u);
 }
 
+// By steps, half a bucket passes without beta in each step that fills a pipeline or is in none; of
+// what the pipeline carries, one bucket. alpha 1 us, beta 4 ns/B, bucket 1000 bytes.
+TEST(Predict, ABurstShortensSteps) {
+  Model model = line_model(1e-6, 4e-9);
+  const auto steps = [&model](const Schedule& schedule, std::uint64_t bytes) {
+    Layout layout;
+    EXPECT_EQ(make_layout(schedule.programs[0], bytes, 1, layout), Status::kOk);
+    return by_steps(
+        static_cast<std::uint32_t>(schedule.programs.size()),
+        [&](std::uint32_t node) -> const Program& { return schedule.programs[node]; }, layout,
+        model.links[0]);
+  };
+  const Schedule chain = make("complete:4", Collective::kBroadcast, "chain");
+  const Schedule binomial = make("complete:4", Collective::kBroadcast, "binomial");
+  EXPECT_EQ(steps(chain, 10'000), 12 * 5'000'000u) << "10 blocks of 1000 bytes";
+  EXPECT_EQ(steps(binomial, 1000), 2 * 5'000'000u);
+  model.links[0].burst_bytes = 1000;
+  EXPECT_EQ(steps(chain, 10'000), 10 * 5'000'000u - 4'000'000u + 2 * 3'000'000u);
+  EXPECT_EQ(steps(binomial, 1000), 2 * 3'000'000u);
+  EXPECT_EQ(steps(binomial, 500), 2 * 1'000'000u);
+}
+
 TEST(Predict, OverheadBoundsThePipeline) {
   const Schedule chain = make("complete:3", Collective::kBroadcast, "chain");
   Model model = plain();

@@ -63,15 +63,9 @@ Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
   const Candidate& candidate = candidates_[number];
   const Program& first = candidate.programs.front();
   const Layout layout = layout_for(candidate, bytes);
-  predict::LinkCost cost = predict::step_cost(
+  const predict::LinkCost cost = predict::step_cost(
       request_.model, *candidate.selected->topology, slot_bytes(layout),
       predict::ranks_on_host(*candidate.selected->topology, request_.conditions));
-  // A message within the burst passes without beta. By steps that count it, its candidates would
-  // seem too slow to be replayed.
-  const std::uint64_t message = layout.segment_elements * layout.segments * layout.element_bytes;
-  if (message <= cost.burst_bytes) {
-    for (predict::CostLine& line : cost.lines) line.beta_fs = 0;
-  }
   return {number, layout.blocks, phase_steps(first, layout.blocks),
           candidate.lengths->time(first, layout, cost), true};
 }
