@@ -125,7 +125,7 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
 std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t short_ns,
                        std::uint64_t more_ns) {
   constexpr std::uint64_t kFsPerNs = 1'000'000;
-  if (bytes < 2 * short_ns * kFsPerNs / byte_fs) return 0;
+  if (bytes < short_ns * kFsPerNs / byte_fs) return 0;
   const std::uint64_t passed = more_ns * kFsPerNs / byte_fs;
   return passed < bytes - bytes / 8 ? round(bytes - passed) : 0;
 }

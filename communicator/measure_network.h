@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
 // The burst of a token bucket: how many of `bytes` passed sooner than at the rate of long messages,
 // if they are more than an eighth. A gather of hardly any byte took `short_ns`, one of `bytes` took
-// `more_ns` longer. Rounded as above; 0 if the bytes would take less than twice `short_ns`.
+// `more_ns` longer. Rounded as above; 0 if the bytes would take less than `short_ns`.
 [[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes,
                                      std::uint64_t short_ns, std::uint64_t more_ns);
 

@@ -54,8 +54,8 @@ TEST(MeasureNetwork, ABurstIsWhatTookLessThanAllBytesWould) {
   EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 40'000), 0u);
   EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 29'000), 0u) << "less than an eighth";
   EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 22'768), 10'240u) << "10,000, rounded";
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 16'384, 0), 32'768u);
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 16'385, 0), 0u) << "lost in the time of the messages";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'768, 0), 32'768u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'769, 0), 0u) << "lost in the time of the messages";
 }
 
 TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {

@@ -255,10 +255,11 @@ Model network_model(const NetworkCost& cost) {
   const std::uint64_t while_four_start = std::min(message_ps, kMaxTimePs / kFsPerPs) * 4 *
                                          kFsPerPs / std::max<std::uint64_t>(1, byte_fs);
   // With bursts of 10,000 bytes, blocks of 4 KiB are faster than those of 2 KiB and of 8 KiB.
+  constexpr std::uint64_t kLeastOfBurst = 4096;
   const std::uint64_t most = cost.burst_bytes == 0 ? kMostBlockBytes : cost.burst_bytes / 4 * 3;
   const std::uint64_t block =
       std::min(std::bit_ceil(std::clamp(while_four_start, kLeastBlockBytes, kMostBlockBytes)),
-               std::bit_floor(std::clamp(most, kLeastBlockBytes, kMostBlockBytes)));
+               std::bit_floor(std::clamp(most, kLeastOfBurst, kMostBlockBytes)));
   model.crowding = {400, 300, static_cast<std::uint32_t>(block)};
   model.found_by = "messages between the hosts";
   return model;
