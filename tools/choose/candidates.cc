@@ -22,6 +22,7 @@ constexpr std::uint32_t kSampled = 16;
 // Run lengths and radices that are tried among all algorithms.
 constexpr std::uint32_t kRunLengths[] = {1, 2, 4, 8, 16};
 constexpr std::uint32_t kRadices[] = {3, 4, 8};
+constexpr std::uint32_t kMaxFlatRanks = 16;
 
 // The ticks L/S nearest above lambda, for S = 1 and S = 2.
 std::vector<std::string> lambdas(const predict::Model& model, const topology::Topology& topology) {
@@ -57,6 +58,13 @@ std::vector<std::string> run_lengths(const AlgorithmEntry& entry, bool is_named,
   return all;
 }
 
+// Whether a tree is tried in which the root sends to every other rank: over memory, no rank waits
+// twice for its turn. Not of sums: they would be rounded in another order than elsewhere.
+bool has_flat_tree(const ChoiceRequest& request, const topology::Topology& topology) {
+  return request.selection.collective == collective_name(Collective::kBroadcast) &&
+         topology.ranks() > 2 && topology.ranks() <= kMaxFlatRanks;
+}
+
 // The values that are tried of one parameter; empty, or kOwnRunLength: the algorithm's own choice.
 std::vector<std::string> values_of(const std::string& parameter, const AlgorithmEntry& entry,
                                    const ChoiceRequest& request,
@@ -68,6 +76,7 @@ std::vector<std::string> values_of(const std::string& parameter, const Algorithm
     for (const std::uint32_t radix : kRadices) {
       if (radix < topology.ranks()) all.push_back(std::to_string(radix));
     }
+    if (has_flat_tree(request, topology)) all.push_back(std::to_string(topology.ranks()));
     return all;
   }
   return run_lengths(entry, request.selection.algorithm != kAuto, topology.ranks());
