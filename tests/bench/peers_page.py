@@ -252,7 +252,9 @@ messages, and of the messages of the barriers around it. Most of that work is th
 acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, barrier, scatter and gather take the fewest
 messages there ([communicator.md](../communicator.md#which-schedule-runs)). The others take as many as those of the peers, between ranks
 that the barrier does not connect.
-- **16 and 64 KiB between hosts.** The burst of the shaper carries the whole message of a tree, and only a part of a pipeline of blocks.
+- **16 and 64 KiB between hosts.** Exchanges of many short steps, for the same reason: each step waits for the work of all hosts' messages. A
+gather of a peer can take less time than the root's link: the other ranks' sends count as done when the system has them, and the root leaves
+the barrier after them, when its parts have come. Espalier's barrier lets the root go first.
 - **Short messages on one machine.** The instructions of the machine and the communicator, of which most are per call: costs.md.
 - **Long messages on one machine.** Open MPI copies them once, by a system call, `process_vm_readv`. Espalier calls the system only to wait:
 messages are copied once from memory of `espalier::allocate()`, twice from other memory.
