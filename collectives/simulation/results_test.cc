@@ -107,7 +107,10 @@ TEST(Results, EveryOperatorAndType) {
     for (int op = 1; op <= 9; ++op) {
       const Operator oper = operator_of(static_cast<Op>(op), static_cast<Type>(type));
       if (!can_combine(oper)) continue;
+      // In the small sample every third algorithm, other ones for the next operator.
+      auto turn = static_cast<std::uint64_t>(type + op);
       for (Job job : jobs_of_all_algorithms(oper)) {
+        if (small_sample() && !sampled(turn++, 3)) continue;
         job.root = static_cast<std::uint32_t>(op) % 7;
         job.seed = static_cast<unsigned>(100 * type + op);
         add(jobs, job, 7, 4, 101);
@@ -123,11 +126,15 @@ TEST(Results, EveryWindowAndSize) {
   for (std::uint32_t window = 1; window <= 16; window += small_sample() ? 4 : 1) {
     for (const std::uint32_t ranks : {1u, 2u, 3u, 6u, 9u}) {
       std::vector<Job> jobs;
-      for (const std::uint64_t count : counts) {
+      for (std::size_t c = 0; c < std::size(counts); ++c) {
+        const std::uint64_t count = counts[c];
+        // In the small sample every second algorithm, the other half with the next count.
+        std::uint64_t turn = c;
         for (Job job : jobs_of_all_algorithms(operator_of(Op::kSum, Type::kI32))) {
           job.root = static_cast<std::uint32_t>(count) % ranks;
           job.window = 1 + (seed * 7) % 16;
           job.seed = ++seed;
+          if (small_sample() && !sampled(turn++, 2)) continue;
           add(jobs, job, ranks, window, count);
         }
       }

@@ -15,7 +15,7 @@ constexpr std::uint64_t kDelayNs = 50'000;
 }  // namespace
 
 bool Pipe::put(std::uint8_t byte) {
-  if (bytes_.size() >= kRoom) return false;
+  if (end_ - first_ >= kRoom) return false;
   if (until_fault_-- == 0) {
     // One draw per byte would take most of a test's time.
     const double all = faults_.lose + faults_.repeat + faults_.damage;
@@ -24,21 +24,20 @@ bool Pipe::put(std::uint8_t byte) {
     if (all > 0 && started_) {
       if (which < faults_.lose) return true;
       if (which < faults_.lose + faults_.repeat) {
-        bytes_.push_back(byte);
+        push(byte);
       } else {
         byte = static_cast<std::uint8_t>(random_());
       }
     }
     started_ = true;
   }
-  bytes_.push_back(byte);
+  push(byte);
   return true;
 }
 
 bool Pipe::get(std::uint8_t& byte) {
-  if (bytes_.empty()) return false;
-  byte = bytes_.front();
-  bytes_.pop_front();
+  if (empty()) return false;
+  byte = bytes_[first_++ % kRing];
   return true;
 }
 

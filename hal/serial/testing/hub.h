@@ -3,6 +3,7 @@
 // hub, which delivers every frame to the node at the other end of its channel. Carriers lose,
 // duplicate, delay and damage frames, or bytes, from a seed. Host only, for tests.
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -28,18 +29,23 @@ struct CarrierFaults {
 // Bytes in flight, at most kRoom.
 class Pipe final : public ByteStream {
  public:
-  static constexpr std::size_t kRoom = 700;
+  static constexpr std::uint32_t kRoom = 700;
   Pipe(const CarrierFaults& faults, std::mt19937& random) : faults_(faults), random_(random) {}
   [[nodiscard]] bool put(std::uint8_t byte) override;
   [[nodiscard]] bool get(std::uint8_t& byte) override;
-  [[nodiscard]] bool empty() const { return bytes_.empty(); }
+  [[nodiscard]] bool empty() const { return first_ == end_; }
 
  private:
+  void push(std::uint8_t byte) { bytes_[end_++ % kRing] = byte; }
+
+  static constexpr std::uint32_t kRing = 1024;  // kRoom, and one that is repeated
+  static_assert(kRing > kRoom);
   const CarrierFaults& faults_;
   std::mt19937& random_;
-  std::deque<std::uint8_t> bytes_;
-  std::int64_t until_fault_ = 0;  // bytes
-  bool started_ = false;          // the number above was drawn
+  std::array<std::uint8_t, kRing> bytes_;
+  std::uint32_t first_ = 0, end_ = 0;  // the ring's positions, modulo kRing
+  std::int64_t until_fault_ = 0;       // bytes
+  bool started_ = false;               // the number above was drawn
 };
 
 class Hub {
