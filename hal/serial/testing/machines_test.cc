@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -174,10 +175,12 @@ class SerialMachines : public ::testing::TestWithParam<Wires> {};
 TEST_P(SerialMachines, RunEveryCollective) {
   // In the small sample each number of ranks with one window, and each window with one number.
   std::uint64_t row = 0;
+  int run = 0;
   for (const std::uint32_t ranks : {2u, 5u, 8u}) {
     std::uint64_t turn = row++;
     for (const std::uint32_t window : {1u, 2u, 8u}) {
       if (small_sample() && !sampled(turn++, 3)) continue;
+      ++run;
       serial::CarrierFaults faults = GetParam().faults;
       faults.seed = ranks * 100 + window;
       Machines machines(ranks, faults, window, GetParam().key);
@@ -201,6 +204,7 @@ TEST_P(SerialMachines, RunEveryCollective) {
       EXPECT_GE(collectives, 11u);
     }
   }
+  std::printf("  %d of 9 clusters\n", run);
 }
 
 // The node sends nothing any more. All others end with its number as the cause, within the
