@@ -14,6 +14,20 @@ namespace {
 
 constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
 
+// Copies a block. On x86-64 in short parts: C libraries copy long ones by `rep movsb`, which takes
+// five times as long on some processors if `to` is a few bytes above `from` modulo 4096, as two
+// blocks of malloc() easily are.
+void copy_block(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+#ifdef __x86_64__
+  constexpr std::size_t kPart = 2048;
+  const bool overlap = to < from + bytes && from < to + bytes;
+  for (; !overlap && bytes > kPart; bytes -= kPart, to += kPart, from += kPart) {
+    std::memcpy(to, from, kPart);
+  }
+#endif
+  std::memmove(to, from, bytes);
+}
+
 }  // namespace
 
 // retry: the fabric had no room for a post that was ready. Without it, and if nothing moved, a post
@@ -329,7 +343,7 @@ bool Machine::operate(std::uint32_t row) {
   if (combine) {
     espalier::combine(op_, into.bytes, a.bytes, b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {
-    std::memmove(into.bytes, a.bytes, into.size);
+    copy_block(into.bytes, a.bytes, into.size);
   }
   return true;
 }
