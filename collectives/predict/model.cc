@@ -229,7 +229,7 @@ Model memory_model(std::uint32_t cores, std::uint32_t ranks) {
   Model model = default_model();
   const bool shares = ranks > cores;
   model.links.fill(one_line(kMicrosecond / 5, shares ? 0 : kMemoryCopyFs));
-  model.overhead_ps = shares ? kMicrosecond : kMicrosecond / 5;
+  model.overhead_ps = shares ? kMicrosecond * 2 / 5 : kMicrosecond / 5;
   model.overhead_fs = shares ? kMemoryCopyFs : 0;
   model.copy_fs = kMemoryCopyFs;
   model.gamma_fs = kMemoryCopyFs;

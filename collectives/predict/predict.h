@@ -29,8 +29,8 @@ class StepLengths {
   StepLengths(std::uint32_t nodes, const ProgramOf& program);
   // The sum over all steps of a program whose blocks are cut by `layout`, each step as long as its
   // longest message takes; in the postal model a step is one of the send_ticks of a send. Where
-  // links pass bursts, no beta counts for one burst of the blocks that a pipeline carries, nor for
-  // half a burst of each step in which it fills, nor of each step of a schedule without a pipeline.
+  // links pass bursts, some bytes take no beta: one burst of the blocks that a pipeline carries,
+  // and half a burst of each step in which it fills. Without a pipeline, every step fills.
   [[nodiscard]] Picoseconds time(const Program& first, const Layout& layout,
                                  const LinkCost& cost) const;
 

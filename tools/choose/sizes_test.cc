@@ -104,6 +104,26 @@ TEST(Choice, ShortMessagesAreThoseOfTheBurst) {
   EXPECT_TRUE(of_long == "chain" || of_long == "fractional") << of_long;
 }
 
+// Over memory with fewer processors than ranks; a sum keeps the order of the other trees.
+TEST(Choice, FlatTreesServeBroadcastsOfFewRanks) {
+  const auto has_flat = [](const std::string& ranks, const char* collective) {
+    const Choice choice(request_of(("complete:" + ranks).c_str(), collective));
+    const auto& all = choice.candidates();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Candidate& one) { return one.name == "knomial, radix " + ranks; });
+  };
+  EXPECT_TRUE(has_flat("8", "broadcast"));
+  EXPECT_TRUE(has_flat("16", "broadcast"));
+  EXPECT_FALSE(has_flat("17", "broadcast"));
+  EXPECT_FALSE(has_flat("16", "reduce"));
+  ChoiceRequest request = request_of("complete:8", "broadcast");
+  request.model = predict::memory_model(2, 8);
+  request.conditions.ranks_on_host = 8;
+  EXPECT_EQ(best_of(request, 16'384), "knomial, radix 8");
+  request.selection.collective = "all-to-all";
+  EXPECT_EQ(best_of(request, 2048), "pairwise");
+}
+
 // What the model knows of hosts that share links: a ring in place of an exchange that takes as
 // long, and blocks that take turns.
 TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
