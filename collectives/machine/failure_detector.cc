@@ -30,7 +30,7 @@ void FailureDetector::reopen(Endpoint& endpoint) {
   for (LinkState& link : links_) link = LinkState();
   awaited_ = down_ = blocking_ = answers_ = causes_ = probes_ = LinkSet();
   links_count_ = probe_word_ = 0;
-  lost_ = moved_at_ = 0;
+  lost_ = moved_at_ = end_at_ = 0;
   ended_ = false;
   cause_ = Cause();
   init(endpoint, deadline_);
@@ -44,11 +44,11 @@ void FailureDetector::read_links() {
   }
 }
 
-void FailureDetector::tick() {
-  const std::uint64_t last_tick = now_;
+void FailureDetector::read_clock() {
+  const std::uint64_t last_reading = now_;
   now_ = endpoint_->now() - lost_;
   if (awaited_.empty() || failed()) return;
-  const std::uint64_t expected = std::max(last_tick, next_due_);
+  const std::uint64_t expected = std::max(last_reading, next_due_);
   if (now_ <= expected || now_ - expected <= deadline_ / 8) return;
   lost_ += now_ - expected;
   now_ = expected;
@@ -62,11 +62,14 @@ void FailureDetector::restart_replies() {
   });
 }
 
-void FailureDetector::await(std::uint32_t link) {
-  if (awaited_.contains(link)) return;
-  if (awaited_.empty()) moved_at_ = now_;
-  awaited_.insert(link);
-  begin_wait(link);
+// Gives what was noted since the last poll its time.
+void FailureDetector::date_notes() {
+  if (awaited_.empty() || has_moved_) moved_at_ = now_;
+  has_moved_ = false;
+  if (waits_.empty()) return;
+  waits_.for_each([this](std::uint32_t link) { begin_wait(link); });
+  awaited_ = awaited_ | waits_;
+  waits_.clear();
   due(stalled_at());
 }
 
@@ -82,10 +85,13 @@ std::uint64_t FailureDetector::first_probe(std::uint32_t link) const {
 }
 
 void FailureDetector::note_arrival(std::uint32_t link, bool more) {
-  moved_at_ = now_;
-  links_[link].last_life = now_;
-  begin_wait(link);
-  if (!more) awaited_.erase(link);
+  has_moved_ = true;
+  if (more) {
+    waits_.insert(link);
+  } else {
+    waits_.erase(link);
+    awaited_.erase(link);
+  }
 }
 
 void FailureDetector::handle_control(std::uint32_t link, const Control& control) {
@@ -104,6 +110,7 @@ void FailureDetector::handle_control(std::uint32_t link, const Control& control)
 void FailureDetector::note_link_down(std::uint32_t link) {
   if (down_.contains(link)) return;
   down_.insert(link);
+  read_clock();
   LinkState& state = links_[link];
   state.next_probe = now_;
   // The peer may have died long after its last sign of life; its D/2 to reply begin now.
@@ -125,6 +132,7 @@ void FailureDetector::note_blocked(std::uint32_t link, bool blocks) {
     blocking_.erase(link);
   }
   if (was_blocked != blocking_.empty()) return;
+  read_clock();
   blocked_cause_at_ = now_ + deadline_ / 4;
   next_due_ = was_blocked ? now_ : blocked_cause_at_;
   if (was_blocked) restart_replies();
@@ -134,23 +142,23 @@ void FailureDetector::adopt(const Cause& cause) {
   // A peer may send a status that is not a failure in any release. poll() would return it: with
   // kBusy, for ever.
   if (ended_ || !is_failure(cause.status)) return;
-  if (!failed()) {
-    end_at_ = now_ + deadline_ / 4;
-    next_due_ = end_at_;
-  } else if (!precedes(cause, cause_)) {
-    return;
-  }
+  if (failed() && !precedes(cause, cause_)) return;
   cause_ = cause;
   causes_ = LinkSet::first(links_count_);
 }
 
 void FailureDetector::run(bool drained) {
+  const bool is_idle = !is_awaiting() && (probes_ | answers_ | causes_).empty() && !failed();
+  if (is_idle && blocking_.empty()) return;
+  read_clock();
+  date_notes();
   if (!failed() && !blocking_.empty() && now_ >= blocked_cause_at_) {
     adopt({Status::kDeadLink, endpoint_->node(), links_[blocking_.next(0)].peer, true});
   }
   if (!awaited_.empty() && !failed() && blocking_.empty() && now_ >= next_due_) {
     look_at_links(drained);
   }
+  if (failed() && end_at_ == 0) end_at_ = now_ + deadline_ / 4;
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
     ended_ = true;

@@ -20,7 +20,6 @@ class FailureDetectorTest : public ::testing::Test {
   // Polls once at time `at` after the test's start, with the endpoint's completions.
   void poll_at(std::uint64_t time) {
     endpoint.time = begin + time;
-    detector.tick();
     Completion completion;
     while (endpoint.poll(completion)) detector.handle_control(completion.link, completion.control);
     detector.run(true);
@@ -40,6 +39,10 @@ class FailureDetectorTest : public ::testing::Test {
       count += control.link == link && control.control.kind == kind;
     }
     return count;
+  }
+  void await(std::uint32_t link) {
+    detector.await(link);
+    detector.run(true);
   }
   void answer(std::uint32_t link) {
     Control control;
@@ -68,7 +71,7 @@ TEST_F(FailureDetectorTest, NothingAwaitedNothingDue) {
 
 TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   poll_at(0);
-  detector.await(1);
+  await(1);
   EXPECT_EQ(detector.next_deadline(), begin + kD / 2);
   wait_until(kD / 2 - 1);
   EXPECT_EQ(sent(ControlKind::kProbe, 1), 0u);
@@ -93,7 +96,7 @@ TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
 
 TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButTheStallEndsAt2D) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   for (std::uint64_t time = 0; time < 7 * kD / 4; time += kD / 16) {
     answer(0);
     poll_at(time);
@@ -111,7 +114,7 @@ TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButTheStallEndsAt2D) {
 
 TEST_F(FailureDetectorTest, SilentHalfADAfterItsLastWord) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   wait_until(kD - 1);
   answer(0);
   poll_at(kD - 1);
@@ -123,7 +126,7 @@ TEST_F(FailureDetectorTest, SilentHalfADAfterItsLastWord) {
 
 TEST_F(FailureDetectorTest, WhatArrivesBeginsTheWaitAnew) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   for (std::uint64_t time = 0; time < 10 * kD; time += kD / 4) {
     poll_at(time);
     detector.note_arrival(0, true);
@@ -137,7 +140,7 @@ TEST_F(FailureDetectorTest, WhatArrivesBeginsTheWaitAnew) {
 
 TEST_F(FailureDetectorTest, BrokenLinkIsProbedAtOnceAndDeadAfterHalf) {
   poll_at(0);
-  detector.await(2);
+  await(2);
   wait_until(kD / 8);
   detector.note_link_down(2);
   poll_at(kD / 8);
@@ -154,14 +157,14 @@ TEST_F(FailureDetectorTest, BrokenWhileIdleHarmsOnlyWhoAwaitsIt) {
   detector.note_link_down(2);
   wait_until(10 * kD);
   EXPECT_FALSE(detector.failed());
-  detector.await(2);
+  await(2);
   wait_until(10 * kD + kD / 2);
   EXPECT_EQ(detector.cause().status, Status::kDeadLink);
 }
 
 TEST_F(FailureDetectorTest, OversleepingBlamesNobody) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   wait_until(kD / 2);
   // Stopped for long. The peer's reply has not arrived at the first polls afterwards.
   poll_at(50 * kD);
@@ -181,7 +184,7 @@ TEST_F(FailureDetectorTest, OversleepingBlamesNobody) {
 // the others find that nothing moves.
 TEST_F(FailureDetectorTest, ANodeThatPausesOftenFindsTheDead) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   std::uint64_t time = 0;
   while (!detector.failed() && time < 10 * kD) {
     for (int i = 0; i < 4; ++i) poll_at(time += kD / 16);
@@ -194,14 +197,12 @@ TEST_F(FailureDetectorTest, ANodeThatPausesOftenFindsTheDead) {
 
 TEST_F(FailureDetectorTest, UnreadCompletionsPutDeathOff) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   wait_until(kD - 1);
   endpoint.time = begin + kD;
-  detector.tick();
   detector.run(false);
   EXPECT_FALSE(detector.failed());
   EXPECT_LE(detector.next_deadline(), begin + kD);
-  detector.tick();
   detector.run(true);
   EXPECT_TRUE(detector.failed());
 }
@@ -274,7 +275,7 @@ TEST_F(FailureDetectorTest, OwnFindingDoesNotReplaceWhatWasHeard) {
 
 TEST_F(FailureDetectorTest, BlockedForAQuarterBlamesTheBlockingPeer) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   wait_until(kD - 10);
   detector.note_blocked(2, true);
   detector.note_blocked(1, true);
@@ -303,7 +304,7 @@ TEST_F(FailureDetectorTest, BlockedWhileIdleIsACauseToo) {
 
 TEST_F(FailureDetectorTest, ShortBlockageBlamesNobody) {
   poll_at(0);
-  detector.await(0);
+  await(0);
   wait_until(kD / 2 - 1);
   detector.note_blocked(1, true);
   constexpr std::uint64_t kOver = 5 * kD / 8;

@@ -63,14 +63,17 @@ Status Machine::reopen(Endpoint& endpoint) {
 
 Status Machine::poll() {
   if (endpoint_ == nullptr) return Status::kBadArgument;
-  failure_detector_.tick();
   const bool retry = post_refused_;
   has_moved_ = false;
   post_refused_ = false;
   has_checked_post_ = false;
-  const bool drained = take_completions();
+  PollBudget budget;
+  bool may_move = failure_detector_.is_awaiting();
+  // What is posted while nothing is awaited may complete at once.
+  if (!may_move) work(retry, budget);
+  const bool drained = take_completions(may_move);
   may_have_more_ = !drained;
-  if (running_ && !failure_detector_.failed()) work(retry);
+  if (may_move) work(retry, budget);
   if (has_moved_) failure_detector_.note_progress();
   failure_detector_.run(drained);
   if (failure_detector_.failed())
@@ -78,13 +81,16 @@ Status Machine::poll() {
   return running_ ? Status::kBusy : Status::kOk;
 }
 
-// Returns whether no completion is left.
-bool Machine::take_completions() {
+// Returns whether no completion is left. If none is awaited any more, it does not look: that may be
+// a system call. `found`: becomes true if there was one.
+bool Machine::take_completions(bool& found) {
   for (int taken = 0; taken < kCompletionsPerPoll; ++taken) {
     Completion completion;
     if (!endpoint_->poll(completion)) return true;
+    found = true;
     handle(completion);
     if (check_blocks_ && completion.kind == Completion::Kind::kReceived) return false;
+    if (running_ && !failure_detector_.is_awaiting()) return false;
   }
   return false;
 }
@@ -200,7 +206,7 @@ std::uint64_t Machine::next_deadline() const {
   if (endpoint_ == nullptr) return FailureDetector::kNoDeadline;
   if (has_moved_ || may_have_more_) return 0;
   const std::uint64_t next = failure_detector_.next_deadline();
-  return post_refused_ ? std::min(next, failure_detector_.now() + kPostRetryNs) : next;
+  return post_refused_ ? std::min(next, endpoint_->now() + kPostRetryNs) : next;
 }
 
 }  // namespace espalier

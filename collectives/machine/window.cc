@@ -32,15 +32,16 @@ void copy_block(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
 
 // retry: the fabric had no room for a post that was ready. Without it, and if nothing moved, a post
 // that was impossible in the last poll still is; this is the common case.
-void Machine::work(bool retry) {
-  run_op();
-  issue_steps();
+void Machine::work(bool retry, PollBudget& budget) {
+  if (!running_ || failure_detector_.failed()) return;
+  if (budget.operates) budget.operates = !run_op();
+  issue_steps(budget.steps);
   if ((has_moved_ || retry) && running_ && !failure_detector_.failed()) post_all();
 }
 
-// Rules 2 and 6: issues and retires steps, at most kMaxWindow per poll.
-void Machine::issue_steps() {
-  for (std::uint32_t steps = 0; steps < kMaxWindow; ++steps) {
+// Rules 2 and 6: issues and retires steps.
+void Machine::issue_steps(std::uint32_t& budget) {
+  for (; budget > 0; --budget) {
     if (!instance_scheduler_.good()) return fail_here(Status::kMalformed);
     retire();
     const bool empty = first_step_ == end_step_;
@@ -296,16 +297,16 @@ bool Machine::has_reached(std::uint8_t from, std::uint32_t after, bool ops_too) 
   }
 }
 
-// Rule 5: runs at most one combine or copy.
-void Machine::run_op() {
+// Rule 5: runs at most one combine or copy. Returns whether it did.
+bool Machine::run_op() {
   while (next_op_ != end_step_ && step(next_op_).ops == 0) ++next_op_;
-  if (next_op_ == end_step_) return;
+  if (next_op_ == end_step_) return false;
   Step& current = step(next_op_);
   const auto row = static_cast<std::uint32_t>(std::countr_zero(current.ops));
   if (instance_scheduler_.exists(row)) {
-    if (!can_run(instance_scheduler_.action(row))) return;
+    if (!can_run(instance_scheduler_.action(row))) return false;
     const std::uint64_t began = log_now();
-    if (!operate(row)) return;
+    if (!operate(row)) return false;
     if (log_ != nullptr) {
       log_->ran(current.number, static_cast<std::uint8_t>(instance_scheduler_.first_action() + row),
                 began, log_now());
@@ -314,6 +315,7 @@ void Machine::run_op() {
   instance_scheduler_.advance(row);
   if (!instance_scheduler_.runs_again(row, current.number)) current.ops &= current.ops - 1;
   has_moved_ = true;
+  return true;
 }
 
 // Rule 5 (a) and (c). The order of next_op_ and ops gives (b).

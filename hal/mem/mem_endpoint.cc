@@ -11,6 +11,8 @@ namespace {
 
 // Bytes that one call copies for one link, so that calls stay short.
 constexpr std::uint64_t kCopyBudget = 262'144;
+// Looks at a link per look at what its peer has consumed.
+constexpr std::uint32_t kLooksPerJudgement = 64;
 
 // Whether count `a` is below `b`; both wrap.
 constexpr bool below(std::uint32_t a, std::uint32_t b) {
@@ -127,11 +129,13 @@ bool MemEndpoint::has_arrivals(const MemLink& link) const {
              receiving.arrived + 1;
 }
 
-// Whether there is something to send, or the peer has consumed what was sent.
-bool MemEndpoint::has_departures(const MemLink& link) const {
+// Whether there is something to send, or to learn about what was sent. The word that says what the
+// peer has consumed is read if a send waits for it, and otherwise now and then, for one that did
+// not match: each reading takes the word's line from the peer, which writes it.
+bool MemEndpoint::has_departures(const MemLink& link, bool judges) const {
   const Sending& sending = link.sending_;
   return sending.streamed != sending.posted || sending.has_late ||
-         (sending.judged != sending.announced &&
+         (judges && sending.judged != sending.announced &&
           outbox(link).receiver().consumed.load(std::memory_order_relaxed) != sending.judged);
 }
 
@@ -159,9 +163,11 @@ bool MemEndpoint::progress(std::uint32_t number) {
     tells = take(number) || tells;
     moved = moved || link.receiving_.taken != taken;
   }
-  if (has_departures(link)) {
+  const bool judges = ++link.sending_.looks % kLooksPerJudgement == 0;
+  if (has_departures(link, judges)) {
     const std::uint32_t streamed = link.sending_.streamed;
-    moved = judge(link) || link.sending_.has_late || moved;
+    judge(link);
+    moved = link.sending_.has_late || moved;
     tells = announce(number) || tells;
     tells = stream(link) || tells;
     moved = moved || link.sending_.streamed != streamed;
@@ -282,12 +288,11 @@ bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
   return true;
 }
 
-// Reads what the peer has consumed, and what did not match. Returns whether there is more.
-bool MemEndpoint::judge(MemLink& link) {
+// Reads what the peer has consumed, and what did not match.
+void MemEndpoint::judge(MemLink& link) {
   Sending& sending = link.sending_;
   const Inbox out = outbox(link);
   const std::uint32_t consumed = out.receiver().consumed.load(std::memory_order_acquire);
-  const std::uint32_t before = sending.judged;
   while (below(sending.judged, consumed) && below(sending.judged, sending.announced)) {
     const std::uint32_t number = sending.judged++;
     const std::uint16_t slot = sending.slots[number & (config_.shape.ring - 1)];
@@ -302,7 +307,6 @@ bool MemEndpoint::judge(MemLink& link) {
       sending.late_context = sending.contexts[number & (config_.shape.ring - 1)];
     }
   }
-  return sending.judged != before;
 }
 
 // Announces the next sends, with their bytes if they fit, or where those are.
@@ -313,9 +317,13 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
   const std::uint32_t before = sending.announced;
   while (below(sending.announced, sending.posted)) {
     const std::uint32_t number = sending.announced;
-    if (number != sending.judged) judge(link);  // Slots may be free.
-    if (number - sending.judged >= config_.shape.ring) break;
     MemLink::Send& post = sending.posts[number];
+    // A slot that was used is in the caches.
+    const std::uint32_t unjudged = number - sending.judged;
+    if (unjudged >= config_.shape.ring / 2 || (unjudged != 0 && post.size > kInlineBytes)) {
+      judge(link);
+    }
+    if (number - sending.judged >= config_.shape.ring) break;
     Entry& entry = out.entry(number);
     entry.check = post.check;
     entry.tag = post.tag;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint32_t kDefaultEagerBytes = 16384;
 // With a job secret, each end also computes the code of an eager payload: together 0.8 us per KiB.
-constexpr std::uint32_t kAuthenticatedEagerBytes = 4096;
+constexpr std::uint32_t kAuthenticatedEagerBytes = 8192;
 constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
 constexpr std::uint64_t kMaxBlockNs = 1'000'000'000;
 constexpr std::uint64_t kMaxSpinNs = 150'000;

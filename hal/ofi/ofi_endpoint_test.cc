@@ -76,8 +76,8 @@ TEST_P(OfiTest, CarriesMessagesOfEverySizeBothWays) {
   LocalEndpoints endpoints(config(), {{1}, {0}});
   ASSERT_EQ(endpoints.error, "");
   Inbox inbox(endpoints);
-  for (const std::size_t size :
-       {0u, 1u, 8u, 48u, 49u, 112u, 113u, 4080u, 4081u, 4096u, 4097u, 65536u, 5000000u}) {
+  for (const std::size_t size : {0u, 1u, 8u, 48u, 49u, 112u, 113u, 4080u, 4081u, 4096u, 4097u,
+                                 8192u, 8193u, 65536u, 5000000u}) {
     const Bytes sent = pattern(size, 3);
     Bytes got(size, 0xee);
     const Region region = {got.data(), got.size()};

@@ -176,7 +176,7 @@ void HostEndpoint::wait(std::uint64_t until) {
     waited = now() - start;
     if (start + waited >= until) return;
     if (waited < spin_ns) {
-      for (int i = 0; i < 16; ++i) pause_core();
+      for (int i = 0; i < 2; ++i) pause_core();
     } else if (waited < kYieldNs) {
       sched_yield();
       ++yields;

@@ -231,7 +231,7 @@ class Machine {
   void start_tags(std::uint64_t digest);
 
   // machine.cc
-  bool take_completions();
+  bool take_completions(bool& found);
   void handle(const Completion& completion);
   void complete(const Completion& completion, bool sent);
   void handle_unexpected(std::uint32_t link, std::uint64_t tag);
@@ -242,8 +242,13 @@ class Machine {
   void fail_here(Status status) { failure_detector_.fail(status, endpoint_->node()); }
 
   // window.cc
-  void work(bool retry);
-  void issue_steps();
+  // What a poll may still do, so that polls stay short.
+  struct PollBudget {
+    std::uint32_t steps = kMaxWindow;  // to issue
+    bool operates = true;              // one combine or copy
+  };
+  void work(bool retry, PollBudget& budget);
+  void issue_steps(std::uint32_t& budget);
   void issue_step();
   [[nodiscard]] bool find_link(std::uint32_t row, std::uint32_t ahead, std::uint32_t& link) const;
   [[nodiscard]] bool has_room();
@@ -254,7 +259,7 @@ class Machine {
   [[nodiscard]] bool post_send(std::uint32_t link);
   void post_receives(std::uint32_t link);
   void note_post(std::uint32_t link, MessageRing& ring, LinkSet& unposted);
-  void run_op();
+  [[nodiscard]] bool run_op();
   // Whether the endpoint took the post.
   [[nodiscard]] bool check_post(Status status, std::uint32_t link);
   [[nodiscard]] std::uint64_t log_now() const;  // 0 unless there is a log with times

@@ -90,6 +90,7 @@ class MemLink {
     Posts<Send> posts;
     std::uint32_t posted = 0, announced = 0, streamed = 0, reported = 0;
     std::uint32_t judged = 0;  // consumed by the peer, as far as this end has seen
+    std::uint32_t looks = 0;
     std::uint32_t filled = 0;  // pieces
     std::uint64_t given = 0;   // bytes of message `streamed`
     // By place in the ring, of sends that are not judged: the context; the slot, or kNoSlot.
@@ -172,14 +173,14 @@ class MemEndpoint : public Endpoint {
   [[nodiscard]] Inbox outbox(const MemLink& link) const;
   [[nodiscard]] bool has_control(const MemLink& link) const;
   [[nodiscard]] bool has_arrivals(const MemLink& link) const;
-  [[nodiscard]] bool has_departures(const MemLink& link) const;
+  [[nodiscard]] bool has_departures(const MemLink& link, bool judges) const;
   bool progress(std::uint32_t number);
   bool look(MemLink& link);
   bool grant(MemLink& link);
   bool take(std::uint32_t number);
   [[nodiscard]] bool drain(std::uint32_t number, std::uint64_t& budget);
   [[nodiscard]] bool read(std::uint32_t number, std::uint64_t& budget);
-  bool judge(MemLink& link);
+  void judge(MemLink& link);
   bool announce(std::uint32_t number);
   bool stream(MemLink& link);
   [[nodiscard]] bool next(std::uint32_t number, Completion& completion);

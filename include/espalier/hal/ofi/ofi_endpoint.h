@@ -54,7 +54,7 @@ struct Config {
   std::uint32_t window = 16;
   // Maximum size of an eager message. A larger one needs a clear to send: a write of its own, and
   // on tcp a system call, so copying 16 KiB is cheaper. With a job secret, both ends also compute
-  // the code of an eager payload. 0: the default, which is 16384, with a job secret 4096, over mem
+  // the code of an eager payload. 0: the default, which is 16384, with a job secret 8192, over mem
   // 4096, and over shm the size that the provider copies in one piece.
   std::uint32_t eager_bytes = 0;
   // 0: the links are those of `peers`, and connect() connects them. Otherwise the endpoint starts

@@ -12,7 +12,7 @@
 
 namespace espalier {
 
-// A failure detector. Call init() once; in every poll call tick() first and run() last.
+// A failure detector. Call init() once, and run() last in every poll.
 class FailureDetector {
  public:
   static constexpr std::uint64_t kNoDeadline = UINT64_MAX;  // later than every deadline
@@ -27,27 +27,30 @@ class FailureDetector {
   // Takes note of the links that the endpoint added.
   void read_links();
 
-  // Reads the clock; call first in every poll. If the caller polls more than D/8 after
+  // Gives what was noted its time, sends pending controls and checks expired deadlines; call last
+  // in every poll. `drained`: no completion is left unread. Only then may a silent link be declared
+  // dead. Reads the clock if anything is awaited. If the caller polls more than D/8 after
   // next_deadline() (the process was stopped), the missed time does not count: a peer's silence is
   // measured while this node listens.
-  void tick();
-  // Sends pending controls and checks expired deadlines; call last in every poll. `drained`: no
-  // completion is left unread. Only then may a silent link be declared dead.
   void run(bool drained);
 
-  // Notes that a collective starts, which counts as progress. Its probes carry `word`.
-  void start(std::uint32_t word) {
-    moved_at_ = now_;
-    probe_word_ = word;
-  }
+  // Notes that a collective starts. Its probes carry `word`.
+  void start(std::uint32_t word) { probe_word_ = word; }
   // Notes that the machine made progress.
-  void note_progress() { moved_at_ = now_; }
+  void note_progress() { has_moved_ = true; }
   // Notes that the machine awaits a completion on `link` from now on.
-  void await(std::uint32_t link);
+  void await(std::uint32_t link) {
+    if (!awaited_.contains(link)) waits_.insert(link);
+  }
+  // Whether the machine awaits a completion on any link.
+  [[nodiscard]] bool is_awaiting() const { return !(awaited_ | waits_).empty(); }
   // Notes that an awaited completion arrived; `more`: others are awaited on `link`.
   void note_arrival(std::uint32_t link, bool more);
   // Notes any other sign of life from the peer.
-  void note_life(std::uint32_t link) { links_[link].last_life = now_; }
+  void note_life(std::uint32_t link) {
+    read_clock();
+    links_[link].last_life = now_;
+  }
   // Handles a control that arrived on `link`.
   void handle_control(std::uint32_t link, const Control& control);
   // Notes that the fabric reports `link` as down: probes it at once.
@@ -74,9 +77,7 @@ class FailureDetector {
   }
   // Returns the number of the endpoint's links, at most kMaxLinks.
   [[nodiscard]] std::uint32_t links() const { return links_count_; }
-  // The next three return times by the endpoint's clock, ns.
-  // The time of the last tick().
-  [[nodiscard]] std::uint64_t now() const { return now_ + lost_; }
+  // The next two return times by the endpoint's clock, ns.
   // The time at which the wait on `link` began.
   [[nodiscard]] std::uint64_t wait_start(std::uint32_t link) const;
   // The time at which run() has work even if nothing arrives; kNoDeadline: none.
@@ -92,6 +93,8 @@ class FailureDetector {
     std::uint64_t last_life = 0;   // last sign of life
   };
 
+  void read_clock();
+  void date_notes();
   void adopt(const Cause& cause);
   void send_controls();
   void look_at_links(bool drained);
@@ -107,13 +110,15 @@ class FailureDetector {
   // All times are by a clock that stops while the caller is late: endpoint.now() - lost_, ns.
   std::uint64_t now_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t next_due_ = 0;          // nothing is due earlier
-  std::uint64_t moved_at_ = 0;          // last progress of the machine
-  std::uint64_t end_at_ = 0;            // end of the time in which a smaller cause is accepted
+  std::uint64_t next_due_ = 0;  // nothing is due earlier
+  std::uint64_t moved_at_ = 0;  // last progress of the machine
+  std::uint64_t end_at_ = 0;  // end of the time in which a smaller cause is accepted; 0: not known
   std::uint64_t blocked_cause_at_ = 0;  // time at which blocked reception becomes the cause
   LinkSet awaited_, down_, blocking_, answers_, causes_, probes_;
+  LinkSet waits_;  // noted since the last run(): they begin
   std::uint32_t links_count_ = 0;
   std::uint32_t probe_word_ = 0;
+  bool has_moved_ = false;  // noted since the last run(): progress
   bool ended_ = false;
   Cause cause_;
   LinkState links_[kMaxLinks];
