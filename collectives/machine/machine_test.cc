@@ -436,6 +436,23 @@ TEST_F(MachineTest, OnePollDoesBoundedWork) {
   EXPECT_EQ(machine.poll(), Status::kOk);
 }
 
+// A receive and a send that complete when they are posted.
+TEST_F(MachineTest, LooksForWhatItAwaitsAndNoMore) {
+  init();
+  endpoint.on_post = [&](const ScriptedEndpoint::Post& post) {
+    EXPECT_TRUE(endpoint.complete(post.send, post.link));
+  };
+  ASSERT_EQ(start(16), Status::kOk);
+  ASSERT_EQ(machine.blocks(), 1u);
+  endpoint.looks = endpoint.clock_readings = 0;
+  EXPECT_EQ(machine.poll(), Status::kBusy);
+  EXPECT_EQ(endpoint.looks, 1) << "the receive is posted before the look, which finds it";
+  EXPECT_EQ(endpoint.clock_readings, 1) << "the send is awaited";
+  EXPECT_EQ(machine.poll(), Status::kOk);
+  EXPECT_EQ(endpoint.looks, 2);
+  EXPECT_EQ(endpoint.clock_readings, 1) << "nothing is awaited";
+}
+
 // 16 steps for 10 blocks.
 TEST(InstanceScheduler, TellsWhatItCountsFits) {
   OwnedProgram program = chain_program(5, false);

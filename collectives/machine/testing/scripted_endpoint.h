@@ -57,13 +57,17 @@ class ScriptedEndpoint final : public Endpoint {
     return Status::kOk;
   }
   [[nodiscard]] bool poll(Completion& completion) override {
+    ++looks;
     if (completions.empty()) return false;
     completion = completions.front();
     completions.pop_front();
     return true;
   }
   void release() override { ++released; }
-  [[nodiscard]] std::uint64_t now() override { return time; }
+  [[nodiscard]] std::uint64_t now() override {
+    ++clock_readings;
+    return time;
+  }
   void wait(std::uint64_t until) override { time = until; }
 
   // Completes the oldest post of that link and direction. False if there is none.
@@ -108,6 +112,8 @@ class ScriptedEndpoint final : public Endpoint {
       check_of;  // the check value that a receive gets from its sender
   std::uint64_t time = 1'000'000'000;
   int released = 0;
+  int looks = 0;  // calls of poll()
+  int clock_readings = 0;
 
  private:
   Status add(const Post& post) {
