@@ -72,6 +72,7 @@ void begin() {
 }
 
 void sleep(std::uint32_t ticks) {
+  if (ticks == 0) return;  // SysTick would never end the sleep
   at(kSysTickLoad) = ticks;
   at(kSysTickValue) = 0;
   at(kSysTickControl) = kSysTickOn;

@@ -86,7 +86,7 @@ uint64_t port_now(void) {
 
 void port_sleep(uint64_t until) {
   const uint64_t now = port_now();
-  if (until <= now) return;
+  if (until < now + TICK_NS) return;  // a SysTick of 0 would never end the sleep
   const uint64_t ns = until - now, longest = UINT64_C(0xffffff) * TICK_NS;
   *at(0xe000e014) = ns < longest ? (uint32_t)ns / TICK_NS : 0xffffff;  // SysTick: at most 0.67 s
   *at(0xe000e018) = 0;
