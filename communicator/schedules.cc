@@ -322,12 +322,13 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 
 // The star for a short message, if all ranks share so few processors that the number of messages
 // counts, not that of steps: the root sends or receives p - 1 or 2 (p - 1) of them, and the
-// processors take turns with up to p log2(p) of other schedules. Null: none.
+// processors take turns with up to p log2(p) of other schedules. All its bytes cross the root's
+// link, within half a burst, so that calls can follow each other. Null: none.
 const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
   const bool counts_messages = shared_cores_ > 0 && shared_cores_ < std::bit_width(ranks_);
   if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
   const std::uint64_t most =
-      model_.network.burst_bytes + model_.network.message_ps * 1000 / model_.network.byte_fs;
+      model_.network.burst_bytes / 2 + model_.network.message_ps * 1000 / model_.network.byte_fs;
   if (request.bytes > most / (ranks_ - 1)) return nullptr;
   const auto star = std::find_if(std::begin(kStars), std::end(kStars), [&](const Star& one) {
     return one.collective == request.collective;

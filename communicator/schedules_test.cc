@@ -105,7 +105,7 @@ TEST_F(SchedulesTest, AreStarsWhereShortMessagesShareProcessors) {
     return or_throw(or_throw(Schedules::make(1, 8, {}, {.network = cost}))->obtain(request))
         ->algorithm;
   };
-  constexpr std::uint64_t kLongest = (8192 + 800) / 7;  // 7 of them pass within a message's time
+  constexpr std::uint64_t kLongest = (8192 / 2 + 800) / 7;  // half a burst, and a message's time
   constexpr Collective::Value kOne = Collective::kBroadcast;
   EXPECT_EQ(algorithm(2, {.collective = kOne, .bytes = kLongest}), "breadth-first");
   EXPECT_NE(algorithm(2, {.collective = kOne, .bytes = kLongest + 1}), "breadth-first");
