@@ -39,7 +39,7 @@ void Machine::work(bool retry, PollBudget& budget) {
   if ((has_moved_ || retry) && running_ && !failure_detector_.failed()) post_all();
 }
 
-// Rules 2 and 6: issues and retires steps.
+// Rules 2 and 6: issues and retires steps, at most `budget` of them.
 void Machine::issue_steps(std::uint32_t& budget) {
   for (; budget > 0; --budget) {
     if (!instance_scheduler_.good()) return fail_here(Status::kMalformed);

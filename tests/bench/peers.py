@@ -293,7 +293,9 @@ def groups(sizes, collective, table):
 def installed(build, wanted):
     """Those of the contestants that can be started; prints why the others cannot."""
     program = {"openmpi": "tests/bench/peers-mpi-openmpi", "mpich": "tests/bench/peers-mpi-mpich", "gloo": "tests/bench/peers-gloo"}
-    is_built = lambda name: (build / program[name]).exists()
+    def is_built(name):
+        return (build / program[name]).exists()
+
     found = [name for name in wanted if name not in program or is_built(name)]
     for name in wanted:
         if name not in found:
