@@ -52,6 +52,15 @@ void InstanceScheduler::start_as(const InstanceScheduler& started) {
   std::copy_n(started.cursors_, cursors_count_, cursors_);
 }
 
+void InstanceScheduler::start_at_end(const Program& program) {
+  program_ = &program;
+  next_phase_ = static_cast<std::uint8_t>(program.phases_count);
+  rows_count_ = 0;
+  good_ = true;
+  next_step_ = kNever;
+  next_rows_ = 0;
+}
+
 void InstanceScheduler::next_phase() {
   next_step_ = kNever;
   while (next_step_ == kNever && next_phase_ < program_->phases_count) {
@@ -213,7 +222,7 @@ void InstanceScheduler::merge(std::uint32_t row) {
   if (step == kNoStep || step > next_step_) return;
   if (step < next_step_) next_rows_ = 0;
   next_step_ = step;
-  next_rows_ |= Rows{1} << row;
+  next_rows_ |= row_bit(row);
 }
 
 void InstanceScheduler::take_step() {

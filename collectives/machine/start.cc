@@ -1,7 +1,9 @@
 // Starts a collective. Everything is checked before anything is done.
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <utility>
 
 #include "espalier/base/digest.h"
 #include "espalier/collectives/machine/machine.h"
@@ -39,6 +41,9 @@ Status Machine::prepare(const Program& program, const Buffers& buffers, const Op
       check(program, buffers, op, counts, prepared.checked_, prepared.endpoint_links_);
   if (status != Status::kOk) return status;
   prepared.instance_scheduler_.start(program, prepared.checked_.layout.blocks);
+#if ESPALIER_SHORT_COLLECTIVES
+  find_short(prepared);
+#endif
   return Status::kOk;
 }
 
@@ -53,8 +58,14 @@ Status Machine::start(const Prepared& prepared) {
   const Status status = endpoint_->prepare(checked.regions, checked.regions_count);
   if (status != Status::kOk) return status;
   std::copy_n(prepared.endpoint_links_, links_count(*checked.program), endpoint_links_);
-  instance_scheduler_.start_as(prepared.instance_scheduler_);
   begin(checked);
+#if ESPALIER_SHORT_COLLECTIVES
+  if (prepared.short_.steps_count > 0 && step_limit_ == InstanceScheduler::kNever) {
+    issue_short(prepared.short_);
+    return Status::kOk;
+  }
+#endif
+  instance_scheduler_.start_as(prepared.instance_scheduler_);
   return Status::kOk;
 }
 
@@ -113,8 +124,8 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
   return Status::kOk;
 }
 
-// Starts a collective that was checked, and that the instance scheduler has begun.
-void Machine::begin(const Checked& checked) {
+// Takes what a collective that was checked consists of.
+void Machine::bind(const Checked& checked) {
   program_ = checked.program;
   layout_ = checked.layout;
   input_ = checked.input;
@@ -124,6 +135,14 @@ void Machine::begin(const Checked& checked) {
   op_ = checked.op;
   window_ = checked.window;
   ring_limit_ = static_cast<std::uint8_t>(std::clamp<std::uint32_t>(endpoint_->window(), 1, kRing));
+}
+
+// Starts a collective that was checked; the instance scheduler begins it.
+void Machine::begin(const Checked& checked) {
+  bind(checked);
+#if ESPALIER_SHORT_COLLECTIVES
+  short_ = nullptr;
+#endif
   running_ = true;
   has_moved_ = true;
   if (log_ != nullptr) log_->begin();
@@ -251,5 +270,99 @@ void Machine::start_tags(std::uint64_t digest) {
     handle_unexpected(link, unexpected_tags_[link]);
   }
 }
+
+#if ESPALIER_SHORT_COLLECTIVES
+// Finds what the steps of a collective issue, which prepare() has checked. Nothing is kept of a
+// collective that is not short, or that a machine with a log runs.
+void Machine::find_short(Prepared& prepared) {
+  ShortCollective& found = prepared.short_;
+  found = ShortCollective();
+  if (log_ != nullptr) return;
+  bind(prepared.checked_);
+  std::copy_n(prepared.endpoint_links_, links_count(*program_), endpoint_links_);
+  instance_scheduler_.start_as(prepared.instance_scheduler_);
+  if (!find_messages(found) || !find_operations(found)) found.steps_count = 0;
+}
+
+// Finds the steps with their messages; of combines and copies, the rows. False if they are too many
+// to be in flight at once, or if the program is malformed, which the machine then finds as it runs.
+bool Machine::find_messages(ShortCollective& found) {
+  std::uint8_t on_link[2][kMaxLinks] = {};
+  for (; instance_scheduler_.next_step() != InstanceScheduler::kNever;
+       instance_scheduler_.take_step()) {
+    const std::int64_t number = instance_scheduler_.next_step();
+    if (found.steps_count > 0 && number - found.steps[0].number >= window_) return false;
+    Step& step = found.steps[found.steps_count];
+    step.number = number;
+    for (Rows rows = instance_scheduler_.next_rows(); rows != 0; rows &= rows - 1) {
+      const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
+      const Action& action = instance_scheduler_.action(row);
+      if (action.kind == ActionKind::kCombine || action.kind == ActionKind::kCopy) {
+        step.ops |= row_bit(row);
+        continue;
+      }
+      const bool send = action.kind == ActionKind::kSend;
+      std::uint32_t instances = instance_scheduler_.in_step(row);
+      for (; instances > 0; --instances, instance_scheduler_.advance(row)) {
+        if (!instance_scheduler_.exists(row)) continue;
+        std::uint32_t link = 0;
+        Block block;
+        if (!find_link(row, 0, link) || !locate(row, send ? action.a : action.into, block)) {
+          return false;
+        }
+        if (block.size == 0 && leaves_out_empty()) continue;
+        if (found.messages_count == ShortCollective::kMaxMessages ||
+            ++on_link[send][link] > ring_limit_) {
+          return false;
+        }
+        found.messages[found.messages_count++] = {
+            {block.size, block.bytes, static_cast<std::uint8_t>(found.steps_count),
+             static_cast<std::uint8_t>(instance_scheduler_.first_action() + row)},
+            static_cast<std::uint8_t>(link),
+            send};
+        ++(send ? step.sends : step.receives);
+        step.unposted = step.sends;
+      }
+    }
+    ++found.steps_count;
+  }
+  return instance_scheduler_.good() && instance_scheduler_.in_last_phase();
+}
+
+// Finds the combines and copies of the steps, in the order in which they run. False as above.
+bool Machine::find_operations(ShortCollective& found) {
+  for (Step& step : found.steps) {
+    Rows rows = std::exchange(step.ops, 0);
+    while (rows != 0) {
+      const auto row = static_cast<std::uint32_t>(std::countr_zero(rows));
+      if (instance_scheduler_.exists(row)) {
+        if (found.operations_count == ShortCollective::kMaxOperations ||
+            !find_operation(row, found.operations[found.operations_count])) {
+          return false;
+        }
+        step.ops |= row_bit(found.operations_count++);
+      }
+      instance_scheduler_.advance(row);
+      if (!instance_scheduler_.runs_again(row, step.number)) rows &= rows - 1;
+    }
+  }
+  return true;
+}
+
+// Issues all steps.
+void Machine::issue_short(const ShortCollective& all) {
+  short_ = &all;
+  instance_scheduler_.start_at_end(*program_);
+  for (std::uint32_t i = 0; i < all.messages_count; ++i) {
+    const auto& [message, link, send] = all.messages[i];
+    MessageRing& ring = send ? sends_[link] : receives_[link];
+    ring.add({message.size, message.bytes, static_cast<std::uint8_t>(end_step_ + message.step),
+              message.action});
+    (send ? unposted_sends_ : unposted_receives_).insert(link);
+  }
+  for (std::uint32_t i = 0; i < all.steps_count; ++i) step(end_step_++) = all.steps[i];
+  post_refused_ = true;  // the next poll posts them
+}
+#endif
 
 }  // namespace espalier

@@ -12,8 +12,6 @@
 namespace espalier {
 namespace {
 
-constexpr Rows bit(std::uint32_t row) { return Rows{1} << row; }
-
 // Copies a block. On x86-64 in short parts: C libraries copy long ones by `rep movsb`, which takes
 // five times as long on some processors if `to` is a few bytes above `from` modulo 4096, as two
 // blocks of malloc() easily are.
@@ -78,7 +76,7 @@ void Machine::issue_step() {
     const ActionKind::Value kind = instance_scheduler_.action(row).kind;
     if (kind == ActionKind::kCombine || kind == ActionKind::kCopy) {
       if (log_ != nullptr) log_ops(row, now);
-      new_step.ops |= bit(row);
+      new_step.ops |= row_bit(row);
       continue;
     }
     std::uint32_t instances = instance_scheduler_.in_step(row);
@@ -303,10 +301,24 @@ bool Machine::run_op() {
   if (next_op_ == end_step_) return false;
   Step& current = step(next_op_);
   const auto row = static_cast<std::uint32_t>(std::countr_zero(current.ops));
+#if ESPALIER_SHORT_COLLECTIVES
+  if (short_ != nullptr) {
+    const Operation& operation = short_->operations[row];
+    if (!can_run(program_->actions[operation.action]) || !operate(operation)) return false;
+    current.ops &= current.ops - 1;
+    has_moved_ = true;
+    return true;
+  }
+#endif
   if (instance_scheduler_.exists(row)) {
     if (!can_run(instance_scheduler_.action(row))) return false;
     const std::uint64_t began = log_now();
-    if (!operate(row)) return false;
+    Operation operation;
+    if (!find_operation(row, operation)) {
+      fail_here(Status::kMalformed);
+      return false;
+    }
+    if (!operate(operation)) return false;
     if (log_ != nullptr) {
       log_->ran(current.number, static_cast<std::uint8_t>(instance_scheduler_.first_action() + row),
                 began, log_now());
@@ -327,23 +339,26 @@ bool Machine::can_run(const Action& action) const {
   }
 }
 
-// Runs the row's next combine or copy. False if it must wait, or if the program is malformed.
-bool Machine::operate(std::uint32_t row) {
+// Finds the row's next combine or copy. False if the program names an operand that does not exist.
+bool Machine::find_operation(std::uint32_t row, Operation& operation) const {
   const Action& action = instance_scheduler_.action(row);
-  Block into, a, b;
-  const bool combine = action.kind == ActionKind::kCombine;
-  if (!locate(row, action.into, into) || !locate(row, action.a, a) || a.size != into.size ||
-      (combine && (!locate(row, action.b, b) || b.size != into.size))) {
-    fail_here(Status::kMalformed);
-    return false;
-  }
+  operation.action = static_cast<std::uint8_t>(instance_scheduler_.first_action() + row);
+  auto& [into, a, b, position] = operation;
+  return locate(row, action.into, into) && locate(row, action.a, a) && a.size == into.size &&
+         (action.kind != ActionKind::kCombine || (locate(row, action.b, b) && b.size == into.size));
+}
+
+// Runs a combine or copy. False if it must wait.
+bool Machine::operate(const Operation& operation) {
+  const Block& into = operation.into;
+  const Block& a = operation.a;
   if (into.size == 0) return true;
   if (is_being_sent(into)) return false;
 #if ESPALIER_WITHOUT_DATA
   if (no_data_) return true;
 #endif
-  if (combine) {
-    espalier::combine(op_, into.bytes, a.bytes, b.bytes, into.elements);
+  if (program_->actions[operation.action].kind == ActionKind::kCombine) {
+    espalier::combine(op_, into.bytes, a.bytes, operation.b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {
     copy_block(into.bytes, a.bytes, into.size);
   }

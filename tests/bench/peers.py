@@ -2,7 +2,7 @@
 """Espalier next to Open MPI, MPICH and Gloo: docs/results/peers.md. Places of hosts need root.
 
 peers.py --out FILE [--places ...] [--collectives ...] [--sizes ...] [--contestants ...] [--quick]
-    measures, and adds the repetitions to those that FILE has
+    measures, and adds the repetitions to those that FILE has of the same commit; those of another commit go
 peers.py --page FILE... [--plots FOLDER]
     prints the page of these files, and writes its plots
 
@@ -267,13 +267,19 @@ def significant(seconds):
     return [int(value) if value >= 100 else value for value in rounded]
 
 
-def measure_group(place, contestants, collective, sizes, batch, cells):
+def measure_group(place, contestants, collective, sizes, batch, kept):
+    cells, commit = kept["cells"], kept["machine"]["commit"]
+    for size in sizes:
+        key = f"{place.name} {collective} {size}"
+        if kept["commits"].get(key) != commit:
+            cells[key] = {}
+        kept["commits"][key] = commit
     for turn in range(batch[0]):
         for contestant in contestants if turn % 2 == 0 else reversed(contestants):
             for library, setting, of_setting in batches(place, contestant, collective, sizes):
                 rows = run(place, library, setting, collective, of_setting, batch)
                 for size, row in zip(of_setting, rows):
-                    cell = cells.setdefault(f"{place.name} {collective} {size}", {}).setdefault(contestant, {})
+                    cell = cells[f"{place.name} {collective} {size}"].setdefault(contestant, {})
                     cell["by"] = f"{library} {setting}" if setting else row.get("algorithm", "")
                     if contestant == "measured" and place.is_lab and size >= PREDICTED_FROM and "predicted" not in cell:
                         cell["predicted"] = significant([place.predicted(collective, row["bytes"], cell["by"]) / 1e6])[0]
@@ -352,9 +358,8 @@ def one_group():
 def measure(options):
     build = pathlib.Path(options.build).resolve()
     out = pathlib.Path(options.out)
-    kept = results_in(out) if out.exists() else {"cells": {}, "rings": {}, "load": []}
+    kept = results_in(out) if out.exists() else {"cells": {}, "commits": {}, "rings": {}, "load": []}
     kept["machine"] = machine()
-    kept.setdefault("commits", {}).update({place: kept["machine"]["commit"] for place in options.places})
     contestants = installed(build, options.contestants)
     for name in options.places:
         with one_group(), Place(name, build) as place:
@@ -362,7 +367,7 @@ def measure(options):
                 kept["load"].append(round(os.getloadavg()[0], 1))
                 kept["rings"].setdefault(name, []).extend(significant(place.ring(peers_page.RING_BYTES)))
                 for batch, sizes in groups(options.sizes, collective, QUICK if options.quick else BATCHES):
-                    measure_group(place, contestants, collective, sizes, batch, kept["cells"])
+                    measure_group(place, contestants, collective, sizes, batch, kept)
                     print(f"{name} {collective} {','.join(map(str, sizes))}: done, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
                     out.write_text(json.dumps(kept, separators=(",", ":")).replace('},"', '},\n"') + "\n")
 
@@ -370,7 +375,7 @@ def measure(options):
 def results_in(file):
     try:
         found = json.loads(pathlib.Path(file).read_text())
-        if {"cells", "rings", "load"} <= set(found):
+        if {"cells", "commits", "rings", "load"} <= set(found):
             return found
         reason = "it has other contents"
     except (OSError, ValueError) as error:
@@ -409,7 +414,7 @@ def listed(parse):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", help="the file of results, to which this run adds")
+    parser.add_argument("--out", help="the file of results, to which this run adds; cells of another commit are replaced")
     parser.add_argument("--places", type=listed(place_of), metavar="LIST", help="default: machine-2,machine-8,hosts-8")
     parser.add_argument("--collectives", type=listed(one_of(COLLECTIVES)), metavar="LIST", help="default: all")
     parser.add_argument("--sizes", type=listed(size_of), metavar="LIST", help="bytes of the whole message; default: 8 to 64Mi")

@@ -1,4 +1,5 @@
 """The page of what peers.py measured: medians, paired ratios with their intervals, ratios to the bound, goals, plots."""
+import collections
 import json
 import random
 import re
@@ -23,6 +24,7 @@ class Cell:
     """What was measured of one place, collective and size: us of each repetition by contestant, in the order of the turns."""
 
     def __init__(self, key, contestants):
+        self.key = key
         self.place, self.collective, size = key.split(" ")
         self.size = int(size)
         self.kind, ranks = self.place.rsplit("-", 1)
@@ -261,14 +263,22 @@ messages are copied once from memory of `espalier::allocate()`, twice from other
 """
 
 
+def measured_at(cells, commits):
+    """Which commit the cells of each place are of: the commits of many cells first."""
+    parts = []
+    for place in dict.fromkeys(cell.place for cell in cells):
+        of = collections.Counter(commits[cell.key] for cell in cells if cell.place == place)
+        parts.append(f"{place}: " + ", ".join(f"{count} at {commit}" for commit, count in of.most_common()))
+    return "cells by commit; " + "; ".join(parts)
+
+
 def page(files):
     cells, rings, load = merged(files)
     machine = files[-1]["machine"]
-    commits = {place: commit for file in files for place, commit in file["commits"].items()}
-    at = ", ".join(f"{place} at commit {commit}" for place, commit in sorted(commits.items()))
+    commits = {key: commit for file in files for key, commit in file["commits"].items()}
     versions = ", ".join(f"{name} {re.sub(r'-.*', '', machine[name])}" for name in ("Open MPI", "MPICH", "Gloo", "libfabric") if name in machine)
     start = f"""Printed by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
-        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured ({at}), on one machine with {machine['processors']} processors
+        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured ({measured_at(cells, commits)}), on one machine with {machine['processors']} processors
         ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
         included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
         weight as of nice -10."""

@@ -39,6 +39,14 @@ def sample(build, folder):
         for start in ("warm", "cold"):
             times = 1 if name in ("measured", "gloo") else 2
             assert 6 == len(cell[name][start]) == len(contestant[start]) / times and min(contestant[start]) > 0, (name, contestant)
+    runs = json.loads(out.read_text())
+    assert len(set(runs["commits"].values())) == 1 and set(runs["commits"]) == set(cells), runs["commits"]
+    runs["commits"]["machine-2 broadcast 1024"] = "another"
+    out.write_text(json.dumps(runs))
+    peers(*words, "--collectives", "broadcast", "--sizes", "1024")  # replaces the cell of another commit
+    replaced = json.loads(out.read_text())["cells"]
+    assert 6 == len(replaced["machine-2 broadcast 1024"]["espalier"]["warm"]), replaced
+    assert replaced["machine-2 barrier 0"] == cells["machine-2 barrier 0"]
     predictions(out, folder)
     if set(cell) == {"espalier", "measured"}:
         print("no other contestant is installed, so there is no page")
@@ -54,6 +62,7 @@ def predictions(out, folder):
     """A page with a time that was predicted, and one that was predicted badly."""
     runs = json.loads(out.read_text())
     for collective, predicted in (("broadcast", 86000), ("scan", 60000)):
+        runs["commits"][f"hosts-8 {collective} 1048576"] = "0"
         runs["cells"][f"hosts-8 {collective} 1048576"] = {"measured": {"by": "chain", "warm": [90000, 90000, 90600], "cold": [], "predicted": predicted}}
     runs["rings"]["hosts-8"] = [0.7]
     changed = folder / "predicted.json"

@@ -57,6 +57,7 @@ struct Node {
   std::unique_ptr<fault::FaultEndpoint> faults;
   std::unique_ptr<WatchedEndpoint> endpoint;
   Machine* machine = nullptr;
+  std::unique_ptr<Machine::Prepared> prepared;  // of the rounds in which the node prepares
   sim::NodeMemory* memory = nullptr;
   std::vector<std::uint64_t> offsets;
   std::vector<Interval> pauses;
@@ -299,8 +300,9 @@ class Trial {
         status = node.machine->start(program, node.memory->buffers(), job.op, counts);
       } else {
         const Buffers buffers = node.memory->buffers();
-        status = node.machine->prepare(program, buffers, job.op, counts, prepared_);
-        if (status == Status::kOk) status = node.machine->start(prepared_);
+        if (node.prepared == nullptr) node.prepared = std::make_unique<Machine::Prepared>();
+        status = node.machine->prepare(program, buffers, job.op, counts, *node.prepared);
+        if (status == Status::kOk) status = node.machine->start(*node.prepared);
       }
     }
     node.running = status == Status::kOk;
@@ -558,7 +560,6 @@ class Trial {
   const Schedule& schedule_;
   std::unique_ptr<Carrier> carrier_;
   std::vector<Node> nodes_;
-  Machine::Prepared prepared_;  // of a start that has just been prepared
   std::vector<testing::Job> jobs_;
   std::vector<std::vector<testing::Bytes>> outputs_;  // by round and rank
   std::vector<Timed> timed_;                          // by time

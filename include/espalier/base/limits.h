@@ -56,6 +56,11 @@
 // must have the same value.
 #define ESPALIER_SPARES __STDC_HOSTED__
 #endif
+#ifndef ESPALIER_SHORT_COLLECTIVES
+// 1: machines issue a short collective that is prepared as a whole (Machine::prepare). All code of
+// an executable must have the same value.
+#define ESPALIER_SHORT_COLLECTIVES __STDC_HOSTED__
+#endif
 #ifndef ESPALIER_UPDATES
 // 1: nodes take part in updates of the whole cluster over its fabric (docs/updates.md). All code of
 // an executable must have the same value.

@@ -117,8 +117,11 @@ class Machine {
 
   // For a collective that is started again and again with the same buffers, operator and counts:
   // prepare() checks it once, with the errors above, after which `prepared` cannot be started; each
-  // start of `prepared` on this machine then takes a fraction of the time. Everything that
-  // prepare() was given must last as long. reopen() ends it.
+  // start of `prepared` on this machine then takes a fraction of the time. If all its steps fit
+  // into the window, prepare() also finds their messages, combines and copies, and each start
+  // issues them as a whole; not with a log or a step limit. Everything that prepare() was given
+  // must last as long, and `prepared` itself until the end of a collective that it started.
+  // reopen() ends it.
   [[nodiscard]] Status prepare(const Program& program, const Buffers& buffers, const Operator& op,
                                ElementCounts counts, Prepared& prepared);
   // Starts what prepare() checked. Errors: kBadArgument, it checked nothing since reopen(), or a
@@ -136,7 +139,7 @@ class Machine {
   [[nodiscard]] const Cause& cause() const;
   // After a failure, returns the report for the time of the failure.
   [[nodiscard]] StallReport stall_report() const;
-  // Returns N of the most recently started collective.
+  // Returns N of the collective that was started or prepared last.
   [[nodiscard]] std::uint32_t blocks() const;
 
   // Lock step: steps >= `limit` are not issued until the limit is raised. Call after init().
@@ -182,6 +185,12 @@ class Machine {
     std::size_t elements = 0;
   };
 
+  // A combine or copy.
+  struct Operation {
+    Block into, a, b;         // a copy has no b
+    std::uint8_t action = 0;  // position in the program
+  };
+
   // The part of the whole message that a buffer of the caller holds; size is 0 if no action names
   // the buffer.
   struct BufferPart {
@@ -211,9 +220,34 @@ class Machine {
 #endif
   };
 
+#if ESPALIER_SHORT_COLLECTIVES
+  // All that the steps of a collective issue, if they fit into the window. Message::step is the
+  // position in `steps`; Step::ops has positions in `operations`.
+  struct ShortCollective {
+    static constexpr std::uint32_t kMaxMessages = 64, kMaxOperations = 32;
+    struct LinkMessage {
+      Message message;
+      std::uint8_t link = 0;  // the endpoint's
+      bool send = false;
+    };
+    std::uint32_t steps_count = 0;  // 0: they do not fit, or are not kept
+    std::uint32_t messages_count = 0, operations_count = 0;
+    Step steps[kMaxWindow];
+    LinkMessage messages[kMaxMessages];
+    Operation operations[kMaxOperations];
+  };
+  static_assert(ShortCollective::kMaxOperations <= 8 * sizeof(Rows));
+
+  void find_short(Prepared& prepared);
+  [[nodiscard]] bool find_messages(ShortCollective& found);
+  [[nodiscard]] bool find_operations(ShortCollective& found);
+  void issue_short(const ShortCollective& all);
+#endif
+
   // start.cc
   [[nodiscard]] Status check(const Program& program, const Buffers& buffers, const Operator& given,
                              ElementCounts counts, Checked& checked, std::uint8_t* links);
+  void bind(const Checked& checked);
   void begin(const Checked& checked);
   [[nodiscard]] static BufferUses uses_of(const Program& program);
   [[nodiscard]] static Status check_operator(const Program& program, const BufferUses& uses,
@@ -269,7 +303,8 @@ class Machine {
   [[nodiscard]] bool can_run(const Action& action) const;
   [[nodiscard]] bool is_being_sent(const Block& block) const;
   [[nodiscard]] bool locate(std::uint32_t row, const Operand& operand, Block& block) const;
-  [[nodiscard]] bool operate(std::uint32_t row);
+  [[nodiscard]] bool find_operation(std::uint32_t row, Operation& operation) const;
+  [[nodiscard]] bool operate(const Operation& operation);
   // Returns the address of an operand in scratch, which begins with this segment in this slot.
   [[nodiscard]] std::uint8_t* scratch_at(std::uint32_t segment, std::uint32_t slot) const {
     bool in_order = layout_.rotation == 0;
@@ -315,6 +350,9 @@ class Machine {
   // copy belongs to step next_op_ or a later one.
   std::uint8_t first_step_ = 0, end_step_ = 0, next_op_ = 0;
   Step steps_[kRing];
+#if ESPALIER_SHORT_COLLECTIVES
+  const ShortCollective* short_ = nullptr;  // of the collective, if it was issued as a whole
+#endif
   std::int64_t step_limit_ = 0;
   TagBase tags_;
   InstanceScheduler instance_scheduler_;
@@ -335,12 +373,26 @@ class Machine {
 };
 
 // A collective that prepare() has checked, with the scheduler at its first step. For hosts: it has
-// the size of an instance scheduler.
+// the size of an instance scheduler, and of a short collective.
 class Machine::Prepared {
+ public:
+  // Whether each start issues all its steps at once.
+  [[nodiscard]] bool is_short() const {
+#if ESPALIER_SHORT_COLLECTIVES
+    return short_.steps_count > 0;
+#else
+    return false;
+#endif
+  }
+
+ private:
   friend class Machine;
   Checked checked_;
   std::uint8_t endpoint_links_[kMaxLinks] = {};
   InstanceScheduler instance_scheduler_;
+#if ESPALIER_SHORT_COLLECTIVES
+  ShortCollective short_;
+#endif
 };
 
 }  // namespace espalier

@@ -21,6 +21,8 @@ inline constexpr std::uint32_t kMaxActions = sizeof(Program::actions) / sizeof(A
 static_assert(kMaxActions <= 64, "a step's actions are bits of 64");
 // A set of a phase's actions: bit k is row k, which is action first_action() + k.
 using Rows = std::conditional_t<kMaxActions <= 32, std::uint32_t, std::uint64_t>;
+// Returns the set of this row alone.
+constexpr Rows row_bit(std::uint32_t row) { return Rows{1} << row; }
 
 // An instance scheduler. In its functions `row` is a row of the current phase, and `ref` a position
 // in Program.indices.
@@ -40,6 +42,10 @@ class InstanceScheduler {
   void start(const Program& program, std::uint32_t blocks);
   // As start() with what `started` was started with; it must not have gone on.
   void start_as(const InstanceScheduler& started);
+  // Begins `program` with no instance left.
+  void start_at_end(const Program& program);
+  // Whether no phase follows this one.
+  [[nodiscard]] bool in_last_phase() const { return next_phase_ == program_->phases_count; }
   // Goes to the first instances of the next phase that has any. After the last phase next_step() is
   // kNever. Instances whose block is outside 0 .. N-1 are skipped here if the block's index has
   // neither mod nor terms; call exists() for the others.
