@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::uint64_t kFewBytes = std::uint64_t{32} << 10;
 constexpr std::uint64_t kManyBytes = std::uint64_t{128} << 10;
-constexpr int kGathers = 3;
+constexpr int kRepetitions = 3;
 // Waiting adapts to short times in the first ones.
-constexpr int kBatches = 6, kBarriers = 4;
+constexpr int kBatches = 12, kBarriers = 4;
 constexpr std::uint64_t kLeastByteFs = 1'000;  // 1 TB/s
-// Before each gather, so that a link with a token bucket takes up tokens.
+// Before each repetition, so that a link with a token bucket takes up tokens.
 constexpr std::chrono::milliseconds kRest{3};
 
 // The nearest of four values per octave.
@@ -29,16 +29,14 @@ std::uint64_t round(std::uint64_t value) {
   return (value + quarter / 2) / quarter * quarter;
 }
 
-// The least time of kGathers allgathers of `own`, ns.
-Result<std::uint64_t> time_gathers(Communicator& communicator, std::span<const std::uint8_t> own) {
-  std::vector<std::uint8_t> all(own.size() * communicator.size());
+// The least time of kRepetitions of the call, ns.
+Result<std::uint64_t> least_time(Communicator& communicator, const Call& call) {
   std::uint64_t least_ns = UINT64_MAX;
-  for (int i = 0; i < kGathers; ++i) {
+  for (int i = 0; i < kRepetitions; ++i) {
     std::this_thread::sleep_for(kRest);
     if (Result<void> met = communicator.barrier(); !met) return fail(met.error());
     const std::uint64_t start_ns = monotonic_ns();
-    Result<void> done = communicator.allgather<std::uint8_t>(own, all);
-    if (!done) return fail(done.error());
+    if (Result<void> done = communicator.run(call); !done) return fail(done.error());
     least_ns = std::min(least_ns, monotonic_ns() - start_ns);
   }
   return least_ns;
@@ -72,7 +70,8 @@ Machine this_machine(std::string name) {
   return machine;
 }
 
-// Returns NetworkCost::shared_cores.
+// Returns the processors that all ranks share; 0: they are on several machines, or are no more than
+// these.
 Result<std::uint32_t> find_shared_cores(Communicator& communicator, const std::string& host) {
   const Machine own = this_machine(host);
   std::vector<std::uint64_t> all(2 * std::size_t{communicator.size()});
@@ -85,7 +84,7 @@ Result<std::uint32_t> find_shared_cores(Communicator& communicator, const std::s
     if (all[2 * rank] == 0 || all[2 * rank] != all[0]) return 0;
     cores = std::min(cores, all[2 * rank + 1]);
   }
-  return static_cast<std::uint32_t>(cores);
+  return cores < communicator.size() ? static_cast<std::uint32_t>(cores) : 0;
 }
 
 }  // namespace
@@ -95,38 +94,41 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   const std::uint64_t other_hosts = communicator.size() / ranks_per_host - 1;
   // Parts that cross a host's link.
   const std::uint64_t crossing = ranks_per_host * other_hosts;
-  const std::vector<std::uint8_t> part(kManyBytes / crossing + 1);
-  const auto short_ns = time_gathers(communicator, std::span(part).first(1));
-  if (!short_ns) return fail(short_ns.error());
-  const auto few_ns = time_gathers(communicator, std::span(part).first(kFewBytes / crossing + 1));
+  std::vector<std::uint8_t> part(kManyBytes / crossing + 1);
+  std::vector<std::uint8_t> whole(part.size() * communicator.size());
+  const std::span<std::uint8_t> few = std::span(part).first(kFewBytes / crossing + 1);
+  const std::span<std::uint8_t> few_of_all =
+      std::span(whole).first(few.size() * communicator.size());
+  const auto scatter_ns = least_time(communicator, call::scatter<std::uint8_t>(few_of_all, few, 0));
+  if (!scatter_ns) return fail(scatter_ns.error());
+  const auto few_ns = least_time(communicator, call::allgather<std::uint8_t>(few, few_of_all));
   if (!few_ns) return fail(few_ns.error());
-  const auto many_ns = time_gathers(communicator, part);
+  const auto many_ns = least_time(communicator, call::allgather<std::uint8_t>(part, whole));
   if (!many_ns) return fail(many_ns.error());
   const auto barriers_ns = time_barriers(communicator);
   if (!barriers_ns) return fail(barriers_ns.error());
   const auto steps = static_cast<std::uint64_t>(std::bit_width(other_hosts));
   const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
   std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
-                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *short_ns,
-                                      *few_ns - std::min(*few_ns, *short_ns)};
+                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *scatter_ns};
   if (auto slowest = communicator.allreduce<std::uint64_t>(costs, Op::kMax); !slowest) {
     return fail(slowest.error());
   }
+  const std::uint64_t byte_fs = std::max(costs[1], kLeastByteFs);
   NetworkCost cost;
   cost.message_ps = round(costs[0]);
-  cost.byte_fs = round(std::max(costs[1], kLeastByteFs));
-  cost.burst_bytes = burst_of(cost.byte_fs, kFewBytes, costs[2], costs[3]);
+  cost.byte_fs = round(byte_fs);
+  cost.burst_bytes = burst_of(byte_fs, kFewBytes, costs[2]);
   const auto cores = find_shared_cores(communicator, host);
   if (!cores) return fail(cores.error());
   cost.shared_cores = *cores;
+  cost.ranks = communicator.size();
   return cost;
 }
 
-std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t short_ns,
-                       std::uint64_t more_ns) {
+std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t ns) {
   constexpr std::uint64_t kFsPerNs = 1'000'000;
-  if (bytes < short_ns * kFsPerNs / byte_fs) return 0;
-  const std::uint64_t passed = more_ns * kFsPerNs / byte_fs;
+  const std::uint64_t passed = ns * kFsPerNs / byte_fs;
   return passed < bytes - bytes / 8 ? round(bytes - passed) : 0;
 }
 

@@ -13,9 +13,9 @@ namespace espalier::communicator {
 // Above this number of ranks nothing is measured.
 inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
-// Measures with allgathers for which hardly any byte, 32 KiB and 128 KiB cross each host's link,
-// each after a pause, and with barriers, which take a known number of steps between hosts. Each
-// host sends about 480 KiB.
+// Measures with scatters for which 32 KiB cross the first host's link, with allgathers for which 32
+// KiB and 128 KiB cross each host's link, each after a pause, and with barriers, which take a known
+// number of steps between hosts. Each host sends about 480 KiB, the first one 100 KiB more.
 // `ranks_per_host`: R, if each host has R successive ranks, whose communicator measures with
 // schedules of hosts:HxR; otherwise 1. `host`: JoinOptions::host; hosts with names are machines of
 // their own, others if their kernels were booted at different times. Every rank calls it, and gets
@@ -26,9 +26,8 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
                                                   const std::string& host);
 
 // The burst of a token bucket: how many of `bytes` passed sooner than at the rate of long messages,
-// if they are more than an eighth. A gather of hardly any byte took `short_ns`, one of `bytes` took
-// `more_ns` longer. Rounded as above; 0 if the bytes would take less than `short_ns`.
-[[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes,
-                                     std::uint64_t short_ns, std::uint64_t more_ns);
+// if they are more than an eighth; otherwise 0. `ns`: the time of a scatter of them. Its last
+// message takes time, too, but its receiver began about as much later. Rounded as above.
+[[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t ns);
 
 }  // namespace espalier::communicator

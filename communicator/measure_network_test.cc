@@ -50,17 +50,17 @@ void check(const std::vector<NetworkCost>& costs, std::uint32_t shared_cores) {
 // 1 GB/s.
 TEST(MeasureNetwork, ABurstIsWhatTookLessThanAllBytesWould) {
   constexpr std::uint64_t kByteFs = 1'000'000;
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 32'768), 0u);
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 40'000), 0u);
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 29'000), 0u) << "less than an eighth";
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 1'000, 22'768), 10'240u) << "10,000, rounded";
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'768, 0), 32'768u);
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'769, 0), 0u) << "lost in the time of the messages";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 32'768), 0u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 40'000), 0u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 29'000), 0u) << "less than an eighth";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 22'768), 10'240u) << "10,000, rounded";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 0), 32'768u);
 }
 
 TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {
   for (const std::uint32_t ranks : {2u, 3u, 8u}) {
-    check(measure(ranks, 1, ""), std::thread::hardware_concurrency());
+    const std::uint32_t cores = std::thread::hardware_concurrency();
+    check(measure(ranks, 1, ""), cores < ranks ? cores : 0);
   }
 }
 

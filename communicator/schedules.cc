@@ -27,8 +27,7 @@ namespace {
 // logarithmically many links serve every size.
 constexpr std::uint32_t kMaxRankedRanks = 64;
 
-// Schedules of the fewest messages, all between the root, or rank 0, and the others. None of them
-// combines operands: a sum must not depend on whether the hosts are containers of one machine.
+// Schedules of the fewest messages, all between the root, or rank 0, and the others.
 struct Star {
   Collective::Value collective;
   const char* algorithm;
@@ -154,7 +153,7 @@ class ChosenByModel : public Schedules {
   }
   void set_network(const NetworkCost& cost) {
     model_.network = cost;
-    shared_cores_ = cost.shared_cores;
+    if (cost.shared_cores != 0) model_.ranks_per_host = std::to_string(ranks_);
   }
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
   [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
@@ -176,7 +175,6 @@ class ChosenByModel : public Schedules {
   tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
-  std::uint32_t shared_cores_ = 0;
   std::map<Collective::Value, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
@@ -325,7 +323,8 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 // processors take turns with up to p log2(p) of other schedules. All its bytes cross the root's
 // link, within half a burst, so that calls can follow each other. Null: none.
 const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
-  const bool counts_messages = shared_cores_ > 0 && shared_cores_ < std::bit_width(ranks_);
+  const std::uint32_t cores = model_.network.shared_cores;
+  const bool counts_messages = cores > 0 && cores < std::bit_width(ranks_);
   if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
   const std::uint64_t most =
       model_.network.burst_bytes / 2 + model_.network.message_ps * 1000 / model_.network.byte_fs;

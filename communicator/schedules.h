@@ -35,11 +35,7 @@ struct ScheduleRequest {
 };
 
 // What join() measures.
-struct NetworkCost : predict::NetworkCost {
-  // If all ranks are on one machine, though they do not share its memory (containers): its
-  // processors. Otherwise 0.
-  std::uint32_t shared_cores = 0;
-};
+using NetworkCost = predict::NetworkCost;
 
 // What messages cost.
 struct Costs {

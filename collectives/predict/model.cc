@@ -240,20 +240,28 @@ Model memory_model(std::uint32_t cores, std::uint32_t ranks) {
 }
 
 // A sixth of a short message's time is the network's, as `espalier measure` finds over tcp; the
-// rest is spent at both ends, for each block of a pipeline, too. The crowding is fitted to
-// eight hosts with links of 100 Mbit/s (tests/bench/lab.sh): there a chain broadcast was faster
+// rest is spent at both ends, for each block of a pipeline, too. Where the hosts share processors,
+// these do the work of all messages in that time, and a message alone takes as long again until its
+// receiver has its turn: so sixteen hosts on two processors took fewer messages instead of fewer
+// steps (allreduce of 8 B by dual-root 0.80 ms, by recursive-doubling 0.97). The crowding is fitted
+// to eight hosts with links of 100 Mbit/s (tests/bench/lab.sh): there a chain broadcast was faster
 // than circulant and two-tree ones, which have fewer steps, an all-to-all in short blocks faster
 // than one in whole messages, and a scatter that forwards slower than one that does not.
 Model network_model(const NetworkCost& cost) {
   constexpr std::uint64_t kLeastBlockBytes = 1024, kMostBlockBytes = 1 << 20;
   const Picoseconds message_ps = cost.message_ps;
   const std::uint64_t byte_fs = cost.byte_fs;
+  const bool shares = cost.shared_cores != 0;
+  ESPALIER_ASSERT(!shares || cost.ranks > cost.shared_cores);
+  const Picoseconds work_ps =
+      shares ? times(message_ps, cost.shared_cores) / cost.ranks : message_ps;
   Model model = default_model();
-  model.links.fill(one_line(message_ps / 6, byte_fs));
+  model.cores = cost.shared_cores;
+  model.links.fill(one_line(shares ? work_ps : message_ps / 6, byte_fs));
   for (LinkCost& link : model.links) link.burst_bytes = cost.burst_bytes;
   model.links[static_cast<std::size_t>(topology::LinkClass::kMemory)] =
       one_line(kMicrosecond / 5, kMemoryCopyFs);
-  model.overhead_ps = message_ps * 5 / 12;
+  model.overhead_ps = work_ps * 5 / 12;
   const std::uint64_t while_four_start = std::min(message_ps, kMaxTimePs / kFsPerPs) * 4 *
                                          kFsPerPs / std::max<std::uint64_t>(1, byte_fs);
   // With bursts of 10,000 bytes, blocks of 4 KiB are faster than those of 2 KiB and of 8 KiB.

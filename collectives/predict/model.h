@@ -157,6 +157,11 @@ struct NetworkCost {
   Picoseconds message_ps = 0;     // a short message, from call to call; 0: nothing is known
   std::uint64_t byte_fs = 0;      // each byte of a long message
   std::uint64_t burst_bytes = 0;  // as in LinkCost
+  // If all `ranks` ranks are on one machine, though they do not share its memory (containers), and
+  // it has fewer processors: their number. Otherwise 0. message_ps is then the time in which each
+  // rank sends and receives a message.
+  std::uint32_t shared_cores = 0;
+  std::uint32_t ranks = 0;  // counts with shared_cores
 };
 // Constants for ranks on hosts of which no more than that is known.
 [[nodiscard]] Model network_model(const NetworkCost& cost);

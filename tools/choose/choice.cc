@@ -74,9 +74,12 @@ Estimate Choice::estimate(std::size_t number, std::uint64_t bytes) const {
 predict::Picoseconds Choice::crowded(const Candidate& candidate, const Layout& layout,
                                      predict::Picoseconds time) const {
   const predict::Crowding& crowding = request_.model.crowding;
-  const auto permille =
-      static_cast<std::uint64_t>(crowding.fan_in_permille * std::sqrt(candidate.crowd.fan_in));
   const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
+  // Messages shorter than a block delay no others.
+  const double blocks = static_cast<double>(segment * layout.segments) /
+                        std::max<std::uint32_t>(1, crowding.max_block_bytes);
+  const auto permille = static_cast<std::uint64_t>(
+      crowding.fan_in_permille * std::sqrt(candidate.crowd.fan_in) * std::min(1.0, blocks));
   const predict::LinkCost& cost =
       predict::slowest(request_.model, *candidate.selected->topology, segment);
   const predict::Picoseconds carried =

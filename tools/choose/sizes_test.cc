@@ -90,18 +90,34 @@ std::string best_of(const ChoiceRequest& request, std::uint64_t bytes) {
   return choice.candidates()[choice.rank(bytes).best().candidate].name;
 }
 
-// 1 KiB takes 82 us at the rate of long messages: only a burst makes it a short message.
+// 2 KiB take 164 us at the rate of long messages: only a burst makes them a short message.
 TEST(Choice, ShortMessagesAreThoseOfTheBurst) {
   predict::NetworkCost cost = {.message_ps = 64'000'000, .byte_fs = 80'000'000};
   ChoiceRequest request = request_of("complete:8", "reduce");
   request.model = predict::network_model(cost);
-  EXPECT_NE(best_of(request, 1024), "knomial, radix 3");
+  EXPECT_NE(best_of(request, 2048), "knomial, radix 3");
   cost.burst_bytes = 10'240;
   request.model = predict::network_model(cost);
-  EXPECT_EQ(best_of(request, 1024), "knomial, radix 3");
+  EXPECT_EQ(best_of(request, 2048), "knomial, radix 3");
   request.selection.collective = "broadcast";
   const std::string of_long = best_of(request, 1 << 20);
   EXPECT_TRUE(of_long == "chain" || of_long == "fractional") << of_long;
+}
+
+// Sixteen hosts, all on a machine of two processors, which do the work of every message.
+TEST(Choice, HostsThatShareProcessorsSendFewMessages) {
+  predict::NetworkCost cost = {
+      .message_ps = 96'000'000, .byte_fs = 80'000'000, .burst_bytes = 10'240};
+  ChoiceRequest request = request_of("complete:16", "allreduce");
+  request.model = predict::network_model(cost);
+  EXPECT_EQ(best_of(request, 8), "recursive-doubling");
+  cost.shared_cores = 2;
+  cost.ranks = 16;
+  request.model = predict::network_model(cost);
+  request.conditions.ranks_on_host = 16;
+  EXPECT_EQ(best_of(request, 8), "dual-root");
+  request.selection.collective = "broadcast";
+  EXPECT_EQ(best_of(request, 65'536), "chain");
 }
 
 // Over memory with fewer processors than ranks; a sum keeps the order of the other trees.
