@@ -124,7 +124,8 @@ struct Model {
   Interval overhead;          // of o; outside the digest
   std::uint64_t copy_fs = 0;  // per byte that a node copies within its memory
   std::uint32_t cores = 0;    // processors of a host; 0: one for each rank
-  // Where ranks share processors: the time until a rank that waits for a message notices it.
+  // Where ranks share processors: the time until a rank that waits for a message notices it, and
+  // what else has come by then.
   std::uint64_t wake_ps = 0;
   Crowding crowding;
   std::vector<Tuning> tunings;  // at most one per topology and collective

@@ -84,6 +84,12 @@ TEST(Predict, LatencyOverheadAndGammaAddUp) {
   model.wake_ps = 40'000;
   EXPECT_EQ(predicted(two, 1000, model, shared), kBlockTime + 640'000);
   EXPECT_EQ(predicted(two, 1000, model), kBlockTime + 600'000) << "each on a host of its own";
+  model.wake_ps = 10 * kBlockTime;
+  shared.ranks_on_host = 4;
+  model.overhead_ps = 0;
+  EXPECT_EQ(predicted(make("complete:4", Collective::kGather, "linear"), 1000, model, shared),
+            11 * kBlockTime)
+      << "one turn for all that came";
   const Schedule bruck = make("complete:2", Collective::kAllToAll, "bruck");
   model = plain();
   EXPECT_EQ(predicted(bruck, 1000, model), kBlockTime);

@@ -236,7 +236,10 @@ void ReplayState::match(ReplayChannel& channel) {
   for (; channel.completed < until; ++channel.completed) {
     const Picoseconds overhead = model_.overhead_time(channel.sends[channel.completed].bytes);
     if (overhead + wake_ > 0) {
-      schedule(spend(channel.to, overhead) + wake_, EventKind::kReceived, number_of(channel),
+      ReplayNode& node = nodes_[channel.to];
+      const Picoseconds spent = spend(channel.to, overhead);
+      if (node.turn <= now_) node.turn = spent + wake_;
+      schedule(std::max(node.turn, spent), EventKind::kReceived, number_of(channel),
                channel.completed);
       continue;
     }

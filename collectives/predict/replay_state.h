@@ -85,6 +85,8 @@ struct ReplayNode {
   std::size_t next_posting = 0, next_operation = 0, phase = 0;
   bool operating = false;  // an operation runs
   std::uint32_t window = 1;
+  // Where ranks share processors: when this one has its next turn, and notices what has arrived.
+  Picoseconds turn = 0;
   Picoseconds cpu_free = 0;
   std::uint32_t leaving = 0;
   std::vector<std::uint32_t> port_waiters;  // channels

@@ -36,6 +36,7 @@ OPTIONS = {"rotated_scratch": ("ESPALIER_ROTATED_SCRATCH", 1, {"schedule", "mach
            "unequal_counts": ("ESPALIER_UNEQUAL_COUNTS", 1, {"schedule", "machine"}),
            "selections": ("ESPALIER_MAX_SELECTIONS", 1, {"schedule", "image", "boot"}),
            "spares": ("ESPALIER_SPARES", 1, {"machine", "image"}),
+           "short_collectives": ("ESPALIER_SHORT_COLLECTIVES", 1, {"machine"}),
            "updates": ("ESPALIER_UPDATES", 1, {"boot", "update"})}
 # The symbols that a board must provide, besides libgcc.
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp", "__cxa_pure_virtual"}
