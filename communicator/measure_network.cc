@@ -91,14 +91,14 @@ Result<std::uint32_t> find_shared_cores(Communicator& communicator, const std::s
 
 Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ranks_per_host,
                                     const std::string& host) {
-  const std::uint64_t other_hosts = communicator.size() / ranks_per_host - 1;
+  const std::size_t ranks = communicator.size();
+  const std::uint64_t other_hosts = ranks / ranks_per_host - 1;
   // Parts that cross a host's link.
   const std::uint64_t crossing = ranks_per_host * other_hosts;
   std::vector<std::uint8_t> part(kManyBytes / crossing + 1);
-  std::vector<std::uint8_t> whole(part.size() * communicator.size());
+  std::vector<std::uint8_t> whole(part.size() * ranks);
   const std::span<std::uint8_t> few = std::span(part).first(kFewBytes / crossing + 1);
-  const std::span<std::uint8_t> few_of_all =
-      std::span(whole).first(few.size() * communicator.size());
+  const std::span<std::uint8_t> few_of_all = std::span(whole).first(few.size() * ranks);
   const auto scatter_ns = least_time(communicator, call::scatter<std::uint8_t>(few_of_all, few, 0));
   if (!scatter_ns) return fail(scatter_ns.error());
   const auto few_ns = least_time(communicator, call::allgather<std::uint8_t>(few, few_of_all));
@@ -128,8 +128,8 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
 
 std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t ns) {
   constexpr std::uint64_t kFsPerNs = 1'000'000;
-  const std::uint64_t passed = ns * kFsPerNs / byte_fs;
-  return passed < bytes - bytes / 8 ? round(bytes - passed) : 0;
+  const std::uint64_t at_the_rate = ns * kFsPerNs / byte_fs;
+  return at_the_rate < bytes - bytes / 8 ? round((bytes - at_the_rate) / 8 * 7) : 0;
 }
 
 }  // namespace espalier::communicator

@@ -53,8 +53,8 @@ TEST(MeasureNetwork, ABurstIsWhatTookLessThanAllBytesWould) {
   EXPECT_EQ(burst_of(kByteFs, 32'768, 32'768), 0u);
   EXPECT_EQ(burst_of(kByteFs, 32'768, 40'000), 0u);
   EXPECT_EQ(burst_of(kByteFs, 32'768, 29'000), 0u) << "less than an eighth";
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 22'768), 10'240u) << "10,000, rounded";
-  EXPECT_EQ(burst_of(kByteFs, 32'768, 0), 32'768u);
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 21'340), 10'240u) << "seven eighths of 11,428, rounded";
+  EXPECT_EQ(burst_of(kByteFs, 32'768, 0), 28'672u);
 }
 
 TEST(MeasureNetwork, IsTheSameOnAllRanksAndRounded) {

@@ -1,6 +1,7 @@
 // The errors of start(), the reports, and the amount of work per poll.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "collectives/machine/testing/chain_test.h"
@@ -89,6 +90,37 @@ TEST_F(MachineTest, APreparedCollectiveStartsAgainAndAgain) {
   EXPECT_EQ(endpoint.posts[0].tag, tags[0]);
   std::sort(tags.begin(), tags.end());
   EXPECT_EQ(std::unique(tags.begin(), tags.end()), tags.end());
+}
+
+// Three blocks take four steps, as many as the window.
+TEST_F(MachineTest, AShortCollectiveIsIssuedAsAWhole) {
+  init();
+  Machine::Prepared prepared;
+  ASSERT_EQ(machine.prepare(program, buffers, op, 48, prepared), Status::kOk);
+  ASSERT_TRUE(prepared.is_short());
+  ASSERT_EQ(machine.start(prepared), Status::kOk);
+  EXPECT_EQ(machine.next_step(), INT64_MAX) << "issued by the start";
+  EXPECT_TRUE(endpoint.posts.empty()) << "posted by the poll";
+  EXPECT_EQ(finish(), Status::kOk);
+  // Lock step goes by the scheduler.
+  machine.set_step_limit(1);
+  ASSERT_EQ(machine.start(prepared), Status::kOk);
+  EXPECT_EQ(machine.poll(), Status::kBusy);
+  EXPECT_EQ(machine.next_step(), 1) << "not issued";
+  machine.set_step_limit(INT64_MAX);
+  EXPECT_EQ(finish(), Status::kOk);
+  // Another block does not fit.
+  ASSERT_EQ(machine.prepare(program, buffers, op, 64, prepared), Status::kOk);
+  EXPECT_FALSE(prepared.is_short());
+  // Nor has a machine with a log any.
+  std::array<Event, 64> events;
+  EventLog log(events.data(), nullptr, events.size());
+  MachineConfig config;
+  config.log = &log;
+  Machine logging;
+  ASSERT_EQ(logging.init(endpoint, config), Status::kOk);
+  ASSERT_EQ(logging.prepare(program, buffers, op, 48, prepared), Status::kOk);
+  EXPECT_FALSE(prepared.is_short());
 }
 
 TEST_F(MachineTest, PreparingRefusesWhatStartingRefuses) {

@@ -252,8 +252,8 @@ WHY = """
 - **Short messages between hosts.** All hosts share the processors of this machine, so a collective takes as long as the work of all its
 messages, and of the messages of the barriers around it. Most of that work is the kernel's, for each send and for each receive that is
 acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, barrier, scatter and gather take the fewest
-messages there ([communicator.md](../communicator.md#which-schedule-runs)). The others take as many as those of the peers, between ranks
-that the barrier does not connect.
+messages there, and sums and scans fewer with more hosts ([communicator.md](../communicator.md#which-schedule-runs)). The others take as many
+as those of the peers, between ranks that the barrier does not connect.
 - **16 and 64 KiB between hosts.** Exchanges of many short steps, for the same reason: each step waits for the work of all hosts' messages. A
 gather of a peer can take less time than the root's link: the other ranks' sends count as done when the system has them, and the root leaves
 the barrier after them, when its parts have come. Espalier's barrier lets the root go first.
