@@ -99,8 +99,8 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   std::vector<std::uint8_t> whole(part.size() * ranks);
   const std::span<std::uint8_t> few = std::span(part).first(kFewBytes / crossing + 1);
   const std::span<std::uint8_t> few_of_all = std::span(whole).first(few.size() * ranks);
-  const auto scatter_ns = least_time(communicator, call::scatter<std::uint8_t>(few_of_all, few, 0));
-  if (!scatter_ns) return fail(scatter_ns.error());
+  const auto gather_ns = least_time(communicator, call::gather<std::uint8_t>(few, few_of_all, 0));
+  if (!gather_ns) return fail(gather_ns.error());
   const auto few_ns = least_time(communicator, call::allgather<std::uint8_t>(few, few_of_all));
   if (!few_ns) return fail(few_ns.error());
   const auto many_ns = least_time(communicator, call::allgather<std::uint8_t>(part, whole));
@@ -110,7 +110,7 @@ Result<NetworkCost> measure_network(Communicator& communicator, std::uint32_t ra
   const auto steps = static_cast<std::uint64_t>(std::bit_width(other_hosts));
   const std::uint64_t bytes_ns = *many_ns - std::min(*many_ns, *few_ns);
   std::vector<std::uint64_t> costs = {*barriers_ns * 1'000 / (kBarriers * steps),
-                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *scatter_ns};
+                                      bytes_ns * 1'000'000 / (kManyBytes - kFewBytes), *gather_ns};
   if (auto slowest = communicator.allreduce<std::uint64_t>(costs, Op::kMax); !slowest) {
     return fail(slowest.error());
   }

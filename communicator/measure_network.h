@@ -13,7 +13,7 @@ namespace espalier::communicator {
 // Above this number of ranks nothing is measured.
 inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
-// Measures with scatters for which 32 KiB cross the first host's link, with allgathers for which 32
+// Measures with gathers for which 32 KiB cross the first host's link, with allgathers for which 32
 // KiB and 128 KiB cross each host's link, each after a pause, and with barriers, which take a known
 // number of steps between hosts. Each host sends about 500 KiB.
 // `ranks_per_host`: R, if each host has R successive ranks, whose communicator measures with
@@ -26,8 +26,9 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
                                                   const std::string& host);
 
 // The burst of a token bucket: how many of `bytes` passed sooner than at the rate of long messages,
-// if they are more than an eighth; otherwise 0. `ns`: the time of a scatter of them. An eighth less
-// is returned, for a rank that begins late sees less of that time. Rounded as above.
+// if they are more than an eighth; otherwise 0. `ns`: the time of a gather of them, at its root: by
+// one clock. An eighth less is returned, for `byte_fs` is of links that all ranks use at once, and
+// thus too high. Rounded as above.
 [[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t ns);
 
 }  // namespace espalier::communicator
