@@ -162,7 +162,7 @@ struct NetworkCost {
   // it has fewer processors: their number. Otherwise 0. message_ps is then the time in which each
   // rank sends and receives a message.
   std::uint32_t shared_cores = 0;
-  std::uint32_t ranks = 0;  // counts with shared_cores
+  std::uint32_t ranks = 0;  // of the job; without effect if shared_cores is 0
 };
 // Constants for ranks on hosts of which no more than that is known.
 [[nodiscard]] Model network_model(const NetworkCost& cost);

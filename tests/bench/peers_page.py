@@ -264,12 +264,12 @@ messages are copied once from memory of `espalier::allocate()`, twice from other
 
 
 def measured_at(cells, commits):
-    """Which commit the cells of each place are of: the commits of many cells first."""
+    """How many cells of each place were measured at which commit: the commits of many cells first."""
     parts = []
     for place in dict.fromkeys(cell.place for cell in cells):
         of = collections.Counter(commits[cell.key] for cell in cells if cell.place == place)
         parts.append(f"{place}: " + ", ".join(f"{count} at {commit}" for commit, count in of.most_common()))
-    return "cells by commit; " + "; ".join(parts)
+    return "; ".join(parts)
 
 
 def page(files):
@@ -278,11 +278,12 @@ def page(files):
     commits = {key: commit for file in files for key, commit in file["commits"].items()}
     versions = ", ".join(f"{name} {re.sub(r'-.*', '', machine[name])}" for name in ("Open MPI", "MPICH", "Gloo", "libfabric") if name in machine)
     start = f"""Printed by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
-        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured ({measured_at(cells, commits)}), on one machine with {machine['processors']} processors
+        `tests/bench/peers.py --out tests/bench/peers_runs.json` measured, on one machine with {machine['processors']} processors
         ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
         included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
         weight as of nice -10."""
-    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(HOW) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
+    how = f"{HOW.rstrip()}\n- **Commits.** How many cells were measured at which commit: {measured_at(cells, commits)}."
+    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(how) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
     text += "\nWhy some are not reached:\n\n" + filled(WHY) + "\n"
     return text + "".join("\n" + section(place, cells, rings) for place in dict.fromkeys(cell.place for cell in cells))
 

@@ -75,11 +75,12 @@ predict::Picoseconds Choice::crowded(const Candidate& candidate, const Layout& l
                                      predict::Picoseconds time) const {
   const predict::Crowding& crowding = request_.model.crowding;
   const std::uint64_t segment = layout.segment_elements * layout.element_bytes;
-  // Messages shorter than a block delay no others.
-  const double blocks = static_cast<double>(segment * layout.segments) /
-                        std::max<std::uint32_t>(1, crowding.max_block_bytes);
-  const auto permille = static_cast<std::uint64_t>(
-      crowding.fan_in_permille * std::sqrt(candidate.crowd.fan_in) * std::min(1.0, blocks));
+  // The shorter a message is than a block, the less it delays others.
+  const std::uint64_t block = std::max<std::uint32_t>(1, crowding.max_block_bytes);
+  const std::uint64_t delaying = std::min(segment * layout.segments, block);
+  const auto of_block =
+      static_cast<std::uint64_t>(crowding.fan_in_permille * std::sqrt(candidate.crowd.fan_in));
+  const std::uint64_t permille = of_block * delaying / block;
   const predict::LinkCost& cost =
       predict::slowest(request_.model, *candidate.selected->topology, segment);
   const predict::Picoseconds carried =

@@ -115,13 +115,13 @@ class Machine {
   [[nodiscard]] Status start(const Program& program, const Buffers& buffers, const Operator& op,
                              ElementCounts counts);
 
-  // For a collective that is started again and again with the same buffers, operator and counts:
-  // prepare() checks it once, with the errors above, after which `prepared` cannot be started; each
-  // start of `prepared` on this machine then takes a fraction of the time. If all its steps fit
-  // into the window, prepare() also finds their messages, combines and copies, and each start
-  // issues them as a whole; not with a log or a step limit. Everything that prepare() was given
-  // must last as long, and `prepared` itself until the end of a collective that it started.
-  // reopen() ends it.
+  // For a collective that is started again and again with the same buffers, operator and counts.
+  // prepare() checks it once, with the errors of start(); after an error `prepared` cannot be
+  // started. Each start of `prepared` on this machine then takes a fraction of the time. If all
+  // steps fit into the window, prepare() also finds their messages, combines and copies, and each
+  // start issues them as a whole; a machine with a log or a step limit issues them one by one.
+  // `prepared` and everything that prepare() was given must last until the end of the last
+  // collective that is started from it. After reopen() it cannot be started.
   [[nodiscard]] Status prepare(const Program& program, const Buffers& buffers, const Operator& op,
                                ElementCounts counts, Prepared& prepared);
   // Starts what prepare() checked. Errors: kBadArgument, it checked nothing since reopen(), or a
