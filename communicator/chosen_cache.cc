@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 constexpr std::string tools::Selection::*kFields[] = {
     &tools::Selection::topology, &tools::Selection::collective, &tools::Selection::algorithm,
     &tools::Selection::root,     &tools::Selection::run_length, &tools::Selection::radix,
-    &tools::Selection::lambda,   &tools::Selection::ratio,      &tools::Selection::embedding};
+    &tools::Selection::lambda,   &tools::Selection::ratio,      &tools::Selection::embedding,
+    &tools::Selection::window};
 
 std::string text_of(const KeptChoice& choice) {
   Json origins = Json::array();

@@ -126,7 +126,7 @@ TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {
   for (const fs::path& path : kept("chosen-")) {
     if (path.string().find("allreduce") == std::string::npos) continue;
     std::ofstream(path) << R"({"origins": [[false, "complete:3", "allreduce", "ring", "0", "", "",)"
-                        << R"( "", "", ""]], "rows": []})";
+                        << R"( "", "", "", ""]], "rows": []})";
   }
   const std::vector<std::string> second = all_programs(3);
   EXPECT_NE(second, first);
@@ -146,7 +146,7 @@ TEST_F(SchedulesTest, AFileThatIsNoChoiceIsWrittenAnew) {
                                     std::string(R"({"origins": [], "rows": []})"),
                                     std::string(R"({"origins": [[true]], "rows": []})"),
                                     std::string(R"({"origins": [[false, "complete:3", "scan", )"
-                                                R"("no such", "0", "", "", "", "", ""]], )"
+                                                R"("no such", "0", "", "", "", "", "", ""]], )"
                                                 R"("rows": []})"),
                                     texts[0].substr(0, texts[0].size() / 2)}) {
     for (const fs::path& path : kept("chosen-")) std::ofstream(path) << broken;

@@ -190,16 +190,32 @@ std::int64_t many_blocks(const Program& program) {
   return program.residue + (kMany + mod - 1) / mod * mod;
 }
 
+// Whether a node sends only what it has from the start, and receives in each of its steps: a short
+// window keeps it from running ahead of the others, and delays nothing else.
+bool is_exchange(const std::vector<Instance>& instances) {
+  std::set<std::int64_t> steps, receiving;
+  for (const Instance& instance : instances) {
+    const bool waits = instance.kind == ActionKind::kSend && instance.after > 0;
+    if (waits || instance.kind == ActionKind::kCombine) return false;
+    steps.insert(instance.step);
+    if (instance.kind == ActionKind::kReceive) receiving.insert(instance.step);
+  }
+  return steps == receiving;
+}
+
 Crowd crowd_of(const std::vector<OwnedProgram>& programs) {
   Crowd crowd;
+  crowd.is_exchange = true;
   const std::int64_t blocks = many_blocks(programs.front());
   for (const Program& program : programs) {
     std::set<std::int64_t> senders;
-    for (const Instance& instance : expand(program, blocks)) {
+    const std::vector<Instance> instances = expand(program, blocks);
+    for (const Instance& instance : instances) {
       if (instance.kind == ActionKind::kReceive) senders.insert(instance.peer);
       if (instance.kind == ActionKind::kSend) crowd.segments += instance.a.segment_count;
     }
     crowd.fan_in = std::max(crowd.fan_in, static_cast<std::uint32_t>(senders.size()));
+    crowd.is_exchange = crowd.is_exchange && is_exchange(instances);
   }
   const std::uint64_t shares = programs.size() * static_cast<std::uint64_t>(blocks);
   crowd.segments = (crowd.segments + shares - 1) / shares;
@@ -259,6 +275,11 @@ std::vector<std::string> placements(const ChoiceRequest& request, const Candidat
   return more;
 }
 
+bool tries_short_window(const Candidate& candidate) {
+  return candidate.selection.window.empty() && candidate.crowd.is_exchange &&
+         candidate.crowd.fan_in > kShortWindow;
+}
+
 Candidate make_candidate(const ChoiceRequest& request, const Operator& op, Selection selection) {
   Candidate candidate;
   candidate.name = candidate_name(selection);
@@ -293,6 +314,7 @@ std::string candidate_name(const Selection& selection) {
   if (!selection.lambda.empty()) name += ", lambda " + selection.lambda;
   if (!selection.ratio.empty()) name += ", ratio " + selection.ratio;
   if (!selection.embedding.empty()) name += ", embedding " + selection.embedding;
+  if (!selection.window.empty()) name += ", window " + selection.window;
   return name;
 }
 
@@ -346,12 +368,16 @@ std::vector<Candidate> make_candidates(const ChoiceRequest& request) {
       const bool is_useless = !candidate.dropped.empty() && &selection != &selections.front();
       std::vector<std::string> more;
       if (is_plain(selection)) more = placements(request, candidate);
+      const bool is_crowded = tries_short_window(candidate);
       if (!is_useless) all.push_back(std::move(candidate));
-      for (const std::string& placement : more) {
-        selection.embedding = placement;
-        Candidate placed = make_candidate(request, op, selection);
-        if (placed.dropped.empty()) all.push_back(std::move(placed));
-      }
+      const auto add = [&](std::string Selection::*field, const std::string& value) {
+        Selection other = selection;
+        other.*field = value;
+        Candidate added = make_candidate(request, op, std::move(other));
+        if (added.dropped.empty()) all.push_back(std::move(added));
+      };
+      for (const std::string& placement : more) add(&Selection::embedding, placement);
+      if (is_crowded) add(&Selection::window, std::to_string(kShortWindow));
     }
   }
   return all;

@@ -28,10 +28,15 @@ struct ChoiceRequest {
   PortModel ports = PortModel::kMultiport;
 };
 
+// The window with which an exchange is tried, too, where messages crowd: no more than about two
+// peers send to a node at once, and a step does not wait for the end of the step before it.
+inline constexpr std::uint32_t kShortWindow = 2;
+
 // What decides how messages of several peers meet (predict::Crowding).
 struct Crowd {
   std::uint32_t fan_in = 0;    // the most peers that send to one node
   std::uint64_t segments = 0;  // of one block, sent by a node, on average and rounded up
+  bool is_exchange = false;    // each node sends only what it has, and receives in each step
 };
 
 struct Candidate {

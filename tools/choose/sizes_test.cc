@@ -167,6 +167,35 @@ TEST(Choice, CrowdingPrefersFewSendersAndShortBlocks) {
   EXPECT_GT(longest_block(request), 4096u);
 }
 
+// Whether a candidate of the request has a window of its own.
+bool tries_windows(const ChoiceRequest& request) {
+  const Choice choice(request);
+  const auto& all = choice.candidates();
+  return std::any_of(all.begin(), all.end(), [&](const Candidate& one) {
+    return one.selection.window != request.selection.window;
+  });
+}
+
+// With a window of two steps, about two peers at a time send to a node. A schedule that forwards
+// what it receives keeps its window.
+TEST(Choice, ExchangesAreInTurnWhereMessagesCrowd) {
+  ChoiceRequest request = request_of("complete:8", "all-to-all");
+  request.model = predict::network_model(
+      {.message_ps = 64'000'000, .byte_fs = 80'000'000, .burst_bytes = 10'240});
+  EXPECT_EQ(best_of(request, 8192), "pairwise, window 2");
+  for (const char* collective : {"allgather", "allreduce", "scan", "gather", "scatter"}) {
+    request.selection.collective = collective;
+    EXPECT_FALSE(tries_windows(request)) << collective;
+  }
+  request.selection.collective = "all-to-all";
+  EXPECT_TRUE(tries_windows(request));
+  request.selection.window = "4";
+  EXPECT_FALSE(tries_windows(request)) << "the window is given";
+  request.selection.window = "";
+  request.model.crowding = {};
+  EXPECT_FALSE(tries_windows(request));
+}
+
 ChosenSchedules chosen_for(const char* topology, const char* collective, const char* op = "") {
   return choose_for_all_sizes(request_of(topology, collective).selection, {op, ""}, {"", "", ""});
 }
