@@ -396,7 +396,7 @@ TEST(FractionalDirect, Depths) {
 // those that the beam finds). A family is needed.
 TEST(FractionalDirect, NoPatternAloneForSomeRuns) {
   for (std::uint32_t run_length = 1; run_length <= 5; ++run_length) {
-    const SimplexFamily family = simplex_family(run_length);
+    const SimplexFamily& family = simplex_family(run_length);
     std::uint32_t alone = 0;
     for (std::uint32_t at = 0; at < family.patterns.size(); ++at) {
       alone += std::any_of(

@@ -116,7 +116,7 @@ const char* missing(const AlgorithmEntry& entry) {
 }
 
 void list(Format format) {
-  const std::vector<AlgorithmEntry> all = algorithm_entries();
+  const std::vector<AlgorithmEntry>& all = algorithm_entries();
   if (format == Format::kJson) {
     auto rows = Json::array();
     for (const AlgorithmEntry& entry : all) {

@@ -39,13 +39,13 @@ Collective collective_of(const Selection& selection) {
   return collective;
 }
 
-AlgorithmEntry find_entry(Collective collective, const std::string& name) {
+const AlgorithmEntry& find_entry(Collective collective, const std::string& name) {
   std::vector<std::string> names;
   bool known = false;
-  for (AlgorithmEntry& entry : algorithm_entries()) {
+  for (const AlgorithmEntry& entry : algorithm_entries()) {
     known = known || entry.name == name;
     if (entry.collective != collective) continue;
-    if (entry.name == name) return std::move(entry);
+    if (entry.name == name) return entry;
     names.push_back(entry.name);
   }
   const std::string wanted = collective_name(collective);
@@ -309,9 +309,7 @@ std::vector<std::string> parameters_of(bool run_length, bool radix, bool lambda,
   return taken;
 }
 
-}  // namespace
-
-std::vector<AlgorithmEntry> algorithm_entries() {
+std::vector<AlgorithmEntry> list_entries() {
   std::vector<AlgorithmEntry> all;
   std::uint32_t count = 0;
   const Algorithm* generators = algorithms(count);
@@ -339,6 +337,13 @@ std::vector<AlgorithmEntry> algorithm_entries() {
   std::stable_sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
     return a.collective < b.collective;
   });
+  return all;
+}
+
+}  // namespace
+
+const std::vector<AlgorithmEntry>& algorithm_entries() {
+  static const std::vector<AlgorithmEntry> all = list_entries();
   return all;
 }
 
@@ -398,7 +403,7 @@ std::unique_ptr<topology::Topology> check_selection(const Selection& selection) 
 bool is_chosen(const Selection& selection) {
   if (selection.algorithm == kAuto) return true;
   if (!selection.run_length.empty()) return false;
-  const std::vector<AlgorithmEntry> entries = algorithm_entries();
+  const std::vector<AlgorithmEntry>& entries = algorithm_entries();
   return std::any_of(entries.begin(), entries.end(), [&selection](const AlgorithmEntry& entry) {
     // An embedding of groups says how many ranks a group has.
     const bool is_given =

@@ -55,7 +55,7 @@ struct AlgorithmEntry {
   const searched::SearchedAlgorithm* search = nullptr;  // null: rank-local
 };
 // All of them, by collective.
-[[nodiscard]] std::vector<AlgorithmEntry> algorithm_entries();
+[[nodiscard]] const std::vector<AlgorithmEntry>& algorithm_entries();
 
 struct SelectedAlgorithm {
   std::unique_ptr<topology::Topology> topology;

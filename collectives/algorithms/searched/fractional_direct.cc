@@ -245,7 +245,7 @@ Result<Programs> direct(Collective collective, const topology::Topology& topolog
                 "; expected r at most " + std::to_string(kMaxDirectRunLength) +
                 " (fractional-simplex has longer ones)");
   }
-  const SimplexFamily family =
+  const SimplexFamily& family =
       simplex_family(parameters.run_length == 0 ? kDefaultRunLength : parameters.run_length);
   const Broadcast broadcast = plan(parameters, collective, direct_tree(family, parameters.ranks));
   return collective == Collective::kReduce ? write_reduce(parameters, broadcast)

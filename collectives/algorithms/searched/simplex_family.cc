@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "espalier/base/assert.h"
 
@@ -205,10 +206,7 @@ void close(SimplexFamily& family) {
   }
 }
 
-}  // namespace
-
-SimplexFamily simplex_family(std::uint32_t run_length) {
-  ESPALIER_ASSERT(run_length <= kMaxDirectRunLength);
+SimplexFamily find_family(std::uint32_t run_length) {
   SimplexFamily family;
   family.run_length = run_length;
   Numbers numbers(family);
@@ -237,6 +235,18 @@ SimplexFamily simplex_family(std::uint32_t run_length) {
   }
   close(family);
   return family;
+}
+
+}  // namespace
+
+const SimplexFamily& simplex_family(std::uint32_t run_length) {
+  ESPALIER_ASSERT(run_length <= kMaxDirectRunLength);
+  static std::mutex mutex;
+  static std::map<std::uint32_t, SimplexFamily> found;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = found.try_emplace(run_length);
+  if (is_new) at->second = find_family(run_length);
+  return at->second;
 }
 
 }  // namespace espalier::searched

@@ -48,7 +48,8 @@ struct SimplexFamily {
 inline constexpr std::uint32_t kMaxDirectRunLength = 10;
 // Requires run <= kMaxDirectRunLength. Exhaustive for run <= 4: all patterns that follow from the
 // alternating one, and all slots. For longer runs a beam search of width 60 from each of at most
-// 150 patterns. Patterns without passings are not part of the family.
-[[nodiscard]] SimplexFamily simplex_family(std::uint32_t run_length);
+// 150 patterns. Patterns without passings are not part of the family. Found once; `auto` compares
+// many trees of a few families. Any thread may call it.
+[[nodiscard]] const SimplexFamily& simplex_family(std::uint32_t run_length);
 
 }  // namespace espalier::searched
