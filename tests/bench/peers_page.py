@@ -257,7 +257,8 @@ as those of the peers, between ranks that the barrier does not connect.
 - **16 and 64 KiB between hosts.** Exchanges of many short steps, for the same reason: each step waits for the work of all hosts' messages. A
 gather of a peer can take less time than the root's link: the other ranks' sends count as done when the system has them, and the root leaves
 the barrier after them, when its parts have come. Espalier's barrier lets the root go first.
-- **Short messages on one machine.** The instructions of the machine and the communicator, of which most are per call: costs.md.
+- **Eight processes on two processors.** A collective takes as long as the turns of its ranks: which of them leave the barrier last counts as
+much as the schedule. A pipeline of 1 MiB takes longer there than the model predicts, so `auto` takes some where a tree is faster.
 - **Long messages on one machine.** Open MPI copies them once, by a system call, `process_vm_readv`. Espalier calls the system only to wait:
 messages are copied once from memory of `espalier::allocate()`, twice from other memory.
 """
