@@ -133,6 +133,19 @@ TEST_F(SchedulesTest, AFileThatIsKeptIsRead) {
   EXPECT_TRUE(second[2 * 6].starts_with("ring ")) << second[2 * 6].substr(0, 20);
 }
 
+// Ranks that read the file and ranks that choose by themselves must have the same window.
+TEST_F(SchedulesTest, AKeptChoiceHasItsWindow) {
+  const NetworkCost cost = {.message_ps = 64'000'000, .byte_fs = 80'000'000, .burst_bytes = 10'240};
+  for (const char* how : {"chosen", "read"}) {
+    const auto schedules = or_throw(Schedules::make(1, 8, {}, {.network = cost}));
+    const PlannedProgram* planned =
+        or_throw(schedules->obtain({.collective = Collective::kAllToAll, .bytes = 8192}));
+    EXPECT_EQ(planned->algorithm, "pairwise, window 2") << how;
+    EXPECT_EQ(planned->program.window, 2u) << how;
+    EXPECT_EQ(kept("chosen-").size(), 1u) << how;
+  }
+}
+
 // A process that was killed while it wrote, or another version's file.
 TEST_F(SchedulesTest, AFileThatIsNoChoiceIsWrittenAnew) {
   const std::vector<std::string> first = all_programs(3);

@@ -229,7 +229,7 @@ def filled(text):
 
 
 HOW = """
-- **Contestants.** Espalier: a program that joins its job under `espalier launch`; `auto` chooses, nothing is tuned. *Measured*: the same
+- **Contestants.** Espalier: a program that joins its job under `espalier launch`, optimized at its link (docs/using.md); `auto` chooses, nothing is tuned. *Measured*: the same
 with the model that `espalier measure` fitted to the place just before. Open MPI and MPICH: as they come. *Best forced*, on hosts: the
 algorithm and segment size of one of both that were the best for the collective and the size in a search on an idle machine
 (`tests/bench/peers_forced.toml`). Gloo: its tcp; it has no scan and no exscan, and its reduce-scatter has another interface.

@@ -193,14 +193,19 @@ std::int64_t many_blocks(const Program& program) {
 // Whether a node sends only what it has from the start, and receives in each of its steps: a short
 // window keeps it from running ahead of the others, and delays nothing else.
 bool is_exchange(const std::vector<Instance>& instances) {
-  std::set<std::int64_t> steps, receiving;
+  std::int64_t step = -1;
+  bool receives = true;  // in `step`
   for (const Instance& instance : instances) {
     const bool waits = instance.kind == ActionKind::kSend && instance.after > 0;
     if (waits || instance.kind == ActionKind::kCombine) return false;
-    steps.insert(instance.step);
-    if (instance.kind == ActionKind::kReceive) receiving.insert(instance.step);
+    if (instance.step != step) {
+      if (!receives) return false;
+      step = instance.step;
+      receives = false;
+    }
+    receives = receives || instance.kind == ActionKind::kReceive;
   }
-  return steps == receiving;
+  return receives;
 }
 
 Crowd crowd_of(const std::vector<OwnedProgram>& programs) {

@@ -28,8 +28,8 @@ struct ChoiceRequest {
   PortModel ports = PortModel::kMultiport;
 };
 
-// The window with which an exchange is tried, too, where messages crowd: no more than about two
-// peers send to a node at once, and a step does not wait for the end of the step before it.
+// Where messages crowd, an exchange is tried with this window, too: about two peers send to a node
+// at once, and a step does not wait for the end of the step before it.
 inline constexpr std::uint32_t kShortWindow = 2;
 
 // What decides how messages of several peers meet (predict::Crowding).

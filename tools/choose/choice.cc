@@ -80,7 +80,7 @@ predict::Picoseconds Choice::crowded(const Candidate& candidate, const Layout& l
   const std::uint64_t delaying = std::min(segment * layout.segments, block);
   auto of_block =
       static_cast<std::uint64_t>(crowding.fan_in_permille * std::sqrt(candidate.crowd.fan_in));
-  // Between eight and sixteen hosts, an all-to-all with that window took 5 to 15 % less time.
+  // Between eight and sixteen hosts, an all-to-all with the short window took 5 to 15 % less time.
   const bool in_turn =
       candidate.crowd.is_exchange && candidate.programs.front().window <= kShortWindow;
   if (in_turn) of_block -= of_block / 8;

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/whole.h"
 #include "tools/commands/program.h"
 
 namespace espalier {
@@ -21,8 +22,9 @@ bool redirect(int to, const char* path, int flags) {
   return from >= 0 && dup2(from, to) == to && close(from) == 0;
 }
 
-// Looking for leaks takes a fifth of a command's time under ASan: one in so many commands does.
-constexpr unsigned kLeakSample = 8;
+// Looking for leaks takes a fifth of a command's time under ASan: in a small sample, one in so many
+// commands does.
+constexpr std::uint64_t kLeakSample = 8;
 
 [[noreturn]] void run_here(const std::filesystem::path& directory, std::vector<char*>& arguments,
                            bool finds_leaks) {
@@ -61,9 +63,9 @@ int run_forked_command(const std::filesystem::path& directory, const std::string
   std::string name = "espalier";
   std::vector<char*> words = {name.data()};
   words.insert(words.end(), split.we_wordv, split.we_wordv + split.we_wordc);
+  static std::uint64_t number = 0;
+  const bool finds_leaks = !small_sample() || sampled(number++, kLeakSample);
   std::fflush(nullptr);  // what waits in a buffer would be written twice
-  static unsigned number = 0;
-  const bool finds_leaks = number++ % kLeakSample == 0;
   const pid_t child = fork();
   if (child == 0) run_here(directory, words, finds_leaks);
   wordfree(&split);
