@@ -3,31 +3,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
+#include "base/copy.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/step_limits.h"
 #include "espalier/collectives/machine/machine.h"
 
 namespace espalier {
-namespace {
-
-// Copies a block. On x86-64 in short parts: C libraries copy long ones by `rep movsb`, which takes
-// five times as long on some processors if `to` is a few bytes above `from` modulo 4096, as two
-// blocks of malloc() easily are.
-void copy_block(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
-#ifdef __x86_64__
-  constexpr std::size_t kPart = 2048;
-  const bool overlap = to < from + bytes && from < to + bytes;
-  for (; !overlap && bytes > kPart; bytes -= kPart, to += kPart, from += kPart) {
-    std::memcpy(to, from, kPart);
-  }
-#endif
-  std::memmove(to, from, bytes);
-}
-
-}  // namespace
-
 // retry: the fabric had no room for a post that was ready. Without it, and if nothing moved, a post
 // that was impossible in the last poll still is; this is the common case.
 void Machine::work(bool retry, PollBudget& budget) {
@@ -360,7 +342,7 @@ bool Machine::operate(const Operation& operation) {
   if (program_->actions[operation.action].kind == ActionKind::kCombine) {
     espalier::combine(op_, into.bytes, a.bytes, operation.b.bytes, into.elements);
   } else if (into.bytes != a.bytes) {
-    copy_block(into.bytes, a.bytes, into.size);
+    copy_bytes(into.bytes, a.bytes, into.size);
   }
   return true;
 }

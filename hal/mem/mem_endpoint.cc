@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "hal/mem/inbox.h"
 
 namespace espalier::mem {
@@ -248,7 +249,7 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
     const Entry& entry = in.entry(message);
     const auto slot = static_cast<std::uint32_t>(entry.place) & (config_.shape.ring - 1);
     const std::uint8_t* from = post.size <= kInlineBytes ? entry.bytes : in.slot(slot);
-    if (post.size != 0) std::memcpy(post.bytes, from, post.size);
+    if (post.size != 0) copy_bytes(post.bytes, from, post.size);
     return true;
   }
   if (in.entry(message).place != 0) return read(number, budget);
@@ -257,7 +258,7 @@ bool MemEndpoint::drain(std::uint32_t number, std::uint64_t& budget) {
     if (filled == receiving.drained || budget == 0) return false;
     const std::uint64_t size =
         std::min<std::uint64_t>(config_.shape.piece_bytes, post.size - receiving.taken);
-    std::memcpy(post.bytes + receiving.taken, in.piece(receiving.drained), size);
+    copy_bytes(post.bytes + receiving.taken, in.piece(receiving.drained), size);
     receiving.taken += size;
     ++receiving.drained;
     in.receiver().drained.store(receiving.drained, std::memory_order_release);
@@ -277,7 +278,7 @@ bool MemEndpoint::read(std::uint32_t number, std::uint64_t& budget) {
       at_place(number, in.entry(receiving.consumed).place - 1, post.size);
   if (from == nullptr) return false;
   const std::uint64_t size = std::min(budget, post.size - receiving.taken);
-  std::memcpy(post.bytes + receiving.taken, from + receiving.taken, size);
+  copy_bytes(post.bytes + receiving.taken, from + receiving.taken, size);
   receiving.taken += size;
   budget -= size;
   if (receiving.taken < post.size) return false;
@@ -336,7 +337,7 @@ bool MemEndpoint::announce(std::uint32_t link_number) {
     } else if (post.size <= config_.shape.slot_bytes) {
       slot = sending.take_slot();
       entry.place = slot;
-      std::memcpy(out.slot(slot), post.bytes, post.size);
+      copy_bytes(out.slot(slot), post.bytes, post.size);
       post.done = true;
     } else if (std::uint64_t place = 0; out.receiver().reads.load(std::memory_order_acquire) != 0 &&
                                         find_place(link_number, post.bytes, post.size, place)) {
@@ -381,7 +382,7 @@ bool MemEndpoint::stream(MemLink& link) {
       if (sending.filled - drained >= config_.shape.pieces || budget == 0) break;
       const std::uint64_t size =
           std::min<std::uint64_t>(config_.shape.piece_bytes, post.size - sending.given);
-      std::memcpy(out.piece(sending.filled), post.bytes + sending.given, size);
+      copy_bytes(out.piece(sending.filled), post.bytes + sending.given, size);
       sending.given += size;
       ++sending.filled;
       out.sender().filled.store(sending.filled, std::memory_order_release);
