@@ -8,7 +8,8 @@ peers.py --page FILE... [--plots FOLDER]
 
 Places: hosts-P, P network namespaces with shaped links of 100 Mbit/s (lab.sh); machine-P, P processes on this machine. Contestants:
 - espalier: espalier-bench under `espalier launch`
-- measured: the same, with the model that `espalier measure` fits to the place
+- shared, between processes of this machine: the same, with buffers of espalier::allocate()
+- measured: espalier with the model that `espalier measure` fits to the place
 - openmpi and mpich: as they come
 - forced, on hosts: the best setting of peers_forced.toml for the collective and the size
 - gloo: its tcp
@@ -39,11 +40,12 @@ COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", 
 PER_RANK = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
 SIZES = (8, 64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20)
 PREDICTED_FROM = 1 << 20
-CONTESTANTS = ("espalier", "measured", "openmpi", "mpich", "forced", "gloo")
+CONTESTANTS = ("espalier", "shared", "measured", "openmpi", "mpich", "forced", "gloo")
 NOT_IN_GLOO = ("scan", "exscan", "reduce-scatter")
 SHORT, LONG = 64 << 10, 8 << 20
-# Sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts.
-BATCHES = {0: (4, 8, 2, "warm,cold"), SHORT: (3, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}
+# By kind of place, and for sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts. On one machine turns differ more.
+BATCHES = {"hosts": {0: (4, 8, 2, "warm,cold"), SHORT: (3, 3, 1, "warm"), LONG: (3, 2, 1, "warm")},
+           "machine": {0: (12, 8, 2, "warm,cold"), SHORT: (9, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}}
 QUICK = {0: (2, 3, 1, "warm,cold"), SHORT: (2, 2, 1, "warm"), LONG: (2, 1, 1, "warm")}
 HANG_S = 600
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "IPATH_NO_BACKTRACE": "1"}
@@ -80,8 +82,8 @@ class Place:
 
     def __init__(self, name, build):
         self.name, self.build = name, build
-        kind, ranks = name.rsplit("-", 1)
-        self.is_lab, self.ranks = kind == "hosts", int(ranks)
+        self.kind, ranks = name.rsplit("-", 1)
+        self.is_lab, self.ranks = self.kind == "hosts", int(ranks)
         self.yields = self.ranks > os.cpu_count()  # the hosts of the lab have this machine's processors, too
         self.ends = contextlib.ExitStack()
         self.model = None
@@ -157,6 +159,9 @@ class Place:
                             "--repeat", repetitions, "--warmup", warmups, "--format", "json"]), "espalier")
         return re.sub(r"^\[0\] ", "", out, flags=re.M)
 
+    def shared(self, words, setting):
+        return self.espalier(words, setting, "--shared")
+
     def openmpi(self, words, setting):
         options = ["--mca", "mpi_yield_when_idle", "1"] if self.yields else []
         if setting:
@@ -231,7 +236,7 @@ def forced_setting(place, collective, size):
 
 def batches(place, contestant, collective, sizes):
     """What a contestant starts for these sizes: (library, setting, sizes)."""
-    if contestant == "gloo" and collective in NOT_IN_GLOO:
+    if (contestant == "gloo" and collective in NOT_IN_GLOO) or (contestant == "shared" and (place.is_lab or collective == "barrier")):
         return []
     if contestant != "forced":
         return [(contestant, "", sizes)]
@@ -252,7 +257,7 @@ def run(place, library, setting, collective, sizes, batch):
             rows = json.loads(getattr(place, library)(words, setting))
             break
         except Failed as failure:
-            if is_last or library in ("espalier", "measured"):
+            if is_last or library in peers_page.OWN:
                 raise Failed(f"{collective} on {place.name}: {failure}") from None
             print(f"peers.py: once more: {failure}", file=sys.stderr, flush=True)
     for row in rows:
@@ -366,7 +371,7 @@ def measure(options):
             for collective in options.collectives:
                 kept["load"].append(round(os.getloadavg()[0], 1))
                 kept["rings"].setdefault(name, []).extend(significant(place.ring(peers_page.RING_BYTES)))
-                for batch, sizes in groups(options.sizes, collective, QUICK if options.quick else BATCHES):
+                for batch, sizes in groups(options.sizes, collective, QUICK if options.quick else BATCHES[place.kind]):
                     measure_group(place, contestants, collective, sizes, batch, kept)
                     print(f"{name} {collective} {','.join(map(str, sizes))}: done, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
                     out.write_text(json.dumps(kept, separators=(",", ":")).replace('},"', '},\n"') + "\n")

@@ -37,7 +37,7 @@ def sample(build, folder):
     assert list(cells) == ["machine-2 broadcast 1024", "machine-2 broadcast 65536", "machine-2 barrier 0"], list(cells)
     for name, contestant in cells["machine-2 broadcast 1024"].items():
         for start in ("warm", "cold"):
-            times = 1 if name in ("measured", "gloo") else 2
+            times = 1 if name in ("shared", "measured", "gloo") else 2
             assert 6 == len(cell[name][start]) == len(contestant[start]) / times and min(contestant[start]) > 0, (name, contestant)
     runs = json.loads(out.read_text())
     assert len(set(runs["commits"].values())) == 1 and set(runs["commits"]) == set(cells), runs["commits"]
@@ -48,12 +48,12 @@ def sample(build, folder):
     assert 6 == len(replaced["machine-2 broadcast 1024"]["espalier"]["warm"]), replaced
     assert replaced["machine-2 barrier 0"] == cells["machine-2 barrier 0"]
     predictions(out, folder)
-    if set(cell) == {"espalier", "measured"}:
+    if set(cell) == {"espalier", "shared", "measured"}:
         print("no other contestant is installed, so there is no page")
         return
     page, _ = peers("--build", build, "--page", out, "--plots", folder)
     print(page)
-    for line in ("## 2 processes on one machine", "| broadcast | 1 KiB | ", "| broadcast | 64 KiB | ", "| barrier | - | "):
+    for line in ("## 2 processes on one machine", "| broadcast | 1 KiB | ", "| broadcast | 64 KiB | ", "| barrier | - | ", "| collective | size | Espalier | shared | measured |"):
         expect(line, page)
     expect("<svg", (folder / "peers-machine-2-broadcast.svg").read_text())
 

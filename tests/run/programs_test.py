@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The programs in examples/, built against the installed library, under every launcher.
 
-programs_test.py SOURCES BUILD FOLDER [ESPALIER]
+programs_test.py SOURCES BUILD FOLDER [ESPALIER [LINKS]]
 Installs BUILD below FOLDER, builds each example there, and runs each with four processes: started by the environment, by mpirun of
 Open MPI, mpiexec of MPICH, srun, and `espalier launch` on this host and over four network namespaces. What is not installed is
-skipped with its reason. The output must be the same under all launchers. READMEs say how many lines each program has.
+skipped with its reason. The output must be the same under all launchers. READMEs say how many lines each program has. LINKS is
+`optimize` if a link optimizes what the library carries for it: then it must.
 """
 
 import contextlib
@@ -74,6 +75,21 @@ def build(sources, build_folder, folder):
     return configs[0].parent.parent  # of the shared library
 
 
+def check_links(links, programs):
+    """A link that optimizes makes most functions of a short call part of others; one with -fno-lto keeps them."""
+    if links != "optimize":
+        print("the optimization at link time: skipped, this build has none")
+        return
+    optimized, kept = (machine_functions(programs / name / name) for name in ("four", "sort"))
+    print(f"functions of the machine: {optimized} in four, {kept} in sort")
+    if optimized > kept * 2 / 3:
+        fail(f"the link of four left {optimized} functions of the machine, that of sort with -fno-lto {kept}; expected at most two thirds")
+
+
+def machine_functions(program):
+    return quietly(["nm", "-C", "--defined-only", program]).count(" espalier::Machine::")
+
+
 def by_environment(command, libraries):
     port = str(free_port())
     processes = []
@@ -122,10 +138,11 @@ def main(*arguments):
         run_all(ends, *arguments)
 
 
-def run_all(ends, sources, build_folder, folder, espalier=None):
+def run_all(ends, sources, build_folder, folder, espalier=None, links=""):
     sources, folder = pathlib.Path(sources).resolve(), pathlib.Path(folder).resolve()
     check_lines(sources)
     libraries = str(build(sources, build_folder, folder))
+    check_links(links, folder / "build")
     file = folder / "firmware"
     file.write_bytes(os.urandom(1 << 20) + b"end")
     runs = list(launchers(espalier and os.path.abspath(espalier), ends))
