@@ -158,8 +158,9 @@ beside() {
 beside &
 trap 'kill $!; exit 130' INT TERM
 
+# One more at a time than processors: most of these tests wait, for processes, deadlines and emulators.
 echo '== tests'
-meson test -C build --no-rebuild --print-errorlogs
+meson test -C build --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1))
 wait
 for build in build-sanitize $emulated; do
   echo "== $build$(/usr/bin/python3 tests/summary.py --share $build)"
