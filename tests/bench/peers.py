@@ -3,6 +3,8 @@
 
 peers.py --out FILE [--places ...] [--collectives ...] [--sizes ...] [--contestants ...] [--quick]
     measures, and adds the repetitions to those that FILE has of the same commit; those of another commit go
+peers.py --out FILE --profile [--places ...]
+    samples where the time of Espalier's collectives goes, and puts it into FILE; needs perf, and root
 peers.py --page FILE... [--plots FOLDER]
     prints the page of these files, and writes its plots
 
@@ -33,6 +35,7 @@ import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import peers_page
+import peers_profile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAB = str(ROOT / "tests/bench/lab.sh")
@@ -149,15 +152,17 @@ class Place:
             raise Failed(f"espalier explain does not rank {algorithm}, which was chosen for a {collective} of {size} bytes")
         return found[0]
 
-    def espalier(self, words, _, *options):
+    def espalier(self, words, setting, *options):
+        return re.sub(r"^\[0\] ", "", output(start(self.espalier_command(words, *options)), "espalier"), flags=re.M)
+
+    def espalier_command(self, words, *options):
         hosts = ["--hosts", ",".join(f"peers{host}" for host in range(self.ranks)), "--rsh", f"{LAB} rsh"] if self.is_lab else []
         collectives, sizes, starts, repetitions, warmups = words
         started = [] if "," in starts else ["--start", starts]
         sized = ["--bytes", sizes] if sizes else []
-        out = output(start([*self.on(0), str(self.build / "tools/espalier"), "launch", "-n", str(self.ranks), *hosts,
-                            *self.program("communicator/bench/espalier-bench"), "--collective", collectives, *sized, *started, *options,
-                            "--repeat", repetitions, "--warmup", warmups, "--format", "json"]), "espalier")
-        return re.sub(r"^\[0\] ", "", out, flags=re.M)
+        return [*self.on(0), str(self.build / "tools/espalier"), "launch", "-n", str(self.ranks), *hosts,
+                *self.program("communicator/bench/espalier-bench"), "--collective", collectives, *sized, *started, *options,
+                "--repeat", repetitions, "--warmup", warmups, "--format", "json"]
 
     def shared(self, words, setting):
         return self.espalier(words, setting, "--shared")
@@ -250,7 +255,7 @@ def batches(place, contestant, collective, sizes):
 def run(place, library, setting, collective, sizes, batch):
     """Runs a batch; returns the rows of its JSON. A peer that fails is started once more: MPICH hangs now and then."""
     _, repetitions, warmups, starts = batch
-    parts = [max(8, size // place.ranks // 8 * 8) if collective in PER_RANK else size for size in sizes]
+    parts = [part_bytes(place, collective, size) for size in sizes]
     words = [collective, "" if collective == "barrier" else ",".join(map(str, parts)), starts, str(repetitions), str(warmups)]
     for is_last in (False, True):
         try:
@@ -290,6 +295,25 @@ def measure_group(place, contestants, collective, sizes, batch, kept):
                         cell["predicted"] = significant([place.predicted(collective, row["bytes"], cell["by"]) / 1e6])[0]
                     for kind in ("warm", "cold"):
                         cell.setdefault(kind, []).extend(significant(row.get(f"{kind}_s", [])))
+
+
+def part_bytes(place, collective, size):
+    """The size of each rank's part, or of the whole message."""
+    return max(8, size // place.ranks // 8 * 8) if collective in PER_RANK else size
+
+
+def profile(options, kept):
+    for name in options.places:
+        with one_group(), Place(name, pathlib.Path(options.build).resolve()) as place:
+            for collective, size, repetitions in peers_profile.PROFILED[place.kind]:
+                words = [collective, str(part_bytes(place, collective, size)), "warm", str(repetitions), "10"]
+                try:
+                    found = peers_profile.profile(place.espalier_command(words, "--unchecked"))
+                except FileNotFoundError:
+                    raise Failed("there is no perf; ./setup.sh bench installs it") from None
+                except subprocess.CalledProcessError as failed:
+                    raise Failed(f"{' '.join(failed.cmd)}: exit status {failed.returncode}\n{failed.stdout}{failed.stderr}") from None
+                kept.setdefault("profiles", {})[f"{name} {collective} {size}"] = {"commit": kept["machine"]["commit"], "shares": found}
 
 
 def groups(sizes, collective, table):
@@ -360,11 +384,19 @@ def one_group():
             group.rmdir()
 
 
+def write(kept, out):
+    out.write_text(json.dumps(kept, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+
+
 def measure(options):
     build = pathlib.Path(options.build).resolve()
     out = pathlib.Path(options.out)
     kept = results_in(out) if out.exists() else {"cells": {}, "commits": {}, "rings": {}, "load": []}
     kept["machine"] = machine()
+    if options.profile:
+        profile(options, kept)
+        write(kept, out)
+        return
     contestants = installed(build, options.contestants)
     for name in options.places:
         with one_group(), Place(name, build) as place:
@@ -374,7 +406,7 @@ def measure(options):
                 for batch, sizes in groups(options.sizes, collective, QUICK if options.quick else BATCHES[place.kind]):
                     measure_group(place, contestants, collective, sizes, batch, kept)
                     print(f"{name} {collective} {','.join(map(str, sizes))}: done, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-                    out.write_text(json.dumps(kept, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+                    write(kept, out)
 
 
 def results_in(file):
@@ -425,15 +457,19 @@ def main():
     parser.add_argument("--sizes", type=listed(size_of), metavar="LIST", help="bytes of the whole message; default: 8 to 64Mi")
     parser.add_argument("--contestants", type=listed(one_of(CONTESTANTS)), metavar="LIST", help="default: all")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--profile", action="store_true", help="sample where the time goes, instead of measuring")
     parser.add_argument("--build", help="default: build")
     parser.add_argument("--page", nargs="+", metavar="FILE")
     parser.add_argument("--plots", metavar="FOLDER")
     options = parser.parse_args()
-    measures = ("places", "collectives", "sizes", "contestants", "quick", "out")
+    measures = ("places", "collectives", "sizes", "contestants", "quick", "profile", "out")
     if options.page and any(getattr(options, name) for name in measures):
         parser.error("--page prints what was measured; expected no " + ", ".join(f"--{name}" for name in measures))
     if not options.page and (options.plots or not options.out):
         parser.error("expected --out FILE, or --page FILE...; --plots is of --page")
+    chosen = [name for name in ("collectives", "sizes", "contestants", "quick") if getattr(options, name)]
+    if options.profile and chosen:
+        parser.error("--profile has collectives of its own; expected no " + ", ".join(f"--{name}" for name in chosen))
     options.build = options.build or str(ROOT / "build")
     if options.page:
         files = [results_in(file) for file in options.page]

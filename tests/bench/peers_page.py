@@ -7,6 +7,8 @@ import statistics
 import subprocess
 import textwrap
 
+import peers_profile
+
 RING_BYTES = 8 << 20
 TITLES = {"espalier": "Espalier", "shared": "shared", "measured": "measured", "openmpi": "Open MPI", "mpich": "MPICH", "forced": "best forced", "gloo": "Gloo"}
 OWN = ("espalier", "shared", "measured")
@@ -269,6 +271,25 @@ messages are copied once from memory of `espalier::allocate()`, twice from other
 """
 
 
+PROFILE = """
+Samples of all processors while espalier-bench repeats the collective, with the barriers between the repetitions, and without
+comparing results. *Kernel* is what it does for sends, receives and waits, and the work of the network that the hosts share.
+"""
+
+
+def profiles(found):
+    """Nothing, or the section on what `peers.py --profile` sampled."""
+    if not found:
+        return ""
+    lines = ["| place | collective | size | " + " | ".join(f"{part}, %" for part in peers_profile.PARTS) + " |",
+             "| --- | --- | ---: |" + " ---: |" * len(peers_profile.PARTS)]
+    for key, profile in found.items():
+        place, collective, size = key.split(" ")
+        lines.append("| " + " | ".join([place, collective, size_text(int(size)), *(str(profile["shares"][part]) for part in peers_profile.PARTS)]) + " |")
+    commits = ", ".join(sorted({profile["commit"] for profile in found.values()}))
+    return f"\n## Where the time goes\n\n{filled(f'{PROFILE} Sampled at {commits}.')}\n\n" + "\n".join(lines) + "\n"
+
+
 def measured_at(cells, commits):
     """How many cells of each place were measured at which commit: the commits of many cells first."""
     parts = []
@@ -291,6 +312,7 @@ def page(files):
     how = f"{HOW.rstrip()}\n- **Commits.** How many cells were measured at which commit: {measured_at(cells, commits)}."
     text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(how) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
     text += "\nWhy some are not reached:\n\n" + filled(WHY) + "\n"
+    text += profiles({key: profile for file in files for key, profile in file.get("profiles", {}).items()})
     return text + "".join("\n" + section(place, cells, rings) for place in dict.fromkeys(cell.place for cell in cells))
 
 

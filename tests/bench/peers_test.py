@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import peers_profile
+
 PEERS = str(pathlib.Path(__file__).with_name("peers.py"))
 
 
@@ -48,6 +50,7 @@ def sample(build, folder):
     assert 6 == len(replaced["machine-2 broadcast 1024"]["espalier"]["warm"]), replaced
     assert replaced["machine-2 barrier 0"] == cells["machine-2 barrier 0"]
     predictions(out, folder)
+    profiles(out, folder)
     if set(cell) == {"espalier", "shared", "measured"}:
         print("no other contestant is installed, so there is no page")
         return
@@ -73,10 +76,31 @@ def predictions(out, folder):
         expect(line, page)
 
 
+def profiles(out, folder):
+    """Whose time perf's lines are, and the page's table of them."""
+    shares = peers_profile.shares("""# Overhead;Command        ;Shared Object       ;Symbol
+ 40.25%  ;espalier-bench ;[kernel.kallsyms]   ;[k] tcp_sendmsg
+ 20.50%  ;swapper        ;[kernel.kallsyms]   ;[k] default_idle
+  8.05%  ;swapper        ;[kernel.kallsyms]   ;[k] net_rx_action
+ 20.00%  ;espalier-bench ;libfabric.so.1.18.2 ;[.] 0x00000000000a1f2c
+  6.00%  ;espalier-bench ;espalier-bench      ;[.] espalier::Machine::work
+  3.20%  ;espalier-bench ;libc.so.6           ;[.] __memmove_avx_unaligned_erms
+  2.00%  ;perf           ;perf                ;[.] main
+""")
+    assert shares == {"Espalier": 6.0, "libfabric": 20.0, "C library": 3.2, "kernel": 48.3, "idle": 20.5, "other": 2.0}, shares
+    runs = json.loads(out.read_text())
+    runs["profiles"] = {"hosts-8 allgather 65536": {"commit": "0123456789", "shares": shares}}
+    changed = folder / "profiled.json"
+    changed.write_text(json.dumps(runs))
+    page, _ = peers("--page", changed)
+    for line in ("Sampled at 0123456789.", "| hosts-8 | allgather | 64 KiB | 6.0 | 20.0 | 3.2 | 48.3 | 20.5 | 2.0 |"):
+        expect(line, page)
+
+
 def refusals(folder):
     out = ("--out", folder / "refused.json")
     for words, reason in ((("--page", "x", "--sizes", "8"), "expected no"), (("--page", __file__), "is no file of results"), ((), "expected --out FILE"),
-                          ((*out, "--places", "hosts-1"), "is no place"), ((*out, "--sizes", "12"), "no multiple of 8 bytes"),
+                          ((*out, "--places", "hosts-1"), "is no place"), ((*out, "--sizes", "12"), "no multiple of 8 bytes"), ((*out, "--profile", "--sizes", "8"), "expected no --sizes"),
                           ((*out, "--collectives", "sort"), "is none of")):
         expect(reason, peers(*words, status=2)[1])
     # A contestant with a wrong result.
