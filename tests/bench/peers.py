@@ -48,7 +48,7 @@ NOT_IN_GLOO = ("scan", "exscan", "reduce-scatter")
 SHORT, LONG = 64 << 10, 8 << 20
 # By kind of place, and for sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts. On one machine turns differ more.
 BATCHES = {"hosts": {0: (4, 8, 2, "warm,cold"), SHORT: (3, 3, 1, "warm"), LONG: (3, 2, 1, "warm")},
-           "machine": {0: (12, 8, 2, "warm,cold"), SHORT: (9, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}}
+           "machine": {0: (8, 8, 2, "warm,cold"), SHORT: (6, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}}
 QUICK = {0: (2, 3, 1, "warm,cold"), SHORT: (2, 2, 1, "warm"), LONG: (2, 1, 1, "warm")}
 HANG_S = 600
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "IPATH_NO_BACKTRACE": "1"}

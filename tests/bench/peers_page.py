@@ -245,7 +245,7 @@ algorithm and segment size of one of both that were the best for the collective 
 rank is pinned to a processor of its own.
 - **Protocol.** Warm starts come directly after a barrier, cold starts after a pause of 3 ms. All ranks meet in another barrier, then
 every result is checked. A repetition takes as long as its slowest rank. Contestants take turns. A turn is a batch of 8 repetitions below 64 KiB, 3 below 8 MiB and 2 from 8 MiB, in new
-processes; between hosts there are at least 4, 3 and 3 turns, on one machine, where they differ more, 12, 9 and 3.
+processes; between hosts there are at least 4, 3 and 3 turns, on one machine, where they differ more, 8, 6 and 3.
 - **Size.** The bytes of the whole message. Broadcast, reduce, allreduce, scan and exscan: what each rank has. The others: all parts that one
 rank gives or gets, each of at least 8 B.
 - **Ratio.** Espalier's median by the median of the fastest peer, forced ones included; below 1, Espalier is faster. Its 95 % interval is a
