@@ -257,8 +257,8 @@ bootstrap over pairs: the same repetition of the same turn of both.
 
 WHY = """
 - **Short messages between hosts.** All hosts share the processors of this machine, so a collective takes as long as the work of all its
-messages, and of the messages of the barriers around it. Most of that work is the kernel's, for each send and for each receive that is
-acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, barrier, scatter and gather take the fewest
+messages, and of the messages of the barriers around it. Most of that work is [the kernel's](#where-the-time-goes), for each send and
+for each receive that is acknowledged at once; [costs.md](costs.md) counts what the library adds. Broadcast, barrier, scatter and gather take the fewest
 messages there, and sums and scans fewer with more hosts ([communicator.md](../communicator.md#which-schedule-runs)). The others take as many
 as those of the peers, between ranks that the barrier does not connect.
 - **16 and 64 KiB between hosts.** Exchanges of many short steps, for the same reason: each step waits for the work of all hosts' messages. A
@@ -266,8 +266,12 @@ gather of a peer can take less time than the root's link: the other ranks' sends
 the barrier after them, when its parts have come. Espalier's barrier lets the root go first.
 - **Eight processes on two processors.** A collective takes as long as the turns of its ranks: which of them leave the barrier last counts as
 much as the schedule. A pipeline of 1 MiB takes longer there than the model predicts, so `auto` takes some where a tree is faster.
+- **8 B between two processes.** The processes of a batch are new, and it has ten calls, so much of what a call passes through is not
+in the processor's caches yet.
 - **Long messages on one machine.** Open MPI copies them once, by a system call, `process_vm_readv`. Espalier calls the system only to wait:
 messages are copied once from memory of `espalier::allocate()`, twice from other memory.
+- **Shared buffers of two processes.** In an allgather and an all-to-all a rank also copies its own half. Three copies of half the message
+become two, so two thirds of the peers' time are the least that is possible.
 """
 
 
