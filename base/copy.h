@@ -7,10 +7,10 @@
 
 namespace espalier {
 
-// Copies `size` bytes, which may overlap. C libraries copy long blocks by `rep movsb` on x86-64,
-// which takes ten times as long on some processors if `to` is a few bytes above `from` modulo 4096,
-// as a program's buffer from malloc() easily is above the start of a page. Blocks there are copied
-// in parts that are too short for it.
+// Copies `size` bytes, which may overlap. On x86-64 C libraries copy long blocks by `rep movsb`. On
+// some processors that takes ten times as long if `to` is a few bytes above `from` modulo 4096, and
+// a buffer of malloc() is easily a few bytes above a page. There the block is copied in parts that
+// are too short for `rep movsb`.
 inline void copy_bytes(std::uint8_t* to, const std::uint8_t* from, std::size_t size) {
 #ifdef __x86_64__
   constexpr std::uintptr_t kFew = 64, kPage = 4096;

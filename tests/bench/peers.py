@@ -45,10 +45,7 @@ SIZES = (8, 64, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 
 PREDICTED_FROM = 1 << 20
 CONTESTANTS = ("espalier", "shared", "measured", "openmpi", "mpich", "forced", "gloo")
 NOT_IN_GLOO = ("scan", "exscan", "reduce-scatter")
-SHORT, LONG = 64 << 10, 8 << 20
-# By kind of place, and for sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts. On one machine turns differ more.
-BATCHES = {"hosts": {0: (4, 8, 2, "warm,cold"), SHORT: (3, 3, 1, "warm"), LONG: (3, 2, 1, "warm")},
-           "machine": {0: (8, 8, 2, "warm,cold"), SHORT: (6, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}}
+SHORT, LONG, BATCHES = peers_page.SHORT, peers_page.LONG, peers_page.BATCHES
 QUICK = {0: (2, 3, 1, "warm,cold"), SHORT: (2, 2, 1, "warm"), LONG: (2, 1, 1, "warm")}
 HANG_S = 600
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "IPATH_NO_BACKTRACE": "1"}
@@ -478,6 +475,9 @@ def main():
             peers_page.write_plots(files, pathlib.Path(options.plots), pathlib.Path(options.build) / "tests/bench/line-plot")
         return
     options.places = options.places or ["machine-2", "machine-8", "hosts-8"]
+    for name, kind in (("shared", "machine"), ("forced", "hosts")):
+        if name in (options.contestants or ()) and not any(place.startswith(kind) for place in options.places):
+            parser.error(f"{name} runs on {kind}-P only; expected such a place, or other contestants")
     options.collectives = options.collectives or COLLECTIVES
     options.sizes = sorted(options.sizes or SIZES)
     options.contestants = options.contestants or CONTESTANTS

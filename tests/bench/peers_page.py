@@ -15,7 +15,10 @@ OWN = ("espalier", "shared", "measured")
 COLLECTIVES = ("broadcast", "reduce", "allreduce", "scan", "exscan", "scatter", "gather", "allgather", "reduce-scatter", "all-to-all", "barrier")
 PARTS = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")
 PLOTTED = ("broadcast", "allreduce", "scan", "all-to-all")
-SHORT, BOUND_FROM = 64 << 10, 16 << 10
+SHORT, LONG, BOUND_FROM = 64 << 10, 8 << 20, 16 << 10
+# By kind of place, and for sizes from this one on: turns, repetitions per turn, warm-ups per turn, starts. On one machine turns differ more.
+BATCHES = {"hosts": {0: (4, 8, 2, "warm,cold"), SHORT: (3, 3, 1, "warm"), LONG: (3, 2, 1, "warm")},
+           "machine": {0: (8, 8, 2, "warm,cold"), SHORT: (6, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}}
 RESAMPLES = 1000
 # Time / bound at 8 MiB on the shaped links of 8 hosts; 16 hosts: 0.03 more, 1 MiB: 1.10 times that.
 BOUND_GOALS = {"broadcast": 1.03, "reduce": 1.04, "allreduce": 1.05, "scan": 1.03, "exscan": 1.03, "scatter": 1.00, "gather": 1.00,
@@ -174,6 +177,7 @@ def reached(cell, what, rings, own):
     return cell.ratio(own=own) if what in ("ratio", "shared") else cell.median(own) / cell.bound_us(rings)
 
 
+# Only `measured` has predictions, and shared buffers are no matter of the model.
 NOT_COUNTED = (("espalier", "predicted"), ("measured", "shared"))
 
 
@@ -244,8 +248,9 @@ algorithm and segment size of one of both that were the best for the collective 
 - **Waiting.** If ranks exceed the processors, Open MPI has `mpi_yield_when_idle`, and MPICH a preloaded function that yields. Otherwise each
 rank is pinned to a processor of its own.
 - **Protocol.** Warm starts come directly after a barrier, cold starts after a pause of 3 ms. All ranks meet in another barrier, then
-every result is checked. A repetition takes as long as its slowest rank. Contestants take turns. A turn is a batch of 8 repetitions below 64 KiB, 3 below 8 MiB and 2 from 8 MiB, in new
-processes; between hosts there are at least 4, 3 and 3 turns, on one machine, where they differ more, 8, 6 and 3.
+every result is checked. A repetition takes as long as its slowest rank. Contestants take turns. A turn is a batch of repetitions in new
+processes: SIZES REPETITIONS. There are at least TURNS_HOSTS turns between hosts. On one machine, where turns differ more, there
+are TURNS_MACHINE.
 - **Size.** The bytes of the whole message. Broadcast, reduce, allreduce, scan and exscan: what each rank has. The others: all parts that one
 rank gives or gets, each of at least 8 B.
 - **Ratio.** Espalier's median by the median of the fastest peer, forced ones included; below 1, Espalier is faster. Its 95 % interval is a
@@ -266,8 +271,8 @@ gather of a peer can take less time than the root's link: the other ranks' sends
 the barrier after them, when its parts have come. Espalier's barrier lets the root go first.
 - **Eight processes on two processors.** A collective takes as long as the turns of its ranks: which of them leave the barrier last counts as
 much as the schedule. A pipeline of 1 MiB takes longer there than the model predicts, so `auto` takes some where a tree is faster.
-- **8 B between two processes.** The processes of a batch are new, and it has ten calls, so much of what a call passes through is not
-in the processor's caches yet.
+- **8 B between two processes.** The processes of a batch are new, and it has CALLS calls, so much of a call's code is not in the
+processor's caches yet.
 - **Long messages on one machine.** Open MPI copies them once, by a system call, `process_vm_readv`. Espalier calls the system only to wait:
 messages are copied once from memory of `espalier::allocate()`, twice from other memory.
 - **Shared buffers of two processes.** In an allgather and an all-to-all a rank also copies its own half. Three copies of half the message
@@ -279,6 +284,17 @@ PROFILE = """
 Samples of all processors while espalier-bench repeats the collective, with the barriers between the repetitions, and without
 comparing results. *Kernel* is what it does for sends, receives and waits, and the work of the network that the hosts share.
 """
+
+
+def batches_in(text):
+    """The text with the figures of BATCHES."""
+    def listed(kind, index):
+        return ", ".join(str(batch[index]) for batch in list(BATCHES[kind].values())[:-1]) + f" and {BATCHES[kind][LONG][index]}"
+    repetitions = [batch[1] for batch in BATCHES["hosts"].values()]
+    sizes = (f"{repetitions[0]} below {size_text(SHORT)}, {repetitions[1]} below {size_text(LONG)} and {repetitions[2]} from "
+             f"{size_text(LONG)}")
+    return (text.replace("SIZES REPETITIONS", sizes).replace("TURNS_HOSTS", listed("hosts", 0)).replace("TURNS_MACHINE", listed("machine", 0))
+            .replace("CALLS", str(sum(BATCHES["machine"][0][1:3]))))
 
 
 def profiles(found):
@@ -313,9 +329,9 @@ def page(files):
         ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
         included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
         weight as of nice -10."""
-    how = f"{HOW.rstrip()}\n- **Commits.** How many cells were measured at which commit: {measured_at(cells, commits)}."
+    how = f"{batches_in(HOW).rstrip()}\n- **Commits.** How many cells were measured at which commit: {measured_at(cells, commits)}."
     text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(how) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
-    text += "\nWhy some are not reached:\n\n" + filled(WHY) + "\n"
+    text += "\nWhy some are not reached:\n\n" + filled(batches_in(WHY)) + "\n"
     text += profiles({key: profile for file in files for key, profile in file.get("profiles", {}).items()})
     return text + "".join("\n" + section(place, cells, rings) for place in dict.fromkeys(cell.place for cell in cells))
 

@@ -101,6 +101,7 @@ def refusals(folder):
     out = ("--out", folder / "refused.json")
     for words, reason in ((("--page", "x", "--sizes", "8"), "expected no"), (("--page", __file__), "is no file of results"), ((), "expected --out FILE"),
                           ((*out, "--places", "hosts-1"), "is no place"), ((*out, "--sizes", "12"), "no multiple of 8 bytes"), ((*out, "--profile", "--sizes", "8"), "expected no --sizes"),
+                          ((*out, "--places", "machine-2", "--contestants", "forced"), "forced runs on hosts-P only"),
                           ((*out, "--collectives", "sort"), "is none of")):
         expect(reason, peers(*words, status=2)[1])
     # A contestant with a wrong result.
