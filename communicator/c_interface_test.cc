@@ -74,6 +74,12 @@ TEST(CInterface, BadArgumentsAreNamed) {
   EXPECT_STREQ(espalier_error(), "broadcast: root 5 of 1 ranks");
   EXPECT_EQ(espalier_allreduce(&x, &x, 1, ESPALIER_F32, ESPALIER_AND, world),
             ESPALIER_BAD_ARGUMENT);
+  int numbers[3] = {};
+  EXPECT_EQ(espalier_allreduce(numbers, numbers + 1, 2, ESPALIER_I32, ESPALIER_SUM, world),
+            ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(
+      espalier_error(),
+      "allreduce: `send` and `receive` overlap; expected the same memory or none in common");
   EXPECT_EQ(espalier_barrier(nullptr), ESPALIER_BAD_ARGUMENT);
   EXPECT_STREQ(espalier_error(), "comm is null; expected a pointer");
   EXPECT_EQ(espalier_join(nullptr, nullptr), ESPALIER_BAD_ARGUMENT);

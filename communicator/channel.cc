@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "communicator/call_check.h"
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/selection.h"
@@ -18,29 +19,6 @@ constexpr std::chrono::milliseconds kPlanningPause(2);
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
-}
-
-std::uint32_t bytes_of(const Operator& op) { return element_bytes(op); }
-
-// Elements of a buffer with this extent, for `count` elements (counts: of each rank).
-std::uint64_t elements_of(Extent extent, const Call& call, std::uint32_t rank, std::uint32_t ranks,
-                          bool is_input) {
-  if (extent == Extent::kNothing) return 0;
-  if (call.counts.empty()) {
-    const bool whole = extent == Extent::kWhole && counts_per_rank(call.collective);
-    return whole ? call.count * ranks : call.count;
-  }
-  std::uint64_t sum = 0;
-  for (std::uint32_t other = 0; other < ranks; ++other) {
-    if (call.collective == Collective::kAllToAll) {
-      const std::size_t entry =
-          is_input ? std::size_t{rank} * ranks + other : std::size_t{other} * ranks + rank;
-      sum += call.counts[entry];
-    } else if (extent == Extent::kWhole || other == rank) {
-      sum += call.counts[other];
-    }
-  }
-  return sum;
 }
 
 // Whether the calls are the same to a schedule, to the machine and to the checks of make().
@@ -114,25 +92,6 @@ Cause Channel::cause() const {
   return size_ == 1 ? Cause() : machine_.cause();
 }
 
-Result<void> Channel::check_room(const Call& call) const {
-  const std::string name = collective_name(call.collective);
-  const auto check = [&](const char* which, Buffer::Value buffer, const void* bytes,
-                         std::uint64_t room) -> Result<void> {
-    const Extent extent = extent_of(call, buffer);
-    const std::uint64_t needed = elements_of(extent, call, rank_, size_, buffer == Buffer::kInput);
-    if (needed == 0) return {};
-    if (room != Call::kUnknownRoom && room < needed) {
-      return fail(name + ": `" + which + "` has " + std::to_string(room) + " elements; expected " +
-                  std::to_string(needed));
-    }
-    if (bytes != nullptr) return {};
-    return fail(name + ": `" + which + "` is null; expected " + std::to_string(needed) +
-                " elements");
-  };
-  if (auto good = check("send", Buffer::kInput, call.send, call.send_room); !good) return good;
-  return check("receive", Buffer::kOutput, call.receive, call.receive_room);
-}
-
 // Choosing and proving may take longer than the deadline of ranks that have done so. Meanwhile this
 // thread replies to them.
 Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
@@ -159,29 +118,9 @@ Result<const PlannedProgram*> Channel::plan_of(const ScheduleRequest& request) {
 }
 
 Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
-  const std::string name = collective_name(call.collective);
-  if (call.collective < Collective::kBroadcast || call.collective > Collective::kBarrier) {
-    return fail("a call without a collective; expected one of namespace call");
-  }
-  if (call.root >= size_) {
-    return fail(name + ": root " + std::to_string(call.root) + " of " + std::to_string(size_) +
-                " ranks");
-  }
-  if (call.root != 0 && !has_root(call.collective)) return fail(name + " has no root");
-  const std::uint32_t size = bytes_of(call.op);
-  if (size == 0) return fail(name + ": the element type is unknown or has no size");
-  if (combines_operands(call.collective) && !can_combine(call.op)) {
-    return fail(name + ": operator " + op_name(call.op.op) + " is not defined for type " +
-                type_name(call.op.type));
-  }
-  if (!call.counts.empty()) {
-    const std::uint64_t entries = unequal_entries(call.collective, size_);
-    if (!counts_per_rank(call.collective) || call.counts.size() != entries) {
-      return fail(name + ": " + std::to_string(call.counts.size()) + " counts; expected " +
-                  (counts_per_rank(call.collective) ? std::to_string(entries) : "none"));
-    }
-  }
-  if (auto good = check_room(call); !good) return fail(good.error());
+  if (auto good = check_arguments(call, size_); !good) return fail(good.error());
+  const CallExtents extents{extent_of(call, Buffer::kInput), extent_of(call, Buffer::kOutput)};
+  if (auto good = check_memory(call, extents, {rank_, size_}); !good) return fail(good.error());
   auto operation = std::make_shared<Operation>();
   operation->channel = shared_from_this();
   operation->call = call;
@@ -193,9 +132,10 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
   request.commutes = call.op.op != Op::kCustom || call.op.commutes;
   const ElementCounts counts(
       call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
-  request.bytes = started_bytes(counts, size);
+  request.bytes = started_bytes(counts, element_bytes(call.op));
   const Use use(*this);
   auto planned = plan_of(request);
+  const std::string name = collective_name(call.collective);
   if (!planned) return fail(name + ": " + planned.error().message);
   operation->planned = *planned;
   if (auto found = find_memory(*operation); !found)
@@ -254,7 +194,7 @@ void Channel::forget(const Operation& operation) {
 Result<void> Channel::find_memory(Operation& operation) {
   const Call& call = operation.call;
   const Program& program = operation.planned->program;
-  const std::uint32_t size = bytes_of(call.op);
+  const std::uint32_t size = element_bytes(call.op);
   operation.offsets.resize(call.counts.empty() ? 0 : unequal_offsets(call.collective, size_));
   const ElementCounts counts =
       call.counts.empty()
@@ -270,9 +210,9 @@ Result<void> Channel::find_memory(Operation& operation) {
   buffers.input = has_input ? call.send : nullptr;
   buffers.output = has_output ? call.receive : nullptr;
   const std::uint64_t input_bytes = operation.input_bytes =
-      size * elements_of(buffer_extent(program, Buffer::kInput), call, rank_, size_, true);
+      size * elements_of(buffer_extent(program, Buffer::kInput), call, {rank_, size_}, true);
   const std::uint64_t output_bytes = operation.output_bytes =
-      size * elements_of(buffer_extent(program, Buffer::kOutput), call, rank_, size_, false);
+      size * elements_of(buffer_extent(program, Buffer::kOutput), call, {rank_, size_}, false);
   const auto* input = static_cast<const std::uint8_t*>(buffers.input);
   const auto* output = static_cast<const std::uint8_t*>(buffers.output);
   const bool shared = input_bytes != 0 && output_bytes != 0 && input < output + output_bytes &&
@@ -322,8 +262,8 @@ Result<void> Channel::enqueue(Operation& operation) {
 
 // A job of one rank has nothing to communicate.
 void Channel::copy_alone(const Call& call) const {
-  const std::uint64_t elements = elements_of(extent_of(call, Buffer::kOutput), call, 0, 1, false);
-  const std::uint64_t bytes = elements * bytes_of(call.op);
+  const std::uint64_t elements = elements_of(extent_of(call, Buffer::kOutput), call, {}, false);
+  const std::uint64_t bytes = elements * element_bytes(call.op);
   if (bytes != 0 && call.receive != call.send) std::memmove(call.receive, call.send, bytes);
 }
 

@@ -121,7 +121,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   };
   [[nodiscard]] Result<const PlannedProgram*> plan_of(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request);
-  [[nodiscard]] Result<void> check_room(const Call& call) const;
   [[nodiscard]] Result<void> find_memory(Operation& operation);
   // Returns the operation's scratch, 16-byte aligned.
   [[nodiscard]] void* provide_scratch(Operation& operation);

@@ -405,6 +405,89 @@ TEST(Communicator, ProgressThread) {
       [](JoinOptions& options, std::uint32_t) { options.progress_thread = true; });
 }
 
+// Elements that no rank would get are refused, by the one rank that has them or by all.
+TEST(Communicator, RefusesElementsThatWouldBeLost) {
+  on_all(4, [](Communicator& world) {
+    Vector nine(9), out(20);
+    EXPECT_EQ(message(world.all_to_all(In(nine), Out(out))),
+              "all-to-all: `send` has 9 elements; expected a multiple of 4");
+    EXPECT_EQ(message(world.all_to_all(In(nine), Out(nine))),
+              "all-to-all: `send` has 9 elements; expected a multiple of 4");
+    EXPECT_EQ(message(world.run(call::all_to_all(In(nine).first(8), Out(out), 1))),
+              "all-to-all: `send` has 8 elements; expected 4");
+    EXPECT_EQ(message(world.reduce_scatter(In(nine), Out(out).first(2), Op::kSum)),
+              "reduce-scatter: `send` has 9 elements; expected 8");
+    if (world.rank() == 1) {
+      EXPECT_EQ(message(world.scatter(In(nine), Out(out).first(2), 1)),
+                "scatter: `send` has 9 elements; expected 8");
+    }
+    const std::vector<std::uint64_t> counts = {1, 2, 3, 4};
+    Call unequal = call::allgather(In(nine), Out(out));
+    unequal.counts = counts;
+    EXPECT_EQ(message(world.run(unequal)),
+              "allgather: `send` has 9 elements; expected " + std::to_string(counts[world.rank()]));
+    // `receive` may be longer; its rest stays as it was.
+    out.assign(20, -1);
+    EXPECT_EQ(message(world.allgather(In(nine).first(2), Out(out))), "");
+    EXPECT_EQ(out, [] {
+      Vector expected(20, -1);
+      std::fill_n(expected.begin(), 8, 0);
+      return expected;
+    }());
+  });
+}
+
+// Memory of the two that overlaps by an element: refused before anything starts, whatever schedule
+// would serve the call.
+TEST(Communicator, RefusesOverlappingBuffers) {
+  on_all(3, [](Communicator& world) {
+    const std::string overlap = ": `send` and `receive` overlap; expected ";
+    const std::string same = "the same memory or none in common";
+    Vector data(400);
+    const auto check = [&](Call call, const std::string& expected) {
+      EXPECT_EQ(message(world.run(call)), expected);
+      EXPECT_FALSE(world.plan(call));
+      EXPECT_FALSE(world.start(call));
+    };
+    const In low = In(data).first(60);
+    const Out high = Out(data).subspan(59, 60);
+    const std::uint32_t me = world.rank();
+    for (const auto& [send, receive] :
+         {std::pair<In, Out>{low, high}, {high, Out(data).first(60)}}) {
+      check(call::allreduce(send, receive, Op::kSum), "allreduce" + overlap + same);
+      check(call::scan(send, receive, Op::kSum), "scan" + overlap + same);
+      if (me != 0) check(call::exscan(send, receive, Op::kSum), "exscan" + overlap + same);
+      check(call::reduce(send, receive, Op::kSum, me), "reduce" + overlap + same);
+      check(call::all_to_all(send, receive, 20), "all-to-all" + overlap + same);
+      Call exchange = call::all_to_all(send, receive, 0);
+      const std::vector<std::uint64_t> each(9, 20);
+      exchange.counts = each;
+      check(exchange, "all-to-all" + overlap + same);
+    }
+    // Not at this rank's part: one element below it.
+    const std::string part = "`send` at this rank's part of `receive` or none in common";
+    const In own = In(data).subspan(10 * me + 99, 10);
+    const Out whole = Out(data).subspan(100, 30);
+    check(call::gather(own, whole, me), "gather" + overlap + part);
+    check(call::allgather(own, whole), "allgather" + overlap + part);
+    const std::vector<std::uint64_t> counts(3, 10);
+    Call unequal = call::allgather(own, whole);
+    unequal.counts = counts;
+    check(unequal, "allgather" + overlap + part);
+    const std::string of_send = "`receive` at this rank's part of `send` or none in common";
+    const Out into = Out(data).subspan(10 * me + 101, 10);
+    check(call::scatter(In(whole), into, me), "scatter" + overlap + of_send);
+    check(call::reduce_scatter(In(whole), into, Op::kSum), "reduce-scatter" + overlap + of_send);
+    EXPECT_EQ(message(world.barrier()), "");  // nothing was started
+    // In place, and next to each other, both are served; so is memory that this rank does not use.
+    EXPECT_EQ(message(world.allgather(In(data).subspan(100 + 10 * me, 10), whole)), "");
+    EXPECT_EQ(message(world.allreduce(In(data).first(60), Out(data).subspan(60, 60), Op::kSum)),
+              "");
+    EXPECT_EQ(message(world.reduce(low, me == 0 ? Out(data).subspan(60, 60) : high, Op::kSum, 0)),
+              "");
+  });
+}
+
 TEST(Communicator, RefusesArgumentsThatContradict) {
   on_all(2, [](Communicator& world) {
     Vector data(4), out(7);

@@ -10,6 +10,8 @@
 //
 //  * All ranks of a communicator start the same collectives in the same order.
 //  * Counts are elements. A span that only the root uses may be empty elsewhere.
+//  * `send` has exactly the elements that the collective needs, and `receive` at least as many; the
+//    rest of `receive` stays as it was. In place `send` may have more, too.
 //  * In place: pass the same memory as `send` and `receive` (MPI_IN_PLACE). Otherwise the two must
 //    not overlap. Scatter and gather: the root's part is at its place in the root's whole message,
 //    and so are an allgather's and a reduce-scatter's own parts.
@@ -97,7 +99,7 @@ struct Call {
   std::span<const std::uint64_t> counts = {};
   Operator op = {};
   std::uint32_t root = 0;
-  // Elements of `send` and `receive`, which are compared with what the collective needs.
+  // Elements of `send` and `receive`, which are compared with the need of the collective.
   // kUnknownRoom: not compared.
   static constexpr std::uint64_t kUnknownRoom = UINT64_MAX;
   std::uint64_t send_room = kUnknownRoom, receive_room = kUnknownRoom;
