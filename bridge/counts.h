@@ -1,5 +1,5 @@
 #pragma once
-// How many calls of each function Espalier took, and how many the MPI library below.
+// How many calls of each routine Espalier took, and how many the MPI library below.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace espalier::bridge {
 
-// The functions that Espalier can take.
-enum class Function : std::uint8_t {
+// The collectives of MPI. Those from kAlltoallw on are for the MPI library.
+enum class Routine : std::uint8_t {
   kBarrier,
   kBcast,
   kReduce,
@@ -26,27 +26,22 @@ enum class Function : std::uint8_t {
   kAlltoall,
   kAlltoallv,
   kAlltoallw,
-  kIbarrier,
-  kIbcast,
-  kIreduce,
-  kIallreduce,
-  kIscan,
-  kIexscan,
-  kIscatter,
-  kIscatterv,
-  kIgather,
-  kIgatherv,
-  kIallgather,
-  kIallgatherv,
-  kIreduceScatterBlock,
-  kIreduceScatter,
-  kIalltoall,
-  kIalltoallv,
-  kIalltoallw,
+  kNeighborAllgather,
+  kNeighborAllgatherv,
+  kNeighborAlltoall,
+  kNeighborAlltoallv,
+  kNeighborAlltoallw,
   kCount
 };
+// MPI_Bcast, MPI_Ibcast, and MPI_Bcast_init, which is counted once for all its starts.
+enum class Form : std::uint8_t { kBlocking, kNonblocking, kPersistent, kCount };
 
-void count_call(Function function, bool is_handled);
+[[nodiscard]] constexpr bool is_for_mpi(Routine routine) { return routine >= Routine::kAlltoallw; }
+
+// Counts a call on an intracommunicator.
+void count_call(Routine routine, Form form, bool is_handled);
+// Counts a call that the MPI library gets because of its communicator: perhaps of two groups.
+void count_below(Routine routine, Form form, MPI_Comm comm);
 // Prints the sums over all processes at rank 0, if ESPALIER_MPI_COUNTS is set. All processes call
 // it before PMPI_Finalize().
 void print_counts();

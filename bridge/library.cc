@@ -4,6 +4,8 @@
 
 #include "bridge/counts.h"
 #include "bridge/operators.h"
+#include "bridge/persistent.h"
+#include "bridge/requests.h"
 #include "bridge/state.h"
 
 using namespace espalier::bridge;  // NOLINT(google-build-using-namespace): functions of C
@@ -14,6 +16,12 @@ namespace {
 int with_attached(int error, MPI_Comm* made) {
   if (error == MPI_SUCCESS) attach(*made);
   return error;
+}
+
+void remember(MPI_Op op, MPI_User_function* function, int commutes) {
+  add_user_operator(op, {.function = reinterpret_cast<void (*)()>(function),
+                         .commutes = commutes != 0,
+                         .signature = KnownOperator::Signature::kC});
 }
 
 }  // namespace
@@ -79,12 +87,42 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 int MPI_Op_create(MPI_User_function* function, int commutes, MPI_Op* op) {
   const int error = PMPI_Op_create(function, commutes, op);
-  if (error == MPI_SUCCESS) add_user_operator(*op, function, commutes != 0);
+  if (error == MPI_SUCCESS) remember(*op, function, commutes);
   return error;
 }
+#ifndef OPEN_MPI
+int MPI_Op_create_c(MPI_User_function_c* function, int commutes, MPI_Op* op) {
+  const int error = PMPI_Op_create_c(function, commutes, op);
+  if (error == MPI_SUCCESS) {
+    add_user_operator(*op, {.function = reinterpret_cast<void (*)()>(function),
+                            .commutes = commutes != 0,
+                            .signature = KnownOperator::Signature::kLargeCount});
+  }
+  return error;
+}
+#endif
 int MPI_Op_free(MPI_Op* op) {
   if (op != nullptr) remove_user_operator(*op);
   return PMPI_Op_free(op);
+}
+
+int MPI_Type_free(MPI_Datatype* type) {
+  if (type == nullptr || !is_freed_later(*type)) return PMPI_Type_free(type);
+  *type = MPI_DATATYPE_NULL;
+  return MPI_SUCCESS;
+}
+
+int MPI_Start(MPI_Request* request) {
+  int error = MPI_SUCCESS;
+  return is_persistent_start(request, error) ? error : PMPI_Start(request);
+}
+int MPI_Startall(int count, MPI_Request* requests) {
+  int first_error = MPI_SUCCESS;
+  for (int i = 0; requests != nullptr && i < count; ++i) {
+    const int error = MPI_Start(&requests[i]);
+    if (first_error == MPI_SUCCESS) first_error = error;
+  }
+  return requests == nullptr || count < 0 ? PMPI_Startall(count, requests) : first_error;
 }
 
 // Requests of Espalier's collectives are generalized requests of the MPI library. Nothing but these
@@ -140,8 +178,15 @@ int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* st
   progress(&request, 1);
   return PMPI_Request_get_status(request, is_complete, status);
 }
+int MPI_Cancel(MPI_Request* request) {
+  int error = MPI_SUCCESS;
+  if (request != nullptr && is_cancel_handled(*request, error)) return error;
+  return PMPI_Cancel(request);
+}
 int MPI_Request_free(MPI_Request* request) {
-  if (request != nullptr) let_go(*request);
+  int error = MPI_SUCCESS;
+  if (request != nullptr && is_free_handled(*request, error)) return error;
+  if (request != nullptr) forget_persistent(*request);
   return PMPI_Request_free(request);
 }
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <type_traits>
 #include <vector>
+
+#include "bridge/layout.h"
 
 namespace espalier::bridge {
 namespace {
@@ -18,11 +21,6 @@ struct BasicType {
   MPI_Datatype type;
   Kind kind;
   Type element;  // kCustom: a pair that Espalier does not have
-};
-
-struct KnownOperator {
-  MPI_User_function* function;
-  bool commutes;
 };
 
 std::vector<BasicType> basic_types;
@@ -99,24 +97,83 @@ CombineFn location_of(MPI_Datatype type) {
   return nullptr;
 }
 
+void call_user(const UserOperator& user, void* left, void* right, std::uint64_t count) {
+  MPI_Datatype type = user.type;
+  const auto function = user.known.function;
+  if (user.known.signature == KnownOperator::Signature::kLargeCount) {
+    auto length = static_cast<MPI_Count>(count);
+    reinterpret_cast<void (*)(void*, void*, MPI_Count*, MPI_Datatype*)>(function)(left, right,
+                                                                                  &length, &type);
+    return;
+  }
+  const auto extent = static_cast<std::uint64_t>(extent_of(type));
+  for (std::uint64_t done = 0; done < count;) {
+    int length = static_cast<int>(std::min<std::uint64_t>(count - done, INT_MAX));
+    auto* const a = static_cast<std::uint8_t*>(left) + done * extent;
+    auto* const b = static_cast<std::uint8_t*>(right) + done * extent;
+    if (user.known.signature == KnownOperator::Signature::kFortran) {
+      MPI_Fint handle = PMPI_Type_c2f(type);
+      reinterpret_cast<void (*)(void*, void*, MPI_Fint*, MPI_Fint*)>(function)(a, b, &length,
+                                                                               &handle);
+    } else {
+      reinterpret_cast<MPI_User_function*>(function)(a, b, &length, &type);
+    }
+    done += static_cast<std::uint64_t>(length);
+  }
+}
+
 // MPI's functions compute b = a (+) b.
 void combine_by_user(void* into, const void* a, const void* b, std::uint64_t count, void* context) {
-  auto& user = *static_cast<UserOperator*>(context);
-  const std::size_t extent = static_cast<std::size_t>(extent_of(user.type));
+  const auto& user = *static_cast<const UserOperator*>(context);
+  const std::size_t bytes = count * size_of(user.type);
   std::vector<std::uint8_t> copy;  // of the result, if it must not be where a is
   void* result = into;
   if (into == a && into != b) {
-    copy.resize(count * extent);
+    copy.resize(bytes);
     result = copy.data();
   }
-  if (result != b) std::memcpy(result, b, count * extent);
-  for (std::uint64_t done = 0; done < count;) {
-    int length = static_cast<int>(std::min<std::uint64_t>(count - done, INT_MAX));
-    void* left = const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(a)) + done * extent;
-    user.function(left, static_cast<std::uint8_t*>(result) + done * extent, &length, &user.type);
-    done += static_cast<std::uint64_t>(length);
+  if (result != b) std::memcpy(result, b, bytes);
+  call_user(user, const_cast<void*>(a), result, count);
+  if (result != into) std::memcpy(into, result, bytes);
+}
+
+// An element of a type with gaps, in memory of its own.
+class Element {
+ public:
+  explicit Element(MPI_Datatype type) : type_(type), size_(size_of(type)) {
+    MPI_Aint lower = 0, extent = 0;
+    PMPI_Type_get_true_extent(type, &lower, &extent);
+    words_.resize(static_cast<std::size_t>(extent) / sizeof(std::max_align_t) + 2);
+    // The element's address is aligned, though its data begin `lower` bytes behind it.
+    const MPI_Aint unit = sizeof(std::max_align_t);
+    const MPI_Aint shift = ((lower % unit) + unit) % unit;
+    address_ = reinterpret_cast<std::uintptr_t>(words_.data()) +
+               static_cast<std::uintptr_t>(shift - lower);
   }
-  if (result != into) std::memcpy(into, result, count * extent);
+  [[nodiscard]] void* address() const { return reinterpret_cast<void*>(address_); }
+  void read(const std::uint8_t* row) { unpack(row, address(), 1, type_); }
+  void write(std::uint8_t* row) const { pack(address(), 1, type_, row); }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+
+ private:
+  MPI_Datatype type_;
+  std::uint64_t size_;
+  std::vector<std::max_align_t> words_;
+  std::uintptr_t address_ = 0;
+};
+
+// The same for operands that are packed.
+void combine_packed_by_user(void* into, const void* a, const void* b, std::uint64_t count,
+                            void* context) {
+  const auto& user = *static_cast<const UserOperator*>(context);
+  Element left(user.type), right(user.type);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t offset = i * left.size();
+    left.read(static_cast<const std::uint8_t*>(a) + offset);
+    right.read(static_cast<const std::uint8_t*>(b) + offset);
+    call_user(user, left.address(), right.address(), 1);
+    right.write(static_cast<std::uint8_t*>(into) + offset);
+  }
 }
 
 Operator custom(CombineFn function, std::uint32_t id, MPI_Datatype type) {
@@ -183,15 +240,11 @@ std::optional<Operator> predefined_operator(MPI_Op op, MPI_Datatype type) {
   return {};
 }
 
-bool is_named(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = 0;
-  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  return combiner == MPI_COMBINER_NAMED;
-}
-
 }  // namespace
 
 void list_types() {
+  if (!basic_types.empty()) return;
+  list_named_types();
   for (MPI_Datatype type :
        {MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T,
         MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_COUNT, MPI_OFFSET}) {
@@ -222,55 +275,39 @@ void list_types() {
   }
 }
 
-void add_user_operator(MPI_Op op, MPI_User_function* function, bool commutes) {
+void add_user_operator(MPI_Op op, KnownOperator known) {
   const std::lock_guard lock(user_operators_mutex);
-  user_operators[op] = {function, commutes};
+  user_operators[op] = known;
 }
 void remove_user_operator(MPI_Op op) {
   const std::lock_guard lock(user_operators_mutex);
   user_operators.erase(op);
 }
-
-std::uint64_t size_of(MPI_Datatype type) {
-  int size = 0;
-  PMPI_Type_size(type, &size);
-  return static_cast<std::uint64_t>(size);
-}
-std::int64_t extent_of(MPI_Datatype type) {
-  MPI_Aint lower = 0, extent = 0;
-  PMPI_Type_get_extent(type, &lower, &extent);
-  return extent;
-}
-
-bool is_dense(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = 0;
-  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  if (combiner == MPI_COMBINER_NAMED) {
-    return size_of(type) == static_cast<std::uint64_t>(extent_of(type));
-  }
-  if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
-  int count = 0;
-  MPI_Aint no_address = 0;
-  MPI_Datatype inner = MPI_DATATYPE_NULL;
-  PMPI_Type_get_contents(type, integers, 0, 1, &count, &no_address, &inner);
-  const bool dense = is_dense(inner);
-  if (!is_named(inner)) PMPI_Type_free(&inner);
-  return dense;
-}
-
-std::optional<Operator> operator_of(MPI_Op op, MPI_Datatype type, bool blocking,
-                                    UserOperator& user) {
+std::optional<KnownOperator> find_user_operator(MPI_Op op) {
   const std::lock_guard lock(user_operators_mutex);
   const auto found = user_operators.find(op);
-  if (found == user_operators.end()) return predefined_operator(op, type);
-  // The user's function gets the type, which may be freed while a non-blocking collective runs,
-  // unless it is a basic one.
-  if (!is_named(type) && !(blocking && is_dense(type))) return {};
-  if (extent_of(type) <= 0) return {};
-  user = {found->second.function, type};
-  Operator made = custom(combine_by_user, kUserId, type);
-  made.commutes = found->second.commutes;
-  made.context = &user;
+  if (found == user_operators.end()) return {};
+  return found->second;
+}
+
+bool has_packed_operands(const std::optional<KnownOperator>& user, MPI_Datatype type) {
+  return user && !is_dense(type);
+}
+
+std::optional<Operator> operator_of(MPI_Op op, const std::optional<KnownOperator>& known,
+                                    MPI_Datatype type, UserOperator& user) {
+  if (!known) return predefined_operator(op, type);
+  user = {*known, type};
+  const std::uint64_t size = size_of(type);
+  if (size == 0 || size > UINT32_MAX) return {};
+  Operator made = {
+      .op = Op::kCustom,
+      .type = Type::kCustom,
+      .commutes = known->commutes,
+      .element_bytes = static_cast<std::uint32_t>(size),
+      .custom_id = kUserId,
+      .custom = has_packed_operands(known, type) ? combine_packed_by_user : combine_by_user,
+      .context = &user};
   return made;
 }
 

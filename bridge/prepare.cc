@@ -1,26 +1,12 @@
 #include "bridge/prepare.h"
 
-#include <algorithm>
-#include <cstring>
 #include <numeric>
 
 namespace espalier::bridge {
 namespace {
 
-bool is_good(const Caller& caller, int root = 0) {
-  return caller.to != nullptr && root >= 0 && static_cast<std::uint32_t>(root) < caller.to->size;
-}
-bool is_good(const Data& data) { return data.count >= 0 && data.type != MPI_DATATYPE_NULL; }
-bool are_good(const int* counts, const int* offsets, std::uint32_t ranks) {
-  return counts != nullptr && offsets != nullptr &&
-         std::all_of(counts, counts + ranks, [](int count) { return count >= 0; });
-}
-
-// PMPI_Pack() counts bytes in an int. The limit is on a sum that all ranks know, or on a part.
-bool fits(std::uint64_t bytes) { return bytes <= 0x7fffffff; }
-std::uint64_t bytes_of(const Data& data) {
-  return static_cast<std::uint64_t>(data.count) * size_of(data.type);
-}
+// A rank has at most 128 links, and the direct schedules of vectors need one to each other rank.
+constexpr std::uint32_t kMaxDirectRanks = 129;
 
 void set(Work& work, Collective collective, const void* send, void* receive, std::uint64_t bytes,
          int root) {
@@ -32,259 +18,223 @@ void set(Work& work, Collective collective, const void* send, void* receive, std
   work.call.root = static_cast<std::uint32_t>(root);
 }
 void set_counts(Work& work) { work.call.counts = work.counts; }
+void set_own_counts(Work& work) {
+  work.call.counts = work.counts;
+  work.has_own_counts = true;
+}
 
-// Exchanges `own`, the same number of values on each rank, before a collective whose counts only
-// some ranks know.
-bool know_counts(const Caller& caller, Collective collective, std::vector<std::uint64_t>& own,
-                 std::vector<std::uint64_t>& all, int root) {
-  Work work;
-  work.call.collective = collective;
-  work.call.send = own.data();
-  work.call.receive = all.data();
-  work.call.count = own.size();
-  work.call.op = {.type = Type::kU64};
-  work.call.root = static_cast<std::uint32_t>(root);
-  return run(caller.comm, *caller.to, work) == MPI_SUCCESS;
+// The root's own part, in the whole row that it has.
+void* part_of_row(const void* row, std::uint64_t offset) {
+  return const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(row)) + offset;
+}
+
+void prepare_bcast(const Attached& to, const Arguments& a, Work& work) {
+  const Data data = a.received();
+  if (to.rank == static_cast<std::uint32_t>(a.root)) {
+    const void* row = row_of(work, data);
+    set(work, Collective::kBroadcast, row, const_cast<void*>(row), data.size(), a.root);
+  } else {
+    void* room = room_for(work, data);
+    set(work, Collective::kBroadcast, room, room, data.size(), a.root);
+  }
+}
+
+Collective collective_of(Routine routine) {
+  switch (routine) {
+    case Routine::kReduce: return Collective::kReduce;
+    case Routine::kAllreduce: return Collective::kAllreduce;
+    case Routine::kScan: return Collective::kScan;
+    default: return Collective::kExscan;
+  }
+}
+
+// Reduce, allreduce, scan and exscan.
+void prepare_reduction(Routine routine, const Attached& to, const Arguments& a, Work& work) {
+  const void* send = is_in_place(a.send) ? a.receive : a.send;
+  const bool gets_result =
+      routine != Routine::kReduce || to.rank == static_cast<std::uint32_t>(a.root);
+  void* receive = gets_result ? a.receive : nullptr;
+  if (has_packed_operands(a.user, a.receive_type)) {
+    send = row_of(work, {send, a.receive_count, a.receive_type});
+    if (gets_result) receive = room_for(work, a.received());
+    // The first rank's receive buffer keeps its content.
+    if (routine == Routine::kExscan && to.rank == 0) work.finish = {};
+  }
+  work.call.collective = collective_of(routine);
+  work.call.send = send;
+  work.call.receive = receive;
+  work.call.count = static_cast<std::uint64_t>(a.receive_count);
+  work.call.root = static_cast<std::uint32_t>(a.root);
+}
+
+void prepare_reduce_scatter(const Attached& to, const Arguments& a, Work& work) {
+  std::int64_t all = a.receive_count * to.size, own = a.receive_count;
+  if (a.receive_counts.is_given()) {
+    all = 0;
+    own = a.receive_counts[to.rank];
+    for (std::uint32_t rank = 0; rank < to.size; ++rank) {
+      work.counts.push_back(static_cast<std::uint64_t>(a.receive_counts[rank]));
+      all += a.receive_counts[rank];
+    }
+  }
+  const bool in_place = is_in_place(a.send);
+  const void* send = in_place ? a.receive : a.send;
+  void* receive = a.receive;
+  if (has_packed_operands(a.user, a.receive_type)) {
+    send = row_of(work, {send, all, a.receive_type});
+    receive = room_for(work, {a.receive, own, a.receive_type});
+  } else if (in_place) {
+    // MPI has the result at the beginning of the input, not at the place of the rank's part.
+    const auto* bytes = static_cast<const std::uint8_t*>(send);
+    work.send_copy.assign(bytes, bytes + all * extent_of(a.receive_type));
+    send = work.send_copy.data();
+  }
+  work.call.collective = Collective::kReduceScatter;
+  work.call.send = send;
+  work.call.receive = receive;
+  work.call.count = static_cast<std::uint64_t>(a.receive_count);
+  if (a.receive_counts.is_given()) set_counts(work);
+}
+
+void prepare_scatter(const Attached& to, const Arguments& a, Work& work) {
+  const bool is_root = to.rank == static_cast<std::uint32_t>(a.root);
+  const std::uint64_t part = is_root ? a.sent().size() : a.received().size();
+  const void* row = nullptr;
+  if (is_root) row = row_of(work, Parts::equal(a.send, a.send_count, a.send_type, to.size));
+  void* const room = is_in_place(a.receive)
+                         ? part_of_row(row, part * static_cast<std::uint64_t>(a.root))
+                         : room_for(work, a.received());
+  set(work, Collective::kScatter, row, room, part, a.root);
+}
+
+void prepare_gather(const Attached& to, const Arguments& a, Work& work) {
+  const bool is_root = to.rank == static_cast<std::uint32_t>(a.root);
+  Data own = a.sent();
+  void* room = nullptr;
+  if (is_root) {
+    const Parts parts = Parts::equal(a.receive, a.receive_count, a.receive_type, to.size);
+    room = room_for(work, parts);
+    if (is_in_place(a.send)) own = parts.data(to.rank);
+  }
+  set(work, Collective::kGather, row_of(work, own), room, own.size(), a.root);
+}
+
+void prepare_allgather(const Attached& to, const Arguments& a, Work& work) {
+  const Parts parts = Parts::equal(a.receive, a.receive_count, a.receive_type, to.size);
+  void* room = room_for(work, parts);
+  const void* row = row_of(work, is_in_place(a.send) ? parts.data(to.rank) : a.sent());
+  set(work, Collective::kAllgather, row, room, a.received().size(), 0);
+}
+
+void prepare_alltoall(const Attached& to, const Arguments& a, Work& work) {
+  const Parts parts = Parts::equal(a.receive, a.receive_count, a.receive_type, to.size);
+  void* room = room_for(work, parts);
+  const void* row = row_of(
+      work, is_in_place(a.send) ? parts : Parts::equal(a.send, a.send_count, a.send_type, to.size));
+  set(work, Collective::kAllToAll, row, room, a.received().size(), 0);
+}
+
+void prepare_scatterv(const Attached& to, const Arguments& a, Work& work) {
+  work.counts.assign(to.size, 0);
+  const void* row = nullptr;
+  if (to.rank == static_cast<std::uint32_t>(a.root)) {
+    const Parts all = Parts::unequal(a.send, a.send_counts, a.send_offsets, a.send_type, to.size);
+    for (std::size_t rank = 0; rank < to.size; ++rank) work.counts[rank] = all.bytes_of(rank);
+    row = row_of(work, all);
+  } else {
+    work.counts[to.rank] = a.received().size();
+  }
+  const std::uint64_t before =
+      std::accumulate(work.counts.begin(), work.counts.begin() + a.root, std::uint64_t{0});
+  void* const room =
+      is_in_place(a.receive) ? part_of_row(row, before) : room_for(work, a.received());
+  set(work, Collective::kScatter, row, room, 0, a.root);
+  set_own_counts(work);
+}
+
+void prepare_gatherv(const Attached& to, const Arguments& a, Work& work) {
+  work.counts.assign(to.size, 0);
+  Data own = a.sent();
+  void* room = nullptr;
+  if (to.rank == static_cast<std::uint32_t>(a.root)) {
+    const Parts all =
+        Parts::unequal(a.receive, a.receive_counts, a.receive_offsets, a.receive_type, to.size);
+    for (std::size_t rank = 0; rank < to.size; ++rank) work.counts[rank] = all.bytes_of(rank);
+    room = room_for(work, all);
+    if (is_in_place(a.send)) own = all.data(to.rank);
+  } else {
+    work.counts[to.rank] = own.size();
+  }
+  set(work, Collective::kGather, row_of(work, own), room, 0, a.root);
+  set_own_counts(work);
+}
+
+void prepare_allgatherv(const Attached& to, const Arguments& a, Work& work) {
+  const Parts all =
+      Parts::unequal(a.receive, a.receive_counts, a.receive_offsets, a.receive_type, to.size);
+  void* room = room_for(work, all);
+  const void* row = row_of(work, is_in_place(a.send) ? all.data(to.rank) : a.sent());
+  set(work, Collective::kAllgather, row, room, 0, 0);
+  for (std::size_t rank = 0; rank < to.size; ++rank) work.counts.push_back(all.bytes_of(rank));
+  set_counts(work);
+}
+
+void prepare_alltoallv(const Attached& to, const Arguments& a, Work& work) {
+  const std::uint32_t ranks = to.size;
+  const Parts into =
+      Parts::unequal(a.receive, a.receive_counts, a.receive_offsets, a.receive_type, ranks);
+  const Parts from = is_in_place(a.send) ? into
+                                         : Parts::unequal(a.send, a.send_counts, a.send_offsets,
+                                                          a.send_type, ranks);
+  work.counts.assign(std::size_t{ranks} * ranks, 0);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    work.counts[rank * ranks + to.rank] = into.bytes_of(rank);
+    work.counts[to.rank * ranks + rank] = from.bytes_of(rank);
+  }
+  void* room = room_for(work, into);
+  set(work, Collective::kAllToAll, row_of(work, from), room, 0, 0);
+  set_own_counts(work);
 }
 
 }  // namespace
 
-bool prepare_barrier(const Caller& caller, Work& work) {
-  if (!is_good(caller)) return false;
-  work.call = call::barrier();
-  return true;
+bool is_taken(Routine routine, const Attached& to, const Arguments& arguments) {
+  if (is_for_mpi(routine)) return false;
+  if (is_reduction(routine)) {
+    UserOperator user;
+    return arguments.receive_type != MPI_DATATYPE_NULL &&
+           operator_of(arguments.op, arguments.user, arguments.receive_type, user).has_value();
+  }
+  const bool is_direct = routine == Routine::kScatterv || routine == Routine::kGatherv ||
+                         routine == Routine::kAlltoallv;
+  return !is_direct || to.size <= kMaxDirectRanks;
 }
 
-bool prepare_bcast(const Caller& caller, Work& work, const Data& data, int root) {
-  if (!is_good(caller, root) || !is_good(data) || !fits(bytes_of(data))) return false;
-  if (caller.to->rank == static_cast<std::uint32_t>(root)) {
-    const void* row = row_of(work, data, caller.comm);
-    set(work, Collective::kBroadcast, row, const_cast<void*>(row), bytes_of(data), root);
-  } else {
-    void* room = room_for(work, data, caller.comm);
-    set(work, Collective::kBroadcast, room, room, bytes_of(data), root);
+void prepare(Routine routine, const Attached& to, const Arguments& arguments, Work& work) {
+  if (is_reduction(routine)) {
+    const auto made = operator_of(arguments.op, arguments.user, arguments.receive_type, work.user);
+    work.call.op = *made;
+    if (arguments.user) work.kept.keep(arguments.receive_type);
   }
-  return true;
-}
-
-bool prepare_reduction(const Caller& caller, Work& work, Collective collective, const void* send,
-                       void* receive, int count, MPI_Datatype type, MPI_Op op, int root) {
-  if (!is_good(caller, root) || !is_good({receive, count, type}) || op == MPI_OP_NULL) return false;
-  const auto made = operator_of(op, type, caller.blocking, work.user);
-  if (!made) return false;
-  if (send == MPI_IN_PLACE) send = receive;
-  const bool gets_result =
-      collective != Collective::kReduce || caller.to->rank == static_cast<std::uint32_t>(root);
-  work.call = {.collective = collective,
-               .send = send,
-               .receive = gets_result ? receive : nullptr,
-               .count = static_cast<std::uint64_t>(count),
-               .op = *made,
-               .root = static_cast<std::uint32_t>(root)};
-  return true;
-}
-
-bool prepare_reduce_scatter(const Caller& caller, Work& work, const void* send, void* receive,
-                            int count, const int* counts, MPI_Datatype type, MPI_Op op) {
-  if (!is_good(caller) || !is_good({receive, count, type}) || op == MPI_OP_NULL) return false;
-  const std::uint32_t ranks = caller.to->size;
-  if (counts != nullptr && !are_good(counts, counts, ranks)) return false;
-  const auto made = operator_of(op, type, caller.blocking, work.user);
-  if (!made) return false;
-  const std::uint64_t all = counts != nullptr
-                                ? std::accumulate(counts, counts + ranks, std::uint64_t{0})
-                                : static_cast<std::uint64_t>(count) * ranks;
-  if (send == MPI_IN_PLACE) {
-    // MPI has the result at the beginning of the input, not at the place of the rank's part.
-    const auto* bytes = static_cast<const std::uint8_t*>(receive);
-    work.send_copy.assign(bytes, bytes + all * static_cast<std::uint64_t>(extent_of(type)));
-    send = work.send_copy.data();
+  switch (routine) {
+    case Routine::kBarrier: work.call = call::barrier(); return;
+    case Routine::kBcast: return prepare_bcast(to, arguments, work);
+    case Routine::kReduce:
+    case Routine::kAllreduce:
+    case Routine::kScan:
+    case Routine::kExscan: return prepare_reduction(routine, to, arguments, work);
+    case Routine::kReduceScatterBlock:
+    case Routine::kReduceScatter: return prepare_reduce_scatter(to, arguments, work);
+    case Routine::kScatter: return prepare_scatter(to, arguments, work);
+    case Routine::kGather: return prepare_gather(to, arguments, work);
+    case Routine::kAllgather: return prepare_allgather(to, arguments, work);
+    case Routine::kAlltoall: return prepare_alltoall(to, arguments, work);
+    case Routine::kScatterv: return prepare_scatterv(to, arguments, work);
+    case Routine::kGatherv: return prepare_gatherv(to, arguments, work);
+    case Routine::kAllgatherv: return prepare_allgatherv(to, arguments, work);
+    case Routine::kAlltoallv: return prepare_alltoallv(to, arguments, work);
+    default: return;  // is_taken() refuses them
   }
-  work.call = {.collective = Collective::kReduceScatter,
-               .send = send,
-               .receive = receive,
-               .count = static_cast<std::uint64_t>(count),
-               .op = *made};
-  if (counts == nullptr) return true;
-  work.counts.assign(counts, counts + ranks);
-  set_counts(work);
-  return true;
-}
-
-bool prepare_scatter(const Caller& caller, Work& work, const Data& send, const Data& receive,
-                     int root) {
-  if (!is_good(caller, root)) return false;
-  const bool is_root = caller.to->rank == static_cast<std::uint32_t>(root);
-  const bool in_place = receive.bytes == MPI_IN_PLACE;
-  const Data& own = is_root ? send : receive;
-  if (!is_good(own) || (is_root && !in_place && !is_good(receive))) return false;
-  if (!fits(bytes_of(own) * caller.to->size)) return false;
-  const std::uint64_t part = bytes_of(own);
-  const void* row = nullptr;
-  if (is_root) {
-    row =
-        row_of(work, Parts::equal(send.bytes, send.count, send.type, caller.to->size), caller.comm);
-  }
-  void* room = nullptr;
-  if (is_root && in_place) {
-    room = const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(row)) +
-           part * static_cast<std::uint64_t>(root);
-  } else {
-    room = room_for(work, receive, caller.comm);
-  }
-  set(work, Collective::kScatter, row, room, part, root);
-  return true;
-}
-
-bool prepare_gather(const Caller& caller, Work& work, const Data& send, const Data& receive,
-                    int root) {
-  if (!is_good(caller, root)) return false;
-  const bool is_root = caller.to->rank == static_cast<std::uint32_t>(root);
-  const bool in_place = send.bytes == MPI_IN_PLACE;
-  const Data& own = is_root ? receive : send;
-  if (!is_good(own) || (is_root && !in_place && !is_good(send))) return false;
-  if (!fits(bytes_of(own) * caller.to->size)) return false;
-  void* room = nullptr;
-  const void* row = nullptr;
-  if (is_root) {
-    const Parts parts = Parts::equal(receive.bytes, receive.count, receive.type, caller.to->size);
-    room = room_for(work, parts, caller.comm);
-    const Data own_part{parts.address(static_cast<std::size_t>(root)), receive.count, receive.type};
-    row = row_of(work, in_place ? own_part : send, caller.comm);
-  } else {
-    row = row_of(work, send, caller.comm);
-  }
-  set(work, Collective::kGather, row, room, bytes_of(own), root);
-  return true;
-}
-
-bool prepare_allgather(const Caller& caller, Work& work, const Data& send, const Data& receive) {
-  const bool in_place = send.bytes == MPI_IN_PLACE;
-  if (!is_good(caller) || !is_good(receive) || (!in_place && !is_good(send))) return false;
-  if (!fits(bytes_of(receive) * caller.to->size)) return false;
-  const Parts parts = Parts::equal(receive.bytes, receive.count, receive.type, caller.to->size);
-  void* room = room_for(work, parts, caller.comm);
-  const Data own_part{parts.address(caller.to->rank), receive.count, receive.type};
-  const void* row = row_of(work, in_place ? own_part : send, caller.comm);
-  set(work, Collective::kAllgather, row, room, bytes_of(receive), 0);
-  return true;
-}
-
-bool prepare_alltoall(const Caller& caller, Work& work, const Data& send, const Data& receive) {
-  const bool in_place = send.bytes == MPI_IN_PLACE;
-  if (!is_good(caller) || !is_good(receive) || (!in_place && !is_good(send))) return false;
-  const std::uint32_t ranks = caller.to->size;
-  if (!fits(bytes_of(receive) * ranks)) return false;
-  const Parts parts = Parts::equal(receive.bytes, receive.count, receive.type, ranks);
-  void* room = room_for(work, parts, caller.comm);
-  const void* row = row_of(
-      work, in_place ? parts : Parts::equal(send.bytes, send.count, send.type, ranks), caller.comm);
-  set(work, Collective::kAllToAll, row, room, bytes_of(receive), 0);
-  return true;
-}
-
-bool prepare_scatterv(const Caller& caller, Work& work, const Data& send, Vectors parts,
-                      const Data& receive, int root) {
-  if (!is_good(caller, root) || !caller.blocking) return false;
-  const std::uint32_t ranks = caller.to->size;
-  const bool is_root = caller.to->rank == static_cast<std::uint32_t>(root);
-  const bool in_place = receive.bytes == MPI_IN_PLACE;
-  if (is_root &&
-      (send.type == MPI_DATATYPE_NULL || !are_good(parts.counts, parts.offsets, ranks))) {
-    return false;
-  }
-  if (!in_place && !is_good(receive)) return false;
-  work.counts.assign(ranks, 0);
-  Parts all;
-  const void* row = nullptr;
-  if (is_root) {
-    all = Parts::unequal(send.bytes, parts.counts, parts.offsets, send.type, ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) work.counts[rank] = all.bytes_of(rank);
-    row = row_of(work, all, caller.comm);
-  }
-  if (!know_counts(caller, Collective::kBroadcast, work.counts, work.counts, root)) return false;
-  const std::uint64_t before =
-      std::accumulate(work.counts.begin(), work.counts.begin() + root, std::uint64_t{0});
-  void* room = nullptr;
-  if (is_root && in_place) {
-    room = const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(row)) + before;
-  } else {
-    room = room_for(work, receive, caller.comm);
-  }
-  set(work, Collective::kScatter, row, room, 0, root);
-  set_counts(work);
-  return true;
-}
-
-bool prepare_gatherv(const Caller& caller, Work& work, const Data& send, const Data& receive,
-                     Vectors parts, int root) {
-  if (!is_good(caller, root) || !caller.blocking) return false;
-  const std::uint32_t ranks = caller.to->size;
-  const bool is_root = caller.to->rank == static_cast<std::uint32_t>(root);
-  const bool in_place = send.bytes == MPI_IN_PLACE;
-  if (is_root &&
-      (receive.type == MPI_DATATYPE_NULL || !are_good(parts.counts, parts.offsets, ranks))) {
-    return false;
-  }
-  if (!in_place && !is_good(send)) return false;
-  Data own = send;
-  void* room = nullptr;
-  if (is_root) {
-    const Parts all =
-        Parts::unequal(receive.bytes, parts.counts, parts.offsets, receive.type, ranks);
-    room = room_for(work, all, caller.comm);
-    const auto place = static_cast<std::size_t>(root);
-    if (in_place) own = {all.address(place), all.counts[place], receive.type};
-  }
-  const void* row = row_of(work, own, caller.comm);
-  std::vector<std::uint64_t> bytes = {bytes_of(own)};
-  work.counts.assign(ranks, 0);
-  if (!know_counts(caller, Collective::kAllgather, bytes, work.counts, 0)) return false;
-  set(work, Collective::kGather, row, room, 0, root);
-  set_counts(work);
-  return true;
-}
-
-bool prepare_allgatherv(const Caller& caller, Work& work, const Data& send, const Data& receive,
-                        Vectors parts) {
-  if (!is_good(caller) || receive.type == MPI_DATATYPE_NULL) return false;
-  const std::uint32_t ranks = caller.to->size;
-  const bool in_place = send.bytes == MPI_IN_PLACE;
-  if (!are_good(parts.counts, parts.offsets, ranks) || (!in_place && !is_good(send))) return false;
-  const Parts all = Parts::unequal(receive.bytes, parts.counts, parts.offsets, receive.type, ranks);
-  if (!fits(all.all_bytes())) return false;
-  void* room = room_for(work, all, caller.comm);
-  const Data own_part{all.address(caller.to->rank), all.counts[caller.to->rank], receive.type};
-  const void* row = row_of(work, in_place ? own_part : send, caller.comm);
-  set(work, Collective::kAllgather, row, room, 0, 0);
-  for (std::size_t rank = 0; rank < ranks; ++rank) work.counts.push_back(all.bytes_of(rank));
-  set_counts(work);
-  return true;
-}
-
-bool prepare_alltoallv(const Caller& caller, Work& work, const Data& send, Vectors sent,
-                       const Data& receive, Vectors received) {
-  if (!is_good(caller) || !caller.blocking || receive.type == MPI_DATATYPE_NULL) return false;
-  const std::uint32_t ranks = caller.to->size;
-  const bool in_place = send.bytes == MPI_IN_PLACE;
-  if (!are_good(received.counts, received.offsets, ranks)) return false;
-  if (!in_place &&
-      (send.type == MPI_DATATYPE_NULL || !are_good(sent.counts, sent.offsets, ranks))) {
-    return false;
-  }
-  const Parts into =
-      Parts::unequal(receive.bytes, received.counts, received.offsets, receive.type, ranks);
-  const Parts from =
-      in_place ? into : Parts::unequal(send.bytes, sent.counts, sent.offsets, send.type, ranks);
-  std::vector<std::uint64_t> bytes;
-  for (std::size_t rank = 0; rank < ranks; ++rank) bytes.push_back(from.bytes_of(rank));
-  work.counts.assign(std::size_t{ranks} * ranks, 0);
-  if (!know_counts(caller, Collective::kAllgather, bytes, work.counts, 0)) return false;
-  void* room = room_for(work, into, caller.comm);
-  const void* row = row_of(work, from, caller.comm);
-  set(work, Collective::kAllToAll, row, room, 0, 0);
-  set_counts(work);
-  return true;
 }
 
 }  // namespace espalier::bridge

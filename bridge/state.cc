@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bridge/membership.h"
+#include "communicator/own_counts.h"
 
 namespace espalier::bridge {
 namespace {
@@ -16,6 +17,7 @@ struct Started {
   std::unique_ptr<Work> work;
   Request request;
   MPI_Comm comm;
+  int tag = 0;  // of a persistent request's message; 0: a generalized request
 };
 
 int key = MPI_KEYVAL_INVALID;  // under which an MPI communicator has its Attached
@@ -24,19 +26,34 @@ int key = MPI_KEYVAL_INVALID;  // under which an MPI communicator has its Attach
 MPI_Comm poked = MPI_COMM_NULL;
 MPI_Request pending = MPI_REQUEST_NULL;
 std::map<MPI_Request, Started> started;
-std::vector<Started> let_go_of;  // freed by the program before they were complete
-std::mutex mutex;                // of both
+std::mutex mutex;  // of `started`
 
 int delete_attached(MPI_Comm, int, void* value, void*) {
   delete static_cast<Attached*>(value);
   return MPI_SUCCESS;
 }
 
-// The failure is the communicator's error, as one of MPI's own.
-int report(MPI_Comm comm, const std::string& message) {
+// The failure is the communicator's error, as one of MPI's own. Ranks that call with different
+// lengths have MPI's error for that.
+int report(MPI_Comm comm, const std::string& message, const Attached* to = nullptr) {
   std::fprintf(stderr, "espalier: %s\n", message.c_str());
-  PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
-  return MPI_ERR_OTHER;
+  const bool is_mismatch = to != nullptr && to->communicator.cause().status == Status::kMismatch;
+  const int error = is_mismatch ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+  PMPI_Comm_call_errhandler(comm, error);
+  return error;
+}
+
+Result<Request> begin(Attached& to, const Work& work) {
+  return work.has_own_counts ? communicator::OwnCounts::start(to.communicator, work.call)
+                             : to.communicator.start(work.call);
+}
+
+void complete(const Started& started, MPI_Request request) {
+  if (started.tag == 0) {
+    PMPI_Grequest_complete(request);
+  } else {
+    PMPI_Send(nullptr, 0, MPI_BYTE, 0, started.tag, poked);
+  }
 }
 
 int query(void*, MPI_Status* status) {
@@ -51,9 +68,13 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
 
+MPI_Comm own_comm() { return poked; }
+
 void attach_first() {
+  if (key != MPI_KEYVAL_INVALID) return;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_attached, &key, nullptr);
   PMPI_Comm_dup(MPI_COMM_SELF, &poked);
+  PMPI_Comm_set_errhandler(poked, MPI_ERRORS_RETURN);
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, poked, &pending);
   list_types();
   attach(MPI_COMM_WORLD);
@@ -61,10 +82,10 @@ void attach_first() {
 }
 
 void detach_first() {
+  if (key == MPI_KEYVAL_INVALID) return;
   {
     const std::lock_guard lock(mutex);
     started.clear();
-    let_go_of.clear();
   }
   detach(MPI_COMM_SELF);
   detach(MPI_COMM_WORLD);
@@ -112,11 +133,11 @@ void let_mpi_progress() {
 }
 
 int run(MPI_Comm comm, Attached& to, Work& work) {
-  auto request = to.communicator.start(work.call);
-  if (!request) return report(comm, request.error().message);
+  auto request = begin(to, work);
+  if (!request) return report(comm, request.error().message, &to);
   while (true) {
     const auto is_complete = request->test();
-    if (!is_complete) return report(comm, is_complete.error().message);
+    if (!is_complete) return report(comm, is_complete.error().message, &to);
     if (*is_complete) break;
     // Another process may need a message that this one's MPI library still has to send.
     let_mpi_progress();
@@ -126,12 +147,24 @@ int run(MPI_Comm comm, Attached& to, Work& work) {
 }
 
 int start(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MPI_Request* request) {
-  auto made = to.communicator.start(work->call);
-  if (!made) return report(comm, made.error().message);
+  *request = MPI_REQUEST_NULL;
+  auto made = begin(to, *work);
+  if (!made) return report(comm, made.error().message, &to);
   const int error = PMPI_Grequest_start(query, release, cancel, nullptr, request);
   if (error != MPI_SUCCESS) return error;
   const std::lock_guard lock(mutex);
   started.insert_or_assign(*request, Started{std::move(work), *std::move(made), comm});
+  return MPI_SUCCESS;
+}
+
+int start_persistent(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MPI_Request request,
+                     int tag) {
+  auto made = begin(to, *work);
+  if (!made) return report(comm, made.error().message, &to);
+  const int error = PMPI_Start(&request);
+  if (error != MPI_SUCCESS) return error;
+  const std::lock_guard lock(mutex);
+  started.insert_or_assign(request, Started{std::move(work), *std::move(made), comm, tag});
   return MPI_SUCCESS;
 }
 
@@ -156,23 +189,21 @@ std::size_t progress(const MPI_Request* requests, int count) {
       continue;
     }
     if (!is_complete) {
-      (void)report(found->second.comm, is_complete.error().message);
+      (void)report(found->second.comm, is_complete.error().message, attached(found->second.comm));
     } else if (found->second.work->finish) {
       found->second.work->finish();
     }
+    const Started done = std::move(found->second);
     started.erase(found);
-    PMPI_Grequest_complete(requests[i]);
+    complete(done, requests[i]);
   }
   return waiting;
 }
 
-void let_go(MPI_Request request) {
+MPI_Comm comm_of(MPI_Request request) {
   const std::lock_guard lock(mutex);
   const auto found = started.find(request);
-  if (found == started.end()) return;
-  let_go_of.push_back(std::move(found->second));
-  started.erase(found);
-  PMPI_Grequest_complete(request);
+  return found == started.end() ? MPI_COMM_NULL : found->second.comm;
 }
 
 }  // namespace espalier::bridge

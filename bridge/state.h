@@ -10,6 +10,7 @@
 
 #include "bridge/mpi_below.h"
 #include "bridge/operators.h"
+#include "bridge/types.h"
 #include "espalier/communicator.h"
 
 namespace espalier::bridge {
@@ -22,8 +23,11 @@ struct Attached {
 
 // After MPI_Init: the communicators of all processes, and of this one alone.
 void attach_first();
-// Before MPI_Finalize.
+// Before MPI_Finalize. Does nothing without attach_first().
 void detach_first();
+// A communicator of this process alone, whose errors are returned. Its tags: 0 for progress.
+[[nodiscard]] MPI_Comm own_comm();
+constexpr int kCopyTag = 1, kFirstPersistentTag = 2;
 // Makes a communicator of Espalier for a new intracommunicator. All its processes must call it.
 // Does nothing for MPI_COMM_NULL. If one process cannot, none has one.
 void attach(MPI_Comm comm);
@@ -38,6 +42,8 @@ struct Work {
   std::vector<std::uint64_t> counts;
   std::vector<std::uint8_t> send_copy, receive_copy;
   UserOperator user;
+  KeptTypes kept;                // those that `user` and `finish` need
+  bool has_own_counts = false;   // call.counts: this rank knows only its own
   std::function<void()> finish;  // moves the result into the caller's buffer; may be empty
 };
 
@@ -46,6 +52,10 @@ struct Work {
 // Starts it, and makes a request of MPI for it.
 [[nodiscard]] int start(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work,
                         MPI_Request* request);
+// Starts it with a persistent receive for a message with this tag from this process to itself,
+// which completes with it.
+[[nodiscard]] int start_persistent(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work,
+                                   MPI_Request request, int tag);
 
 // Makes progress with those of the requests that are Espalier's. Returns how many of them are not
 // complete; those that are complete are so for the MPI library as well.
@@ -54,7 +64,8 @@ std::size_t progress(const MPI_Request* requests, int count);
 [[nodiscard]] bool has_ours(const MPI_Request* requests, int count);
 // Gives the MPI library time for its own messages, and other processes the processor.
 void let_mpi_progress();
-// Completes the request as far as MPI is concerned; the collective goes on.
-void let_go(MPI_Request request);
+// Returns the communicator of Espalier's collective that the active request is for; otherwise
+// MPI_COMM_NULL.
+[[nodiscard]] MPI_Comm comm_of(MPI_Request request);
 
 }  // namespace espalier::bridge

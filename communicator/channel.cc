@@ -31,6 +31,14 @@ bool are_alike(const Call& a, const Call& b) {
          a.send_room == b.send_room && a.receive_room == b.receive_room;
 }
 
+ElementCounts counts_of(Operation& operation) {
+  const Call& call = operation.call;
+  if (call.counts.empty()) return call.count;
+  ElementCounts counts(call.counts.data(), call.counts.size(), operation.offsets.data());
+  counts.own_only = operation.has_own_counts;
+  return counts;
+}
+
 // Words of memory for the operation's scratch, with room to align it by 16 bytes.
 std::size_t scratch_words(const Operation& operation) {
   return operation.scratch_bytes / sizeof(std::uint64_t) + 3;
@@ -117,22 +125,25 @@ Result<const PlannedProgram*> Channel::plan_of(const ScheduleRequest& request) {
   return planned;
 }
 
-Result<std::shared_ptr<Operation>> Channel::make(const Call& call) {
+Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_counts) {
   if (auto good = check_arguments(call, size_); !good) return fail(good.error());
   const CallExtents extents{extent_of(call, Buffer::kInput), extent_of(call, Buffer::kOutput)};
   if (auto good = check_memory(call, extents, {rank_, size_}); !good) return fail(good.error());
   auto operation = std::make_shared<Operation>();
   operation->channel = shared_from_this();
   operation->call = call;
+  operation->has_own_counts = own_counts;
   if (size_ == 1) return operation;
   ScheduleRequest request;
   request.collective = call.collective;
   request.root = call.root;
   request.unequal_counts = !call.counts.empty();
+  request.own_counts = own_counts;
   request.commutes = call.op.op != Op::kCustom || call.op.commutes;
   const ElementCounts counts(
       call.counts.empty() ? call.count : *std::max_element(call.counts.begin(), call.counts.end()));
-  request.bytes = started_bytes(counts, element_bytes(call.op));
+  // Equal on all ranks.
+  request.bytes = own_counts ? 0 : started_bytes(counts, element_bytes(call.op));
   const Use use(*this);
   auto planned = plan_of(request);
   const std::string name = collective_name(call.collective);
@@ -196,10 +207,7 @@ Result<void> Channel::find_memory(Operation& operation) {
   const Program& program = operation.planned->program;
   const std::uint32_t size = element_bytes(call.op);
   operation.offsets.resize(call.counts.empty() ? 0 : unequal_offsets(call.collective, size_));
-  const ElementCounts counts =
-      call.counts.empty()
-          ? ElementCounts(call.count)
-          : ElementCounts(call.counts.data(), call.counts.size(), operation.offsets.data());
+  const ElementCounts counts = counts_of(operation);
   Layout layout;
   const Status status = make_layout(program, counts, size, layout);
   if (status != Status::kOk) return fail(status_name(status));
@@ -290,10 +298,7 @@ Status Channel::begin_machine(Operation& operation) {
   }
   operation.buffers.scratch = scratch;
   operation.buffers.scratch_bytes = operation.scratch_bytes;
-  const ElementCounts counts =
-      call.counts.empty()
-          ? ElementCounts(call.count)
-          : ElementCounts(call.counts.data(), call.counts.size(), operation.offsets.data());
+  const ElementCounts counts = counts_of(operation);
   const Program& program = operation.planned->program;
   const bool has_started = std::exchange(operation.has_started, true);
   if (has_started && operation.prepared == nullptr) {

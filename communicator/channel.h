@@ -47,6 +47,7 @@ class Operation {
   // Of a plan, and of an operation from its second start on.
   std::unique_ptr<Machine::Prepared> prepared;
   bool has_started = false, is_prepared = false;
+  bool has_own_counts = false;  // of call.counts this rank knows only its own
   std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   State state = State::kIdle;
   Result<void> result;
@@ -91,7 +92,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Cause cause() const;
 
   // Checks the call, finds its schedule and its memory.
-  [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call);
+  // `own_counts`: this rank knows only its own entries of call.counts, and the others are 0.
+  [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call, bool own_counts = false);
   // make(), start() and wait() in one. A call like one of the last few takes its operation again.
   [[nodiscard]] Result<void> run(const Call& call);
   // As make(), for a plan: also everything that start() would otherwise have to allocate or

@@ -8,6 +8,7 @@
 #include "communicator/channel.h"
 #include "communicator/job.h"
 #include "communicator/measure_network.h"
+#include "communicator/own_counts.h"
 #include "espalier/hal/ofi/provider_list.h"
 
 namespace espalier {
@@ -140,6 +141,21 @@ Result<Request> Communicator::start(const Call& call) {
   if (auto started = channel_->start(**operation); !started) return fail(started.error());
   return Request(*std::move(operation));
 }
+
+}  // namespace espalier
+namespace espalier::communicator {
+
+Result<Request> OwnCounts::start(Communicator& communicator, const Call& call) {
+  auto operation = communicator.channel_->make(call, true);
+  if (!operation) return fail(operation.error());
+  if (auto started = communicator.channel_->start(**operation); !started) {
+    return fail(started.error());
+  }
+  return Request(*std::move(operation));
+}
+
+}  // namespace espalier::communicator
+namespace espalier {
 
 Result<Plan> Communicator::plan(const Call& call) {
   auto operation = channel_->plan(call);

@@ -363,6 +363,10 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
 }
 
 bool ChosenByModel::is_known(const ScheduleRequest& request) const {
+  if (request.own_counts) {
+    return planned_.contains(
+        Key{fixed(request.collective).unequal, request.collective, request.root});
+  }
   if (find_given(request) != nullptr) return true;
   if (!has_fixed_choice(request) && !chosen_.contains(request.collective)) return false;
   const Key first{find_choice(request).name, request.collective, request.root};
@@ -372,6 +376,7 @@ bool ChosenByModel::is_known(const ScheduleRequest& request) const {
 }
 
 Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
+  if (request.own_counts) return &plan_fixed(fixed(request.collective).unequal, request);
   Chosen* const chosen = has_fixed_choice(request) ? nullptr : &choose(request);
   const Choice choice = find_choice(request);
   const Key key{choice.name, request.collective, request.root};
@@ -402,7 +407,7 @@ void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& k
 
 // The program of the image or of a file; null if none serves the request.
 const PlannedProgram* ChosenByModel::find_given(const ScheduleRequest& request) const {
-  if (is_measuring_) return nullptr;
+  if (is_measuring_ || request.own_counts) return nullptr;
   const auto file = from_files_.find({request.collective, request.root});
   if (file != from_files_.end()) return &file->second;
   return image_ == nullptr ? nullptr : image_->find(request);

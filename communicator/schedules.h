@@ -31,6 +31,7 @@ struct ScheduleRequest {
   std::uint64_t bytes = 0;      // of the whole message, or of the largest part
   bool commutes = true;         // the operator
   bool unequal_counts = false;  // a count for each rank
+  bool own_counts = false;      // of which each rank knows only its own: direct messages only
   bool operator==(const ScheduleRequest&) const = default;
 };
 

@@ -247,9 +247,12 @@ Status Machine::map_links(const Program& program, std::uint8_t* links) {
 std::uint64_t Machine::digest_of(const Program& program, const Layout& layout, const Operator& op,
                                  [[maybe_unused]] ElementCounts counts) const {
   std::uint64_t hash = digest_u64(kDigestSeed, program.schedule_digest);
-  hash = digest_u64(hash, layout.count);
 #if ESPALIER_UNEQUAL_COUNTS
-  for (std::uint64_t k = 0; k < counts.entries; ++k) hash = digest_u64(hash, counts.elements[k]);
+  hash = digest_u64(hash, counts.own_only ? UINT64_MAX : layout.count);
+  const std::uint64_t compared = counts.own_only ? 0 : counts.entries;
+  for (std::uint64_t k = 0; k < compared; ++k) hash = digest_u64(hash, counts.elements[k]);
+#else
+  hash = digest_u64(hash, layout.count);
 #endif
   hash = digest_u64(hash, (std::uint64_t{layout.element_bytes} << 32) | op.custom_id);
   return digest_u64(hash, (static_cast<std::uint64_t>(op.op) << 16) |

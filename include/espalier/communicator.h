@@ -42,6 +42,7 @@ namespace espalier {
 namespace communicator {
 class Channel;
 class Operation;
+class OwnCounts;
 }  // namespace communicator
 
 // The image of this node (`espalier image build`): an image file, or a flash with slots. In both
@@ -125,6 +126,7 @@ class Request {
 
  private:
   friend class Communicator;
+  friend class communicator::OwnCounts;
   explicit Request(std::shared_ptr<communicator::Operation> operation);
   std::shared_ptr<communicator::Operation> operation_;
 };
@@ -353,6 +355,7 @@ class Communicator {
  private:
   [[nodiscard]] static Result<Communicator> of_job(std::shared_ptr<communicator::Channel> channel);
   friend Result<Communicator> join(const JoinOptions& options);
+  friend class communicator::OwnCounts;
   Communicator(std::shared_ptr<communicator::Channel> channel, bool is_world);
   std::shared_ptr<communicator::Channel> channel_;
   bool is_world_ = false;  // of the whole job

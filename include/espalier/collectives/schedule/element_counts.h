@@ -11,7 +11,7 @@ namespace espalier {
 #if ESPALIER_UNEQUAL_COUNTS
 // Converts from a number of elements: of the whole message, or of each rank's part
 // (counts_per_rank). With the second constructor every rank's part has its own count, which may be
-// 0. All ranks must give the same counts.
+// 0. All ranks must give the same counts, unless `own_only`.
 struct ElementCounts {
   // NOLINTNEXTLINE(google-explicit-constructor): a number is the usual case.
   constexpr ElementCounts(std::uint64_t each) : count(each) {}
@@ -32,6 +32,10 @@ struct ElementCounts {
   const std::uint64_t* elements = nullptr;
   std::uint64_t entries = 0;
   std::uint64_t* offsets = nullptr;
+  // Whether each rank gives only the counts that concern its own messages, and otherwise 0. The
+  // program must have one block and direct messages only. Ranks then do not compare all counts; a
+  // message whose ends differ is still a kMismatch.
+  bool own_only = false;
 };
 
 // Scratch slots first .. end-1, which operands with several segments use. They are one piece of
