@@ -35,7 +35,7 @@ bool is_one_of(const Spellings& spellings, const void* address) {
 
 std::vector<MPI_Request> c_requests(MPI_Fint count, const MPI_Fint* requests) {
   std::vector<MPI_Request> made;
-  for (MPI_Fint i = 0; i < count; ++i) made.push_back(PMPI_Request_f2c(requests[i]));
+  for (MPI_Fint i = 0; i < count; ++i) made.push_back(MPI_Request_f2c(requests[i]));
   return made;
 }
 
@@ -47,7 +47,8 @@ void* find_next(const char* name) {
   void* const found = dlsym(RTLD_NEXT, name);
   if (found != nullptr) return found;
   std::fprintf(stderr,
-               "espalier: no library has the function %s; expected Open MPI's for Fortran\n", name);
+               "espalier: no library has the function %s; expected the MPI library's for Fortran\n",
+               name);
   std::abort();
 }
 
@@ -69,30 +70,30 @@ void before_finalize() {
   detach_first();
   print_counts();
 }
-void before_comm_free(MPI_Fint comm) { detach(PMPI_Comm_f2c(comm)); }
+void before_comm_free(MPI_Fint comm) { detach(MPI_Comm_f2c(comm)); }
 void after_op_create(void* function, MPI_Fint commutes, MPI_Fint op, const MPI_Fint* error) {
   if (!has_succeeded(error)) return;
-  add_user_operator(PMPI_Op_f2c(op), {.function = reinterpret_cast<void (*)()>(function),
-                                      .commutes = commutes != 0,
-                                      .signature = KnownOperator::Signature::kFortran});
+  add_user_operator(MPI_Op_f2c(op), {.function = reinterpret_cast<void (*)()>(function),
+                                     .commutes = commutes != 0,
+                                     .signature = KnownOperator::Signature::kFortran});
 }
-void before_op_free(MPI_Fint op) { remove_user_operator(PMPI_Op_f2c(op)); }
+void before_op_free(MPI_Fint op) { remove_user_operator(MPI_Op_f2c(op)); }
 
 bool is_type_freed_later(MPI_Fint* type, MPI_Fint* error) {
-  if (!is_freed_later(PMPI_Type_f2c(*type))) return false;
-  *type = PMPI_Type_c2f(MPI_DATATYPE_NULL);
+  if (!is_freed_later(MPI_Type_f2c(*type))) return false;
+  *type = MPI_Type_c2f(MPI_DATATYPE_NULL);
   if (error != nullptr) *error = MPI_SUCCESS;
   return true;
 }
 bool is_started(const MPI_Fint* request, MPI_Fint* error) {
-  MPI_Request c_request = PMPI_Request_f2c(*request);
+  MPI_Request c_request = MPI_Request_f2c(*request);
   int result = MPI_SUCCESS;
   if (!is_persistent_start(&c_request, result)) return false;
   if (error != nullptr) *error = result;
   return true;
 }
 bool is_free_refused(MPI_Fint request, MPI_Fint* error) {
-  const MPI_Request c_request = PMPI_Request_f2c(request);
+  const MPI_Request c_request = MPI_Request_f2c(request);
   int result = MPI_SUCCESS;
   if (!is_free_handled(c_request, result)) {
     forget_persistent(c_request);
@@ -102,7 +103,7 @@ bool is_free_refused(MPI_Fint request, MPI_Fint* error) {
   return true;
 }
 bool is_cancel_refused(MPI_Fint request, MPI_Fint* error) {
-  const MPI_Request c_request = PMPI_Request_f2c(request);
+  const MPI_Request c_request = MPI_Request_f2c(request);
   int result = MPI_SUCCESS;
   if (!is_cancel_handled(c_request, result)) return false;
   if (error != nullptr) *error = result;

@@ -1,5 +1,5 @@
 #pragma once
-// Open MPI's Fortran functions: what the generated ones need beside the functions of C.
+// Fortran's functions that call PMPI_*: what the generated ones need beside the functions of C.
 
 #include "bridge/mpi_below.h"
 
@@ -10,7 +10,7 @@ namespace espalier::bridge {
 // Returns C's value for a buffer, which may be Fortran's MPI_BOTTOM or MPI_IN_PLACE.
 [[nodiscard]] void* c_address(void* buffer);
 
-// What the functions of C do before and after those below. `error`: Fortran's, or null.
+// The work of C's functions before and after those below. `error`: Fortran's argument, or null.
 void after_init(const MPI_Fint* error);
 void before_finalize();
 void before_comm_free(MPI_Fint comm);

@@ -3,8 +3,8 @@
 
 generate.py openmpi|mpich c|fortran
 
-MPICH has a form of each for counts of MPI_Count (MPI_Bcast_c), and its Fortran library calls the functions of C. Open MPI's Fortran
-functions call PMPI_*, so each of their names is defined here, too: for mpif.h and `use mpi` with all manglings, and for `use mpi_f08`.
+MPICH has a form of each for counts of MPI_Count (MPI_Bcast_c). A Fortran function that calls PMPI_* has to be defined here: all of Open
+MPI's, with the manglings of mpif.h and `use mpi`, and those of MPICH's module mpi_f08 that have no buffer.
 """
 
 import sys
@@ -107,99 +107,124 @@ def write_c(library):
     print('}  // extern "C"')
 
 
-def fortran_names(name):
-    """All names under which Open MPI's libraries have a function."""
+# Functions that Open MPI's module mpi_f08 calls under a name of PMPI.
+F08_CALLS_BELOW = ("MPI_Op_create", "MPI_Request_get_status", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
+
+
+def fortran_names(name, is_f08):
+    """The names under which the libraries have a function: the first, and others for the same. is_f08: that of module mpi_f08 alone."""
     lower = name.lower()
-    prefix, rest = name.split("_", 1)
-    base = "ompi" + prefix[3:].lower() + "_" + rest.lower() + "_f"
-    return base, [lower, lower + "_", lower + "__", name.upper(), name + "_f", name + "_f08"]
+    if is_f08:
+        return lower + "_f08_", []
+    prefix, rest = lower.split("_", 1)
+    return f"o{prefix}_{rest}_f", [lower, lower + "_", lower + "__", name.upper(), name + "_f", name + "_f08"]
 
 
-def define(name, parameters, body):
+def define(name, parameters, body, is_f08):
     """Prints the function and its aliases. `body` uses the parameters, and `error`, a pointer."""
-    base, aliases = fortran_names(name)
-    types = ", ".join(f"{type_name} {parameter}" for parameter, type_name in parameters)
-    print(f"void {base}({types}{', ' if types else ''}MPI_Fint* error) {{\n{body}}}")
+    base, aliases = fortran_names(name, is_f08)
+    types = "".join(f"{type_name} {parameter}, " for parameter, type_name in parameters)
+    print(f"void {base}({types}MPI_Fint* error) {{\n{body}}}")
     for alias in aliases:
-        print(f'void {alias}({types}{", " if types else ""}MPI_Fint* error) __attribute__((alias("{base}")));')
+        print(f'void {alias}({types}MPI_Fint* error) __attribute__((alias("{base}")));')
     print()
 
 
-def next_call(name, parameters):
-    base, _ = fortran_names(name)
+def next_call(name, parameters, is_f08):
+    base, _ = fortran_names(name, is_f08)
     types = "".join(f"{type_name}, " for _, type_name in parameters)
     given = "".join(f"{parameter}, " for parameter, _ in parameters)
     return f'reinterpret_cast<void (*)({types}MPI_Fint*)>(find_next("{base}"))({given}error);'
 
 
-FROM_FORTRAN = {"address": "c_address({})", "value": "*{}", "pointer": "{}", "type": "PMPI_Type_f2c(*{})", "op": "PMPI_Op_f2c(*{})",
-                "comm": "PMPI_Comm_f2c(*{})", "info": "PMPI_Info_f2c(*{})", "request": "&c_request", "opaque": "{}"}
+FROM_FORTRAN = {"address": "c_address({})", "value": "*{}", "pointer": "{}", "type": "MPI_Type_f2c(*{})", "op": "MPI_Op_f2c(*{})",
+                "comm": "MPI_Comm_f2c(*{})", "info": "MPI_Info_f2c(*{})", "request": "&c_request", "opaque": "{}"}
 
 
-def write_collective(name, routine, form, parameters):
+def write_collective(name, routine, form, parameters, is_f08):
     kinds = {parameter: PARAMETERS[parameter][2] for parameter in parameters}
     typed = [(p, "void*" if kinds[p] in ("address", "opaque") else "MPI_Fint*") for p in parameters]
     if "opaque" in kinds.values():
-        body = f"  count_below(Routine::{constant(routine)}, Form::k{form}, PMPI_Comm_f2c(*comm));\n  {next_call(name, typed)}\n"
-        define(name, typed, body)
+        body = f"  count_below(Routine::{constant(routine)}, Form::k{form}, MPI_Comm_f2c(*comm));\n  {next_call(name, typed, is_f08)}\n"
+        define(name, typed, body, is_f08)
         return
     call = f"{name}({', '.join(FROM_FORTRAN[kinds[p]].format(p) for p in parameters)})"
     if "request" in parameters:
         body = f"  MPI_Request c_request = MPI_REQUEST_NULL;\n  const int result = {call};\n"
-        body += "  if (result == MPI_SUCCESS) *request = PMPI_Request_c2f(c_request);\n"
+        body += "  if (result == MPI_SUCCESS) *request = MPI_Request_c2f(c_request);\n"
     else:
         body = f"  const int result = {call};\n"
-    define(name, typed, body + "  if (error != nullptr) *error = result;\n")
+    define(name, typed, body + "  if (error != nullptr) *error = result;\n", is_f08)
 
 
 def fint(names):
     return [(name, "MPI_Fint*") for name in names.split()]
 
 
-def write_fortran():
+# The other functions: what precedes and follows the MPI library's own.
+OTHERS = {
+    "MPI_Init": ([], "", "after_init(error);"),
+    "MPI_Init_thread": (fint("required provided"), "", "after_init(error);"),
+    "MPI_Finalize": ([], "before_finalize();", ""),
+    "MPI_Comm_free": (fint("comm"), "before_comm_free(*comm);", ""),
+    "MPI_Comm_disconnect": (fint("comm"), "before_comm_free(*comm);", ""),
+    "MPI_Op_create": ([("function", "void*")] + fint("commutes op"), "", "after_op_create(function, *commutes, *op, error);"),
+    "MPI_Op_free": (fint("op"), "before_op_free(*op);", ""),
+    "MPI_Type_free": (fint("type"), "if (is_type_freed_later(type, error)) return;", ""),
+    "MPI_Start": (fint("request"), "if (is_started(request, error)) return;", ""),
+    "MPI_Wait": (fint("request status"), "wait_for(1, request);", ""),
+    "MPI_Waitall": (fint("count requests statuses"), "wait_for(*count, requests);", ""),
+    "MPI_Test": (fint("request flag status"), "advance(1, request);", ""),
+    "MPI_Testall": (fint("count requests flag statuses"), "advance(*count, requests);", ""),
+    "MPI_Testany": (fint("count requests index flag status"), "advance(*count, requests);", ""),
+    "MPI_Testsome": (fint("count requests complete indices statuses"), "advance(*count, requests);", ""),
+    "MPI_Request_get_status": (fint("request flag status"), "advance(1, request);", ""),
+    "MPI_Request_free": (fint("request"), "if (is_free_refused(*request, error)) return;", ""),
+    "MPI_Cancel": (fint("request"), "if (is_cancel_refused(*request, error)) return;", ""),
+}
+
+
+def write_other(name, is_f08):
+    parameters, before, after = OTHERS[name]
+    lines = (before, next_call(name, parameters, is_f08), after)
+    define(name, parameters, "".join(f"  {line}\n" for line in lines if line), is_f08)
+
+
+def write_loop(name, test, parameters, flag, is_f08):
+    """A wait for some of several: a loop over the MPI library's tests, so that it makes the statuses."""
+    tested = OTHERS[test][0]
+    call = next_call(test, tested, is_f08)
+    local = ""
+    if flag not in dict(parameters):
+        local = f"  MPI_Fint {flag} = 0;\n"
+        call = call.replace(f", {flag},", f", &{flag},")
+    else:
+        local = f"  *{flag} = 0;\n"
+        flag = "*" + flag
+    define(name, parameters,
+           f"  if (!has_ours_among(*count, requests)) {{\n    {next_call(name, parameters, is_f08)}\n    return;\n  }}\n{local}"
+           f"  bool is_first = true;\n  do {{\n    pause_for(*count, requests, is_first);\n    is_first = false;\n    {call}\n"
+           f"  }} while (is_unfinished({flag}, error));\n", is_f08)
+
+
+def write_fortran(library):
     print(HEAD + '#include "bridge/fortran.h"\n#include "bridge/mpi_extensions.h"\n#include "bridge/take.h"\n\n'
           'using namespace espalier::bridge;\n\nextern "C" {\n')
-    for name, routine, form, parameters, _ in functions("openmpi"):
-        write_collective(name, routine, form, parameters)
-    # The others: what precedes and follows the MPI library's own function.
-    for name, parameters, before, after in (
-            ("MPI_Init", [], "", "after_init(error);"),
-            ("MPI_Init_thread", fint("required provided"), "", "after_init(error);"),
-            ("MPI_Finalize", [], "before_finalize();", ""),
-            ("MPI_Comm_free", fint("comm"), "before_comm_free(*comm);", ""),
-            ("MPI_Comm_disconnect", fint("comm"), "before_comm_free(*comm);", ""),
-            ("MPI_Op_create", [("function", "void*")] + fint("commutes op"), "", "after_op_create(function, *commutes, *op, error);"),
-            ("MPI_Op_free", fint("op"), "before_op_free(*op);", ""),
-            ("MPI_Type_free", fint("type"), "if (is_type_freed_later(type, error)) return;", ""),
-            ("MPI_Start", fint("request"), "if (is_started(request, error)) return;", ""),
-            ("MPI_Wait", fint("request status"), "wait_for(1, request);", ""),
-            ("MPI_Waitall", fint("count requests statuses"), "wait_for(*count, requests);", ""),
-            ("MPI_Test", fint("request flag status"), "advance(1, request);", ""),
-            ("MPI_Testall", fint("count requests flag statuses"), "advance(*count, requests);", ""),
-            ("MPI_Testany", fint("count requests index flag status"), "advance(*count, requests);", ""),
-            ("MPI_Testsome", fint("count requests complete indices statuses"), "advance(*count, requests);", ""),
-            ("MPI_Request_get_status", fint("request flag status"), "advance(1, request);", ""),
-            ("MPI_Request_free", fint("request"), "if (is_free_refused(*request, error)) return;", ""),
-            ("MPI_Cancel", fint("request"), "if (is_cancel_refused(*request, error)) return;", "")):
-        define(name, parameters, "".join(f"  {line}\n" for line in (before, next_call(name, parameters), after) if line))
-    # Loops over the MPI library's tests, so that it makes the statuses.
-    testany = next_call("MPI_Testany", fint("count requests index flag status")).replace("flag,", "&flag,")
-    waitany = fint("count requests index status")
-    define("MPI_Waitany", waitany,
-           f"  if (!has_ours_among(*count, requests)) {{\n    {next_call('MPI_Waitany', waitany)}\n    return;\n  }}\n"
-           f"  MPI_Fint flag = 0;\n  do {{\n    pause_for(*count, requests, flag);\n    {testany}\n"
-           "  } while (is_unfinished(flag, error));\n")
-    testsome = next_call("MPI_Testsome", fint("count requests complete indices statuses"))
-    waitsome = fint("count requests complete indices statuses")
-    define("MPI_Waitsome", waitsome,
-           f"  if (!has_ours_among(*count, requests)) {{\n    {next_call('MPI_Waitsome', waitsome)}\n    return;\n  }}\n"
-           f"  *complete = 0;\n  do {{\n    pause_for(*count, requests, *complete);\n    {testsome}\n"
-           "  } while (is_unfinished(*complete, error));\n")
+    is_f08 = library == "mpich"
+    for name, routine, form, parameters, _ in functions(library):
+        if not is_f08 or routine == "Barrier":
+            write_collective(name, routine, form, parameters, is_f08)
+    for name in OTHERS:
+        write_other(name, is_f08)
+        if not is_f08 and name in F08_CALLS_BELOW:
+            write_other(name, True)
+    write_loop("MPI_Waitany", "MPI_Testany", fint("count requests index status"), "flag", is_f08)
+    write_loop("MPI_Waitsome", "MPI_Testsome", fint("count requests complete indices statuses"), "complete", is_f08)
     define("MPI_Startall", fint("count requests"),
-           "  for (MPI_Fint i = 0; i < *count; ++i) {\n    MPI_Request request = PMPI_Request_f2c(requests[i]);\n"
+           "  for (MPI_Fint i = 0; i < *count; ++i) {\n    MPI_Request request = MPI_Request_f2c(requests[i]);\n"
            "    const int result = MPI_Start(&request);\n    if (error != nullptr) *error = result;\n"
            "    if (result != MPI_SUCCESS) return;\n  }\n"
-           "  if (error != nullptr && *count <= 0) *error = MPI_SUCCESS;\n")
+           "  if (error != nullptr && *count <= 0) *error = MPI_SUCCESS;\n", is_f08)
     print('}  // extern "C"')
 
 
@@ -207,7 +232,7 @@ def main(library, language):
     if language == "c":
         write_c(library)
     else:
-        write_fortran()
+        write_fortran(library)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ void call_user(const UserOperator& user, void* left, void* right, std::uint64_t 
     auto* const a = static_cast<std::uint8_t*>(left) + done * extent;
     auto* const b = static_cast<std::uint8_t*>(right) + done * extent;
     if (user.known.signature == KnownOperator::Signature::kFortran) {
-      MPI_Fint handle = PMPI_Type_c2f(type);
+      MPI_Fint handle = MPI_Type_c2f(type);
       reinterpret_cast<void (*)(void*, void*, MPI_Fint*, MPI_Fint*)>(function)(a, b, &length,
                                                                                &handle);
     } else {

@@ -1,5 +1,5 @@
 #pragma once
-// What MPI forbids for the request of a collective that is not complete.
+// The functions that MPI forbids for the request of a collective that is not complete.
 
 #include "bridge/mpi_below.h"
 

@@ -39,9 +39,9 @@ def run(library, program, bridge, folder, ranks, *arguments):
     return [(folder / str(rank)).read_text().splitlines() for rank in range(ranks)], done.stderr
 
 
-def compare(library, program, bridge, folder, ranks, *arguments):
-    """Returns the counts {function: (by Espalier, by MPI)}."""
-    without, _ = run(library, program, "", folder / "without", ranks, *arguments)
+def compare(library, program, bridge, folder, ranks, *arguments, only_without=()):
+    """Returns the counts {function: (by Espalier, by MPI)}. only_without: more arguments of the program without the bridge."""
+    without, _ = run(library, program, "", folder / "without", ranks, *arguments, *only_without)
     results, printed = run(library, program, bridge, folder / "with", ranks, *arguments)
     different = [f"rank {rank}: {b}\n        expected {a}" for rank in range(ranks) for a, b in zip(without[rank], results[rank]) if a != b]
     if different or [len(lines) for lines in without] != [len(lines) for lines in results]:

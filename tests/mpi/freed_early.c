@@ -1,0 +1,138 @@
+/* Frees types, operators and communicators before the collectives that use them are complete.
+
+   freed_early FOLDER */
+#include "results.h"
+
+enum { kCount = 6, kMaxRanks = 16 };
+
+/* Every second int. */
+static MPI_Datatype make_spaced(void) {
+  MPI_Datatype type, resized;
+  MPI_Type_vector(3, 1, 2, MPI_INT, &type);
+  MPI_Type_create_resized(type, 0, 6 * sizeof(int), &resized);
+  MPI_Type_commit(&resized);
+  MPI_Type_free(&type);
+  return resized;
+}
+
+/* Open MPI 4.1 uses what is freed: the types and operators of persistent collectives, and communicators. */
+#ifdef OPEN_MPI
+enum { kUsesFreed = 1 };
+#else
+enum { kUsesFreed = 0 };
+#endif
+
+static MPI_Datatype expected_type;
+static int other_types;
+
+static void add_spaced(void* left, void* right, int* length, MPI_Datatype* type) {
+  other_types += *type != expected_type;
+  for (int i = 0; i < *length; ++i)
+    for (int j = 0; j < 3; ++j)
+      ((int*)right)[6 * i + 2 * j] += 2 * ((const int*)left)[6 * i + 2 * j];
+}
+
+static void fill(int* values, int count) {
+  for (int i = 0; i < count; ++i) values[i] = 100 * rank + i;
+}
+
+static void broadcast_and_gather(void) {
+  int data[6 * kCount], all[6 * kMaxRanks], counts[kMaxRanks], offsets[kMaxRanks];
+  MPI_Request requests[2];
+  MPI_Datatype spaced = make_spaced();
+  fill(data, 6 * kCount);
+  MPI_Ibcast(data, kCount, spaced, 0, MPI_COMM_WORLD, &requests[0]);
+  MPI_Type_free(&spaced);
+  result("the type is null: %d", spaced == MPI_DATATYPE_NULL);
+  spaced = make_spaced();
+  for (int i = 0; i < 6 * ranks; ++i) all[i] = -1;
+  for (int i = 0; i < ranks; ++i) {
+    counts[i] = 1;
+    offsets[i] = ranks - 1 - i;
+  }
+  const int part[3] = {rank, rank + 10, rank + 20};
+  MPI_Igatherv(part, 3, MPI_INT, all, counts, offsets, spaced, ranks - 1, MPI_COMM_WORLD,
+               &requests[1]);
+  MPI_Type_free(&spaced);
+  /* Other types take the place of the freed ones. */
+  MPI_Datatype others[20];
+  for (int i = 0; i < 20; ++i) {
+    MPI_Type_contiguous(i + 1, MPI_DOUBLE, &others[i]);
+    MPI_Type_commit(&others[i]);
+  }
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < 20; ++i) MPI_Type_free(&others[i]);
+  result_row("broadcast", data, 6 * kCount);
+  if (rank == ranks - 1) result_row("gathered", all, 6 * ranks);
+}
+
+static void reduce(void) {
+  int data[6 * kCount], sum[6 * kCount];
+  MPI_Request request;
+  MPI_Op op;
+  MPI_Datatype spaced = make_spaced();
+  expected_type = spaced;
+  fill(data, 6 * kCount);
+  for (int i = 0; i < 6 * kCount; ++i) sum[i] = -1;
+  MPI_Op_create(add_spaced, 0, &op);
+  MPI_Iallreduce(data, sum, kCount, spaced, op, MPI_COMM_WORLD, &request);
+  MPI_Op_free(&op);
+  MPI_Type_free(&spaced);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  result_row("sum", sum, 6 * kCount);
+  result("the operator got another type: %d", other_types);
+}
+
+static void persist(void) {
+  int data[6 * kCount];
+  MPI_Request request;
+  MPI_Op op;
+  MPI_Datatype spaced = make_spaced();
+  PERSISTENT(Bcast)(data, kCount, spaced, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  if (!kUsesFreed) MPI_Type_free(&spaced);
+  for (int turn = 0; turn < 3; ++turn) {
+    fill(data, 6 * kCount);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    result_row("persistent broadcast", data, 6 * kCount);
+  }
+  MPI_Request_free(&request);
+  int sums[6 * kCount];
+  spaced = make_spaced();
+  expected_type = spaced;
+  MPI_Op_create(add_spaced, 0, &op);
+  PERSISTENT(Allreduce)
+  (data, sums, kCount, spaced, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  if (!kUsesFreed) {
+    MPI_Op_free(&op);
+    MPI_Type_free(&spaced);
+  }
+  for (int turn = 0; turn < 2; ++turn) {
+    for (int i = 0; i < 6 * kCount; ++i) sums[i] = -2;
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    result_row("persistent sum", sums, 6 * kCount);
+  }
+  result("the request is null: %d", request == MPI_REQUEST_NULL);
+  MPI_Request_free(&request);
+}
+
+static void free_communicator(void) {
+  MPI_Comm copy;
+  MPI_Request request;
+  int sum = -1;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, copy, &request);
+  MPI_Comm_free(&copy);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  result("sum on a freed communicator: %d", sum);
+}
+
+int main(int argument_count, char** arguments) {
+  begin(argument_count, arguments);
+  broadcast_and_gather();
+  reduce();
+  persist();
+  if (!kUsesFreed) free_communicator();
+  return end();
+}

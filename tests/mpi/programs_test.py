@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Programs at the edges of MPI give the same results with Espalier's library in front as without it, and Espalier takes their calls.
+
+programs_test.py LIBRARY BRIDGE FOLDER PROGRAM...
+LIBRARY: openmpi or mpich. PROGRAM: those of this folder, compiled for it.
+"""
+
+import pathlib
+import shutil
+import sys
+
+from bridge_test import LAUNCHERS, compare, fail
+
+# MPICH's processes spin while they wait.
+RANKS = {"openmpi": 4, "mpich": 3}
+# The programs whose calls Espalier takes in part: the others are left to MPI's errors, or on communicators made in Fortran.
+IN_PART = ("wrong_arguments", "fortran")
+# The MPI libraries have wrong results for what this program starts, so it runs something else without the bridge.
+ONLY_WITHOUT = {"later": ["blocking"]}
+
+
+def main(library, bridge, folder, programs):
+    if not shutil.which(LAUNCHERS[library]):
+        print(f"skipped: {LAUNCHERS[library]} is not installed")
+        sys.exit(77)
+    bridge, *programs = (str(pathlib.Path(path).resolve()) for path in (bridge, *programs))
+    for program in programs:
+        name = pathlib.Path(program).name.split(".")[0]
+        counts, printed = compare(library, program, bridge, pathlib.Path(folder) / name, RANKS[library],
+                                  only_without=ONLY_WITHOUT.get(name, []))
+        ours, theirs = counts.pop("*")
+        print(f"{name}: {ours} calls by Espalier, {theirs} by MPI")
+        if ours == 0 or (theirs != 0 and not name.startswith(IN_PART)):
+            fail(f"{library}: {name} has {theirs} calls that Espalier does not take\n{printed}")
+        if name.startswith("fortran") and any(counts[routine][0] == 0 for routine in ("Bcast", "Ibcast", "Allreduce", "Gatherv")):
+            fail(f"{library}: Espalier does not take the calls of Fortran\n{printed}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])

@@ -1,0 +1,115 @@
+/* Arguments that MPI forbids, with MPI_ERRORS_RETURN: the classes of the errors, and that the communicator can still be used.
+
+   wrong_arguments FOLDER */
+#include <limits.h>
+
+#include "results.h"
+
+enum { kMaxRanks = 16 };
+
+static MPI_Comm comm;
+
+static void check(const char* name, int error) {
+  int class = -1, sum = 0;
+  MPI_Error_class(error, &class);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+  result("%s: class %d, then a sum of %d", name, class, sum);
+}
+#define CHECK(CALL) check(#CALL, CALL)
+
+static void check_forbidden(void) {
+  int a[2 * kMaxRanks] = {0}, b[2 * kMaxRanks] = {0}, counts[kMaxRanks], offsets[kMaxRanks];
+  MPI_Datatype raw, null = MPI_DATATYPE_NULL;
+  const int root = 0, no_root = ranks;
+  MPI_Type_contiguous(2, MPI_INT, &raw);
+  for (int i = 0; i < ranks; ++i) {
+    counts[i] = i == ranks - 1 ? -1 : 1;
+    offsets[i] = i;
+  }
+  CHECK(MPI_Bcast(a, -1, MPI_INT, root, comm));
+  CHECK(MPI_Bcast(a, 1, null, root, comm));
+  CHECK(MPI_Bcast(a, 1, raw, root, comm));
+  CHECK(MPI_Bcast(a, 1, MPI_INT, no_root, comm));
+  CHECK(MPI_Bcast(a, 1, MPI_INT, -1, comm));
+  CHECK(MPI_Bcast(a, 1, MPI_INT, INT_MIN, comm));
+  CHECK(MPI_Allreduce(a, b, 1, null, MPI_SUM, comm));
+  CHECK(MPI_Allreduce(a, b, 1, MPI_INT, MPI_OP_NULL, comm));
+  CHECK(MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_BAND, comm));
+  CHECK(MPI_Allreduce(a, b, 1, raw, MPI_SUM, comm));
+  CHECK(MPI_Allreduce(a, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm));
+  CHECK(MPI_Reduce(a, b, 1, MPI_INT, MPI_SUM, no_root, comm));
+  CHECK(MPI_Exscan(a, b, 1, null, MPI_SUM, comm));
+  CHECK(MPI_Allgather(a, 1, MPI_INT, b, -1, MPI_INT, comm));
+  CHECK(MPI_Allgather(a, 1, raw, b, 2, MPI_INT, comm));
+  CHECK(MPI_Allgather(a, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm));
+  CHECK(MPI_Alltoall(a, -1, MPI_INT, b, 1, MPI_INT, comm));
+  CHECK(MPI_Alltoall(a, 1, MPI_INT, b, 1, null, comm));
+  CHECK(MPI_Alltoallv(a, counts, offsets, MPI_INT, b, counts, offsets, MPI_INT, comm));
+  CHECK(MPI_Gather(a, 1, MPI_INT, b, 1, MPI_INT, no_root, comm));
+  CHECK(MPI_Scatter(a, 1, MPI_INT, b, 1, MPI_INT, -5, comm));
+  if (rank == root) {
+    int class = 0;
+    const int error = MPI_Gather(a, 1, MPI_INT, b, -1, MPI_INT, root, MPI_COMM_SELF);
+    MPI_Error_class(error, &class);
+    result("gather alone: class %d", class);
+  }
+  MPI_Type_free(&raw);
+}
+
+/* Open MPI accepts an alias and does not survive a null buffer. MPICH does not survive some negative counts. */
+static void check_where_refused(void) {
+  int a[2 * kMaxRanks] = {0}, b[2 * kMaxRanks] = {0};
+#ifdef OPEN_MPI
+  CHECK(MPI_Allreduce(a, b, -1, MPI_INT, MPI_SUM, comm));
+  CHECK(MPI_Scan(a, b, -2, MPI_INT, MPI_SUM, comm));
+  CHECK(MPI_Reduce_scatter_block(a, b, -1, MPI_INT, MPI_SUM, comm));
+#else
+  CHECK(MPI_Allreduce(a, a, 1, MPI_INT, MPI_SUM, comm));
+  CHECK(MPI_Scan(a, a, 1, MPI_INT, MPI_SUM, comm));
+  CHECK(MPI_Allgather(b + rank, 1, MPI_INT, b, 1, MPI_INT, comm));
+  CHECK(MPI_Alltoall(a, 1, MPI_INT, a, 1, MPI_INT, comm));
+  CHECK(MPI_Bcast(NULL, 1, MPI_INT, 0, comm));
+  CHECK(MPI_Allreduce(NULL, b, 1, MPI_INT, MPI_SUM, comm));
+  CHECK(MPI_Allreduce(a, NULL, 1, MPI_INT, MPI_SUM, comm));
+#endif
+}
+
+static void check_requests(void) {
+  static int a[1000], b[1000];
+  MPI_Request request = MPI_REQUEST_NULL;
+  int class = 0;
+#ifdef OPEN_MPI /* MPICH: MPI_ERR_OTHER */
+  CHECK(MPI_Iallreduce(a, b, -1, MPI_INT, MPI_SUM, comm, &request));
+#endif
+  CHECK(MPI_Ibcast(a, 1, MPI_DATATYPE_NULL, 0, comm, &request));
+  CHECK(MPI_Igather(a, 1, MPI_INT, b, 1, MPI_INT, ranks, comm, &request));
+  /* The last rank starts after the others have tried. */
+  if (rank == ranks - 1) {
+    for (int other = 0; other < ranks - 1; ++other)
+      MPI_Recv(NULL, 0, MPI_INT, other, 5, comm, MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < 1000; ++i) a[i] = i;
+  MPI_Iallreduce(a, b, 1000, MPI_INT, MPI_SUM, comm, &request);
+  if (rank < ranks - 1) {
+    MPI_Error_class(MPI_Cancel(&request), &class);
+    result("cancel: class %d", class);
+    MPI_Error_class(MPI_Request_free(&request), &class);
+    result("free: class %d, null %d", class, request == MPI_REQUEST_NULL);
+    MPI_Send(NULL, 0, MPI_INT, ranks - 1, 5, comm);
+  }
+  MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);
+  result("wait: class %d, sum %d", class, b[999]);
+}
+
+int main(int argument_count, char** arguments) {
+  begin(argument_count, arguments);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  check_forbidden();
+  check_where_refused();
+  check_requests();
+  MPI_Comm_free(&comm);
+  return end();
+}
