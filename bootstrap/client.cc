@@ -28,6 +28,10 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr auto kRetryPause = Milliseconds(20);
 // After this time a wait says whom it waits for, if somebody watches.
 constexpr auto kPatience = Milliseconds(2'000);
+// How long a server that ends may still close connections that it has accepted.
+constexpr auto kEndTime = Milliseconds(1'000);
+// Time for the reply to kLeave, whose loss harms nothing but a join after it.
+constexpr auto kLeaveTime = Milliseconds(2'000);
 // Time for a reply that the server gives without waiting for other processes.
 constexpr auto kReplyTime = Milliseconds(10'000);
 
@@ -56,7 +60,17 @@ class ConnectedBootstrap : public Bootstrap {
   ConnectedBootstrap(Place place, Milliseconds deadline)
       : place_(std::move(place)), deadline_(deadline) {}
 
-  ~ConnectedBootstrap() override { remove_file(); }
+  // In a forked child the membership stays the parent's.
+  ~ConnectedBootstrap() override {
+    if (generation_ != process_generation()) {
+      keep_for_parent(place_.server.release());
+      return;
+    }
+    leave();
+    remove_file();
+    // Before the connection to it: otherwise it takes the end of that for a failure.
+    place_.server.reset();
+  }
   [[nodiscard]] Result<void> connect();
 
   [[nodiscard]] std::uint32_t rank() const override { return place_.rank; }
@@ -115,6 +129,8 @@ class ConnectedBootstrap : public Bootstrap {
   // Receives the reply to a request. Nothing: not within the time.
   [[nodiscard]] Result<std::optional<Message>> receive(Clock::time_point until,
                                                        std::uint32_t number);
+  // Tells the server that this end is not a failure, and waits until it knows.
+  void leave();
   [[nodiscard]] Result<std::string> missing();
   [[nodiscard]] Error lost() const {
     return {"the connection to the job's server at " + place_.address + " has ended"};
@@ -124,9 +140,13 @@ class ConnectedBootstrap : public Bootstrap {
   Milliseconds deadline_;
   Stream stream_;
   std::string local_address_;
-  std::optional<Message> early_;  // arrived before it was waited for
+  Clock::time_point closed_since_ = {};  // connections that the server closed after its greeting
+  std::optional<Message> early_;         // arrived before it was waited for
   std::uint32_t requests_ = 0;
   bool has_ended_ = false;  // the connection
+  bool has_joined_ = false;
+  std::string not_left_;  // ranks of the job before, which this process has left already
+  std::uint32_t generation_ = process_generation();
 };
 
 Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Address& address) {
@@ -152,6 +172,7 @@ Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Addres
   local.ip = own.sin_addr.s_addr;
   local_address_ = local.host();
   stream_ = Stream(std::move(socket), false);
+  has_ended_ = false;
   return stream_.greet() ? Attempt::kConnected : Attempt::kNotYet;
 }
 
@@ -165,7 +186,15 @@ Result<void> ConnectedBootstrap::connect() {
     if (*attempt == Attempt::kConnected) {
       auto welcome = say_hello(until);
       if (!welcome) return fail(welcome.error());
-      if (*welcome) return {};
+      has_joined_ = *welcome;
+      if (has_joined_) return {};
+    } else {
+      closed_since_ = {};
+    }
+    if (Clock::now() > until && !not_left_.empty()) {
+      return fail(not_left_ + " of " + std::to_string(place_.size) +
+                  " did not leave the job within " + seconds_text(deadline_) +
+                  "; expected all to end each of its communicators before this one joins again");
     }
     if (Clock::now() > until) {
       return fail("no server of the job at " + place_.address + " within " +
@@ -175,7 +204,7 @@ Result<void> ConnectedBootstrap::connect() {
   }
 }
 
-// False: the server closed the connection before it said a word.
+// False: the server ends, or still serves the job that this process has left.
 Result<bool> ConnectedBootstrap::say_hello(Clock::time_point until) {
   while (!stream_.is_ready()) {
     pollfd waiting{stream_.descriptor(), POLLIN, 0};
@@ -186,14 +215,23 @@ Result<bool> ConnectedBootstrap::say_hello(Clock::time_point until) {
                   " is not one of Espalier; expected another ESPALIER_ADDRESS or MASTER_PORT");
     }
     if (!is_open && !stream_.is_ready()) return false;
-    if (Clock::now() > until) {
+    if (Clock::now() > until && !not_left_.empty()) return false;
+    if (Clock::now() > until && not_left_.empty()) {
       return fail("the server at " + place_.address + " does not answer");
     }
   }
   auto reply =
       ask({.kind = Kind::kHello, .a = place_.rank, .b = place_.size}, Kind::kWelcome, kReplyTime);
+  if (reply && reply->kind == Kind::kLater) {
+    not_left_ = list_of(reply->data);
+    closed_since_ = {};
+    return false;
+  }
   if (reply) return true;
   if (reply.error().message == lost().message) {
+    // The server of a job that this process has left closes its connections, too, when it ends.
+    if (closed_since_ == Clock::time_point()) closed_since_ = Clock::now();
+    if (Clock::now() - closed_since_ < kEndTime) return false;
     return fail("the job's server at " + place_.address +
                 " has another secret; expected the file that ESPALIER_SECRET_FILE names to be the "
                 "same for all processes");
@@ -222,6 +260,10 @@ Result<std::optional<Message>> ConnectedBootstrap::receive(Clock::time_point unt
 }
 
 Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Milliseconds time) {
+  if (generation_ != process_generation()) {
+    return fail("this process was forked from rank " + std::to_string(place_.rank) +
+                " of the job and has no rank of its own");
+  }
   const std::uint32_t number = request.number = ++requests_;
   early_.reset();
   if (!stream_.send(encode(request), place_.secret)) return fail(lost());
@@ -234,7 +276,7 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
     if (!reply) return fail(reply.error());
     if (reply->has_value()) {
       if ((*reply)->kind == Kind::kRefused) return fail(one_line((*reply)->text));
-      if ((*reply)->kind != wanted) return fail(lost());
+      if ((*reply)->kind != wanted && (*reply)->kind != Kind::kLater) return fail(lost());
       return *std::move(*reply);
     }
     auto who = missing();
@@ -248,6 +290,14 @@ Result<Message> ConnectedBootstrap::ask(Message request, Kind wanted, Millisecon
                  place_.size);
     has_told = true;
   }
+}
+
+void ConnectedBootstrap::leave() {
+  // A server in this process ends at once, and with it the job.
+  if (!has_joined_ || has_ended_ || place_.server != nullptr) return;
+  const std::uint32_t number = ++requests_;
+  if (!stream_.send(encode({.kind = Kind::kLeave, .number = number}), place_.secret)) return;
+  (void)receive(Clock::now() + kLeaveTime, number);
 }
 
 // Those that a fence or rejoin waits for; empty: none. The reply of the request that waits may

@@ -20,6 +20,9 @@
 namespace espalier::bootstrap {
 namespace {
 
+// How long rank 0 waits for the port of its server in a job that it has left.
+constexpr std::chrono::milliseconds kPortTime(5'000);
+
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? "" : text;
@@ -199,7 +202,37 @@ Result<void> serve_fresh(bool is_one_host, Place& place) {
   return {};
 }
 
+// The job that a process manager gave this process. It gives each job once.
+struct JoinedBefore {
+  Method method = Method::kAlone;
+  std::uint32_t rank = 0, size = 0;
+  std::string ticket;
+};
+JoinedBefore joined_before;
+
+// Joins the same job again, without its process manager: rank 0 serves at the same address.
+Result<Place> join_again() {
+  Place place;
+  place.method = joined_before.method;
+  place.rank = joined_before.rank;
+  place.size = joined_before.size;
+  (void)take_ticket(joined_before.ticket, place);
+  if (place.rank != 0) return place;
+  const Clock::time_point until = Clock::now() + kPortTime;
+  while (true) {
+    bool is_in_use = false;
+    auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
+    if (server) {
+      place.server = *std::move(server);
+      return place;
+    }
+    if (!is_in_use || Clock::now() > until) return fail(server.error());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 Result<Place> from_process_manager(Method method, std::chrono::milliseconds deadline) {
+  if (joined_before.method == method) return join_again();
   auto manager = method == Method::kPmix ? open_pmix() : open_pmi();
   if (!manager) return fail(manager.error());
   Place place;
@@ -216,6 +249,7 @@ Result<Place> from_process_manager(Method method, std::chrono::milliseconds dead
   auto received = (*manager)->from_rank_zero(ticket, deadline);
   if (!received) return fail(received.error());
   if (!take_ticket(*received, place)) return fail("rank 0 published a malformed address");
+  joined_before = {method, place.rank, place.size, *received};
   return place;
 }
 

@@ -6,9 +6,11 @@
 #include <sodium.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -129,6 +131,89 @@ TEST(Membership, RejoinOfAProcessThatEnded) {
   EXPECT_TRUE(put) << "rank 0: " << put.error().message;
   const auto put_too = second->put("key", "value");
   EXPECT_TRUE(put_too) << "rank 1: " << put_too.error().message;
+}
+
+// Processes leave, and join again, while others are still in the job.
+TEST(Membership, AllLeaveAndJoinAgain) {
+  const auto server = serve(3);
+  std::vector<std::thread> ranks;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&server, rank] {
+      for (std::uint32_t round = 0; round < 50; ++round) {
+        auto job = enter(*server, rank, 3, milliseconds(600'000));
+        ASSERT_TRUE(job) << "round " << round << ": " << job.error().message;
+        ASSERT_TRUE((*job)->put("key", std::to_string(round)));
+        const auto fenced = (*job)->fence();
+        ASSERT_TRUE(fenced) << "round " << round << ": " << fenced.error().message;
+        EXPECT_EQ((*job)->get((rank + 1) % 3, "key").value_or("none"), std::to_string(round));
+        if (round % 3 == rank) std::this_thread::sleep_for(milliseconds(5));
+        ASSERT_TRUE((*job)->fence());
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Membership, JoinsAgainOnlyWhenAllHaveLeft) {
+  const auto server = serve(2);
+  auto stays = *enter(*server, 0, 2, milliseconds(20'000));
+  (*enter(*server, 1, 2, milliseconds(20'000))).reset();
+  const auto early = enter(*server, 1, 2, milliseconds(500));
+  EXPECT_EQ(early ? "" : early.error().message,
+            "rank 0 of 2 did not leave the job within 500 ms; expected all to end each of its "
+            "communicators before this one joins again");
+  stays.reset();
+  EXPECT_TRUE(enter(*server, 1, 2, milliseconds(20'000)));
+}
+
+TEST(Membership, NoneJoinsAgainAfterARankDied) {
+  const auto server = serve(2);
+  (*enter(*server, 1, 2, milliseconds(20'000))).reset();
+  {
+    Stream dies(Socket(raw(*server)), false);
+    ASSERT_TRUE(dies.greet());
+    while (!dies.is_ready()) ASSERT_TRUE(dies.read());
+    ASSERT_TRUE(dies.send(encode({.kind = Kind::kHello, .a = 0, .b = 2}), JobSecret{}));
+    while (!dies.next(JobSecret{})) ASSERT_TRUE(dies.read());
+  }
+  std::string reason;
+  while (!reason.starts_with("rank 0 ended")) {  // until the server has seen its end
+    const auto again = enter(*server, 1, 2, milliseconds(100));
+    ASSERT_FALSE(again);
+    reason = again.error().message;
+  }
+  EXPECT_EQ(reason, "rank 0 ended without leaving the job, so no process can join it again");
+}
+
+// A child would keep the connection open after its parent is killed, and the port of its server.
+TEST(Membership, AChildHoldsNoConnection) {
+  auto server = serve(2);
+  auto stays = *enter(*server, 0, 2, milliseconds(600'000));
+  const pid_t parent = fork();
+  if (parent == 0) {
+    auto dies = *enter(*server, 1, 2, milliseconds(600'000));
+    if (const pid_t child = fork(); child == 0) {
+      const bool is_inert = !dies->fence();
+      dies.reset();
+      sleep(is_inert ? 60 : 0);
+      _exit(0);
+    }
+    _exit(0);
+  }
+  const auto fenced = stays->fence();
+  EXPECT_EQ(fenced ? "" : fenced.error().message, "rank 1 has ended");
+  waitpid(parent, nullptr, 0);
+  const std::string address = server->address();
+  stays.reset();
+  const pid_t child = fork();
+  if (child == 0) {
+    sleep(60);
+    _exit(0);
+  }
+  server.reset();
+  EXPECT_TRUE(Server::start(address, 2, JobSecret{})) << "the child has the port";
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 // Another user of the shared folder made the hidden file first, readable by all.

@@ -22,6 +22,7 @@ enum class Kind : std::uint8_t {
   kGet = 4,      // a: rank, text: key
   kMissing = 5,  // asks which ranks the fence or rejoin waits for
   kRejoin = 6,   // a: deadline, ms
+  kLeave = 7,    // The process ends its membership. Once all have, each may join again.
   // From the server.
   kWelcome = 20,
   kRefused = 21,    // text: the reason, one line. The request had no effect.
@@ -29,6 +30,7 @@ enum class Kind : std::uint8_t {
   kValue = 23,      // data
   kSurvivors = 24,  // data: encode_ranks(); a: generation
   kRanks = 25,      // data as above: those that are missing
+  kLater = 26,      // of kHello; data as above: those that have not left since this rank left
 };
 
 struct Message {

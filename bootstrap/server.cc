@@ -53,6 +53,7 @@ class ThreadedServer : public Server {
   struct Member {
     bool has_joined = false;
     bool has_ended = false;
+    bool has_left = false;  // and ended as it should
     Waits waits = Waits::kNothing;
     std::uint32_t number = 0;  // of the request that waits
     std::map<std::string, std::string> pending, published;
@@ -152,19 +153,57 @@ class ThreadedServer : public Server {
                " ranks, the job has " + std::to_string(size);
     } else if (message.a >= size) {
       reason = "rank " + std::to_string(message.a) + " of " + std::to_string(size);
+    } else if (members_[message.a].has_left) {
+      return join_again(from, message);
     } else if (members_[message.a].has_ended) {
       reason = "the job goes on without rank " + std::to_string(message.a);
     } else if (members_[message.a].has_joined) {
       reason = "another process has rank " + std::to_string(message.a) + " already";
     }
-    if (!reason.empty()) {
-      refuse(from, reason, message.number);
-      from.is_over = true;
-      return;
-    }
+    if (reason.empty()) return welcome(from, message);
+    refuse(from, reason, message.number);
+    from.is_over = true;
+  }
+
+  void welcome(Connection& from, const Message& message) {
     from.rank = message.a;
     members_[message.a].has_joined = true;
     reply(from, {.kind = Kind::kWelcome}, message.number);
+  }
+
+  // A process that has left joins again: once all have left, the job begins anew.
+  void join_again(Connection& from, const Message& message) {
+    std::vector<std::uint32_t> others;  // that have not left
+    for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+      if (!members_[rank].has_left) others.push_back(rank);
+    }
+    if (others.empty()) {
+      members_ = std::vector<Member>(members_.size());
+      generation_ = 0;
+      is_rejoining_ = false;
+      return welcome(from, message);
+    }
+    const auto dead = std::find_if(others.begin(), others.end(),
+                                   [this](std::uint32_t rank) { return members_[rank].has_ended; });
+    if (dead != others.end()) {
+      refuse(from,
+             "rank " + std::to_string(*dead) +
+                 " ended without leaving the job, so no process can join it again",
+             message.number);
+    } else {
+      reply(from, {.kind = Kind::kLater, .data = encode_ranks(others)}, message.number);
+    }
+    from.is_over = true;
+  }
+
+  // Only then does the process join again: its reply says that it is known to have left.
+  void leave(Connection& from, const Message& message) {
+    const auto rank = static_cast<std::uint32_t>(from.rank);
+    end_member(rank);
+    members_[rank].has_left = true;
+    reply(from, {.kind = Kind::kDone}, message.number);
+    from.rank = -1;  // The end of the connection says nothing of the rank any more.
+    from.is_over = true;
   }
 
   void request(Connection& from, const Message& message) {
@@ -193,6 +232,7 @@ class ThreadedServer : public Server {
         member.number = message.number;
         fail_fences("a process of the job calls rejoin()");
         return release_rejoin();
+      case Kind::kLeave: return leave(from, message);
       default: from.is_over = true;
     }
   }

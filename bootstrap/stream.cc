@@ -32,16 +32,24 @@ std::array<unsigned char, crypto_aead_chacha20poly1305_ietf_NPUBBYTES> nonce_of(
 
 }  // namespace
 
+Socket::Socket(int descriptor) : descriptor_(descriptor) {
+  if (descriptor_ >= 0) close_in_children(descriptor_);
+}
+
 Socket& Socket::operator=(Socket&& other) noexcept {
   if (this == &other) return *this;
   close();
   descriptor_ = other.descriptor_;
+  generation_ = other.generation_;
   other.descriptor_ = -1;
   return *this;
 }
 
 void Socket::close() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0 && generation_ == process_generation()) {
+    forget_descriptor(descriptor_);
+    ::close(descriptor_);
+  }
   descriptor_ = -1;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/forks.h"
 #include "espalier/base/result.h"
 #include "espalier/bootstrap/bootstrap.h"
 
@@ -20,12 +21,15 @@ inline constexpr std::size_t kMaxMessageBytes = (std::size_t{128} << 10) + 1024;
 
 using Clock = std::chrono::steady_clock;
 
-// A socket that is closed at the end.
+// A socket that is closed at the end. A forked child has none of its parent's sockets: it closes
+// them when it begins, so that a connection ends with the parent.
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
+  explicit Socket(int descriptor);
+  Socket(Socket&& other) noexcept : descriptor_(other.descriptor_), generation_(other.generation_) {
+    other.descriptor_ = -1;
+  }
   Socket& operator=(Socket&& other) noexcept;
   ~Socket() { close(); }
   void close();
@@ -33,6 +37,7 @@ class Socket {
 
  private:
   int descriptor_ = -1;
+  std::uint32_t generation_ = process_generation();
 };
 
 // "host:port". Errors: not of this form, or the host is unknown.

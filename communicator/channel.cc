@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "base/forks.h"
 #include "communicator/call_check.h"
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
@@ -78,7 +79,7 @@ Channel::~Channel() {
 }
 
 void Channel::leave(bool through_members) {
-  if (size_ == 1 || !is_listed_) return;
+  if (size_ == 1 || !is_listed_ || is_of_parent()) return;
   while (true) {
     Operation* waiting = nullptr;
     {
@@ -95,7 +96,14 @@ void Channel::leave(bool through_members) {
   }
 }
 
+Result<void> Channel::check_process() const {
+  if (!is_of_parent()) return {};
+  return fail("this process was forked from rank " + std::to_string(rank_) +
+              " and has no rank of its own; expected the call in the process that joined");
+}
+
 Cause Channel::cause() const {
+  if (is_of_parent()) return {};
   const Use use(*this);
   return size_ == 1 ? Cause() : machine_.cause();
 }
@@ -126,10 +134,11 @@ Result<const PlannedProgram*> Channel::plan_of(const ScheduleRequest& request) {
 }
 
 Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_counts) {
+  if (auto own = check_process(); !own) return fail(own.error());
   if (auto good = check_arguments(call, size_); !good) return fail(good.error());
   const CallExtents extents{extent_of(call, Buffer::kInput), extent_of(call, Buffer::kOutput)};
   if (auto good = check_memory(call, extents, {rank_, size_}); !good) return fail(good.error());
-  auto operation = std::make_shared<Operation>();
+  auto operation = make_of_process<Operation>();
   operation->channel = shared_from_this();
   operation->call = call;
   operation->has_own_counts = own_counts;
@@ -155,6 +164,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
 }
 
 Result<void> Channel::run(const Call& call) {
+  if (is_of_parent()) return check_process();
   const auto recent = std::find_if(
       recent_operations_.begin(), recent_operations_.end(),
       [&](const auto& each) { return each != nullptr && are_alike(each->call, call); });
@@ -242,6 +252,7 @@ void* Channel::provide_scratch(Operation& operation) {
 }
 
 Result<void> Channel::start(Operation& operation) {
+  if (is_of_parent()) return check_process();
   const Use use(*this);
   return enqueue(operation);
 }
@@ -356,6 +367,7 @@ bool Channel::try_progress() {
 }
 
 Result<bool> Channel::test(Operation& operation) {
+  if (is_of_parent()) return fail(check_process().error());
   const Use use(*this);
   if (operation.state == Operation::State::kIdle) return true;
   if (operation.state != Operation::State::kComplete) progress();
@@ -368,6 +380,7 @@ Result<bool> Channel::test(Operation& operation) {
 }
 
 Result<void> Channel::wait(Operation& operation) {
+  if (is_of_parent()) return check_process();
   const Use use(*this);
   return finish_waiting(operation);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/forks.h"
 #include "communicator/job.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
@@ -89,7 +90,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Job& job() { return *job_; }
   [[nodiscard]] std::shared_ptr<Job> shared_job() const { return job_; }
   [[nodiscard]] const Members& members() const { return members_; }
+  // After a failure: its cause. In a forked child: none.
   [[nodiscard]] Cause cause() const;
+  // Whether this process was forked from the one that made the channel. All calls then fail, and
+  // nothing is destroyed.
+  [[nodiscard]] bool is_of_parent() const { return generation_ != process_generation(); }
+  // Errors: is_of_parent().
+  [[nodiscard]] Result<void> check_process() const;
 
   // Checks the call, finds its schedule and its memory.
   // `own_counts`: this rank knows only its own entries of call.counts, and the others are 0.
@@ -170,6 +177,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   mutable std::atomic<User> user_ = kNobody;
   std::atomic<bool> is_active_ = false;  // the queue is not empty
   bool is_listed_ = false;               // in the job
+  std::uint32_t generation_ = process_generation();
 };
 
 }  // namespace espalier::communicator

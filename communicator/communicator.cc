@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/forks.h"
 #include "communicator/channel.h"
 #include "communicator/job.h"
 #include "communicator/measure_network.h"
@@ -32,8 +33,8 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   bootstrap::Bootstrap& members = job->members();
   const auto me = std::find(ranks.begin(), ranks.end(), members.rank());
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
-  auto channel = std::make_shared<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
-                                           static_cast<std::uint32_t>(ranks.size()));
+  auto channel = make_of_process<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
+                                          static_cast<std::uint32_t>(ranks.size()));
   if (auto opened = channel->open(connecting.deadline); !opened) return fail(opened.error());
   const std::string key = "espalier.address." + std::to_string(connecting.publication);
   if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
@@ -229,9 +230,9 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
   std::string address, error;
   if (!group.empty()) {
     const auto me = std::find(group.begin(), group.end(), rank());
-    channel = std::make_shared<Channel>(channel_->shared_job(),
-                                        static_cast<std::uint32_t>(me - group.begin()),
-                                        static_cast<std::uint32_t>(group.size()));
+    channel = make_of_process<Channel>(channel_->shared_job(),
+                                       static_cast<std::uint32_t>(me - group.begin()),
+                                       static_cast<std::uint32_t>(group.size()));
     if (auto opened = channel->open(channel_->job().options().deadline); opened) {
       address = channel->address();
     } else {
@@ -275,6 +276,7 @@ Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
 }
 
 Result<Communicator> Communicator::rejoin() {
+  if (auto own = channel_->check_process(); !own) return fail(own.error());
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
   const std::shared_ptr<Job> job = channel_->shared_job();
   bootstrap::Bootstrap& members = job->members();
@@ -330,7 +332,7 @@ Result<Communicator> join(const JoinOptions& given) {
   if (options.local_address.empty() && ofi::binds_address(options.provider)) {
     options.local_address = members->local_address();
   }
-  auto job = std::make_shared<Job>(std::move(options), members);
+  auto job = make_of_process<Job>(std::move(options), members);
   Connecting connecting;
   for (std::uint32_t rank = 0; rank < members->size(); ++rank) connecting.ranks.push_back(rank);
   connecting.publication = job->next_publication();

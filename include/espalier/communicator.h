@@ -18,6 +18,9 @@
 //  * After a failure every surviving rank gets the same cause, within twice the deadline. The
 //    communicator is then of no more use, except for rejoin() and its destructor. The process lives
 //    on.
+//  * Forks: a forked child is no rank. There, every call fails, and the end of an object does
+//    nothing. The child may exit, run programs, and join() a job of its own.
+//  * Once all ranks have ended all their communicators, they may join() the job again.
 //  * Threads: at most one thread uses a communicator at any time; a violation ends the program in
 //    builds with assertions. Different communicators may be used by different threads.
 

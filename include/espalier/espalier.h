@@ -18,6 +18,9 @@
 //    espalier_leave(). The process lives on.
 //  * Threads: at most one thread uses a communicator at any time; a violation ends the program in
 //    builds with assertions. Different communicators may be used by different threads.
+//  * Forks: a forked child is no rank. There, every call fails with ESPALIER_BAD_ARGUMENT, and
+//    espalier_leave() does nothing. It may exit, run programs, and join a job of its own.
+//  * Once all ranks have left all their communicators, they may join the job again.
 //  * ABI: numbers of enumerators never change. Functions and enumerators are only added. A struct
 //    with a member `struct_size` only grows at its end, and the library takes shorter ones; a
 //    struct without it does not change. Initialize structs with the macro below each.

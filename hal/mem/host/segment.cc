@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/forks.h"
 #include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {
@@ -46,13 +47,11 @@ struct File {
 };
 
 // This process's segments, by descriptor. Its other threads use the same mapping of one.
-struct OwnSegments {
-  std::mutex mutex;
-  std::map<std::int32_t, std::weak_ptr<Mapping>> by_file;
-};
+// Guarded by fork_safe_mutex().
+using OwnSegments = std::map<std::int32_t, std::weak_ptr<Mapping>>;
 
 OwnSegments& own_segments() {
-  static OwnSegments* const segments = new OwnSegments;
+  static auto* const segments = new OwnSegments;
   return *segments;
 }
 
@@ -61,9 +60,9 @@ SegmentHead& head_of(const Mapping& memory) {
 }
 
 std::shared_ptr<Mapping> find_own(const SegmentPlace& place) {
-  const std::lock_guard lock(own_segments().mutex);
-  const auto found = own_segments().by_file.find(place.file);
-  return found == own_segments().by_file.end() ? nullptr : found->second.lock();
+  const std::lock_guard lock(fork_safe_mutex());
+  const auto found = own_segments().find(place.file);
+  return found == own_segments().end() ? nullptr : found->second.lock();
 }
 
 // Maps the segment of another process. Errors: as RemoteBlock::map().
@@ -150,8 +149,8 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   const SharedMemory* const memory = SharedMemory::of_process();
   segment.head().memory_file = memory == nullptr ? -1 : memory->file();
   segment.head().memory_bytes = memory == nullptr ? 0 : memory->size();
-  const std::lock_guard lock(own_segments().mutex);
-  own_segments().by_file[segment.place_.file] = segment.memory_;
+  const std::lock_guard lock(fork_safe_mutex());
+  own_segments()[segment.place_.file] = segment.memory_;
   return segment;
 }
 

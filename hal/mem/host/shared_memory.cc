@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/forks.h"
 #include "espalier/base/assert.h"
 #include "espalier/hal/mem/allocate.h"
 
@@ -19,21 +20,17 @@ namespace {
 
 constexpr std::size_t kLeast = std::size_t{64} << 20;
 
-struct All {
-  std::mutex mutex;
-  std::vector<SharedMemory*> list;  // the newest last; never freed, for memory in it may be in use
-};
-
-All& all() {
-  static All* const all = new All;
-  return *all;
+// The newest last. Never freed, because memory in it may be in use. Guarded by fork_safe_mutex().
+std::vector<SharedMemory*>& all() {
+  static auto* const list = new std::vector<SharedMemory*>;
+  return *list;
 }
 
 }  // namespace
 
 SharedMemory* SharedMemory::of_process() {
-  const std::lock_guard lock(all().mutex);
-  std::vector<SharedMemory*>& list = all().list;
+  const std::lock_guard lock(fork_safe_mutex());
+  std::vector<SharedMemory*>& list = all();
   if (!list.empty() && list.back()->process_ == getpid()) return list.back();
   SharedMemory* const made = make();
   if (made != nullptr) list.push_back(made);
@@ -41,8 +38,8 @@ SharedMemory* SharedMemory::of_process() {
 }
 
 SharedMemory* SharedMemory::with(const void* bytes) {
-  const std::lock_guard lock(all().mutex);
-  for (SharedMemory* const each : all().list) {
+  const std::lock_guard lock(fork_safe_mutex());
+  for (SharedMemory* const each : all()) {
     if (each->contains(bytes, 1)) return each;
   }
   return nullptr;

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""Processes that fork, load the library again, and join again, under each way to start them.
+
+processes_test.py ESPALIER LIBRARY AGAIN FORKING [BRIDGE...]
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import launchers
+
+ESPALIER, LIBRARY, AGAIN, FORKING, *BRIDGES = sys.argv[1:]
+TIMES = 100 if os.environ.get("ESPALIER_WHOLE") else 20
+# Loads and unloads libraries, in the order given.
+RELOAD = """
+import _ctypes, ctypes, sys
+for mode in (ctypes.RTLD_GLOBAL, 0, 0):
+    for path in sys.argv[1:]:
+        library = ctypes.CDLL(path, mode=mode)
+        if hasattr(library, "espalier_join"):
+            world = ctypes.c_void_p()
+            assert library.espalier_join(None, ctypes.byref(world)) == 0
+            library.espalier_leave(world)
+        _ctypes.dlclose(library._handle)
+print("loaded again")
+"""
+
+
+class Processes(unittest.TestCase):
+    maxDiff = None
+
+    def run_command(self, *command, expected, **more):
+        result = subprocess.run(command, text=True, capture_output=True, env=launchers.environment(**more))
+        self.assertEqual((result.returncode, result.stderr), (0, ""), command)
+        lines = [re.sub(r"^\[\d+\] ", "", line) for line in result.stdout.splitlines()]
+        self.assertEqual(sorted(lines), sorted(expected))
+
+    def start_all(self, commands, expected):
+        """Starts [(command, environment)] and expects these lines of each."""
+        processes = [subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      env=launchers.environment(**more)) for command, more in commands]
+        for process in processes:
+            out, error = process.communicate()
+            self.assertEqual((process.returncode, error, out), (0, "", expected))
+
+    def test_forks(self):
+        """Children that exit, run programs or just end do not disturb the job of their parent."""
+        expected = [f"rank {rank}: children did no harm" for rank in range(3)]
+        for provider in ("", "mem", "tcp"):
+            with self.subTest(provider=provider):
+                self.run_command(ESPALIER, "launch", "-n", "3", FORKING, expected=expected,
+                                 **({"FI_PROVIDER": provider} if provider else {}))
+
+    def test_loads_again(self):
+        self.run_command(AGAIN, LIBRARY, "load", "20", expected=["joined 20 times"])
+        self.run_command(ESPALIER, "launch", "-n", "2", AGAIN, LIBRARY, "load", "20", expected=["joined 20 times"] * 2)
+        self.run_command(sys.executable, "-c", RELOAD, LIBRARY, expected=["loaded again"])
+
+    def test_bridges_load_again(self):
+        self.assertTrue(BRIDGES, "no bridge was built")
+        for bridge in BRIDGES:
+            with self.subTest(bridge=bridge):
+                self.run_command(sys.executable, "-c", RELOAD, bridge, expected=["loaded again"])
+
+    def test_joins_again_under_launch(self):
+        self.run_command(ESPALIER, "launch", "-n", "3", AGAIN, LIBRARY, "keep", str(TIMES),
+                         expected=[f"joined {TIMES} times"] * 3)
+
+    def test_joins_again_by_hand(self):
+        """The same port for each job, as torchrun and scripts do it."""
+        port = str(launchers.free_port())
+        self.start_all([([AGAIN, LIBRARY, "keep", str(TIMES)],
+                         {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+                        for rank in range(3)], f"joined {TIMES} times\n")
+
+    def test_joins_again_by_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.start_all([([AGAIN, LIBRARY, "keep", str(TIMES), folder, "job", str(rank), "3"], {})
+                            for rank in range(3)], f"joined {TIMES} times\n")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_joins_again_under_process_managers(self):
+        for mpirun in ("mpirun.openmpi", "mpiexec.mpich"):
+            self.assertIsNotNone(shutil.which(mpirun), mpirun)
+            with self.subTest(mpirun=mpirun):
+                more = ["--oversubscribe"] if mpirun == "mpirun.openmpi" else []
+                self.run_command(mpirun, *more, "-n", "3", AGAIN, LIBRARY, "keep", str(TIMES),
+                                 expected=[f"joined {TIMES} times"] * 3, **launchers.AS_ROOT)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
