@@ -280,21 +280,38 @@ Status NodeWriter::write(const CollectiveParameters& parameters, std::uint32_t n
   steps.e = schedule_.blocks == 1 ? 0 : static_cast<std::uint32_t>(schedule_.blocks);
   builder_.phase(form_.paced ? 1 : static_cast<std::uint32_t>(schedule_.period), steps);
   const Status ended = builder_.finish(schedule_.bound);
-  const bool fits = !too_large_ && 2 * entries_.size() <= kMaxTableBytes;
-  return ended == Status::kOk && !fits ? Status::kTooLarge : ended;
+  const std::size_t most = kMaxTableBytes / 2;
+  if (ended != Status::kOk || (!too_large_ && entries_.size() <= most)) return ended;
+  if (entries_.size() > most) {
+    *parameters.excess = {"table entries", static_cast<std::uint32_t>(entries_.size()),
+                          static_cast<std::uint32_t>(most), parameters.host_limits};
+  }
+  return Status::kTooLarge;
 }
 
 }  // namespace
 
 Status write_node(const CollectiveParameters& parameters, const TimedSchedule& schedule, bool paced,
-                  std::uint32_t node, const NodeRows& rows, Programs& programs) {
+                  std::uint32_t node, const NodeRows& rows, Programs& programs,
+                  TableExcess& excess) {
+  // The form that comes nearest to the limits is reported.
+  const auto is_nearer = [](const TableExcess& one, const TableExcess& other) {
+    return other.table == nullptr ||
+           std::uint64_t{one.rows} * other.limit < std::uint64_t{other.rows} * one.limit;
+  };
   Status status = Status::kTooLarge;
+  excess = {};
+  TableExcess found;
+  CollectiveParameters own = parameters;
+  own.excess = &found;
   for (const bool shared_entries : {false, true}) {
     if (shared_entries && !schedule.share_entries) break;
     for (const std::size_t least : kLeastRows) {
       NodeWriter writer(schedule, {paced, least, shared_entries}, programs[node]);
-      status = writer.write(parameters, node, rows);
+      found = {};
+      status = writer.write(own, node, rows);
       if (status == Status::kOk) programs[node].set_table(writer.entries());
+      if (found.table != nullptr && is_nearer(found, excess)) excess = found;
       if (status != Status::kTooLarge || !paced) return status;
     }
   }

@@ -6,6 +6,7 @@
 
 #include "collectives/lower/node_writer.h"
 #include "collectives/lower/timed_rows.h"
+#include "collectives/schedule/excess_words.h"
 #include "espalier/base/arithmetic.h"
 #include "espalier/base/step_limits.h"
 
@@ -113,6 +114,12 @@ std::int32_t least_period(const topology::Topology& topology, const TimedSchedul
 
 Result<Programs> write_programs(const CollectiveParameters& parameters,
                                 const TimedSchedule& schedule) {
+  if (parameters.host_limits) {
+    // Boards run it, too, if it fits.
+    CollectiveParameters for_boards = parameters;
+    for_boards.host_limits = false;
+    if (Result<Programs> programs = write_programs(for_boards, schedule)) return programs;
+  }
   std::vector<NodeRows> rows;
   for (const std::vector<TimedInstance>& node : schedule.nodes) {
     rows.push_back(rows_of(node, schedule.period, static_cast<std::int32_t>(parameters.window)));
@@ -121,19 +128,22 @@ Result<Programs> write_programs(const CollectiveParameters& parameters,
   Programs programs;
   Status status = Status::kOk;
   std::uint32_t node = 0;
+  TableExcess excess;
   for (const bool paced : {false, true}) {
     programs.assign(schedule.nodes.size(), Program{});
     status = Status::kOk;
     for (node = 0; node < rows.size() && status == Status::kOk; ++node) {
-      status = write_node(parameters, schedule, paced, node, rows[node], programs);
+      status = write_node(parameters, schedule, paced, node, rows[node], programs, excess);
     }
     if (status != Status::kTooLarge) break;
   }
   if (status == Status::kOk) return programs;
-  const char* reason =
-      status == Status::kTooLarge
-          ? "its program is larger than nodes have room for (proto/schedule.options)"
-          : status_name(status);
+  const std::string reason =
+      status != Status::kTooLarge ? status_name(status)
+      : excess.table != nullptr
+          ? excess_words(excess)
+          : "its program needs more than " + std::to_string(kMaxStepInstances) +
+                " instances of an action in a step, or numbers of more than 16 bits";
   return fail(std::string(schedule.outline.algorithm) + ", node " + std::to_string(node - 1) +
               ": " + reason);
 }

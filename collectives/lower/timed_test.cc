@@ -183,12 +183,43 @@ TEST(Timed, OneActionHasUpTo255CopiesOfAStep) {
   EXPECT_TRUE(verdict.valid && verdict.for_all) << verdict.counterexample.message;
 }
 
-TEST(Timed, SaysWhereTablesAreTooSmall) {
+TEST(Timed, SaysWhichTableIsTooSmall) {
   const auto line = or_throw(topology::parse("mesh:1x2"));
   EXPECT_EQ(
       write_programs(parameters_for(*line, 0), copies_in_one_step(*line, 256)).error().message,
-      "by hand, node 1: its program is larger than nodes have room for "
-      "(proto/schedule.options)");
+      "by hand, node 1: its program needs more than 255 instances of an action in a step, or "
+      "numbers of more than 16 bits");
+}
+
+// Every message has another `after`, so each is an action with its own link, segment and block.
+TimedSchedule relayed_after(const topology::Topology& ring, std::int32_t messages) {
+  TimedSchedule schedule = schedule_for(ring, Collective::kBroadcast);
+  schedule.outline.segments = static_cast<std::uint32_t>(messages);
+  schedule.period = 4 * messages;
+  for (std::int32_t k = 0; k < messages; ++k) {
+    const std::uint32_t there[] = {0, 1}, onward[] = {1, 2};
+    const std::int32_t early[] = {k}, late[] = {2 * k + 1};
+    const TimedOperand arrived =
+        schedule.add_message(0, there, early, {kInput, k, -1}, {kOutput, k, -1});
+    (void)schedule.add_message(0, onward, late, arrived, {kOutput, k, -1});
+  }
+  return schedule;
+}
+
+TEST(Timed, HostsHaveRoomForMoreIndicesThanBoards) {
+  const auto ring = or_throw(topology::parse("complete:3"));
+  CollectiveParameters parameters = parameters_for(*ring, 0);
+  parameters.window = 64;
+  const TimedSchedule schedule = relayed_after(*ring, 50);
+  EXPECT_EQ(
+      write_programs(parameters, schedule).error().message,
+      "by hand, node 1: its program needs 104 indices, and boards have room for 64 (hosts for "
+      "more: --limits host)");
+  parameters.host_limits = true;
+  const Programs programs = or_throw(write_programs(parameters, schedule));
+  EXPECT_GT(programs[1].indices_count, 64u);
+  const verify::Verdict verdict = proven(*ring, programs);
+  EXPECT_TRUE(verdict.valid) << verdict.counterexample.message;
 }
 
 // Two messages of one step and link leave in the order of the sender's actions, INPUT before

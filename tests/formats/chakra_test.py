@@ -75,7 +75,7 @@ def read(path):
     metadata = METADATA.FromString(first)
     facts = values(metadata.attr)
     assert metadata.version and facts["schema"] == ("string_val", "1.0.2-chakra.0.0.4")
-    rows = []
+    rows, rank = [], int(path.suffixes[-2][1:])
     for number, part in enumerate(rest):
         node = NODE.FromString(part)
         assert node.SerializeToString() == part and not node.UnknownFields()
@@ -85,9 +85,10 @@ def read(path):
             assert not facts_of_node
             rows.append((kind, None, None, None, set(node.data_deps), node.duration_micros))
             continue
-        peer = "comm_dst" if kind == "send" else "comm_src"
+        peer, own = ("comm_dst", "comm_src") if kind == "send" else ("comm_src", "comm_dst")
         assert {name: of for name, (of, _) in facts_of_node.items()} == {
-            "comm_type": "int64_val", "comm_size": "int64_val", peer: "int32_val", "comm_tag": "int32_val"}
+            "comm_type": "int64_val", "comm_size": "int64_val", peer: "int32_val", own: "int32_val", "comm_tag": "int32_val"}
+        assert facts_of_node[own][1] == rank
         assert facts_of_node["comm_type"][1] == node.type
         rows.append((kind, facts_of_node[peer][1], facts_of_node["comm_tag"][1], facts_of_node["comm_size"][1], set(node.data_deps), None))
     return facts["collective"][1], rows

@@ -7,6 +7,11 @@ import definitions
 
 NAMES = {"broadcast": "broadcast", "reduce": "reduce", "allreduce": "allreduce", "scatter": "scatter", "gather": "gather",
          "allgather": "allgather", "reduce_scatter": "reduce-scatter", "reducescatter": "reduce-scatter", "alltoall": "all-to-all"}
+# By reader: thread blocks per GPU, steps per thread block, channels, the spelling of reduce-scatter, whether it reads scatter and gather. All
+# store the thread block that a step waits for in a signed byte, offsets in 16 bits, and at most 4095 elements of a file.
+READERS = {"rccl": (64, 64, 128, "reducescatter", True), "executor": (1024, 64, 32, "reducescatter", True),
+           "msccl": (216, 256, 32, "reduce_scatter", False)}
+LOOSEST = 1024, 256, 128
 TYPES = ("s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re", "nop")
 
 
@@ -63,7 +68,7 @@ class Algorithm:
         need(root.get("coll") in NAMES, f"coll {root.get('coll')}")
         self.collective = NAMES[root.get("coll")]
         self.ranks, self.chunks, channels = number(root, "ngpus"), number(root, "nchunksperloop"), number(root, "nchannels")
-        need(1 <= channels <= 32 and self.ranks >= 1 and self.chunks >= 1, "channels, gpus and chunks")
+        need(1 <= channels <= LOOSEST[2] and self.ranks >= 1 and self.chunks >= 1, "channels, gpus and chunks")
         places = number(root, "inplace"), number(root, "outofplace")
         need(places in ((0, 1), (1, 0), (1, 1)), f"inplace and outofplace {places}")
         self.in_place = places == (1, 0)
@@ -74,7 +79,7 @@ class Algorithm:
             sizes = {letter: number(gpu, f"{letter}_chunks") for letter in "ios"}
             need(min(sizes.values()) >= 0, f"a buffer of {sizes}")
             self.sizes.append(sizes)
-            need([number(tb, "id") for tb in gpu] == list(range(len(gpu))) and len(gpu) <= 216, "ids of thread blocks")
+            need([number(tb, "id") for tb in gpu] == list(range(len(gpu))) and len(gpu) <= LOOSEST[0], "ids of thread blocks")
             rows = []
             peers = {}
             for tb in gpu:
@@ -87,7 +92,7 @@ class Algorithm:
                         peers[way[0], channel].add(way[1])
                 used.add(channel)
                 steps = [Step(step) for step in tb]
-                need([step.number for step in steps] == list(range(len(steps))) and len(steps) <= 256, "numbers of steps")
+                need([step.number for step in steps] == list(range(len(steps))) and len(steps) <= LOOSEST[1], "numbers of steps")
                 for step in steps:
                     need((step.wait[0] < 0) == (step.wait[1] < 0), "depid without deps")
                     need(step.wait[0] < len(gpu) and (step.wait[0] < 0 or step.wait[1] < len(gpu[step.wait[0]])), "a step to wait for")
@@ -110,6 +115,20 @@ class Algorithm:
                 factor = self.ranks if parted else 1
                 need(sizes[letter] in (0, self.chunks // factor) and self.chunks % factor == 0, f"{letter}_chunks {sizes[letter]}")
         self.root = self.find_root()
+        self.spelling, self.channels = root.get("coll"), channels
+
+    def check_reader(self, reader):
+        """The limits of one reader, as its source has them."""
+        blocks, steps, channels, reduce_scatter, has_scatter_and_gather = READERS[reader]
+        need(self.channels <= channels and self.ranks <= 1024, f"{reader}: {self.channels} channels, {self.ranks} GPUs")
+        need(self.collective != "reduce-scatter" or self.spelling == reduce_scatter, f"{reader}: coll {self.spelling}")
+        need(self.collective not in ("scatter", "gather") or has_scatter_and_gather, f"{reader}: coll {self.spelling}")
+        for rank, rows in enumerate(self.gpus):
+            need(len(rows) <= blocks, f"{reader}: rank {rank} has {len(rows)} thread blocks")
+            need(1 + self.ranks + sum(1 + len(row[3]) for row in rows) <= 4095, f"{reader}: rank {rank} has too many elements")
+            for row in rows:
+                need(len(row[3]) <= steps, f"{reader}: rank {rank} has {len(row[3])} steps in a thread block")
+                need(all(step.wait[0] <= 127 and max(step.source[1], step.target[1]) <= 32767 for step in row[3]), f"{reader}: a number of rank {rank}")
 
     def find_root(self):
         letter = "i" if self.collective in ("broadcast", "scatter") else "o" if self.collective in ("reduce", "gather") else None
@@ -232,9 +251,11 @@ class Run:
                      f"rank {rank} has another result than {self.algorithm.collective} defines")
 
 
-def execute(text, least_depth=1):
-    """Raises Wrong, or returns the algorithm: every order that is tried gives the right results."""
+def execute(text, least_depth=1, reader=None):
+    """Raises Wrong, or returns the algorithm: every order that is tried gives the right results, and `reader` takes it."""
     algorithm = Algorithm(text)
+    if reader:
+        algorithm.check_reader(reader)
     for seed, depth, order in ((1, 8, None), (2, least_depth, None), (3, 8, None), (4, least_depth, "first"), (5, 8, "last")):
         Run(algorithm, seed, depth, order).run()
     return algorithm

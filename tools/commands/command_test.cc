@@ -137,8 +137,13 @@ TEST_F(Command, RefusesWhatIsTooLargeToCompile) {
   }
   expect_refused(
       "compile --topology complete:200 --collective reduce --algorithm knomial --radix 100 -o x",
-      "larger than nodes have room for (proto/schedule.options); expected fewer than 200 ranks, or "
-      "another --radix");
+      "its program needs 101 indices, and boards have room for 64 (hosts for more: --limits host); "
+      "expected fewer than 200 ranks, or another --radix");
+  expect_refused("compile --topology complete:64 --collective all-to-all --algorithm bruck -o x",
+                 "programs have no room for so many; expected fewer than 64 ranks");
+  expect_refused(
+      "compile --topology complete:4 --collective allreduce --algorithm ring --limits x -o x",
+      "unknown --limits 'x'; expected boards or host");
   expect_refused("compile --topology complete:4 --collective broadcast --algorithm chain -o no/x",
                  "cannot write 'no/x': No such file or directory");
   expect_refused("topology mesh:2x2 --svg no/x", "cannot write 'no/x'");

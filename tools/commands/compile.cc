@@ -198,6 +198,7 @@ void add_compile(Command app) {
   add_selection(command, arguments->selection, true);
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
+  add_limits(command, arguments->selection.limits);
   add_model_options(command, arguments->model);
   add_choice_bytes(command, arguments->model, arguments->combining, "all from 1 byte to 1 GiB");
   command.text("-o,--output", arguments->output, "The schedule file to write").required();

@@ -23,7 +23,7 @@ namespace espalier::tools {
 namespace {
 
 struct ExportArguments {
-  std::string file, output, blocks, bytes, schedule, topology;
+  std::string file, output, blocks, bytes, schedule, topology, reader;
   ModelOptions model;
 };
 
@@ -55,20 +55,17 @@ void add_blocks_option(Command command, ExportArguments& arguments) {
                "smallest");
 }
 
-// A format of chunks.
-void add_chunk_format(Command exporter, const std::string& name, const std::string& help,
-                      const std::string& example,
-                      std::string (*write)(const LoadedSchedule& loaded, std::int64_t blocks)) {
-  Command command = exporter.add_command(name, help);
+void add_mscclpp(Command exporter) {
+  Command command = exporter.add_command("mscclpp", "Writes an execution plan for MSCCL++, JSON");
   const auto arguments = std::make_shared<ExportArguments>();
   add_file_options(command, *arguments);
   add_blocks_option(command, *arguments);
-  command.set_footer("Example:\n  espalier export " + example);
-  command.set_action([arguments, write] {
+  command.set_footer("Example:\n  espalier export mscclpp b.esp --blocks 8 -o b.json");
+  command.set_action([arguments] {
     check_writable(arguments->output);
     const LoadedSchedule loaded = load(*arguments);
     const std::int64_t blocks = blocks_of(*arguments, loaded.programs.front());
-    write_text(arguments->output, write(loaded, blocks));
+    write_text(arguments->output, formats::write_mscclpp(loaded, blocks));
   });
 }
 
@@ -92,6 +89,34 @@ formats::SizedOperations load_sized(const ExportArguments& arguments, LoadedSche
   const std::uint64_t bytes =
       is_barrier ? 0 : byte_count("--bytes", arguments.bytes, kMaxMessageBytes);
   return formats::size_operations(loaded, bytes, model_of(arguments.model));
+}
+
+const formats::MscclReader& reader_of(const std::string& name) {
+  std::vector<std::string> names;
+  for (const formats::MscclReader& reader : formats::kMscclReaders) {
+    if (name.empty() || name == reader.name) return reader;
+    names.emplace_back(reader.name);
+  }
+  bad_input("unknown --reader '" + one_line(name) + "'; expected " + either(names));
+}
+
+void add_msccl(Command exporter) {
+  Command command =
+      exporter.add_command("msccl", "Writes MSCCL XML, an algorithm file for RCCL and msccl");
+  const auto arguments = std::make_shared<ExportArguments>();
+  add_file_options(command, *arguments);
+  add_blocks_option(command, *arguments);
+  command.text("--reader", arguments->reader,
+               "The program whose limits the file keeps: rccl, executor (Azure's msccl-executor) "
+               "or msccl (microsoft/msccl); default: rccl");
+  command.set_footer("Example:\n  espalier export msccl b.esp --blocks 8 -o b.xml");
+  command.set_action([arguments] {
+    check_writable(arguments->output);
+    const formats::MscclReader& reader = reader_of(arguments->reader);
+    const LoadedSchedule loaded = load(*arguments);
+    const std::int64_t blocks = blocks_of(*arguments, loaded.programs.front());
+    write_text(arguments->output, formats::write_msccl(loaded, blocks, reader));
+  });
 }
 
 void add_goal(Command exporter) {
@@ -185,10 +210,8 @@ void add_ompi(Command exporter) {
 void add_export(Command app) {
   Command command =
       app.add_command("export", "Writes a schedule in a format of another library or simulator");
-  add_chunk_format(command, "msccl", "Writes MSCCL XML, an algorithm file for msccl and RCCL",
-                   "msccl b.esp --blocks 8 -o b.xml", &formats::write_msccl);
-  add_chunk_format(command, "mscclpp", "Writes an execution plan for MSCCL++, JSON",
-                   "mscclpp b.esp --blocks 8 -o b.json", &formats::write_mscclpp);
+  add_msccl(command);
+  add_mscclpp(command);
   add_goal(command);
   add_chakra(command);
   add_ompi(command);

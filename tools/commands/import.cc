@@ -15,11 +15,12 @@ namespace espalier::tools {
 namespace {
 
 struct ImportArguments {
-  std::string file, output, root, topology;
+  std::string file, output, root, topology, limits;
 };
 
 void run_import_msccl(const ImportArguments& arguments) {
   check_writable(arguments.output);
+  const bool for_hosts = is_for_hosts(arguments.limits);
   const formats::MscclFile file = formats::read_msccl(arguments.file, read_file(arguments.file));
   const std::string ranks = std::to_string(file.gpus.size());
   const auto topology =
@@ -33,8 +34,12 @@ void run_import_msccl(const ImportArguments& arguments) {
     root = static_cast<std::int64_t>(whole_number("--root", arguments.root, 0, kMaxNodes - 1));
   }
   const formats::ImportedMsccl imported =
-      formats::import_msccl(arguments.file, file, *topology, root);
+      formats::import_msccl(arguments.file, file, *topology, {root, for_hosts});
   write_file(arguments.output, imported.bytes);
+  if (!file.ignored.empty()) {
+    std::fprintf(stderr, "%s: ignored, as MSCCL's readers do: %s\n",
+                 one_line(arguments.file).c_str(), one_line(file.ignored).c_str());
+  }
   std::printf("%s: %s of %s on %s, %s per round\nproven for %s\n",
               one_line(arguments.output).c_str(), collective_name(file.collective),
               counted(static_cast<std::uint64_t>(file.chunks), "chunk").c_str(),
@@ -51,6 +56,7 @@ void add_import_msccl(Command importer) {
   command.text("--root", arguments->root,
                "Root of a rooted collective; default: the only rank with chunks for its message");
   command.text("--topology", arguments->topology, "Default: complete:N for N gpus");
+  add_limits(command, arguments->limits);
   command.set_footer(
       "Each chunk becomes N blocks. The schedule is written if it is proven; otherwise a line "
       "names\n"

@@ -193,6 +193,7 @@ void add_run(Command app) {
       command.text("file", options->file, "A schedule file; without one, a schedule is compiled");
   add_selection(command, options->selection, false);
   add_links(command, options->selection);
+  add_limits(command, options->selection.limits);
   command.option("--links").describe(
       "routed: a node reaches every peer of its program; hop-by-hop: it has an endpoint for each "
       "lane to a neighbour and no others (a selection is lowered for that, a file must "

@@ -35,14 +35,14 @@ struct VerifyArguments {
 // Refuses options of a schedule that is compiled here, if a file is given; and the other way round.
 void check_source(const VerifyArguments& arguments) {
   const Selection& selection = arguments.selection;
-  const bool selects = !selection.collective.empty() || !selection.algorithm.empty() ||
-                       !selection.run_length.empty() || !selection.radix.empty() ||
-                       !selection.lambda.empty() || !selection.ratio.empty() ||
-                       !selection.window.empty() || !selection.links.empty() ||
-                       !selection.ports.empty() || !selection.embedding.empty() ||
-                       !arguments.model.model.empty() || !arguments.model.board.empty() ||
-                       !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
-                       !arguments.combining.op.empty() || !arguments.combining.type.empty();
+  const bool selects =
+      !selection.collective.empty() || !selection.algorithm.empty() ||
+      !selection.run_length.empty() || !selection.radix.empty() || !selection.lambda.empty() ||
+      !selection.ratio.empty() || !selection.window.empty() || !selection.links.empty() ||
+      !selection.ports.empty() || !selection.limits.empty() || !selection.embedding.empty() ||
+      !arguments.model.model.empty() || !arguments.model.board.empty() ||
+      !arguments.model.bytes.empty() || !arguments.model.ranks_per_host.empty() ||
+      !arguments.combining.op.empty() || !arguments.combining.type.empty();
   if (!arguments.file.empty()) {
     if (selects || arguments.root_given) {
       bad_input("'" + one_line(arguments.file) +
@@ -210,6 +210,7 @@ void add_verify(Command app) {
   add_selection(command, arguments->selection, false);
   add_schedule_window(command, arguments->selection);
   add_links(command, arguments->selection);
+  add_limits(command, arguments->selection.limits);
   command.option("--algorithm").show_default(kAuto);
   add_model_options(command, arguments->model);
   add_choice_bytes(command, arguments->model, arguments->combining);

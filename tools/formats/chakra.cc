@@ -67,8 +67,8 @@ WireMessage text_attribute(std::string_view name, std::string_view value) {
   return WireMessage().text(kAttributeName, name).text(kString, value);
 }
 
-WireMessage trace_node(const Operation& operation, std::uint64_t id, std::uint64_t bytes,
-                       std::uint64_t duration_ns) {
+WireMessage trace_node(const Operation& operation, std::uint32_t rank, std::uint64_t id,
+                       std::uint64_t bytes, std::uint64_t duration_ns) {
   WireMessage node;
   node.number(kId, id);
   const bool sends = operation.kind == ActionKind::kSend;
@@ -86,8 +86,8 @@ WireMessage trace_node(const Operation& operation, std::uint64_t id, std::uint64
       .packed(kDataDeps, operation.after)
       .message(kNodeAttribute, number_attribute("comm_type", kInt64, type))
       .message(kNodeAttribute, number_attribute("comm_size", kInt64, bytes))
-      .message(kNodeAttribute,
-               number_attribute(sends ? "comm_dst" : "comm_src", kInt32, operation.peer))
+      .message(kNodeAttribute, number_attribute("comm_src", kInt32, sends ? rank : operation.peer))
+      .message(kNodeAttribute, number_attribute("comm_dst", kInt32, sends ? operation.peer : rank))
       .message(kNodeAttribute, number_attribute("comm_tag", kInt32, operation.number));
   return node;
 }
@@ -104,7 +104,7 @@ std::string write_chakra(const SizedOperations& sized, std::uint32_t node,
           .with_length();
   const std::vector<Operation>& operations = sized.expanded.nodes[node].operations;
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    file += trace_node(operations[i], i, sized.bytes[node][i], sized.duration_ns[node][i])
+    file += trace_node(operations[i], node, i, sized.bytes[node][i], sized.duration_ns[node][i])
                 .with_length();
   }
   return file;

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace espalier::tools::formats {
@@ -46,71 +47,79 @@ std::string escaped(const char* text) {
   return out;
 }
 
-// One rank's operations as thread blocks: one per peer and direction, and one for combines and
+// How the messages of a link share thread blocks.
+struct Cut {
+  std::size_t messages = 0;     // consecutive messages of a link in one thread block
+  std::uint32_t groups = 1;     // channels for the peers at different distances
+  std::size_t local_steps = 0;  // of a thread block for combines and copies
+};
+
+// One rank's operations as thread blocks: one or more per peer and direction, and for combines and
 // copies. Each runs its steps in the order of the schedule.
 class GpuWriter {
  public:
-  GpuWriter(const LoadedSchedule& loaded, std::uint32_t rank, const NodeOperations& node,
-            bool one_channel)
-      : loaded_(loaded), rank_(rank), node_(node), one_channel_(one_channel) {}
+  GpuWriter(std::uint32_t rank, std::uint32_t ranks, const NodeOperations& node, const Cut& cut)
+      : rank_(rank), ranks_(ranks), node_(node), cut_(cut) {}
 
   std::vector<ThreadBlock> write() {
     make_blocks();
     for (const Operation& operation : node_.operations) {
-      const std::size_t block = block_of_.at(key(operation));
+      const std::size_t block = block_for(operation);
       wait(block, operation);
       add(block, operation);
       const auto last = static_cast<std::int64_t>(blocks_[block].steps.size()) - 1;
       ends_.emplace_back(block, last);
     }
-    for (const ThreadBlock& block : blocks_) {
-      if (block.steps.size() <= kMscclSteps) continue;
-      const std::string which = block.to >= 0 ? " for messages to rank " + std::to_string(block.to)
-                                : block.from >= 0
-                                    ? " for messages from rank " + std::to_string(block.from)
-                                    : " for combines and copies";
-      cannot_export(loaded_, "MSCCL",
-                    "rank " + std::to_string(rank_) + " has " + std::to_string(block.steps.size()) +
-                        " steps" + which + "; a thread block has at most " +
-                        std::to_string(kMscclSteps) + ", expected a smaller N or fewer ranks");
-    }
     return std::move(blocks_);
   }
 
  private:
-  using Key = std::pair<int, std::uint32_t>;  // 0: send, 1: receive, 2: local; the peer
-  static Key key(const Operation& operation) {
+  // 0: send, 1: receive, 2: local; the peer; the part of the link's messages.
+  using Key = std::tuple<int, std::uint32_t, std::size_t>;
+  [[nodiscard]] Key key(const Operation& operation) const {
+    const std::size_t part = operation.number / cut_.messages;
     switch (operation.kind) {
-      case ActionKind::kSend: return {0, operation.peer};
-      case ActionKind::kReceive: return {1, operation.peer};
-      default: return {2, 0};
+      case ActionKind::kSend: return {0, operation.peer, part};
+      case ActionKind::kReceive: return {1, operation.peer, part};
+      default: return {2, 0, local_parts_};
     }
   }
 
   void make_blocks() {
     std::set<Key> keys;
     for (const Operation& operation : node_.operations) keys.insert(key(operation));
-    if (keys.size() > kMscclThreadBlocks) {
-      cannot_export(loaded_, "MSCCL",
-                    "rank " + std::to_string(rank_) + " needs " + std::to_string(keys.size()) +
-                        " thread blocks, one per peer and direction; a GPU has at most " +
-                        std::to_string(kMscclThreadBlocks));
-    }
-    const std::uint32_t ranks = loaded_.programs.front().ranks;
-    for (const Key& key : keys) {
-      block_of_[key] = blocks_.size();
-      ThreadBlock block;
-      const auto [direction, peer] = key;
-      if (direction == 0) block.to = peer;
-      if (direction == 1) block.from = peer;
-      // Ranks at most kMscclPeers apart share a channel, so that none has more peers than a reader
-      // takes.
-      const std::uint32_t apart = direction == 0   ? (peer + ranks - rank_) % ranks
-                                  : direction == 1 ? (rank_ + ranks - peer) % ranks
-                                                   : 0;
-      if (!one_channel_ && apart > 0) block.channel = (apart - 1) / kMscclPeers;
-      blocks_.push_back(std::move(block));
-    }
+    for (const Key& key : keys) add_block(key);
+  }
+
+  void add_block(const Key& key) {
+    block_of_[key] = blocks_.size();
+    ThreadBlock block;
+    const auto [direction, peer, part] = key;
+    if (direction == 0) block.to = peer;
+    if (direction == 1) block.from = peer;
+    // Ranks at most kMscclPeers apart share a channel, so that none has more peers than a reader
+    // takes.
+    const std::uint32_t apart = direction == 0   ? (peer + ranks_ - rank_) % ranks_
+                                : direction == 1 ? (rank_ + ranks_ - peer) % ranks_
+                                                 : 0;
+    const std::uint32_t group = cut_.groups > 1 && apart > 0 ? (apart - 1) / kMscclPeers : 0;
+    if (direction != 2) block.channel = static_cast<std::uint32_t>(part) * cut_.groups + group;
+    blocks_.push_back(std::move(block));
+  }
+
+  // The thread block of an operation. A full one for combines and copies is continued by another.
+  std::size_t block_for(const Operation& operation) {
+    const std::size_t block = block_of_.at(key(operation));
+    const bool is_local =
+        operation.kind == ActionKind::kCombine || operation.kind == ActionKind::kCopy;
+    const std::size_t used = blocks_[block].steps.size();
+    const auto parts =
+        static_cast<std::size_t>((operation.into.count + kMscclCount - 1) / kMscclCount);
+    const std::size_t most = used + operation.after.size() + 2 * parts;
+    if (!is_local || used == 0 || most <= cut_.local_steps) return block;
+    ++local_parts_;
+    add_block(key(operation));
+    return blocks_.size() - 1;
   }
 
   // Adds the waits of `operation`: all but the last are steps of their own, which do nothing else.
@@ -165,10 +174,10 @@ class GpuWriter {
     }
   }
 
-  const LoadedSchedule& loaded_;
-  std::uint32_t rank_;
+  std::uint32_t rank_, ranks_;
   const NodeOperations& node_;
-  bool one_channel_;
+  const Cut& cut_;
+  std::size_t local_parts_ = 0;
   std::vector<ThreadBlock> blocks_;
   std::map<Key, std::size_t> block_of_;
   std::vector<std::pair<std::size_t, std::int64_t>> ends_;  // of the operations so far
@@ -201,6 +210,74 @@ std::string step_line(std::size_t number, const MscclStep& step) {
          (step.has_dependents ? "1" : "0") + "\"/>\n";
 }
 
+using GpuBlocks = std::vector<std::vector<ThreadBlock>>;  // by rank
+
+// Returns the first limit of the reader that the thread blocks exceed, and where; empty: none.
+std::string excess_of(const GpuBlocks& all, const MscclReader& reader) {
+  const auto over = [&](std::uint32_t rank, const std::string& what, std::uint64_t has,
+                        std::uint64_t most) {
+    return has <= most ? std::string()
+                       : "rank " + std::to_string(rank) + " has " + std::to_string(has) + " " +
+                             what + "; " + reader.title + " takes at most " + std::to_string(most);
+  };
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+    std::size_t elements = 1 + all.size() + all[rank].size(), steps = 0;
+    std::int64_t waited = -1, offset = 0;
+    std::uint32_t channels = 1;
+    for (const ThreadBlock& block : all[rank]) {
+      steps = std::max(steps, block.steps.size());
+      elements += block.steps.size();
+      channels = std::max(channels, block.channel + 1);
+      for (const MscclStep& step : block.steps) {
+        waited = std::max(waited, step.block);
+        offset = std::max({offset, step.from.first, step.to.first});
+      }
+    }
+    for (const std::string& excess :
+         {over(rank, "steps in a thread block", steps, reader.steps),
+          over(rank, "thread blocks", all[rank].size(), reader.thread_blocks),
+          over(rank, "channels", channels, reader.channels),
+          over(rank, "thread blocks that others wait for", static_cast<std::uint64_t>(waited + 1),
+               static_cast<std::uint64_t>(kMscclWaitedBlocks)),
+          over(rank, "chunks before one that it uses", static_cast<std::uint64_t>(offset),
+               static_cast<std::uint64_t>(kMscclMaxOffset)),
+          over(rank, "elements of the file to keep", elements, kMscclMaxElements)}) {
+      if (!excess.empty()) return excess;
+    }
+  }
+  return all.size() <= kMscclMaxGpus ? "" : over(0, "GPUs beside it", all.size(), kMscclMaxGpus);
+}
+
+// Cuts the schedule into thread blocks that the reader takes: as few as possible.
+GpuBlocks cut_for(const LoadedSchedule& loaded, const Operations& operations,
+                  const MscclReader& reader) {
+  const auto ranks = static_cast<std::uint32_t>(operations.nodes.size());
+  std::size_t messages = 1;  // of the busiest link
+  for (const NodeOperations& node : operations.nodes) {
+    for (const Operation& operation : node.operations) {
+      messages = std::max(messages, std::size_t{operation.number} + 1);
+    }
+  }
+  const std::uint32_t groups = fits_one_channel(operations) ? 1 : (ranks - 2) / kMscclPeers + 1;
+  std::string excess;
+  for (std::size_t most = messages;; most = std::min(most - 1, most * 3 / 4)) {
+    const Cut cut{most, groups, reader.steps};
+    GpuBlocks all;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      all.push_back(GpuWriter(rank, ranks, operations.nodes[rank], cut).write());
+    }
+    const std::string now = excess_of(all, reader);
+    if (now.empty()) return all;
+    if (excess.empty()) excess = now;
+    // Shorter thread blocks help only if they are too long.
+    if (now.find(" steps in a thread block") == std::string::npos || most == 1) {
+      excess = now;
+      break;
+    }
+  }
+  cannot_export(loaded, "MSCCL", excess + ", expected a smaller N or fewer ranks");
+}
+
 }  // namespace
 
 std::string_view msccl_name(Collective collective) {
@@ -217,18 +294,26 @@ std::string_view msccl_name(Collective collective) {
   }
 }
 
-std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks) {
+std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks,
+                        const MscclReader& reader) {
   const Program& first = loaded.programs.front();
-  const std::string_view name = msccl_name(first.collective);
+  std::string_view name = msccl_name(first.collective);
   if (name.empty()) {
     cannot_export(loaded, "MSCCL",
                   std::string("MSCCL has no ") + collective_name(first.collective));
   }
+  const bool is_root_only =
+      first.collective == Collective::kScatter || first.collective == Collective::kGather;
+  if (is_root_only && !reader.has_scatter_and_gather) {
+    cannot_export(loaded, "MSCCL",
+                  std::string(reader.title) + " has no " + collective_name(first.collective));
+  }
+  if (first.collective == Collective::kReduceScatter) name = reader.reduce_scatter;
   if (program_nodes(first) > first.ranks) {
     cannot_export(loaded, "MSCCL", "its routers run programs, and MSCCL has only GPUs");
   }
   const Operations operations = expand_operations(loaded, blocks);
-  const bool one_channel = fits_one_channel(operations);
+  const GpuBlocks all = cut_for(loaded, operations, reader);
   std::string gpus;
   std::uint32_t channels = 1;
   for (std::uint32_t rank = 0; rank < operations.nodes.size(); ++rank) {
@@ -237,10 +322,8 @@ std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks) {
             std::to_string(node.input_chunks) + "\" o_chunks=\"" +
             std::to_string(node.output_chunks) + "\" s_chunks=\"" +
             std::to_string(node.scratch_chunks) + "\">\n";
-    const std::vector<ThreadBlock> thread_blocks =
-        GpuWriter(loaded, rank, node, one_channel).write();
-    for (std::size_t id = 0; id < thread_blocks.size(); ++id) {
-      const ThreadBlock& block = thread_blocks[id];
+    for (std::size_t id = 0; id < all[rank].size(); ++id) {
+      const ThreadBlock& block = all[rank][id];
       channels = std::max(channels, block.channel + 1);
       gpus += "    <tb id=\"" + std::to_string(id) + "\" send=\"" + std::to_string(block.to) +
               "\" recv=\"" + std::to_string(block.from) + "\" chan=\"" +
@@ -251,11 +334,6 @@ std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks) {
       gpus += "    </tb>\n";
     }
     gpus += "  </gpu>\n";
-  }
-  if (channels > kMscclChannels) {
-    cannot_export(loaded, "MSCCL",
-                  "it needs " + std::to_string(channels) + " channels; at most " +
-                      std::to_string(kMscclChannels) + " exist");
   }
   // At the root, a broadcast writes no output, so it is right only if that is the input.
   const bool in_place = first.collective == Collective::kBroadcast;

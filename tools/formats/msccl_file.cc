@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,22 +25,23 @@ constexpr std::int64_t kMaxGpus = 1024, kMaxChunks = 1 << 20;
 
 // Reads the elements as expat gives them. Expat is C and does not pass exceptions on, so that the
 // first error is kept and ends the parse.
-class MscclReader {
+class MscclParser {
  public:
-  MscclReader(std::string path, XML_Parser parser) : path_(std::move(path)), parser_(parser) {}
+  MscclParser(std::string path, XML_Parser parser) : path_(std::move(path)), parser_(parser) {}
 
   static void on_start(void* self, const char* name, const char** attributes) {
-    static_cast<MscclReader*>(self)->start(name, attributes);
+    static_cast<MscclParser*>(self)->start(name, attributes);
   }
   static void on_end(void* self, const char* /*name*/) {
-    auto& reader = *static_cast<MscclReader*>(self);
-    if (reader.error_.empty()) --reader.depth_;
+    auto& reader = *static_cast<MscclParser*>(self);
+    if (!reader.error_.empty()) return;
+    --(reader.ignored_depth_ > 0 ? reader.ignored_depth_ : reader.depth_);
   }
 
   static void on_text(void* self, const char* text, int size) {
     const std::string_view words(text, static_cast<std::size_t>(size));
     if (words.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
-    static_cast<MscclReader*>(self)->refuse("text between elements; expected none");
+    static_cast<MscclParser*>(self)->refuse("text between elements; expected none");
   }
 
   MscclFile read(const std::string& text) {
@@ -50,6 +52,7 @@ class MscclReader {
     if (!error_.empty()) bad_input(error_);
     check_file();
     if (!error_.empty()) bad_input(error_);
+    file_.ignored = ignored_words();
     return std::move(file_);
   }
 
@@ -65,10 +68,12 @@ class MscclReader {
     XML_StopParser(parser_, XML_FALSE);
   }
 
+  static constexpr std::string_view kNames[] = {"algo", "gpu", "tb", "step"};
+
   void start(std::string_view name, const char** given) {
+    if (is_ignored(name)) return;
     Attributes attributes;
     for (; *given != nullptr; given += 2) attributes[given[0]] = given[1];
-    static constexpr std::string_view kNames[] = {"algo", "gpu", "tb", "step"};
     if (depth_ >= std::size(kNames) || name != kNames[depth_]) {
       refuse("element '" + std::string(name) + "'; expected " +
              (depth_ < std::size(kNames) ? "'" + std::string(kNames[depth_]) + "'" : "none here"));
@@ -85,6 +90,29 @@ class MscclReader {
     attributes_ = nullptr;
   }
 
+  // MSCCL's readers pass over an element of an algo, gpu or tb that they do not know, with all that
+  // it contains. (They do not survive an element in a step.)
+  bool is_ignored(std::string_view name) {
+    if (ignored_depth_ == 0) {
+      if (depth_ == 0 || depth_ >= std::size(kNames) || name == kNames[depth_]) return false;
+      ++ignored_[{depth_, std::string(name)}];
+    }
+    ++ignored_depth_;
+    return true;
+  }
+
+  [[nodiscard]] std::string ignored_words() const {
+    constexpr std::size_t kMaxKinds = 8;
+    std::string words;
+    std::size_t kinds = 0;
+    for (const auto& [where, count] : ignored_) {
+      if (++kinds > kMaxKinds) return words + ", ... (" + counted(ignored_.size(), "kind") + ")";
+      words += (words.empty() ? "" : ", ") + std::to_string(count) + " '" + where.second +
+               "' in '" + std::string(kNames[where.first - 1]) + "'";
+    }
+    return words;
+  }
+
   std::string_view text(std::string_view name) {
     const auto found = attributes_->find(name);
     if (found != attributes_->end()) return found->second;
@@ -92,8 +120,12 @@ class MscclReader {
     return "";
   }
   std::int64_t number(std::string_view name, std::int64_t least, std::int64_t most) {
+    return whole(name, least, most);
+  }
+  template <typename Number>
+  Number whole(std::string_view name, Number least, Number most) {
     const std::string_view digits = text(name);
-    std::int64_t value = 0;
+    Number value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc() && end == digits.data() + digits.size() && value >= least &&
         value <= most) {
@@ -135,10 +167,11 @@ class MscclReader {
 
   // Older files have none. The schedule serves all sizes.
   void check_sizes() {
-    const auto size = [this](std::string_view name, std::int64_t absent) {
-      return attributes_->count(name) == 0 ? absent : number(name, 0, kMaxNumber);
+    const auto size = [this](std::string_view name) {
+      constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+      return attributes_->count(name) == 0 ? 0 : whole<std::uint64_t>(name, 0, kMost);
     };
-    const std::int64_t least = size("minBytes", 0), most = size("maxBytes", 0);
+    const std::uint64_t least = size("minBytes"), most = size("maxBytes");
     if (most != 0 && least > most) refuse("minBytes is above maxBytes");
   }
 
@@ -303,6 +336,8 @@ class MscclReader {
   XML_Parser parser_;
   std::string error_;
   std::size_t depth_ = 0;
+  std::size_t ignored_depth_ = 0;  // elements around this one that are ignored
+  std::map<std::pair<std::size_t, std::string>, std::uint64_t> ignored_;  // by depth and name
   std::string_view element_;
   const Attributes* attributes_ = nullptr;
   std::int64_t gpus_ = 0, channels_ = 1;
@@ -331,10 +366,10 @@ MscclFile read_msccl(const std::string& path, const std::string& text) {
   const std::unique_ptr<XML_ParserStruct, decltype(&XML_ParserFree)> parser(
       XML_ParserCreate(nullptr), &XML_ParserFree);
   if (parser == nullptr) bad_input("this needs more memory than there is");
-  MscclReader reader(path, parser.get());
+  MscclParser reader(path, parser.get());
   XML_SetUserData(parser.get(), &reader);
-  XML_SetElementHandler(parser.get(), &MscclReader::on_start, &MscclReader::on_end);
-  XML_SetCharacterDataHandler(parser.get(), &MscclReader::on_text);
+  XML_SetElementHandler(parser.get(), &MscclParser::on_start, &MscclParser::on_end);
+  XML_SetCharacterDataHandler(parser.get(), &MscclParser::on_text);
   return reader.read(text);
 }
 

@@ -49,6 +49,7 @@ struct MscclFile {
   std::int64_t chunks = 0;  // nchunksperloop: of the whole message
   bool in_place = false;    // only in place: input and output are one buffer
   std::vector<Gpu> gpus;
+  std::string ignored;  // elements that MSCCL's readers ignore: "64 'copy' in 'gpu'"
 };
 
 // Reads the text of the file at `path`. Throws Failure (bad input), with the line: it is not XML,

@@ -393,14 +393,15 @@ bool is_among_neighbours(const topology::Topology& topology, const lower::TimedS
 }  // namespace
 
 ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
-                           const topology::Topology& topology, std::int64_t given_root) {
-  const std::int64_t root = root_of(path, file, given_root);
+                           const topology::Topology& topology, const ImportOptions& options) {
+  const std::int64_t root = root_of(path, file, options.root);
   const std::vector<MscclValue> values = MscclExecution(path, file, root).execute();
   CollectiveParameters parameters;
   parameters.ranks = topology.ranks();
   parameters.root = static_cast<std::uint32_t>(root);
   parameters.topology_digest = topology.digest();
   parameters.window = kWindow;
+  parameters.host_limits = options.for_hosts;
   std::string name;
   for (const char letter : file.name) name += letter >= ' ' && letter <= '~' ? letter : '?';
   lower::TimedSchedule timed(topology.ranks());
@@ -408,6 +409,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   timed.outline.collective = file.collective;
   timed.outline.algorithm = name.c_str();
   timed.outline.segments = static_cast<std::uint32_t>(file.chunks);
+  timed.share_entries = true;
   timed.outline.port_model = PortModel::kMultiport;
   // The fabric routes: every pair of ranks has a link.
   const auto pairs = parse_topology("complete:" + std::to_string(topology.ranks()));
@@ -428,10 +430,10 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
       bad_input("'" + one_line(path) + "' cannot be a schedule: " + written.error().message);
     }
     const Programs programs = *std::move(written);
-    verify::VerifyOptions options;
-    options.links = false;  // the fabric routes
+    verify::VerifyOptions checks;
+    checks.links = false;  // the fabric routes
     verdict = verify::verify(
-        topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, options);
+        topology, [&](std::uint32_t node) -> const Program& { return programs[node]; }, checks);
     if (verdict.counterexample.too_large) {
       bad_input("'" + one_line(path) +
                 "' is too large to verify: " + verdict.counterexample.message);

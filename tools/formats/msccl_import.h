@@ -16,8 +16,12 @@ struct ImportedMsccl {
   std::int64_t messages = 0;        // per round of blocks
 };
 
-// Makes the algorithm of `file`, which was read from `path`, into a proven schedule. `root`: of a
-// rooted collective; -1: the one rank that its chunks allow.
+struct ImportOptions {
+  std::int64_t root = -1;  // of a rooted collective; -1: the one rank that its chunks allow
+  bool for_hosts = false;  // programs may be larger than boards have room for
+};
+
+// Makes the algorithm of `file`, which was read from `path`, into a proven schedule.
 //
 // The algorithm is executed symbolically, in an order that thread blocks, waits and messages allow.
 // A chunk that a step makes is a value. A value that stays in the output is written there; all
@@ -30,6 +34,7 @@ struct ImportedMsccl {
 //    nothing orders, a read before any write, chunks of different numbers combined, an output that
 //    is not written or has another chunk; or the verifier's counterexample
 [[nodiscard]] ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
-                                         const topology::Topology& topology, std::int64_t root);
+                                         const topology::Topology& topology,
+                                         const ImportOptions& options);
 
 }  // namespace espalier::tools::formats

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "espalier/base/limits.h"
+#include "espalier/collectives/schedule/table_limits.h"
 
 namespace espalier::tools {
 namespace {
@@ -24,8 +25,8 @@ constexpr Limit kLimits[] = {
     {"blocks", rows(kNone.blocks), rows(kNone.blocks)},
     {"peers", rows(kNone.peers), rows(kNone.peers)},
     {"counts", rows(kNone.counts), rows(kNone.counts)},
-    {"terms", rows(kNone.terms), rows(kNone.terms)},
-    {"indices", rows(kNone.indices), rows(kNone.indices)},
+    {"terms", kBoardTerms, kBoardTerms},
+    {"indices", kBoardIndices, kBoardIndices},
     {"actions", rows(kNone.actions), rows(kNone.actions)},
     {"phases", rows(kNone.phases), rows(kNone.phases)},
 };

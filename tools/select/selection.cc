@@ -7,6 +7,7 @@
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/algorithms/trees/alpha.h"
 #include "collectives/predict/block_rules.h"
+#include "collectives/schedule/excess_words.h"
 #include "espalier/base/digest.h"
 #include "espalier/base/limits.h"
 #include "espalier/collectives/embed/place.h"
@@ -200,7 +201,7 @@ void choose_nodes(SelectedAlgorithm& selected) {
   selected.nodes = static_cast<std::uint32_t>(selected.found.size());
 }
 
-std::string reason_too_large(const SelectedAlgorithm& selected) {
+std::string reason_too_large(const SelectedAlgorithm& selected, const TableExcess& excess) {
   const CollectiveParameters& parameters = selected.parameters;
   const std::uint32_t max_ranks = selected.algorithm.generator->max_ranks;
   if (max_ranks > 0 && parameters.ranks > max_ranks) {
@@ -213,18 +214,18 @@ std::string reason_too_large(const SelectedAlgorithm& selected) {
            "too deep; expected a --ratio nearer to 1/2, or fewer than " +
            counted(parameters.ranks, "rank");
   }
-  return "a node's program is larger than nodes have room for (proto/schedule.options); expected "
-         "fewer than " +
-         counted(parameters.ranks, "rank") + (parameters.radix > 2 ? ", or another --radix" : "") +
+  return (excess.table == nullptr ? "programs have no room for so many" : excess_words(excess)) +
+         "; expected fewer than " + counted(parameters.ranks, "rank") +
+         (parameters.radix > 2 ? ", or another --radix" : "") +
          (parameters.latency_ticks > 1 ? ", or a smaller --lambda" : "");
 }
 
 // The reason why a rank-local algorithm makes no program for this selection, and its requirement.
-std::string reason(const SelectedAlgorithm& selected, Status status) {
+std::string reason(const SelectedAlgorithm& selected, Status status, const TableExcess& excess) {
   const CollectiveParameters& parameters = selected.parameters;
   const std::string ranks = counted(parameters.ranks, "rank");
   switch (status) {
-    case Status::kTooLarge: return reason_too_large(selected);
+    case Status::kTooLarge: return reason_too_large(selected, excess);
     case Status::kMalformed:
       return "a program of it breaks the format's rules, which is a fault of this espalier; "
              "expected another algorithm";
@@ -239,12 +240,13 @@ std::string reason(const SelectedAlgorithm& selected, Status status) {
   return "it is not for " + ranks + "; expected another algorithm";
 }
 
-[[noreturn]] void cannot_do(const SelectedAlgorithm& selected, Status status) {
+[[noreturn]] void cannot_do(const SelectedAlgorithm& selected, Status status,
+                            const TableExcess& excess = {}) {
   const AlgorithmEntry& entry = selected.algorithm;
   const std::string root =
       has_root(entry.collective) ? " with root " + std::to_string(selected.parameters.root) : "";
   bad_input("algorithm '" + entry.name + "' cannot do " + collective_name(entry.collective) +
-            " on " + selected.topology->title() + root + ": " + reason(selected, status));
+            " on " + selected.topology->title() + root + ": " + reason(selected, status, excess));
 }
 
 bool is_hop_by_hop(const Selection& selection) {
@@ -271,6 +273,13 @@ void generate_here(const SelectedAlgorithm& selected, std::uint32_t node, Progra
   const std::uint32_t rank = selected.embedding ? selected.rank_at.at(node) : node;
   const Status status =
       selected.algorithm.generator->generate(virtual_parameters(selected), rank, program);
+  if (status == Status::kTooLarge) {
+    CollectiveParameters parameters = virtual_parameters(selected);
+    TableExcess excess;
+    parameters.excess = &excess;
+    (void)selected.algorithm.generator->generate(parameters, rank, program);
+    cannot_do(selected, status, excess);
+  }
   if (status != Status::kOk) cannot_do(selected, status);
   if (selected.embedding)
     check_placed(selected, embed::place(selected.embedding->node_of, program));
@@ -390,6 +399,19 @@ void add_links(Command command, Selection& selection) {
                "default: multiport");
 }
 
+void add_limits(Command command, std::string& limits) {
+  command.text("--limits", limits,
+               "boards: programs that boards have room for; host: larger ones, which boards "
+               "refuse; default: boards");
+}
+
+bool is_for_hosts(const std::string& limits) {
+  if (!limits.empty() && limits != "boards" && limits != "host") {
+    bad_input("unknown --limits '" + one_line(limits) + "'; expected boards or host");
+  }
+  return limits == "host";
+}
+
 std::unique_ptr<topology::Topology> parse_topology(const std::string& spec) {
   return or_bad_input(topology::read(spec));
 }
@@ -426,6 +448,7 @@ SelectedAlgorithm select_algorithm(const Selection& selection) {
   selected.parameters.ranks = selected.topology->ranks();
   selected.parameters.root = choose_root(selection.root, *selected.topology, collective);
   selected.parameters.topology_digest = selected.topology->digest();
+  selected.parameters.host_limits = is_for_hosts(selection.limits);
   choose_parameters(selection, selected);
   selected.shape = selected.topology->shape();
   set_shape(selected.shape, selected.parameters);

@@ -30,6 +30,7 @@ struct Selection {
   std::string window = {};             // steps in flight that the schedule must allow
   bool window_is_limit = false;        // a schedule that allows fewer will do
   std::string links = {}, ports = {};  // "routed" or "hop-by-hop", "multiport" or "single-send"
+  std::string limits = {};             // "boards" or "host": the tables of programs
   // placement of ranks: none, snake, z-order, a known embedding's name, a file
   std::string embedding = {};
 };
@@ -38,6 +39,10 @@ struct Selection {
 void add_selection(Command command, Selection& selection, bool required);
 void add_schedule_window(Command command, Selection& selection);
 void add_links(Command command, Selection& selection);  // --links and --ports
+// --limits. Returns whether `text` names the limits of hosts; empty: it does not. Throws Failure
+// (bad input) for other words.
+void add_limits(Command command, std::string& limits);
+[[nodiscard]] bool is_for_hosts(const std::string& limits);
 
 // One of the algorithms of collectives/algorithms: rank-local, or searched on this host.
 struct AlgorithmEntry {

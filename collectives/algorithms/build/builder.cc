@@ -8,20 +8,28 @@
 #include "espalier/base/limits.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/base/version.h"
+#include "espalier/collectives/schedule/table_limits.h"
+
 namespace espalier {
 namespace {
 
-template <typename Row, std::size_t Size>
-constexpr std::uint32_t capacity(const Row (&)[Size]) {
-  return Size;
-}
+// Bits of Builder::overflow_.
+enum Table : std::uint8_t {
+  kCounts = 1,
+  kTerms = 2,
+  kIndices = 4,
+  kActions = 8,
+  kPeers = 16,
+  kPhases = 32,
+  kNumber = 64
+};
 
-// Returns the next free row of a table, cleared. If the table is full, returns row 0 and sets
-// `overflow`.
+// Returns the next free row of a table, cleared. If the table is full, returns row 0 and sets the
+// table's bit of `overflow`.
 template <typename Row, typename Size, std::size_t Capacity>
-Row& add_row(Row (&rows)[Capacity], Size& size, bool& overflow) {
+Row& add_row(Row (&rows)[Capacity], Size& size, Table table, std::uint8_t& overflow) {
   if (size == Capacity) {
-    overflow = true;
+    overflow |= table;
     size = 0;
   }
   Row& row = rows[size++];
@@ -108,7 +116,7 @@ Status set_blocks(const CollectiveParameters& parameters, bool one_block, Progra
     blocks = &kOneBlock;
     count = 1;
   }
-  if (count > capacity(program.blocks)) return Status::kTooLarge;
+  if (count > rows_of(program.blocks)) return Status::kTooLarge;
   if (count == 0 || blocks[0].from_bytes != 0) return Status::kBadArgument;
   for (std::uint32_t rule = 0; rule < count; ++rule) {
     if (rule > 0 && blocks[rule].from_bytes <= blocks[rule - 1].from_bytes) {
@@ -131,6 +139,10 @@ std::uint32_t log2_ceil(std::uint32_t ranks) {
 Status Builder::begin(const CollectiveParameters& parameters, std::uint32_t me,
                       const Outline& outline) {
   clear();
+  if constexpr (__STDC_HOSTED__ != 0) {
+    host_limits_ = parameters.host_limits;
+    excess_ = parameters.excess;
+  }
   const std::uint32_t root = has_root(outline.collective) ? parameters.root : 0;
   const std::uint32_t nodes = outline.nodes == 0 ? parameters.ranks : outline.nodes;
   if (parameters.ranks == 0 || me >= nodes || root >= parameters.ranks) return Status::kBadArgument;
@@ -256,7 +268,7 @@ std::uint32_t Builder::link(std::uint32_t member) {
   for (std::uint32_t i = 0; i < program_.peers_count; ++i) {
     if (program_.peers[i] == peer) return i;
   }
-  add_row(program_.peers, program_.peers_count, overflow_) = peer;
+  add_row(program_.peers, program_.peers_count, kPeers, overflow_) = peer;
   return program_.peers_count - 1u;
 }
 
@@ -266,12 +278,12 @@ void Builder::phase(std::uint32_t period, std::int32_t a, std::int32_t b) {
 
 void Builder::phase(std::uint32_t period, const Count& steps) {
   const std::uint8_t steps_ref = count(steps);
-  Phase& added = add_row(program_.phases, program_.phases_count, overflow_);
+  Phase& added = add_row(program_.phases, program_.phases_count, kPhases, overflow_);
   added.period = period;
   added.steps_ref = steps_ref;
   added.actions = static_cast<std::uint8_t>(program_.actions_count - phase_begin_);
   phase_begin_ = program_.actions_count;
-  overflow_ |= steps.c != 0 && steps_.c != 0;
+  if (steps.c != 0 && steps_.c != 0) overflow_ |= kNumber;
   steps_.a += steps.a;
   steps_.b += steps.b;
   if (steps.c != 0) {
@@ -304,6 +316,34 @@ Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
 
 }  // namespace
 
+// On hosts: compares the tables with the limits for which the program is made.
+void Builder::check_tables() {
+  const struct {
+    Table table;
+    const char* name;
+    std::uint32_t rows, room, board;
+  } tables[] = {
+      {kTerms, "terms", program_.terms_count, rows_of(program_.terms), kBoardTerms},
+      {kIndices, "indices", program_.indices_count, rows_of(program_.indices), kBoardIndices},
+      {kCounts, "counts", program_.counts_count, rows_of(program_.counts),
+       rows_of(program_.counts)},
+      {kActions, "actions", program_.actions_count, rows_of(program_.actions),
+       rows_of(program_.actions)},
+      {kPeers, "links", program_.peers_count, rows_of(program_.peers), rows_of(program_.peers)},
+      {kPhases, "phases", program_.phases_count, rows_of(program_.phases),
+       rows_of(program_.phases)},
+  };
+  for (const auto& one : tables) {
+    const std::uint32_t limit = host_limits_ || one.room < one.board ? one.room : one.board;
+    const bool is_full = (overflow_ & one.table) != 0;
+    if (one.rows <= limit && !is_full) continue;
+    overflow_ |= one.table;
+    if (excess_ == nullptr) continue;
+    *excess_ = {one.name, is_full ? one.room + 1 : one.rows, limit, host_limits_};
+    break;
+  }
+}
+
 Status Builder::finish(std::int32_t bound_a, std::int32_t bound_b) {
   return finish({.a = bound_a, .b = bound_b, .c = 0, .d = 0, .e = 0});
 }
@@ -311,8 +351,9 @@ Status Builder::finish(std::int32_t bound_a, std::int32_t bound_b) {
 Status Builder::finish(const Count& bound) {
   program_.steps_ref = count(steps_);
   program_.bound_ref = count(bound);
-  overflow_ |= program_.scratch_blocks > kMaxScratchBlocks;
-  if (!overflow_) return Status::kOk;
+  if (program_.scratch_blocks > kMaxScratchBlocks) overflow_ |= kNumber;
+  if constexpr (__STDC_HOSTED__ != 0) check_tables();
+  if (overflow_ == 0) return Status::kOk;
   clear();
   return Status::kTooLarge;
 }
@@ -348,8 +389,10 @@ std::uint8_t Builder::count(const Count& row) {
       return static_cast<std::uint8_t>(i);
     }
   }
-  overflow_ |= !within(row.a, kMaxField) || !within(row.b, kMaxSlope) || !within(row.c, kMaxSlope);
-  add_row(program_.counts, program_.counts_count, overflow_) = row;
+  if (!within(row.a, kMaxField) || !within(row.b, kMaxSlope) || !within(row.c, kMaxSlope)) {
+    overflow_ |= kNumber;
+  }
+  add_row(program_.counts, program_.counts_count, kCounts, overflow_) = row;
   return static_cast<std::uint8_t>(program_.counts_count - 1);
 }
 
@@ -363,7 +406,7 @@ std::uint8_t Builder::index(std::uint32_t base, std::int32_t coef, std::uint32_t
       return static_cast<std::uint8_t>(i);
     }
   }
-  Index& added = add_row(program_.indices, program_.indices_count, overflow_);
+  Index& added = add_row(program_.indices, program_.indices_count, kIndices, overflow_);
   added.base = signed_base;
   added.coef = coef;
   added.mod = mod;
@@ -381,7 +424,7 @@ std::uint8_t Builder::index(const Index& fields, const Term* wanted, std::uint32
       return static_cast<std::uint8_t>(i);
     }
   }
-  add_row(program_.indices, program_.indices_count, overflow_) = row;
+  add_row(program_.indices, program_.indices_count, kIndices, overflow_) = row;
   return static_cast<std::uint8_t>(program_.indices_count - 1);
 }
 
@@ -399,7 +442,7 @@ std::uint8_t Builder::terms(const Term* wanted, std::uint32_t count) {
     equal = 0;
   }
   for (; equal < count; ++equal) {
-    add_row(program_.terms, program_.terms_count, overflow_) = wanted[equal];
+    add_row(program_.terms, program_.terms_count, kTerms, overflow_) = wanted[equal];
   }
   return static_cast<std::uint8_t>(first);
 }
@@ -417,7 +460,7 @@ Operand Builder::segment_operand(Buffer buffer, std::uint32_t segment) {
 
 Action& Builder::action(ActionKind kind, std::uint32_t t0) {
   const std::uint8_t t0_ref = count(static_cast<std::int32_t>(t0), 0);
-  Action& added = add_row(program_.actions, program_.actions_count, overflow_);
+  Action& added = add_row(program_.actions, program_.actions_count, kActions, overflow_);
   added.kind = kind;
   added.t0_ref = t0_ref;
   return added;  // instances_ref 0: N

@@ -129,7 +129,8 @@ class Builder {
   void phase(std::uint32_t period, const Count& steps);
 
   // Sets the claims: the steps of all phases, and the lower bound bound_a + bound_b*N. kTooLarge if
-  // a table of proto/schedule.options is too small; the program is then clear.
+  // a table has too many rows (table_limits.h); the program is then clear, and the parameters'
+  // `excess` names the table.
   [[nodiscard]] Status finish(std::int32_t bound_a, std::int32_t bound_b);
   [[nodiscard]] Status finish(const Count& bound);
   // Finishes with the one-port bound of broadcast, reduce and allreduce. The root sends or receives
@@ -146,9 +147,13 @@ class Builder {
   [[nodiscard]] Operand segment_operand(Buffer buffer, std::uint32_t segment);
   [[nodiscard]] std::uint8_t terms(const Term* wanted, std::uint32_t count);
   Action& action(ActionKind kind, std::uint32_t t0);
+  void check_tables();
 
   Program& program_;
-  bool overflow_ = false;
+  // The tables that had no room for a row (bits of Table), or another number that is too large.
+  std::uint8_t overflow_ = 0;
+  bool host_limits_ = false;  // as in CollectiveParameters
+  TableExcess* excess_ = nullptr;
   std::uint32_t phase_begin_ = 0;
   Group group_;
   Count steps_{};

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "espalier/collectives/schedule/table_limits.h"
 
 namespace espalier {
 
@@ -26,7 +27,8 @@ namespace espalier {
 // sink has 4r+2 actions.
 struct ProgramRoom {
   std::uint32_t actions = sizeof(Program::actions) / sizeof(Action);
-  std::uint32_t indices = sizeof(Program::indices) / sizeof(Index);
+  std::uint32_t indices =
+      std::min<std::uint32_t>(kBoardIndices, sizeof(Program::indices) / sizeof(Index));
   std::uint32_t counts = sizeof(Program::counts) / sizeof(Count);
 };
 inline constexpr ProgramRoom kRoom;

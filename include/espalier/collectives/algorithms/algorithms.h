@@ -8,6 +8,8 @@
 
 namespace espalier {
 
+struct TableExcess;
+
 // The ranks that a schedule is for, and the parameters of its algorithm.
 struct CollectiveParameters {
   std::uint32_t ranks = 1;            // p
@@ -18,6 +20,10 @@ struct CollectiveParameters {
   // Block table; null: default_blocks() of collectives/algorithms/build/blocks.cc.
   const BlockRule* blocks = nullptr;
   std::uint32_t blocks_count = 0;
+  // Terms and indices up to the limits of hosts, which boards refuse (table_limits.h).
+  bool host_limits = false;
+  // Null, or set if a table has too many rows. On hosts only.
+  TableExcess* excess = nullptr;
 
   // The topology, for algorithms made for one family (Algorithm::where); 0 for any other topology.
   // A fat tree has ranks at the leaves and routers above, numbered as in topology/fat_tree.h.
