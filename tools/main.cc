@@ -1,5 +1,9 @@
 // The espalier command.
 
+#include "base/inherited.h"
 #include "tools/commands/program.h"
 
-int main(int argc, char** argv) { return espalier::tools::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  espalier::repair_inherited();
+  return espalier::tools::run_program(argc, argv);
+}

@@ -2,11 +2,13 @@
 
 #include <cstdio>
 
+#include "base/inherited.h"
 #include "base/one_line.h"
 #include "firmware/gateway/gateway.h"
 #include "firmware/gateway/remote.h"
 
 int main(int argc, char** argv) {
+  espalier::repair_inherited();
   const auto parsed = espalier::gateway::parse_options(espalier::words_of(argc, argv));
   if (!parsed) {
     std::fprintf(stderr, "espalier-gateway: %s\n",

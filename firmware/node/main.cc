@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/inherited.h"
+#include "base/open_files.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "firmware/node/boot_image.h"
@@ -108,10 +110,26 @@ espalier::Result<void> open_links(const espalier::node::BootOptions& options, No
   return nodes[index]->generations.open(open, generations);
 }
 
+// Allows as many open files as the endpoints need: a node without one would wait for its
+// neighbours until they give up. Counted on libfabric 1.17: a tcp endpoint has 12, and two per lane.
+espalier::Result<void> allow_files(const espalier::node::BootOptions& options, const Nodes& nodes) {
+  constexpr std::uint64_t kOwn = 12;
+  constexpr std::uint64_t kPerEndpoint = 12;
+  if (!espalier::ofi::binds_address(options.provider)) return {};
+  std::uint64_t lanes = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    lanes += options.links.empty() ? nodes[i]->programs.peers.size() : options.links[i].size();
+  }
+  return espalier::allow_open_files(kOwn + kPerEndpoint * nodes.size() + 2 * lanes,
+                                    std::to_string(lanes) + " lanes over " + options.provider);
+}
+
 // Opens the endpoints of all nodes, publishes their addresses, then connects them. All nodes take
 // turns in each part, because nodes of one process may be neighbours. Returns 0, or the exit
 // status.
 int connect(const espalier::node::BootOptions& options, Nodes& nodes) {
+  const auto allowed = allow_files(options, nodes);
+  if (!allowed) return fail(kFailed, nodes.front()->channel, allowed.error().message);
   std::vector<espalier::node::ControlWireUp> wire_ups;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     LocalNode& node = *nodes[i];
@@ -268,6 +286,7 @@ int main_of(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  espalier::repair_inherited();
   std::vector<std::string> words = espalier::words_of(argc, argv);
   const auto stdio_word = std::find(words.begin(), words.end(), "--stdio");
   if (stdio_word == words.end()) return main_of(words);

@@ -98,9 +98,9 @@ class ThisHost(unittest.TestCase):
                 (["-n", "0", "true"], "-n"),
                 (["-n", "2", "--frob", "true"], "unknown option '--frob'"),
                 (["-n", "2", "no-such-program"], "no program 'no-such-program'; expected an executable file"),
-                (["-n", "2", "--hosts", "a,a", "true"], "host 'a' is named twice"),
+                (["-n", "4", "--hosts", "a:2,a", "true"], "the hosts have 3 slots; expected at least 4, one per rank: 'HOST:N'"),
                 (["-n", "2", "--hosts", "a", "--hostfile", file.name, "true"], "--hosts"),
-                (["-n", "2", "--hostfile", file.name, "true"], f"{file.name}, line 2: expected"),
+                (["-n", "2", "--hostfile", file.name, "true"], f"{file.name}, line 2: 'slits=1' is not understood; expected slots=N"),
                 (["-n", "2", "--hosts", "a", "--rsh", "sh -c 'echo no route >&2; exit 255' rsh", "true"],
                  "host a cannot be reached: no route"),
                 (["-n", "2", "--rsh", "ssh", "true"], "--rsh reaches other hosts; expected --hosts or --hostfile"),
@@ -127,7 +127,7 @@ class ThisHost(unittest.TestCase):
             body = b"".join(len(field).to_bytes(4, "little") + field for field in fields)
             return len(body).to_bytes(4, "little") + body
         for variables in (b"-1", b"9", b"18446744073709551615", b"x"):
-            job = message(b"job", b"1", b"0 ", bytes(32), b"/", variables, b"true")
+            job = message(b"job", b"1", b"0 ", bytes(32), b"/", b"", variables, b"true")
             done = subprocess.run([ESPALIER, "launch-daemon"], input=job, capture_output=True, timeout=HANG_S, check=False)
             self.assertEqual(done.returncode, 0, (variables, done.stderr))
             self.assertIn(message(b"refused", b"a malformed message"), done.stdout, variables)

@@ -22,9 +22,10 @@ constexpr const char* kLaunchExamples =
     "Starts N processes of PROGRAM, with their rank and the rendezvous in the environment\n"
     "(ESPALIER_RANK, ESPALIER_SIZE, ESPALIER_ADDRESS, ESPALIER_SECRET_FILE). Over several hosts,\n"
     "one daemon per host, started by ssh, starts that host's processes; espalier must be at the\n"
-    "same path there. Each line of output gets its rank in front; rank 0 reads the input. INT,\n"
-    "TERM and HUP are forwarded; a second INT or TERM ends all processes. Variables whose names\n"
-    "begin with ESPALIER_ or FI_ reach all hosts.\n"
+    "same path there; this host needs neither ssh nor sshd. Each line of output gets its rank in\n"
+    "front; rank 0 reads the input. INT, TERM, HUP and QUIT are forwarded and end the job: a\n"
+    "second one, or the end of --grace, kills all processes. USR1 and USR2 are forwarded.\n"
+    "Variables whose names begin with ESPALIER_ or FI_ reach all hosts.\n"
     "Examples:\n"
     "  espalier launch -n 4 ./solver --size 1000\n"
     "  espalier launch -n 16 --hosts a,b,c,d ./solver\n"
@@ -38,6 +39,7 @@ struct LaunchWords {
   std::vector<std::string> variables;
   std::string hostfile;
   std::uint32_t deadline_s = 30;
+  std::uint32_t grace_s = 30;
 };
 
 void add_variables(LaunchWords& words) {
@@ -66,7 +68,11 @@ void run_launch(LaunchWords words) {
     bad_input("unknown option '" + one_line(program.front()) + "'; see 'espalier launch --help'");
   }
   std::vector<job::Host> hosts;
-  for (const std::string& name : words.hosts) hosts.push_back({name, 0, 0, 0});
+  if (!words.hosts.empty()) {
+    auto read = job::read_hosts(words.hosts);
+    if (!read) bad_input(read.error().message);
+    hosts = std::move(*read);
+  }
   if (!words.hostfile.empty()) {
     auto read = job::read_hostfile(words.hostfile);
     if (!read) bad_input(read.error().message);
@@ -78,11 +84,15 @@ void run_launch(LaunchWords words) {
     }
     hosts.emplace_back();
   }
+  // A remote shell that the user names reaches every host, this one too: it may lead into a
+  // container.
+  if (words.job.remote_shell.empty()) job::mark_this_host(hosts);
   if (words.job.remote_shell.empty()) words.job.remote_shell = kRemoteShell;
   auto placed = job::place(std::move(hosts), words.job.ranks);
   if (!placed) bad_input(placed.error().message);
   words.job.hosts = std::move(*placed);
   words.job.deadline_ms = words.deadline_s * 1000;
+  words.job.grace_ms = words.grace_s * 1000;
   add_variables(words);
   const auto status = job::run_job(words.job);
   if (!status) bad_input(status.error().message);
@@ -97,14 +107,17 @@ void add_launch(Command app) {
   const auto words = std::make_shared<LaunchWords>();
   command.number("-n", words->job.ranks, 1, kMaxRanks, "Number of processes");
   Option hosts =
-      command.list("--hosts", words->hosts, "Hosts, e.g. a,b,c; each gets an equal block of ranks");
+      command.list("--hosts", words->hosts,
+                   "Hosts, e.g. a,b,c; each gets an equal block of ranks; a:4,b:2: up to so many");
   command
       .text("--hostfile", words->hostfile,
-            "File of lines 'HOST slots=N'; ranks go to slots in order; # begins a comment")
+            "File of lines 'HOST slots=N' or 'HOST:N'; ranks go to slots in order; # begins a "
+            "comment")
       .excludes(hosts);
   command
       .text("--rsh", words->job.remote_shell,
-            "Remote shell, words for sh; the host's name and one command follow them")
+            "Remote shell, words for sh; the host's name and one command follow them; if given, it "
+            "reaches this host, too")
       .show_default(kRemoteShell);
   command.text(
       "--address", words->job.address,
@@ -115,6 +128,10 @@ void add_launch(Command app) {
                 "repeated");
   command.number("--connect-deadline", words->deadline_s, 1, 3600,
                  "How long each host may take to answer before the start, s");
+  command.number(
+      "--grace", words->grace_s, 0, 86400,
+      "How long processes may go on after INT, TERM, HUP or QUIT before they are killed, "
+      "s");
   command.flag("--kill-on-failure", words->job.kill_on_failure,
                "The first failed process ends all others; by default they go on");
   command.flag("--verbose", words->job.verbose, "Print each host's ranks");

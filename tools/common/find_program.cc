@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 namespace espalier::tools {
@@ -26,6 +27,14 @@ std::string find_program(const std::string& name) {
     if (is_program(file)) return file;
   }
   return "";
+}
+
+Result<std::string> own_program() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) return path.string();
+  return fail("cannot read /proc/self/exe: " + error.message() +
+              "; expected /proc to be mounted ('mount -t proc proc /proc')");
 }
 
 }  // namespace espalier::tools

@@ -3,13 +3,16 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -20,6 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/inherited.h"
+#include "base/open_files.h"
 #include "espalier/base/result.h"
 #include "espalier/base/version.h"
 #include "tools/common/find_program.h"
@@ -29,11 +35,22 @@
 namespace espalier::job {
 namespace {
 
-constexpr std::size_t kMaxLine = 65536;  // bytes of a line that are held back
+constexpr std::size_t kMaxLine = 65536;               // bytes of a line that are held back
+constexpr std::uint64_t kPartPatience = 100'000'000;  // ns until a part of a line is sent
+constexpr std::size_t kBuffer = 4096;  // programs that buffer their output write multiples of it
+constexpr std::size_t kReadBytes = 65536;
+constexpr int kRefusalMs = 3000;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kFilesPerRank =
+    3;  // descriptors of the daemon; one is closed after the start
+constexpr std::uint64_t kOwnFiles = 16;
 
 struct Stream {
-  int pipe = -1;  // negative: closed
-  std::string line;
+  int pipe = -1;               // negative: closed
+  std::string line;            // read and not sent
+  bool is_open = false;        // the last part that was sent did not end a line
+  std::uint64_t since_ns = 0;  // when the last byte came
+  std::size_t burst = 0;       // bytes since the stream was quiet
 };
 
 struct Rank {
@@ -65,19 +82,31 @@ class Daemon {
   void watch_children();
   void read_stream(Rank& rank, std::size_t stream);
   void flush(Rank& rank, std::size_t stream, bool whole);
+  void finish(Rank& rank, std::size_t stream);
+  int flush_parts();
+  void close_stream(const Fields& message);
   void feed();
   void wait_and_serve();
   void refuse(const std::string& reason) {
     say({"refused", reason});
     over_ = true;
   }
-  void say(const Fields& message) { over_ = !send_fields(STDOUT_FILENO, message) || over_; }
+  void say(const Fields& message) {
+    outgoing_ += encode(message);
+    send_outgoing();
+  }
+  void send_outgoing();
 
   launch::Keeper keeper_;
   Reader reader_;
   int signals_ = -1;
   int secret_ = -1;
   bool over_ = false;
+  std::string outgoing_;       // what the launcher's pipe has not taken yet
+  std::size_t unprinted_ = 0;  // bytes of output that the launcher has not printed
+  std::vector<int> ignored_;   // signals, in the ranks
+  sigset_t mask_before_{};
+  rlimit files_before_{};
   std::string size_;
   std::string program_;
   std::vector<std::uint32_t> numbers_;
@@ -100,6 +129,7 @@ void Daemon::prepare(const Fields& message) {
   size_ = job->size;
   numbers_ = job->ranks;
   arguments_ = job->arguments;
+  ignored_ = job->ignored_signals;
   secret_ = make_secret(job->secret);
   if (secret_ < 0) return refuse(std::string("no memory for the secret: ") + std::strerror(errno));
   for (const std::string& entry : job->variables) {
@@ -114,6 +144,14 @@ void Daemon::prepare(const Fields& message) {
   if (program_.empty()) {
     return refuse("no program '" + arguments_.front() + "'; expected an executable file");
   }
+  // The ranks get the limit that was there before.
+  getrlimit(RLIMIT_NOFILE, &files_before_);
+  const auto allowed = allow_open_files(kFilesPerRank * numbers_.size() + kOwnFiles,
+                                        std::to_string(numbers_.size()) + " ranks");
+  if (!allowed) return refuse(allowed.error().message);
+  if (access("/proc/self/fd", X_OK) != 0) {
+    return refuse("/proc is not mounted, from which the ranks read the job's secret");
+  }
   say({"ready"});
 }
 
@@ -123,10 +161,10 @@ void Daemon::become(std::uint32_t number, int input, int output, int errors) {
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
   fcntl(secret_, F_SETFD, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signal_number, SIG_DFL);
+  setrlimit(RLIMIT_NOFILE, &files_before_);
+  // A signal that came since the fork is pending, and is delivered now.
+  reset_signals(ignored_);
+  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   std::vector<char*> words;
   words.reserve(arguments_.size() + 1);
   for (std::string& argument : arguments_) words.push_back(argument.data());
@@ -142,26 +180,27 @@ bool Daemon::fork_rank(std::uint32_t number) {
   for (auto& ends : pipes) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
   }
-  if (number != 0) {  // only rank 0 has the launcher's input
-    close(pipes[0][0]);
-    pipes[0][0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  }
   const pid_t self = getpid();
+  sigset_t all;
+  sigset_t own;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &own);
   const pid_t child = fork();
-  if (child < 0) return false;
   if (child == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self || !keeper_.enter()) _exit(127);
     become(number, pipes[0][0], pipes[1][1], pipes[2][1]);
   }
+  sigprocmask(SIG_SETMASK, &own, nullptr);
+  if (child < 0) return false;
   setpgid(child, child);
   close(pipes[0][0]);
   close(pipes[1][1]);
   close(pipes[2][1]);
   if (number == 0) {
     input_ = pipes[0][1];
-  } else {
+  } else {  // only rank 0 has the launcher's input; the others read its end
     close(pipes[0][1]);
   }
   Rank rank;
@@ -200,36 +239,95 @@ void Daemon::handle(const Fields& message) {
   } else if (message[0] == "input" && message.size() == 2) {
     input_bytes_ += message[1];
     input_ends_ = input_ends_ || message[1].empty();
+  } else if (message[0] == "printed" && message.size() == 2) {
+    unprinted_ -= std::min<std::size_t>(unprinted_, read_number(message[1]).value_or(0));
+  } else if (message[0] == "closed" && message.size() == 2) {
+    close_stream(message);
   } else {
     refuse("a wrong message");
   }
 }
 
+// The launcher's reader of the stream is gone: as in a pipeline, a rank that writes to it finds out.
+void Daemon::close_stream(const Fields& message) {
+  for (Rank& rank : ranks_) {
+    Stream& stream = rank.streams[message[1] == "2" ? 1 : 0];
+    if (stream.pipe >= 0) close(stream.pipe);
+    stream = Stream{};
+  }
+}
+
+// The messages to the launcher never wait for it: `signal` and the end of a rank come first.
+void Daemon::send_outgoing() {
+  while (!outgoing_.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, outgoing_.data(), outgoing_.size());
+    if (written > 0) outgoing_.erase(0, static_cast<std::size_t>(written));
+    if (written >= 0 || errno == EINTR) continue;
+    if (errno != EAGAIN) over_ = true;
+    return;
+  }
+}
+
 // Sends the complete lines, or everything if `whole`.
 void Daemon::flush(Rank& rank, std::size_t stream, bool whole) {
-  std::string& line = rank.streams[stream].line;
-  if (whole && !line.empty() && line.back() != '\n') line += '\n';
+  Stream& from = rank.streams[stream];
+  std::string& line = from.line;
   std::size_t end = line.rfind('\n') + 1;
-  if (end == 0 && line.size() >= kMaxLine) {
-    line += '\n';
-    end = line.size();
-  }
+  if (whole || (end == 0 && line.size() >= kMaxLine)) end = line.size();
   if (end == 0) return;
+  unprinted_ += end;
+  from.is_open = line[end - 1] != '\n';
   say({"output", std::to_string(rank.number), std::to_string(stream + 1), line.substr(0, end)});
   line.erase(0, end);
 }
 
+// Ends the last line of a stream that gives no more.
+void Daemon::finish(Rank& rank, std::size_t stream) {
+  Stream& from = rank.streams[stream];
+  if (from.line.empty() ? from.is_open : from.line.back() != '\n') from.line += '\n';
+  flush(rank, stream, true);
+}
+
+// Sends the parts of lines that have waited long enough, such as a question to the user; not those
+// at the end of a program's full buffer, whose other part comes with the next one. Returns the
+// milliseconds until the next stream is looked at; negative: there is none.
+int Daemon::flush_parts() {
+  const std::uint64_t now = monotonic_ns();
+  std::uint64_t next = UINT64_MAX;
+  for (Rank& rank : ranks_) {
+    for (std::size_t i = 0; i < rank.streams.size(); ++i) {
+      Stream& stream = rank.streams[i];
+      if (stream.burst == 0 || unprinted_ >= kMaxUnprinted) continue;
+      const std::uint64_t due = stream.since_ns + kPartPatience;
+      int more = 0;
+      if (due > now) {
+        next = std::min(next, due - now);
+      } else if (ioctl(stream.pipe, FIONREAD, &more) != 0 || more == 0) {
+        if (stream.burst % kBuffer != 0) flush(rank, i, true);
+        stream.burst = 0;
+      }
+    }
+  }
+  return next == UINT64_MAX ? -1 : static_cast<int>(next / kNsPerMs) + 1;
+}
+
 void Daemon::read_stream(Rank& rank, std::size_t stream) {
   Stream& from = rank.streams[stream];
-  char buffer[65536];
+  char buffer[kReadBytes];
   const ssize_t received = read(from.pipe, buffer, sizeof buffer);
-  if (received > 0) from.line.append(buffer, static_cast<std::size_t>(received));
+  if (received > 0) {
+    from.line.append(buffer, static_cast<std::size_t>(received));
+    from.since_ns = monotonic_ns();
+    from.burst += static_cast<std::size_t>(received);
+  }
   const bool closed = received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR);
   if (closed) {
     close(from.pipe);
     from.pipe = -1;
+    finish(rank, stream);
+  } else {
+    flush(rank, stream, false);
   }
-  flush(rank, stream, closed);
 }
 
 // Reports the ranks that have ended, after their output: a process that a rank left behind may
@@ -244,12 +342,13 @@ void Daemon::watch_children() {
     }
     rank.ended = true;
     for (std::size_t i = 0; i < 2; ++i) {
-      pollfd ready{rank.streams[i].pipe, POLLIN, 0};
-      while (rank.streams[i].pipe >= 0 && poll(&ready, 1, 0) > 0) {
+      // What the rank wrote is in the pipe by now: a process that it left may write for ever.
+      int size = 0;
+      if (rank.streams[i].pipe >= 0) ioctl(rank.streams[i].pipe, FIONREAD, &size);
+      for (; size > 0 && rank.streams[i].pipe >= 0; size -= static_cast<int>(kReadBytes)) {
         read_stream(rank, i);
-        ready.fd = rank.streams[i].pipe;
       }
-      flush(rank, i, true);
+      finish(rank, i);
     }
     const int status = about.si_code == CLD_EXITED ? about.si_status : -about.si_status;
     say({"end", std::to_string(rank.number), std::to_string(status)});
@@ -275,19 +374,26 @@ void Daemon::feed() {
 }
 
 void Daemon::wait_and_serve() {
+  const int timeout_ms = flush_parts();
   std::vector<pollfd> files{{STDIN_FILENO, POLLIN, 0}, {signals_, POLLIN, 0}};
+  files.push_back({outgoing_.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0});
   files.push_back({input_bytes_.empty() ? -1 : input_, POLLOUT, 0});
+  const std::size_t first = files.size();
+  const bool has_room = unprinted_ < kMaxUnprinted;
   for (const Rank& rank : ranks_) {
-    for (const Stream& stream : rank.streams) files.push_back({stream.pipe, POLLIN, 0});
+    for (const Stream& stream : rank.streams) {
+      files.push_back({has_room ? stream.pipe : -1, POLLIN, 0});
+    }
   }
-  if (poll(files.data(), files.size(), -1) < 0) return;
+  if (poll(files.data(), files.size(), timeout_ms) < 0) return;
+  if (files[2].revents != 0) send_outgoing();
   if (files[1].revents != 0) {
     signalfd_siginfo about;
     (void)!read(signals_, &about, sizeof about);
   }
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     for (std::size_t stream = 0; stream < 2; ++stream) {
-      if (files[3 + 2 * i + stream].revents != 0) read_stream(ranks_[i], stream);
+      if (files[first + 2 * i + stream].revents != 0) read_stream(ranks_[i], stream);
     }
   }
   watch_children();
@@ -300,17 +406,26 @@ void Daemon::wait_and_serve() {
 
 int Daemon::serve() {
   // A terminal's signals go to the launcher, which forwards them.
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_IGN);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP}) {
+    signal(number, SIG_IGN);
+  }
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &child, nullptr);
+  sigprocmask(SIG_BLOCK, &child, &mask_before_);
   signals_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   const auto kept = keeper_.start();
   if (signals_ < 0 || !write_all(STDOUT_FILENO, kGreeting)) return 1;
+  fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
   say({"hello", kVersion, caller()});
   if (!kept) refuse(kept.error().message);
   while (!over_) wait_and_serve();
+  pollfd launcher{STDOUT_FILENO, POLLOUT, 0};  // it reads a refusal, if it is there
+  while (!outgoing_.empty() && poll(&launcher, 1, kRefusalMs) > 0) {
+    const std::size_t before = outgoing_.size();
+    send_outgoing();
+    if (outgoing_.size() == before) break;
+  }
   std::vector<pid_t> groups;
   for (const Rank& rank : ranks_) groups.push_back(rank.process);
   launch::end_groups(groups);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxMessage = 64u << 20;  // bytes
 constexpr std::size_t kLength = 4;              // bytes of a length
-constexpr std::size_t kJobFields = 6;           // of a `job`, before the environment
+constexpr std::size_t kJobFields = 7;           // of a `job`, before the environment
 constexpr int kMaxStatus = 255;                 // of a process
 
 template <typename T>
@@ -51,14 +51,18 @@ bool write_all(int file, const std::string& bytes) {
 
 std::optional<Description> read_description(const Fields& message) {
   std::size_t variables = 0;
-  if (message.size() <= kJobFields || message[0] != "job" || !parse_number(message[5], variables) ||
+  if (message.size() <= kJobFields || message[0] != "job" || !parse_number(message[6], variables) ||
       variables >= message.size() - kJobFields) {
     return {};
   }
-  Description description{message[1], {}, message[3], message[4], {}, {}};
+  Description description{message[1], {}, message[3], message[4], {}, {}, {}};
   std::istringstream numbers(message[2]);
   for (std::string word; numbers >> word;) {
     if (!parse_number(word, description.ranks.emplace_back())) return {};
+  }
+  std::istringstream ignored(message[5]);
+  for (std::string word; ignored >> word;) {
+    if (!parse_number(word, description.ignored_signals.emplace_back())) return {};
   }
   const auto first = message.begin() + static_cast<std::ptrdiff_t>(kJobFields);
   const auto end = first + static_cast<std::ptrdiff_t>(variables);
@@ -70,11 +74,14 @@ std::optional<Description> read_description(const Fields& message) {
 Fields to_fields(const Description& description) {
   std::string ranks;
   for (const std::uint32_t rank : description.ranks) ranks += std::to_string(rank) + " ";
+  std::string ignored;
+  for (const int number : description.ignored_signals) ignored += std::to_string(number) + " ";
   Fields message{"job",
                  description.size,
                  ranks,
                  description.secret,
                  description.folder,
+                 ignored,
                  std::to_string(description.variables.size())};
   message.insert(message.end(), description.variables.begin(), description.variables.end());
   message.insert(message.end(), description.arguments.begin(), description.arguments.end());
@@ -89,6 +96,11 @@ std::optional<RankEnd> read_end(const Fields& message) {
     return {};
   }
   return end;
+}
+
+std::optional<std::uint32_t> read_number(const std::string& text) {
+  std::uint32_t number = 0;
+  return parse_number(text, number) ? std::optional(number) : std::nullopt;
 }
 
 std::string encode(const Fields& fields) {

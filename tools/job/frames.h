@@ -3,11 +3,15 @@
 // list of fields; its first field names it. Host only.
 //
 //   launcher to daemon                      daemon to launcher
-//   job SIZE RANKS SECRET FOLDER N ENV.. ARGUMENTS..   hello VERSION CALLER
+//   job SIZE RANKS SECRET FOLDER IGNORED N ENV.. ARGUMENTS..
+//                                           hello VERSION CALLER
 //   go ADDRESS (HOST:PORT)                  ready | refused REASON
 //   signal NUMBER                           output RANK STREAM LINES
 //   input BYTES (none: end of input)        taken
-//                                           end RANK STATUS (negative: a signal)
+//   printed BYTES                           end RANK STATUS (negative: a signal)
+//   closed STREAM
+// `output` may hold a part of a line. `printed` says how much of it the launcher has printed, and
+// `closed` that the reader of a stream is gone. IGNORED: signals that the ranks ignore.
 // CALLER is the launcher's IP as ssh reports it, or empty. A closed pipe ends the other side.
 
 #include <cstdint>
@@ -24,11 +28,18 @@ inline constexpr const char* kGreeting =
     "\n\x01"
     "espalier-daemon\x02";
 
+// A daemon stops reading its ranks' output while so many bytes are not printed. The launcher always
+// reads a daemon's messages, so that no reader delays news of a rank.
+inline constexpr std::size_t kMaxUnprinted = 1u << 20;
+// The bytes per rank that a daemon may send beyond that, when the rank has ended.
+inline constexpr std::size_t kMaxRest = 4u << 20;
+
 // The fields of a `job` message.
 struct Description {
   std::string size;                  // ranks of the whole job
   std::vector<std::uint32_t> ranks;  // of this host
   std::string secret, folder;
+  std::vector<int> ignored_signals;
   Fields variables;  // NAME=VALUE
   Fields arguments;  // at least one: the program
 };
@@ -43,6 +54,9 @@ struct RankEnd {
 };
 // Returns nothing if the message is not an `end`, or malformed.
 [[nodiscard]] std::optional<RankEnd> read_end(const Fields& message);
+
+// Returns the number, if the text is one and nothing else.
+[[nodiscard]] std::optional<std::uint32_t> read_number(const std::string& text);
 
 // Returns the bytes of one message.
 [[nodiscard]] std::string encode(const Fields& fields);

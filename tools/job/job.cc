@@ -8,19 +8,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "base/clock.h"
+#include "base/inherited.h"
 #include "base/one_line.h"
 #include "espalier/base/version.h"
 #include "espalier/bootstrap/server.h"
+#include "tools/common/find_program.h"
 #include "tools/job/frames.h"
+#include "tools/job/output.h"
 #include "tools/launch/keeper.h"
 
 namespace espalier::job {
@@ -30,6 +35,13 @@ constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kMaxQuoted = 40;  // bytes of a wrong message in an error
 constexpr std::uint64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kNever = UINT64_MAX;
+constexpr std::uint64_t kDaemonPatience = 3'000'000'000;  // ns, for a daemon to end
+constexpr std::uint64_t kDrainPatience = 2'000'000'000;   // ns, for a reader after a signal
+constexpr int kForegroundMs = 500;                        // between two looks at the terminal
+// The signals that the launcher handles; one that its parent ignores stays ignored.
+constexpr int kEndSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr int kOtherSignals[] = {SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
 std::string quoted(const std::string& word) {
   std::string text = "'";
@@ -55,7 +67,8 @@ struct Connection {
   Reader reader{kGreeting};
   std::string error_text;  // of the remote shell, incomplete line or last words
   std::string refusal;
-  std::string caller;  // this host's IP as the daemon's ssh saw it
+  std::string caller;         // this host's IP as the daemon's ssh saw it
+  std::size_t unprinted = 0;  // bytes of output that are not printed yet
 
   [[nodiscard]] std::string where() const {
     return host.name.empty() ? "this host" : "host " + host.name;
@@ -68,9 +81,17 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   ~Job();
+  // Returns the job's status once all output is printed, or cannot be: then is_abandoned().
   Result<int> run();
+  // Whether a reader does not read: a thread waits for it inside write().
+  [[nodiscard]] bool is_abandoned() const { return is_abandoned_; }
 
  private:
+  void watch_signals();
+  Result<void> start();
+  void go();
+  void go_on();
+  bool drain();
   Result<void> connect(Connection& connection, const std::string& espalier);
   [[noreturn]] void become_daemon(const Connection& connection, const std::string& espalier,
                                   const std::array<int, 3>& files);
@@ -86,10 +107,16 @@ class Job {
   void lose(Connection& connection);
   void read_errors(Connection& connection);
   void take_signal();
+  void stop_and_go_on();
+  void take_printed();
+  [[nodiscard]] bool may_read_input() const;
+  void say(const std::string& line);
   void take_input();
   [[nodiscard]] bool take_end(const Connection& connection, const RankEnd& end);
+  [[nodiscard]] bool take_output(Connection& connection, const Fields& message);
   void fail_with(const std::string& line, int status);
   void end_all(int signal_number);
+  void end();
 
   const JobOptions& options_;
   launch::Keeper keeper_;
@@ -97,24 +124,38 @@ class Job {
   std::vector<Connection> connections_;
   std::vector<bool> ended_;
   std::string secret_;
+  std::unique_ptr<Output> output_;
+  bool is_closed_[2] = {};  // a stream of the launcher, as its daemons know
+  bool is_abandoned_ = false;
+  std::vector<int> ignored_;  // signals, by the parent
   sigset_t mask_before_{};
   int signals_ = -1;
-  int signals_seen_ = 0;
-  int interrupted_by_ = 0;
+  int interrupted_by_ = 0;             // the first signal that ends the job
+  std::vector<int> held_signals_;      // for the ranks, once they run
+  std::uint64_t kill_ns_ = kNever;     // when the ranks that go on are killed
+  std::uint64_t give_up_ns_ = kNever;  // when a host that does not answer is given up
   bool takes_input_ = false;
   std::uint32_t living_ = 0;
   int status_ = 0;
 };
 
-// Ends the daemons: each one ends its processes once its pipe is closed.
 Job::~Job() {
+  end();
+  if (signals_ >= 0) {
+    close(signals_);
+    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+}
+
+// Ends the daemons: each one ends its processes once its pipe is closed.
+void Job::end() {
   std::vector<pid_t> groups;
   for (Connection& connection : connections_) {
     if (connection.to >= 0) close(connection.to);
     if (connection.process > 0) groups.push_back(connection.process);
   }
   // Reads to the end of the daemon's output, which is the daemon's end; a shell gets 3 s.
-  const std::uint64_t until = monotonic_ns() + 3000 * kNsPerMs;
+  const std::uint64_t until = monotonic_ns() + kDaemonPatience;
   for (Connection& connection : connections_) {
     while (connection.from >= 0 && monotonic_ns() < until) {
       pollfd file{connection.from, POLLIN, 0};
@@ -124,22 +165,25 @@ Job::~Job() {
     if (connection.errors >= 0) close(connection.errors);
   }
   launch::end_groups(groups);
-  for (const pid_t group : groups) waitpid(group, nullptr, 0);
-  keeper_.stop();
-  if (signals_ >= 0) {
-    close(signals_);
-    sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  for (const pid_t group : groups) {
+    while (waitpid(group, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
+  connections_.clear();
+  keeper_.stop();
 }
 
 void Job::become_daemon(const Connection& connection, const std::string& espalier,
                         const std::array<int, 3>& files) {
   for (int i = 0; i < 3; ++i) dup2(files[static_cast<std::size_t>(i)], i);
+  reset_signals(ignored_);
   sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-  if (connection.host.name.empty()) {
+  if (connection.host.is_here) {
     execl(espalier.c_str(), espalier.c_str(), "launch-daemon", nullptr);
   } else {
-    const std::string words = "exec " + options_.remote_shell + " \"$@\"";
+    std::string words = "exec " + options_.remote_shell;
+    if (connection.host.port != 0) words += " -p " + std::to_string(connection.host.port);
+    words += " \"$@\"";
     const std::string command = "exec " + quoted(espalier) + " launch-daemon";
     execl("/bin/sh", "sh", "-c", words.c_str(), "sh", connection.host.name.c_str(), command.c_str(),
           nullptr);
@@ -186,6 +230,7 @@ void Job::describe_job(Connection& connection) {
   }
   job.secret = secret_;
   job.folder = std::filesystem::current_path(ignored).string();
+  job.ignored_signals = ignored_;
   job.variables = options_.variables;
   job.arguments = options_.arguments;
   send(connection, to_fields(job));
@@ -209,11 +254,12 @@ void Job::flush(Connection& connection) {
 }
 
 void Job::fail_with(const std::string& line, int status) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "espalier: %s\n", one_line(line).c_str());
+  say(line);
   if (status_ == 0) status_ = status;
   if (options_.kill_on_failure) end_all(SIGKILL);
 }
+
+void Job::say(const std::string& line) { output_->say("espalier: " + one_line(line) + "\n"); }
 
 void Job::end_all(int signal_number) {
   for (Connection& connection : connections_) {
@@ -239,6 +285,45 @@ bool Job::take_end(const Connection& connection, const RankEnd& end) {
   return true;
 }
 
+// False: the rank is not one of the host, or the daemon sends more than it may.
+bool Job::take_output(Connection& connection, const Fields& message) {
+  const Host& host = connection.host;
+  const auto rank = read_number(message[1]);
+  if (!rank || *rank < host.first || *rank - host.first >= host.count) return false;
+  connection.unprinted += message[3].size();
+  if (connection.unprinted > kMaxUnprinted + host.count * kMaxRest) return false;
+  output_->print(message[2] == "2" ? Output::kStderr : Output::kStdout, *rank, message[3],
+                 static_cast<std::size_t>(&connection - connections_.data()));
+  return true;
+}
+
+// Tells the daemons which output has been printed, so that they send more, and which stream the
+// reader has closed: the ranks' end of it is then closed, too.
+void Job::take_printed() {
+  const std::vector<std::size_t> printed = output_->take_printed();
+  for (std::size_t i = 0; i < printed.size(); ++i) {
+    if (printed[i] == 0) continue;
+    connections_[i].unprinted -= printed[i];
+    if (connections_[i].state != Connection::State::kRunning) continue;
+    send(connections_[i], {"printed", std::to_string(printed[i])});
+  }
+  for (const auto stream : {Output::kStdout, Output::kStderr}) {
+    const int error = output_->error(stream);
+    if (error == 0 || is_closed_[stream - 1]) continue;
+    is_closed_[stream - 1] = true;
+    if (error != EPIPE) {
+      say(std::string("cannot write to ") + (stream == Output::kStdout ? "stdout: " : "stderr: ") +
+          std::strerror(error));
+      if (status_ == 0) status_ = 1;
+      continue;
+    }
+    for (Connection& connection : connections_) {
+      if (connection.state != Connection::State::kRunning) continue;
+      send(connection, {"closed", std::to_string(stream)});
+    }
+  }
+}
+
 // False: the message is malformed, or does not belong here.
 bool Job::handle(Connection& connection, const Fields& message) {
   using State = Connection::State;
@@ -260,14 +345,7 @@ bool Job::handle(Connection& connection, const Fields& message) {
     const auto end = read_end(message);
     return end && take_end(connection, *end);
   } else if (name == "output" && message.size() == 4 && runs) {
-    std::string text;
-    for (std::size_t begin = 0; begin < message[3].size();) {
-      const std::size_t end = message[3].find('\n', begin) + 1;
-      text += "[" + one_line(message[1]) + "] " + message[3].substr(begin, end - begin);
-      if (end == 0) break;
-      begin = end;
-    }
-    (void)write_all(message[2] == "2" ? STDERR_FILENO : STDOUT_FILENO, text);
+    return take_output(connection, message);
   } else {
     return false;
   }
@@ -318,47 +396,87 @@ void Job::read_errors(Connection& connection) {
   }
   const std::string text(buffer, static_cast<std::size_t>(received));
   if (connection.state == Connection::State::kRunning) {
-    (void)write_all(STDERR_FILENO, text);
+    output_->say(text);
   } else {
     connection.error_text = (connection.error_text + text).substr(0, 65536);
   }
 }
 
+// INT, TERM, HUP and QUIT end the job: the ranks get the first one, and a grace time; any second one
+// kills them. The others are the ranks' own affair.
 void Job::take_signal() {
   signalfd_siginfo about;
   if (read(signals_, &about, sizeof about) != sizeof about) return;
-  interrupted_by_ = static_cast<int>(about.ssi_signo);
-  // Processes that ignore the signal end at the second one.
-  end_all(++signals_seen_ > 1 && interrupted_by_ != SIGHUP ? SIGKILL : interrupted_by_);
+  const int number = static_cast<int>(about.ssi_signo);
+  if (number == SIGTSTP) return stop_and_go_on();
+  const bool ends =
+      std::find(std::begin(kEndSignals), std::end(kEndSignals), number) != std::end(kEndSignals);
+  if (!ends) {
+    if (living_ == 0 && number != SIGCONT) held_signals_.push_back(number);
+    return end_all(number);
+  }
+  const std::uint64_t now = monotonic_ns();
+  if (interrupted_by_ == 0) {
+    interrupted_by_ = number;
+    kill_ns_ = now + options_.grace_ms * kNsPerMs;
+    end_all(number);
+  } else {
+    kill_ns_ = now;
+  }
+}
+
+// The ranks stop and go on with the launcher: they are in groups of their own, which the terminal
+// does not know.
+void Job::stop_and_go_on() {
+  end_all(SIGSTOP);
+  kill(getpid(), SIGSTOP);
+  end_all(SIGCONT);
+}
+
+// A process in the background that reads the terminal would be stopped.
+bool Job::may_read_input() const {
+  const pid_t group = tcgetpgrp(STDIN_FILENO);
+  return takes_input_ && (group < 0 || group == getpgrp());
 }
 
 void Job::take_input() {
   std::string bytes(kInputBytes, '\0');
   const ssize_t received = read(STDIN_FILENO, bytes.data(), bytes.size());
+  if (received < 0 && (errno == EINTR || errno == EAGAIN)) return;
   takes_input_ = false;  // until the daemon has passed it on
   bytes.resize(received > 0 ? static_cast<std::size_t>(received) : 0);
   send(connections_.front(), {"input", bytes});
 }
 
 void Job::wait_and_serve(int timeout_ms) {
-  std::vector<pollfd> files{{signals_, POLLIN, 0}, {takes_input_ ? STDIN_FILENO : -1, POLLIN, 0}};
+  const bool reads = may_read_input();
+  if (takes_input_ && !reads && (timeout_ms < 0 || timeout_ms > kForegroundMs)) {
+    timeout_ms = kForegroundMs;
+  }
+  std::vector<pollfd> files{
+      {signals_, POLLIN, 0}, {reads ? STDIN_FILENO : -1, POLLIN, 0}, {output_->event(), POLLIN, 0}};
+  const std::size_t first = files.size();
+  const bool has_room = output_->backlog() < kMaxUnprinted;
   for (const Connection& connection : connections_) {
     files.push_back({connection.from, POLLIN, 0});
-    files.push_back({connection.errors, POLLIN, 0});
+    files.push_back({has_room ? connection.errors : -1, POLLIN, 0});
     files.push_back({connection.outgoing.empty() ? -1 : connection.to, POLLOUT, 0});
   }
   if (poll(files.data(), files.size(), timeout_ms) <= 0) return;
   if (files[0].revents != 0) take_signal();
+  if (files[2].revents != 0) take_printed();
   for (std::size_t i = 0; i < connections_.size(); ++i) {
-    if (files[3 + 3 * i].revents != 0) read_errors(connections_[i]);
-    if (files[4 + 3 * i].revents != 0) flush(connections_[i]);
-    if (files[2 + 3 * i].revents != 0) serve(connections_[i]);
+    const pollfd* const entries = &files[first + 3 * i];
+    if (entries[1].revents != 0) read_errors(connections_[i]);
+    if (entries[2].revents != 0) flush(connections_[i]);
+    if (entries[0].revents != 0) serve(connections_[i]);
   }
   if (files[1].revents != 0 && takes_input_) take_input();
 }
 
 Result<void> Job::await(Connection::State state) {
-  const std::uint64_t until = monotonic_ns() + options_.deadline_ms * kNsPerMs;
+  AwakeClock clock;
+  const std::uint64_t until = clock.now() + options_.deadline_ms * kNsPerMs;
   while (true) {
     bool all = true;
     for (Connection& connection : connections_) {
@@ -371,14 +489,12 @@ Result<void> Job::await(Connection::State state) {
       }
       if (connection.state == state) continue;
       all = false;
-      if (monotonic_ns() < until) continue;
+      if (clock.now() < until) continue;
       return fail(connection.where() + " cannot be reached: no answer within " +
                   std::to_string(options_.deadline_ms / 1000) + " s");
     }
+    if (interrupted_by_ != 0) return fail("interrupted");
     if (all) return {};
-    if (interrupted_by_ != 0) {
-      return fail("interrupted by signal " + std::to_string(interrupted_by_));
-    }
     wait_and_serve(100);
   }
 }
@@ -386,7 +502,7 @@ Result<void> Job::await(Connection::State state) {
 // Every process can end without the others losing the rendezvous, since this process serves it.
 Result<void> Job::serve_rendezvous() {
   bool is_here = true;
-  for (const Connection& connection : connections_) is_here &= connection.host.name.empty();
+  for (const Connection& connection : connections_) is_here &= connection.host.is_here;
   std::string host = is_here ? "127.0.0.1" : "0.0.0.0";
   if (!options_.address.empty()) host = options_.address;
   auto server =
@@ -416,46 +532,112 @@ std::string Job::address_for(const Connection& connection) const {
   return host + bound.substr(bound.rfind(':'));
 }
 
-Result<int> Job::run() {
+void Job::watch_signals() {
+  ignored_ = ignored_signals();
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t caught;
   sigemptyset(&caught);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&caught, number);
+  for (const int number : kEndSignals) sigaddset(&caught, number);
+  for (const int number : kOtherSignals) sigaddset(&caught, number);
+  for (const int number : ignored_) sigdelset(&caught, number);
   sigprocmask(SIG_BLOCK, &caught, &mask_before_);
   signals_ = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+Result<void> Job::start() {
   secret_.resize(kSecretBytes);
   if (getrandom(secret_.data(), secret_.size(), 0) != static_cast<ssize_t>(kSecretBytes)) {
     return fail("no random bytes from the system for the job's secret");
   }
-  if (const auto kept = keeper_.start(); !kept) return fail(kept.error());
-  std::error_code error;
-  const std::string espalier = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const auto espalier = tools::own_program();
+  if (!espalier) return fail(espalier.error());
+  if (auto kept = keeper_.start(); !kept) return kept;
   ended_.assign(options_.ranks, false);
-  for (const Host& host : options_.hosts) {
-    connections_.emplace_back().host = host;
-    if (const auto done = connect(connections_.back(), espalier); !done) return fail(done.error());
+  connections_.resize(options_.hosts.size());
+  for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i].host = options_.hosts[i];
+  for (Connection& connection : connections_) {
+    if (auto done = connect(connection, *espalier); !done) return done;
   }
-  if (const auto done = await(Connection::State::kHello); !done) return fail(done.error());
+  output_ = std::make_unique<Output>();  // its threads come after the forks
+  if (auto done = await(Connection::State::kHello); !done) return done;
   for (Connection& connection : connections_) describe_job(connection);
-  if (const auto done = await(Connection::State::kReady); !done) return fail(done.error());
-  if (const auto served = serve_rendezvous(); !served) return fail(served.error());
+  if (auto done = await(Connection::State::kReady); !done) return done;
+  return serve_rendezvous();
+}
+
+// Signals that arrive from now on follow this message to each daemon.
+void Job::go() {
   living_ = options_.ranks;
   for (Connection& connection : connections_) {
     const std::string address = address_for(connection);
     connection.state = Connection::State::kRunning;
     send(connection, {"go", address});
     if (!options_.verbose) continue;
-    std::fprintf(stderr, "espalier: %s: ranks %u to %u; rendezvous at %s\n",
-                 connection.where().c_str(), connection.host.first,
-                 connection.host.first + connection.host.count - 1, one_line(address).c_str());
+    say(connection.where() + ": ranks " + std::to_string(connection.host.first) + " to " +
+        std::to_string(connection.host.first + connection.host.count - 1) + "; rendezvous at " +
+        address);
   }
+  for (const int number : held_signals_) end_all(number);
   takes_input_ = true;
-  while (living_ > 0) wait_and_serve(-1);
+}
+
+// Serves the daemons until all ranks have ended, or a host does not answer.
+void Job::go_on() {
+  while (living_ > 0) {
+    const std::uint64_t now = monotonic_ns();
+    if (now >= give_up_ns_) {
+      say("a host does not answer; its processes end once it notices");
+      if (status_ == 0) status_ = 128 + SIGKILL;
+      return;
+    }
+    if (now >= kill_ns_) {
+      kill_ns_ = kNever;
+      give_up_ns_ = now + kDaemonPatience;
+      end_all(SIGKILL);
+    }
+    const std::uint64_t next = std::min(kill_ns_, give_up_ns_);
+    wait_and_serve(next == kNever ? -1 : static_cast<int>((next - now) / kNsPerMs) + 1);
+  }
+}
+
+// Waits until everything is printed; after a signal only for a short time. False: it was not.
+bool Job::drain() {
+  std::uint64_t until = interrupted_by_ == 0 ? kNever : monotonic_ns() + kDrainPatience;
+  while (output_->backlog() > 0 && monotonic_ns() < until) {
+    const int before = interrupted_by_;
+    kill_ns_ = kNever;
+    wait_and_serve(until == kNever ? -1 : 50);
+    if (before != interrupted_by_ || kill_ns_ != kNever) until = monotonic_ns() + kDrainPatience;
+    if (before != 0 && kill_ns_ != kNever) return false;  // a second signal
+  }
+  take_printed();
+  return output_->backlog() == 0;
+}
+
+Result<int> Job::run() {
+  watch_signals();
+  if (const auto started = start(); !started) {
+    if (interrupted_by_ == 0) return fail(started.error());
+    say("interrupted by signal " + std::to_string(interrupted_by_) + " before the start");
+    status_ = 128 + interrupted_by_;
+  } else {
+    go();
+    go_on();
+  }
+  takes_input_ = false;
+  is_abandoned_ = !drain();
+  end();
   return status_;
 }
 
 }  // namespace
 
-Result<int> run_job(const JobOptions& options) { return Job(options).run(); }
+Result<int> run_job(const JobOptions& options) {
+  Job job(options);
+  auto status = job.run();
+  // Nothing else may be printed: it would wait for the same reader.
+  if (status && job.is_abandoned()) std::_Exit(*status);
+  return status;
+}
 
 }  // namespace espalier::job

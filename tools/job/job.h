@@ -19,12 +19,14 @@ struct JobOptions {
   std::vector<std::string> variables;  // NAME=VALUE, for the processes
   std::vector<std::string> arguments;  // the program and its arguments
   std::uint32_t deadline_ms = 30'000;  // for each host's answer before the start
+  std::uint32_t grace_ms = 30'000;     // after the first signal that ends the job
   bool kill_on_failure = false;        // the first failure ends all other processes
   bool verbose = false;
 };
 
 // Runs the job and waits for its end. Prints each line of a process's stdout and stderr with its
-// rank. Returns 0, or the first exit status other than 0, or 128 plus the number of the first
+// rank. INT, TERM, HUP and QUIT end the job, also during the start. If a reader of the output does
+// not read after such a signal, it ends the launcher's process itself. Returns 0, or the first exit status other than 0, or 128 plus the number of the first
 // signal that ended a process; failures are named on stderr.
 // Errors, before any process starts: a host that cannot be reached, or without the program.
 [[nodiscard]] Result<int> run_job(const JobOptions& options);

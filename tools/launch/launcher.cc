@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/open_files.h"
 #include "espalier/hal/ofi/address.h"
 #include "hal/ofi/sweep.h"
 
@@ -26,6 +27,8 @@ namespace {
 
 // How long nodes get to end by themselves.
 constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
+constexpr std::uint64_t kFilesPerNode = 2;             // its channel and its memory
+constexpr std::uint64_t kOwnFiles = 16;
 
 // `start`: of LaunchOptions.commands, expanded.
 std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_t first,
@@ -78,7 +81,6 @@ std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent || !keeper.enter()) _exit(1);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
   for (const int channel : channels) fcntl(channel, F_SETFD, 0);
   std::vector<char*> words;
   words.reserve(command.size() + 1);
@@ -148,6 +150,10 @@ Result<void> NodeProcesses::start(const LaunchOptions& options) {
   options_ = options;
   members_.resize(options_.nodes);
   options_.commands.resize(options_.nodes);
+  const std::uint64_t files = kOwnFiles + kFilesPerNode * options_.nodes;
+  if (auto allowed = allow_open_files(files, std::to_string(options_.nodes) + " nodes"); !allowed) {
+    return allowed;
+  }
   if (auto kept = keeper_.start(); !kept) return kept;
   for (std::uint32_t first = 0; first < options_.nodes; first = process_end(first)) {
     if (auto going_on = signals_.check(); !going_on) return going_on;
@@ -192,7 +198,7 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
   for (const int channel : theirs) close(channel);
   for (std::uint32_t node = first; node < end; ++node) {
     members_[node].process = static_cast<std::uint32_t>(processes_.size());
-    members_[node].heard_ns = monotonic_ns();
+    members_[node].heard_ns = clock_.now();
   }
   processes_.emplace_back();
   processes_.back().child = child;
@@ -292,7 +298,7 @@ Result<void> NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_
   member.memory = *std::move(memory);
   if (!counts.empty()) std::copy(counts.begin(), counts.end(), member.memory.counts());
   member.state = Member::State::kReady;
-  member.heard_ns = monotonic_ns();
+  member.heard_ns = clock_.now();
   if (!control::send(member.channel, packet, member.memory.descriptor())) lose(member);
   return {};
 }

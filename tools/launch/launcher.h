@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "espalier/base/result.h"
 #include "firmware/node/control.h"
 #include "tools/launch/keeper.h"
@@ -119,7 +120,7 @@ struct Member {
   std::uint32_t process = 0;   // position among the cluster's
   std::int32_t pid = 0;        // the node's own word
   int channel = -1;            // negative: closed
-  std::uint64_t heard_ns = 0;  // CLOCK_MONOTONIC of its last packet
+  std::uint64_t heard_ns = 0;  // AwakeClock of the cluster: its last packet
   std::uint64_t moved_ns = 0;  // ... of its last sign of progress
   std::uint64_t asked_ns = 0;
   control::Hello hello;
@@ -128,8 +129,9 @@ struct Member {
   SharedMemory memory;
 };
 
-// While it exists, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP) interrupt the waits of the cluster
-// instead of ending the process, so that everything is cleared away.
+// While it exists, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP, SIGQUIT) interrupt the waits of the
+// cluster instead of ending the process, so that everything is cleared away. A signal that the
+// parent ignores stays ignored.
 class SignalWatch {
  public:
   SignalWatch();
@@ -140,7 +142,7 @@ class SignalWatch {
   [[nodiscard]] static Result<void> check();
 
  private:
-  std::array<struct sigaction, 3> before_;
+  std::array<struct sigaction, 4> before_;
 };
 
 // A node that begins a run later than the others.
@@ -221,6 +223,7 @@ class NodeProcesses {
   void end();
 
   SignalWatch signals_;
+  AwakeClock clock_;
   Keeper keeper_;
   LaunchOptions options_;
   std::vector<Process> processes_;

@@ -23,7 +23,7 @@ constexpr std::uint64_t kReportTime = kSecond / 10;  // the longest that a repor
 constexpr std::uint64_t kStartLead = 2'000'000;       // ns
 constexpr std::uint64_t kStartLeadPerNode = 100'000;  // ns
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile std::sig_atomic_t caught_signal = 0;
 
@@ -65,7 +65,10 @@ std::string seconds(std::uint64_t nanoseconds) {
 SignalWatch::SignalWatch() {
   struct sigaction action {};
   action.sa_handler = note_signal;  // no SA_RESTART: poll() returns
-  for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 SignalWatch::~SignalWatch() {
@@ -104,7 +107,7 @@ std::string NodeProcesses::describe(std::uint32_t node) const {
 Result<void> NodeProcesses::await(Member::State state) {
   // Opening libfabric costs each process a fraction of a second of one of the cores they share.
   const std::uint64_t patience = (60 + options_.nodes) * kSecond;
-  const std::uint64_t until = monotonic_ns() + patience;
+  const std::uint64_t until = clock_.now() + patience;
   while (true) {
     bool all = true;
     std::uint32_t half_steps = 0;  // each node says hello, then that it is ready
@@ -118,7 +121,7 @@ Result<void> NodeProcesses::await(Member::State state) {
       }
       if (member.state >= state) continue;
       all = false;
-      if (monotonic_ns() >= until) {
+      if (clock_.now() >= until) {
         return fail(name(node) + ": no word for " + seconds(patience) + " while " +
                     doing(member.state));
       }
@@ -131,7 +134,7 @@ Result<void> NodeProcesses::await(Member::State state) {
   }
 }
 
-// Receives packets of the nodes until one arrives, `until_ns`, or a short time has passed. Returns
+// Receives packets of the nodes until one arrives, `until_ns` on clock_, or a short time has passed. Returns
 // false if the user interrupts it.
 Result<void> NodeProcesses::listen(std::uint64_t until_ns) {
   std::vector<pollfd> entries;
@@ -141,7 +144,7 @@ Result<void> NodeProcesses::listen(std::uint64_t until_ns) {
     entries.push_back({member.channel, POLLIN, 0});
     behind.push_back(&member);
   }
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = clock_.now();
   const std::uint64_t wait = until_ns <= now ? 0 : std::min(until_ns - now, kListen);
   const int timeout = static_cast<int>((wait + 999'999) / 1'000'000);
   const int ready = poll(entries.data(), entries.size(), timeout);
@@ -163,7 +166,7 @@ void NodeProcesses::take_packet(Member& member) {
   if (received == control::Received::kBad) {
     return refuse(member, "sent a packet that is not part of the control protocol");
   }
-  member.heard_ns = monotonic_ns();
+  member.heard_ns = clock_.now();
   switch (packet.packet) {
     case control::Packet::kHello:
       if (member.state != Member::State::kStarting) return refuse(member, "sent two Hellos");
@@ -299,14 +302,15 @@ bool NodeProcesses::takes_in() const {
 void NodeProcesses::give_order(Member& member) {
   member.state = Member::State::kRunning;
   member.report = control::Report{};
-  member.heard_ns = member.moved_ns = std::max(order_.start_ns, monotonic_ns());
+  const std::uint64_t now = clock_.now();
+  member.heard_ns = member.moved_ns = std::max(clock_.of(order_.start_ns), now);
   if (!control::send(member.channel, order_)) lose(member);
 }
 
 Result<void> NodeProcesses::await_reports() {
   while (true) {
-    const std::uint64_t now = monotonic_ns();
-    disturb(now);
+    const std::uint64_t now = clock_.now();
+    disturb(monotonic_ns());
     std::uint64_t until = now + kListen;
     bool all = true;
     for (Member& member : members_) {
@@ -318,7 +322,8 @@ Result<void> NodeProcesses::await_reports() {
     if (all) return {};
     for (const Disturbance& next : options_.disturbances) {
       if (next.at_ns != 0) continue;
-      until = std::min(until, first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000);
+      const std::uint64_t due_ns = first_run_ns_ + std::uint64_t{next.after_ms} * 1'000'000;
+      until = std::min(until, clock_.of(due_ns));
     }
     if (auto heard = listen(until); !heard) return heard;
   }
@@ -338,7 +343,7 @@ Result<bool> NodeProcesses::run(control::RunRequest order, const Late& late) {
     if (member.state != Member::State::kAsks) {
       give_order(member);
     } else {
-      member.heard_ns = member.moved_ns = start_ns;
+      member.heard_ns = member.moved_ns = clock_.of(start_ns);
     }
   }
   if (auto reported = await_reports(); !reported) return fail(reported.error());

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "tools/common/failure.h"
+#include "tools/common/find_program.h"
 #include "tools/common/output.h"
 
 namespace espalier::tools {
@@ -63,12 +64,13 @@ bool is_success(int status) { return WIFEXITED(status) && WEXITSTATUS(status) ==
 }  // namespace
 
 std::string find_node_binary(const std::string& given) {
+  // Schedules, too, reach nodes through /proc: it must be there in any case.
+  const std::string own = or_bad_input(own_program());
   if (!given.empty()) {
     if (access(given.c_str(), X_OK) == 0) return fs::absolute(given).string();
     bad_input("cannot run '" + one_line(given) + "': " + std::strerror(errno));
   }
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path here = fs::path(own).parent_path();
   for (const fs::path& path :
        {here / "espalier-node", here.parent_path() / "firmware" / "node" / "espalier-node"}) {
     if (access(path.c_str(), X_OK) == 0) return path.string();

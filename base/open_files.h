@@ -1,0 +1,15 @@
+#pragma once
+// The limit of open files. Host only.
+
+#include <cstdint>
+#include <string>
+
+#include "espalier/base/result.h"
+
+namespace espalier {
+
+// Raises the limit of open files to `needed`, if it is lower. `what` needs them, e.g. "8 nodes".
+// Error: the system allows fewer.
+[[nodiscard]] Result<void> allow_open_files(std::uint64_t needed, const std::string& what);
+
+}  // namespace espalier
