@@ -8,6 +8,7 @@
 
 #include "base/forks.h"
 #include "communicator/call_check.h"
+#include "communicator/call_word.h"
 #include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/selection.h"
@@ -17,6 +18,9 @@ namespace {
 
 // How often a thread that awaits a plan replies to other ranks.
 constexpr std::chrono::milliseconds kPlanningPause(2);
+
+// How long the ranks of a mismatch wait for each other's calls.
+constexpr std::uint64_t kMaxCallExchangeNs = 5'000'000'000;
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
@@ -38,6 +42,27 @@ ElementCounts counts_of(Operation& operation) {
   ElementCounts counts(call.counts.data(), call.counts.size(), operation.offsets.data());
   counts.own_only = operation.has_own_counts;
   return counts;
+}
+
+// A rank with the word of its call (call_word.h); 0: not known.
+struct RankedWord {
+  std::uint32_t rank = 0;
+  std::uint64_t word = 0;
+};
+
+// Returns the calls of the two ranks of a mismatch and of this rank, as far as they are known.
+std::string calls_of(const Cause& cause, const MismatchedCalls& calls, const RankedWord& own) {
+  std::vector<RankedWord> known = {{cause.detector, calls.detector}, {cause.peer, calls.peer}};
+  if (own.rank != cause.detector && own.rank != cause.peer) known.push_back(own);
+  std::string text;
+  for (const RankedWord& each : known) {
+    if (each.word == 0) continue;
+    text += (text.empty() ? ": rank " : "; rank ") + std::to_string(each.rank) + " " +
+            call_text(each.word);
+  }
+  if (calls.detector == 0 || calls.peer == 0) return text;
+  const std::string hidden = hidden_difference(calls.detector, calls.peer);
+  return hidden.empty() ? text : text + "; " + hidden;
 }
 
 // Words of memory for the operation's scratch, with room to align it by 16 bytes.
@@ -92,6 +117,7 @@ void Channel::leave(bool through_members) {
   if (cause().status != Status::kOk) return;
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
   if (auto barrier = make(call::barrier()); barrier) {
+    (*barrier)->word = kLeavingWord;
     if (start(**barrier) && wait(**barrier) && through_members) (void)job_->members().fence();
   }
 }
@@ -142,6 +168,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   operation->channel = shared_from_this();
   operation->call = call;
   operation->has_own_counts = own_counts;
+  operation->word = call_word(call, own_counts);
   if (size_ == 1) return operation;
   ScheduleRequest request;
   request.collective = call.collective;
@@ -333,8 +360,20 @@ void Channel::finish(Result<void> result) {
   is_active_.store(first_ != nullptr, std::memory_order_relaxed);
 }
 
+// This rank may be choosing a schedule, with nothing in progress: the others name their calls now.
+// The limit is short next to the deadline: a peer that does not tell its call is not waited for.
+void Channel::find_mismatched_calls() {
+  const Cause& cause = machine_.cause();
+  if (has_asked_calls_ || cause.status != Status::kMismatch) return;
+  has_asked_calls_ = true;
+  const auto deadline = static_cast<std::uint64_t>(job_->options().deadline.count());
+  mismatched_ = exchange_calls(fabric_->endpoint(), cause, first_ == nullptr ? 0 : first_->word,
+                               std::min(deadline / 4, kMaxCallExchangeNs));
+}
+
 void Channel::fail_all() {
-  while (first_ != nullptr) finish(fail(failure_of(first_->call.collective)));
+  find_mismatched_calls();
+  while (first_ != nullptr) finish(fail(failure_of(*first_)));
 }
 
 void Channel::progress() {
@@ -399,13 +438,16 @@ Result<void> Channel::finish_waiting(Operation& operation) {
   return operation.result;
 }
 
-std::string Channel::failure_of(Collective collective) const {
+std::string Channel::failure_of(const Operation& operation) const {
   const Cause& cause = machine_.cause();
   const StallReport report = machine_.stall_report();
-  std::string text = std::string(collective_name(collective)) + " failed: ";
-  text +=
-      std::string(status_name(cause.status)) + ", found by rank " + std::to_string(cause.detector);
+  std::string text = std::string(collective_name(operation.call.collective)) +
+                     " failed: " + status_name(cause.status) + ", found by rank " +
+                     std::to_string(cause.detector);
   if (cause.peer != cause.detector) text += " on its link to rank " + std::to_string(cause.peer);
+  if (cause.status == Status::kMismatch && operation.word != 0) {
+    return text + calls_of(cause, mismatched_, {rank_, operation.word});
+  }
   if (!report.waiting) return text;
   const std::uint64_t now = fabric_->endpoint().now();
   const std::uint64_t waited_ms = now < report.since_ns ? 0 : (now - report.since_ns) / 1'000'000;

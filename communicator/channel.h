@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/forks.h"
+#include "communicator/call_exchange.h"
 #include "communicator/job.h"
 #include "communicator/schedules.h"
 #include "espalier/collectives/machine/machine.h"
@@ -48,6 +49,7 @@ class Operation {
   // Of a plan, and of an operation from its second start on.
   std::unique_ptr<Machine::Prepared> prepared;
   bool has_started = false, is_prepared = false;
+  std::uint64_t word = 0;       // call_word.h
   bool has_own_counts = false;  // of call.counts this rank knows only its own
   std::uint64_t input_bytes = 0, output_bytes = 0, scratch_bytes = 0;
   State state = State::kIdle;
@@ -142,8 +144,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Status begin_machine(Operation& operation);
   void finish(Result<void> result);
   void fail_all();
+  void find_mismatched_calls();
   void copy_alone(const Call& call) const;
-  [[nodiscard]] std::string failure_of(Collective collective) const;
+  [[nodiscard]] std::string failure_of(const Operation& operation) const;
 
   // The extent of the call's input or output at this rank.
   [[nodiscard]] Extent extent_of(const Call& call, Buffer::Value buffer) const {
@@ -168,6 +171,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::vector<bool> linked_;               // ranks to which there is a link
   std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;
+  MismatchedCalls mismatched_;    // of a mismatch
+  bool has_asked_calls_ = false;  // mismatched_ is final
   std::unique_ptr<Schedules> schedules_;
   Scratch scratch_;             // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;  // in progress

@@ -505,6 +505,90 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
   });
 }
 
+// Runs other calls on one rank of four than on the others. Returns the messages of all ranks.
+std::vector<std::string> mismatch(std::uint32_t other, const std::function<Call(Vector&)>& usual,
+                                  const std::function<Call(Vector&)>& unusual) {
+  std::vector<std::string> messages(4);
+  on_all(
+      4,
+      [&](Communicator& world) {
+        Vector data(1000, 1);
+        const Call call = world.rank() == other ? unusual(data) : usual(data);
+        messages[world.rank()] = message(world.run(call));
+        // Every later call has the same cause.
+        EXPECT_FALSE(world.barrier());
+        EXPECT_EQ(world.cause().status, Status::kMismatch);
+      },
+      [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(16); });
+  return messages;
+}
+
+Call sum_of_elements(Vector& data, std::uint64_t count) {
+  return call::allreduce<std::int64_t>(Out(data).first(count), Out(data).first(count), Op::kSum);
+}
+
+// The line names the calls at both ends, on every rank: here all have links to all.
+TEST(Communicator, AMismatchNamesBothCalls) {
+  const auto usual = [](Vector& data) { return sum_of_elements(data, 100); };
+  const std::pair<std::function<Call(Vector&)>, std::string> cases[] = {
+      {[](Vector& data) { return sum_of_elements(data, 50); },
+       "rank 2 called allreduce of 50 i64, sum"},
+      {[](Vector& data) {
+         return call::allreduce<std::int64_t>(Out(data).first(100), Out(data).first(100), Op::kMax);
+       },
+       "rank 2 called allreduce of 100 i64, max"},
+      {[](Vector& data) {
+         const std::span<double> doubles(reinterpret_cast<double*>(data.data()), 100);
+         return call::allreduce<double>(doubles, doubles, Op::kSum);
+       },
+       "rank 2 called allreduce of 100 f64, sum"},
+      {[](Vector& data) { return call::broadcast<std::int64_t>(Out(data).first(100), 2); },
+       "rank 2 called broadcast of 100 i64, root 2"},
+      {[](Vector&) { return call::barrier(); }, "rank 2 called barrier"},
+  };
+  for (const auto& [unusual, expected] : cases) {
+    for (const std::string& line : mismatch(2, usual, unusual)) {
+      EXPECT_NE(line.find(" failed: mismatch, found by rank "), std::string::npos) << line;
+      EXPECT_NE(line.find(expected), std::string::npos) << line << "\nexpected " << expected;
+      EXPECT_NE(line.find(" called allreduce of 100 i64, sum"), std::string::npos) << line;
+    }
+  }
+}
+
+TEST(Communicator, AMismatchOfCountsSaysSo) {
+  const std::vector<std::uint64_t> counts = {1, 2, 3, 4}, others = {1, 2, 3, 5};
+  const auto with = [](const std::vector<std::uint64_t>& parts) {
+    return [&parts](Vector& data) {
+      Call call{.collective = Collective::kAllgather,
+                .send = data.data(),
+                .receive = data.data() + 100,
+                .op = {.type = Type::kI64}};
+      call.counts = parts;
+      return call;
+    };
+  };
+  for (const std::string& line : mismatch(1, with(counts), with(others))) {
+    EXPECT_NE(line.find("rank 1 called allgather with a count for each rank, of i64; "),
+              std::string::npos)
+        << line;
+    EXPECT_NE(line.find("; the counts differ"), std::string::npos) << line;
+  }
+}
+
+// A rank that ends the communicator in place of the collective is named so.
+TEST(Communicator, AMismatchNamesARankThatLeaves) {
+  on_all(
+      4,
+      [](Communicator& world) {
+        if (world.rank() == 3) return;
+        Vector data(100, 1);
+        const std::string line = message(world.allreduce(Out(data), Op::kSum));
+        EXPECT_NE(line.find("rank 3 is ending the communicator"), std::string::npos) << line;
+        EXPECT_NE(line.find(" called allreduce of 100 i64, sum"), std::string::npos) << line;
+      },
+      [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(16); });
+}
+
 // Rejoins with `survivors` ranks in all, and runs a collective on them.
 void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {
   auto again = world.rejoin();
