@@ -27,6 +27,9 @@ config=$(find "$prefix" -name espalier-config.cmake)
   fail 'the CMake targets are not the installed libraries'
 [ "$(grep -c '^espalier_row' "$config")" = "$(find "$prefix" -name '*.pc' | wc -l)" ] ||
   fail 'there is not one CMake target for each pkg-config file'
+targets=$(sed -n 's/^espalier_row(\([a-z-]*\) .*/espalier::\1/p' "$config" | sort)
+[ "$targets" = "$(sed -n 's/^| `\(espalier::[a-z-]*\)` | `espalier[a-z-]*` |$/\1/p' "$sources/docs/using.md" | sort)" ] ||
+  fail 'the table of imported targets in docs/using.md is not the list of CMake targets'
 
 # The build's own folders must not help.
 cp -r "$sources/examples" "$folder/examples"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD, a build of the sources in ESPALIER, below FOLDER. Compiles
-# each installed header by itself with the flags of pkg-config, and the calls that docs/using.md shows. Builds examples/pkg-config
+# each installed header by itself with the flags of pkg-config, also without exceptions and by clang++, and the calls that docs/using.md shows. Builds examples/pkg-config
 # against the installation, and runs it.
 set -eu
 sources=$1 build=$2 folder=$3
@@ -25,9 +25,19 @@ flags=$(pkg-config --cflags espalier)
 cd "$folder/root"
 headers=$(find . -path '*/include/espalier/*.h' | sed 's,.*/include/,,')
 [ "$(echo "$headers" | wc -l)" -gt 30 ] || { echo "few headers were installed: $headers"; exit 1; }
-for header in $headers; do
-  echo "#include \"$header\"" | $compiler -std=c++20 -fsyntax-only $flags -x c++ - || { echo "$header"; exit 1; }
-done
+# compiles COMPILER FLAGS...: it takes each header by itself.
+compiles() {
+  for header in $headers; do
+    echo "#include \"$header\"" | "$@" -std=c++20 -fsyntax-only $flags -x c++ - || { echo "$* does not take $header"; exit 1; }
+  done
+}
+compiles $compiler
+compiles $compiler -fno-exceptions -fno-rtti
+if [ $# = 3 ]; then
+  command -v clang++ >/dev/null || { echo 'no clang++; expected the package clang of packages.txt'; exit 1; }
+  compiles clang++ -Wno-unused-command-line-argument
+  compiles clang++ -Wno-unused-command-line-argument -fno-exceptions -fno-rtti
+fi
 
 # The descriptions of boards are those of the installed proto, and an installed espalier takes them.
 share=$(dirname "$(find . -path '*/share/espalier/proto/board.proto')")/..

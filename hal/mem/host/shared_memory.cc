@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "base/forks.h"
@@ -116,6 +117,8 @@ void SharedMemory::deallocate(void* bytes) {
 }
 
 }  // namespace mem
+
+void detail::throw_no_memory() { throw std::bad_alloc(); }
 
 void* allocate(std::size_t bytes) {
   mem::SharedMemory* const memory = mem::SharedMemory::of_process();

@@ -4,7 +4,6 @@
 // with two copies. Host only.
 
 #include <cstddef>
-#include <new>
 
 namespace espalier {
 
@@ -16,6 +15,11 @@ namespace espalier {
 // Gives memory of allocate() back. Call when no collective uses it. Null: nothing happens.
 void deallocate(void* bytes);
 
+namespace detail {
+// Throws std::bad_alloc. In the library, so that this header compiles with -fno-exceptions.
+[[noreturn]] void throw_no_memory();
+}  // namespace detail
+
 // For containers of the standard library: their memory is of allocate().
 template <typename T>
 struct SharedAllocator {
@@ -23,12 +27,13 @@ struct SharedAllocator {
   SharedAllocator() = default;
   template <typename U>
   SharedAllocator(const SharedAllocator<U>& /*other*/) {}  // NOLINT: containers convert it
-  // Returns memory for `count` elements; throws std::bad_alloc if there is none.
+  // Returns memory for `count` elements; throws std::bad_alloc if there is none, also into programs
+  // that are compiled without exceptions, which it ends.
   [[nodiscard]] T* allocate(std::size_t count) {
     void* const bytes = count > static_cast<std::size_t>(-1) / sizeof(T)
                             ? nullptr
                             : espalier::allocate(count * sizeof(T));
-    if (bytes == nullptr) throw std::bad_alloc();
+    if (bytes == nullptr) detail::throw_no_memory();
     return static_cast<T*>(bytes);
   }
   // Gives memory of allocate() back.

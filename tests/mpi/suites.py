@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Runs what public suites of MPI have about collectives, plain and with Espalier's library in front.
+
+suites.py run --build BUILD --sources SUITE=FOLDER... [--ranks 2,3,5,7,8] [--libraries openmpi,mpich] [--only PATTERN] [--out RUNS]
+suites.py run ... --again         only what did not pass with the library in RUNS
+suites.py page RUNS               prints docs/results/mpi_suites.md
+suites.py check RUNS PAGE         exit status 1 unless PAGE is what `page RUNS` prints
+
+SUITE: mpich, mpi4py, imb, osu or scalapack. Sources are never part of this repository: a suite without a folder is named with where it comes
+from. BUILD is a build folder with bridge/libespalier-mpi-*.so. Runs add up in RUNS. A program counts as passed if its status is 0 and its
+output says so. One that does not pass plain does not run with the library. Only a hang reaches the time limit.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from suites_built import SUITES, Missing
+
+LIBRARIES = {"openmpi": ("mpirun.openmpi", "Open MPI"), "mpich": ("mpiexec.hydra", "MPICH")}
+RANKS = (2, 3, 5, 7, 8)
+TIME_LIMIT = 900  # s
+HEAD = """# Public suites of MPI
+
+Written by `tests/mpi/suites.py page tests/mpi/suites_runs.json`. `tests/mpi/suites.sh` built what these suites have about collectives, and ran each
+program plain and with Espalier's library in front ([communicator.md](../communicator.md#an-mpi-program-unchanged)). A program counts as passed
+if its exit status is 0 and it reports no error. One that fails plain does not run with the library.
+"""
+
+
+def fail(text):
+    sys.exit(f"suites.py: {text}")
+
+
+def environment(program, library, bridge):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM", "ESPALIER", "LD_"))}
+    env |= {"IPATH_NO_BACKTRACE": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+            "MTEST_THREADLEVEL_DEFAULT": "single"}
+    if library == "mpich":
+        env.pop("MTEST_THREADLEVEL_DEFAULT")
+    return env | program.env | ({"ESPALIER_MPI_COUNTS": "1"} if bridge else {})
+
+
+def launch(program, library, ranks, bridge, folder):
+    """Returns whether the program passed, its last lines, and the calls {function: (by Espalier, by MPI)}."""
+    env = environment(program, library, bridge)
+    command = [shutil.which(LIBRARIES[library][0]), "-n", str(ranks)]
+    if library == "openmpi":
+        command += ["--oversubscribe", "--bind-to", "none"]
+        for name in [*program.env, *(("ESPALIER_MPI_COUNTS",) if bridge else ())]:
+            command += ["-x", name]
+    if bridge:
+        command += ["-x", f"LD_PRELOAD={bridge}"] if library == "openmpi" else ["-genv", "LD_PRELOAD", str(bridge)]
+    command += [str(word) for word in program.command]
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen(command, cwd=program.env.get("FOLDER", folder), env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            status = process.wait(TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # the launcher ends its ranks
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            status = f"none after {TIME_LIMIT} s"
+        out.seek(0)
+        text = out.read()
+    counts = {name: (int(ours), int(below)) for name, ours, below in re.findall(r"^MPI_([A-Z]\S*) +(\d+) +(\d+)$", text, re.M)}
+    passed = status == 0 and re.search(program.good, text, re.M) is not None and not (program.bad and re.search(program.bad, text, re.M))
+    return passed, f"status {status}\n" + text[-1500:], counts
+
+
+def read_runs(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write_runs(path, runs):
+    lines = [f"{json.dumps(key)}:{json.dumps(runs[key], separators=(',', ':'))}" for key in sorted(runs)]
+    new = path.with_suffix(".new")
+    new.write_text("{" + ",\n".join(lines) + "}\n")
+    new.replace(path)
+
+
+def run_program(program, key, library, ranks, options, runs):
+    """Runs one program plain and with the bridge, and keeps the verdicts in runs[key]."""
+    bridge = options.build.resolve() / "bridge" / f"libespalier-mpi-{library}.so"
+    with tempfile.TemporaryDirectory() as folder:
+        kept = runs.get(key, {})
+        plain = kept.get("plain") or launch(program, library, ranks, None, folder)[0]
+        entry = {"plain": plain}
+        if plain:
+            passed, text, counts = launch(program, library, ranks, bridge, folder)
+            entry |= {"bridge": passed, "calls": counts}
+            if not passed:
+                log = options.logs / re.sub(r"\W+", "_", key)
+                log.write_text(text)
+                print(f"{key}: passes plain, fails with the library: {log}", flush=True)
+    runs[key] = entry
+
+
+def run_suites(options):
+    sources = dict(each.split("=", 1) for each in options.sources)
+    for name in sources:
+        if name not in SUITES:
+            fail(f"suite '{name}'; expected one of {', '.join(SUITES)}")
+    for name, (_, origin) in SUITES.items():
+        if name not in sources:
+            print(f"{name}: not run; it needs --sources {name}=FOLDER with {origin}", file=sys.stderr)
+    if not sources:
+        fail("no sources; expected --sources SUITE=FOLDER")
+    runs = read_runs(options.out)
+    options.logs.mkdir(parents=True, exist_ok=True)
+    for library in options.libraries.split(","):
+        for tool in (f"mpicc.{library}", LIBRARIES[library][0]):
+            if not shutil.which(tool):
+                fail(f"{tool} is not installed; expected the packages of the section bridge, or --libraries without {library}")
+        if not (options.build / "bridge" / f"libespalier-mpi-{library}.so").exists():
+            fail(f"{options.build}/bridge has no libespalier-mpi-{library}.so; ninja -C {options.build} bridge/libespalier-mpi-{library}.so")
+        for name, folder in sources.items():
+            run_suite(name, pathlib.Path(folder).resolve(), library, options, runs)
+
+
+def run_suite(name, source, library, options, runs):
+    with tempfile.TemporaryDirectory(prefix=f"suites-{name}-") as build:
+        try:
+            programs = SUITES[name][0](source, pathlib.Path(build), library)
+        except Missing as error:
+            fail(f"{name}: {error}; expected {SUITES[name][1]}")
+        for ranks in map(int, options.ranks.split(",")):
+            for program in programs:
+                key = f"{name}|{library}|{ranks}|{program.name}"
+                if not re.search(options.only, program.name) or (options.again and key in runs and runs[key].get("bridge", True)):
+                    continue
+                run_program(program, key, library, ranks, options, runs)
+                write_runs(options.out, runs)
+    print(f"{name} under {library}: done", flush=True)
+
+
+def table_of(runs):
+    """Returns the rows by suite and library, {key: [programs, passed plain, passed with the library]} by rank, and calls by function."""
+    rows, calls = {}, {}
+    for key, entry in runs.items():
+        suite, library, ranks, _ = key.split("|", 3)
+        row = rows.setdefault((suite, library), {}).setdefault(int(ranks), [0, 0, 0])
+        row[0] += 1
+        row[1] += entry["plain"]
+        row[2] += entry.get("bridge", False)
+        for function, (ours, below) in entry.get("calls", {}).items():
+            kept = calls.setdefault(function, {}).setdefault(library, [0, 0])
+            kept[0] += ours
+            kept[1] += below
+    return rows, dict(sorted(calls.items()))
+
+
+def page(runs):
+    rows, calls = table_of(runs)
+    lines = [HEAD, "| suite | MPI library | ranks | programs | passed plain | of these, passed with Espalier |", "| --- | --- | --- | --- | --- | --- |"]
+    for (suite, library), by_ranks in sorted(rows.items()):
+        lines += [f"| {suite} | {LIBRARIES[library][1]} | {ranks} | {n} | {plain} | {ours} |" for ranks, (n, plain, ours) in sorted(by_ranks.items())]
+    missing = [f"{suite} under {LIBRARIES[library][1]} on {', '.join(map(str, without))} ranks" for suite in SUITES for library in LIBRARIES
+               if (without := [ranks for ranks in RANKS if ranks not in rows.get((suite, library), {})])]
+    lines += ["", "Not run yet: " + ";\n".join(missing) + "."] if missing else []
+    failing = sorted(key for key, entry in runs.items() if entry["plain"] and not entry["bridge"])
+    lines += ["", "## Passed plain, failed with Espalier", ""]
+    lines += [f"* {suite}, {LIBRARIES[library][1]}, {ranks} ranks: `{name}`" for suite, library, ranks, name in (key.split("|", 3) for key in failing)]
+    lines += [] if failing else ["No program."]
+    lines += ["", "## Calls", "", "Calls on all ranks of the programs above that Espalier took over, and that it passed on to the MPI library.", "",
+              "| function | Open MPI: by Espalier | by MPI | MPICH: by Espalier | by MPI |", "| --- | --- | --- | --- | --- |"]
+    calls["all"] = {library: [sum(each.get(library, [0, 0])[i] for each in calls.values()) for i in (0, 1)] for library in LIBRARIES}
+    for function in calls:
+        cells = [f"{number:,}" for library in LIBRARIES for number in calls[function].get(library, [0, 0])]
+        lines.append(f"| {'all' if function == 'all' else 'MPI_' + function} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run")
+    run.add_argument("--build", type=pathlib.Path, required=True)
+    run.add_argument("--sources", nargs="+", default=[], metavar="SUITE=FOLDER")
+    run.add_argument("--ranks", default=",".join(map(str, RANKS)))
+    run.add_argument("--libraries", default=",".join(LIBRARIES))
+    run.add_argument("--only", default="", metavar="PATTERN")
+    run.add_argument("--again", action="store_true")
+    run.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).with_name("suites_runs.json"))
+    run.add_argument("--logs", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "espalier-suites-logs")
+    for name in ("page", "check"):
+        commands.add_parser(name).add_argument("runs", type=pathlib.Path)
+    commands.choices["check"].add_argument("page", type=pathlib.Path)
+    options = parser.parse_args()
+    if options.command == "run":
+        return run_suites(options)
+    text = page(json.loads(options.runs.read_text()))
+    if options.command == "page":
+        print(text, end="")
+    elif text != options.page.read_text():
+        fail(f"{options.page} is old; expected the output of suites.py page {options.runs}")
+
+
+if __name__ == "__main__":
+    main()
