@@ -1,5 +1,10 @@
 #include "base/read_file.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -7,14 +12,38 @@
 #include <memory>
 
 namespace espalier {
+namespace {
+
+constexpr int kWriterTimeMs = 10'000;  // until a process opens a pipe to write
+
+// Whether the file is not a pipe, or one that a process writes to, or has written to. Waits for
+// such a process.
+bool has_writer(std::FILE* file) {
+  struct stat about {};
+  const int descriptor = fileno(file);
+  if (fstat(descriptor, &about) != 0 || !S_ISFIFO(about.st_mode)) return true;
+  pollfd pipe{descriptor, POLLIN, 0};
+  if (poll(&pipe, 1, kWriterTimeMs) != 0) return true;
+  // Nothing has arrived: with a writer this fails with EAGAIN, without one it returns 0.
+  char first = 0;
+  const ssize_t count = read(descriptor, &first, 1);
+  if (count == 1) std::ungetc(static_cast<unsigned char>(first), file);
+  return count != 0;
+}
+
+}  // namespace
 
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   const auto cannot = [&path](const std::string& reason) {
     return fail("cannot read '" + path + "': " + reason);
   };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
-                                                             std::fclose);
+  // A pipe that no process writes to would block open() for ever.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return cannot(std::strerror(errno));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fdopen(descriptor, "rb"), std::fclose);
   if (file == nullptr) return cannot(std::strerror(errno));
+  if (!has_writer(file.get())) return cannot("it is a pipe that no process writes to");
+  (void)fcntl(descriptor, F_SETFL, 0);
   std::string contents;
   char piece[16384];
   while (contents.size() <= max_bytes) {

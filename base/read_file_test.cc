@@ -1,8 +1,10 @@
 #include "base/read_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
+#include <thread>
 
 #include "tests/directory_test.h"
 
@@ -49,6 +51,24 @@ TEST_F(ReadFileTest, RefusesMoreThanTheLimit) {
               "cannot read '" + path + "': it has more than " + std::to_string(limit) + " bytes");
   }
   EXPECT_FALSE(read_file("/dev/zero", 1 << 20)) << "a file without an end";
+  EXPECT_FALSE(read_file("/dev/zero")) << "a file without an end";
+}
+
+TEST_F(ReadFileTest, ReadsAPipeWithAWriter) {
+  const std::string path = directory_ / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(path) << std::string(200'000, 'x'); });
+  EXPECT_EQ(*read_file(path), std::string(200'000, 'x'));
+  writer.join();
+}
+
+TEST_F(ReadFileTest, RefusesAPipeWithoutAWriter) {
+  const std::string path = directory_ / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto read = read_file(path);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message,
+            "cannot read '" + path + "': it is a pipe that no process writes to");
 }
 
 }  // namespace

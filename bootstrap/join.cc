@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/file_limit.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
 #include "bootstrap/process_manager.h"
@@ -51,11 +52,14 @@ Result<std::uint32_t> number_of(const Variable& from, std::uint32_t least, std::
 
 // The job secret in a file of mode 0600.
 Result<JobSecret> read_secret(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return fail("cannot read the secret '" + path + "': " + std::strerror(errno));
   const Socket file(descriptor);
   struct stat status {};
-  if (fstat(descriptor, &status) != 0 || (status.st_mode & 077) != 0) {
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    return fail("the secret '" + path + "' is not a regular file");
+  }
+  if ((status.st_mode & 077) != 0) {
     return fail("the secret '" + path + "' can be read by other users; expected mode 0600");
   }
   if (status.st_uid != geteuid()) {
@@ -270,22 +274,30 @@ Result<Place> from_folder(const Options& options) {
     const int descriptor =
         open(hidden.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     const std::string ticket = ticket_of(place) + "\n";
-    const bool is_written = descriptor >= 0 && write(descriptor, ticket.data(), ticket.size()) ==
-                                                   static_cast<ssize_t>(ticket.size());
+    const bool has_room = ticket.size() <= max_file_bytes();  // otherwise write() raises a signal
+    if (!has_room) errno = EFBIG;
+    const bool is_written =
+        has_room && descriptor >= 0 &&
+        write(descriptor, ticket.data(), ticket.size()) == static_cast<ssize_t>(ticket.size());
     if (descriptor >= 0) close(descriptor);
     if (!is_written || rename(hidden.c_str(), path.c_str()) != 0) {
-      return fail("cannot write '" + path + "': " + std::strerror(errno));
+      const std::string error = std::strerror(errno);
+      if (descriptor >= 0) (void)unlink(hidden.c_str());
+      return fail("cannot write '" + path + "': " + error);
     }
     place.file = path;
     return place;
   }
   const Clock::time_point until = Clock::now() + options.deadline;
   while (true) {
-    if (const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC); descriptor >= 0) {
+    if (const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        descriptor >= 0) {
       const Socket file(descriptor);
       struct stat status {};
-      if (fstat(descriptor, &status) != 0 || (status.st_mode & 077) != 0 ||
-          status.st_uid != geteuid()) {
+      if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return fail("'" + path + "' is not a regular file; expected the file that rank 0 writes");
+      }
+      if ((status.st_mode & 077) != 0 || status.st_uid != geteuid()) {
         return fail("'" + path + "' is not this user's alone; expected mode 0600");
       }
       char text[256] = {};

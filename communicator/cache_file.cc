@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,10 +17,16 @@
 #include <span>
 #include <vector>
 
+#include "base/file_limit.h"
+#include "base/one_line.h"
 #include "espalier/base/digest.h"
 
 namespace espalier::communicator {
 namespace {
+
+// A second in all.
+constexpr int kLockAttempts = 100;
+constexpr useconds_t kLockPauseUs = 10'000;
 
 // The program or shared library that this code is in.
 struct OwnBinary {
@@ -107,18 +114,37 @@ std::string cache_path(const std::string& name) {
 
 CacheFile::CacheFile(const std::string& path)
     : descriptor_(
-          path.empty() ? -1 : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+          path.empty()
+              ? -1
+              : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {
   struct stat status {};
   if (descriptor_ < 0) return;
   const bool is_ours = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
                        status.st_uid == geteuid() && (status.st_mode & 077) == 0;
-  if (is_ours && flock(descriptor_, LOCK_EX) == 0) return;
+  if (is_ours && lock(path)) return;
   close(descriptor_);
   descriptor_ = -1;
 }
 
+// Another process may compute, which it does faster than a second, or be stopped.
+bool CacheFile::lock(const std::string& path) const {
+  for (int attempt = 0; attempt <= kLockAttempts; ++attempt) {
+    if (attempt > 0) usleep(kLockPauseUs);
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+  }
+  if (std::getenv("ESPALIER_VERBOSE") != nullptr) {
+    std::fprintf(stderr, "espalier: another process has locked '%s'; plans without it\n",
+                 one_line(path).c_str());
+  }
+  return false;
+}
+
 CacheFile::~CacheFile() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (descriptor_ < 0) return;
+  // A child that was forked meanwhile has the descriptor, too, which would keep the lock.
+  (void)flock(descriptor_, LOCK_UN);
+  close(descriptor_);
 }
 
 std::string CacheFile::read() const {
@@ -131,6 +157,7 @@ std::string CacheFile::read() const {
 }
 
 void CacheFile::write(std::size_t offset, std::string_view bytes) const {
+  if (offset + bytes.size() > max_file_bytes()) return;  // a write would raise a signal
   (void)!pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
 }
 

@@ -12,7 +12,8 @@ namespace espalier::communicator {
 // folder cannot be made, belongs to another user or may be written by others.
 [[nodiscard]] std::string cache_path(const std::string& name);
 
-// A file that is open and locked while this object lives. Other processes that open it wait.
+// A file that is open and locked while this object lives. Other processes that open it wait for at
+// most a second, and then do without it.
 class CacheFile {
  public:
   // Makes the file if there is none, with mode 0600.
@@ -21,7 +22,7 @@ class CacheFile {
   CacheFile(const CacheFile&) = delete;
   CacheFile& operator=(const CacheFile&) = delete;
 
-  // False: the path is empty, or the file is not a file of this user that others cannot read.
+  // False: the path is empty, another process has the lock, or the file is not a file of this user that others cannot read.
   [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
   // Returns the contents; empty if they cannot be read.
   [[nodiscard]] std::string read() const;
@@ -31,6 +32,8 @@ class CacheFile {
   void replace(std::string_view bytes) const;
 
  private:
+  [[nodiscard]] bool lock(const std::string& path) const;
+
   int descriptor_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,6 +12,7 @@
 #include "communicator/measure_network.h"
 #include "communicator/own_counts.h"
 #include "espalier/hal/ofi/provider_list.h"
+#include "hal/mem/host/access.h"
 
 namespace espalier {
 namespace {
@@ -80,6 +82,23 @@ Result<Channel::Members> members_of(const Channel& parent, const std::vector<std
     members.addresses.emplace_back(address, size);
   }
   return members;
+}
+
+// If other processes cannot map this one's memory: refuses a provider that needs that, if the
+// program has named it. Otherwise the messages of this process take the fabric.
+Result<void> check_sharing(const std::string& given, const std::string& provider) {
+  if (ofi::fabric_provider(provider) == provider) return {};
+  const std::string refusal = mem::sharing_refusal();
+  if (refusal.empty()) return {};
+  const std::string fabric = ofi::fabric_provider(provider);
+  if (!given.empty()) {
+    return fail("provider \"" + given + "\": " + refusal + "; expected provider " + fabric);
+  }
+  if (std::getenv("ESPALIER_VERBOSE") != nullptr) {
+    std::fprintf(stderr, "espalier: messages within this host go over %s: %s\n", fabric.c_str(),
+                 refusal.c_str());
+  }
+  return {};
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
@@ -313,6 +332,9 @@ Result<Communicator> join(const JoinOptions& given) {
   if (!ofi::known_provider(options.provider)) {
     return fail("no provider '" + ofi::fabric_provider(options.provider) +
                 "' that serves here: 'espalier doctor' says why");
+  }
+  if (auto shares = check_sharing(given.provider, options.provider); !shares) {
+    return fail(shares.error());
   }
   if (options.authenticate_data && !ofi::authenticates_data(options.provider)) {
     return fail("authenticate_data: provider '" + options.provider +

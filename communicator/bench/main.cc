@@ -6,6 +6,7 @@
 #include <iostream>
 #include <new>
 
+#include "base/file_limit.h"
 #include "communicator/bench/measurement.h"
 #include "espalier/base/version.h"
 #include "espalier/collectives/algorithms/algorithms.h"
@@ -233,6 +234,7 @@ int complain(int exit_status, const std::string& line) {
 }  // namespace espalier::tools
 
 int main(int argc, char** argv) {
+  espalier::fail_beyond_file_limit();
   using namespace espalier::tools;
   try {
     BenchOptions options;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/file_limit.h"
 #include "base/inherited.h"
 #include "base/one_line.h"
 #include "firmware/gateway/gateway.h"
@@ -9,6 +10,7 @@
 
 int main(int argc, char** argv) {
   espalier::repair_inherited();
+  espalier::fail_beyond_file_limit();
   const auto parsed = espalier::gateway::parse_options(espalier::words_of(argc, argv));
   if (!parsed) {
     std::fprintf(stderr, "espalier-gateway: %s\n",

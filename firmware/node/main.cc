@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_limit.h"
 #include "base/inherited.h"
 #include "base/open_files.h"
 #include "espalier/hal/ofi/ofi_endpoint.h"
@@ -287,6 +288,7 @@ int main_of(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   espalier::repair_inherited();
+  espalier::fail_beyond_file_limit();
   std::vector<std::string> words = espalier::words_of(argc, argv);
   const auto stdio_word = std::find(words.begin(), words.end(), "--stdio");
   if (stdio_word == words.end()) return main_of(words);

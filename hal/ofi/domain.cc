@@ -90,7 +90,13 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
     return fail(reason("fi_av_open", code));
   }
   if (const int code = open_endpoint(port); code != 0) {
-    return fail(reason("fi_endpoint", code));
+    std::string text = reason("fi_endpoint", code);
+    if (code == -FI_EBUSY && std::string(kShmProvider) == info_->fabric_attr->prov_name) {
+      text +=
+          "; a process of another namespace may have the same number and the same /dev/shm; "
+          "expected provider mem or tcp";
+    }
+    return fail(text);
   }
   if (const int code = read_name(port); code != 0) return fail(reason("fi_getname", code));
   if (provider_ == "shm") queue_of(port).lock = SharedQueueLock(file_of(ports_[port].name));

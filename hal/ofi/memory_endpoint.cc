@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "hal/mem/host/access.h"
 #include "hal/ofi/config_check.h"
 
 namespace espalier::ofi {
@@ -37,6 +38,9 @@ Result<std::unique_ptr<MemoryEndpoint>> MemoryEndpoint::open(const Config& confi
     return fail(node +
                 ": authenticate_data protects what crosses a network; expected another "
                 "provider than mem");
+  }
+  if (const std::string refusal = mem::sharing_refusal(); !refusal.empty()) {
+    return fail("provider \"mem\": " + refusal + "; expected provider tcp");
   }
   std::unique_ptr<MemoryEndpoint> endpoint(new MemoryEndpoint(config));
   if (auto opened = endpoint->endpoint_.open(); !opened) {

@@ -14,6 +14,7 @@
 
 #include "espalier/base/little_endian.h"
 #include "espalier/hal/ofi/provider_list.h"
+#include "hal/mem/host/access.h"
 #include "hal/ofi/config_check.h"
 #include "hal/ofi/random.h"
 
@@ -52,6 +53,12 @@ HostName digest(const std::string& text) {
   return name;
 }
 
+HostName unlike_any() {
+  HostName name;
+  fill_randomly(name.data(), name.size());
+  return name;
+}
+
 }  // namespace
 
 HostName host_name(const std::string& host) {
@@ -64,10 +71,7 @@ HostName host_name(const std::string& host) {
     is_known = is_known && stat((std::string("/proc/self/ns/") + space).c_str(), &status) == 0;
     text += '/' + std::to_string(status.st_ino);
   }
-  if (is_known) return digest(text + '/' + std::to_string(geteuid()));
-  HostName unlike_any;
-  fill_randomly(unlike_any.data(), unlike_any.size());
-  return unlike_any;
+  return is_known ? digest(text + '/' + mem::credentials_text()) : unlike_any();
 }
 
 Result<void> check_parts(const std::string& provider) {
@@ -99,9 +103,13 @@ Result<std::unique_ptr<OfiEndpoint>> MixedEndpoint::open(const Config& config) {
   part.local_address = {};
   part.authenticate_data = false;  // It protects what crosses a network.
   part.eager_bytes = static_cast<std::uint32_t>(mixed->eager_bytes());
-  auto memory = MemoryEndpoint::open(part);
-  if (!memory) return fail(memory.error());
-  mixed->memory_ = *std::move(memory);
+  if (mem::sharing_refusal().empty()) {
+    auto memory = MemoryEndpoint::open(part);
+    if (!memory) return fail(memory.error());
+    mixed->memory_ = *std::move(memory);
+  } else {
+    mixed->host_ = unlike_any();  // so all peers take the fabric to this process
+  }
   mixed->address_ = mixed->make_address();
   return mixed;
 }
@@ -115,7 +123,7 @@ Result<void> MixedEndpoint::start_connecting(const std::vector<std::string>& add
 Result<bool> MixedEndpoint::go_on_connecting() { return fail(connect({}).error()); }
 
 std::string MixedEndpoint::make_address() const {
-  const std::string memory = memory_->address();
+  const std::string memory = memory_ == nullptr ? "" : memory_->address();
   MixedHead head;
   head.memory_bytes = static_cast<std::uint32_t>(memory.size());
   head.host = host_;
@@ -153,6 +161,7 @@ Result<void> MixedEndpoint::set_addresses(std::vector<std::string> addresses) {
     if (node != config_.node) ++peers[parts_.back()];
   }
   for (const Part part : kParts) {
+    if (owner(part) == nullptr) continue;
     if (auto set = owner(part)->set_addresses(std::move(of_part[part])); !set) return set;
   }
   if (has_memory && hosts.size() == addresses.size()) nodes_per_host_ = successive_nodes(hosts);

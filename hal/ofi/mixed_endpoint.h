@@ -18,7 +18,8 @@ namespace espalier::ofi {
 using HostName = std::array<std::uint8_t, 16>;
 
 // Returns the name of Config.host, or if that is empty a digest of this boot of the kernel, the
-// process, user and network namespaces, and the user. So a container is a host of its own.
+// process, user and network namespaces, and the user with its
+// group and capabilities. So a container is a host of its own.
 [[nodiscard]] HostName host_name(const std::string& host);
 
 // Checks that the provider's two parts differ: NAME must be a provider between hosts.
@@ -58,7 +59,7 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   };
 
   explicit MixedEndpoint(const Config& config) : config_(config) {}
-  // Requires both parts.
+  // Requires the fabric's part.
   [[nodiscard]] std::string make_address() const;
   [[nodiscard]] OfiEndpoint* owner(Part part) const;
   [[nodiscard]] Endpoint& of(Part part) const { return owner(part)->endpoint(); }

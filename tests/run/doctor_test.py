@@ -37,7 +37,7 @@ class Doctor(unittest.TestCase):
         for fact in facts.values():
             self.assertTrue(fact["value"], fact)
             self.assertEqual(fact["problem"] == "", fact["what_to_do"] == "", fact)
-        for name in ("interface lo", "open files", "processes", "locked memory", "hugepages", "/dev/shm", "copies between processes", "clock",
+        for name in ("interface lo", "open files", "file size", "memory of other processes", "processes", "locked memory", "hugepages", "/dev/shm", "copies between processes", "clock",
                      "cores", "TCP congestion control", "PMIx", "srun", "ssh"):
             self.assertIn(name, facts)
         control = facts["TCP congestion control"]

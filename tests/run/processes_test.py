@@ -83,6 +83,41 @@ class Processes(unittest.TestCase):
                             for rank in range(3)], f"joined {TIMES} times\n")
             self.assertEqual(os.listdir(folder), [])
 
+    def test_not_dumpable(self):
+        """No other process may map the memory of these, except root's with the capability to trace."""
+        program = ("import ctypes, os, sys\n"
+                   "assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0\n"
+                   "library = ctypes.CDLL(sys.argv[1])\n"
+                   "library.espalier_error.restype = ctypes.c_char_p\n"
+                   "world = ctypes.c_void_p()\n"
+                   "status = library.espalier_join(None, ctypes.byref(world))\n"
+                   "print(library.espalier_error().decode() if status else 'joined')\n"
+                   "if not status:\n"
+                   "    assert library.espalier_barrier(world) == 0\n"
+                   "    library.espalier_leave(world)\n")
+        command = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"] if os.geteuid() == 0 else []
+        result = subprocess.run([*command, ESPALIER, "launch", "-n", "2", sys.executable, "-c", program, LIBRARY], text=True,
+                                capture_output=True, env=launchers.environment(ESPALIER_VERBOSE="1"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("joined"), 2, result.stdout)
+        self.assertEqual(result.stderr.count("messages within this host go over tcp: this process is not dumpable"), 2, result.stderr)
+
+    def test_file_size_limit(self):
+        def limited(blocks, *command):
+            return ["bash", "-c", f"ulimit -f {blocks}; \"$@\"", "bash", *command]
+
+        for blocks in ("0", "1000"):
+            with self.subTest(blocks=blocks):
+                result = subprocess.run(limited(blocks, ESPALIER, "launch", "-n", "2", AGAIN, LIBRARY, "keep", "5"), text=True,
+                                        capture_output=True, env=launchers.environment())
+                self.assertEqual(result.stdout.count("joined 5 times"), 2, result.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.esp")
+            result = subprocess.run(limited("0", ESPALIER, "compile", "--topology", "complete:4", "--collective", "broadcast",
+                                            "--algorithm", "two-tree", "-o", path), text=True, capture_output=True)
+            self.assertEqual((result.returncode, result.stderr), (2, f"espalier: cannot write '{path}': File too large\n"))
+            self.assertEqual(os.listdir(folder), [])
+
     def test_joins_again_under_process_managers(self):
         for mpirun in ("mpirun.openmpi", "mpiexec.mpich"):
             self.assertIsNotNone(shutil.which(mpirun), mpirun)

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "base/file_limit.h"
 #include "espalier/base/version.h"
 #include "tools/commands/commands.h"
 #include "tools/common/command_line.h"
@@ -68,6 +69,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  fail_beyond_file_limit();
 #ifdef ESPALIER_WITH_OFI
   // Only the launcher starts it, therefore no help names it.
   if (argc == 2 && std::string(argv[1]) == "launch-daemon") return job::serve_launcher();

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -28,6 +29,7 @@ namespace {
 
 constexpr rlim_t kMinFiles = 1024;
 constexpr rlim_t kMinProcesses = 256;
+constexpr rlim_t kMinFileBytes = rlim_t{64} << 20;  // as hal/mem/host/access.cc
 // Twelve endpoints over shm.
 constexpr std::uint64_t kMinSharedBytes = 64'000'000;
 // A clock that the C library reads without a system call takes 20 to 60 ns.
@@ -79,6 +81,17 @@ HostFact files_fact() {
     fact.problem = "a process that drives many nodes, or a rank with many peers over tcp, needs " +
                    std::to_string(kMinFiles) + " or more";
     fact.remedy = limit_remedy(limit, "n", "nofile", kMinFiles);
+  }
+  return fact;
+}
+
+HostFact file_size_fact() {
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  HostFact fact{"file size", limits_text(limit, bytes_text), "", ""};
+  if (limit.rlim_cur < kMinFileBytes) {
+    fact.problem = "memory that processes share counts as a file, so mem and shm cannot serve";
+    fact.remedy = limit_remedy(limit, "f", "fsize", kMinFileBytes);
   }
   return fact;
 }
@@ -178,6 +191,33 @@ HostFact copies_fact() {
           std::string("shm copies long messages twice, because process_vm_readv fails: ") +
               std::strerror(status),
           "sysctl kernel.yama.ptrace_scope=0; in a container, also --cap-add SYS_PTRACE"};
+}
+
+// Opens a file of the parent from a child, as ranks over mem open each other's memory. 0, or why
+// the kernel refuses.
+int mapping_status() {
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/0";
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    struct stat about {};
+    _exit(stat(path.c_str(), &about) == 0 || errno == ENOENT ? 0 : std::min(errno, 255));
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EFAULT;
+}
+
+HostFact mapping_fact() {
+  const int status = access("/proc/self/fd", X_OK) == 0 ? mapping_status() : ENOENT;
+  if (status == 0) return {"memory of other processes", "may be mapped", "", ""};
+  return {"memory of other processes", "may not be mapped",
+          std::string("mem cannot serve, and ranks of this host use the network's provider: ") +
+              std::strerror(status),
+          "mount /proc, and start programs that are dumpable (prctl PR_SET_DUMPABLE): neither "
+          "set-uid nor with file capabilities"};
 }
 
 // The shortest time per reading of several batches: other work on the host only lengthens them.
@@ -296,9 +336,10 @@ std::vector<HostFact> interface_facts() {
 
 std::vector<HostFact> host_facts(bool locks_memory) {
   std::vector<HostFact> facts = interface_facts();
-  for (HostFact& fact : std::vector<HostFact>{
-           files_fact(), processes_fact(), locked_memory_fact(locks_memory), hugepages_fact(),
-           shared_memory_fact(), copies_fact(), clock_fact(), cores_fact(), congestion_fact()}) {
+  for (HostFact& fact : std::vector<HostFact>{files_fact(), file_size_fact(), processes_fact(),
+                                              locked_memory_fact(locks_memory), hugepages_fact(),
+                                              shared_memory_fact(), mapping_fact(), copies_fact(),
+                                              clock_fact(), cores_fact(), congestion_fact()}) {
     facts.push_back(std::move(fact));
   }
   return facts;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/file_limit.h"
 #include "base/forks.h"
 #include "hal/mem/host/shared_memory.h"
 
@@ -131,6 +132,11 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   Segment segment;
   segment.block_bytes_ = pages(block_bytes);
   const std::size_t size = kPageBytes + blocks * segment.block_bytes_;
+  // ftruncate() would raise a signal.
+  if (size > max_file_bytes()) {
+    return fail("shared memory of " + std::to_string(size) +
+                " bytes counts as a file, and there is " + file_limit_text());
+  }
   segment.place_.process = getpid();
   segment.place_.file = memfd_create("espalier", MFD_CLOEXEC);
   if (segment.place_.file < 0) return fail(failed("memfd_create"));

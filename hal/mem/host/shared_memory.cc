@@ -11,6 +11,7 @@
 #include <new>
 #include <vector>
 
+#include "base/file_limit.h"
 #include "base/forks.h"
 #include "espalier/base/assert.h"
 #include "espalier/hal/mem/allocate.h"
@@ -57,6 +58,7 @@ SharedMemory* SharedMemory::make() {
   std::size_t size = std::max<std::size_t>(
       kLeast, static_cast<std::size_t>(std::min<std::uint64_t>(most, SIZE_MAX / 4)) / kPageBytes *
                   kPageBytes);
+  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, max_file_bytes()));
   void* memory = MAP_FAILED;
   for (; size >= kLeast && memory == MAP_FAILED; size /= 2) {
     made->size_ = size / kPageBytes * kPageBytes;
