@@ -316,6 +316,7 @@ Count simplex_bound(std::uint32_t ranks, std::uint32_t segments) {
 
 }  // namespace
 
+#if __STDC_HOSTED__
 // On hosts: compares the tables with the limits for which the program is made.
 void Builder::check_tables() {
   const struct {
@@ -343,6 +344,7 @@ void Builder::check_tables() {
     break;
   }
 }
+#endif
 
 Status Builder::finish(std::int32_t bound_a, std::int32_t bound_b) {
   return finish({.a = bound_a, .b = bound_b, .c = 0, .d = 0, .e = 0});
@@ -352,7 +354,9 @@ Status Builder::finish(const Count& bound) {
   program_.steps_ref = count(steps_);
   program_.bound_ref = count(bound);
   if (program_.scratch_blocks > kMaxScratchBlocks) overflow_ |= kNumber;
-  if constexpr (__STDC_HOSTED__ != 0) check_tables();
+#if __STDC_HOSTED__
+  check_tables();
+#endif
   if (overflow_ == 0) return Status::kOk;
   clear();
   return Status::kTooLarge;
