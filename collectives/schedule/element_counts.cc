@@ -157,9 +157,8 @@ class GroupFinder {
 bool takes_unequal_counts(const Program& program, SlotGroups& groups) {
   groups = {};
   if (!counts_per_rank(program.collective)) return false;
-  if (program.collective == Collective::kAllToAll) {
-    return !is_router(program) && goes_directly(program);
-  }
+  // A router that passes a part on has it in scratch; one that does nothing passes none on.
+  if (program.collective == Collective::kAllToAll) return goes_directly(program);
   if (has_rotated_scratch(program)) return true;
   return !has_several_segments(program) || GroupFinder(program, groups).find();
 }

@@ -90,7 +90,7 @@ class ExhaustiveCheck {
     schedule_.topology = &topology_;
     schedule_.common = &common_;
     schedule_.max_instances = options_.max_instances;
-    schedule_.max_instances_total = options_.max_instances_total;
+    schedule_.max_instances_total = max_total(options_, program_nodes(common_));
     set_blocks(schedule_, blocks);
     add_steps(schedule_);
     const std::uint32_t nodes = program_nodes(common_);

@@ -231,11 +231,9 @@ TEST_F(Broadcast, LinksOfAMeshInLockStepOnly) {
     if (me == 3) builder.receive(2, 1, builder.output());
     programs.push_back(builder.finish(3, 0, 3, 1));
   }
-  expect_refused(
-      Property::kLinks,
-      {"carries 2 at the same time under timing skew",
-       "capacity is 1, which lock step keeps: contention guarantee ASYNC is claimed, and "
-       "only SLOT holds"});
+  expect_refused(Property::kLinks,
+                 {"carries 2 at the same time under timing skew",
+                  "capacity is 1; contention guarantee ASYNC is claimed, and only SLOT holds"});
   on_all([](Program& program) { program.contention = ContentionGuarantee::kSlot; });
   expect_valid();
 }

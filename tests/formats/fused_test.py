@@ -188,6 +188,14 @@ class Fused(unittest.TestCase):
         self.assertNotEqual(*first)
         self.assertEqual(len(digests), 2)
 
+    def test_in_place(self):
+        """A file for one buffer becomes a schedule for one buffer."""
+        file, out = self.path / "a.xml", self.path / "a.esp"
+        for text in ring_allreduce(4, 1), ring_allreduce(3, 2), ring_allgather(4), ring_reduce_scatter(4, True):
+            file.write_text(text)
+            schedules.espalier("import", "msccl", file, "-o", out)
+            self.assertTrue(schedules.espalier("verify", out).rstrip().endswith("; in place too"), text)
+
     def test_options(self):
         file, out = self.path / "a.xml", self.path / "a.esp"
         file.write_text(ring_allreduce(4, 1))

@@ -112,6 +112,10 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
     check_takes_counts(schedule.program(node), run);
   }
   report.layout = layout_of(schedule.first(), run);
+  check_form(
+      schedule.loaded(),
+      [&schedule](std::uint32_t node) -> const Program& { return schedule.program(node); },
+      report.layout.blocks);
   report.switching = arguments.switching;
   const std::uint64_t seed = seed_of(arguments);
   const predict::Model costs = cost_of(arguments);

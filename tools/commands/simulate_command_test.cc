@@ -98,6 +98,15 @@ TEST_F(Command, SimulateWithACountForEachRank) {
       again["simulated_seconds"]);
 }
 
+// Routers that have nothing to do pass no parts on.
+TEST_F(Command, SimulateTakesCountsWithIdleRouters) {
+  for (const char* hosts : {"hosts:1x2", "hosts:1x3", "hosts:1x4"}) {
+    compile("d", hosts, "all-to-all", "hosts-pairwise", "--links hop-by-hop");
+    const CommandResult result = run("simulate d --counts random:7:200");
+    EXPECT_EQ(result.status, 0) << hosts << ": " << result.err;
+  }
+}
+
 TEST_F(Command, SimulateRefusesCounts) {
   compile("b", "complete:3", "broadcast", "chain");
   compile("a", "fattree:k=2,h=1,c=1", "all-to-all", "leaf");

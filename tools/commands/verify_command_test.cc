@@ -41,12 +41,61 @@ TEST_F(VerifyCommand, AWrongScheduleIsStatusOne) {
 }
 
 // Rank 2's program is of a broadcast, where only the root has input.
-TEST_F(VerifyCommand, SimulateRefusesProgramsThatDisagreeAboutTheInput) {
+TEST_F(VerifyCommand, SimulateRefusesProgramsThatDisagree) {
   write(directory_ / "two", changed_file([](Program& program) {
           if (program.node == 2) program.collective = Collective::kBroadcast;
         }));
-  expect_refused("simulate two --bytes 40",
-                 "node 2's program has 0 bytes of input; expected 40, by the program of node 0");
+  expect_refused(
+      "simulate two --bytes 40",
+      "not a schedule for its topology: form: rank 2: collective is 1, but 2 in rank 0's "
+      "program");
+}
+
+// A peer that does not exist: every command that opens the file refuses it before it starts.
+TEST_F(VerifyCommand, WhateverOpensAScheduleChecksItsForm) {
+  write(directory_ / "astray", changed_file([](Program& program) {
+          if (program.node == 0) program.peers[0] = 1048575;
+        }));
+  for (const char* command : {"show astray", "show astray --format json", "draw astray -o page",
+                              "draw astray --svg picture", "simulate astray --bytes 40",
+                              "trace astray --bytes 40 -o trace", "export msccl astray -o out",
+                              "export goal astray --bytes 40 -o out"}) {
+    expect_refused(command,
+                   "'astray': not a schedule for its topology: links: rank 0, link rank 0 "
+                   "-> node 1048575: complete:3 has no such link");
+  }
+  expect_refused("verify astray", "'astray' is not valid: links: ", 1);
+  // Steps without end: nothing is expanded.
+  write(directory_ / "endless", changed_file([](Program& program) {
+          program.counts[program.phases[0].steps_ref].a = 1 << 29;
+        }));
+  expect_refused("draw endless -o page", "it cannot be expanded: form: N = ");
+  expect_refused("simulate endless --bytes 40", "it cannot be expanded: form: N = ");
+}
+
+// A link that leads one way carries messages that way, also if routers have programs.
+TEST_F(VerifyCommand, OneWayLinksWithRouters) {
+  const std::string link = " one_way: true } link { from: ";
+  write(directory_ / "one.textproto", "name: \"one\" ranks: 2 routers: 1 link { from: 0 to: 1" +
+                                          link + "1 to: 2" + link + "2 to: 0 one_way: true }");
+  for (const char* collective : {"broadcast", "allgather"}) {
+    const std::string algorithm = collective[0] == 'b' ? "chain" : "ring";
+    compile("x", "file:one.textproto", collective, algorithm, "--links hop-by-hop");
+    const CommandResult result = run("verify x");
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_NE(result.out.find("proven for every N"), std::string::npos) << result.out;
+    EXPECT_EQ(run("simulate x --bytes 1000").status, 0);
+  }
+}
+
+// Lock step keeps the link for N = 1, the N of the counterexample, and not for N = 2.
+TEST_F(VerifyCommand, SaysWhatHoldsForEveryN) {
+  const CommandResult result = run(
+      "verify --topology mesh:1x4 --collective broadcast --algorithm two-tree --embedding none");
+  EXPECT_NE(result.out.find("links: N = 1,"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("ASYNC is claimed, and SLOT does not hold either, from N = 2 onward"),
+            std::string::npos)
+      << result.out;
 }
 
 // tests/bounds/check.py checks the witnesses themselves.

@@ -22,6 +22,11 @@ namespace {
 
 constexpr std::size_t kMaxValues = std::size_t{1} << 20;
 constexpr std::uint32_t kWindow = 8;
+// In one buffer a receive waits a window after the last read of its place, so a short one takes the
+// fewest steps.
+constexpr std::uint32_t kWindowInPlace = 2;
+
+std::uint32_t window_of(const MscclFile& file) { return file.in_place ? kWindowInPlace : kWindow; }
 
 // A chunk of the message. Of an all-to-all, chunks of different origins are different.
 struct ChunkName {
@@ -266,6 +271,7 @@ class MscclTimer {
       step = std::max(step, made + (is_sent && made >= 0 ? 1 : 0));
     }
     if (value.maker == MscclValue::Maker::kInput) return;
+    step = std::max(step, first_in_place(value));
     if (value.maker == MscclValue::Maker::kMessage) {
       std::int32_t& sender = next_[{value.sender.first, value.sender.second, true}];
       std::int32_t& receiver = next_[{value.receiver.first, value.receiver.second, false}];
@@ -277,6 +283,30 @@ class MscclTimer {
       sender = receiver = step + 1;
     }
     steps_[i] = step;
+    for (const std::int64_t from : {value.a, value.b}) {
+      if (from < 0) continue;
+      const MscclValue& read = values_[static_cast<std::size_t>(from)];
+      if (read.maker != MscclValue::Maker::kInput) continue;
+      std::int32_t& last = last_read_[{read.rank, segment_of(read), value.name.chunk % blocks_}];
+      last = std::max(last, step + 1);
+    }
+  }
+
+  // In one buffer, a block of the output takes the place of the input's: returns the first step
+  // after its reads. A receive may write from the moment when its window begins.
+  [[nodiscard]] std::int32_t first_in_place(const MscclValue& value) const {
+    if (!file_.in_place || !value.is_output) return 0;
+    const auto read =
+        last_read_.find({value.rank, into(value).segment, value.name.chunk % blocks_});
+    if (read == last_read_.end()) return 0;
+    const bool received = value.maker == MscclValue::Maker::kMessage;
+    return read->second + (received ? static_cast<std::int32_t>(window_of(file_)) - 1 : 0);
+  }
+
+  // The segment of INPUT that a value of it is in.
+  [[nodiscard]] std::int32_t segment_of(const MscclValue& input) const {
+    return static_cast<std::int32_t>(counts_per_rank(file_.collective) ? input.name.chunk / blocks_
+                                                                       : input.name.chunk);
   }
 
   [[nodiscard]] bool has_room(const MscclValue& message, std::int32_t step) {
@@ -288,10 +318,9 @@ class MscclTimer {
   [[nodiscard]] lower::TimedOperand into(const MscclValue& value) const {
     lower::TimedOperand operand;
     operand.buffer = value.is_output ? Buffer::kOutput : Buffer::kScratch;
-    const std::int64_t segment =
-        counts_per_rank(file_.collective) ? value.name.chunk / blocks_ : value.name.chunk;
-    operand.segment = static_cast<std::int32_t>(
-        file_.collective == Collective::kAllToAll ? value.name.origin : segment);
+    operand.segment = file_.collective == Collective::kAllToAll
+                          ? static_cast<std::int32_t>(value.name.origin)
+                          : segment_of(value);
     return operand;
   }
 
@@ -304,9 +333,7 @@ class MscclTimer {
     };
     switch (value.maker) {
       case MscclValue::Maker::kInput: {
-        const std::int64_t segment =
-            counts_per_rank(file_.collective) ? value.name.chunk / blocks_ : value.name.chunk;
-        operands_[i] = {Buffer::kInput, static_cast<std::int32_t>(segment), -1};
+        operands_[i] = {Buffer::kInput, segment_of(value), -1};
         break;
       }
       case MscclValue::Maker::kMessage: {
@@ -343,6 +370,8 @@ class MscclTimer {
   std::int32_t blocks_ = 1;
   std::vector<std::int32_t> steps_;
   std::vector<lower::TimedOperand> operands_;
+  // By rank, segment and block of INPUT: the step after its last read.
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::int64_t>, std::int32_t> last_read_;
   // By rank, thread block and whether it sends: the step after its last message.
   std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, std::int32_t> next_;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>> taken_;  // from, to, step
@@ -400,7 +429,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   parameters.ranks = topology.ranks();
   parameters.root = static_cast<std::uint32_t>(root);
   parameters.topology_digest = topology.digest();
-  parameters.window = kWindow;
+  parameters.window = window_of(file);
   parameters.host_limits = options.for_hosts;
   std::string name;
   for (const char letter : file.name) name += letter >= ' ' && letter <= '~' ? letter : '?';
@@ -441,6 +470,12 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
     if (!verdict.valid) {
       if (verdict.counterexample.property != verify::Property::kDataFlow) break;
       continue;
+    }
+    if (file.in_place && !verdict.in_place) {
+      negative(
+          "'" + one_line(path) +
+          "' has inplace=\"1\" without outofplace=\"1\", and its schedule would read the input "
+          "after the output has taken its place; expected steps that do not");
     }
     ScheduleFileWriter writer(topology.spec(), topology.digest(), topology.ranks(),
                               topology.ranks());

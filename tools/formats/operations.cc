@@ -115,6 +115,7 @@ class NodeExpander {
 }  // namespace
 
 Operations expand_operations(const LoadedSchedule& loaded, std::int64_t blocks) {
+  check_form(loaded, blocks);
   const Program& first = loaded.programs.front();
   Operations expanded;
   expanded.blocks = blocks;

@@ -66,6 +66,23 @@ void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& prog
   program = *decoded;
 }
 
+void check_form(const LoadedSchedule& loaded, const verify::Programs& programs) {
+  const std::string wrong = verify::form_error(*loaded.topology, programs);
+  if (!wrong.empty()) refuse(loaded.name, "not a schedule for its topology: " + one_line(wrong));
+}
+
+void check_form(const LoadedSchedule& loaded, const verify::Programs& programs,
+                std::int64_t blocks) {
+  const std::string wrong = verify::form_error(*loaded.topology, programs, blocks);
+  if (!wrong.empty()) refuse(loaded.name, "it cannot be expanded: " + one_line(wrong));
+}
+
+void check_form(const LoadedSchedule& loaded, std::int64_t blocks) {
+  check_form(
+      loaded, [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); },
+      blocks);
+}
+
 LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
                              const std::string& topology) {
   LoadedSchedule loaded = open_schedule(std::move(name), std::move(bytes), topology);
@@ -75,6 +92,8 @@ LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
     decode(loaded, node, loaded.programs[node]);
     progress.show(static_cast<double>(node) / loaded.file.nodes());
   }
+  check_form(loaded,
+             [&loaded](std::uint32_t node) -> const Program& { return loaded.programs.at(node); });
   return loaded;
 }
 

@@ -8,6 +8,7 @@
 
 #include "espalier/collectives/schedule/file.h"
 #include "espalier/collectives/schedule/programs.h"
+#include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 
 namespace espalier::tools {
@@ -29,8 +30,19 @@ void decode(const LoadedSchedule& loaded, std::uint32_t node, OwnedProgram& prog
 // The same; loaded.bytes keep its table.
 void decode(const LoadedSchedule& loaded, std::uint32_t node, DecodedProgram& program);
 
-// Opens and decodes all. `topology`: if not empty, the specification that it must be for. Throws
-// Failure (bad input): truncated, corrupt, malformed, of another topology, ...
+// Checks that the programs are those of one schedule for the file's topology (verify::form_error):
+// every peer exists, and all programs agree. Throws Failure (bad input).
+void check_form(const LoadedSchedule& loaded, const verify::Programs& programs);
+
+// Checks that the schedule can be expanded for N = `blocks` (verify::form_error). Call before
+// expand(). Throws Failure (bad input).
+void check_form(const LoadedSchedule& loaded, const verify::Programs& programs,
+                std::int64_t blocks);
+// The same for a schedule that load_schedule() returned.
+void check_form(const LoadedSchedule& loaded, std::int64_t blocks);
+
+// Opens and decodes all, and checks their form. `topology`: if not empty, the specification that it
+// must be for. Throws Failure (bad input): truncated, corrupt, malformed, of another topology, ...
 [[nodiscard]] LoadedSchedule load_schedule(std::string name, std::vector<std::uint8_t> bytes,
                                            const std::string& topology);
 

@@ -21,6 +21,7 @@ StoredSchedule::StoredSchedule(std::string name, std::vector<std::uint8_t> bytes
     if (node == 0) first_ = *program;
     progress.show(static_cast<double>(node) / nodes);
   }
+  check_form(loaded_, [this](std::uint32_t node) -> const Program& { return this->program(node); });
   links_ = links.links(nodes);
 }
 

@@ -46,7 +46,6 @@ class Periodic {
     schedule_.topology = &topology_;
     schedule_.common = &common_;
     schedule_.max_instances = options_.max_instances;
-    schedule_.max_instances_total = options_.max_instances_total;
   }
 
   Outcome prove() {
@@ -116,6 +115,7 @@ class Periodic {
 
   ProofResult begin(const Program& program) {
     common_ = program;
+    schedule_.max_instances_total = max_total(options_, program_nodes(common_), kTimesAtOnce);
     single_ = !cuts_messages(program);
     schedule_.instances.resize(std::min(program_nodes(common_), topology_.nodes()));
     ranks_.emplace(schedule_, verdict_);
@@ -136,7 +136,7 @@ class Periodic {
     schedule_.spent += static_cast<std::int64_t>(progressions_.all.size());
     const auto cells = static_cast<std::int64_t>(flow_.size() + progressions_.all.size());
     if (cells > kProgressionsPerInstance * options_.max_instances ||
-        schedule_.spent > options_.max_instances_total) {
+        schedule_.spent > schedule_.max_instances_total) {
       return too_large(
           Property::kForm, schedule_, node,
           std::to_string(cells) + " progressions up to here are more than can be checked");

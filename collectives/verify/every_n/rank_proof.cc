@@ -181,6 +181,15 @@ ProofResult RankProofs::expand_wrong(std::uint32_t node, const Program& program,
 ProofResult RankProofs::prove(std::uint32_t node, const Program& program,
                               const RankProgressions& ranks, const RankFlow*& flow) {
   flow = nullptr;
+  for (const Progression& one : ranks.all) {
+    if (one.link < 0) continue;
+    const std::uint32_t peer = peer_of(program, static_cast<std::uint32_t>(one.link));
+    const bool send = one.kind == ActionKind::kSend;
+    if (is_absent_link(*schedule_.topology, program, send ? node : peer, send ? peer : node)) {
+      return expand_wrong(node, program, WrongFrom{one.block + std::int64_t{1}},
+                          "a message goes against a one-way link");
+    }
+  }
   const ReadResult ports = ports_.check_stages(program, ranks);
   if (const WrongFrom* wrong_from = ports.error()) {
     return expand_wrong(node, program, *wrong_from, "two transfers share a port in a step");

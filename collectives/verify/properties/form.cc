@@ -161,8 +161,8 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   for (std::uint32_t link = 0; link < links_count(program); ++link) {
     const std::uint32_t peer = peer_of(program, link);
     const bool there = peer < program_nodes(program) &&
-                       (!is_hop_by_hop(program) ||
-                        (topology.capacity(node, peer) > 0 && topology.capacity(peer, node) > 0));
+                       (!is_hop_by_hop(program) || topology.capacity(node, peer) > 0 ||
+                        topology.capacity(peer, node) > 0);
     if (!there) return absent_link(topology, node, program, link);
   }
   const std::string header = same_header(common, program);

@@ -7,6 +7,7 @@
 #include "collectives/verify/properties/data_flow.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/rank_sets.h"
+#include "collectives/verify/properties/size.h"
 #include "collectives/verify/report/counterexample.h"
 #include "collectives/verify/testing/program_builder.h"
 
@@ -105,6 +106,40 @@ TEST_F(Form, MoreThanCanBeCheckedForOneN) {
   options.max_blocks = 7;
   expect_refused(Property::kForm, "more than can be checked; 60 are for one N", options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
+}
+
+// A schedule of few nodes may take less work than one of many, unless certain N are asked for.
+TEST_F(Form, TheWorkGrowsWithTheNodes) {
+  VerifyOptions options;
+  EXPECT_EQ(max_total(options, 4), (1 << 23) + 4 * (1 << 14));
+  EXPECT_EQ(max_total(options, 4, kTimesAtOnce), (1 << 25) + 4 * (1 << 16));
+  EXPECT_EQ(max_total(options, 1 << 20), options.max_instances_total);
+  options.max_blocks = 1000;
+  EXPECT_EQ(max_total(options, 4), options.max_instances_total);
+  options = {};
+  options.max_instances_total = 100;
+  EXPECT_EQ(max_total(options, 4), 100);
+}
+
+// form_error() finds without a proof what would lead a reader of the programs astray.
+TEST_F(Form, ErrorsWithoutAProof) {
+  const Programs source = [this](std::uint32_t node) -> const Program& { return programs[node]; };
+  EXPECT_EQ(form_error(*topology, source), "");
+  EXPECT_EQ(form_error(*topology, source, 3), "");
+  const auto expect_error = [&](std::int64_t blocks, const std::string& words) {
+    const std::string line =
+        blocks == 0 ? form_error(*topology, source) : form_error(*topology, source, blocks);
+    EXPECT_NE(line.find(words), std::string::npos) << line;
+    programs = chain_broadcast(*topology);
+  };
+  programs[0].peers[0] = 7;
+  expect_error(0, "complete:4 has no such link (peer 0 of the program)");
+  programs[1].root = 2;
+  expect_error(0, "root is 2, but 0 in rank 0's program");
+  programs[0].indices[programs[0].actions[0].a.segment_ref].coef = 5;
+  expect_error(3, "segment 5 does not exist; there are 1");
+  for (Program& program : programs) program.counts[program.phases[0].steps_ref].a = 1 << 30;
+  expect_error(3, "instances, places and steps");
 }
 
 // Each N is small enough, but they are many.

@@ -157,6 +157,19 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node,
   return std::nullopt;
 }
 
+// Checks that the message goes the way of its link: links may be one-way.
+Finding check_direction(const ExpandedSchedule& schedule, std::uint32_t node,
+                        const Program& program, const Instance& instance) {
+  const auto peer = static_cast<std::uint32_t>(instance.peer);
+  const bool send = instance.kind == ActionKind::kSend;
+  const std::uint32_t from = send ? node : peer, to = send ? peer : node;
+  if (!is_absent_link(*schedule.topology, program, from, to)) return std::nullopt;
+  const std::string other = schedule.topology->node_name(peer);
+  return found(Property::kLinks, schedule, node, &instance,
+               (send ? "it sends to " : "it receives from ") + other + ", but " +
+                   schedule.topology->title() + " has a link in the other direction only");
+}
+
 // Checks that a pace never decreases and stays inside the phase, because machines step through the
 // instances in order, and that a combine or copy has at most kMaxStepInstances in a step.
 Finding check_paces(const ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
@@ -208,6 +221,9 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
       return found(Property::kForm, schedule, node, &instance,
                    "link " + std::to_string(instance.link) + " is not in the table of " +
                        std::to_string(links_count(program)) + " peers");
+    }
+    if (transfer) {
+      if (Finding finding = check_direction(schedule, node, program, instance)) return finding;
     }
     for (const OperandAt* operand : {&instance.into, &instance.a, &instance.b}) {
       if (operand->buffer == Buffer::kNone) continue;

@@ -163,10 +163,7 @@ Finding check_loads(ExpandedSchedule& schedule, std::vector<LinkUse> uses, Verdi
                 std::to_string(claimed.link.load) +
                 (is_async ? " at the same time under timing skew" : " in the step") +
                 "; its capacity is " + std::to_string(claimed.link.capacity) +
-                (is_async && !lock_step.too_much()
-                     ? ", which lock step keeps: contention guarantee ASYNC is claimed, and "
-                       "only SLOT holds"
-                     : ""));
+                (is_async ? "; contention guarantee ASYNC is claimed" : ""));
   if (send == nullptr) {
     example.from = claimed.link.from;
     example.to = claimed.link.to;

@@ -19,7 +19,11 @@ namespace espalier::verify {
 // Whether combines are allowed: the collective has an operator, or it is a barrier, where a combine
 // is the union of the ranks that have been heard from.
 [[nodiscard]] bool has_operator(Collective collective);
-// Whether all peers of the program's node are its neighbours, in both directions.
+// Whether the topology has no link for a message from one node to the other although routers have
+// programs. A link may be one-way: then the peer is a neighbour, and no message goes against it.
+[[nodiscard]] bool is_absent_link(const topology::Topology& topology, const Program& program,
+                                  std::uint32_t from, std::uint32_t to);
+// Whether every message of the program goes over a link of the topology, in its direction.
 [[nodiscard]] bool only_neighbours(const topology::Topology& topology, const Program& program);
 // Adds what one node's program says to the facts of its schedule. `facts.links` stays as it is.
 void add_facts(const topology::Topology& topology, const Program& program, BoundFacts& facts);

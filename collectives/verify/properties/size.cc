@@ -38,6 +38,12 @@ std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program&
 
 }  // namespace
 
+std::int64_t max_total(const VerifyOptions& options, std::uint32_t nodes, std::int64_t times) {
+  if (options.max_blocks > 0) return options.max_instances_total;
+  return std::min(options.max_instances_total,
+                  times * (kMaxInstancesAnyFile + kMaxInstancesPerNode * std::int64_t{nodes}));
+}
+
 void add_steps(ExpandedSchedule& schedule) {
   schedule.spent +=
       std::min(kMost, ceil_div(schedule.steps(), kIdleSteps)) * program_nodes(*schedule.common);

@@ -10,6 +10,14 @@
 
 namespace espalier::verify {
 
+// Returns the limit for all N together, options.max_instances_total. Unless the caller asks for
+// certain N, it is at most kMaxInstancesAnyFile + kMaxInstancesPerNode * nodes: a schedule of few
+// nodes is a small file, which keeps the verifier busy for some seconds at most. The proof for
+// every N at once takes less time per instance, so its limit is kTimesAtOnce times this.
+inline constexpr std::int64_t kTimesAtOnce = 4;
+[[nodiscard]] std::int64_t max_total(const VerifyOptions& options, std::uint32_t nodes,
+                                     std::int64_t times = 1);
+
 // Adds the cost of expanding `program` for N = schedule.blocks to schedule.held and at.spent.
 // too_large if that exceeds the limits. Call before expanding.
 [[nodiscard]] Finding check_size(ExpandedSchedule& schedule, std::uint32_t node,

@@ -166,6 +166,12 @@ struct VerifyOptions {
   std::function<void(double done)> progress;  // called with 0 .. 1; may be empty
 };
 
+// Limits for all N together that grow with the nodes of the schedule, unless `max_blocks` is set:
+// kMaxInstancesAnyFile + kMaxInstancesPerNode * nodes, and never more than max_instances_total. So
+// a file of 16 KB takes some seconds of one core.
+inline constexpr std::int64_t kMaxInstancesAnyFile = std::int64_t{1} << 23;
+inline constexpr std::int64_t kMaxInstancesPerNode = std::int64_t{1} << 14;
+
 // Maximum window of a program: no machine holds more steps in flight (espalier/base/limits.h).
 inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 
@@ -194,6 +200,17 @@ inline constexpr std::uint32_t kMaxVerifiedWindow = 64;
 // Ordered by the N at which each becomes the greatest; the last is the greatest for large N.
 [[nodiscard]] std::vector<LowerBound> greatest(const std::vector<LowerBound>& all,
                                                std::int64_t first);
+
+// Returns why the programs are not those of one schedule for `topology`, as one line; empty if they
+// are. Each program is one that a node would load, its peers and router programs fit the topology,
+// and all agree. This is the part of property form that does not depend on N. Whatever follows peer
+// numbers of a schedule that is not proven calls it first.
+[[nodiscard]] std::string form_error(const topology::Topology& topology, const Programs& programs);
+// Returns why the schedule, whose form_error() is empty, cannot be expanded for N = `blocks`, as
+// one line; empty if it can. Every link, segment, block and slot exists, and the instances of all
+// nodes are few enough to expand: VerifyOptions().max_instances + 4096 per node.
+[[nodiscard]] std::string form_error(const topology::Topology& topology, const Programs& programs,
+                                     std::int64_t blocks);
 
 // Proves the schedule, or finds a counterexample. Reads the programs only.
 [[nodiscard]] Verdict verify(const topology::Topology& topology, const Programs& programs,
