@@ -43,7 +43,7 @@ constexpr Star kStars[] = {
 constexpr std::uint64_t kPercent = 5, kNetworkPercent = 1;
 
 // Algorithms that serve every number of ranks: with an operator that commutes, with one that does
-// not, and with a count for each rank.
+// not, whatever the root is, and with a count for each rank.
 struct FixedAlgorithms {
   Collective::Value collective;
   const char* commutes;
@@ -52,14 +52,14 @@ struct FixedAlgorithms {
 };
 constexpr FixedAlgorithms kFixed[] = {
     {Collective::kBroadcast, "circulant", "circulant", ""},
-    {Collective::kReduce, "circulant", "two-tree", ""},
+    {Collective::kReduce, "circulant", "rabenseifner", ""},
     {Collective::kAllreduce, "circulant", "two-tree", ""},
     {Collective::kScan, "recursive-doubling", "recursive-doubling", ""},
     {Collective::kExscan, "recursive-doubling", "recursive-doubling", ""},
     {Collective::kScatter, "binomial", "binomial", "linear"},
     {Collective::kGather, "binomial", "binomial", "linear"},
     {Collective::kAllgather, "circulant", "circulant", "ring"},
-    {Collective::kReduceScatter, "circulant", "ring", "ring"},
+    {Collective::kReduceScatter, "circulant", "recursive-halving", "ring"},
     {Collective::kAllToAll, "bruck", "bruck", "pairwise"},
     {Collective::kBarrier, "dissemination", "dissemination", ""},
 };
@@ -73,6 +73,10 @@ std::string text_of(Collective collective, std::uint32_t root) {
   std::string text = collective_name(collective);
   if (has_root(collective)) text += " from or to root " + std::to_string(root);
   return text;
+}
+
+bool breaks_order(const PlannedProgram& planned, const ScheduleRequest& request) {
+  return !request.commutes && planned.program.needs_commutative;
 }
 
 // The candidates of one collective: those of the model's choice, and the table that chooses.
@@ -158,6 +162,14 @@ class ChosenByModel : public Schedules {
   [[nodiscard]] const char* find_star(const ScheduleRequest& request) const;
   [[nodiscard]] const PlannedProgram* find_given(const ScheduleRequest& request) const;
   [[nodiscard]] Choice find_choice(const ScheduleRequest& request) const;
+  // Which of the choices serves a request: one per collective. A reduce to another root than 0 has
+  // one of its own for operators that do not commute: there, programs of fewer algorithms keep the
+  // order of ranks.
+  using ChoiceKey = std::pair<Collective::Value, bool>;
+  [[nodiscard]] static ChoiceKey choice_key(const ScheduleRequest& request) {
+    return {request.collective, !request.commutes && combines_operands(request.collective) &&
+                                    has_root(request.collective) && request.root != 0};
+  }
   [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
   [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
@@ -175,7 +187,7 @@ class ChosenByModel : public Schedules {
   tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
-  std::map<Collective::Value, Chosen> chosen_;
+  std::map<ChoiceKey, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
   std::map<std::pair<Collective::Value, std::uint32_t>, PlannedProgram> from_files_;
@@ -231,19 +243,23 @@ Result<void> ChosenByModel::add_file(const std::string& path) {
 }
 
 Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
-  const auto found = chosen_.find(request.collective);
+  const ChoiceKey key = choice_key(request);
+  const auto found = chosen_.find(key);
   if (found != chosen_.end()) return found->second;
-  ScheduleRequest first_root = request;
-  first_root.root = 0;
+  const bool in_order = key.second;
+  ScheduleRequest example = request;
+  example.root = in_order ? ranks_ / 2 : 0;
+  const tools::OperatorOptions combining = {in_order ? tools::kInOrderOperator : "", ""};
   const tools::ModelOptions& options = model_;
   const std::string name = std::string("chosen-") + collective_name(request.collective) + "-" +
-                           topology_ + "-" + std::to_string(tools::model_of(options).digest());
+                           (in_order ? "in-order-" : "") + topology_ + "-" +
+                           std::to_string(tools::model_of(options).digest());
   Chosen chosen;
   const auto make = [&](const KeptChoice& choice) {
     chosen = {};
     for (const tools::ChosenOrigin& origin : choice.origins) {
       chosen.names.push_back(tools::candidate_name(origin.selection));
-      chosen.schedules.push_back(tools::make_chosen(origin, {}, options));
+      chosen.schedules.push_back(tools::make_chosen(origin, combining, options));
     }
     std::copy(choice.rows.begin(), choice.rows.end(), chosen.table.rows);
     chosen.table.rows_count = static_cast<pb_size_t>(choice.rows.size());
@@ -260,13 +276,13 @@ Chosen& ChosenByModel::choose(const ScheduleRequest& request) {
   };
   const KeptChoice kept = obtain_choice(name, can_make, [&] {
     tools::ChosenSchedules all =
-        tools::choose_for_all_sizes(selection_of(first_root, tools::kAuto), {}, options,
+        tools::choose_for_all_sizes(selection_of(example, tools::kAuto), combining, options,
                                     options.network.message_ps > 0 ? kNetworkPercent : kPercent);
     const std::span rows(all.table.rows, all.table.rows_count);
     return KeptChoice{std::move(all.origins), {rows.begin(), rows.end()}};
   });
   if (!is_made) make(kept);
-  return chosen_[request.collective] = std::move(chosen);
+  return chosen_[key] = std::move(chosen);
 }
 
 PlannedProgram* ChosenByModel::known(const Key& key, const ScheduleRequest& request) const {
@@ -349,15 +365,12 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
     return {"recursive-doubling"};
   }
   if (has_fixed_choice(request)) return {request.commutes ? named.commutes : named.in_order};
-  const Chosen& chosen = chosen_.at(request.collective);
+  const Chosen& chosen = chosen_.at(choice_key(request));
   std::size_t index = 0;
   if (chosen.schedules.size() > 1) {
     const SelectionRow* row = find_row(chosen.table, request.bytes, request.commutes);
     if (row == nullptr) return {named.in_order};
     index = row->program;
-  }
-  if (!request.commutes && chosen.schedules[index].algorithm.needs_commutative) {
-    return {named.in_order};
   }
   return {chosen.names[index], index};
 }
@@ -368,11 +381,19 @@ bool ChosenByModel::is_known(const ScheduleRequest& request) const {
         Key{fixed(request.collective).unequal, request.collective, request.root});
   }
   if (find_given(request) != nullptr) return true;
-  if (!has_fixed_choice(request) && !chosen_.contains(request.collective)) return false;
+  if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return false;
+  const auto planned = [&](const std::string& name) -> const PlannedProgram* {
+    const auto found = planned_.find({name, request.collective, request.root});
+    return found == planned_.end() ? nullptr : found->second.get();
+  };
   const Key first{find_choice(request).name, request.collective, request.root};
   if (!planned_.contains(first)) return false;
-  const Key second{fixed(request.collective).unequal, request.collective, request.root};
-  return known(first, request) != nullptr || planned_.contains(second);
+  const PlannedProgram* program = known(first, request);
+  if (program == nullptr) program = planned(fixed(request.collective).unequal);
+  if (program != nullptr && breaks_order(*program, request)) {
+    program = planned(fixed(request.collective).in_order);
+  }
+  return program != nullptr;
 }
 
 Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& request) {
@@ -387,8 +408,19 @@ Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& reques
       plan_chosen(chosen->schedules[choice.index], key, request);
     }
   }
-  if (const PlannedProgram* program = known(key, request)) return program;
-  return &plan_fixed(fixed(request.collective).unequal, request);
+  const PlannedProgram* program = known(key, request);
+  if (program == nullptr) program = &plan_fixed(fixed(request.collective).unequal, request);
+  if (!breaks_order(*program, request)) return program;
+  // An algorithm keeps the order of ranks for some roots only: the program for this one decides.
+  const char* const in_order = fixed(request.collective).in_order;
+  program = &plan_fixed(in_order, request);
+  const Key in_order_key{in_order, request.collective, request.root};
+  if (breaks_order(*program, request) || known(in_order_key, request) == nullptr) {
+    return fail(std::string("no schedule of ") + text_of(request.collective, request.root) +
+                (request.unequal_counts ? " with a count for each rank" : "") +
+                " keeps the order of ranks, and the operator does not commute");
+  }
+  return program;
 }
 
 void ChosenByModel::plan_chosen(tools::SelectedAlgorithm& selected, const Key& key,
@@ -415,7 +447,7 @@ const PlannedProgram* ChosenByModel::find_given(const ScheduleRequest& request) 
 
 Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
   if (const PlannedProgram* const given = find_given(request)) {
-    if (!request.commutes && given->program.needs_commutative) {
+    if (breaks_order(*given, request)) {
       return fail("the schedule '" + given->algorithm +
                   "' does not keep the order of ranks, and the operator does not commute");
     }

@@ -12,7 +12,6 @@ namespace espalier::tools {
 namespace {
 
 constexpr std::uint64_t kRunTolerance = 2;  // %, of run lengths of one algorithm
-constexpr const char* kInOrder = "affine";  // an operator that does not commute
 
 // A candidate that is not dropped.
 const Candidate& any_candidate(const Choice& choice) {
@@ -76,7 +75,7 @@ NamedRows rows_of(const OperatorClass& first, const OperatorClass* in_order,
 
 // The choice for operators that do not commute; null: no schedule keeps the order of ranks.
 std::unique_ptr<OperatorClass> in_order_class(ChoiceRequest request) {
-  request.combining = {kInOrder, ""};
+  request.combining = {kInOrderOperator, ""};
   try {
     return std::make_unique<OperatorClass>(std::move(request));
   } catch (const Failure&) {
@@ -184,8 +183,8 @@ SelectedAlgorithm make_chosen(const ChosenOrigin& origin, const OperatorOptions&
                               const ModelOptions& options) {
   const BoardLimits limits(options.board);
   return fit_named(request_for(origin.selection,
-                               origin.in_order ? OperatorOptions{kInOrder, ""} : combining, options,
-                               limits));
+                               origin.in_order ? OperatorOptions{kInOrderOperator, ""} : combining,
+                               options, limits));
 }
 
 }  // namespace espalier::tools

@@ -13,6 +13,9 @@ namespace espalier::tools {
 
 inline constexpr std::uint64_t kMaxChosenBytes = std::uint64_t{1} << 30;  // 1 GiB
 
+// An operator that does not commute, of type "".
+inline constexpr const char* kInOrderOperator = "affine";
+
 // What a chosen schedule is made from.
 struct ChosenOrigin {
   Selection selection;    // by name
