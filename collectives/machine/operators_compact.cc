@@ -5,6 +5,7 @@
 #include "espalier/base/limits.h"
 #if ESPALIER_COMPACT_OPERATORS
 
+#include "collectives/machine/float_environment.h"
 #include "collectives/machine/half.h"
 #include "espalier/base/assert.h"
 #include "espalier/base/little_endian.h"
@@ -138,6 +139,7 @@ std::uint64_t result(const Operator& op, const Format& format, std::uint64_t a, 
 
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count) {
   ESPALIER_ASSERT(can_combine(op));
+  const FloatEnvironment environment;
   if (op.op == Op::kCustom) return op.custom(into, a, b, count, op.context);
   const Format format = format_of(op);
   const Format index = {format.bytes, true, false, 0};

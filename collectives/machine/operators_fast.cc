@@ -11,6 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "collectives/machine/float_environment.h"
 #include "collectives/machine/half.h"
 #include "collectives/machine/half_lanes.h"
 #include "collectives/machine/operator_versions.h"
@@ -407,11 +408,13 @@ Version best_version() { return best(); }
 void combine_by(Version version, const Operator& op, void* into, const void* a, const void* b,
                 std::uint64_t count) {
   ESPALIER_ASSERT(can_combine(op) && op.op != Op::kCustom && version <= best());
+  const FloatEnvironment environment;
   function_of(version, op)(into, a, b, count, nullptr);
 }
 
 void combine(const Operator& op, void* into, const void* a, const void* b, std::uint64_t count) {
   ESPALIER_ASSERT(can_combine(op));
+  const FloatEnvironment environment;
   if (op.op == Op::kCustom) return op.custom(into, a, b, count, op.context);
   function_of(best(), op)(into, a, b, count, nullptr);
 }

@@ -70,7 +70,9 @@ typedef enum espalier_type {
 } espalier_type;
 
 // The operation of a reduction: the numbers of `Op` (collectives/machine/operators.h). Results are
-// bitwise the same on every host and in every run.
+// bitwise the same on every host and in every run, whatever the caller's floating-point environment
+// is: rounding, flush to zero (-ffast-math), traps. Operators of the program run in the default
+// environment, too.
 typedef enum espalier_op {
   ESPALIER_NO_OP = 0,      // no reduction
   ESPALIER_SUM = 1,        // integers and floats

@@ -1,7 +1,9 @@
 #pragma once
 // The operators and element types of reductions. Freestanding. Results are bitwise the same on
 // every target: no fused multiply-add, no flush to zero, every NaN result is the canonical quiet
-// NaN.
+// NaN. Operators, also those of the program, run in the default floating-point environment: they
+// round to nearest, keep subnormal numbers, and trap nothing. The caller's environment, with its
+// exception flags, is the same after a call.
 
 #include <cstddef>
 #include <cstdint>
