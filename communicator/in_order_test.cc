@@ -1,6 +1,6 @@
 // Every collective that combines, with an operator that does not commute, to every root, for short,
-// medium and long messages: the results are those in the order of ranks. A sample; ESPALIER_WHOLE=1:
-// every number of ranks up to 9, and more sizes.
+// medium and long messages: the results are those in the order of ranks. A sample. With
+// ESPALIER_WHOLE=1, every number of ranks up to 9, and more sizes.
 
 #include <gtest/gtest.h>
 
