@@ -199,8 +199,9 @@ void add_run(Command app) {
       "lane to a neighbour and no others (a selection is lowered for that, a file must "
       "run hop by hop); default: hop-by-hop if all messages go to neighbours, except on a complete "
       "graph");
-  for (const char* name : {"--topology", "--collective", "--algorithm", "--root", "--run-length",
-                           "--radix", "--lambda", "--ratio", "--ports", "--embedding"}) {
+  for (const char* name :
+       {"--topology", "--collective", "--algorithm", "--root", "--run-length", "--radix",
+        "--lambda", "--ratio", "--ports", "--limits", "--embedding"}) {
     command.option(name).excludes(file);
   }
   command.option("--topology").show_default(options->selection.topology);
