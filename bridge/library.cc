@@ -77,7 +77,8 @@ int MPI_Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edge
   return with_attached(PMPI_Graph_create(comm, nodes, index, edges, reorder, made), made);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
-  if (comm != nullptr) detach(*comm);
+  // MPI refuses to free these two, which keep their collectives.
+  if (comm != nullptr && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF) detach(*comm);
   return PMPI_Comm_free(comm);
 }
 int MPI_Comm_disconnect(MPI_Comm* comm) {
