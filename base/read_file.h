@@ -14,8 +14,8 @@ inline constexpr std::size_t kMaxFileBytes = std::size_t{512} << 20;
 
 // Returns the bytes of the file at `path`, or of the pipe or device. Reads at most
 // max_bytes + 1 bytes.
-// Errors, "cannot read 'PATH': REASON": no such file, no permission, a folder, more than max_bytes, a
-// pipe that no process writes to within 10 s.
+// Errors, "cannot read 'PATH': REASON": no such file, no permission, a folder, more than max_bytes,
+// a pipe that no process writes to within 10 s.
 [[nodiscard]] Result<std::string> read_file(const std::string& path,
                                             std::size_t max_bytes = kMaxFileBytes);
 

@@ -22,7 +22,8 @@ class CacheFile {
   CacheFile(const CacheFile&) = delete;
   CacheFile& operator=(const CacheFile&) = delete;
 
-  // False: the path is empty, another process has the lock, or the file is not a file of this user that others cannot read.
+  // False: the path is empty, another process has the lock, or the file is not a regular file of
+  // this user that others cannot read.
   [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
   // Returns the contents; empty if they cannot be read.
   [[nodiscard]] std::string read() const;

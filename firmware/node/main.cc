@@ -112,7 +112,8 @@ espalier::Result<void> open_links(const espalier::node::BootOptions& options, No
 }
 
 // Allows as many open files as the endpoints need: a node without one would wait for its
-// neighbours until they give up. Counted on libfabric 1.17: a tcp endpoint has 12, and two per lane.
+// neighbours until they give up. Counted on libfabric 1.17: a tcp endpoint has 12, and two per
+// lane.
 espalier::Result<void> allow_files(const espalier::node::BootOptions& options, const Nodes& nodes) {
   constexpr std::uint64_t kOwn = 12;
   constexpr std::uint64_t kPerEndpoint = 12;

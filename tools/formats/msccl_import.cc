@@ -419,6 +419,13 @@ bool is_among_neighbours(const topology::Topology& topology, const lower::TimedS
   return true;
 }
 
+// A name for people: other characters than those of ASCII become '?'.
+std::string printable(const std::string& name) {
+  std::string shown;
+  for (const char letter : name) shown += letter >= ' ' && letter <= '~' ? letter : '?';
+  return shown;
+}
+
 }  // namespace
 
 ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
@@ -431,8 +438,7 @@ ImportedMsccl import_msccl(const std::string& path, const MscclFile& file,
   parameters.topology_digest = topology.digest();
   parameters.window = window_of(file);
   parameters.host_limits = options.for_hosts;
-  std::string name;
-  for (const char letter : file.name) name += letter >= ' ' && letter <= '~' ? letter : '?';
+  const std::string name = printable(file.name);
   lower::TimedSchedule timed(topology.ranks());
   timed.digest = MscclTimer(file, values, timed).add_all();
   timed.outline.collective = file.collective;

@@ -248,7 +248,8 @@ void Daemon::handle(const Fields& message) {
   }
 }
 
-// The launcher's reader of the stream is gone: as in a pipeline, a rank that writes to it finds out.
+// The launcher's reader of the stream is gone. As in a pipeline, a rank that writes to it gets
+// SIGPIPE.
 void Daemon::close_stream(const Fields& message) {
   for (Rank& rank : ranks_) {
     Stream& stream = rank.streams[message[1] == "2" ? 1 : 0];

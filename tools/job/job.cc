@@ -402,8 +402,8 @@ void Job::read_errors(Connection& connection) {
   }
 }
 
-// INT, TERM, HUP and QUIT end the job: the ranks get the first one, and a grace time; any second one
-// kills them. The others are the ranks' own affair.
+// INT, TERM, HUP and QUIT end the job: the ranks get the first one, and a grace time. A second one
+// kills them. Other signals are forwarded.
 void Job::take_signal() {
   signalfd_siginfo about;
   if (read(signals_, &about, sizeof about) != sizeof about) return;

@@ -26,8 +26,9 @@ struct JobOptions {
 
 // Runs the job and waits for its end. Prints each line of a process's stdout and stderr with its
 // rank. INT, TERM, HUP and QUIT end the job, also during the start. If a reader of the output does
-// not read after such a signal, it ends the launcher's process itself. Returns 0, or the first exit status other than 0, or 128 plus the number of the first
-// signal that ended a process; failures are named on stderr.
+// not read after such a signal, it ends the launcher's process itself. Returns 0, or the first exit
+// status other than 0, or 128 plus the number of the first signal that ended a process; failures
+// are named on stderr.
 // Errors, before any process starts: a host that cannot be reached, or without the program.
 [[nodiscard]] Result<int> run_job(const JobOptions& options);
 

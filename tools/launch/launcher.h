@@ -129,8 +129,8 @@ struct Member {
   SharedMemory memory;
 };
 
-// While it exists, Ctrl-C and the like (SIGINT, SIGTERM, SIGHUP, SIGQUIT) interrupt the waits of the
-// cluster instead of ending the process, so that everything is cleared away. A signal that the
+// While it exists, SIGINT, SIGTERM, SIGHUP and SIGQUIT interrupt the waits of the cluster instead
+// of ending the process, so that everything is cleared away. A signal that the
 // parent ignores stays ignored.
 class SignalWatch {
  public:

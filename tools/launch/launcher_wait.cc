@@ -134,8 +134,9 @@ Result<void> NodeProcesses::await(Member::State state) {
   }
 }
 
-// Receives packets of the nodes until one arrives, `until_ns` on clock_, or a short time has passed. Returns
-// false if the user interrupts it.
+// Receives packets of the nodes until one arrives, `until_ns` on clock_, or a short time has
+// passed.
+// Errors: the user interrupts it.
 Result<void> NodeProcesses::listen(std::uint64_t until_ns) {
   std::vector<pollfd> entries;
   std::vector<Member*> behind;
