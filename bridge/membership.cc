@@ -42,10 +42,11 @@ std::string take(const std::string& all, std::size_t& position) {
 
 }  // namespace
 
-Membership::Membership(MPI_Comm comm) : comm_(comm) {
+Membership::Membership(MPI_Comm comm, Use use) : comm_(comm) {
   PMPI_Comm_rank(comm, &rank_);
   PMPI_Comm_size(comm, &size_);
   values_.resize(static_cast<std::size_t>(size_));
+  if (use == Use::kExchange) return;
   if (rank_ == 0 && getrandom(secret_.data(), secret_.size(), 0) < 0) secret_ = {};
   PMPI_Bcast(secret_.data(), static_cast<int>(secret_.size()), MPI_BYTE, 0, comm);
   MPI_Comm host = MPI_COMM_NULL;

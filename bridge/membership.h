@@ -13,8 +13,10 @@ namespace espalier::bridge {
 
 class Membership : public bootstrap::Bootstrap {
  public:
+  enum class Use : std::uint8_t { kJob, kExchange };
   // All processes of `comm`, which must outlive this object, must make one at the same time.
-  explicit Membership(MPI_Comm comm);
+  // kExchange: for put(), fence() and get() alone, without a secret and an address of this host.
+  explicit Membership(MPI_Comm comm, Use use = Use::kJob);
 
   [[nodiscard]] std::uint32_t rank() const override { return static_cast<std::uint32_t>(rank_); }
   [[nodiscard]] std::uint32_t size() const override { return static_cast<std::uint32_t>(size_); }

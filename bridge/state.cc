@@ -2,12 +2,16 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "bridge/membership.h"
+#include "communicator/job_part.h"
 #include "communicator/own_counts.h"
 
 namespace espalier::bridge {
@@ -17,7 +21,8 @@ struct Started {
   std::unique_ptr<Work> work;
   Request request;
   MPI_Comm comm;
-  int tag = 0;  // of a persistent request's message; 0: a generalized request
+  std::shared_ptr<std::mutex> mutex;  // of its communicator, which may be freed before
+  int tag = 0;                        // of a persistent request's message; 0: a generalized request
 };
 
 int key = MPI_KEYVAL_INVALID;  // under which an MPI communicator has its Attached
@@ -26,24 +31,72 @@ int key = MPI_KEYVAL_INVALID;  // under which an MPI communicator has its Attach
 MPI_Comm poked = MPI_COMM_NULL;
 MPI_Request pending = MPI_REQUEST_NULL;
 std::map<MPI_Request, Started> started;
-std::mutex mutex;  // of `started`
+std::mutex mutex;                  // of `started`; no other is taken meanwhile
+bool has_threads = false;          // several may be in MPI calls at once
+std::set<Attached*> all_attached;  // with `mutex`
+
+using Lock = std::unique_lock<std::mutex>;
+Lock lock_of(std::mutex& of) { return has_threads ? Lock(of) : Lock(of, std::defer_lock); }
 
 int delete_attached(MPI_Comm, int, void* value, void*) {
-  delete static_cast<Attached*>(value);
+  auto* const gone = static_cast<Attached*>(value);
+  {
+    const std::lock_guard lock(mutex);
+    all_attached.erase(gone);
+  }
+  const std::shared_ptr<std::mutex> its = gone->mutex;  // another thread may wait for a request
+  const Lock lock = lock_of(*its);
+  delete gone;
   return MPI_SUCCESS;
+}
+
+// Ranks of `comm` in MPI_COMM_WORLD, if all are of that; otherwise none.
+std::vector<std::uint32_t> ranks_in_world(MPI_Comm comm) {
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  int size = 0;
+  PMPI_Group_size(group, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), found(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PMPI_Group_translate_ranks(group, size, ranks.data(), world, found.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  if (std::find(found.begin(), found.end(), MPI_UNDEFINED) != found.end()) return {};
+  return {found.begin(), found.end()};
+}
+
+Result<Communicator> make_communicator(MPI_Comm comm) {
+  const Attached* const world = comm == MPI_COMM_WORLD ? nullptr : attached(MPI_COMM_WORLD);
+  if (world != nullptr) {
+    // The job of MPI_COMM_WORLD serves: its progress thread, its secret, what its network costs.
+    const std::vector<std::uint32_t> ranks = ranks_in_world(comm);
+    Membership exchange(comm, Membership::Use::kExchange);
+    if (!ranks.empty()) return communicator::JobPart::make(world->communicator, ranks, exchange);
+  }
+  JoinOptions options;
+  options.membership = std::make_shared<Membership>(comm);
+  // An MPI program may be outside of Espalier's calls for any time.
+  options.progress_thread = options.membership->size() > 1;
+  return join(options);
 }
 
 // The failure is the communicator's error, as one of MPI's own. Ranks that call with different
 // lengths have MPI's error for that.
 int report(MPI_Comm comm, const std::string& message, const Attached* to = nullptr) {
   std::fprintf(stderr, "espalier: %s\n", message.c_str());
-  const bool is_mismatch = to != nullptr && to->communicator.cause().status == Status::kMismatch;
+  bool is_mismatch = false;
+  if (to != nullptr) {
+    const Lock lock = lock_of(*to->mutex);
+    is_mismatch = to->communicator.cause().status == Status::kMismatch;
+  }
   const int error = is_mismatch ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
   PMPI_Comm_call_errhandler(comm, error);
   return error;
 }
 
 Result<Request> begin(Attached& to, const Work& work) {
+  const Lock lock = lock_of(*to.mutex);
   return work.has_own_counts ? communicator::OwnCounts::start(to.communicator, work.call)
                              : to.communicator.start(work.call);
 }
@@ -72,6 +125,9 @@ MPI_Comm own_comm() { return poked; }
 
 void attach_first() {
   if (key != MPI_KEYVAL_INVALID) return;
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  has_threads = level == MPI_THREAD_MULTIPLE;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_attached, &key, nullptr);
   PMPI_Comm_dup(MPI_COMM_SELF, &poked);
   PMPI_Comm_set_errhandler(poked, MPI_ERRORS_RETURN);
@@ -87,6 +143,13 @@ void detach_first() {
     const std::lock_guard lock(mutex);
     started.clear();
   }
+  // Until all have come, each process makes MPI's progress, too.
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const Attached* const world = attached(MPI_COMM_WORLD);
+  for (Attached* const each : all_attached) {
+    // The program need not have freed it. Parts end in any order.
+    if (each != world) const Communicator ended = std::move(each->communicator);
+  }
   detach(MPI_COMM_SELF);
   detach(MPI_COMM_WORLD);
   PMPI_Cancel(&pending);
@@ -100,17 +163,18 @@ void attach(MPI_Comm comm) {
   int is_inter = 0;
   PMPI_Comm_test_inter(comm, &is_inter);
   if (is_inter != 0) return;
-  auto membership = std::make_shared<Membership>(comm);
-  JoinOptions options;
-  options.membership = membership;
-  // An MPI program may be outside of Espalier's calls for any time.
-  options.progress_thread = membership->size() > 1;
-  auto joined = join(options);
+  auto joined = make_communicator(comm);
   if (!joined) std::fprintf(stderr, "espalier: %s\n", joined.error().message.c_str());
   int all_joined = joined ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm);
   if (all_joined == 0) return;
-  auto* made = new Attached{*std::move(joined), membership->rank(), membership->size()};
+  auto* made = new Attached{*std::move(joined)};
+  made->rank = made->communicator.rank();
+  made->size = made->communicator.size();
+  {
+    const std::lock_guard lock(mutex);
+    all_attached.insert(made);
+  }
   PMPI_Comm_set_attr(comm, key, made);
 }
 
@@ -136,7 +200,10 @@ int run(MPI_Comm comm, Attached& to, Work& work) {
   auto request = begin(to, work);
   if (!request) return report(comm, request.error().message, &to);
   while (true) {
-    const auto is_complete = request->test();
+    const auto is_complete = [&] {
+      const Lock lock = lock_of(*to.mutex);
+      return request->test();
+    }();
     if (!is_complete) return report(comm, is_complete.error().message, &to);
     if (*is_complete) break;
     // Another process may need a message that this one's MPI library still has to send.
@@ -153,7 +220,7 @@ int start(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MPI_Request* 
   const int error = PMPI_Grequest_start(query, release, cancel, nullptr, request);
   if (error != MPI_SUCCESS) return error;
   const std::lock_guard lock(mutex);
-  started.insert_or_assign(*request, Started{std::move(work), *std::move(made), comm});
+  started.insert_or_assign(*request, Started{std::move(work), *std::move(made), comm, to.mutex});
   return MPI_SUCCESS;
 }
 
@@ -164,7 +231,8 @@ int start_persistent(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MP
   const int error = PMPI_Start(&request);
   if (error != MPI_SUCCESS) return error;
   const std::lock_guard lock(mutex);
-  started.insert_or_assign(request, Started{std::move(work), *std::move(made), comm, tag});
+  started.insert_or_assign(request,
+                           Started{std::move(work), *std::move(made), comm, to.mutex, tag});
   return MPI_SUCCESS;
 }
 
@@ -178,24 +246,32 @@ bool has_ours(const MPI_Request* requests, int count) {
 }
 
 std::size_t progress(const MPI_Request* requests, int count) {
-  const std::lock_guard lock(mutex);
   std::size_t waiting = 0;
   for (int i = 0; i < count; ++i) {
-    const auto found = started.find(requests[i]);
-    if (found == started.end()) continue;
-    const auto is_complete = found->second.request.test();
+    // No other thread may use the request, so this one takes it out while it tests it.
+    std::map<MPI_Request, Started>::node_type taken;
+    {
+      const std::lock_guard lock(mutex);
+      taken = started.extract(requests[i]);
+    }
+    if (taken.empty()) continue;
+    Started& one = taken.mapped();
+    const auto is_complete = [&] {
+      const Lock lock = lock_of(*one.mutex);
+      return one.request.test();
+    }();
     if (is_complete && !*is_complete) {
       ++waiting;
+      const std::lock_guard lock(mutex);
+      started.insert(std::move(taken));
       continue;
     }
     if (!is_complete) {
-      (void)report(found->second.comm, is_complete.error().message, attached(found->second.comm));
-    } else if (found->second.work->finish) {
-      found->second.work->finish();
+      (void)report(one.comm, is_complete.error().message, attached(one.comm));
+    } else if (one.work->finish) {
+      one.work->finish();
     }
-    const Started done = std::move(found->second);
-    started.erase(found);
-    complete(done, requests[i]);
+    complete(one, requests[i]);
   }
   return waiting;
 }

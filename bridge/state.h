@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -19,6 +20,9 @@ namespace espalier::bridge {
 struct Attached {
   Communicator communicator;
   std::uint32_t rank = 0, size = 0;
+  // Held in each call of the communicator, if MPI has MPI_THREAD_MULTIPLE. A thread that waits
+  // gives it up between two tests, so other threads may start and wait meanwhile.
+  std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();
 };
 
 // After MPI_Init: the communicators of all processes, and of this one alone.
@@ -31,7 +35,7 @@ constexpr int kCopyTag = 1, kFirstPersistentTag = 2;
 // Makes a communicator of Espalier for a new intracommunicator. All its processes must call it.
 // Does nothing for MPI_COMM_NULL. If one process cannot, none has one.
 void attach(MPI_Comm comm);
-// Before `comm` is freed.
+// Before `comm` is freed. Waits for no other process, except for MPI_COMM_WORLD.
 void detach(MPI_Comm comm);
 // Returns what belongs to `comm`; null: the MPI library takes its collectives.
 [[nodiscard]] Attached* attached(MPI_Comm comm);

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstring>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "base/forks.h"
 #include "communicator/call_check.h"
 #include "communicator/call_word.h"
-#include "espalier/base/assert.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/selection.h"
 
@@ -65,6 +65,8 @@ std::string calls_of(const Cause& cause, const MismatchedCalls& calls, const Ran
   return hidden.empty() ? text : text + "; " + hidden;
 }
 
+Error crowded() { return {"another thread uses this communicator; expected one thread at a time"}; }
+
 // Words of memory for the operation's scratch, with room to align it by 16 bytes.
 std::size_t scratch_words(const Operation& operation) {
   return operation.scratch_bytes / sizeof(std::uint64_t) + 3;
@@ -73,53 +75,82 @@ std::size_t scratch_words(const Operation& operation) {
 }  // namespace
 
 // The program's use of a channel: by one thread at a time. It waits while another thread makes
-// progress, which is short and seldom.
+// progress, which is short and seldom. If another thread of the program uses the channel, has() is
+// false, except in functions that have no error: they wait for that thread.
 class Channel::Use {
  public:
-  explicit Use(const Channel& channel) : user_(channel.user_) {
+  enum class Crowd : std::uint8_t { kIsError, kWaits };
+  explicit Use(const Channel& channel, Crowd crowd = Crowd::kIsError) : user_(channel.user_) {
     for (User user = kNobody;
          !user_.compare_exchange_strong(user, kProgram, std::memory_order_acquire);
          user = kNobody) {
-      ESPALIER_ASSERT(user != kProgram);  // Two threads use one communicator at once.
-      user_.wait(kProgress);
+      if (user == kProgram && crowd == Crowd::kIsError) {
+        has_ = false;
+        return;
+      }
+      user == kProgram ? std::this_thread::sleep_for(kCrowdPause) : user_.wait(kProgress);
     }
   }
-  ~Use() { user_.store(kNobody, std::memory_order_release); }
+  ~Use() {
+    if (has_) user_.store(kNobody, std::memory_order_release);
+  }
+  [[nodiscard]] bool has() const { return has_; }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
  private:
+  static constexpr std::chrono::microseconds kCrowdPause{100};
   std::atomic<User>& user_;
+  bool has_ = true;
 };
 
 Operation::~Operation() {
+  // Its owner saw whether it is complete; another thread may use the channel now.
   if (channel != nullptr && state != State::kIdle && state != State::kComplete) {
-    (void)channel->wait(*this);
+    channel->end(*this);
   }
   if (!kept.empty()) channel->forget(*this);
 }
 
 Channel::~Channel() {
   if (is_listed_) job_->remove(*this);
+  if (is_active()) set_active(false);
 }
 
-void Channel::leave(bool through_members) {
-  if (size_ == 1 || !is_listed_ || is_of_parent()) return;
+void Channel::leave_whole() {
+  if (is_of_parent()) return;
+  if (size_ == 1 || !is_listed_) return job_->end_whole(true);
   while (true) {
     Operation* waiting = nullptr;
     {
-      const Use use(*this);
+      const Use use(*this, Use::Crowd::kWaits);
       waiting = last_;
     }
     if (waiting == nullptr) break;
     (void)wait(*waiting);
   }
+  job_->end_whole(cause().status == Status::kOk);
   if (cause().status != Status::kOk) return;
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
   if (auto barrier = make(call::barrier()); barrier) {
     (*barrier)->word = kLeavingWord;
-    if (start(**barrier) && wait(**barrier) && through_members) (void)job_->members().fence();
+    if (start(**barrier) && wait(**barrier)) (void)job_->members().fence();
   }
+}
+
+void Channel::leave_part() {
+  if (is_of_parent() || size_ == 1 || !is_listed_ || cause().status != Status::kOk) return;
+  auto barrier = make(call::barrier());
+  if (!barrier) return;
+  {
+    const Use use(*this, Use::Crowd::kWaits);
+    leaving_ = *std::move(barrier);
+    leaving_->word = kLeavingWord;
+    leaving_->channel = nullptr;  // which would keep itself alive
+    is_leaving_ = true;
+    (void)enqueue(*leaving_);
+  }
+  job_->keep_until_left(shared_from_this());
 }
 
 Result<void> Channel::check_process() const {
@@ -130,7 +161,7 @@ Result<void> Channel::check_process() const {
 
 Cause Channel::cause() const {
   if (is_of_parent()) return {};
-  const Use use(*this);
+  const Use use(*this, Use::Crowd::kWaits);
   return size_ == 1 ? Cause() : machine_.cause();
 }
 
@@ -181,6 +212,7 @@ Result<std::shared_ptr<Operation>> Channel::make(const Call& call, bool own_coun
   // Equal on all ranks.
   request.bytes = own_counts ? 0 : started_bytes(counts, element_bytes(call.op));
   const Use use(*this);
+  if (!use.has()) return fail(crowded());
   auto planned = plan_of(request);
   const std::string name = collective_name(call.collective);
   if (!planned) return fail(name + ": " + planned.error().message);
@@ -209,6 +241,7 @@ Result<void> Channel::run(const Call& call) {
 
 Result<void> Channel::start_and_wait(Operation& operation) {
   const Use use(*this);
+  if (!use.has()) return fail(crowded());
   if (auto started = enqueue(operation); !started) return started;
   return finish_waiting(operation);
 }
@@ -226,7 +259,7 @@ Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
                               Region{provide_scratch(operation), operation.scratch_bytes}}) {
     if (region.bytes != nullptr && region.size != 0) operation.kept.push_back(region);
   }
-  const Use use(*this);
+  const Use use(*this, Use::Crowd::kWaits);
   if (auto kept = fabric_->keep(operation.kept); !kept) {
     operation.kept.clear();
     return fail(std::string(collective_name(call.collective)) + ": " + kept.error().message);
@@ -235,7 +268,7 @@ Result<std::shared_ptr<Operation>> Channel::plan(const Call& call) {
 }
 
 void Channel::forget(const Operation& operation) {
-  const Use use(*this);
+  const Use use(*this, Use::Crowd::kWaits);
   fabric_->forget(operation.kept);
 }
 
@@ -281,6 +314,7 @@ void* Channel::provide_scratch(Operation& operation) {
 Result<void> Channel::start(Operation& operation) {
   if (is_of_parent()) return check_process();
   const Use use(*this);
+  if (!use.has()) return fail(crowded());
   return enqueue(operation);
 }
 
@@ -300,7 +334,8 @@ Result<void> Channel::enqueue(Operation& operation) {
   operation.state = Operation::State::kQueued;
   (last_ == nullptr ? first_ : last_->next) = &operation;
   last_ = &operation;
-  is_active_.store(true, std::memory_order_relaxed);
+  // No thread waits for a barrier that ends a communicator.
+  if (!is_leaving_ && !is_active_.load(std::memory_order_relaxed)) set_active(true);
   progress();
   if (operation.state != Operation::State::kComplete) return {};
   return operation.result;
@@ -357,7 +392,12 @@ void Channel::finish(Result<void> result) {
   if (first_ == nullptr) last_ = nullptr;
   done.result = std::move(result);
   done.state = Operation::State::kComplete;
-  is_active_.store(first_ != nullptr, std::memory_order_relaxed);
+  if (first_ == nullptr && is_active_.load(std::memory_order_relaxed)) set_active(false);
+}
+
+void Channel::set_active(bool is_active) {
+  is_active_.store(is_active, std::memory_order_relaxed);
+  job_->count_active(is_active ? 1 : -1);
 }
 
 // This rank may be choosing a schedule, with nothing in progress: the others name their calls now.
@@ -399,15 +439,17 @@ bool Channel::try_progress() {
   User user = kNobody;
   if (user_.compare_exchange_strong(user, kProgress, std::memory_order_acquire)) {
     progress();
+    has_left_.store(is_leaving_ && first_ == nullptr, std::memory_order_relaxed);
     user_.store(kNobody, std::memory_order_release);
     user_.notify_one();
   }
-  return is_active_.load(std::memory_order_relaxed);
+  return is_active();
 }
 
 Result<bool> Channel::test(Operation& operation) {
   if (is_of_parent()) return fail(check_process().error());
   const Use use(*this);
+  if (!use.has()) return fail(crowded());
   if (operation.state == Operation::State::kIdle) return true;
   if (operation.state != Operation::State::kComplete) progress();
   if (operation.state != Operation::State::kComplete) {
@@ -421,7 +463,14 @@ Result<bool> Channel::test(Operation& operation) {
 Result<void> Channel::wait(Operation& operation) {
   if (is_of_parent()) return check_process();
   const Use use(*this);
+  if (!use.has()) return fail(crowded());
   return finish_waiting(operation);
+}
+
+void Channel::end(Operation& operation) {
+  if (is_of_parent()) return;
+  const Use use(*this, Use::Crowd::kWaits);
+  (void)finish_waiting(operation);
 }
 
 Result<void> Channel::finish_waiting(Operation& operation) {

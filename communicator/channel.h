@@ -63,6 +63,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   struct Members {
     std::vector<std::uint32_t> jobs;
     std::vector<std::string> addresses;
+    bool is_part = false;  // of a job whose network is known
   };
 
   Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t size);
@@ -74,7 +75,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // split, or null. Meanwhile this thread replies to its other ranks, and its failure ends the
   // wait.
   // `connect_deadline`: how long connect() waits for another rank.
-  [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline);
+  [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline, bool is_part);
   [[nodiscard]] std::string address() const;
   [[nodiscard]] Result<void> connect(Members members, const Channel* parent = nullptr);
   // Whether its network must be measured before any other collective; then measured() says how much
@@ -83,9 +84,14 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void measured(const NetworkCost& cost);
   // R, if each host has R successive ranks; otherwise 1.
   [[nodiscard]] std::uint32_t ranks_per_host() const;
-  // Waits for all that was started, then for the other ranks, so that closing the endpoint takes no
-  // message from them. `through_members`: the job's fence does the latter.
-  void leave(bool through_members);
+  // Ends the channel of the whole job: waits for all that was started and for the ends of parts,
+  // then for the other ranks, so that closing the endpoint takes no message from them.
+  void leave_whole();
+  // Ends the channel of a part: starts a barrier, and gives the channel to the job, which closes
+  // its endpoint when all ranks have come. Waits for no other rank while the whole job's channel
+  // lives.
+  void leave_part();
+  [[nodiscard]] bool has_left() const { return has_left_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   [[nodiscard]] std::uint32_t size() const { return size_; }
@@ -113,7 +119,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] Result<void> start(Operation& operation);
   [[nodiscard]] Result<bool> test(Operation& operation);
   [[nodiscard]] Result<void> wait(Operation& operation);
+  // Waits for the operation, and for a thread that uses the channel.
+  void end(Operation& operation);
 
+  [[nodiscard]] bool is_active() const { return is_active_.load(std::memory_order_relaxed); }
   // Makes progress unless another thread uses the channel. Returns whether a collective is in
   // progress.
   bool try_progress();
@@ -143,6 +152,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void begin(Operation& operation);
   [[nodiscard]] Status begin_machine(Operation& operation);
   void finish(Result<void> result);
+  void set_active(bool is_active);
   void fail_all();
   void find_mismatched_calls();
   void copy_alone(const Call& call) const;
@@ -180,9 +190,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // The thread that is in the channel: of the program, in a call, or one that makes progress.
   enum User : int { kNobody, kProgram, kProgress };
   mutable std::atomic<User> user_ = kNobody;
-  std::atomic<bool> is_active_ = false;  // the queue is not empty
+  std::atomic<bool> is_active_ = false;  // the queue has more than a leaving barrier
   bool is_listed_ = false;               // in the job
   std::uint32_t generation_ = process_generation();
+  bool is_leaving_ = false;
+  std::shared_ptr<Operation> leaving_;  // the barrier after which the endpoint may be closed
+  std::atomic<bool> has_left_ = false;
 };
 
 }  // namespace espalier::communicator

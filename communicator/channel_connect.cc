@@ -44,7 +44,7 @@ Channel::Channel(std::shared_ptr<Job> job, std::uint32_t rank, std::uint32_t siz
   }
 }
 
-Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
+Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_part) {
   if (size_ == 1) return {};
   ofi::Config config;
   const JoinOptions& options = job_->options();
@@ -56,6 +56,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline) {
   config.secret = job_->members().secret();
   config.authenticate_data = options.authenticate_data;
   config.max_links = std::min(size_ - 1, kMaxLinks);
+  config.is_small = is_part;
   config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
   auto fabric = ofi::OfiEndpoint::open(config);
   if (!fabric) return fail(fabric.error());
@@ -85,7 +86,7 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
   if (costs.ranks_per_host == size_) {
     costs.memory_cores = std::max(1U, std::thread::hardware_concurrency());
   }
-  is_measuring_ = parent == nullptr && size_ > 1 && size_ <= kMaxMeasuredRanks &&
+  is_measuring_ = !members_.is_part && size_ > 1 && size_ <= kMaxMeasuredRanks &&
                   costs.model.empty() && costs.memory_cores == 0 && !costs.network &&
                   are_hosts(options.provider, members_.addresses);
   costs.is_measuring = is_measuring_;

@@ -9,6 +9,7 @@
 #include "base/forks.h"
 #include "communicator/channel.h"
 #include "communicator/job.h"
+#include "communicator/job_part.h"
 #include "communicator/measure_network.h"
 #include "communicator/own_counts.h"
 #include "espalier/hal/ofi/provider_list.h"
@@ -37,7 +38,7 @@ Result<std::shared_ptr<Channel>> connect_members(const std::shared_ptr<Job>& job
   if (me == ranks.end()) return fail("this process is not among the survivors of the job");
   auto channel = make_of_process<Channel>(job, static_cast<std::uint32_t>(me - ranks.begin()),
                                           static_cast<std::uint32_t>(ranks.size()));
-  if (auto opened = channel->open(connecting.deadline); !opened) return fail(opened.error());
+  if (auto opened = channel->open(connecting.deadline, false); !opened) return fail(opened.error());
   const std::string key = "espalier.address." + std::to_string(connecting.publication);
   if (auto put = members.put(key, channel->address()); !put) return fail(put.error());
   if (auto fenced = members.fence(); !fenced) return fail(fenced.error());
@@ -70,6 +71,7 @@ Result<Channel::Members> members_of(const Channel& parent, const std::vector<std
                                     const std::vector<std::uint8_t>& addresses) {
   const std::size_t each = addresses.size() / parent.size();
   Channel::Members members;
+  members.is_part = true;
   for (const std::uint32_t rank : group) {
     std::uint64_t size = 0;
     std::memcpy(&size, addresses.data() + rank * each, sizeof(size));
@@ -139,14 +141,17 @@ Communicator::Communicator(std::shared_ptr<Channel> channel, bool is_world)
 
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   if (this == &other) return *this;
-  if (channel_ != nullptr) channel_->leave(is_world_);
+  leave();
   channel_ = std::move(other.channel_);
   is_world_ = other.is_world_;
   return *this;
 }
 
-Communicator::~Communicator() {
-  if (channel_ != nullptr) channel_->leave(is_world_);
+Communicator::~Communicator() { leave(); }
+
+void Communicator::leave() {
+  if (channel_ == nullptr) return;
+  is_world_ ? channel_->leave_whole() : channel_->leave_part();
 }
 
 std::uint32_t Communicator::rank() const { return channel_->rank(); }
@@ -252,7 +257,7 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
     channel = make_of_process<Channel>(channel_->shared_job(),
                                        static_cast<std::uint32_t>(me - group.begin()),
                                        static_cast<std::uint32_t>(group.size()));
-    if (auto opened = channel->open(channel_->job().options().deadline); opened) {
+    if (auto opened = channel->open(channel_->job().options().deadline, true); opened) {
       address = channel->address();
     } else {
       error = opened.error().message;
@@ -282,9 +287,43 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
   return made;
 }
 
+Result<Communicator> communicator::JobPart::make(const Communicator& whole,
+                                                 const std::vector<std::uint32_t>& ranks,
+                                                 bootstrap::Bootstrap& exchange) {
+  Channel& of = *whole.channel_;
+  const auto me = std::find(ranks.begin(), ranks.end(), of.rank());
+  if (me == ranks.end()) return fail("this process is not in its part");
+  auto channel =
+      make_of_process<Channel>(of.shared_job(), static_cast<std::uint32_t>(me - ranks.begin()),
+                               static_cast<std::uint32_t>(ranks.size()));
+  // A rank whose endpoint cannot be opened takes part in the exchange: its address is empty.
+  const auto opened = channel->open(of.job().options().deadline, true);
+  const std::string key = "espalier.address";
+  if (auto put = exchange.put(key, opened ? channel->address() : ""); !put)
+    return fail(put.error());
+  if (auto fenced = exchange.fence(); !fenced) return fail(fenced.error());
+  if (!opened) return fail(opened.error());
+  Channel::Members members;
+  members.is_part = true;
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    auto address = exchange.get(rank, key);
+    if (!address) return fail(address.error());
+    if (address->empty() && ranks.size() > 1) {
+      return fail("rank " + std::to_string(rank) + " cannot open an endpoint for the new group");
+    }
+    members.jobs.push_back(of.members().jobs[ranks[rank]]);
+    members.addresses.push_back(*std::move(address));
+  }
+  if (auto connected = channel->connect(std::move(members)); !connected) {
+    return fail(connected.error());
+  }
+  return Communicator(std::move(channel), false);
+}
+
 // The communicator of all processes of the job, which takes the network's costs from it.
 Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
   Communicator made(channel, true);
+  channel->job().begin_whole();
   if (!channel->is_measuring()) return made;
   const auto cost =
       communicator::measure_network(made, channel->ranks_per_host(), channel->job().options().host);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <utility>
 
+#include "base/clock.h"
 #include "communicator/channel.h"
 
 namespace espalier::communicator {
@@ -10,6 +13,10 @@ namespace {
 
 // How long the progress thread sleeps between two looks.
 constexpr auto kProgressPause = std::chrono::microseconds(200);
+// How long channels without a collective in progress may wait.
+constexpr std::uint64_t kIdlePauseNs = 2'000'000;
+// If there are very many, looking at them takes at most one part of the time in so many.
+constexpr std::uint64_t kIdleShare = 16;
 
 }  // namespace
 
@@ -37,17 +44,67 @@ void Job::remove(Channel& channel) {
 
 bool Job::progress_others(const Channel* waiting) {
   if (waiting != nullptr && only_ == waiting) return false;
+  const int own = waiting != nullptr && waiting->is_active() ? 1 : 0;
   const std::lock_guard lock(mutex_);
+  if (const std::uint64_t now = monotonic_ns(); now >= idle_until_ns_) {
+    progress_idle();
+    const std::uint64_t end = monotonic_ns();
+    idle_until_ns_ = end + std::max(kIdlePauseNs, kIdleShare * (end - now));
+  }
+  if (active_.load(std::memory_order_relaxed) <= own) return false;
   bool is_busy = false;
   for (Channel* channel : channels_) {
-    if (channel != waiting) is_busy = channel->try_progress() || is_busy;
+    if (channel == waiting || !channel->is_active()) continue;
+    is_busy = channel->try_progress() || is_busy;
   }
   return is_busy;
 }
 
+// Peers may connect to idle channels, probe them, or leave them.
+void Job::progress_idle() {
+  for (Channel* channel : channels_) {
+    if (!channel->is_active()) (void)channel->try_progress();
+  }
+}
+
+std::size_t Job::progress_leaving() {
+  const std::lock_guard ending(end_mutex_);
+  std::vector<std::shared_ptr<Channel>> gone;  // ends without mutex_: channels remove themselves
+  (void)progress_others(nullptr);
+  std::size_t kept = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first = std::stable_partition(leaving_.begin(), leaving_.end(),
+                                             [](const auto& each) { return !each->has_left(); });
+    gone.assign(std::make_move_iterator(first), std::make_move_iterator(leaving_.end()));
+    leaving_.erase(first, leaving_.end());
+    kept = leaving_.size();
+  }
+  return kept;
+}
+
+void Job::keep_until_left(std::shared_ptr<Channel> channel) {
+  const std::shared_ptr<Job> self = channel->shared_job();  // until all have left
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_.push_back(std::move(channel));
+  }
+  // Those that left before it are ended here if no thread does.
+  while (progress_leaving() != 0 && wholes_ == 0) std::this_thread::sleep_for(kProgressPause);
+}
+
+void Job::end_whole(bool waits) {
+  if (--wholes_ != 0) return;
+  while (waits && progress_leaving() != 0) std::this_thread::sleep_for(kProgressPause);
+  const std::lock_guard ending(end_mutex_);
+  std::vector<std::shared_ptr<Channel>> gone;
+  const std::lock_guard lock(mutex_);  // unlocked before they end
+  gone.swap(leaving_);
+}
+
 void Job::progress_forever() {
   while (!ends_) {
-    (void)progress_others(nullptr);
+    (void)progress_leaving();
     std::this_thread::sleep_for(kProgressPause);
   }
 }

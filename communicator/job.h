@@ -2,6 +2,8 @@
 // What the communicators of one process share: the membership in the job, and progress. Host only.
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,12 +37,25 @@ class Job {
   // A channel makes progress whenever any other channel of the job waits.
   void add(Channel& channel);
   void remove(Channel& channel);
-  // Makes progress on all channels except `waiting`. Returns whether any of them has a collective
-  // in progress: then its caller must not block.
+  // Makes progress on all channels except `waiting`; on those without a collective in progress, of
+  // which there may be very many, now and then. Returns whether any of them has a collective in
+  // progress: then its caller must not block.
   bool progress_others(const Channel* waiting);
+  // Channels whose queues are not empty.
+  void count_active(int change) { active_.fetch_add(change, std::memory_order_relaxed); }
+
+  // Keeps the channel until has_left(). Waits for that if there is no channel of the whole job.
+  void keep_until_left(std::shared_ptr<Channel> channel);
+  // A channel of the whole job begins. There are two while the job is joined anew.
+  void begin_whole() { ++wholes_; }
+  // It ends. After the last one: waits for the channels that are kept, or ends them at once.
+  void end_whole(bool waits);
 
  private:
   void progress_forever();
+  // Makes progress on all channels, and ends those that have left. Returns how many are kept.
+  std::size_t progress_leaving();
+  void progress_idle();  // with mutex_
 
   JoinOptions options_;
   std::shared_ptr<bootstrap::Bootstrap> members_;
@@ -49,6 +64,11 @@ class Job {
   std::mutex mutex_;  // of channels_
   std::vector<Channel*> channels_;
   std::atomic<const Channel*> only_ = nullptr;  // the channel, if there is just one
+  std::atomic<int> active_ = 0;
+  std::vector<std::shared_ptr<Channel>> leaving_;  // with mutex_
+  std::atomic<int> wholes_ = 0;
+  std::mutex end_mutex_;             // held while channels that have left end; taken before mutex_
+  std::uint64_t idle_until_ns_ = 0;  // with mutex_: when idle channels are next
   std::atomic<bool> ends_ = false;
   std::thread progress_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
@@ -62,7 +63,8 @@ mem::HostConfig MemoryEndpoint::host_config() {
   mem::HostConfig config = {{config_.node, config_.window, shape}, 0, {}};
   config.blocks = static_cast<std::uint32_t>(config_.peers.size());
   if (config_.max_links != 0) {
-    config.blocks = kMostMemoryNodes;
+    config.blocks = std::min(kMostMemoryNodes, config_.max_links + 1);
+    config.touches_memory = !config_.is_small;
     config.greeted = [this] { adopt(); };
   }
   return config;
@@ -77,7 +79,7 @@ std::vector<std::uint32_t> MemoryEndpoint::lane_peers() const {
   return peers;
 }
 
-// "mem://PROCESS:DESCRIPTOR" and `lane`, which only names the lane.
+// "mem://PROCESS:DESCRIPTOR@OFFSET" and `lane`, which only names the lane.
 std::string MemoryEndpoint::address_for(std::uint32_t peer, std::uint32_t block,
                                         const std::string& lane) const {
   AddressHead head;
@@ -88,7 +90,8 @@ std::string MemoryEndpoint::address_for(std::uint32_t peer, std::uint32_t block,
   head.eager_bytes = static_cast<std::uint32_t>(endpoint_.eager_bytes());
   head.nonce = endpoint_.place().nonce;
   const std::string name = "mem://" + std::to_string(endpoint_.place().process) + ":" +
-                           std::to_string(endpoint_.place().file) + lane;
+                           std::to_string(endpoint_.place().file) + '@' +
+                           std::to_string(endpoint_.place().offset) + lane;
   return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + name + '\0';
 }
 
@@ -116,7 +119,8 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
   std::memcpy(&head, address.data(), sizeof(head));
   const std::string name = address_text(address);
   if (head.magic != AddressHead().magic ||
-      std::sscanf(name.c_str(), "mem://%d:%d", &place.process, &place.file) != 2) {
+      std::sscanf(name.c_str(), "mem://%d:%d@%" SCNu64, &place.process, &place.file,
+                  &place.offset) != 3) {
     return fail(where + "it is not one of provider mem");
   }
   const bool for_all = config_.max_links != 0;

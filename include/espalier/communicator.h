@@ -18,11 +18,11 @@
 //  * After a failure every surviving rank gets the same cause, within twice the deadline. The
 //    communicator is then of no more use, except for rejoin() and its destructor. The process lives
 //    on.
+//  * Threads: at most one thread uses a communicator at any time; the call of another thread
+//    is an error, and changes nothing. Different threads may use different communicators.
 //  * Forks: a forked child is no rank. There, every call fails, and the end of an object does
 //    nothing. The child may exit, run programs, and join() a job of its own.
 //  * Once all ranks have ended all their communicators, they may join() the job again.
-//  * Threads: at most one thread uses a communicator at any time; a violation ends the program in
-//    builds with assertions. Different communicators may be used by different threads.
 
 #include <chrono>
 #include <cstdint>
@@ -46,6 +46,7 @@ namespace communicator {
 class Channel;
 class Operation;
 class OwnCounts;
+class JobPart;
 }  // namespace communicator
 
 // The image of this node (`espalier image build`): an image file, or a flash with slots. In both
@@ -255,7 +256,10 @@ class Communicator {
   Communicator(Communicator&&) noexcept = default;
   // Ends this communicator as the destructor does, and takes the other one.
   Communicator& operator=(Communicator&&) noexcept;
-  ~Communicator();  // waits for what was started; all ranks should end it at the same time
+  // The communicator of join() and rejoin() waits for its collectives, and for the other ranks to
+  // end theirs. A part that split() made waits for no other rank while that communicator lives:
+  // parts may end in any order, and what was started on them goes on.
+  ~Communicator();
 
   // Returns this process's rank in the communicator.
   [[nodiscard]] std::uint32_t rank() const;
@@ -357,9 +361,11 @@ class Communicator {
 
  private:
   [[nodiscard]] static Result<Communicator> of_job(std::shared_ptr<communicator::Channel> channel);
+  friend class communicator::JobPart;
   friend Result<Communicator> join(const JoinOptions& options);
   friend class communicator::OwnCounts;
   Communicator(std::shared_ptr<communicator::Channel> channel, bool is_world);
+  void leave();
   std::shared_ptr<communicator::Channel> channel_;
   bool is_world_ = false;  // of the whole job
 };

@@ -16,8 +16,8 @@
 //  * After a failure every surviving rank gets the same cause, within twice the deadline. The
 //    communicator is then of no more use, except for espalier_cause_of(), espalier_rejoin() and
 //    espalier_leave(). The process lives on.
-//  * Threads: at most one thread uses a communicator at any time; a violation ends the program in
-//    builds with assertions. Different communicators may be used by different threads.
+//  * Threads: at most one thread uses a communicator at any time; the call of another thread
+//    is an error, and changes nothing. Different threads may use different communicators.
 //  * Forks: a forked child is no rank. There, every call fails with ESPALIER_BAD_ARGUMENT, and
 //    espalier_leave() does nothing. It may exit, run programs, and join a job of its own.
 //  * Once all ranks have left all their communicators, they may join the job again.
@@ -107,8 +107,9 @@ typedef struct espalier_join_options {
 // contract; ESPALIER_BACK_END: the processes did not find each other, an option cannot be used, or
 // the provider is not there.
 int espalier_join(const espalier_join_options* options, espalier_comm** comm);
-// Waits for what was started, and ends the communicator; its requests and plans must have ended
-// before. All ranks should do so at the same time. Null: does nothing.
+// Ends the communicator. That of espalier_join() and espalier_rejoin() waits for its collectives
+// and for the other ranks to end theirs. One of espalier_split() waits for no other rank while that
+// communicator lives. Requests and plans must have ended before. Null: does nothing.
 void espalier_leave(espalier_comm* comm);
 // Returns this process's rank in `comm`.
 uint32_t espalier_rank(const espalier_comm* comm);

@@ -80,7 +80,7 @@ Result<void> HostEndpoint::connect(std::uint32_t peer, std::uint32_t own, const 
   const RemoteBlock& other = remotes_.back();
   const bool is_own = other.process == segment_.place().process;
   if (is_own ? config_.reads_all_memory || memory_ != nullptr
-             : other.shared_memory.bytes() != nullptr) {
+             : other.shared_memory->bytes() != nullptr) {
     read_in_place(links() - 1);
   }
   Inbox(remotes_.back().block(), shape).sender().present.store(1, std::memory_order_release);
@@ -102,7 +102,7 @@ void HostEndpoint::add_remote(std::uint32_t peer, std::uint32_t own, RemoteBlock
   add_link();
   const bool turns = links() < cores() && links() <= kLinksThatTakeTurns;
   let_pieces_take_turns(turns);
-  if (!turns) return;
+  if (!turns || !config_.touches_memory) return;
   const std::size_t bytes = inbox_bytes(config_.endpoint.shape);
   (void)madvise(segment_.block(own), bytes, MADV_POPULATE_WRITE);
   (void)madvise(remotes_.back().block(), bytes, MADV_POPULATE_WRITE);
@@ -162,8 +162,8 @@ const std::uint8_t* HostEndpoint::at_place(std::uint32_t link, std::uint64_t pla
   if (is_own && config_.reads_all_memory) {
     return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(place));
   }
-  const std::uint8_t* const begin = is_own ? memory_->bytes() : remote.shared_memory.bytes();
-  const std::size_t room = is_own ? memory_->size() : remote.shared_memory.size();
+  const std::uint8_t* const begin = is_own ? memory_->bytes() : remote.shared_memory->bytes();
+  const std::size_t room = is_own ? memory_->size() : remote.shared_memory->size();
   return begin == nullptr || place > room || size > room - place ? nullptr : begin + place;
 }
 

@@ -23,6 +23,8 @@ struct HostConfig {
   // The caller then keeps a message's memory until no peer polls any more: a peer may be reading it
   // when release() returns, and memory of allocate() alone can always be read.
   bool reads_all_memory = false;
+  // Whether adding a link touches all its memory, where pieces take turns. Otherwise messages do.
+  bool touches_memory = true;
 };
 
 class HostEndpoint final : public MemEndpoint {

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/file_limit.h"
 #include "base/forks.h"
@@ -47,26 +49,69 @@ struct File {
   int number;
 };
 
-// This process's segments, by descriptor. Its other threads use the same mapping of one.
-// Guarded by fork_safe_mutex().
-using OwnSegments = std::map<std::int32_t, std::weak_ptr<Mapping>>;
+// This process's segments, by descriptor and offset. Its other threads use the same mapping of one.
+// Guarded by fork_safe_mutex(), as MappedFiles.
+struct OwnSegments {
+  struct Own {
+    std::weak_ptr<Mapping> memory;
+    std::uint8_t* base = nullptr;
+  };
+  struct Ended {
+    SharedMemory* in = nullptr;
+    std::uint8_t* base = nullptr;
+  };
+  std::map<std::pair<std::int32_t, std::uint64_t>, Own> by_place;
+  std::vector<Ended> ended;  // that peers still have mapped
+};
 
 OwnSegments& own_segments() {
   static auto* const segments = new OwnSegments;
   return *segments;
 }
 
-SegmentHead& head_of(const Mapping& memory) {
-  return *reinterpret_cast<SegmentHead*>(memory.bytes());
+SegmentHead& head_at(std::uint8_t* base) { return *reinterpret_cast<SegmentHead*>(base); }
+
+// Gives the memory of ended segments back that no peer has mapped any more. With the mutex.
+void free_ended() {
+  std::vector<OwnSegments::Ended>& all = own_segments().ended;
+  const auto used = [](const OwnSegments::Ended& each) {
+    return head_at(each.base).users.load(std::memory_order_acquire) != 0;
+  };
+  const auto unused = std::stable_partition(all.begin(), all.end(), used);
+  for (auto each = unused; each != all.end(); ++each) each->in->deallocate(each->base);
+  all.erase(unused, all.end());
 }
 
-std::shared_ptr<Mapping> find_own(const SegmentPlace& place) {
+void find_own(const SegmentPlace& place, RemoteBlock& found) {
   const std::lock_guard lock(fork_safe_mutex());
-  const auto found = own_segments().find(place.file);
-  return found == own_segments().end() ? nullptr : found->second.lock();
+  const auto own = own_segments().by_place.find({place.file, place.offset});
+  if (own == own_segments().by_place.end()) return;
+  found.memory = own->second.memory.lock();
+  found.base = own->second.base;
 }
 
-// Maps the segment of another process. Errors: as RemoteBlock::map().
+// Files of other processes that are mapped, by device and number, so that each is mapped once.
+struct MappedFiles {
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<Mapping>> by_number;
+};
+
+// Maps the whole file. Null: it cannot be mapped.
+std::shared_ptr<Mapping> map_once(int file, const struct stat& about, int access) {
+  static MappedFiles* const files = new MappedFiles;
+  const std::lock_guard lock(fork_safe_mutex());
+  std::weak_ptr<Mapping>& known = files->by_number[{about.st_dev, about.st_ino}];
+  if (auto mapped = known.lock(); mapped != nullptr) return mapped;
+  std::erase_if(files->by_number,
+                [&](const auto& each) { return &each.second != &known && each.second.expired(); });
+  const auto size = static_cast<std::size_t>(about.st_size);
+  void* const bytes = map_file(file, 0, size, access);
+  if (bytes == nullptr) return nullptr;
+  auto made = std::make_shared<Mapping>(bytes, size);
+  known = made;
+  return made;
+}
+
+// Maps the file with the segment of another process. Errors: as RemoteBlock::map().
 Result<std::shared_ptr<Mapping>> map_segment(const SegmentPlace& place) {
   const std::string process = "process " + std::to_string(place.process);
   const File file(open(path_of(place.process, place.file).c_str(), O_RDWR | O_CLOEXEC));
@@ -78,23 +123,22 @@ Result<std::shared_ptr<Mapping>> map_segment(const SegmentPlace& place) {
   struct stat about = {};
   // Another process may have the number now, or another file the descriptor.
   if (fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return {};
-  const auto size = static_cast<std::size_t>(about.st_size);
-  void* const bytes = map_file(file.number, 0, size);
-  if (bytes == nullptr) return fail(failed("cannot map the memory of " + process));
-  return std::make_shared<Mapping>(bytes, size);
+  auto mapped = map_once(file.number, about, PROT_READ | PROT_WRITE);
+  if (mapped == nullptr) return fail(failed("cannot map the memory of " + process));
+  return mapped;
 }
 
 // Maps the memory that a process shares, to read.
-Mapping map_shared_memory(std::int32_t process, const SegmentHead& head) {
-  if (head.memory_file < 0) return {};
+std::shared_ptr<Mapping> map_shared_memory(std::int32_t process, const SegmentHead& head) {
+  if (head.memory_file < 0) return std::make_shared<Mapping>();
   const File file(open(path_of(process, head.memory_file).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat about = {};
   if (file.number < 0 || fstat(file.number, &about) != 0 || !S_ISREG(about.st_mode) ||
       static_cast<std::uint64_t>(about.st_size) != head.memory_bytes) {
-    return {};
+    return std::make_shared<Mapping>();
   }
-  const auto size = static_cast<std::size_t>(head.memory_bytes);
-  return {map_file(file.number, 0, size, PROT_READ), size};
+  auto mapped = map_once(file.number, about, PROT_READ);
+  return mapped == nullptr ? std::make_shared<Mapping>() : mapped;
 }
 
 }  // namespace
@@ -112,20 +156,30 @@ Mapping::~Mapping() {
   if (bytes_ != nullptr) munmap(bytes_, size_);
 }
 
-Segment::Segment(Segment&& other) noexcept
-    : place_(std::exchange(other.place_, {})),
-      block_bytes_(other.block_bytes_),
-      memory_(std::move(other.memory_)) {}
+Segment::Segment(Segment&& other) noexcept { *this = std::move(other); }
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(place_, other.place_);
   std::swap(block_bytes_, other.block_bytes_);
+  std::swap(base_, other.base_);
+  std::swap(shared_, other.shared_);
   std::swap(memory_, other.memory_);
   return *this;
 }
 
 Segment::~Segment() {
-  if (place_.file >= 0) close(place_.file);
+  if (base_ == nullptr || place_.process != getpid()) return;  // The parent uses it.
+  const std::lock_guard lock(fork_safe_mutex());
+  own_segments().by_place.erase({place_.file, place_.offset});
+  if (shared_ == nullptr) {
+    close(place_.file);
+    return;
+  }
+  // A peer that has not mapped it finds that it has ended.
+  head().magic = 0;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  own_segments().ended.push_back({shared_, base_});
+  free_ended();
 }
 
 Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
@@ -138,14 +192,21 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
                 " bytes counts as a file, and there is " + file_limit_text());
   }
   segment.place_.process = getpid();
-  segment.place_.file = memfd_create("espalier", MFD_CLOEXEC);
-  if (segment.place_.file < 0) return fail(failed("memfd_create"));
-  if (ftruncate(segment.place_.file, static_cast<off_t>(size)) != 0) {
-    return fail(failed("no shared memory of " + std::to_string(size) + " bytes"));
+  {
+    const std::lock_guard lock(fork_safe_mutex());
+    free_ended();
   }
-  void* const bytes = map_file(segment.place_.file, 0, size);
-  if (bytes == nullptr) return fail(failed("cannot map " + std::to_string(size) + " bytes"));
-  segment.memory_ = std::make_shared<Mapping>(bytes, size);
+  SharedMemory* const all = SharedMemory::of_segments();
+  void* const room = all == nullptr ? nullptr : all->allocate(size);
+  if (room != nullptr) {
+    segment.shared_ = all;
+    segment.base_ = static_cast<std::uint8_t*>(room);
+    segment.memory_ = std::make_shared<Mapping>();
+    segment.place_.file = all->file();
+    segment.place_.offset = all->offset_of(room);
+  } else if (auto made = segment.make_file(size); !made) {
+    return fail(made.error());
+  }
   auto& nonce = segment.place_.nonce;
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
     return fail(failed("getrandom"));
@@ -155,18 +216,40 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   const SharedMemory* const memory = SharedMemory::of_process();
   segment.head().memory_file = memory == nullptr ? -1 : memory->file();
   segment.head().memory_bytes = memory == nullptr ? 0 : memory->size();
+  segment.head().kilobytes = static_cast<std::uint32_t>(size / 1024);
   const std::lock_guard lock(fork_safe_mutex());
-  own_segments()[segment.place_.file] = segment.memory_;
+  own_segments().by_place[{segment.place_.file, segment.place_.offset}] = {segment.memory_,
+                                                                           segment.base_};
   return segment;
 }
 
-SegmentHead& Segment::head() const { return head_of(*memory_); }
-
-std::uint8_t* Segment::block(std::uint32_t number) const {
-  return memory_->bytes() + kPageBytes + number * block_bytes_;
+Result<void> Segment::make_file(std::size_t size) {
+  const int file = memfd_create("espalier", MFD_CLOEXEC);
+  if (file < 0) return fail(failed("memfd_create"));
+  if (ftruncate(file, static_cast<off_t>(size)) != 0) {
+    auto error = failed("no shared memory of " + std::to_string(size) + " bytes");
+    close(file);
+    return fail(std::move(error));
+  }
+  void* const bytes = map_file(file, 0, size);
+  if (bytes == nullptr) {
+    auto error = failed("cannot map " + std::to_string(size) + " bytes");
+    close(file);
+    return fail(std::move(error));
+  }
+  place_.file = file;
+  memory_ = std::make_shared<Mapping>(bytes, size);
+  base_ = memory_->bytes();
+  return {};
 }
 
-SegmentHead& RemoteBlock::head() const { return head_of(*memory); }
+SegmentHead& Segment::head() const { return head_at(base_); }
+
+std::uint8_t* Segment::block(std::uint32_t number) const {
+  return base_ + kPageBytes + number * block_bytes_;
+}
+
+SegmentHead& RemoteBlock::head() const { return head_at(base); }
 
 Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t number,
                                      std::size_t block_bytes) {
@@ -174,15 +257,33 @@ Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t nu
   remote.process = place.process;
   remote.offset = kPageBytes + number * pages(block_bytes);
   if (place.process == getpid()) {
-    remote.memory = find_own(place);
+    find_own(place, remote);
   } else {
     auto mapped = map_segment(place);
     if (!mapped) return fail(mapped.error());
     remote.memory = *std::move(mapped);
+    // Memory is never touched beyond its end.
+    if (remote.memory != nullptr && place.offset % kPageBytes == 0 &&
+        place.offset < remote.memory->size() &&
+        remote.memory->size() - place.offset >= remote.offset + pages(block_bytes)) {
+      remote.base = remote.memory->bytes() + place.offset;
+    }
   }
-  // Memory is never touched beyond its end.
-  if (remote.memory == nullptr || remote.memory->size() < remote.offset + pages(block_bytes) ||
-      remote.head().magic != SegmentHead::kMagic || remote.head().nonce != place.nonce) {
+  const auto is_there = [&] {
+    return remote.memory != nullptr && remote.base != nullptr &&
+           remote.head().magic == SegmentHead::kMagic && remote.head().nonce == place.nonce &&
+           std::uint64_t{remote.head().kilobytes} * 1024 >= remote.offset + pages(block_bytes);
+  };
+  bool found = is_there();
+  if (found) {
+    remote.head().users.fetch_add(1, std::memory_order_seq_cst);
+    remote.use =
+        std::shared_ptr<SegmentHead>(&remote.head(), [memory = remote.memory](SegmentHead* head) {
+          head->users.fetch_sub(1, std::memory_order_release);
+        });
+    found = is_there();  // It may have ended before it was counted.
+  }
+  if (!found) {
     return fail("process " + std::to_string(place.process) +
                 " has other memory than its address says");
   }
@@ -200,6 +301,7 @@ Result<RemoteBlock> RemoteBlock::of_none(std::size_t block_bytes) {
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (bytes == MAP_FAILED) return fail(failed("cannot map " + std::to_string(size) + " bytes"));
   remote.memory = std::make_shared<Mapping>(bytes, size);
+  remote.base = remote.memory->bytes();
   return remote;
 }
 

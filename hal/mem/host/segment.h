@@ -1,6 +1,7 @@
 #pragma once
-// The inboxes of one process's endpoint, in memory that other processes of the host map. It is a
-// file without a name, so nothing is left of a process that is killed. Host only.
+// The inboxes of one process's endpoint, in memory that other processes of the host map. It is in a
+// file without a name, so nothing is left of a process that is killed. All segments of a process
+// are in one file, and each peer maps that once. Host only.
 
 #include <array>
 #include <atomic>
@@ -16,7 +17,7 @@ namespace espalier::mem {
 
 // The first line of a segment.
 struct alignas(64) SegmentHead {
-  static constexpr std::uint64_t kMagic = 0x32304d45'4d505345;  // "ESPMEM02"
+  static constexpr std::uint64_t kMagic = 0x33304d45'4d505345;  // "ESPMEM03"
   Little<std::uint64_t> magic;
   std::array<std::uint8_t, 16>
       nonce;  // random: the process and descriptor are still this segment's
@@ -25,14 +26,19 @@ struct alignas(64) SegmentHead {
   std::atomic<std::uint32_t> greetings;  // peers that have added a link count it up
   Little<std::int32_t> memory_file;      // descriptor of the process's SharedMemory; -1: none
   Little<std::uint64_t> memory_bytes;
+  std::atomic<std::uint32_t> users;  // blocks of it that peers have mapped
+  Little<std::uint32_t> kilobytes;   // of the segment
 };
 
 // Where a segment is.
 struct SegmentPlace {
   std::int32_t process = 0;
   std::int32_t file = -1;
+  std::uint64_t offset = 0;  // in the file
   std::array<std::uint8_t, 16> nonce = {};
 };
+
+class SharedMemory;
 
 // A mapping of memory; unmaps it at its end.
 class Mapping {
@@ -65,18 +71,25 @@ class Segment {
   [[nodiscard]] const SegmentPlace& place() const { return place_; }
 
  private:
+  [[nodiscard]] Result<void> make_file(std::size_t size);
+
   SegmentPlace place_;
   std::size_t block_bytes_ = 0;
-  std::shared_ptr<Mapping> memory_;
+  std::uint8_t* base_ = nullptr;
+  SharedMemory* shared_ = nullptr;   // that it is in; null: in a file of its own
+  std::shared_ptr<Mapping> memory_;  // the mapping of its own file; otherwise an empty one
 };
 
 // A block of another process's segment, that segment's head, and memory that the process shares.
 struct RemoteBlock {
-  std::shared_ptr<Mapping> memory;  // the segment; of this process: the same mapping
-  std::size_t offset = 0;           // of the block
+  std::shared_ptr<Mapping> memory;   // the file; of this process: the same mapping, or an empty one
+  std::uint8_t* base = nullptr;      // of the segment
+  std::size_t offset = 0;            // of the block
+  std::shared_ptr<SegmentHead> use;  // counted in `users`; its owner then keeps the segment
   [[nodiscard]] SegmentHead& head() const;
-  [[nodiscard]] std::uint8_t* block() const { return memory->bytes() + offset; }
-  Mapping shared_memory;  // the process's SharedMemory, to read; none if it cannot be mapped
+  [[nodiscard]] std::uint8_t* block() const { return base + offset; }
+  // The process's SharedMemory, to read; empty if it cannot be mapped.
+  std::shared_ptr<Mapping> shared_memory = std::make_shared<Mapping>();
   std::int32_t process = 0;
 
   // Errors: the process has ended, belongs to another user, or shares no memory with this one.

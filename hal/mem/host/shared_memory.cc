@@ -22,35 +22,43 @@ namespace {
 
 constexpr std::size_t kLeast = std::size_t{64} << 20;
 
-// The newest last. Never freed, because memory in it may be in use. Guarded by fork_safe_mutex().
-std::vector<SharedMemory*>& all() {
-  static auto* const list = new std::vector<SharedMemory*>;
-  return *list;
+// Guarded by fork_safe_mutex().
+struct All {
+  // The newest last; never freed, for memory in it may be in use.
+  std::vector<SharedMemory*> list, segments;
+};
+
+All& all() {
+  static All* const all = new All;
+  return *all;
 }
 
 }  // namespace
 
-SharedMemory* SharedMemory::of_process() {
+SharedMemory* SharedMemory::of_process() { return newest(all().list, "espalier-memory"); }
+
+SharedMemory* SharedMemory::of_segments() { return newest(all().segments, "espalier"); }
+
+SharedMemory* SharedMemory::newest(std::vector<SharedMemory*>& list, const char* name) {
   const std::lock_guard lock(fork_safe_mutex());
-  std::vector<SharedMemory*>& list = all();
   if (!list.empty() && list.back()->process_ == getpid()) return list.back();
-  SharedMemory* const made = make();
+  SharedMemory* const made = make(name);
   if (made != nullptr) list.push_back(made);
   return made;
 }
 
 SharedMemory* SharedMemory::with(const void* bytes) {
   const std::lock_guard lock(fork_safe_mutex());
-  for (SharedMemory* const each : all()) {
+  for (SharedMemory* const each : all().list) {
     if (each->contains(bytes, 1)) return each;
   }
   return nullptr;
 }
 
-SharedMemory* SharedMemory::make() {
+SharedMemory* SharedMemory::make(const char* name) {
   std::unique_ptr<SharedMemory> made(new SharedMemory);
   made->process_ = getpid();
-  made->file_ = memfd_create("espalier-memory", MFD_CLOEXEC);
+  made->file_ = memfd_create(name, MFD_CLOEXEC);
   if (made->file_ < 0) return nullptr;
   const long pages = sysconf(_SC_PHYS_PAGES);
   const auto most = static_cast<std::uint64_t>(std::max(pages, 1L)) *

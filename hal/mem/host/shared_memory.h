@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "espalier/base/result.h"
 
@@ -23,7 +24,11 @@ class SharedMemory {
   // Returns that of this process; makes it at the first call, and after a fork. Null: the system
   // gives none.
   [[nodiscard]] static SharedMemory* of_process();
-  // Returns the one, of this process or of one that forked it, that has this address; null: none.
+  // As of_process(), the memory of its endpoints' segments (hal/mem/host/segment.h), which other
+  // processes write.
+  [[nodiscard]] static SharedMemory* of_segments();
+  // Returns the one of of_process(), of this process or of one that forked it, that has this
+  // address; null: none.
   [[nodiscard]] static SharedMemory* with(const void* bytes);
 
   [[nodiscard]] void* allocate(std::size_t bytes);
@@ -44,7 +49,8 @@ class SharedMemory {
 
  private:
   SharedMemory() = default;
-  [[nodiscard]] static SharedMemory* make();
+  [[nodiscard]] static SharedMemory* newest(std::vector<SharedMemory*>& list, const char* name);
+  [[nodiscard]] static SharedMemory* make(const char* name);
 
   pid_t process_ = 0;
   int file_ = -1;

@@ -61,6 +61,9 @@ struct Config {
   // without links, `peers` and `lanes` are empty, the fabric routes, and add_link() adds links, one
   // per peer, at most this number.
   std::uint32_t max_links = 0;
+  // Whether the process may have very many such endpoints: mem then touches a link's memory for
+  // long messages only when one is sent.
+  bool is_small = false;
   // How long to wait for a peer that does not connect.
   std::uint64_t connect_deadline_ns = 60'000'000'000;
   // Whether the endpoint has a job secret, and the secret: each word that a peer writes is then

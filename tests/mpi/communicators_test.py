@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Many communicators of MPI with Espalier's library in front, freed in any order, and used by several threads.
+
+communicators_test.py LIBRARY PROGRAM BRIDGE
+LIBRARY: openmpi or mpich, whose launcher runs PROGRAM (communicators.c) with BRIDGE in LD_PRELOAD over shared memory, with at most 1,024 open
+files. Checks the memory, threads and descriptors per communicator against limits.
+"""
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.hydra"}
+MAX_MADE_KB, MAX_USED_KB = 128, 256
+
+
+def fail(text):
+    sys.exit(f"communicators_test.py: {text}")
+
+
+def run(library, program, bridge, ranks, *arguments):
+    """Returns what the program prints."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM"))}
+    env |= {"IPATH_NO_BACKTRACE": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_mpi_yield_when_idle": "1"}
+    command = [shutil.which(LAUNCHERS[library]), "-n", str(ranks)]
+    command += ["--oversubscribe", "-x", f"LD_PRELOAD={bridge}"] if library == "openmpi" else ["-genv", "LD_PRELOAD", bridge]
+    done = subprocess.run([*command, program, *arguments], env=env, capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)))
+    if done.returncode != 0 or f"{arguments[0]} ok" not in done.stdout:
+        fail(f"{library}, {ranks} ranks, {' '.join(arguments)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    print(done.stdout, end="")
+    return done.stdout
+
+
+def check_many(printed):
+    count, made, used, threads, files = map(int, re.search(
+        r"communicators (\d+) made_kb (-?\d+) used_kb (-?\d+) threads (-?\d+) files (-?\d+)", printed).groups())
+    if made > MAX_MADE_KB or used > MAX_USED_KB:
+        fail(f"{count} communicators: {made} KB each when made, expected at most {MAX_MADE_KB}; {used} KB after a short collective, "
+             f"expected at most {MAX_USED_KB}")
+    if threads > 0 or files > 32:
+        fail(f"{count} communicators: {threads} threads and {files} files more; expected 0, and at most 32 files of the MPI library")
+
+
+def main(library, program, bridge):
+    if not shutil.which(LAUNCHERS[library]):
+        print(f"skipped: {LAUNCHERS[library]} is not installed")
+        sys.exit(77)
+    check_many(run(library, program, bridge, 2, "many", "40"))
+    check_many(run(library, program, bridge, 2, "many", "1000"))
+    run(library, program, bridge, 2, "frees")
+    run(library, program, bridge, 2, "churn", "200")
+    run(library, program, bridge, 2, "threads")
+    if library == "openmpi" or os.environ.get("ESPALIER_WHOLE"):
+        check_many(run(library, program, bridge, 8, "many", "40"))
+    else:
+        print("mpich: skipped, 8 ranks: they spin while they wait; ESPALIER_WHOLE=1 runs them")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
