@@ -29,7 +29,7 @@ void examine(const std::string& text) {
   if (file.gpus.size() > kMaxGpus || file.chunks > kMaxChunks) return;
   const auto topology = topology::parse("complete:" + std::to_string(file.gpus.size()));
   expect(topology.has_value(), "there is a topology for every number of ranks");
-  formats::ImportedMsccl imported = formats::import_msccl("input", file, **topology, -1);
+  formats::ImportedMsccl imported = formats::import_msccl("input", file, **topology, {});
   const LoadedSchedule loaded = load_schedule("imported", std::move(imported.bytes), "");
   expect(loaded.programs.size() == file.gpus.size(), "a program for each rank");
   expect(loaded.programs.front().collective == file.collective, "the same collective");
