@@ -112,6 +112,7 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
     check_takes_counts(schedule.program(node), run);
   }
   report.layout = layout_of(schedule.first(), run);
+  SimulatedMemory memory(schedule, run, report.layout, report.data);
   check_form(
       schedule.loaded(),
       [&schedule](std::uint32_t node) -> const Program& { return schedule.program(node); },
@@ -122,7 +123,6 @@ SimulateReport make_report(StoredSchedule& schedule, const SimulateOptions& argu
   const predict::LinkCost& cost =
       predict::slowest(costs, *schedule.loaded().topology, slot_bytes(report.layout));
   predict_into(report, schedule, cost);
-  SimulatedMemory memory(schedule, run, report.layout, report.data);
   // From here on, no input is refused.
   for (const std::string& directory : {arguments.output, arguments.events}) {
     if (!directory.empty()) make_directory(directory);
