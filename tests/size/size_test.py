@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Links the freestanding part for Cortex-M3, prints its size, and fails on anything that bare metal cannot have.
 
-size_test.py --work DIR --generated DIR --proto FILE --root DIR --module NAME SOURCE... [--module ...]
+size_test.py --work DIR --generated DIR [--include DIR] --proto FILE --root DIR --module NAME SOURCE... [--module ...]
              --library NAME;FOLDER;FLAG;...;SOURCE;... [--library ...]
 
 Fails on:
@@ -213,6 +213,7 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ("work", "generated", "proto", "root"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    parser.add_argument("--include", type=pathlib.Path, action="append", default=[])  # looked at after --generated
     parser.add_argument("--module", nargs="+", action="append", required=True)
     parser.add_argument("--library", dest="libraries", action="append", type=Library, required=True)
     args = parser.parse_args()
@@ -225,7 +226,7 @@ def main():
         return 77
     shutil.rmtree(args.work, ignore_errors=True)
     options = [f"-D{name}={value}" for name, value in LIMITS.items()]
-    options += [f"-I{folder}" for folder in (args.root, args.root / "include", args.generated)]
+    options += [f"-I{folder}" for folder in (args.root, args.root / "include", args.generated, *args.include)]
     options += [flag for library in args.libraries for flag in library.use]
     modules = {}
     for name, *sources in args.module:
