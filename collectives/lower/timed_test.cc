@@ -211,10 +211,9 @@ TEST(Timed, HostsHaveRoomForMoreIndicesThanBoards) {
   CollectiveParameters parameters = parameters_for(*ring, 0);
   parameters.window = 64;
   const TimedSchedule schedule = relayed_after(*ring, 60);
-  EXPECT_EQ(
-      write_programs(parameters, schedule).error().message,
-      "by hand, node 1: its program needs 65 indices, and boards have room for 64 (hosts for "
-      "more: --limits host)");
+  EXPECT_EQ(write_programs(parameters, schedule).error().message,
+            "by hand, node 1: its program needs 65 indices, and boards have room for 64 (hosts for "
+            "more: --limits host)");
   parameters.host_limits = true;
   const Programs programs = or_throw(write_programs(parameters, schedule));
   EXPECT_GT(programs[1].indices_count, 64u);
