@@ -199,10 +199,10 @@ Status make_layout(const Program& program, ElementCounts counts, std::uint32_t e
         add_up(counts.elements, 1, ranks, counts.offsets);
     return Status::kOk;
   }
-  layout.input_offsets =
-      add_up(counts.elements + std::uint64_t{program.node} * ranks, 1, ranks, counts.offsets);
-  layout.output_offsets =
-      add_up(counts.elements + program.node, ranks, ranks, counts.offsets + ranks + 1);
+  // A router, which has no row of its own, uses none of the offsets: it does nothing.
+  const std::uint64_t own = program.node < ranks ? program.node : 0;
+  layout.input_offsets = add_up(counts.elements + own * ranks, 1, ranks, counts.offsets);
+  layout.output_offsets = add_up(counts.elements + own, ranks, ranks, counts.offsets + ranks + 1);
   return Status::kOk;
 }
 #endif
