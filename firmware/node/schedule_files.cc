@@ -21,7 +21,8 @@ const char* file_remedy(Status status) {
     case Status::kCorrupt: return "a checksum does not match; copy or compile it again";
     case Status::kBadVersion: return "compile it with this release";
     case Status::kUnknownFeature: return "compile it for this node's release";
-    case Status::kTooLarge: return "it needs more than this node's limits (schedule.options)";
+    case Status::kTooLarge:
+      return "it needs more than this node's limits (include/espalier/base/limits.h)";
     case Status::kMalformed:
       return "it is not a schedule file; expected the output of `espalier compile`";
     case Status::kWrongTopology: return "compile it for this node's topology";
