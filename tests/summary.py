@@ -18,6 +18,8 @@ import xml.etree.ElementTree as xml
 
 # Tests whose output is a result for people to read.
 SHOWN = {"rig", "size"}
+# Of a program that failed, as many lines are shown in the summary.
+LAST_LINES = 40
 # `./test.sh quick` omits these unit tests: back ends between processes, which depend on the clock.
 SLOW = {"gateway-bridge", "ofi-conformance", "ofi-processes", "serial-conformance", "serial-conformance-keyed"}
 
@@ -98,6 +100,14 @@ def read_runs(build):
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
+def print_end(run):
+    """Prints the exit status of a program without cases, and the end of what it printed: a sample's seed is there."""
+    print(f"  exit status {run.get('returncode')}")
+    for stream in ("stdout", "stderr"):
+        for line in (run.get(stream) or "").strip().splitlines()[-LAST_LINES:]:
+            print(f"  {stream}: {line}")
+
+
 def count(build, total):
     runs = read_runs(build)
     if not runs:
@@ -112,6 +122,8 @@ def count(build, total):
             total[state] += 1
             if state != "passed":
                 print(f"{state}: {build}: {name}: {case}: {message}")
+            if state == "failed" and message == run["result"]:
+                print_end(run)
 
 
 def named(build, wanted):
