@@ -6,13 +6,39 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
+#include "base/one_line.h"
+
 namespace espalier {
 namespace {
+
+constexpr std::array<FileLimit, static_cast<std::size_t>(FileKind::kCount)> kFileLimits = {{
+    {"a schedule file", std::size_t{512} << 20},
+    {"an image", std::size_t{512} << 20},
+    {"a topology file", std::size_t{4} << 20},
+    {"an embedding file", std::size_t{4} << 20},
+    {"a model file", std::size_t{4} << 20},
+    {"a board file", std::size_t{1} << 20},
+    {"an MSCCL file", std::size_t{64} << 20},
+    {"a trace", std::size_t{512} << 20},
+    {"an input", std::size_t{512} << 20},
+    {"a list of counts", std::size_t{16} << 20},
+    {"a host list", std::size_t{16} << 20},
+    {"a key", std::size_t{64} << 10},
+    {"a job secret", std::size_t{4} << 10},
+    {"a file of the cache", std::size_t{64} << 20},
+}};
+
+// "4 MiB"
+std::string size_text(std::size_t bytes) {
+  const bool is_large = bytes >= std::size_t{1} << 20;
+  return std::to_string(bytes >> (is_large ? 20 : 10)) + (is_large ? " MiB" : " KiB");
+}
 
 constexpr int kWriterTimeMs = 10'000;  // until a process opens a pipe to write
 
@@ -33,9 +59,14 @@ bool has_writer(std::FILE* file) {
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
+std::span<const FileLimit> file_limits() { return kFileLimits; }
+
+const FileLimit& limit_of(FileKind kind) { return kFileLimits[static_cast<std::size_t>(kind)]; }
+
+Result<std::string> read_file(const std::string& path, FileKind kind) {
+  const std::size_t max_bytes = limit_of(kind).max_bytes;
   const auto cannot = [&path](const std::string& reason) {
-    return fail("cannot read '" + path + "': " + reason);
+    return fail("cannot read '" + one_line(path) + "': " + reason);
   };
   // A pipe that no process writes to would block open() for ever.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -53,7 +84,8 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
     if (std::ferror(file.get()) != 0) return cannot(std::strerror(errno));
     if (size < most) return contents;
   }
-  return cannot("it has more than " + std::to_string(max_bytes) + " bytes");
+  return cannot("it has more than " + size_text(max_bytes) + ", the limit of " +
+                limit_of(kind).name);
 }
 
 }  // namespace espalier

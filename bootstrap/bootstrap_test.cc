@@ -319,11 +319,28 @@ TEST_F(Environment, SaysWhatIsWrong) {
   setenv("RANK", "0", 1);
   EXPECT_NE(joined().find("the environment has no WORLD_SIZE"), std::string::npos) << joined();
   set("4", "4", "1");
-  EXPECT_EQ(joined(), "RANK=4; expected a number from 0 to 3");
+  EXPECT_EQ(joined(), "RANK='4'; expected a number from 0 to 3");
   set("0", "0", "1");
-  EXPECT_EQ(joined(), "WORLD_SIZE=0; expected a number from 1 to 1048576");
+  EXPECT_EQ(joined(), "WORLD_SIZE='0'; expected a number from 1 to 1048576");
   set("1", "4", "70000");
-  EXPECT_NE(joined().find("expected HOST:PORT"), std::string::npos) << joined();
+  EXPECT_EQ(joined(), "MASTER_PORT='70000'; expected a number from 1 to 65535");
+  set("1\n", "4", "1");
+  EXPECT_EQ(joined(), "RANK='1\\x0a'; expected a number from 0 to 3");
+  set("1", "", "1");
+  EXPECT_EQ(joined(), "WORLD_SIZE=''; expected a number from 1 to 1048576");
+  set("1", "4", "1");
+  setenv("ESPALIER_SECRET_FILE", "", 1);
+  EXPECT_EQ(joined(),
+            "ESPALIER_SECRET_FILE=''; expected the path of a file of mode 0600, or no such "
+            "variable");
+  unsetenv("ESPALIER_SECRET_FILE");
+  setenv("PMI_FD", "three", 1);
+  setenv("PMI_RANK", "0", 1);
+  EXPECT_EQ(joined(), "PMI_FD='three'; expected a number from 0 to 2147483647");
+  setenv("PMI_FD", "", 1);
+  EXPECT_EQ(joined(), "PMI_FD=''; expected a number from 0 to 2147483647");
+  unsetenv("PMI_FD");
+  unsetenv("PMI_RANK");
   set("1", "4", "1");
   setenv("ESPALIER_RANK", "2", 1);
   EXPECT_EQ(joined(), "ESPALIER_RANK=2 contradicts RANK=1");
@@ -344,7 +361,7 @@ TEST_F(Environment, SecretFiles) {
   const std::string path = folder + "/secret";
   std::ofstream(path) << std::string(40, 's');
   chmod(path.c_str(), 0644);
-  set("0", "1", "0");
+  set("0", "1", "1");
   setenv("ESPALIER_SECRET_FILE", path.c_str(), 1);
   EXPECT_NE(joined().find("can be read by other users"), std::string::npos) << joined();
   chmod(path.c_str(), 0600);

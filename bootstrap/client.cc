@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/one_line.h"
+#include "base/variables.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
 
@@ -35,9 +36,7 @@ constexpr auto kLeaveTime = Milliseconds(2'000);
 // Time for a reply that the server gives without waiting for other processes.
 constexpr auto kReplyTime = Milliseconds(10'000);
 
-bool is_watched() {
-  return isatty(STDERR_FILENO) != 0 || std::getenv("ESPALIER_VERBOSE") != nullptr;
-}
+bool is_watched() { return isatty(STDERR_FILENO) != 0 || is_set(Variable::kVerbose); }
 
 std::string list_of(const std::string& data) {
   std::string text;

@@ -9,9 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "base/file_limit.h"
+#include "base/one_line.h"
+#include "base/read_file.h"
+#include "base/variables.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
 #include "bootstrap/process_manager.h"
@@ -24,61 +28,79 @@ namespace {
 // How long rank 0 waits for the port of its server in a job that it has left.
 constexpr std::chrono::milliseconds kPortTime(5'000);
 
-std::string variable(const char* name) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
-
-// A variable with a name of Espalier's and one that other libraries use. Error: they differ.
-struct Variable {
-  std::string name, value;
-};
-Result<Variable> either(const char* own, const char* usual) {
-  const std::string a = variable(own), b = variable(usual);
-  if (!a.empty() && !b.empty() && a != b) {
-    return fail(std::string(own) + "=" + a + " contradicts " + usual + "=" + b);
+// A number with a name of Espalier's and one that other libraries use. Nothing: neither is set.
+// Errors: a wrong value; they differ.
+Result<std::optional<std::uint32_t>> either(Variable own, Variable usual, std::uint32_t min,
+                                            std::uint32_t max) {
+  const auto a = read_number(own, min, max), b = read_number(usual, min, max);
+  if (!a) return fail(a.error());
+  if (!b) return fail(b.error());
+  if (*a && *b && **a != **b) {
+    return fail(std::string(row_of(own).name) + "=" + std::to_string(**a) + " contradicts " +
+                row_of(usual).name + "=" + std::to_string(**b));
   }
-  return a.empty() ? Variable{usual, b} : Variable{own, a};
+  return *a ? *a : *b;
 }
 
-Result<std::uint32_t> number_of(const Variable& from, std::uint32_t least, std::uint32_t most) {
-  const bool is_number = !from.value.empty() && from.value.size() <= 9 &&
-                         from.value.find_first_not_of("0123456789") == std::string::npos;
-  const unsigned long number = is_number ? std::stoul(from.value) : 0;
-  if (is_number && number >= least && number <= most) return static_cast<std::uint32_t>(number);
-  return fail(from.name + "=" + from.value + "; expected a number from " + std::to_string(least) +
-              " to " + std::to_string(most));
+Error none_of(const std::string& name) {
+  return {"the environment has no " + name +
+          "; expected RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT together"};
+}
+
+// The address of rank 0. Errors: a wrong value; none; two that differ.
+Result<std::string> address_of_environment() {
+  const auto own = read_text(Variable::kEspalierAddress);
+  const auto host = read_text(Variable::kMasterAddr);
+  const auto port = read_number(Variable::kMasterPort, 1, UINT16_MAX);
+  if (!own) return fail(own.error());
+  if (!host) return fail(host.error());
+  if (!port) return fail(port.error());
+  const std::string usual = *host && *port ? **host + ":" + std::to_string(**port) : "";
+  if (*own && !usual.empty() && **own != usual) {
+    return fail("ESPALIER_ADDRESS=" + one_line(**own) +
+                " contradicts MASTER_ADDR and MASTER_PORT, " + one_line(usual));
+  }
+  if (*own) return **own;
+  if (usual.empty()) return fail(none_of("ESPALIER_ADDRESS, or MASTER_ADDR and MASTER_PORT"));
+  return usual;
 }
 
 // The job secret in a file of mode 0600.
 Result<JobSecret> read_secret(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return fail("cannot read the secret '" + path + "': " + std::strerror(errno));
+  if (descriptor < 0)
+    return fail("cannot read the secret '" + one_line(path) + "': " + std::strerror(errno));
   const Socket file(descriptor);
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    return fail("the secret '" + path + "' is not a regular file");
+    return fail("the secret '" + one_line(path) + "' is not a regular file");
   }
   if ((status.st_mode & 077) != 0) {
-    return fail("the secret '" + path + "' can be read by other users; expected mode 0600");
+    return fail("the secret '" + one_line(path) +
+                "' can be read by other users; expected mode 0600");
   }
   if (status.st_uid != geteuid()) {
-    return fail("the secret '" + path + "' is of user " + std::to_string(status.st_uid) +
+    return fail("the secret '" + one_line(path) + "' is of user " + std::to_string(status.st_uid) +
                 "; expected a file of this process's user, " + std::to_string(geteuid()));
   }
-  std::string bytes(4097, '\0');
+  const std::size_t most = limit_of(FileKind::kSecret).max_bytes;
+  std::string bytes(most + 1, '\0');
   const ssize_t count = pread(descriptor, bytes.data(), bytes.size(), 0);
-  if (count < 32 || count > 4096) {
-    return fail("the secret '" + path + "' has " + std::to_string(count) +
-                " bytes; expected 32 to 4096");
+  if (count < 32 || count > static_cast<ssize_t>(most)) {
+    return fail("the secret '" + one_line(path) + "' has " + std::to_string(count) +
+                " bytes; expected 32 to " + std::to_string(most));
   }
   bytes.resize(static_cast<std::size_t>(count));
   return secret_of(bytes);
 }
 
 Result<void> add_secret(const Options& options, Place& place) {
-  const std::string path =
-      options.secret_file.empty() ? variable("ESPALIER_SECRET_FILE") : options.secret_file;
+  std::string path = options.secret_file;
+  if (path.empty()) {
+    const auto given = read_text(Variable::kSecretFile);
+    if (!given) return fail(given.error());
+    path = given->value_or("");
+  }
   if (!path.empty()) {
     auto secret = read_secret(path);
     if (!secret) return fail(secret.error());
@@ -108,40 +130,25 @@ Result<void> serve(Place& place) {
 }
 
 Result<Place> from_environment(const Options& options) {
-  const auto rank = either("ESPALIER_RANK", "RANK");
-  const auto size = either("ESPALIER_SIZE", "WORLD_SIZE");
-  if (!rank) return fail(rank.error());
+  const auto size = either(Variable::kEspalierSize, Variable::kWorldSize, 1, kMaxRanks);
   if (!size) return fail(size.error());
-  std::string own = variable("ESPALIER_ADDRESS");
-  const std::string host = variable("MASTER_ADDR"), port = variable("MASTER_PORT");
-  const std::string usual = host.empty() || port.empty() ? "" : host + ":" + port;
-  if (!own.empty() && !usual.empty() && own != usual) {
-    return fail("ESPALIER_ADDRESS=" + own + " contradicts MASTER_ADDR and MASTER_PORT, " + usual);
-  }
-  for (const auto& [name, value] :
-       {std::pair<std::string, std::string>{rank->name, rank->value},
-        {size->name, size->value},
-        {"ESPALIER_ADDRESS, or MASTER_ADDR and MASTER_PORT", own.empty() ? usual : own}}) {
-    if (value.empty()) {
-      return fail("the environment has no " + name +
-                  "; expected RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT together");
-    }
-  }
-  const auto ranks = number_of(*size, 1, kMaxRanks);
-  if (!ranks) return fail(ranks.error());
-  const auto me = number_of(*rank, 0, *ranks - 1);
-  if (!me) return fail(me.error());
+  const auto rank =
+      either(Variable::kEspalierRank, Variable::kRank, 0, size->value_or(kMaxRanks) - 1);
+  if (!rank) return fail(rank.error());
+  if (!*rank) return fail(none_of("RANK"));
+  if (!*size) return fail(none_of("WORLD_SIZE"));
+  const auto address = address_of_environment();
+  if (!address) return fail(address.error());
   Place place;
   place.method = Method::kEnvironment;
-  place.rank = *me;
-  place.size = *ranks;
-  place.address = own.empty() ? usual : own;
+  place.rank = **rank;
+  place.size = **size;
+  place.address = *address;
   if (auto added = add_secret(options, place); !added) return fail(added.error());
-  const std::string server = variable("ESPALIER_SERVER");
-  if (server == "launcher") return place;
-  if (!server.empty()) {
-    return fail("ESPALIER_SERVER=" + server + "; expected launcher, or no such variable");
-  }
+  const auto server = read_text(Variable::kServer);
+  if (!server) return fail(server.error());
+  if (*server == "launcher") return place;
+  if (*server) return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
   if (auto served = serve(place); !served) return fail(served.error());
   return place;
 }
@@ -283,7 +290,7 @@ Result<Place> from_folder(const Options& options) {
     if (!is_written || rename(hidden.c_str(), path.c_str()) != 0) {
       const std::string error = std::strerror(errno);
       if (descriptor >= 0) (void)unlink(hidden.c_str());
-      return fail("cannot write '" + path + "': " + error);
+      return fail("cannot write '" + one_line(path) + "': " + error);
     }
     place.file = path;
     return place;
@@ -295,20 +302,21 @@ Result<Place> from_folder(const Options& options) {
       const Socket file(descriptor);
       struct stat status {};
       if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return fail("'" + path + "' is not a regular file; expected the file that rank 0 writes");
+        return fail("'" + one_line(path) +
+                    "' is not a regular file; expected the file that rank 0 writes");
       }
       if ((status.st_mode & 077) != 0 || status.st_uid != geteuid()) {
-        return fail("'" + path + "' is not this user's alone; expected mode 0600");
+        return fail("'" + one_line(path) + "' is not this user's alone; expected mode 0600");
       }
       char text[256] = {};
       const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
       std::string ticket(text, count > 0 ? static_cast<std::size_t>(count) : 0);
       if (!ticket.empty() && ticket.back() == '\n') ticket.pop_back();
-      if (!take_ticket(ticket, place)) return fail("'" + path + "' is malformed");
+      if (!take_ticket(ticket, place)) return fail("'" + one_line(path) + "' is malformed");
       return place;
     }
     if (Clock::now() > until) {
-      return fail("rank 0 did not write '" + path + "' within " +
+      return fail("rank 0 did not write '" + one_line(path) + "' within " +
                   std::to_string(options.deadline.count()) + " ms");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -319,12 +327,12 @@ Method find_method(const Options& options) {
   if (options.method != Method::kAutomatic) return options.method;
   if (!options.table.empty()) return Method::kTable;
   if (!options.folder.empty()) return Method::kFile;
-  if (!variable("ESPALIER_RANK").empty()) return Method::kEnvironment;
+  if (is_set(Variable::kEspalierRank)) return Method::kEnvironment;
   if (has_pmix()) return Method::kPmix;
   if (has_pmi()) return Method::kPmi;
-  for (const char* name :
-       {"ESPALIER_SIZE", "ESPALIER_ADDRESS", "RANK", "WORLD_SIZE", "MASTER_ADDR"}) {
-    if (!variable(name).empty()) return Method::kEnvironment;
+  for (const Variable variable : {Variable::kEspalierSize, Variable::kEspalierAddress,
+                                  Variable::kRank, Variable::kWorldSize, Variable::kMasterAddr}) {
+    if (is_set(variable)) return Method::kEnvironment;
   }
   return Method::kAlone;
 }

@@ -7,21 +7,13 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cstdlib>
 
+#include "base/one_line.h"
+#include "base/variables.h"
 #include "bootstrap/process_manager.h"
 
 namespace espalier::bootstrap {
 namespace {
-
-// The number in an environment variable; -1: there is none.
-std::int64_t number_of(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return -1;
-  char* end = nullptr;
-  const std::int64_t number = std::strtoll(text, &end, 10);
-  return *end == '\0' && number >= 0 ? number : -1;
-}
 
 using Clock = std::chrono::steady_clock;
 
@@ -35,10 +27,7 @@ class Pmi : public ProcessManager {
   [[nodiscard]] Result<void> open();
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t size() const override { return size_; }
-  [[nodiscard]] bool is_one_host() const override {
-    const std::int64_t here = number_of("MPI_LOCALNRANKS");
-    return here == size_ || number_of("SLURM_STEP_NUM_NODES") == 1;
-  }
+  [[nodiscard]] bool is_one_host() const override { return is_one_host_; }
   [[nodiscard]] Result<std::string> from_rank_zero(const std::string& value,
                                                    std::chrono::milliseconds deadline) override;
 
@@ -50,6 +39,7 @@ class Pmi : public ProcessManager {
 
   int descriptor_;
   bool is_open_ = false;
+  bool is_one_host_ = false;
   std::uint32_t rank_ = 0, size_ = 0;
   std::string space_;  // the name of the job's values
   std::chrono::milliseconds deadline_{60'000};
@@ -79,7 +69,8 @@ Result<std::string> Pmi::ask(const std::string& line, const std::string& command
   }
   const std::string status = field(reply, "rc");
   if (field(reply, "cmd") != command || (!status.empty() && status != "0")) {
-    return fail("PMI: '" + line.substr(0, 40) + "' was answered by '" + reply.substr(0, 80) + "'");
+    return fail("PMI: '" + one_line(line.substr(0, 40)) + "' was answered by '" +
+                one_line(reply.substr(0, 80)) + "'");
   }
   return reply;
 }
@@ -105,13 +96,18 @@ std::string Pmi::field(const std::string& line, const std::string& name) {
 }
 
 Result<void> Pmi::open() {
-  const std::int64_t rank = number_of("PMI_RANK");
-  const std::int64_t size = number_of("PMI_SIZE");
-  if (rank < 0 || size <= rank || size > UINT32_MAX) {
-    return fail("PMI: PMI_RANK and PMI_SIZE are missing or contradict each other");
-  }
-  rank_ = static_cast<std::uint32_t>(rank);
-  size_ = static_cast<std::uint32_t>(size);
+  const auto size = read_number(Variable::kPmiSize, 1, UINT32_MAX);
+  if (!size) return fail(size.error());
+  const auto rank = read_number(Variable::kPmiRank, 0, size->value_or(UINT32_MAX) - 1);
+  if (!rank) return fail(rank.error());
+  if (!*size || !*rank) return fail("PMI: the environment has no PMI_SIZE or no PMI_RANK");
+  const auto here = read_number(Variable::kMpiLocalRanks, 1, UINT32_MAX);
+  if (!here) return fail(here.error());
+  const auto nodes = read_number(Variable::kSlurmNodes, 1, UINT32_MAX);
+  if (!nodes) return fail(nodes.error());
+  rank_ = **rank;
+  size_ = **size;
+  is_one_host_ = *here == size_ || *nodes == 1u;
   auto opened = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
   if (!opened) return fail(opened.error());
   is_open_ = true;
@@ -138,10 +134,13 @@ Result<std::string> Pmi::from_rank_zero(const std::string& value,
 
 }  // namespace
 
-bool has_pmi() { return number_of("PMI_FD") >= 0 && std::getenv("PMI_RANK") != nullptr; }
+bool has_pmi() { return is_set(Variable::kPmiFd) && is_set(Variable::kPmiRank); }
 
 Result<std::unique_ptr<ProcessManager>> open_pmi() {
-  auto pmi = std::make_unique<Pmi>(static_cast<int>(number_of("PMI_FD")));
+  const auto descriptor = read_number(Variable::kPmiFd, 0, INT32_MAX);
+  if (!descriptor) return fail(descriptor.error());
+  if (!*descriptor) return fail("PMI: the environment has no PMI_FD");
+  auto pmi = std::make_unique<Pmi>(static_cast<int>(**descriptor));
   if (auto opened = pmi->open(); !opened) return fail(opened.error());
   return pmi;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "base/variables.h"
 #include "bootstrap/pmix_library.h"
 #include "bootstrap/process_manager.h"
 
@@ -18,7 +19,7 @@
 
 namespace espalier::bootstrap {
 
-bool has_pmix() { return std::getenv("PMIX_NAMESPACE") != nullptr; }
+bool has_pmix() { return is_set(Variable::kPmixNamespace); }
 
 #if ESPALIER_WITH_PMIX
 namespace {
@@ -64,6 +65,7 @@ class Pmix : public ProcessManager {
 };
 
 Result<void> Pmix::open() {
+  if (const auto name = read_text(Variable::kPmixNamespace); !name) return fail(name.error());
   for (const char* name : kPmixLibraries) {
     if (library_ == nullptr) library_ = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   }

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/variables.h"
+
 namespace espalier::bridge {
 namespace {
 
@@ -77,7 +79,7 @@ void count_below(Routine routine, Form form, MPI_Comm comm) {
 }
 
 void print_counts() {
-  if (std::getenv("ESPALIER_MPI_COUNTS") == nullptr) return;
+  if (!is_set(Variable::kMpiCounts)) return;
   std::array<std::uint64_t, kCounters> own, sums = {};
   for (std::size_t i = 0; i < own.size(); ++i) own[i] = calls[i];
   PMPI_Reduce(own.data(), sums.data(), static_cast<int>(own.size()), MPI_UINT64_T, MPI_SUM, 0,

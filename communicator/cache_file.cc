@@ -19,6 +19,8 @@
 
 #include "base/file_limit.h"
 #include "base/one_line.h"
+#include "base/read_file.h"
+#include "base/variables.h"
 #include "espalier/base/digest.h"
 
 namespace espalier::communicator {
@@ -87,10 +89,10 @@ std::uint64_t binary_digest() {
 }
 
 std::string cache_folder() {
-  if (const char* given = std::getenv("XDG_CACHE_HOME"); given != nullptr && *given == '/') {
+  if (const char* given = raw_value(Variable::kCacheHome); given != nullptr && *given == '/') {
     return std::string(given) + "/espalier";
   }
-  const char* home = std::getenv("HOME");
+  const char* home = raw_value(Variable::kHome);
   return home != nullptr && *home == '/' ? std::string(home) + "/.cache/espalier" : "";
 }
 
@@ -133,7 +135,7 @@ bool CacheFile::lock(const std::string& path) const {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno != EWOULDBLOCK && errno != EINTR) return false;
   }
-  if (std::getenv("ESPALIER_VERBOSE") != nullptr) {
+  if (is_set(Variable::kVerbose)) {
     std::fprintf(stderr, "espalier: another process has locked '%s'; plans without it\n",
                  one_line(path).c_str());
   }
@@ -148,9 +150,9 @@ CacheFile::~CacheFile() {
 }
 
 std::string CacheFile::read() const {
-  constexpr off_t kMostBytes = 64 << 20;  // far more than any file of ours has
+  const auto most = static_cast<off_t>(limit_of(FileKind::kCache).max_bytes);
   struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || status.st_size > kMostBytes) return "";
+  if (fstat(descriptor_, &status) != 0 || status.st_size > most) return "";
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t count = pread(descriptor_, bytes.data(), bytes.size(), 0);
   return count == status.st_size ? bytes : "";

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/forks.h"
+#include "base/variables.h"
 #include "communicator/channel.h"
 #include "communicator/job.h"
 #include "communicator/job_part.h"
@@ -96,7 +97,7 @@ Result<void> check_sharing(const std::string& given, const std::string& provider
   if (!given.empty()) {
     return fail("provider \"" + given + "\": " + refusal + "; expected provider " + fabric);
   }
-  if (std::getenv("ESPALIER_VERBOSE") != nullptr) {
+  if (is_set(Variable::kVerbose)) {
     std::fprintf(stderr, "espalier: messages within this host go over %s: %s\n", fabric.c_str(),
                  refusal.c_str());
   }
@@ -104,7 +105,9 @@ Result<void> check_sharing(const std::string& given, const std::string& provider
 }
 
 Result<std::string> provider_of(const JoinOptions& options) {
-  auto provider = ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER"));
+  const auto filter = read_text(Variable::kFiProvider);
+  if (!filter) return fail(filter.error());
+  auto provider = ofi::choose_provider(options.provider, *filter ? (*filter)->c_str() : nullptr);
   if (!provider || !options.provider.empty()) return provider;
   return ofi::with_memory(*provider);
 }

@@ -746,7 +746,8 @@ TEST(Communicator, JoinRefusesOptions) {
   options.schedules = {"/no/such/file"};
   const auto unread = join(options);
   ASSERT_FALSE(unread);
-  EXPECT_EQ(unread.error().message, "cannot read the schedule '/no/such/file'");
+  EXPECT_EQ(unread.error().message,
+            "the schedule: cannot read '/no/such/file': No such file or directory");
   options = options_of(job, 0);
   options.model = "/no/such/model";
   EXPECT_FALSE(join(options));

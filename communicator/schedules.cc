@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "base/read_file.h"
 #include "communicator/chosen_cache.h"
 #include "communicator/image_programs.h"
 #include "communicator/proven_cache.h"
@@ -204,9 +204,9 @@ tools::Selection ChosenByModel::selection_of(const ScheduleRequest& request,
 }
 
 Result<void> ChosenByModel::add_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof()) return fail("cannot read the schedule '" + path + "'");
+  const auto contents = read_file(path, FileKind::kSchedule);
+  if (!contents) return fail("the schedule: " + contents.error().message);
+  std::vector<std::uint8_t> bytes(contents->begin(), contents->end());
   try {
     tools::LoadedSchedule loaded = tools::load_schedule(path, std::move(bytes), "");
     const Program& first = loaded.programs.front();

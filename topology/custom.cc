@@ -79,7 +79,7 @@ Result<std::unique_ptr<Topology>> parse_custom(std::string_view text) {
 }
 
 Result<std::unique_ptr<Topology>> read_topology_file(const std::string& path) {
-  const Result<std::string> text = read_file(path, kMaxTextBytes);
+  const Result<std::string> text = read_file(path, FileKind::kTopology);
   if (!text) {
     return fail(text.error().message +
                 "; expected file:PATH of a topology file as docs/topologies.md describes it");

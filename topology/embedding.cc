@@ -133,7 +133,7 @@ Result<Embedding> parse_embedding(std::string_view text, const std::string& name
 }
 
 Result<Embedding> read_embedding(const std::string& path) {
-  const Result<std::string> text = read_file(path, kMaxTextBytes);
+  const Result<std::string> text = read_file(path, FileKind::kEmbedding);
   if (!text) {
     return fail(text.error().message +
                 "; expected an embedding as docs/embeddings.md describes it");

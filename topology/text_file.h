@@ -13,8 +13,6 @@
 
 namespace espalier::topology {
 
-inline constexpr std::size_t kMaxTextBytes = 4u << 20;  // of a file
-
 // Keeps the parser's first error, and appends `guide` to it.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:

@@ -246,7 +246,7 @@ Result<Model> parse_model(const std::string& text, const std::string& name) {
 }
 
 Result<Model> read_model(const std::string& path) {
-  const auto text = read_file(path, topology::kMaxTextBytes);
+  const auto text = read_file(path, FileKind::kModel);
   if (!text) return fail(text.error());
   return parse_model(*text, path);
 }

@@ -139,7 +139,7 @@ std::vector<reference::ReferenceInput> rows_of(const BenchOptions& options, std:
 void check_schedules(const std::vector<std::string>& paths,
                      const std::vector<reference::ReferenceInput>& rows) {
   for (const std::string& path : paths) {
-    const std::string bytes = read_file(path);
+    const std::string bytes = read_given(path, FileKind::kSchedule);
     const LoadedSchedule loaded = load_schedule(path, {bytes.begin(), bytes.end()}, "");
     const Program& first = loaded.programs.front();
     if (std::any_of(rows.begin(), rows.end(), [&first](const reference::ReferenceInput& row) {

@@ -67,7 +67,7 @@ class RemoteNode {
       }
       sent = stream_.send(Frame::kWord, bytes_of(words[i]));
       if (words[i] != "--schedule") continue;
-      const Result<std::string> contents = read_file(words[++i]);
+      const Result<std::string> contents = read_file(words[++i], FileKind::kSchedule);
       if (!contents) return fail("the schedule: " + contents.error().message);
       sent = sent && stream_.send(Frame::kFile, bytes_of(*contents));
     }

@@ -62,7 +62,7 @@ bool from_pem(const Kind& kind, const std::string& text, Key& key) {
 }
 
 Result<Key> read_key(const std::string& path, const Kind& kind) {
-  const Result<std::string> text = read_file(path, 65536);
+  const Result<std::string> text = read_file(path, FileKind::kKey);
   if (!text) return fail("the key: " + text.error().message);
   Key key{};
   if (text->size() == key.size()) {

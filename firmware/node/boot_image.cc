@@ -97,7 +97,7 @@ Result<void> boot_flash(const BootOptions& options, const std::string& path,
 
 Result<void> boot_file(const std::string& path, const Expectation& expectation, BootedImage& booted,
                        Programs& programs) {
-  auto contents = read_file(path);
+  auto contents = read_file(path, FileKind::kImage);
   if (!contents) return fail("the image: " + contents.error().message);
   booted.bytes = *std::move(contents);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(booted.bytes.data());

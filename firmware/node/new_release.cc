@@ -28,7 +28,7 @@ Result<NewRelease> read_new_release(const std::string& images, std::uint32_t nod
   order.nodes = nodes;
   order.piece_bytes = piece_bytes;
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    auto contents = read_file(with_node_number(images, node));
+    auto contents = read_file(with_node_number(images, node), FileKind::kImage);
     if (!contents) return fail("the new image: " + contents.error().message);
     order.image_bytes =
         std::max<std::uint32_t>(order.image_bytes, static_cast<std::uint32_t>(contents->size()));

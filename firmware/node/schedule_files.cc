@@ -109,7 +109,7 @@ Result<void> load_selection(const std::string& path, const BootOptions& options,
 Result<void> load_file(const std::string& path, const BootOptions& options, std::uint32_t node,
                        Programs& programs) {
   // A copy: what is checked is what is decoded, even if the file changes meanwhile.
-  const Result<std::string> contents = read_file(path);
+  const Result<std::string> contents = read_file(path, FileKind::kSchedule);
   if (!contents) return fail("the schedule: " + contents.error().message);
   if (is_selection_file(bytes_of(*contents), contents->size())) {
     return load_selection(path, options, node, *contents, programs);

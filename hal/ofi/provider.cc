@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
 
@@ -56,7 +57,7 @@ using Info = std::unique_ptr<fi_info, InfoDeleter>;
 void show_net() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const char* const filter = std::getenv("FI_PROVIDER");
+    const char* const filter = raw_value(Variable::kFiProvider);
     if (filter != nullptr) setenv("FI_PROVIDER", filter_with_net(filter).c_str(), 1);
   });
 }
@@ -180,7 +181,7 @@ std::string reason(const std::string& name, const std::string& address) {
     return "it does not keep writes in order (FI_ORDER_SAS and FI_ORDER_WAW), or needs a "
            "registration mode (mr_mode) or a mode that this library does not have";
   }
-  const char* const filter = std::getenv("FI_PROVIDER");
+  const char* const filter = raw_value(Variable::kFiProvider);
   if (hides_provider(filter, name)) {
     return std::string("FI_PROVIDER=") + filter +
            " hides it from libfabric; expected another, or "
@@ -238,7 +239,7 @@ ProviderSummary summarize(const std::string& name, const fi_info* entry) {
   if (const Refusal* refused = find_refusal(name)) {
     summary.refusal = refused->reason;
     summary.remedy = std::string("use ") + refused->expected;
-  } else if (hides_provider(std::getenv("FI_PROVIDER"), name)) {
+  } else if (hides_provider(raw_value(Variable::kFiProvider), name)) {
     summary.refusal = "FI_PROVIDER hides it from libfabric";
     summary.remedy = "unset FI_PROVIDER";
   } else {

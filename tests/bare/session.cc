@@ -79,7 +79,7 @@ class Session {
   }
 
   void install() {
-    const Result<std::string> read = read_file(options_.image);
+    const Result<std::string> read = read_file(options_.image, FileKind::kImage);
     if (!read) fail(2, "the image: " + read.error().message);
     const std::vector<std::uint8_t> image(read->begin(), read->end());
     if (image.empty()) fail(2, "the image " + options_.image + " is empty");

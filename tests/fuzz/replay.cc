@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   std::size_t inputs = 0;
   for (int k = 1; k < argc; ++k) {
     const std::string path = argv[k];
-    const auto bytes = espalier::read_file(argv[k]);
+    const auto bytes = espalier::read_file(argv[k], espalier::FileKind::kInput);
     if (!bytes) {
       std::fprintf(stderr, "replay: %s\n", bytes.error().message.c_str());
       return 2;

@@ -100,7 +100,7 @@ class Bench(unittest.TestCase):
             (["--root", "0x"], "--root '0x'"),
             (["--root", "1"], "--root 1 is not one of 1 rank"),
             (["--repeat", "0"], "--repeat '0'"),
-            (["--schedule", "/no/such"], "cannot read the schedule '/no/such'"),
+            (["--schedule", "/no/such"], "the schedule: cannot read '/no/such'"),
             (["--provider", "none such"], "no provider 'none such'"),
             (["--authenticate"], "unknown option '--authenticate'"),
         ):

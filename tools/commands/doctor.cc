@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/variables.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -60,8 +61,9 @@ void restrict_to(const std::string& name, const std::string& node_binary, Provid
 
 HostReport examine(const DoctorArguments& arguments) {
   HostReport report;
-  const char* const filter = std::getenv("FI_PROVIDER");
-  if (filter != nullptr) report.filter = filter;
+  const auto given = or_bad_input(read_text(Variable::kFiProvider));
+  const char* const filter = given ? given->c_str() : nullptr;
+  report.filter = given.value_or("");
   if (!arguments.provider.empty()) {
     (void)or_bad_input(ofi::choose_provider(arguments.provider, filter));
   }

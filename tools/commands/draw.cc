@@ -104,7 +104,7 @@ void run_draw(const DrawArguments& arguments) {
         whole_number("--step", arguments.step, 0, static_cast<std::uint64_t>(steps - 1)));
   }
   std::string trace;
-  if (!arguments.trace.empty()) trace = read_file(arguments.trace);
+  if (!arguments.trace.empty()) trace = read_given(arguments.trace, FileKind::kTrace);
   // Both are made before either is written.
   std::string page, svg;
   if (!arguments.page.empty()) page = make_page(loaded, blocks, step + 1, trace);

@@ -21,7 +21,8 @@ struct ImportArguments {
 void run_import_msccl(const ImportArguments& arguments) {
   check_writable(arguments.output);
   const bool for_hosts = is_for_hosts(arguments.limits);
-  const formats::MscclFile file = formats::read_msccl(arguments.file, read_file(arguments.file));
+  const formats::MscclFile file =
+      formats::read_msccl(arguments.file, read_given(arguments.file, FileKind::kXml));
   const std::string ranks = std::to_string(file.gpus.size());
   const auto topology =
       parse_topology(arguments.topology.empty() ? "complete:" + ranks : arguments.topology);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/variables.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -53,7 +54,7 @@ void add_variables(LaunchWords& words) {
     if (equals == 0) bad_input("--env '" + one_line(text) + "' has no name; expected NAME=VALUE");
     if (equals != std::string::npos) {
       words.job.variables.push_back(text);
-    } else if (const char* value = std::getenv(text.c_str())) {
+    } else if (const char* value = raw_value(text)) {
       words.job.variables.push_back(text + "=" + value);
     } else {
       bad_input("--env " + one_line(text) + " is not set here; expected NAME=VALUE");

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/variables.h"
+
 namespace espalier::tools {
 namespace {
 
@@ -20,7 +22,7 @@ bool is_program(const std::string& path) {
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
-  const char* const path = std::getenv("PATH");
+  const char* const path = raw_value(Variable::kPath);
   std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string file = (folder.empty() ? "." : folder) + "/" + name;

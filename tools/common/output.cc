@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iostream>
 
-#include "base/read_file.h"
 #include "tools/common/failure.h"
 #include "tools/common/json.h"
 
@@ -87,7 +86,9 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   if (error != 0) fail(error);
 }
 
-std::string read_file(const std::string& path) { return or_bad_input(espalier::read_file(path)); }
+std::string read_given(const std::string& path, FileKind kind) {
+  return or_bad_input(espalier::read_file(path, kind));
+}
 
 std::string either(const std::vector<std::string>& names) {
   std::string text;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/one_line.h"
+#include "base/read_file.h"
 #include "espalier/base/result.h"
 #include "tools/common/command_line.h"
 #include "tools/common/failure.h"
@@ -33,9 +34,9 @@ void write_text(const std::string& path, const std::string& text);
 // Throws Failure (bad input) if write_file() cannot write to `path`: no such directory, no
 // permission. Call it before long work.
 void check_writable(const std::string& path);
-// Returns the file's bytes. Throws Failure (bad input) if there is no such file or it cannot be
-// read.
-[[nodiscard]] std::string read_file(const std::string& path);
+// Returns the file's bytes. Throws Failure (bad input) if there is no such file, it cannot be read,
+// or it is larger than the limit of its kind.
+[[nodiscard]] std::string read_given(const std::string& path, FileKind kind);
 
 using espalier::one_line;
 // Returns the result's value. Throws Failure (bad input) with its error in one line.

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/variables.h"
 #include "bootstrap/pmix_library.h"
 #include "tools/common/find_program.h"
 #include "tools/doctor/host.h"
@@ -20,7 +21,7 @@ HostFact pmix_fact() {
     void* const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) continue;
     dlclose(library);
-    const bool is_launched = std::getenv("PMIX_NAMESPACE") != nullptr;
+    const bool is_launched = is_set(Variable::kPmixNamespace);
     return {"PMIx", std::string(name) + (is_launched ? ", offered by this launcher" : ""), "", ""};
   }
   return {"PMIx", "none", "libpmix.so.2 cannot be loaded",

@@ -186,7 +186,7 @@ BoardFile read_board(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::string file =
       folder ? (std::filesystem::path(path) / "board.textproto").string() : path;
-  return Reader(file).read(read_file(file));
+  return Reader(file).read(read_given(file, FileKind::kBoard));
 }
 
 }  // namespace espalier::tools

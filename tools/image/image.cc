@@ -245,7 +245,7 @@ std::string release_text(std::uint32_t release) {
 }
 
 std::vector<std::uint8_t> read_bytes(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_given(path, FileKind::kImage);
   return {text.begin(), text.end()};
 }
 
@@ -306,7 +306,7 @@ void add_trust(Command command, Trust& trust) {
 }
 
 Key trusted_key(const std::string& path) {
-  if (read_file(path).find("PRIVATE KEY-----") != std::string::npos) {
+  if (read_given(path, FileKind::kKey).find("PRIVATE KEY-----") != std::string::npos) {
     bad_input("'" + one_line(path) +
               "' is a private key; expected its public key, which 'espalier image keygen' writes "
               "beside it");

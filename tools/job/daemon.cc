@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/inherited.h"
 #include "base/open_files.h"
+#include "base/variables.h"
 #include "espalier/base/result.h"
 #include "espalier/base/version.h"
 #include "tools/common/find_program.h"
@@ -62,7 +63,7 @@ struct Rank {
 
 // The IPv4 address from which ssh was called; empty if there is none.
 std::string caller() {
-  const char* connection = std::getenv("SSH_CONNECTION");
+  const char* connection = raw_value(Variable::kSshConnection);
   const std::string text = connection == nullptr ? "" : connection;
   const std::string ip = text.substr(0, text.find(' '));
   in_addr address{};

@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t kMaxSlots = 65536;
 constexpr std::uint32_t kMaxPort = 65535;
-constexpr std::size_t kMaxFile = 16u << 20;  // bytes
 constexpr const char* kForm = "expected 'HOST', 'HOST:N' or 'HOST slots=N'";
 
 // A number from 1 to `max` in decimal digits.
@@ -188,7 +187,7 @@ Result<std::vector<Host>> read_hosts(const std::vector<std::string>& words) {
 }
 
 Result<std::vector<Host>> read_hostfile(const std::string& path) {
-  auto text = read_file(path, kMaxFile);
+  auto text = read_file(path, FileKind::kHostList);
   if (!text) return fail("--hostfile: " + text.error().message);
   if (text->starts_with("\xef\xbb\xbf")) text->erase(0, 3);  // a byte order mark
   std::istringstream file(*text);

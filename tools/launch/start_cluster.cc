@@ -14,6 +14,7 @@
 #include <cstring>
 #include <list>
 
+#include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -82,8 +83,9 @@ void find_node(launch::LaunchOptions& options) {
   // working directory.
   setenv("IPATH_NO_BACKTRACE", "1", 0);
   options.node_binary = find_node_binary(options.node_binary);
+  const auto filter = or_bad_input(read_text(Variable::kFiProvider));
   options.provider =
-      or_bad_input(ofi::choose_provider(options.provider, std::getenv("FI_PROVIDER")));
+      or_bad_input(ofi::choose_provider(options.provider, filter ? filter->c_str() : nullptr));
   const std::string& provider = options.provider;
   if (!ofi::has_fixed_links(provider)) {
     bad_input("--provider " + one_line(provider) +

@@ -35,7 +35,7 @@ tools::LoadedSchedule obtain_schedule(const RunOptions& options) {
 // The sizes to run; `input` is filled if a file is broadcast.
 std::vector<std::uint64_t> read_sizes(const RunOptions& options, bool barrier, std::string& input) {
   if (!options.input.empty()) {
-    input = tools::read_file(options.input);
+    input = tools::read_given(options.input, FileKind::kInput);
     return {input.size()};
   }
   if (!options.counts.empty()) return {};  // set_counts() says

@@ -73,7 +73,7 @@ ScheduleSet read_schedules(std::string name, std::vector<std::uint8_t> bytes) {
 }
 
 ScheduleSet read_schedules(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_given(path, FileKind::kSchedule);
   return read_schedules(path, std::vector<std::uint8_t>(text.begin(), text.end()));
 }
 

@@ -64,7 +64,8 @@ void set_counts(const std::string& text, reference::ReferenceInput& what) {
   if (text.starts_with(kRandom)) {
     what.counts = make_random(text, entries);
   } else {
-    what.counts = parse_list(text.starts_with('@') ? read_file(text.substr(1)) : text);
+    what.counts =
+        parse_list(text.starts_with('@') ? read_given(text.substr(1), FileKind::kCounts) : text);
   }
   if (what.counts.size() != entries) {
     std::string expected = std::to_string(entries);

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Files that are no files: without an end, a folder, a socket, none, one beyond its kind's limit.
+
+openings_test.py SOURCE ESPALIER
+Every way to give a command an input file: one line that names the path, status 2, nothing left behind. The kinds and their limits
+are those of base/read_file.cc, and docs/formats.md has the same table.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from launchers import environment
+
+# Opened in this way only in these files: all check that it is a regular file, of this user, or a device; or it is in /proc.
+OPENS = re.compile(r"std::ifstream|\bfopen\(|(?<![\w.>])(?:::)?open\((?!\))|\bopenat\(")
+LIMIT = re.compile(r'^    \{"(an? [\w ]+)", std::size_t\{(\d+)\} << (10|20)\},$', re.MULTILINE)
+READERS = {
+    "base/read_file.cc": "the function itself",
+    "base/inherited.cc": "/dev/null",
+    "bootstrap/join.cc": "the job secret and the file of rank 0, regular and of mode 0600",
+    "communicator/cache_file.cc": "the cache, regular and of mode 0600; the program itself",
+    "communicator/measure_network.cc": "/proc",
+    "firmware/boot/file_bits.cc": "regular, opened to write",
+    "firmware/boot/file_flash.cc": "regular, opened to write",
+    "firmware/gateway/child.cc": "/dev/null, and an output",
+    "hal/mem/host/segment.cc": "/proc",
+    "hal/ofi/connection_gate.cc": "/dev/null",
+    "hal/ofi/mixed_endpoint.cc": "/proc",
+    "hal/ofi/peer_process.cc": "/proc",
+    "hal/ofi/shared_queue_lock.cc": "/proc",
+    "hal/ofi/sweep.cc": "/dev/shm, O_NONBLOCK",
+    "hal/serial/host/link_key.cc": "regular and of mode 0600",
+    "hal/serial/host/streams.cc": "a device of a serial line, O_NONBLOCK",
+    "tools/common/available_memory.cc": "/proc",
+    "tools/common/output.cc": "outputs",
+    "tools/doctor/host.cc": "/proc and /sys",
+    "tools/image/image.cc": "outputs",
+    "tools/launch/keeper.cc": "/proc",
+}
+
+
+def commands(folder):
+    """Name of the kind, and a command that reads the file whose path replaces FILE."""
+    ring = ["--topology", "ring:4", "--collective", "allreduce", "--bytes", "64"]
+    out = os.path.join(folder, "out")
+    schedule = os.path.join(folder, "s.esp")
+    for name in ("verify", "show", "simulate", "run"):
+        yield "a schedule file", [name, "FILE"]
+    yield "a schedule file", ["draw", "FILE", "-o", out]
+    yield "a schedule file", ["trace", "FILE", "-o", out]
+    yield "a schedule file", ["export", "msccl", "FILE", "-o", out]
+    yield "a topology file", ["topology", "file:FILE"]
+    yield "an embedding file", ["verify", "--topology", "mesh:2x2", "--collective", "broadcast", "--embedding", "FILE"]
+    yield "a model file", ["explain", *ring, "--model", "FILE"]
+    yield "an MSCCL file", ["import", "msccl", "FILE", "-o", out]
+    yield "a trace", ["draw", schedule, "-o", out, "--trace", "FILE"]
+    yield "an input", ["run", "--topology", "ring:2", "--collective", "broadcast", "--input", "FILE"]
+    yield "a list of counts", ["run", "--topology", "ring:2", "--collective", "allgather", "--counts", "@FILE"]
+    yield "a host list", ["launch", "-n", "2", "--hostfile", "FILE", "true"]
+    yield "an image", ["image", "show", "FILE"]
+    yield "a key", ["image", "check", "FILE", "--public-key", "FILE"]
+
+
+def limits(root):
+    with open(os.path.join(root, "base", "read_file.cc"), encoding="utf-8") as file:
+        rows = {name: (int(count), "MiB" if shift == "20" else "KiB") for name, count, shift in LIMIT.findall(file.read())}
+    if len(rows) < 10:
+        sys.exit(f"{len(rows)} limits in base/read_file.cc; expected its table")
+    with open(os.path.join(root, "docs", "formats.md"), encoding="utf-8") as file:
+        page = file.read()
+    for name, (count, unit) in rows.items():
+        if f"| {name} | {count} {unit} |" not in page:
+            sys.exit(f"docs/formats.md: expected '| {name} | {count} {unit} |'")
+    return rows
+
+
+def check_readers(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if each not in ("tests", "testing", "examples", "boards", ".git")
+                      and not (folder == root and each.startswith("build"))]
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if not name.endswith(".cc") or name.endswith("_test.cc"):
+                continue
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                lines = [line for line in file if OPENS.search(line) and not re.search(r"//.*open\(|Result<|^[\w:]+ \w+::open", line)]
+            calls = [line for line in lines if "O_" in line or "fstream" in line or "fopen" in line]
+            if calls and path not in READERS:
+                sys.exit(f"{path}: {calls[0].strip()}\nexpected read_file() of base/read_file.h")
+
+
+def make_paths(folder):
+    end = os.path.join(folder, "socket")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(end)
+    return ["/dev/zero", "/dev/full", folder, end, os.path.join(folder, "none")], server
+
+
+def check(espalier, folder, rows, kind, command, path):
+    words = [word.replace("FILE", path) for word in command]
+    done = subprocess.run([espalier, *words], env=environment(), capture_output=True, text=True, cwd=folder)
+    is_endless = path in ("/dev/zero", "/dev/full")
+    limit = "it has more than {} {}, the limit of {}".format(*rows[kind], kind) if is_endless else "cannot read"
+    if done.returncode != 2 or done.stderr.count("\n") != 1 or limit not in done.stderr or path not in done.stderr:
+        return f"{' '.join(words)}: status {done.returncode}, expected 2 and one line with '{limit}':\n{done.stderr}"
+    return ""
+
+
+def main():
+    root, espalier = (os.path.abspath(each) for each in sys.argv[1:3])
+    check_readers(root)
+    rows = limits(root)
+    with tempfile.TemporaryDirectory() as folder:
+        paths, server = make_paths(folder)
+        subprocess.run([espalier, "compile", "--topology", "ring:4", "--collective", "broadcast", "--bytes", "64",
+                        "-o", os.path.join(folder, "s.esp")],
+                       check=True, capture_output=True)
+        before = sorted(os.listdir(folder))
+        cases = [(kind, command, path) for kind, command in commands(folder) for path in paths]
+        # Endless files take a while.
+        with ThreadPoolExecutor(2) as pool:
+            wrong = [each for each in pool.map(lambda case: check(espalier, folder, rows, *case), cases) if each]
+        server.close()
+        if wrong:
+            sys.exit("\n".join(wrong))
+        if sorted(os.listdir(folder)) != before:
+            sys.exit(f"left behind: {sorted(os.listdir(folder))}, before {before}")
+    print(f"{len(cases)} openings refused")
+
+
+main()
