@@ -150,7 +150,8 @@ class Plan {
   [[nodiscard]] Result<bool> test();
   // Waits until the last start is complete. Errors: the failure.
   [[nodiscard]] Result<void> wait();
-  // Returns the algorithm that serves it: "two-tree".
+  // Returns the algorithm that serves it: "two-tree"; or, for a schedule of
+  // JoinOptions::schedules, the path of its file.
   [[nodiscard]] const std::string& algorithm() const;
 
  private:

@@ -219,7 +219,8 @@ int espalier_plan_start(espalier_plan* plan);
 int espalier_plan_test(espalier_plan* plan, int* complete);
 // Waits until the collective is complete. Errors: the failure.
 int espalier_plan_wait(espalier_plan* plan);
-// Returns the algorithm that serves it: "two-tree". Valid as long as the plan.
+// Returns the algorithm that serves it: "two-tree"; or, for a schedule of a file, its path. Valid
+// as long as the plan.
 const char* espalier_plan_algorithm(const espalier_plan* plan);
 // Waits, and frees the plan. Null: does nothing.
 void espalier_plan_free(espalier_plan* plan);
