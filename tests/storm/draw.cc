@@ -1,10 +1,12 @@
 #include "tests/storm/draw.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "base/splitmix64.h"
 #include "espalier/collectives/schedule/program.h"
+#include "tests/storm/trial.h"
 
 namespace espalier::storm {
 namespace {
@@ -121,10 +123,13 @@ class FaultDice {
   std::uint64_t span_;
 };
 
-// Draws what only framed links have, and leaves out what they have not.
 // Frames or bytes that a line loses of a million, times nodes.
 constexpr std::uint64_t kMostLostByAll = 30'000;
+// Frames of one collective that the lines of a router may lose: each is sent again after 1/100 of
+// the deadline, and all others wait.
+constexpr std::uint64_t kMostLostByRouter = 12;
 
+// Draws what only framed links have, and leaves out what they have not.
 void draw_line(Dice& dice, Plan& plan) {
   constexpr std::uint32_t kMtus[] = {112, 256, 512, 1498};
   if (dice.one_in(2)) plan.over = Over::kBytes;
@@ -134,6 +139,31 @@ void draw_line(Dice& dice, Plan& plan) {
   plan.line_ppm = dice.one_in(3) ? 0 : dice.number(1, most);
   plan.deadline_ns = Plan().deadline_ns;
   plan.eager_bytes = Plan().eager_bytes;
+}
+
+// A router passes on the messages of many ranks one after the other, and its slow links and resent
+// frames add up: gives it the time that the collective takes without faults, measured, and fewer
+// lost frames.
+void allow_for_routers(const Schedule& schedule, Plan& plan) {
+  if (schedule.programs.size() == schedule.programs[0].ranks) return;
+  constexpr std::uint64_t kQuietDeadlineNs = 1'000'000'000;
+  Plan quiet = plan;
+  quiet.rounds = 1;
+  quiet.line_ppm = 0;
+  quiet.deadline_ns = kQuietDeadlineNs;
+  const Outcome outcome = run_trial(quiet, schedule);
+  // A trial goes on for two deadlines after its last collective.
+  plan.deadline_ns = std::max(plan.deadline_ns, 4 * (outcome.virtual_ns - 2 * kQuietDeadlineNs));
+  std::uint64_t most = 0;  // messages that one router passes on
+  for (std::size_t v = schedule.programs[0].ranks; v < outcome.sent.size(); ++v) {
+    const auto& sent = outcome.sent[v];
+    most = std::max(most, std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}));
+  }
+  // Of a message: its frames and the replies to them.
+  const std::uint64_t frames = most * (2 + 2 * std::uint64_t{plan.schedule.block_bytes} / plan.mtu);
+  const std::uint64_t unit = plan.over == Over::kBytes ? plan.mtu : 1;
+  plan.line_ppm = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      plan.line_ppm, kMostLostByRouter * 1'000'000 / std::max<std::uint64_t>(1, frames * unit)));
 }
 
 std::vector<Kind> possible_kinds(Over over) {
@@ -209,6 +239,7 @@ Plan draw_plan(std::uint64_t seed, const Schedule& schedule, Over over) {
     plan.eager_copies = Plan().eager_copies;
     plan.keyed = dice.one_in(2);
   }
+  if (is_framed(over)) allow_for_routers(schedule, plan);
   if (is_real(over)) plan.deadline_ns = kRealDeadlineNs;
   const std::vector<Kind> kinds = possible_kinds(over);
   const std::uint32_t often = dice.number(0, 19);

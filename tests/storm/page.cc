@@ -76,7 +76,10 @@ constexpr const char* kFound =
     "| `1 27860` | Hiccups stop the clock that finds a death, so a stall may be found before | "
     "[`JudgeTest.RefusesAStallWithoutPauses`](../../tests/storm/storm_test.cc) |\n"
     "| `1 11254` | A node that awaits no message learns of a failure when it is told | "
-    "[`JudgeTest.RefusesALateCause`](../../tests/storm/storm_test.cc) |\n";
+    "[`JudgeTest.RefusesALateCause`](../../tests/storm/storm_test.cc) |\n"
+    "| `--over frames 1 2643783040` | All messages of a large cluster pass one router, and take "
+    "longer than the deadline of small ones | "
+    "[`Trial.ARouterHasTheTimeThatItsCollectiveTakes`](../../tests/storm/storm_test.cc) |\n";
 
 // A table with a column per carrier.
 class Table {

@@ -348,6 +348,19 @@ TEST(Trial, LinesLoseFramesAndTheLinksRepairIt) {
 }
 
 // What an outage held comes to a node that has become deaf meanwhile: that is a loss, too.
+TEST(Trial, ARouterHasTheTimeThatItsCollectiveTakes) {
+  // All messages of 49 ranks pass one router, and without faults they take longer than the deadline
+  // of small clusters.
+  constexpr std::uint64_t kSeed = 2643783040;
+  Schedules schedules;
+  const Schedule& schedule = schedules.drawn(kSeed);
+  Plan plan = draw_plan(kSeed, schedule, Over::kFrames);
+  plan.faults.clear();
+  EXPECT_EQ(run_trial(plan, schedule).wrong, "") << plan_text(plan);
+  plan.deadline_ns = Plan().deadline_ns;
+  EXPECT_EQ(run_trial(plan, schedule).wrong_kind, "failure") << plan_text(plan);
+}
+
 TEST(Trial, ADeafNodeLosesWhatAnOutageHeld) {
   const Outcome outcome =
       run("topology=complete:22 collective=scatter algorithm=binomial root=19 L=3 rounds=2 N=2 "
