@@ -1,6 +1,13 @@
 // `espalier embed`, and --embedding, from outside.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
 
 #include "tools/commands/testing/command_fixture.h"
 
@@ -122,6 +129,23 @@ TEST_F(EmbedCommand, RefusesInOneLine) {
   expect_refused(embed + "mesh:4x4" + kBroadcast +
                      "--switching store-and-forward --moves 100000000000 --budget 1s",
                  "the 100000000000 moves take more than 1 s", 1);
+}
+
+// Without --algorithm, all candidates take the embedding.
+TEST_F(EmbedCommand, AChoiceReadsAPipeOnce) {
+  ASSERT_EQ(run(std::string("embed --topology mesh:2x3") + kBroadcast + "-o e.textproto").status,
+            0);
+  const std::string pipe = (directory_ / "pipe.textproto").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer(
+      [&] { std::ofstream(pipe) << std::ifstream(directory_ / "e.textproto").rdbuf(); });
+  const CommandResult verified =
+      run("verify --topology mesh:2x3 --collective broadcast --embedding pipe.textproto");
+  // So that the writer ends if the command has not opened the pipe.
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  writer.join();
+  close(reader);
+  EXPECT_EQ(verified.status, 0) << verified.err;
 }
 
 TEST_F(EmbedCommand, RefusesWrongEmbeddings) {

@@ -1,5 +1,8 @@
 #include "tools/select/embedding.h"
 
+#include <map>
+#include <string>
+
 #include "espalier/collectives/embed/place.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -33,6 +36,14 @@ std::optional<topology::Embedding> best(const Selection& selection,
   return found;
 }
 
+// Every candidate of a choice asks for the file, and a pipe can be read only once.
+const Result<topology::Embedding>& of_file(const std::string& path) {
+  static std::map<std::string, Result<topology::Embedding>> files;
+  const auto found = files.find(path);
+  if (found != files.end()) return found->second;
+  return files.emplace(path, topology::read_embedding(path)).first->second;
+}
+
 topology::Embedding named(const std::string& name, const SelectedAlgorithm& selected) {
   if (name == "snake") {
     auto found = topology::snake(*selected.topology, selected.parameters.root);
@@ -48,7 +59,7 @@ topology::Embedding named(const std::string& name, const SelectedAlgorithm& sele
   }
   if (auto known = topology::known_embedding(name)) return *std::move(known);
   if (name.find('/') != std::string::npos || name.ends_with(".textproto")) {
-    return or_bad_input(topology::read_embedding(name));
+    return or_bad_input(of_file(name));
   }
   bad_input(
       "unknown embedding '" + one_line(name) +
