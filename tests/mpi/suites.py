@@ -166,9 +166,9 @@ def page(runs):
     lines = [HEAD, "| suite | MPI library | ranks | programs | passed plain | of these, passed with Espalier |", "| --- | --- | --- | --- | --- | --- |"]
     for (suite, library), by_ranks in sorted(rows.items()):
         lines += [f"| {suite} | {LIBRARIES[library][1]} | {ranks} | {n} | {plain} | {ours} |" for ranks, (n, plain, ours) in sorted(by_ranks.items())]
-    missing = [f"{suite} under {LIBRARIES[library][1]} on {', '.join(map(str, without))} ranks" for suite in SUITES for library in LIBRARIES
+    missing = [f"| {suite} | {LIBRARIES[library][1]} | {', '.join(map(str, without))} |" for suite in SUITES for library in LIBRARIES
                if (without := [ranks for ranks in RANKS if ranks not in rows.get((suite, library), {})])]
-    lines += ["", "Not run yet: " + ";\n".join(missing) + "."] if missing else []
+    lines += ["", "Not run:", "", "| suite | MPI library | ranks |", "| --- | --- | --- |", *missing] if missing else []
     failing = sorted(key for key, entry in runs.items() if entry["plain"] and not entry["bridge"])
     lines += ["", "## Passed plain, failed with Espalier", ""]
     lines += [f"* {suite}, {LIBRARIES[library][1]}, {ranks} ranks: `{name}`" for suite, library, ranks, name in (key.split("|", 3) for key in failing)]
