@@ -13,7 +13,11 @@ import re
 import subprocess
 import sys
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+try:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+except ImportError as error:
+    print(f"limits.py: {error}; expected python3-protobuf, which ./setup.sh installs", file=sys.stderr)
+    sys.exit(2)
 
 # The macros of firmware/bare/node.cc: the field of board.proto, its macro, minimum and maximum.
 SIZES = {"max_mtu": ("MAX_MTU", 96, 65535), "room_bytes": ("ROOM_BYTES", 64, 1 << 30), "room_events": ("ROOM_EVENTS", 1, 1 << 24)}

@@ -60,6 +60,13 @@ class BadRigs(Folder):
         self.assertIn(old, right)
         self.refused(str(self.path / {"rig": "rig", "tests": "list"}[which]), *says, **{which: right.replace(old, new)})
 
+    def test_without_protobuf(self):
+        for command in ([HERE / "hil.py", self.write()], [rigs.ROOT / "boards/limits.py", "flash", "board", "proto"]):
+            # -S: without the folders of packages.
+            done = subprocess.run(["/usr/bin/python3", "-S", *command], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+            self.assertIn("python3-protobuf, which ./setup.sh installs", done.stderr)
+
     def test_rigs(self):
         refused = functools.partial(self.refused_change, "rig", RIG)
         refused("device {", "gadget {", "2:1", "gadget")

@@ -3,8 +3,13 @@ import math
 import pathlib
 import re
 import subprocess
+import sys
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+try:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+except ImportError as error:
+    print(f"hil.py: {error}; expected python3-protobuf, which ./setup.sh installs", file=sys.stderr)
+    sys.exit(2)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[A-Za-z0-9._-]{1,31}")
