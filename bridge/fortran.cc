@@ -71,6 +71,9 @@ void before_finalize() {
   print_counts();
 }
 void before_comm_free(MPI_Fint comm) { detach(MPI_Comm_f2c(comm)); }
+void after_comm_made(MPI_Fint comm, const MPI_Fint* error) {
+  if (has_succeeded(error)) attach(MPI_Comm_f2c(comm));
+}
 void after_op_create(void* function, MPI_Fint commutes, MPI_Fint op, const MPI_Fint* error) {
   if (!has_succeeded(error)) return;
   add_user_operator(MPI_Op_f2c(op), {.function = reinterpret_cast<void (*)()>(function),

@@ -14,6 +14,7 @@ namespace espalier::bridge {
 void after_init(const MPI_Fint* error);
 void before_finalize();
 void before_comm_free(MPI_Fint comm);
+void after_comm_made(MPI_Fint comm, const MPI_Fint* error);
 void after_op_create(void* function, MPI_Fint commutes, MPI_Fint op, const MPI_Fint* error);
 void before_op_free(MPI_Fint op);
 // Each returns whether the call is complete without the function below.

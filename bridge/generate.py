@@ -108,7 +108,8 @@ def write_c(library):
 
 
 # Functions that Open MPI's module mpi_f08 calls under a name of PMPI.
-F08_CALLS_BELOW = ("MPI_Op_create", "MPI_Request_get_status", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
+F08_CALLS_BELOW = ("MPI_Op_create", "MPI_Request_get_status", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Cart_create",
+                   "MPI_Cart_sub", "MPI_Dist_graph_create", "MPI_Dist_graph_create_adjacent", "MPI_Graph_create", "MPI_Intercomm_merge")
 
 
 def fortran_names(name, is_f08):
@@ -182,6 +183,17 @@ OTHERS = {
     "MPI_Request_free": (fint("request"), "if (is_free_refused(*request, error)) return;", ""),
     "MPI_Cancel": (fint("request"), "if (is_cancel_refused(*request, error)) return;", ""),
 }
+# Functions that make a communicator, which is their last parameter. Those that do not wait for other processes are not among them:
+# state.h:attached_at_last().
+MAKERS = {
+    "MPI_Comm_dup": "comm", "MPI_Comm_dup_with_info": "comm info", "MPI_Comm_split": "comm color key",
+    "MPI_Comm_split_type": "comm type key info", "MPI_Comm_create": "comm group", "MPI_Comm_create_group": "comm group tag",
+    "MPI_Intercomm_merge": "comm high", "MPI_Cart_create": "comm dimensions sizes periods reorder", "MPI_Cart_sub": "comm remain",
+    "MPI_Graph_create": "comm nodes index edges reorder",
+    "MPI_Dist_graph_create": "comm count sources degrees destinations weights info reorder",
+    "MPI_Dist_graph_create_adjacent": "comm indegree sources in_weights outdegree destinations out_weights info reorder"}
+OTHERS |= {name: (fint(parameters + " made"), "MPI_Fint own_error = 0;\n  if (error == nullptr) error = &own_error;",
+                  "after_comm_made(*made, error);") for name, parameters in MAKERS.items()}
 
 
 def write_other(name, is_f08):

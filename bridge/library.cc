@@ -76,9 +76,24 @@ int MPI_Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edge
                      MPI_Comm* made) {
   return with_attached(PMPI_Graph_create(comm, nodes, index, edges, reorder, made), made);
 }
+int MPI_Dist_graph_create(MPI_Comm comm, int count, const int* sources, const int* degrees,
+                          const int* destinations, const int* weights, MPI_Info info, int reorder,
+                          MPI_Comm* made) {
+  return with_attached(PMPI_Dist_graph_create(comm, count, sources, degrees, destinations, weights,
+                                              info, reorder, made),
+                       made);
+}
+int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources,
+                                   const int* in_weights, int outdegree, const int* destinations,
+                                   const int* out_weights, MPI_Info info, int reorder,
+                                   MPI_Comm* made) {
+  return with_attached(
+      PMPI_Dist_graph_create_adjacent(comm, indegree, sources, in_weights, outdegree, destinations,
+                                      out_weights, info, reorder, made),
+      made);
+}
 int MPI_Comm_free(MPI_Comm* comm) {
-  // MPI refuses to free these two, which keep their collectives.
-  if (comm != nullptr && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF) detach(*comm);
+  if (comm != nullptr) detach(*comm);
   return PMPI_Comm_free(comm);
 }
 int MPI_Comm_disconnect(MPI_Comm* comm) {

@@ -15,12 +15,14 @@ namespace {
 struct Persistent {
   Routine routine = Routine::kBarrier;
   Arguments arguments;
+  std::shared_ptr<Attached> own;
   std::vector<MPI_Count> send_counts, send_offsets, receive_counts, receive_offsets;
   KeptTypes kept;
   int tag = 0;
 };
 
-std::map<MPI_Request, std::shared_ptr<Persistent>> persistent_requests;
+// Never destroyed: a process may exit with requests, and Espalier's communicators end before.
+auto& persistent_requests = *new std::map<MPI_Request, std::shared_ptr<Persistent>>;
 std::mutex persistent_mutex;
 
 // Copies a vector, which the program may change after the call.
@@ -49,9 +51,11 @@ std::shared_ptr<Persistent> find_persistent(MPI_Request request) {
 
 }  // namespace
 
-int make_persistent(Routine routine, const Attached& to, const Arguments& arguments,
+int make_persistent(Routine routine, std::shared_ptr<Attached> own, const Arguments& arguments,
                     MPI_Request* request) {
+  const Attached& to = *own;
   auto one = std::make_shared<Persistent>();
+  one->own = std::move(own);
   one->routine = routine;
   one->arguments = arguments;
   // Only the root has the vectors of MPI_Gatherv() and MPI_Scatterv().
@@ -85,20 +89,22 @@ bool is_persistent_start(MPI_Request* request, int& result) {
   const auto one = find_persistent(*request);
   if (one == nullptr) return false;
   const MPI_Comm comm = one->arguments.comm;
-  Attached* const to = attached(comm);
-  if (to == nullptr || has_ours(request, 1)) {
-    result = raise(comm, to == nullptr ? MPI_ERR_COMM : MPI_ERR_REQUEST);
+  if (has_ours(request, 1)) {
+    result = raise(comm, MPI_ERR_REQUEST);
     return true;
   }
   auto work = std::make_unique<Work>();
-  prepare(one->routine, *to, one->arguments, *work);
-  result = start_persistent(comm, *to, std::move(work), *request, one->tag);
+  prepare(one->routine, *one->own, one->arguments, *work);
+  result = start_persistent(comm, one->own, std::move(work), *request, one->tag);
   return true;
 }
 
 void forget_persistent(MPI_Request request) {
-  const std::lock_guard lock(persistent_mutex);
-  persistent_requests.erase(request);
+  // The end of its communicator may take other locks.
+  const auto gone = [request] {
+    const std::lock_guard lock(persistent_mutex);
+    return persistent_requests.extract(request);
+  }();
 }
 
 }  // namespace espalier::bridge

@@ -67,11 +67,22 @@ void prepare_reduction(Routine routine, const Attached& to, const Arguments& a, 
   work.call.root = static_cast<std::uint32_t>(a.root);
 }
 
+// Whether all ranks get parts of one size. All ranks have the same vector.
+bool has_equal_parts(const Arguments& a, std::uint32_t ranks) {
+  if (!a.receive_counts.is_given()) return true;
+  for (std::uint32_t rank = 1; rank < ranks; ++rank) {
+    if (a.receive_counts[rank] != a.receive_counts[0]) return false;
+  }
+  return true;
+}
+
 void prepare_reduce_scatter(const Attached& to, const Arguments& a, Work& work) {
-  std::int64_t all = a.receive_count * to.size, own = a.receive_count;
-  if (a.receive_counts.is_given()) {
+  const bool is_equal = has_equal_parts(a, to.size);
+  const std::int64_t own =
+      a.receive_counts.is_given() ? a.receive_counts[to.rank] : a.receive_count;
+  std::int64_t all = own * to.size;
+  if (!is_equal) {
     all = 0;
-    own = a.receive_counts[to.rank];
     for (std::uint32_t rank = 0; rank < to.size; ++rank) {
       work.counts.push_back(static_cast<std::uint64_t>(a.receive_counts[rank]));
       all += a.receive_counts[rank];
@@ -92,8 +103,8 @@ void prepare_reduce_scatter(const Attached& to, const Arguments& a, Work& work) 
   work.call.collective = Collective::kReduceScatter;
   work.call.send = send;
   work.call.receive = receive;
-  work.call.count = static_cast<std::uint64_t>(a.receive_count);
-  if (a.receive_counts.is_given()) set_counts(work);
+  work.call.count = static_cast<std::uint64_t>(own);
+  if (!is_equal) set_counts(work);
 }
 
 void prepare_scatter(const Attached& to, const Arguments& a, Work& work) {
@@ -201,6 +212,9 @@ void prepare_alltoallv(const Attached& to, const Arguments& a, Work& work) {
 bool is_taken(Routine routine, const Attached& to, const Arguments& arguments) {
   if (is_for_mpi(routine)) return false;
   if (is_reduction(routine)) {
+    // No schedule with a count for each rank keeps the order of ranks. All of them know the counts.
+    const bool keeps_order = arguments.user && !arguments.user->commutes;
+    if (keeps_order && !has_equal_parts(arguments, to.size)) return false;
     UserOperator user;
     return arguments.receive_type != MPI_DATATYPE_NULL &&
            operator_of(arguments.op, arguments.user, arguments.receive_type, user).has_value();

@@ -23,6 +23,7 @@ struct Started {
   MPI_Comm comm;
   std::shared_ptr<std::mutex> mutex;  // of its communicator, which may be freed before
   int tag = 0;                        // of a persistent request's message; 0: a generalized request
+  std::shared_ptr<Attached> own = {};  // of a persistent request
 };
 
 int key = MPI_KEYVAL_INVALID;  // under which an MPI communicator has its Attached
@@ -38,8 +39,7 @@ std::set<Attached*> all_attached;  // with `mutex`
 using Lock = std::unique_lock<std::mutex>;
 Lock lock_of(std::mutex& of) { return has_threads ? Lock(of) : Lock(of, std::defer_lock); }
 
-int delete_attached(MPI_Comm, int, void* value, void*) {
-  auto* const gone = static_cast<Attached*>(value);
+void end_attached(Attached* gone) {
   {
     const std::lock_guard lock(mutex);
     all_attached.erase(gone);
@@ -47,6 +47,11 @@ int delete_attached(MPI_Comm, int, void* value, void*) {
   const std::shared_ptr<std::mutex> its = gone->mutex;  // another thread may wait for a request
   const Lock lock = lock_of(*its);
   delete gone;
+}
+
+// `value`: null if the communicator has none.
+int delete_attached(MPI_Comm, int, void* value, void*) {
+  if (value != nullptr) end_attached(static_cast<Attached*>(value));
   return MPI_SUCCESS;
 }
 
@@ -67,7 +72,7 @@ std::vector<std::uint32_t> ranks_in_world(MPI_Comm comm) {
 }
 
 Result<Communicator> make_communicator(MPI_Comm comm) {
-  const Attached* const world = comm == MPI_COMM_WORLD ? nullptr : attached(MPI_COMM_WORLD);
+  const Attached* const world = attached(MPI_COMM_WORLD);  // null: this is for it
   if (world != nullptr) {
     // The job of MPI_COMM_WORLD serves: its progress thread, its secret, what its network costs.
     const std::vector<std::uint32_t> ranks = ranks_in_world(comm);
@@ -79,6 +84,32 @@ Result<Communicator> make_communicator(MPI_Comm comm) {
   // An MPI program may be outside of Espalier's calls for any time.
   options.progress_thread = options.membership->size() > 1;
   return join(options);
+}
+
+// Makes a communicator for the processes of `comm`, which all call it. Null on all of them if one
+// cannot.
+Attached* make_attached(MPI_Comm comm) {
+  auto joined = make_communicator(comm);
+  if (!joined) std::fprintf(stderr, "espalier: %s\n", joined.error().message.c_str());
+  int all_joined = joined ? 1 : 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm);
+  if (all_joined == 0) return nullptr;
+  auto* made = new Attached{*std::move(joined)};
+  made->rank = made->communicator.rank();
+  made->size = made->communicator.size();
+  const std::lock_guard lock(mutex);
+  all_attached.insert(made);
+  return made;
+}
+
+// Whether `comm` has gone through attach(); `value` is then what it has, which may be null.
+bool has_value(MPI_Comm comm, void*& value) {
+  value = nullptr;
+  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return false;
+  int is_there = 0;
+  PMPI_Comm_get_attr(comm, key, &value, &is_there);
+  if (is_there == 0) value = nullptr;
+  return is_there != 0;
 }
 
 // The failure is the communicator's error, as one of MPI's own. Ranks that call with different
@@ -139,10 +170,12 @@ void attach_first() {
 
 void detach_first() {
   if (key == MPI_KEYVAL_INVALID) return;
+  std::map<MPI_Request, Started> unfinished;
   {
     const std::lock_guard lock(mutex);
-    started.clear();
+    unfinished.swap(started);
   }
+  unfinished.clear();
   // Until all have come, each process makes MPI's progress, too.
   PMPI_Barrier(MPI_COMM_WORLD);
   const Attached* const world = attached(MPI_COMM_WORLD);
@@ -150,8 +183,9 @@ void detach_first() {
     // The program need not have freed it. Parts end in any order.
     if (each != world) const Communicator ended = std::move(each->communicator);
   }
-  detach(MPI_COMM_SELF);
-  detach(MPI_COMM_WORLD);
+  for (MPI_Comm comm : {MPI_COMM_SELF, MPI_COMM_WORLD}) {
+    if (attached(comm) != nullptr) PMPI_Comm_delete_attr(comm, key);
+  }
   PMPI_Cancel(&pending);
   PMPI_Wait(&pending, MPI_STATUS_IGNORE);
   PMPI_Comm_free(&poked);
@@ -163,31 +197,42 @@ void attach(MPI_Comm comm) {
   int is_inter = 0;
   PMPI_Comm_test_inter(comm, &is_inter);
   if (is_inter != 0) return;
-  auto joined = make_communicator(comm);
-  if (!joined) std::fprintf(stderr, "espalier: %s\n", joined.error().message.c_str());
-  int all_joined = joined ? 1 : 0;
-  PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm);
-  if (all_joined == 0) return;
-  auto* made = new Attached{*std::move(joined)};
-  made->rank = made->communicator.rank();
-  made->size = made->communicator.size();
-  {
-    const std::lock_guard lock(mutex);
-    all_attached.insert(made);
-  }
-  PMPI_Comm_set_attr(comm, key, made);
+  PMPI_Comm_set_attr(comm, key, make_attached(comm));
 }
 
 void detach(MPI_Comm comm) {
+  if (comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF) return;
   if (attached(comm) != nullptr) PMPI_Comm_delete_attr(comm, key);
 }
 
 Attached* attached(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return nullptr;
   void* value = nullptr;
-  int is_there = 0;
-  PMPI_Comm_get_attr(comm, key, &value, &is_there);
-  return is_there != 0 ? static_cast<Attached*>(value) : nullptr;
+  return has_value(comm, value) ? static_cast<Attached*>(value) : nullptr;
+}
+
+Attached* attached_at_last(MPI_Comm comm) {
+  void* value = nullptr;
+  if (!has_value(comm, value)) attach(comm);
+  return value != nullptr ? static_cast<Attached*>(value) : attached(comm);
+}
+
+std::shared_ptr<Attached> reserve_for_persistent(MPI_Comm comm, Attached& to) {
+  std::vector<std::uint8_t> is_free;
+  for (const auto& each : to.for_persistent) {
+    const Lock lock = lock_of(*each->mutex);
+    const bool has_failed = each->communicator.cause().status != Status::kOk;
+    is_free.push_back(each.use_count() == 1 && !has_failed ? 1 : 0);
+  }
+  // Each process frees its requests when it likes: one that is free on all of them serves.
+  if (!is_free.empty()) {
+    PMPI_Allreduce(MPI_IN_PLACE, is_free.data(), static_cast<int>(is_free.size()), MPI_UINT8_T,
+                   MPI_MIN, comm);
+  }
+  const auto found = std::find(is_free.begin(), is_free.end(), 1);
+  if (found != is_free.end()) return to.for_persistent[found - is_free.begin()];
+  Attached* const made = make_attached(comm);
+  if (made == nullptr) return nullptr;
+  return to.for_persistent.emplace_back(made, end_attached);
 }
 
 void let_mpi_progress() {
@@ -224,15 +269,15 @@ int start(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MPI_Request* 
   return MPI_SUCCESS;
 }
 
-int start_persistent(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work, MPI_Request request,
-                     int tag) {
-  auto made = begin(to, *work);
-  if (!made) return report(comm, made.error().message, &to);
+int start_persistent(MPI_Comm comm, const std::shared_ptr<Attached>& to, std::unique_ptr<Work> work,
+                     MPI_Request request, int tag) {
+  auto made = begin(*to, *work);
+  if (!made) return report(comm, made.error().message, to.get());
   const int error = PMPI_Start(&request);
   if (error != MPI_SUCCESS) return error;
   const std::lock_guard lock(mutex);
   started.insert_or_assign(request,
-                           Started{std::move(work), *std::move(made), comm, to.mutex, tag});
+                           Started{std::move(work), *std::move(made), comm, to->mutex, tag, to});
   return MPI_SUCCESS;
 }
 
@@ -267,7 +312,8 @@ std::size_t progress(const MPI_Request* requests, int count) {
       continue;
     }
     if (!is_complete) {
-      (void)report(one.comm, is_complete.error().message, attached(one.comm));
+      (void)report(one.comm, is_complete.error().message,
+                   one.own != nullptr ? one.own.get() : attached(one.comm));
     } else if (one.work->finish) {
       one.work->finish();
     }

@@ -23,6 +23,9 @@ struct Attached {
   // Held in each call of the communicator, if MPI has MPI_THREAD_MULTIPLE. A thread that waits
   // gives it up between two tests, so other threads may start and wait meanwhile.
   std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();
+  // Communicators of the same processes, each for one persistent request at a time, in the order in
+  // which all processes made them.
+  std::vector<std::shared_ptr<Attached>> for_persistent = {};
 };
 
 // After MPI_Init: the communicators of all processes, and of this one alone.
@@ -35,10 +38,18 @@ constexpr int kCopyTag = 1, kFirstPersistentTag = 2;
 // Makes a communicator of Espalier for a new intracommunicator. All its processes must call it.
 // Does nothing for MPI_COMM_NULL. If one process cannot, none has one.
 void attach(MPI_Comm comm);
-// Before `comm` is freed. Waits for no other process, except for MPI_COMM_WORLD.
+// Before `comm` is freed. Waits for no other process. Does nothing for MPI_COMM_WORLD and
+// MPI_COMM_SELF, which keep their collectives if MPI refuses to free them.
 void detach(MPI_Comm comm);
 // Returns what belongs to `comm`; null: the MPI library takes its collectives.
 [[nodiscard]] Attached* attached(MPI_Comm comm);
+// The same, and first attach(comm) for a communicator that a function made without waiting for the
+// other processes (MPI_Comm_idup). All processes of `comm` must call it.
+[[nodiscard]] Attached* attached_at_last(MPI_Comm comm);
+// Returns a communicator of the processes of `comm` for one persistent request, which keeps it.
+// Requests may then be started in any order. All processes must call it, in the same order. Null on
+// all of them if one cannot have it.
+[[nodiscard]] std::shared_ptr<Attached> reserve_for_persistent(MPI_Comm comm, Attached& to);
 
 // A collective as Espalier runs it, with the memory that it needs beside the caller's.
 struct Work {
@@ -58,8 +69,8 @@ struct Work {
                         MPI_Request* request);
 // Starts it with a persistent receive for a message with this tag from this process to itself,
 // which completes with it.
-[[nodiscard]] int start_persistent(MPI_Comm comm, Attached& to, std::unique_ptr<Work> work,
-                                   MPI_Request request, int tag);
+[[nodiscard]] int start_persistent(MPI_Comm comm, const std::shared_ptr<Attached>& to,
+                                   std::unique_ptr<Work> work, MPI_Request request, int tag);
 
 // Makes progress with those of the requests that are Espalier's. Returns how many of them are not
 // complete; those that are complete are so for the MPI library as well.

@@ -15,15 +15,22 @@ int raise(MPI_Comm comm, int error) {
 bool is_handled(Routine routine, Form form, Arguments& arguments, MPI_Request* request,
                 int& result) {
   const MPI_Comm comm = arguments.comm;
-  Attached* const to = is_for_mpi(routine) ? nullptr : attached(comm);
+  // A non-blocking collective must not wait for other ranks.
+  Attached* const to = is_for_mpi(routine)          ? nullptr
+                       : form == Form::kNonblocking ? attached(comm)
+                                                    : attached_at_last(comm);
   if (to == nullptr) {
     count_below(routine, form, comm);
     return false;
   }
   if (is_reduction(routine)) arguments.user = find_user_operator(arguments.op);
+  bool takes = is_taken(routine, *to, arguments);
+  // All ranks reserve, also one whose arguments are wrong.
+  std::shared_ptr<Attached> own;
+  if (takes && form == Form::kPersistent) own = reserve_for_persistent(comm, *to);
+  if (form == Form::kPersistent && own == nullptr) takes = false;
   // Without a request the MPI library has its error, and no other rank is concerned.
-  const bool is_complete = form == Form::kBlocking || request != nullptr;
-  const bool takes = is_complete && is_taken(routine, *to, arguments);
+  if (form != Form::kBlocking && request == nullptr) takes = false;
   count_call(routine, form, takes);
   if (!takes) return false;
   result = check_arguments(routine, *to, arguments);
@@ -38,7 +45,7 @@ bool is_handled(Routine routine, Form form, Arguments& arguments, MPI_Request* r
     prepare(routine, *to, arguments, *work);
     result = start(comm, *to, std::move(work), request);
   } else {
-    result = make_persistent(routine, *to, arguments, request);
+    result = make_persistent(routine, std::move(own), arguments, request);
   }
   return true;
 }

@@ -3,6 +3,7 @@
 !   fortran FOLDER
 !
 ! Compiled with -DOPERATORS=NAME of the module three times: for mpif.h, with -DUSE_MPI for the module mpi, and with -DUSE_F08 for mpi_f08.
+! -DHAS_DIST_GRAPH: MPI_Dist_graph_create works.
 #ifdef USE_F08
 #define COMMUNICATOR type(MPI_Comm)
 #define REQUEST type(MPI_Request)
@@ -181,6 +182,38 @@ program fortran
   end do
   call MPI_Comm_free(half, error)
   call MPI_Comm_free(copy, error)
+
+  ! Communicators of the other functions that make one.
+  call MPI_Cart_create(MPI_COMM_WORLD, 1, [ranks], [.true.], .false., copy, error)
+  call MPI_Cart_sub(copy, [.true.], half, error)
+  call add('cart_sub', half)
+  call add('cart', copy)
+  call MPI_Graph_create(MPI_COMM_WORLD, ranks, [(i, i = 1, ranks)], [(mod(i, ranks), i = 1, ranks)], .false., copy, error)
+  call add('graph', copy)
+#ifdef HAS_DIST_GRAPH
+  call MPI_Dist_graph_create(MPI_COMM_WORLD, 1, [rank], [1], [mod(rank + 1, ranks)], MPI_UNWEIGHTED, MPI_INFO_NULL, &
+                             .false., copy, error)
+  call add('dist_graph', copy)
+#endif
+  call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [mod(rank + ranks - 1, ranks)], MPI_UNWEIGHTED, 1, &
+                                      [mod(rank + 1, ranks)], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., copy, error)
+  call add('dist_graph_adjacent', copy)
+  call MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, copy, error)
+  call add('split_type', copy)
+  call MPI_Comm_idup(MPI_COMM_WORLD, copy, requests(1), error)
+  call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+  ! Its first collective that may wait for others.
+  call MPI_Barrier(copy, error)
+  call add('idup', copy)
   close (10)
   call end_in_c()
+contains
+  subroutine add(name, comm)
+    character(len=*), intent(in) :: name
+    COMMUNICATOR :: comm
+    call MPI_Iallreduce(rank + 1, values, 1, MPI_INTEGER, MPI_SUM, comm, requests(1), error)
+    call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
+    write (10, *) name, values(1), error
+    call MPI_Comm_free(comm, error)
+  end subroutine
 end program

@@ -117,9 +117,18 @@ static void make_persistent(MPI_Request* requests) {
   PERSISTENT(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[kRoutines]);
 }
 
+/* In odd turns each rank begins with another request, and has another collective among the starts. */
 static void start_all(MPI_Request* requests, int count, int turn) {
-  if (turn % 2 == 0) MPI_Startall(count, requests);
-  for (int i = 0; turn % 2 == 1 && i < count; ++i) MPI_Start(&requests[i]);
+  int sum = 0;
+  if (turn % 2 == 0) {
+    MPI_Startall(count, requests);
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    MPI_Start(&requests[(turn == 1 ? i + rank : i * (count - 1) + rank) % count]);
+    if (i == rank % count) MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  result("sum among the starts: %d", sum);
 }
 
 /* Each turn in another of MPI's ways. */
@@ -156,13 +165,16 @@ static void check_persistent(int is_blocking) {
     for (int i = 0; i < kRoutines; ++i) result_row("persistent", each[i], 2 * ranks + 2);
     result("ring: %d", ring);
   }
-  for (int i = is_blocking ? kRoutines + 1 : 0; i < kRequests; ++i) MPI_Request_free(&requests[i]);
+  const int first = is_blocking ? kRoutines + 1 : 0, count = kRequests - first;
+  for (int i = 0; i < count; ++i) MPI_Request_free(&requests[first + (i + rank) % count]);
 }
 
 int main(int argument_count, char** arguments) {
   begin(argument_count, arguments);
   cut();
   check_vectors();
-  check_persistent(argument_count > 2 && strcmp(arguments[2], "blocking") == 0);
+  /* The second time each rank has freed its requests in another order. */
+  for (int i = 0; i < 2; ++i)
+    check_persistent(argument_count > 2 && strcmp(arguments[2], "blocking") == 0);
   return end();
 }
