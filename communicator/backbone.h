@@ -1,5 +1,6 @@
 #pragma once
-// The links that every rank of a communicator has, whatever it calls. Host only.
+// The links that every rank of a communicator has once it called a collective, whatever that is.
+// Host only.
 
 #include <cstdint>
 #include <vector>

@@ -71,13 +71,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // First open(), then an exchange of address(), then connect(). `parent`: the channel that is
-  // split, or null. Meanwhile this thread replies to its other ranks, and its failure ends the
-  // wait.
-  // `connect_deadline`: how long connect() waits for another rank.
+  // First open(), then an exchange of address(), then connect(). A part has no links before its
+  // first collective, which waits for no other rank to connect. Otherwise connect() waits until
+  // the backbone is connected.
+  // `connect_deadline`: how long to wait for another rank.
   [[nodiscard]] Result<void> open(std::chrono::nanoseconds connect_deadline, bool is_part);
   [[nodiscard]] std::string address() const;
-  [[nodiscard]] Result<void> connect(Members members, const Channel* parent = nullptr);
+  [[nodiscard]] Result<void> connect(Members members);
   // Whether its network must be measured before any other collective; then measured() says how much
   // messages cost, alike on all ranks.
   [[nodiscard]] bool is_measuring() const { return is_measuring_; }
@@ -133,7 +133,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // How long a waiting call may block while other communicators of the process are busy.
   static constexpr std::uint64_t kBusyWaitNs = 20'000;
 
-  [[nodiscard]] Result<void> connect_backbone(const Channel* parent);
+  [[nodiscard]] Result<void> add_link(std::uint32_t peer);
+  [[nodiscard]] Result<void> add_backbone();
+  [[nodiscard]] Result<void> connect_backbone();
   [[nodiscard]] Result<void> add_links(const Program& program);
   struct RecentPlan {
     ScheduleRequest request;
@@ -179,6 +181,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::array<std::shared_ptr<Operation>, 4> recent_operations_;  // of run(); without a channel
   std::size_t next_recent_operation_ = 0;
   std::vector<bool> linked_;               // ranks to which there is a link
+  bool has_backbone_ = false;              // its links are added
   std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;
   MismatchedCalls mismatched_;    // of a mismatch

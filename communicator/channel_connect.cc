@@ -66,7 +66,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
 
 std::string Channel::address() const { return fabric_ == nullptr ? "" : fabric_->address(); }
 
-Result<void> Channel::connect(Members members, const Channel* parent) {
+Result<void> Channel::connect(Members members) {
   members_ = std::move(members);
   const JoinOptions& options = job_->options();
   if (size_ > 1) {
@@ -96,7 +96,10 @@ Result<void> Channel::connect(Members members, const Channel* parent) {
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {
-    if (auto connected = connect_backbone(parent); !connected) return connected;
+    linked_.resize(size_);
+    if (!members_.is_part) {
+      if (auto connected = connect_backbone(); !connected) return connected;
+    }
     MachineConfig config;
     config.deadline_ns = static_cast<std::uint64_t>(options.deadline.count());
     const Status status = machine_.init(fabric_->endpoint(), config);
@@ -118,38 +121,46 @@ void Channel::measured(const NetworkCost& cost) {
   is_measuring_ = false;
 }
 
-Result<void> Channel::connect_backbone(const Channel* parent) {
-  linked_.resize(size_);
-  std::vector<std::uint32_t> links;
+Result<void> Channel::add_link(std::uint32_t peer) {
+  if (linked_[peer]) return {};
+  auto link = fabric_->add_link(peer);
+  if (!link) return fail(link.error());
+  linked_[peer] = true;
+  connecting_.push_back(*link);
+  return {};
+}
+
+Result<void> Channel::add_backbone() {
+  if (has_backbone_) return {};
   for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
-    auto link = fabric_->add_link(peer);
-    if (!link) return fail(link.error());
-    linked_[peer] = true;
-    links.push_back(*link);
+    if (auto added = add_link(peer); !added) return added;
   }
+  has_backbone_ = true;
+  return {};
+}
+
+// Waits, so that join() names a rank that does not come.
+Result<void> Channel::connect_backbone() {
+  if (auto added = add_backbone(); !added) return added;
   while (true) {
-    const auto connected = fabric_->connect_links(links);
+    const auto connected = fabric_->connect_links(connecting_);
     if (!connected) return fail(connected.error());
-    if (*connected) return {};
+    if (*connected) break;
     const bool others_busy = job_->progress_others(this);
-    if (parent != nullptr && parent->cause().status != Status::kOk) {
-      return fail("the communicator that is split has failed");
-    }
     const std::uint64_t pause_ns = others_busy ? kBusyWaitNs : kConnectPauseNs;
     fabric_->endpoint().wait(fabric_->endpoint().now() + pause_ns);
   }
+  connecting_.clear();
+  return {};
 }
 
-// Adds the links of a program and begins to connect them. Nothing waits: messages on a link that is
-// not connected wait for it, and the machine's deadlines find a peer that never connects.
+// Adds the links of a program, before the first one those of the backbone, and begins to connect
+// them. Nothing waits: messages on a link that is not connected wait for it, and the machine's
+// deadlines find a peer that never connects.
 Result<void> Channel::add_links(const Program& program) {
+  if (auto added = add_backbone(); !added) return added;
   for (std::uint32_t i = 0; i < links_count(program); ++i) {
-    const std::uint32_t peer = peer_of(program, i);
-    if (linked_[peer]) continue;
-    auto link = fabric_->add_link(peer);
-    if (!link) return fail(link.error());
-    linked_[peer] = true;
-    connecting_.push_back(*link);
+    if (auto added = add_link(peer_of(program, i)); !added) return added;
   }
   return {};
 }

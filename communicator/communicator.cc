@@ -279,8 +279,8 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
     connected = fail(error);
   } else if (!group.empty()) {
     auto members = members_of(*channel_, group, all);
-    connected = members ? channel->connect(*std::move(members), channel_.get())
-                        : Result<void>(fail(members.error()));
+    connected =
+        members ? channel->connect(*std::move(members)) : Result<void>(fail(members.error()));
   }
   // If a rank dies while the others connect to it, all get the cause here.
   if (auto all_there = barrier(); !all_there) return fail(all_there.error());
