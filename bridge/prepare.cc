@@ -212,7 +212,8 @@ void prepare_alltoallv(const Attached& to, const Arguments& a, Work& work) {
 bool is_taken(Routine routine, const Attached& to, const Arguments& arguments) {
   if (is_for_mpi(routine)) return false;
   if (is_reduction(routine)) {
-    // No schedule with a count for each rank keeps the order of ranks. All of them know the counts.
+    // For many numbers of ranks no schedule takes a count for each rank and keeps their order. All
+    // ranks know the counts.
     const bool keeps_order = arguments.user && !arguments.user->commutes;
     if (keeps_order && !has_equal_parts(arguments, to.size)) return false;
     UserOperator user;

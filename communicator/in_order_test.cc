@@ -134,19 +134,25 @@ TEST(InOrder, EveryChoiceKeepsTheOrder) {
   }
 }
 
-// No algorithm takes a count for each rank and keeps the order: all ranks refuse the call alike.
-TEST(InOrder, UnequalPartsAreRefused) {
-  for (const std::uint32_t ranks : {2u, 5u, 8u, 70u}) {
+// Recursive halving takes a count for each rank and keeps the order, but is not chosen for every
+// number of ranks. Without it all ranks refuse the call alike.
+TEST(InOrder, UnequalPartsAreInOrderOrRefused) {
+  const ScheduleRequest request = {.collective = Collective::kReduceScatter,
+                                   .bytes = 48'000,
+                                   .commutes = false,
+                                   .unequal_counts = true};
+  for (const std::uint32_t ranks : {2u, 5u, 8u}) {
     const auto schedules = or_throw(Schedules::make(1, ranks, {}, {}));
-    const auto planned = schedules->obtain({.collective = Collective::kReduceScatter,
-                                            .bytes = 48'000,
-                                            .commutes = false,
-                                            .unequal_counts = true});
-    if (planned) {
-      EXPECT_FALSE((*planned)->program.needs_commutative) << (*planned)->algorithm;
-      continue;
-    }
-    EXPECT_EQ(planned.error().message,
+    const auto given = schedules->obtain(request);
+    ASSERT_TRUE(given) << given.error().message;
+    EXPECT_EQ((*given)->algorithm, "recursive-halving") << ranks << " ranks";
+    EXPECT_FALSE((*given)->program.needs_commutative) << ranks << " ranks";
+  }
+  for (const std::uint32_t ranks : {17u, 70u}) {
+    const auto schedules = or_throw(Schedules::make(1, ranks, {}, {}));
+    const auto refused = schedules->obtain(request);
+    ASSERT_FALSE(refused) << ranks << " ranks: " << (*refused)->algorithm;
+    EXPECT_EQ(refused.error().message,
               "no schedule of reduce-scatter with a count for each rank keeps the order of ranks, "
               "and the operator does not commute");
   }
