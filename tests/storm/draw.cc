@@ -152,6 +152,7 @@ void allow_for_routers(const Schedule& schedule, Plan& plan) {
   quiet.line_ppm = 0;
   quiet.deadline_ns = kQuietDeadlineNs;
   const Outcome outcome = run_trial(quiet, schedule);
+  if (!outcome.wrong.empty()) return;  // the trial itself breaks a promise, and is reported
   // A trial goes on for two deadlines after its last collective.
   plan.deadline_ns = std::max(plan.deadline_ns, 4 * (outcome.virtual_ns - 2 * kQuietDeadlineNs));
   std::uint64_t most = 0;  // messages that one router passes on
