@@ -16,6 +16,8 @@ RANKS = {"openmpi": 4, "mpich": 3}
 # Calls of each rank that are for the MPI library: its errors of operators and types that do not match, and reduce-scatters in the order of
 # ranks with unequal counts.
 FOR_MPI = {"wrong_arguments": 5, "in_order": 2}
+# These call MPI_Dist_graph_create().
+HAS_GRAPHS = ("makers", "fortran_mpif_h", "fortran_mpi", "fortran_f08")
 # The MPI libraries have wrong results for what this program starts, so it runs something else without the bridge.
 ONLY_WITHOUT = {"later": ["blocking"]}
 
@@ -30,7 +32,9 @@ def main(library, bridge, folder, programs):
         counts, printed = compare(library, program, bridge, pathlib.Path(folder) / name, RANKS[library],
                                   only_without=ONLY_WITHOUT.get(name, []))
         ours, theirs = counts.pop("*")
-        print(f"{name}: {ours} calls by Espalier, {theirs} by MPI")
+        is_without = library == "openmpi" and name in HAS_GRAPHS
+        without = ", without MPI_Dist_graph_create(), in which Open MPI 4.1.4 sometimes waits for ever" if is_without else ""
+        print(f"{name}: {ours} calls by Espalier, {theirs} by MPI{without}")
         if ours == 0 or theirs != RANKS[library] * FOR_MPI.get(name, 0):
             fail(f"{library}: {name} has {theirs} calls that Espalier does not take\n{printed}")
 
