@@ -17,6 +17,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/testing/free_port.h"
 #include "bootstrap/client.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
@@ -279,15 +280,12 @@ class Environment : public ::testing::Test {
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", port.c_str(), 1);
   }
-  static std::string free_port() {
-    const std::string address = start(1)->address();
-    return address.substr(address.rfind(':') + 1);
-  }
+  static std::string port_of_test() { return std::to_string(free_port()); }
   static std::string joined(const Options& options = {}) { return message(join(options)); }
 };
 
 TEST_F(Environment, ProcessesJoin) {
-  const std::string port = free_port();
+  const std::string port = port_of_test();
   std::vector<pid_t> children;
   for (int rank = 0; rank < 4; ++rank) {
     const pid_t child = fork();
@@ -365,12 +363,12 @@ TEST_F(Environment, SecretFiles) {
   setenv("ESPALIER_SECRET_FILE", path.c_str(), 1);
   EXPECT_NE(joined().find("can be read by other users"), std::string::npos) << joined();
   chmod(path.c_str(), 0600);
-  set("0", "1", free_port());
+  set("0", "1", port_of_test());
   const auto job = join();
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_TRUE((*job)->is_secret());
   std::ofstream(path) << "short";
-  set("0", "1", free_port());
+  set("0", "1", port_of_test());
   EXPECT_NE(joined().find("5 bytes; expected 32 to 4096"), std::string::npos) << joined();
   std::filesystem::remove_all(folder);
 }
@@ -380,7 +378,7 @@ TEST_F(Environment, FolderAndTable) {
   const std::string folder =
       std::filesystem::temp_directory_path() / ("espalier-folder-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  const std::string address = "127.0.0.1:" + free_port();
+  const std::string address = "127.0.0.1:" + port_of_test();
   for (const Method method : {Method::kFile, Method::kTable}) {
     in_threads(3, [&](std::uint32_t rank) {
       Options options;

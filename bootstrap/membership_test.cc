@@ -185,7 +185,7 @@ TEST(Membership, NoneJoinsAgainAfterARankDied) {
   EXPECT_EQ(reason, "rank 0 ended without leaving the job, so no process can join it again");
 }
 
-// A child would keep the connection open after its parent is killed, and the port of its server.
+// A child would keep the connection open after its parent is killed.
 TEST(Membership, AChildHoldsNoConnection) {
   auto server = serve(2);
   auto stays = *enter(*server, 0, 2, milliseconds(600'000));
@@ -203,15 +203,50 @@ TEST(Membership, AChildHoldsNoConnection) {
   const auto fenced = stays->fence();
   EXPECT_EQ(fenced ? "" : fenced.error().message, "rank 1 has ended");
   waitpid(parent, nullptr, 0);
+}
+
+// A child would keep the port of its parent's server after the parent is killed.
+TEST(Membership, AChildHoldsNoPort) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const auto server = serve(2);
+    const pid_t child = fork();
+    if (child == 0) {  // has closed what it must not hold
+      const std::string said = server->address() + ' ' + std::to_string(getpid()) + '\n';
+      (void)!write(pipes[1], said.data(), said.size());
+      sleep(60);
+      _exit(0);
+    }
+    sleep(60);
+    _exit(1);
+  }
+  std::string said;
+  for (char next = 0; read(pipes[0], &next, 1) == 1 && next != '\n';) said += next;
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  const std::size_t space = said.find(' ');
+  ASSERT_NE(space, std::string::npos) << said;
+  const auto again = Server::start(said.substr(0, space), 2, JobSecret{});
+  EXPECT_EQ(again ? "" : again.error().message, "");
+  kill(std::stoi(said.substr(space)), SIGKILL);
+  for (const int end : pipes) close(end);
+}
+
+// fork() can return in the parent before the child has closed its copies.
+TEST(Membership, ACopyInAChildThatDoesNotRunYetHoldsNoPort) {
+  auto server = serve(2);
   const std::string address = server->address();
-  stays.reset();
-  const pid_t child = fork();
+  const pid_t child = _Fork();  // closes nothing
   if (child == 0) {
     sleep(60);
     _exit(0);
   }
+  ASSERT_GT(child, 0);
   server.reset();
-  EXPECT_TRUE(Server::start(address, 2, JobSecret{})) << "the child has the port";
+  const auto again = Server::start(address, 2, JobSecret{});
+  EXPECT_EQ(again ? "" : again.error().message, "");
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 }

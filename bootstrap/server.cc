@@ -44,6 +44,8 @@ class ThreadedServer : public Server {
     const std::uint64_t one = 1;
     (void)!write(wake_.get(), &one, sizeof one);
     thread_.join();
+    // A child that was just forked may not have closed its copy yet, which would keep the port.
+    (void)shutdown(listener_.get(), SHUT_RDWR);
   }
   [[nodiscard]] const std::string& address() const override { return address_; }
 

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -14,9 +15,11 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port below those that Linux gives to connections and to listeners that ask for any: nobody gets it meanwhile."""
+    while True:
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", random.randrange(20000, 30000)))
+            return listener.getsockname()[1]
 
 
 def environment(**more):

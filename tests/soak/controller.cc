@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/free_port.h"
 #include "tests/soak/member.h"
 
 namespace espalier::soak {
@@ -32,21 +33,6 @@ using Milliseconds = std::chrono::milliseconds;
 // (docs/communicator.md). The survivors of more may get different causes.
 constexpr std::uint32_t kMaxKills = 4;
 constexpr Milliseconds kHangTime{300'000};  // a member that says nothing for so long hangs
-
-// Returns a port of 127.0.0.1 that nothing listens to, below those that the system gives away.
-std::uint16_t free_port(std::mt19937_64& random) {
-  while (true) {
-    const auto port = static_cast<std::uint16_t>(20'000 + random() % 10'000);
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    const int bound = bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
-    close(socket);
-    if (bound == 0) return port;
-  }
-}
 
 std::string text_of(const std::vector<std::uint32_t>& numbers) {
   std::string text;
@@ -221,7 +207,7 @@ std::string Controller::give_order(const Job& job) {
   }
   std::string place = folder_ + "/tmp/job";
   const std::string secret = job.has_secret && job.method != "folder" ? folder_ + "/secret" : "-";
-  if (job.method == "first") place = "127.0.0.1:" + std::to_string(free_port(random_));
+  if (job.method == "first") place = "127.0.0.1:" + std::to_string(free_port());
   server_.reset();
   if (job.method == "server") {
     bootstrap::JobSecret key = {};

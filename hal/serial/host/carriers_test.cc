@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/free_port.h"
 #include "base/testing/results.h"
 #include "espalier/hal/serial/byte_carrier.h"
 #include "espalier/hal/serial/ethernet.h"
@@ -124,18 +125,10 @@ TEST_F(HostCarriers, ReplacesASocketThatWasLeftButNoFile) {
   unlink(at("host").c_str());
 }
 
-std::uint16_t free_port() {
-  const Descriptor fd(socket(AF_INET, SOCK_DGRAM, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
-
 TEST_F(HostCarriers, Udp) {
-  const std::string a = std::to_string(free_port()), b = std::to_string(free_port());
+  const std::string a = std::to_string(free_port(SOCK_DGRAM));
+  std::string b = a;
+  while (b == a) b = std::to_string(free_port(SOCK_DGRAM));
   const auto left = or_throw(open_carrier("udp:" + a + ",127.0.0.1:" + b));
   const Frame lost = frame_of(100, 1);
   EXPECT_EQ(left->send(lost.data(), 100), Status::kOk);
