@@ -81,7 +81,7 @@ struct JoinOptions {
   // were proven when it was built. The image and its signature are checked; a flash gets no marks.
   NodeImage image = {};
   // File of a model (`espalier measure`) that chooses. Empty: join() measures the network between
-  // hosts, for which each host sends about 320 KiB, or takes constants of memory within one.
+  // hosts with some short collectives, or takes constants of memory within one.
   std::string model = {};
   // A thread that makes progress while the program does not call: replies to other ranks, and
   // non-blocking collectives.

@@ -3,6 +3,7 @@
 
 processes_test.py ESPALIER LIBRARY AGAIN FORKING [BRIDGE...]
 """
+import contextlib
 import os
 import re
 import shutil
@@ -128,6 +129,16 @@ class Processes(unittest.TestCase):
                 more = ["--oversubscribe"] if mpirun == "mpirun.openmpi" else []
                 self.run_command(mpirun, *more, "-n", "3", AGAIN, LIBRARY, "keep", str(TIMES),
                                  expected=[f"joined {TIMES} times"] * 3, **launchers.AS_ROOT)
+
+    def test_joins_again_under_slurm(self):
+        with contextlib.ExitStack() as ends:
+            slurm, reason = launchers.start_slurm(ends)
+            if not slurm:
+                self.skipTest(f"srun: {reason}")
+            for kind in ("pmix", "pmi2"):
+                with self.subTest(kind=kind):
+                    self.run_command("srun", "-Q", "-O", f"--mpi={kind}", "-n", "3", AGAIN, LIBRARY, "keep", str(TIMES),
+                                     expected=[f"joined {TIMES} times"] * 3, SLURM_CONF=slurm.conf)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 //
 //   storm [--over CARRIER] SEEDS FROM
 //                               runs the plans of seeds FROM, FROM + 1, ... over the simulated
-//                               network, or CARRIER: frames (framed links), tcp, shm, mem
+//                               network, or CARRIER: frames (framed links), bytes (streams), tcp,
+//                               shm, mem, mem+tcp
 //   storm [--over CARRIER] --sample SEEDS
 //                               as many from a new place, which is printed (tests/whole.h)
 //   storm --page FILE...        what such runs printed, added up and printed as
