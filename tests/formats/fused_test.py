@@ -134,6 +134,16 @@ def relayed_broadcast(channels):
     return made.text()
 
 
+def wait_for_block(waited):
+    """A broadcast whose first send waits for a thread block without a connection."""
+    made = Writer("broadcast", 2, 1, True, lambda rank: (0, 1, 0))
+    made.block(0, 1, -1)("s", ("o", 0), ("o", 0), wait=(waited, 0))
+    for block in range(1, waited + 1):
+        made.block(0, -1, -1)("nop", announces=int(block == waited))
+    made.block(1, -1, 0)("r", ("o", 0), ("o", 0))
+    return made.text()
+
+
 class Fused(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -216,6 +226,15 @@ class Fused(unittest.TestCase):
             line = schedules.refusal("import", "msccl", file, "-o", out)
             self.assertIn(says, line)
             self.assertLess(len(line), 300)
+
+    def test_block_that_readers_cannot_wait_for(self):
+        """MSCCL's readers keep the number in a signed byte, where 128 is negative."""
+        file, out = self.path / "a.xml", self.path / "a.esp"
+        file.write_text(wait_for_block(127))
+        schedules.espalier("import", "msccl", file, "-o", out, "--root", "0")
+        file.write_text(wait_for_block(128))
+        self.assertIn("line 4: step waits for thread block 128 (depid); expected at most 127, because RCCL, msccl-executor and msccl",
+                      schedules.refusal("import", "msccl", file, "-o", out, "--root", "0"))
 
     def test_broadcast_of_one_rank(self):
         file, xml, out = self.path / "s.esp", self.path / "a.xml", self.path / "a.esp"

@@ -259,6 +259,11 @@ class MscclParser {
     step.from = place("srcbuf", "srcoff", count);
     step.to = place("dstbuf", "dstoff", count);
     step.block = number("depid", -1, kMscclThreadBlocks - 1);
+    if (step.block >= kMscclWaitedBlocks) {
+      refuse("step waits for thread block " + std::to_string(step.block) +
+             " (depid); expected at most " + std::to_string(kMscclWaitedBlocks - 1) +
+             ", because RCCL, msccl-executor and msccl keep this number in a signed byte");
+    }
     step.step = number("deps", -1, kMscclSteps - 1);
     if ((step.block < 0) != (step.step < 0)) {
       refuse("depid and deps; expected both to be -1, or none of them");
