@@ -247,7 +247,8 @@ ProofResult RankProofs::prove_stage_of(std::uint32_t node, const Program& progra
   if (proof.too_large) {
     return too_large(Property::kForm, schedule_, node,
                      "the instances up to here are more than can be checked; " +
-                         std::to_string(schedule_.max_instances_total) + " are for all N together");
+                         std::to_string(schedule_.max_instances_total) + " are for all N together" +
+                         costliest_text(schedule_, program));
   }
   if (proof.wrong_at > 0) {
     return expand_wrong(node, program, WrongFrom{proof.wrong_at},

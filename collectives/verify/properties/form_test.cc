@@ -104,7 +104,10 @@ TEST_F(Form, MoreThanCanBeCheckedForOneN) {
   options.max_blocks = 6;
   EXPECT_TRUE(verdict_of(*topology, programs, options).valid);
   options.max_blocks = 7;
-  expect_refused(Property::kForm, "more than can be checked; 60 are for one N", options);
+  expect_refused(Property::kForm,
+                 "more than can be checked; 60 are for one N; of this N and rank the most are 7 "
+                 "instances of action 0",
+                 options);
   EXPECT_TRUE(verdict_of(*topology, programs, options).counterexample.too_large);
 }
 
@@ -139,7 +142,7 @@ TEST_F(Form, ErrorsWithoutAProof) {
   programs[0].indices[programs[0].actions[0].a.segment_ref].coef = 5;
   expect_error(3, "segment 5 does not exist; there are 1");
   for (Program& program : programs) program.counts[program.phases[0].steps_ref].a = 1 << 30;
-  expect_error(3, "instances, places and steps");
+  expect_error(3, "; of this N and rank the most are the steps: one for each 32");
 }
 
 // Each N is small enough, but they are many.

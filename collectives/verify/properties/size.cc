@@ -15,25 +15,36 @@ constexpr std::int64_t kIdleSteps = 32;
 // Larger numbers exceed every limit. Products of this with table entries stay inside 64 bits.
 constexpr std::int64_t kMost = std::int64_t{1} << 32;
 
-// Returns the number of instances that expand() examines, each counted once per segment. Without a
-// pace an action has at most one instance per period of its phase.
-std::int64_t possible_instances(const ExpandedSchedule& schedule, const Program& program) {
-  std::int64_t sum = 0;
+// The work of expanding a program for one N.
+struct Work {
+  std::int64_t instances = 0;  // that expand() examines, each counted once per segment
+  std::uint32_t action = 0;    // the one with the most of them
+  std::int64_t most = 0;       // instances of this action
+};
+
+// Without a pace an action has at most one instance per period of its phase.
+Work work_of(const Program& program, std::int64_t blocks) {
+  Work work;
   std::uint32_t next = 0;
   for (std::uint32_t phase = 0; phase < program.phases_count; ++phase) {
-    const std::int64_t steps = schedule.phase_first[phase + 1] - schedule.phase_first[phase];
-    const std::int64_t periods = std::min(kMost, ceil_div(steps, program.phases[phase].period));
+    const std::int64_t steps = count_value(program.counts[program.phases[phase].steps_ref], blocks);
+    const std::int64_t periods =
+        std::clamp<std::int64_t>(ceil_div(steps, program.phases[phase].period), 0, kMost);
     for (std::uint32_t end = next + program.phases[phase].actions; next < end; ++next) {
       const Action& action = program.actions[next];
-      const std::int64_t instances =
-          count_value(program.counts[action.instances_ref], schedule.blocks);
+      const std::int64_t instances = count_value(program.counts[action.instances_ref], blocks);
       const std::int64_t segment_count =
           std::max(operand_segment_count(action.into), operand_segment_count(action.a));
-      sum += segment_count *
-             std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
+      const std::int64_t taken =
+          segment_count *
+          std::clamp<std::int64_t>(instances, 0, action.pace_ref == 0 ? periods : kMost);
+      work.instances += taken;
+      if (taken <= work.most) continue;
+      work.action = next;
+      work.most = taken;
     }
   }
-  return sum;
+  return work;
 }
 
 }  // namespace
@@ -49,8 +60,23 @@ void add_steps(ExpandedSchedule& schedule) {
       std::min(kMost, ceil_div(schedule.steps(), kIdleSteps)) * program_nodes(*schedule.common);
 }
 
+std::string costliest_text(const ExpandedSchedule& schedule, const Program& program) {
+  const Work work = work_of(program, schedule.blocks);
+  const std::int64_t places = std::int64_t{program.segments} * schedule.blocks;
+  const std::int64_t slots = program.scratch_blocks;
+  const std::int64_t steps = ceil_div(phase_steps(program, schedule.blocks), kIdleSteps);
+  const std::int64_t most = std::max({work.most, places, slots, steps});
+  const std::string text = "; of this N and rank the most are ";
+  const std::string number = std::to_string(most);
+  if (work.most == most) {
+    return text + number + " instances of action " + std::to_string(work.action);
+  }
+  if (steps == most) return text + "the steps: one for each " + std::to_string(kIdleSteps);
+  return text + number + (places == most ? " places" : " slots of scratch");
+}
+
 Finding check_size(ExpandedSchedule& schedule, std::uint32_t node, const Program& program) {
-  const std::int64_t needed = possible_instances(schedule, program) +
+  const std::int64_t needed = work_of(program, schedule.blocks).instances +
                               std::int64_t{program.segments} * schedule.blocks +
                               std::int64_t{program.scratch_blocks};
   schedule.held += needed;
@@ -59,7 +85,8 @@ Finding check_size(ExpandedSchedule& schedule, std::uint32_t node, const Program
                             const std::string& scope) {
     return too_large(Property::kForm, schedule, node,
                      std::to_string(taken) + " " + what + " up to here are more than can be " +
-                         "checked; " + std::to_string(most) + " are for " + scope);
+                         "checked; " + std::to_string(most) + " are for " + scope +
+                         costliest_text(schedule, program));
   };
   if (schedule.held > schedule.max_instances) {
     return too_many(schedule.held, schedule.max_instances, "instances and places", "one N");

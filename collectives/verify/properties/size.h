@@ -4,6 +4,7 @@
 // collectives/verify.
 
 #include <cstdint>
+#include <string>
 
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/report/counterexample.h"
@@ -22,6 +23,9 @@ inline constexpr std::int64_t kTimesAtOnce = 4;
 // too_large if that exceeds the limits. Call before expanding.
 [[nodiscard]] Finding check_size(ExpandedSchedule& schedule, std::uint32_t node,
                                  const Program& program);
+// Returns the end of the line of such a refusal: the largest part of the cost of `program` for
+// N = schedule.blocks, usually an action with its instances, each counted once per segment.
+[[nodiscard]] std::string costliest_text(const ExpandedSchedule& schedule, const Program& program);
 // Adds the cost of walking through the steps of all nodes to schedule.spent. If that exceeds the
 // limit, the next check_size() refuses.
 void add_steps(ExpandedSchedule& schedule);
