@@ -93,7 +93,7 @@ void run_draw(const DrawArguments& arguments) {
   const std::int64_t blocks = arguments.blocks.empty()
                                   ? usual_blocks(program)
                                   : chosen_blocks(arguments.blocks, kMaxDrawnBlocks, program);
-  check_form(loaded, blocks);
+  check_drawable(loaded, blocks);
   const std::int64_t steps = phase_steps(program, blocks);
   if (steps == 0) bad_input("the schedule has no steps; nothing to draw");
   std::int64_t step = 0;

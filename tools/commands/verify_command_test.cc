@@ -71,6 +71,12 @@ TEST_F(VerifyCommand, WhateverOpensAScheduleChecksItsForm) {
         }));
   expect_refused("draw endless -o page", "it cannot be expanded: form: N = ");
   expect_refused("simulate endless --bytes 40", "it cannot be expanded: form: N = ");
+  // More than a drawing can show, though it could be expanded.
+  write(directory_ / "many", changed_file([](Program& program) {
+          program.counts[program.actions[0].instances_ref].a = 1 << 21;
+        }));
+  expect_refused("draw many -o page", "'many' cannot be drawn: for N = ");
+  expect_refused("draw many --svg picture --show load", "expected at most 1097728 of all nodes");
 }
 
 // A link that leads one way carries messages that way, also if routers have programs.

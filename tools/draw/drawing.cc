@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "espalier/collectives/schedule/expand.h"
+#include "tools/common/failure.h"
+#include "tools/common/output.h"
 
 namespace espalier::tools {
 namespace {
@@ -21,7 +23,31 @@ std::string at(const char* letter, const Position& point) {
   return text;
 }
 
+// A drawing expands the schedule several times. Its limit grows with the schedule, so that a small
+// file takes little time.
+constexpr std::int64_t kMaxDrawn = 1 << 20;
+constexpr std::int64_t kMaxDrawnPerNode = 1 << 14;
+
 }  // namespace
+
+void check_drawable(const LoadedSchedule& loaded, std::int64_t blocks) {
+  const std::int64_t most =
+      kMaxDrawn + kMaxDrawnPerNode * static_cast<std::int64_t>(loaded.programs.size());
+  std::int64_t instances = 0;
+  for (const Program& program : loaded.programs) {
+    for (std::uint32_t k = 0; k < program.actions_count; ++k) {
+      const Count& count = program.counts[program.actions[k].instances_ref];
+      instances += std::clamp<std::int64_t>(count_value(count, blocks), 0, most);
+      if (instances <= most) continue;
+      bad_input("'" + one_line(loaded.name) +
+                "' cannot be drawn: for N = " + std::to_string(blocks) + ", " +
+                loaded.topology->node_name(program.node) + ", action " + std::to_string(k) +
+                ": its instances and those before it are " + std::to_string(instances) +
+                "; expected at most " + std::to_string(most) + " of all nodes");
+    }
+  }
+  check_form(loaded, blocks);
+}
 
 std::vector<Transfer> transfers(const Programs& programs, std::int64_t blocks) {
   std::vector<Transfer> all;

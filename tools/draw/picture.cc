@@ -108,7 +108,7 @@ class Picture {
     const std::int64_t added = phase_steps(program_, more) - steps;
     const std::map<Pair, std::int64_t> now = load(loaded_, blocks_);
     std::map<Pair, std::int64_t> then;
-    if (added > 0) check_form(loaded_, more);
+    if (added > 0) check_drawable(loaded_, more);
     if (added > 0) then = load(loaded_, more);
     double most = 0;
     for (const auto& [link, blocks] : now) {
