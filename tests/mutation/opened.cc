@@ -1,5 +1,6 @@
 // Opens mutated schedule files of correct checksums with the commands that read schedules:
 // opened MUTANTS [SEED [FIRST]]. Each must end with status 0 or 1, or with one line and status 2.
+// Machines, too, run the programs as nodes decode them, and must keep to their buffers.
 // Prints the number of each, the longest processor time of a command and the peak of memory.
 // With --late instead of a first number, verifies mutants whose counts change at a late N.
 // Exit status: 0 all well; 1 a mutant ended otherwise; 2 bad arguments.
@@ -25,6 +26,7 @@
 #include "espalier/collectives/verify/verify.h"
 #include "espalier/topology/topology.h"
 #include "tests/mutation/wild.h"
+#include "tests/mutation/wild_machines.h"
 #include "tools/commands/program.h"
 
 namespace espalier::mutation {
@@ -136,6 +138,12 @@ int open_all(std::uint64_t mutants, std::uint64_t seed, std::uint64_t first) {
     std::ofstream("f", std::ios::binary)
         .write(reinterpret_cast<const char*>(file.data()),
                static_cast<std::streamsize>(file.size()));
+    current_words = base.name + ": machines";
+    if (const std::string wrong = run_machines(file); !wrong.empty()) {
+      std::printf("mutant %llu, %s: %s\n", static_cast<unsigned long long>(mutant),
+                  current_words.c_str(), wrong.c_str());
+      ++tally.wrong;
+    }
     // Always a drawing, which follows peers the furthest, and one of the others.
     for (const std::size_t command : {std::size_t{0}, 1 + dice() % (std::size(kCommands) - 1)}) {
       current_words = base.name + ": " + kCommands[command];

@@ -31,14 +31,17 @@ std::int32_t any_number(std::mt19937_64& dice) {
 
 std::size_t below(std::size_t limit, std::mt19937_64& dice) { return dice() % limit; }
 
-// Gives a number of the program any value.
+// Gives a number of the program any value. An earlier change may have left a table without rows.
 void change_number(Program& program, std::mt19937_64& dice) {
   const std::int32_t number = any_number(dice);
   const auto natural = static_cast<std::uint32_t>(std::abs(number));
-  switch (dice() % 6) {
-    case 0:
-      if (program.peers_count > 0) program.peers[below(program.peers_count, dice)] = natural;
-      break;
+  const auto kind = dice() % 6;
+  const std::uint32_t rows[] = {
+      program.peers_count, program.counts_count, program.indices_count, program.indices_count, 1,
+      program.phases_count};
+  if (rows[kind] == 0) return;
+  switch (kind) {
+    case 0: program.peers[below(program.peers_count, dice)] = natural; break;
     case 1: {
       Count& count = program.counts[below(program.counts_count, dice)];
       std::int32_t* const fields[] = {&count.a, &count.d};
