@@ -46,6 +46,8 @@ int without_exceptions(Function function) {
     return function();
   } catch (const std::exception& exception) {
     return fails(ESPALIER_BACK_END, exception.what());
+  } catch (...) {
+    return fails(ESPALIER_BACK_END, "an exception that has no text");
   }
 }
 

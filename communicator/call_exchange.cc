@@ -1,50 +1,63 @@
 #include "communicator/call_exchange.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
+
+#include "espalier/base/crc32.h"
 
 namespace espalier::communicator {
 namespace {
 
-// A control's number: a tag, the position of a piece of the word, and in a reply the piece.
-constexpr std::uint32_t kRequest = 0xa, kReply = 0xb;
-constexpr std::uint32_t kPieces = 3, kPieceBits = 26;
 constexpr std::uint64_t kRepeatNs = 1'000'000;
 constexpr std::uint64_t kFlushNs = 20'000'000;
 
-std::uint32_t number_of(std::uint32_t tag, std::uint32_t piece, std::uint64_t word) {
-  constexpr std::uint64_t kMask = (std::uint64_t{1} << kPieceBits) - 1;
-  return tag << 28 | piece << kPieceBits |
-         static_cast<std::uint32_t>(word >> (piece * kPieceBits) & kMask);
-}
+// A position that is none: no byte is needed, or none is given.
+constexpr std::uint32_t kNoPosition = 127;
+static_assert(FailureNote::kMaxBytes < kNoPosition);
 
-// The word of the node at the other end of a link, piece by piece.
-struct Wanted {
-  std::uint32_t link = 0;
-  std::uint32_t pieces = 0;  // that came
-  std::uint64_t word = 0;
+// A control's number, from its lowest bit: the byte, its position, the position that the sender
+// needs next, and a check, because replies to a machine's probes have numbers of the same kind.
+struct Piece {
+  std::uint8_t byte = 0;
+  std::uint32_t position = kNoPosition, needed = kNoPosition;
 
-  [[nodiscard]] bool is_complete() const { return pieces == kPieces; }
+  [[nodiscard]] std::uint32_t number() const {
+    const std::uint32_t content = byte | position << 8 | needed << 15;
+    return content | check_of(content) << 22;
+  }
+  // Returns whether the number is that of a piece.
+  [[nodiscard]] bool read(std::uint32_t number) {
+    const std::uint32_t content = number & 0x3fffff;
+    byte = static_cast<std::uint8_t>(content & 0xff);
+    position = content >> 8 & 0x7f;
+    needed = content >> 15 & 0x7f;
+    return number >> 22 == check_of(content);
+  }
+
+ private:
+  [[nodiscard]] static std::uint32_t check_of(std::uint32_t content) {
+    const std::uint8_t bytes[] = {static_cast<std::uint8_t>(content),
+                                  static_cast<std::uint8_t>(content >> 8),
+                                  static_cast<std::uint8_t>(content >> 16)};
+    return crc32(0x6e6f7465, bytes, sizeof(bytes)) & 0x3ff;
+  }
 };
 
 class Exchange {
  public:
-  Exchange(Endpoint& endpoint, const Cause& cause, std::uint64_t own)
-      : endpoint_(endpoint), own_(own), served_(endpoint.links()) {
-    is_named_ = endpoint.node() == cause.detector || endpoint.node() == cause.peer;
-    for (std::uint32_t link = 0; link < endpoint.links(); ++link) {
-      const std::uint32_t node = endpoint.peer(link);
-      if (node == cause.detector || node == cause.peer) wanted_.push_back({.link = link});
-    }
+  Exchange(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note)
+      : endpoint_(endpoint), note_(note) {
+    for (const std::uint32_t link : links) neighbors_.push_back({.link = link});
   }
 
   void run(std::uint64_t end) {
-    std::uint64_t next_request = 0;
+    std::uint64_t next_repeat = 0;
     for (std::uint64_t now = endpoint_.now(); now < end; now = endpoint_.now()) {
-      if (now >= next_request) {
-        for (const Wanted& each : wanted_) request(each);
-        next_request = now + kRepeatNs;
+      if (now >= next_repeat) {
+        post_all();
+        next_repeat = now + kRepeatNs;
       }
       Completion completion;
       bool found = false;
@@ -54,72 +67,157 @@ class Exchange {
       }
       // The last controls are posted, and leave this node in the next polls.
       if (is_done()) end = std::min(end, std::exchange(is_ending_, true) ? end : now + kFlushNs);
-      if (!found) endpoint_.wait(std::min(next_request, end));
+      if (!found) endpoint_.wait(std::min(next_repeat, end));
     }
-  }
-
-  // Returns the word of a node; 0: it is not known.
-  [[nodiscard]] std::uint64_t word_of(std::uint32_t node) const {
-    if (node == endpoint_.node()) return own_;
-    for (const Wanted& each : wanted_) {
-      if (endpoint_.peer(each.link) == node && each.is_complete()) return each.word;
-    }
-    return 0;
   }
 
  private:
+  // A rank at the other end of a link.
+  struct Neighbor {
+    std::uint32_t link = 0;
+    std::uint32_t asked = 0;   // the position that this node asked for last
+    std::uint32_t needed = 0;  // the position that it needs; kNoPosition: its note is complete
+  };
+
   [[nodiscard]] bool is_done() const {
-    const bool knows = std::all_of(wanted_.begin(), wanted_.end(),
-                                   [](const Wanted& w) { return w.is_complete(); });
-    const bool told = std::all_of(served_.begin(), served_.end(), [](bool has) { return has; });
-    return knows && (told || !is_named_);
+    return note_.is_complete() &&
+           std::all_of(neighbors_.begin(), neighbors_.end(),
+                       [](const Neighbor& each) { return each.needed == kNoPosition; });
   }
 
-  // The fabric may have no room: the next request comes soon.
-  void post(std::uint32_t link, std::uint32_t number) {
+  [[nodiscard]] bool has_byte_for(const Neighbor& neighbor) const {
+    return neighbor.needed < note_.size() && note_.knows(neighbor.needed);
+  }
+
+  // Asks for one byte after the other, because the neighbor may not know some of them yet.
+  [[nodiscard]] std::uint32_t next_needed(std::uint32_t asked) const {
+    if (note_.is_complete()) return kNoPosition;
+    do {
+      asked = asked + 1 < note_.size() ? asked + 1 : 0;
+    } while (note_.knows(asked));
+    return asked;
+  }
+
+  void post(Neighbor& neighbor) {
+    Piece piece;
+    piece.needed = neighbor.asked = next_needed(neighbor.asked);
+    if (has_byte_for(neighbor)) {
+      piece.position = neighbor.needed;
+      piece.byte = note_.byte(neighbor.needed);
+    }
     Control control;
     control.kind = ControlKind::kAnswer;
-    control.number = number;
-    (void)endpoint_.post_control(link, control);
+    control.number = piece.number();
+    // The fabric may have no room: the next one comes soon.
+    (void)endpoint_.post_control(neighbor.link, control);
   }
 
-  // Asks for the next piece, or for the one after the last: the word is complete.
-  void request(const Wanted& wanted) { post(wanted.link, number_of(kRequest, wanted.pieces, 0)); }
+  void post_all() {
+    for (Neighbor& neighbor : neighbors_) post(neighbor);
+  }
 
   void handle(const Completion& completion) {
-    if (completion.control.kind != ControlKind::kAnswer) return;
-    const std::uint32_t number = completion.control.number;
-    const std::uint32_t piece = number >> kPieceBits & 3;
-    if (number >> 28 == kRequest && piece < kPieces) {
-      post(completion.link, number_of(kReply, piece, own_));
-    } else if (number >> 28 == kRequest && completion.link < served_.size()) {
-      served_[completion.link] = true;
+    const auto from = std::find_if(neighbors_.begin(), neighbors_.end(), [&](const Neighbor& each) {
+      return each.link == completion.link;
+    });
+    Piece piece;
+    if (from == neighbors_.end() || completion.control.kind != ControlKind::kAnswer ||
+        !piece.read(completion.control.number)) {
+      return;
     }
-    if (number >> 28 != kReply || piece >= kPieces) return;
-    for (Wanted& each : wanted_) {
-      if (each.link != completion.link || each.pieces != piece) continue;
-      const std::uint64_t bits = number & ((std::uint32_t{1} << kPieceBits) - 1);
-      each.word |= bits << (piece * kPieceBits);
-      ++each.pieces;
-      request(each);
+    from->needed = piece.needed;
+    const bool is_new = piece.position < note_.size() && note_.learn(piece.position, piece.byte);
+    if (is_new && note_.is_complete()) return post_all();
+    for (Neighbor& neighbor : neighbors_) {
+      const bool is_sender = &neighbor == &*from;
+      const bool awaits = is_sender || (is_new && neighbor.needed == piece.position);
+      if ((awaits && has_byte_for(neighbor)) || (is_sender && is_new)) post(neighbor);
     }
   }
 
   Endpoint& endpoint_;
-  std::uint64_t own_;
-  bool is_named_ = false;   // this node is at one end of the mismatch
+  FailureNote& note_;
   bool is_ending_ = false;  // all is done except the last controls
-  std::vector<Wanted> wanted_;
-  std::vector<bool> served_;  // by link: its node has the whole word of this node
+  std::vector<Neighbor> neighbors_;
 };
 
 }  // namespace
 
-MismatchedCalls exchange_calls(Endpoint& endpoint, const Cause& cause, std::uint64_t own,
-                               std::uint64_t within_ns) {
-  Exchange exchange(endpoint, cause, own);
+void FailureNote::make_calls(const Cause& cause, std::uint32_t node, const CallHistory& own) {
+  size_ = 2 * kHistoryBytes;
+  const std::uint32_t named[] = {cause.detector, cause.peer};
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    if (node != named[k]) continue;
+    const std::uint32_t first = k * kHistoryBytes;
+    learn_number(first, 2, own.number());
+    for (std::uint32_t i = 0; i < CallHistory::kCalls; ++i) {
+      learn_number(first + 2 + 8 * i, 8, own.word(i));
+    }
+  }
+}
+
+void FailureNote::make_text(const Cause& cause, std::uint32_t node, const Text& own) {
+  size_ = kMaxBytes;
+  is_text_ = true;
+  if (node != cause.detector) return;
+  for (std::uint32_t i = 0; i < kMaxBytes; ++i) (void)learn(i, static_cast<std::uint8_t>(own[i]));
+}
+
+bool FailureNote::learn(std::uint32_t position, std::uint8_t byte) {
+  if (known_[position]) return false;
+  bytes_[position] = byte;
+  const std::uint32_t end = is_text_ && byte == 0 ? size_ : position + 1;
+  for (; position < end; ++position) known_.set(position);
+  return true;
+}
+
+void FailureNote::learn_number(std::uint32_t position, std::uint32_t bytes, std::uint64_t value) {
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    (void)learn(position + i, static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+}
+
+std::uint64_t FailureNote::number(std::uint32_t position, std::uint32_t bytes) const {
+  std::uint64_t value = 0;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    value |= std::uint64_t{bytes_[position + i]} << (8 * i);
+  }
+  return value;
+}
+
+FailureNote::ToldHistory FailureNote::history(std::uint32_t position) const {
+  for (std::uint32_t i = 0; i < kHistoryBytes; ++i) {
+    if (!known_[position + i]) return {};
+  }
+  ToldHistory history;
+  history.number = static_cast<std::uint16_t>(number(position, 2));
+  for (std::uint32_t i = 0; i < CallHistory::kCalls; ++i) {
+    history.words[i] = number(position + 2 + 8 * i, 8);
+  }
+  return history;
+}
+
+MismatchedCalls FailureNote::calls() const {
+  const ToldHistory detector = history(0), peer = history(kHistoryBytes);
+  MismatchedCalls calls = {detector.words[0], peer.words[0]};
+  if (calls.detector == 0 || calls.peer == 0) return calls;
+  const auto ahead = static_cast<std::int16_t>(detector.number - peer.number);
+  const auto back = static_cast<std::uint32_t>(std::abs(int{ahead}));
+  if (back >= CallHistory::kCalls) return calls;
+  if (ahead > 0) calls.detector = detector.words[back];
+  if (ahead < 0) calls.peer = peer.words[back];
+  return calls;
+}
+
+std::string FailureNote::text() const {
+  if (!is_complete()) return {};
+  return {bytes_.begin(), std::find(bytes_.begin(), bytes_.end(), 0)};
+}
+
+void exchange_note(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
+                   std::uint64_t within_ns) {
+  Exchange exchange(endpoint, links, note);
   exchange.run(endpoint.now() + within_ns);
-  return {exchange.word_of(cause.detector), exchange.word_of(cause.peer)};
 }
 
 }  // namespace espalier::communicator

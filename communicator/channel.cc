@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <future>
 #include <thread>
 #include <utility>
 
 #include "base/forks.h"
+#include "communicator/backbone.h"
 #include "communicator/call_check.h"
 #include "communicator/call_word.h"
 #include "espalier/collectives/schedule/program.h"
@@ -19,8 +21,8 @@ namespace {
 // How often a thread that awaits a plan replies to other ranks.
 constexpr std::chrono::milliseconds kPlanningPause(2);
 
-// How long the ranks of a mismatch wait for each other's calls.
-constexpr std::uint64_t kMaxCallExchangeNs = 5'000'000'000;
+// How long the ranks of a failed communicator wait for each other's notes (call_exchange.h).
+constexpr std::uint64_t kMaxNoteExchangeNs = 5'000'000'000;
 
 const char* verb_of(const StallReport& report) {
   return report.sending ? "send to" : "receive from";
@@ -51,8 +53,9 @@ struct RankedWord {
 };
 
 // Returns the calls of the two ranks of a mismatch and of this rank, as far as they are known.
-std::string calls_of(const Cause& cause, const MismatchedCalls& calls, const RankedWord& own) {
-  std::vector<RankedWord> known = {{cause.detector, calls.detector}, {cause.peer, calls.peer}};
+std::string calls_of(const Cause& cause, const FailureNote& note, const RankedWord& own) {
+  const auto [detector, peer] = note.calls();
+  std::vector<RankedWord> known = {{cause.detector, detector}, {cause.peer, peer}};
   if (own.rank != cause.detector && own.rank != cause.peer) known.push_back(own);
   std::string text;
   for (const RankedWord& each : known) {
@@ -60,9 +63,18 @@ std::string calls_of(const Cause& cause, const MismatchedCalls& calls, const Ran
     text += (text.empty() ? ": rank " : "; rank ") + std::to_string(each.rank) + " " +
             call_text(each.word);
   }
-  if (calls.detector == 0 || calls.peer == 0) return text;
-  const std::string hidden = hidden_difference(calls.detector, calls.peer);
+  if (detector == 0 || peer == 0) return text;
+  const std::string hidden = hidden_difference(detector, peer);
   return hidden.empty() ? text : text + "; " + hidden;
+}
+
+// Copies the text of an exception as one line, as far as there is room. Allocates nothing.
+void take_line(const char* what, FailureNote::Text& line) {
+  line = {};
+  for (std::size_t i = 0; i + 1 < line.size() && what[i] != 0; ++i) {
+    const bool is_text = static_cast<unsigned char>(what[i]) >= ' ' && what[i] != 0x7f;
+    line[i] = is_text ? what[i] : ' ';
+  }
 }
 
 Error crowded() { return {"another thread uses this communicator; expected one thread at a time"}; }
@@ -353,24 +365,46 @@ void Channel::begin(Operation& operation) {
   if (operation.copied_from != nullptr) {
     std::memcpy(operation.input_copy.data(), operation.copied_from, operation.input_copy.size());
   }
+  started_calls_.add(operation.word);
   const Status status = begin_machine(operation);
-  if (status == Status::kOk) return;
-  if (machine_.cause().status != Status::kOk) {
-    fail_all();
-  } else {
-    finish(
-        fail(std::string(collective_name(operation.call.collective)) + ": " + status_name(status)));
+  // A machine that has failed ends in its next polls, once all ranks know the cause.
+  if (status == Status::kOk || machine_.cause().status != Status::kOk) return;
+  started_calls_.remove();
+  finish(
+      fail(std::string(collective_name(operation.call.collective)) + ": " + status_name(status)));
+}
+
+// No exception may cross the machine: an operator's ends the collective, on all ranks.
+void Channel::combine_guarded(void* into, const void* a, const void* b, std::uint64_t count,
+                              void* channel) {
+  auto& self = *static_cast<Channel*>(channel);
+  const Operator& op = self.first_->call.op;
+  try {
+    return op.custom(into, a, b, count, op.context);
+  } catch (const std::exception& exception) {
+    take_line(exception.what(), self.thrown_);
+  } catch (...) {
+    take_line("", self.thrown_);
   }
+  self.machine_.stop(Status::kBadOperator);
+}
+
+Operator Channel::guarded(const Operator& given) {
+  Operator op = given;
+  if (op.op != Op::kCustom) return op;
+  op.custom = combine_guarded;
+  op.context = this;
+  return op;
 }
 
 Status Channel::begin_machine(Operation& operation) {
-  const Call& call = operation.call;
   void* const scratch = provide_scratch(operation);
   if (operation.is_prepared && operation.buffers.scratch == scratch) {
     return machine_.start(*operation.prepared);
   }
   operation.buffers.scratch = scratch;
   operation.buffers.scratch_bytes = operation.scratch_bytes;
+  const Operator op = guarded(operation.call.op);
   const ElementCounts counts = counts_of(operation);
   const Program& program = operation.planned->program;
   const bool has_started = std::exchange(operation.has_started, true);
@@ -378,10 +412,10 @@ Status Channel::begin_machine(Operation& operation) {
     operation.prepared = std::make_unique<Machine::Prepared>();
   }
   if (operation.prepared == nullptr) {
-    return machine_.start(program, operation.buffers, call.op, counts);
+    return machine_.start(program, operation.buffers, op, counts);
   }
   const Status status =
-      machine_.prepare(program, operation.buffers, call.op, counts, *operation.prepared);
+      machine_.prepare(program, operation.buffers, op, counts, *operation.prepared);
   operation.is_prepared = status == Status::kOk;
   return operation.is_prepared ? machine_.start(*operation.prepared) : status;
 }
@@ -400,19 +434,30 @@ void Channel::set_active(bool is_active) {
   job_->count_active(is_active ? 1 : -1);
 }
 
-// This rank may be choosing a schedule, with nothing in progress: the others name their calls now.
-// The limit is short next to the deadline: a peer that does not tell its call is not waited for.
-void Channel::find_mismatched_calls() {
+// Learns the calls of a mismatch, or what an operator threw. This rank may be choosing a schedule,
+// with nothing in progress: the others tell their notes now. The limit is short next to the
+// deadline: a peer that takes no part is not waited for.
+void Channel::exchange_notes() {
   const Cause& cause = machine_.cause();
-  if (has_asked_calls_ || cause.status != Status::kMismatch) return;
-  has_asked_calls_ = true;
+  if (cause.status == Status::kMismatch) {
+    note_.make_calls(cause, rank_, started_calls_);
+  } else if (cause.status == Status::kBadOperator) {
+    note_.make_text(cause, rank_, thrown_);
+  } else {
+    return;
+  }
+  Endpoint& endpoint = fabric_->endpoint();
+  const std::vector<std::uint32_t> neighbors = backbone_peers(rank_, size_);
+  std::vector<std::uint32_t> links;
+  for (std::uint32_t link = 0; link < endpoint.links(); ++link) {
+    const auto found = std::find(neighbors.begin(), neighbors.end(), endpoint.peer(link));
+    if (found != neighbors.end()) links.push_back(link);
+  }
   const auto deadline = static_cast<std::uint64_t>(job_->options().deadline.count());
-  mismatched_ = exchange_calls(fabric_->endpoint(), cause, first_ == nullptr ? 0 : first_->word,
-                               std::min(deadline / 4, kMaxCallExchangeNs));
+  exchange_note(endpoint, links, note_, std::min(deadline / 4, kMaxNoteExchangeNs));
 }
 
 void Channel::fail_all() {
-  find_mismatched_calls();
   while (first_ != nullptr) finish(fail(failure_of(*first_)));
 }
 
@@ -490,12 +535,17 @@ Result<void> Channel::finish_waiting(Operation& operation) {
 std::string Channel::failure_of(const Operation& operation) const {
   const Cause& cause = machine_.cause();
   const StallReport report = machine_.stall_report();
-  std::string text = std::string(collective_name(operation.call.collective)) +
-                     " failed: " + status_name(cause.status) + ", found by rank " +
-                     std::to_string(cause.detector);
+  std::string text = std::string(collective_name(operation.call.collective)) + " failed: ";
+  if (cause.status == Status::kBadOperator) {
+    const std::string thrown = note_.text();
+    return text + "the operator of rank " + std::to_string(cause.detector) + " threw an exception" +
+           (thrown.empty() ? "" : ": " + thrown);
+  }
+  text +=
+      std::string(status_name(cause.status)) + ", found by rank " + std::to_string(cause.detector);
   if (cause.peer != cause.detector) text += " on its link to rank " + std::to_string(cause.peer);
   if (cause.status == Status::kMismatch && operation.word != 0) {
-    return text + calls_of(cause, mismatched_, {rank_, operation.word});
+    return text + calls_of(cause, note_, {rank_, operation.word});
   }
   if (!report.waiting) return text;
   const std::uint64_t now = fabric_->endpoint().now();

@@ -156,7 +156,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void finish(Result<void> result);
   void set_active(bool is_active);
   void fail_all();
-  void find_mismatched_calls();
+  void exchange_notes();
+  // The operator as the machine calls it: one of the program's in combine_guarded().
+  [[nodiscard]] Operator guarded(const Operator& given);
+  // A CombineFn that calls the operator of the collective in progress, whose exception ends it.
+  static void combine_guarded(void* into, const void* a, const void* b, std::uint64_t count,
+                              void* channel);
   void copy_alone(const Call& call) const;
   [[nodiscard]] std::string failure_of(const Operation& operation) const;
 
@@ -184,8 +189,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool has_backbone_ = false;              // its links are added
   std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;
-  MismatchedCalls mismatched_;    // of a mismatch
-  bool has_asked_calls_ = false;  // mismatched_ is final
+  CallHistory started_calls_;
+  FailureNote::Text thrown_ = {};  // by the operator of this rank: what the exception says
+  FailureNote note_;               // of a mismatch, or of an operator that threw
   std::unique_ptr<Schedules> schedules_;
   Scratch scratch_;             // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;  // in progress

@@ -1,4 +1,4 @@
-// Failures of a running communicator: calls that differ between ranks, ranks that die, and rejoins.
+// Failures of a running communicator: ranks that die, and rejoins.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -6,7 +6,6 @@
 
 #include <csignal>
 #include <cstring>
-#include <functional>
 #include <thread>
 
 #include "base/testing/results.h"
@@ -26,101 +25,6 @@ std::string message(const Result<void>& result) { return result ? "" : result.er
 
 using Vector = std::vector<std::int64_t>;
 using Out = std::span<std::int64_t>;
-
-// Runs other calls on one rank of four than on the others. Returns the messages of all ranks.
-std::vector<std::string> mismatch(std::uint32_t other, const std::function<Call(Vector&)>& usual,
-                                  const std::function<Call(Vector&)>& unusual) {
-  std::vector<std::string> messages(4);
-  on_all(
-      4,
-      [&](Communicator& world) {
-        Vector data(1000, 1);
-        const Call call = world.rank() == other ? unusual(data) : usual(data);
-        messages[world.rank()] = message(world.run(call));
-        // Every later call has the same cause.
-        EXPECT_FALSE(world.barrier());
-        EXPECT_EQ(world.cause().status, Status::kMismatch);
-      },
-      [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(16); });
-  return messages;
-}
-
-Call sum_of_elements(Vector& data, std::uint64_t count) {
-  return call::allreduce<std::int64_t>(Out(data).first(count), Out(data).first(count), Op::kSum);
-}
-
-// Each rank's line names its own call; one of them at least names both, as both ends tell theirs.
-TEST(Communicator, AMismatchNamesBothCalls) {
-  const auto usual = [](Vector& data) { return sum_of_elements(data, 100); };
-  const std::pair<std::function<Call(Vector&)>, std::string> cases[] = {
-      {[](Vector& data) { return sum_of_elements(data, 50); },
-       "rank 2 called allreduce of 50 i64, sum"},
-      {[](Vector& data) {
-         return call::allreduce<std::int64_t>(Out(data).first(100), Out(data).first(100), Op::kMax);
-       },
-       "rank 2 called allreduce of 100 i64, max"},
-      {[](Vector& data) {
-         const std::span<double> doubles(reinterpret_cast<double*>(data.data()), 100);
-         return call::allreduce<double>(doubles, doubles, Op::kSum);
-       },
-       "rank 2 called allreduce of 100 f64, sum"},
-      {[](Vector& data) { return call::broadcast<std::int64_t>(Out(data).first(100), 0); },
-       "rank 2 called broadcast of 100 i64, root 0"},
-      {[](Vector&) { return call::barrier(); }, "rank 2 called barrier"},
-  };
-  for (const auto& [unusual, expected] : cases) {
-    const std::vector<std::string> lines = mismatch(2, usual, unusual);
-    bool names_both = false;
-    for (std::uint32_t rank = 0; rank < lines.size(); ++rank) {
-      const std::string& line = lines[rank];
-      const std::string usual_call = " called allreduce of 100 i64, sum";
-      const bool has_other = line.find(expected) != std::string::npos;
-      const bool has_usual = line.find(usual_call) != std::string::npos;
-      EXPECT_NE(line.find(" failed: mismatch, found by rank "), std::string::npos) << line;
-      EXPECT_TRUE(rank == 2 ? has_other : has_usual) << line << "\nexpected " << expected;
-      names_both = names_both || (has_other && has_usual);
-    }
-    EXPECT_TRUE(names_both) << lines[0] << '\n' << lines[2];
-  }
-}
-
-TEST(Communicator, AMismatchOfCountsSaysSo) {
-  const std::vector<std::uint64_t> counts = {1, 2, 3, 4}, others = {1, 2, 3, 5};
-  const auto with = [](const std::vector<std::uint64_t>& parts) {
-    return [&parts](Vector& data) {
-      Call call{.collective = Collective::kAllgather,
-                .send = data.data(),
-                .receive = data.data() + 100,
-                .op = {.type = Type::kI64}};
-      call.counts = parts;
-      return call;
-    };
-  };
-  std::string all;
-  for (const std::string& line : mismatch(1, with(counts), with(others))) {
-    EXPECT_NE(line.find(" called allgather with a count for each rank, of i64"), std::string::npos)
-        << line;
-    all += line + '\n';
-  }
-  EXPECT_NE(all.find("; the counts differ"), std::string::npos) << all;
-}
-
-// A rank that ends the communicator in place of the collective is named so.
-TEST(Communicator, AMismatchNamesARankThatLeaves) {
-  std::vector<std::string> lines(4);
-  on_all(
-      4,
-      [&lines](Communicator& world) {
-        if (world.rank() == 3) return;
-        Vector data(100, 1);
-        std::string& line = lines[world.rank()];
-        line = message(world.allreduce(Out(data), Op::kSum)) + '\n';
-        EXPECT_NE(line.find(" called allreduce of 100 i64, sum"), std::string::npos) << line;
-      },
-      [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(16); });
-  const std::string all = lines[0] + lines[1] + lines[2];
-  EXPECT_NE(all.find("rank 3 is ending the communicator"), std::string::npos) << all;
-}
 
 // Rejoins with `survivors` ranks in all, and runs a collective on them.
 void rejoin_and_sum(Communicator& world, std::uint32_t survivors) {

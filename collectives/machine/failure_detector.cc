@@ -161,6 +161,9 @@ void FailureDetector::run(bool drained) {
   if (failed() && end_at_ == 0) end_at_ = now_ + deadline_ / 4;
   if (!(probes_ | answers_ | causes_).empty()) send_controls();
   if (failed() && !ended_ && now_ >= end_at_) {
+#if ESPALIER_RELEASE_HOOK
+    if (before_release_ != nullptr) before_release_(release_context_);
+#endif
     ended_ = true;
     endpoint_->release();
   }

@@ -94,6 +94,32 @@ TEST_F(FailureDetectorTest, ProbesAfterHalfThenEveryEighthAndDeadAtD) {
   EXPECT_EQ(endpoint.released, 1);
 }
 
+TEST_F(FailureDetectorTest, ItsOwnerUsesTheEndpointOnceBeforeTheRelease) {
+  struct Owner {
+    const ScriptedEndpoint& endpoint;
+    const FailureDetector& detector;
+    int calls = 0;
+  } owner{endpoint, detector};
+  detector.call_before_release(
+      [](void* context) {
+        auto& self = *static_cast<Owner*>(context);
+        ++self.calls;
+        EXPECT_EQ(self.endpoint.released, 0);
+        EXPECT_FALSE(self.detector.ended());
+        EXPECT_EQ(self.detector.cause().status, Status::kBadOperator);
+      },
+      &owner);
+  poll_at(0);
+  detector.fail(Status::kBadOperator, 5);
+  wait_until(kD / 4 - 1);
+  EXPECT_EQ(owner.calls, 0);
+  wait_until(kD / 4);
+  EXPECT_EQ(owner.calls, 1);
+  EXPECT_EQ(endpoint.released, 1);
+  poll_at(kD);
+  EXPECT_EQ(owner.calls, 1);
+}
+
 TEST_F(FailureDetectorTest, AnAnsweringLinkIsNeverDeadButTheStallEndsAt2D) {
   poll_at(0);
   await(0);

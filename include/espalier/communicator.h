@@ -18,6 +18,8 @@
 //  * After a failure every surviving rank gets the same cause, within twice the deadline. The
 //    communicator is then of no more use, except for rejoin() and its destructor. The process lives
 //    on.
+//  * An exception of a custom operator is such a failure, with cause kBadOperator: it does not
+//    leave the library. All ranks get its text. No rank gets a result of that operator.
 //  * Threads: at most one thread uses a communicator at any time; the call of another thread
 //    is an error, and changes nothing. Different threads may use different communicators.
 //  * Forks: a forked child is no rank. There, every call fails, and the end of an object does

@@ -16,6 +16,8 @@
 //  * After a failure every surviving rank gets the same cause, within twice the deadline. The
 //    communicator is then of no more use, except for espalier_cause_of(), espalier_rejoin() and
 //    espalier_leave(). The process lives on.
+//  * A C++ exception of `combine` is such a failure, ESPALIER_BAD_OPERATOR. espalier_error() has
+//    its text on all ranks. No rank gets a result of that operator. No function throws.
 //  * Threads: at most one thread uses a communicator at any time; the call of another thread
 //    is an error, and changes nothing. Different threads may use different communicators.
 //  * Forks: a forked child is no rank. There, every call fails with ESPALIER_BAD_ARGUMENT, and

@@ -26,8 +26,9 @@ enum espalier_status {
   ESPALIER_WRONG_NODE = 9,       // Nodes. The image is for another node.
   ESPALIER_TOO_LARGE = 10,       // Failure: a message, a schedule or an image exceeds limits.
   ESPALIER_MALFORMED = 11,       // Nodes. The image or a program breaks the rules of its format.
-  ESPALIER_BAD_OPERATOR = 12,    // Nodes. Operator and type do not match, or the program needs an
-                                 // operator that commutes. Nothing was started.
+  ESPALIER_BAD_OPERATOR = 12,    // Failure: an operator of the program threw an exception. Nodes:
+                                 // operator and type do not match, or the program needs an operator
+                                 // that commutes; nothing was started.
   ESPALIER_UNSUPPORTED = 13,     // Nodes. The window is too small for the program. Nothing was
                                  // started.
   ESPALIER_MISMATCH = 14,   // Failure: ranks disagree on the collective: counts, operator, type

@@ -25,7 +25,8 @@ enum class Status : std::uint8_t {
   kMalformed = 11,      // The descriptor breaks its own rules, e.g. has a reference outside its
                         // table. Nothing was kept.
   kBadOperator = 12,    // Operator and type do not match, or the operator does not commute and the
-                        // program needs that. Nothing was done.
+                        // program needs that: nothing was done. Or an operator of the program threw
+                        // an exception: the machine ended.
   kUnsupported = 13,    // The algorithm does not support this collective, root or topology. Nothing
                         // was written.
 

@@ -46,6 +46,13 @@ struct MachineConfig {
 #endif
   // Records the most recently started collective; must outlive the machine. Null: no log.
   EventLog* log = nullptr;
+#if ESPALIER_RELEASE_HOOK
+  // Called with `context` after a failure, when the cause is final and before the endpoint is
+  // released. It may post and take controls; it must not call the machine, except cause(). Null:
+  // nothing is called.
+  void (*before_release)(void* context) = nullptr;
+  void* context = nullptr;
+#endif
 };
 
 // The oldest message that the machine is still waiting to send or receive. Readable at any time.
@@ -133,6 +140,11 @@ class Machine {
   //   kOk        the collective is complete, or the machine is idle
   //   otherwise  the failure; every later poll() returns it again
   [[nodiscard]] Status poll();
+
+  // Ends the collective with a failure that this node found, which becomes the cause on all nodes.
+  // An operator of the program may call it: the block that it combines is not sent. Requires
+  // is_failure(failure).
+  void stop(Status failure) { fail_here(failure); }
 
   // Returns the cause of the failure; its status is kOk if there is none. While poll() returns
   // kBusy, a cause that takes precedence may still replace it.

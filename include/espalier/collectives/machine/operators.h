@@ -55,7 +55,8 @@ enum class Op : std::uint8_t {
 
 // Computes into[0..count) = a[0..count) (+) b[0..count), in this order. `into` may be equal to a or
 // b, but may not overlap them otherwise. Pointers are aligned for the element if the caller's
-// buffers are; no other alignment is guaranteed.
+// buffers are; no other alignment is guaranteed. A function that a communicator calls may throw
+// (espalier/communicator.h); one that a Machine calls must not. Neither may leave by longjmp().
 using CombineFn = void (*)(void* into, const void* a, const void* b, std::uint64_t count,
                            void* context);
 

@@ -24,6 +24,14 @@ class FailureDetector {
   // Forgets everything except D, and binds the detector to another endpoint.
   void reopen(Endpoint& endpoint);
 #endif
+#if ESPALIER_RELEASE_HOOK
+  // Sets the function that is called with `context` once the cause is final, before the endpoint
+  // is released; null: none.
+  void call_before_release(void (*function)(void* context), void* context) {
+    before_release_ = function;
+    release_context_ = context;
+  }
+#endif
   // Takes note of the links that the endpoint added.
   void read_links();
 
@@ -120,6 +128,10 @@ class FailureDetector {
   std::uint32_t probe_word_ = 0;
   bool has_moved_ = false;  // noted since the last run(): progress
   bool ended_ = false;
+#if ESPALIER_RELEASE_HOOK
+  void (*before_release_)(void* context) = nullptr;
+  void* release_context_ = nullptr;
+#endif
   Cause cause_;
   LinkState links_[kMaxLinks];
 };

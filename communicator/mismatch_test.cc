@@ -1,0 +1,158 @@
+// Ranks that call different collectives: every rank names the calls at both ends. The ranks are
+// threads of one process, over tcp on the loopback interface.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "communicator/testing/local_job.h"
+#include "espalier/communicator.h"
+
+namespace espalier {
+namespace {
+
+using communicator::testing::on_all;
+
+using Vector = std::vector<std::int64_t>;
+using In = std::span<const std::int64_t>;
+using Out = std::span<std::int64_t>;
+using MakeCall = std::function<Call(Vector&)>;
+
+std::string message(const Result<void>& result) { return result ? "" : result.error().message; }
+
+void with_short_deadline(JoinOptions& options, std::uint32_t) {
+  options.deadline = std::chrono::seconds(16);
+}
+
+// Runs `unusual` on one rank, and `usual` on the others. Returns the messages of all ranks. A rank
+// that only sends may have completed its call: then the message is that of its next one.
+std::vector<std::string> lines_of_mismatch(std::uint32_t ranks, std::uint32_t other,
+                                           const MakeCall& usual, const MakeCall& unusual) {
+  std::vector<std::string> messages(ranks);
+  on_all(
+      ranks,
+      [&](Communicator& world) {
+        Vector data(1000, 1);
+        const Call call = world.rank() == other ? unusual(data) : usual(data);
+        std::string& line = messages[world.rank()];
+        line = message(world.run(call));
+        const std::string next = message(world.barrier());
+        EXPECT_NE(next, "");  // every later call has the same cause
+        if (line.empty()) line = next;
+        EXPECT_EQ(world.cause().status, Status::kMismatch);
+      },
+      with_short_deadline);
+  return messages;
+}
+
+Call sum_of_elements(Vector& data, std::uint64_t count) {
+  return call::allreduce<std::int64_t>(Out(data).first(count), Out(data).first(count), Op::kSum);
+}
+
+// Expects both texts in the line of every rank.
+void expect_both(const std::vector<std::string>& lines, const std::string& usual,
+                 const std::string& unusual) {
+  for (const std::string& line : lines) {
+    EXPECT_NE(line.find(" failed: mismatch, found by rank "), std::string::npos) << line;
+    EXPECT_NE(line.find(usual), std::string::npos) << line << "\nexpected " << usual;
+    EXPECT_NE(line.find(unusual), std::string::npos) << line << "\nexpected " << unusual;
+  }
+}
+
+TEST(Mismatch, NamesBothCallsOnAllRanks) {
+  const auto usual = [](Vector& data) { return sum_of_elements(data, 100); };
+  const std::pair<MakeCall, std::string> cases[] = {
+      {[](Vector& data) { return sum_of_elements(data, 50); },
+       "rank 2 called allreduce of 50 i64, sum"},
+      {[](Vector& data) {
+         return call::allreduce<std::int64_t>(Out(data).first(100), Out(data).first(100), Op::kMax);
+       },
+       "rank 2 called allreduce of 100 i64, max"},
+      {[](Vector& data) {
+         const std::span<double> doubles(reinterpret_cast<double*>(data.data()), 100);
+         return call::allreduce<double>(doubles, doubles, Op::kSum);
+       },
+       "rank 2 called allreduce of 100 f64, sum"},
+      {[](Vector& data) { return call::broadcast<std::int64_t>(Out(data).first(100), 2); },
+       "rank 2 called broadcast of 100 i64, root 2"},
+      {[](Vector& data) { return call::broadcast<std::int64_t>(Out(data).first(100), 0); },
+       "rank 2 called broadcast of 100 i64, root 0"},
+      {[](Vector&) { return call::barrier(); }, "rank 2 called barrier"},
+  };
+  for (const auto& [unusual, expected] : cases) {
+    expect_both(lines_of_mismatch(4, 2, usual, unusual), " called allreduce of 100 i64, sum",
+                expected);
+  }
+}
+
+// Of 7 ranks, not all have links to both ends of the mismatch, and only some links exist at both
+// ends.
+TEST(Mismatch, NamesBothCallsOnRanksWithoutALinkToThem) {
+  const auto gather = [](std::uint32_t root) {
+    return [root](Vector& data) {
+      return call::gather<std::int64_t>(In(data).first(10), Out(data).subspan(100, 70), root);
+    };
+  };
+  expect_both(lines_of_mismatch(7, 5, gather(0), gather(5)), " called gather of 10 i64, root 0",
+              "rank 5 called gather of 10 i64, root 5");
+}
+
+TEST(Mismatch, OfCountsSaysSo) {
+  const std::vector<std::uint64_t> counts = {1, 2, 3, 4}, others = {1, 2, 3, 5};
+  const auto with = [](const std::vector<std::uint64_t>& parts) {
+    return [&parts](Vector& data) {
+      Call call{.collective = Collective::kAllgather,
+                .send = data.data(),
+                .receive = data.data() + 100,
+                .op = {.type = Type::kI64}};
+      call.counts = parts;
+      return call;
+    };
+  };
+  for (const std::string& line : lines_of_mismatch(4, 1, with(counts), with(others))) {
+    EXPECT_NE(line.find("rank 1 called allgather with a count for each rank, of i64; "),
+              std::string::npos)
+        << line;
+    EXPECT_NE(line.find("; the counts differ"), std::string::npos) << line;
+  }
+}
+
+// A rank that ends the communicator in place of the collective is named so.
+TEST(Mismatch, NamesARankThatLeaves) {
+  std::vector<std::string> lines(3);
+  on_all(
+      4,
+      [&lines](Communicator& world) {
+        if (world.rank() == 3) return;
+        Vector data(100, 1);
+        lines[world.rank()] = message(world.allreduce(Out(data), Op::kSum));
+      },
+      with_short_deadline);
+  expect_both(lines, " called allreduce of 100 i64, sum", "rank 3 is ending the communicator");
+}
+
+// The root's short message is on its way when its call is complete: all name that call, and not
+// what the root called next.
+TEST(Mismatch, NamesTheCallOfARootThatWentOn) {
+  std::vector<std::string> lines(4);
+  on_all(
+      4,
+      [&lines](Communicator& world) {
+        Vector data(100, 1);
+        std::string& line = lines[world.rank()];
+        line = message(world.broadcast(Out(data).first(world.rank() == 0 ? 10 : 20), 0));
+        const std::string next = message(world.allreduce(Out(data), Op::kSum));
+        if (line.empty()) line = next;
+      },
+      with_short_deadline);
+  expect_both(lines, "rank 0 called broadcast of 10 i64, root 0",
+              " called broadcast of 20 i64, root 0");
+}
+
+}  // namespace
+}  // namespace espalier
