@@ -5,7 +5,8 @@
 namespace espalier::bridge {
 namespace {
 
-// A rank has at most 128 links, and the direct schedules of vectors need one to each other rank.
+// A rank has at most 128 links. The direct schedules of vectors need one to each other rank, and no
+// schedule of an all-to-all takes more ranks.
 constexpr std::uint32_t kMaxDirectRanks = 129;
 
 void set(Work& work, Collective collective, const void* send, void* receive, std::uint64_t bytes,
@@ -221,7 +222,7 @@ bool is_taken(Routine routine, const Attached& to, const Arguments& arguments) {
            operator_of(arguments.op, arguments.user, arguments.receive_type, user).has_value();
   }
   const bool is_direct = routine == Routine::kScatterv || routine == Routine::kGatherv ||
-                         routine == Routine::kAlltoallv;
+                         routine == Routine::kAlltoall || routine == Routine::kAlltoallv;
   return !is_direct || to.size <= kMaxDirectRanks;
 }
 

@@ -4,6 +4,9 @@
 //   communicators frees        frees in different orders, and a message after a free
 //   communicators churn COUNT  makes and frees COUNT communicators: descriptors and threads stay
 //   communicators threads      one thread waits for a request while others start collectives
+//   communicators persistent COUNT  makes and frees COUNT persistent requests: memory, descriptors and threads stay
+//   communicators starts       each thread starts and waits for its persistent requests, with others of the communicator
+//   communicators routines     every collective once
 //
 // Prints `ok` lines by rank 0; a wrong result ends the job.
 #include <dirent.h>
@@ -12,6 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Bcast_init MPIX_Bcast_init
+#endif
 
 static int rank, size;
 
@@ -137,10 +145,121 @@ static void threads(void) {
   MPI_Comm_free(&comm);
 }
 
+// Two at once, of which each rank frees another first.
+static void persistent(int count) {
+  struct Footprint before = {0, 0, 0};
+  for (int i = 0; i < count; ++i) {
+    int sum = 0, root = rank, one = 1;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    MPI_Bcast_init(&root, 1, MPI_INT, size - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, statuses);
+    EXPECT(sum == size && root == size - 1);
+    MPI_Request_free(&requests[rank % 2]);
+    MPI_Request_free(&requests[1 - rank % 2]);
+    if (i == 10) before = footprint();
+  }
+  const struct Footprint after = footprint();
+  EXPECT(after.threads <= before.threads);
+  EXPECT(after.files <= before.files);
+  EXPECT(after.kilobytes <= before.kilobytes + 4 * 1024);
+}
+
+enum { kThreads = 4, kStarts = 50 };
+
+struct Starter {
+  pthread_t thread;
+  MPI_Request request;
+  int one, sum, wrong;
+};
+
+// The threads start in any order, so the ranks do, too.
+static void* start_often(void* argument) {
+  struct Starter* const own = argument;
+  for (int i = 0; i < kStarts; ++i) {
+    own->one = i;
+    MPI_Start(&own->request);
+    MPI_Wait(&own->request, MPI_STATUS_IGNORE);
+    own->wrong += own->sum != i * size;
+  }
+  return NULL;
+}
+
+static void starts(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  struct Starter starters[kThreads] = {0};
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Allreduce_init(&starters[i].one, &starters[i].sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL,
+                       &starters[i].request);
+  }
+  for (int i = 0; i < kThreads; ++i)
+    pthread_create(&starters[i].thread, NULL, start_often, &starters[i]);
+  for (int i = 0; i < kStarts; ++i) add(comm);
+  for (int i = 0; i < kThreads; ++i) {
+    pthread_join(starters[i].thread, NULL);
+    EXPECT(starters[i].wrong == 0);
+    MPI_Request_free(&starters[i].request);
+  }
+  MPI_Comm_free(&comm);
+}
+
+// Ints of each rank for each other one; those from rank i to rank j have the value 1000 i + j.
+enum { kMaxRanks = 256, kLong = 600 };
+
+static void check_routines(int count) {
+  static int part[kMaxRanks * kLong], all[kMaxRanks * kLong], counts[kMaxRanks], offsets[kMaxRanks];
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  const int last = size - 1, end = size * count - 1;
+  for (int i = 0; i < size; ++i) {
+    counts[i] = count;
+    offsets[i] = i * count;
+    for (int j = 0; j < count; ++j) part[i * count + j] = 1000 * rank + i;
+  }
+  MPI_Barrier(comm);
+  all[0] = rank;
+  MPI_Bcast(all, count, MPI_INT, last, comm);
+  EXPECT(all[0] == last);
+  MPI_Reduce(part, all, count, MPI_INT, MPI_MAX, 0, comm);
+  EXPECT(rank != 0 || all[0] == 1000 * last);
+  MPI_Allreduce(part, all, count, MPI_INT, MPI_MAX, comm);
+  EXPECT(all[0] == 1000 * last);
+  MPI_Scan(part, all, count, MPI_INT, MPI_MAX, comm);
+  EXPECT(all[0] == 1000 * rank);
+  MPI_Exscan(part, all, count, MPI_INT, MPI_MAX, comm);
+  EXPECT(rank == 0 || all[0] == 1000 * (rank - 1));
+  MPI_Scatter(part, count, MPI_INT, all, count, MPI_INT, 0, comm);
+  EXPECT(all[count - 1] == rank);
+  MPI_Scatterv(part, counts, offsets, MPI_INT, all, count, MPI_INT, last, comm);
+  EXPECT(all[count - 1] == 1000 * last + rank);
+  MPI_Gather(part, count, MPI_INT, all, count, MPI_INT, 0, comm);
+  EXPECT(rank != 0 || all[end] == 1000 * last);
+  MPI_Gatherv(part, count, MPI_INT, all, counts, offsets, MPI_INT, 0, comm);
+  EXPECT(rank != 0 || all[end] == 1000 * last);
+  MPI_Allgather(part, count, MPI_INT, all, count, MPI_INT, comm);
+  EXPECT(all[end] == 1000 * last);
+  MPI_Reduce_scatter_block(part, all, count, MPI_INT, MPI_MAX, comm);
+  EXPECT(all[count - 1] == 1000 * last + rank);
+  MPI_Alltoall(part, count, MPI_INT, all, count, MPI_INT, comm);
+  EXPECT(all[end] == 1000 * last + rank);
+  MPI_Alltoallv(part, counts, offsets, MPI_INT, all, counts, offsets, MPI_INT, comm);
+  EXPECT(all[end] == 1000 * last + rank);
+  // Unequal parts.
+  counts[0] = 2 * count;
+  counts[1] = 0;
+  offsets[1] = 2 * count;
+  MPI_Reduce_scatter(part, all, counts, MPI_INT, MPI_MAX, comm);
+  EXPECT(counts[rank] == 0 || all[count - 1] == 1000 * last + rank);
+  MPI_Allgatherv(part, counts[rank], MPI_INT, all, counts, offsets, MPI_INT, comm);
+  EXPECT(all[0] == 0 && (size == 2 || all[end] == 1000 * last));
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   const char* const what = argc > 1 ? argv[1] : "";
-  const int has_threads = strcmp(what, "threads") == 0;
+  const int has_threads = strcmp(what, "threads") == 0 || strcmp(what, "starts") == 0;
   MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -148,10 +267,14 @@ int main(int argc, char** argv) {
   if (strcmp(what, "many") == 0) many(count);
   if (strcmp(what, "frees") == 0) frees();
   if (strcmp(what, "churn") == 0) churn(count);
-  if (has_threads) {
-    EXPECT(level == MPI_THREAD_MULTIPLE);
-    threads();
+  if (strcmp(what, "persistent") == 0) persistent(count);
+  if (strcmp(what, "routines") == 0) {
+    check_routines(1);
+    check_routines(kLong);
   }
+  EXPECT(!has_threads || level == MPI_THREAD_MULTIPLE);
+  if (strcmp(what, "threads") == 0) threads();
+  if (strcmp(what, "starts") == 0) starts();
   if (rank == 0) printf("%s ok\n", what);
   return MPI_Finalize();
 }

@@ -58,10 +58,16 @@ def main(library, program, bridge):
     run(library, program, bridge, 2, "frees")
     run(library, program, bridge, 2, "churn", "200")
     run(library, program, bridge, 2, "threads")
+    run(library, program, bridge, 2, "starts")
+    run(library, program, bridge, 3, "persistent", "200")
     if library == "openmpi" or os.environ.get("ESPALIER_WHOLE"):
         check_many(library, program, bridge, 8, 40)
     else:
         print("mpich: skipped, 8 ranks: they spin while they wait; ESPALIER_WHOLE=1 runs them")
+    if library == "openmpi" and os.environ.get("ESPALIER_WHOLE"):
+        run(library, program, bridge, 130, "routines")  # a rank has at most 128 links
+    else:
+        print(f"{library}: skipped, 130 ranks: they take minutes on few cores; ESPALIER_WHOLE=1 runs them under Open MPI")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs what public suites of MPI have about collectives, plain and with Espalier's library in front.
 
-suites.py run --build BUILD --sources SUITE=FOLDER... [--ranks 2,3,5,7,8] [--libraries openmpi,mpich] [--only PATTERN] [--out RUNS]
+suites.py run --build BUILD --sources SUITE=FOLDER... [--ranks 2,3,5,7,8] [--libraries openmpi,mpich] [--only PATTERN] [--limit SECONDS]
+              [--out RUNS]
 suites.py run ... --again         only what did not pass with the library in RUNS
 suites.py page RUNS               prints docs/results/mpi_suites.md
 suites.py check RUNS PAGE         exit status 1 unless PAGE is what `page RUNS` prints
 
 SUITE: mpich, mpi4py, imb, osu or scalapack. Sources are never part of this repository: a suite without a folder is named with where it comes
 from. BUILD is a build folder with bridge/libespalier-mpi-*.so. Runs add up in RUNS. A program counts as passed if its status is 0 and its
-output says so. One that does not pass plain does not run with the library. Only a hang reaches the time limit.
+output says so. One that does not pass plain does not run with the library. One that reaches the time limit (900 s) plain counts as not run.
 """
 
 import argparse
@@ -26,12 +27,13 @@ from suites_built import SUITES, Missing
 
 LIBRARIES = {"openmpi": ("mpirun.openmpi", "Open MPI"), "mpich": ("mpiexec.hydra", "MPICH")}
 RANKS = (2, 3, 5, 7, 8)
-TIME_LIMIT = 900  # s
 HEAD = """# Public suites of MPI
 
 Written by `tests/mpi/suites.py page tests/mpi/suites_runs.json`. `tests/mpi/suites.sh` built what these suites have about collectives, and ran each
 program plain and with Espalier's library in front ([communicator.md](../communicator.md#an-mpi-program-unchanged)). A program counts as passed
-if its exit status is 0 and it reports no error. One that fails plain does not run with the library.
+if its exit status is 0 and it reports no error. One that fails plain does not run with the library. `run` says how many of the suite's programs ran
+with this number of ranks; one that reaches the time limit plain does not count. `calls`: collectives on intracommunicators, on all ranks; `by MPI` leaves out `MPI_Alltoallw` and neighbour
+collectives, which are for the MPI library. `share`: the part that Espalier took.
 """
 
 
@@ -48,7 +50,7 @@ def environment(program, library, bridge):
     return env | program.env | ({"ESPALIER_MPI_COUNTS": "1"} if bridge else {})
 
 
-def launch(program, library, ranks, bridge, folder):
+def launch(program, library, ranks, bridge, folder, limit):
     """Returns whether the program passed, its last lines, and the calls {function: (by Espalier, by MPI)}."""
     env = environment(program, library, bridge)
     command = [shutil.which(LIBRARIES[library][0]), "-n", str(ranks)]
@@ -63,7 +65,7 @@ def launch(program, library, ranks, bridge, folder):
         process = subprocess.Popen(command, cwd=program.env.get("FOLDER", folder), env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            status = process.wait(TIME_LIMIT)
+            status = process.wait(limit)
         except subprocess.TimeoutExpired:
             process.terminate()  # the launcher ends its ranks
             try:
@@ -71,7 +73,7 @@ def launch(program, library, ranks, bridge, folder):
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            status = f"none after {TIME_LIMIT} s"
+            status = f"none after {limit} s"
         out.seek(0)
         text = out.read()
     counts = {name: (int(ours), int(below)) for name, ours, below in re.findall(r"^MPI_([A-Z]\S*) +(\d+) +(\d+)$", text, re.M)}
@@ -95,10 +97,15 @@ def run_program(program, key, library, ranks, options, runs):
     bridge = options.build.resolve() / "bridge" / f"libespalier-mpi-{library}.so"
     with tempfile.TemporaryDirectory() as folder:
         kept = runs.get(key, {})
-        plain = kept.get("plain") or launch(program, library, ranks, None, folder)[0]
+        plain, text = kept.get("plain"), ""
+        if not plain:
+            plain, text, _ = launch(program, library, ranks, None, folder, options.limit)
+        if text.startswith("status none"):
+            print(f"{key}: not run, the plain program reached the limit of {options.limit} s", flush=True)
+            return
         entry = {"plain": plain}
         if plain:
-            passed, text, counts = launch(program, library, ranks, bridge, folder)
+            passed, text, counts = launch(program, library, ranks, bridge, folder, options.limit)
             entry |= {"bridge": passed, "calls": counts}
             if not passed:
                 log = options.logs / re.sub(r"\W+", "_", key)
@@ -145,30 +152,48 @@ def run_suite(name, source, library, options, runs):
     print(f"{name} under {library}: done", flush=True)
 
 
-def table_of(runs):
-    """Returns the rows by suite and library, {key: [programs, passed plain, passed with the library]} by rank, and calls by function."""
+def is_apart(function):
+    """Whether the bridge leaves the function to the MPI library by design."""
+    return re.search("alltoallw|neighbor", function, re.I) is not None
+
+
+def tables_of(runs):
+    """Returns for each (suite, library, ranks) its count of programs, of those passed plain, and of those passed with the library and their
+    calls; and the calls by function and library."""
     rows, calls = {}, {}
     for key, entry in runs.items():
         suite, library, ranks, _ = key.split("|", 3)
-        row = rows.setdefault((suite, library), {}).setdefault(int(ranks), [0, 0, 0])
-        row[0] += 1
-        row[1] += entry["plain"]
-        row[2] += entry.get("bridge", False)
+        row = rows.setdefault((suite, library, int(ranks)), dict.fromkeys(("programs", "plain", "bridge", "ours", "below", "apart"), 0))
+        row["programs"] += 1
+        row["plain"] += entry["plain"]
+        row["bridge"] += entry.get("bridge", False)
         for function, (ours, below) in entry.get("calls", {}).items():
             kept = calls.setdefault(function, {}).setdefault(library, [0, 0])
             kept[0] += ours
             kept[1] += below
+            row["ours"] += ours
+            row["apart" if is_apart(function) else "below"] += below
     return rows, dict(sorted(calls.items()))
 
 
+def row_of(rows, suite, library, ranks):
+    head = f"| {suite} | {LIBRARIES[library][1]} | {ranks} | "
+    row = rows.get((suite, library, ranks))
+    if row is None:
+        return head + "not run | | | | | | |"
+    # The same programs for each number of ranks: fewer are a part.
+    all_programs = max(each["programs"] for (*of, _), each in rows.items() if of == [suite, library])
+    extent = "whole" if row["programs"] == all_programs else f"{row['programs']} of {all_programs}"
+    taken = row["ours"] + row["below"]
+    share = f"{100 * row['ours'] / taken:.1f} %" if taken else ""
+    return head + f"{extent} | {row['programs']} | {row['plain']} | {row['bridge']} | {row['ours']:,} | {row['below']:,} | {share} |"
+
+
 def page(runs):
-    rows, calls = table_of(runs)
-    lines = [HEAD, "| suite | MPI library | ranks | programs | passed plain | of these, passed with Espalier |", "| --- | --- | --- | --- | --- | --- |"]
-    for (suite, library), by_ranks in sorted(rows.items()):
-        lines += [f"| {suite} | {LIBRARIES[library][1]} | {ranks} | {n} | {plain} | {ours} |" for ranks, (n, plain, ours) in sorted(by_ranks.items())]
-    missing = [f"| {suite} | {LIBRARIES[library][1]} | {', '.join(map(str, without))} |" for suite in SUITES for library in LIBRARIES
-               if (without := [ranks for ranks in RANKS if ranks not in rows.get((suite, library), {})])]
-    lines += ["", "Not run:", "", "| suite | MPI library | ranks |", "| --- | --- | --- |", *missing] if missing else []
+    rows, calls = tables_of(runs)
+    lines = [HEAD, "| suite | MPI library | ranks | run | programs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [row_of(rows, suite, library, ranks) for suite in SUITES for library in LIBRARIES for ranks in RANKS]
     failing = sorted(key for key, entry in runs.items() if entry["plain"] and not entry["bridge"])
     lines += ["", "## Passed plain, failed with Espalier", ""]
     lines += [f"* {suite}, {LIBRARIES[library][1]}, {ranks} ranks: `{name}`" for suite, library, ranks, name in (key.split("|", 3) for key in failing)]
@@ -191,6 +216,7 @@ def main():
     run.add_argument("--ranks", default=",".join(map(str, RANKS)))
     run.add_argument("--libraries", default=",".join(LIBRARIES))
     run.add_argument("--only", default="", metavar="PATTERN")
+    run.add_argument("--limit", type=int, default=900, metavar="SECONDS")
     run.add_argument("--again", action="store_true")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).with_name("suites_runs.json"))
     run.add_argument("--logs", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "espalier-suites-logs")
