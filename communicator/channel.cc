@@ -180,7 +180,7 @@ Cause Channel::cause() const {
 // Choosing and proving may take longer than the deadline of ranks that have done so. Meanwhile this
 // thread replies to them.
 Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
-  if (schedules_->is_known(request)) return schedules_->obtain(request);
+  if (const PlannedProgram* const found = schedules_->find(request)) return found;
   auto planned =
       std::async(std::launch::async, [this, &request] { return schedules_->obtain(request); });
   while (planned.wait_for(kPlanningPause) != std::future_status::ready) {

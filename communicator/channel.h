@@ -192,7 +192,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   CallHistory started_calls_;
   FailureNote::Text thrown_ = {};  // by the operator of this rank: what the exception says
   FailureNote note_;               // of a mismatch, or of an operator that threw
-  std::unique_ptr<Schedules> schedules_;
+  std::shared_ptr<Schedules> schedules_;
   Scratch scratch_;             // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;  // in progress
   Operation* last_ = nullptr;

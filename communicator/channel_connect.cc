@@ -90,9 +90,7 @@ Result<void> Channel::connect(Members members) {
                   costs.model.empty() && costs.memory_cores == 0 && !costs.network &&
                   are_hosts(options.provider, members_.addresses);
   costs.is_measuring = is_measuring_;
-  auto schedules =
-      Schedules::make(rank_, size_, is_whole ? options.schedules : std::vector<std::string>(),
-                      costs, std::move(image));
+  auto schedules = job_->find_schedules({rank_, size_, is_whole}, costs, std::move(image));
   if (!schedules) return fail(schedules.error());
   schedules_ = *std::move(schedules);
   if (size_ > 1) {

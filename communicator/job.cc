@@ -30,6 +30,30 @@ Job::~Job() {
   if (progress_.joinable()) progress_.join();
 }
 
+void Job::set_network(const NetworkCost& cost) {
+  network_ = cost;
+  const std::lock_guard lock(schedules_mutex_);
+  schedules_.clear();  // they choose by what was known before
+}
+
+// The model and the network are the same for all communicators of the job. Schedules that measure
+// are not shared, because they change.
+Result<std::shared_ptr<Schedules>> Job::find_schedules(const Ranks& ranks, const Costs& costs,
+                                                       std::shared_ptr<const ImagePrograms> image) {
+  const std::lock_guard lock(schedules_mutex_);
+  const SchedulesKey key{ranks, costs.ranks_per_host, costs.memory_cores};
+  if (!costs.is_measuring) {
+    if (auto shared = schedules_[key].lock()) return shared;
+  }
+  auto made = Schedules::make(ranks.rank, ranks.size,
+                              ranks.is_whole ? options_.schedules : std::vector<std::string>(),
+                              costs, std::move(image));
+  if (!made) return fail(made.error());
+  std::shared_ptr<Schedules> schedules = *std::move(made);
+  if (!costs.is_measuring) schedules_[key] = schedules;
+  return schedules;
+}
+
 void Job::add(Channel& channel) {
   const std::lock_guard lock(mutex_);
   channels_.push_back(&channel);

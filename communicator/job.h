@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "communicator/schedules.h"
@@ -32,7 +34,17 @@ class Job {
 
   // What messages between its hosts cost; nothing: it was not measured.
   [[nodiscard]] const std::optional<NetworkCost>& network() const { return network_; }
-  void set_network(const NetworkCost& cost) { network_ = cost; }
+  void set_network(const NetworkCost& cost);
+
+  struct Ranks {
+    std::uint32_t rank = 0, size = 0;
+    bool is_whole = false;  // those of the job, in its order, which files and images serve
+    auto operator<=>(const Ranks&) const = default;
+  };
+  // Returns the schedules of a communicator of these ranks. Communicators that live at once and have
+  // the same ranks and costs share them, so that each is chosen once. `image`: null unless ranks.is_whole. Errors: as Schedules::make().
+  [[nodiscard]] Result<std::shared_ptr<Schedules>> find_schedules(
+      const Ranks& ranks, const Costs& costs, std::shared_ptr<const ImagePrograms> image);
 
   // A channel makes progress whenever any other channel of the job waits.
   void add(Channel& channel);
@@ -61,7 +73,10 @@ class Job {
   std::shared_ptr<bootstrap::Bootstrap> members_;
   std::uint32_t publications_ = 0;
   std::optional<NetworkCost> network_;
-  std::mutex mutex_;  // of channels_
+  std::mutex schedules_mutex_;
+  using SchedulesKey = std::tuple<Ranks, std::uint32_t, std::uint32_t>;  // and two of the costs
+  std::map<SchedulesKey, std::weak_ptr<Schedules>> schedules_;           // with schedules_mutex_
+  std::mutex mutex_;                                                     // of channels_
   std::vector<Channel*> channels_;
   std::atomic<const Channel*> only_ = nullptr;  // the channel, if there is just one
   std::atomic<int> active_ = 0;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -135,14 +136,25 @@ class ChosenByModel : public Schedules {
 
   [[nodiscard]] Result<void> add_file(const std::string& path);
   [[nodiscard]] Result<const PlannedProgram*> obtain(const ScheduleRequest& request) override;
-  [[nodiscard]] bool is_known(const ScheduleRequest& request) const override;
+  [[nodiscard]] bool is_known(const ScheduleRequest& request) const override {
+    const std::lock_guard lock(mutex_);
+    return has_plan(request);
+  }
+  [[nodiscard]] const PlannedProgram* find(const ScheduleRequest& request) override;
   void measured(const NetworkCost& cost) override {
     set_network(cost);
     is_measuring_ = false;
   }
 
  private:
-  using Key = std::tuple<std::string, Collective::Value, std::uint32_t>;  // name, collective, root
+  // Where an algorithm comes from. The same one has other blocks if a choice fitted it.
+  enum Source : std::uint8_t { kFixed, kChosen, kChosenInOrder };
+  // A program must not depend on earlier requests: ranks that share it with other communicators
+  // have other ones. So the key has all that it depends on: name, source, collective, root.
+  using Key = std::tuple<std::string, Source, Collective::Value, std::uint32_t>;
+  [[nodiscard]] static Key fixed_key(const std::string& name, const ScheduleRequest& request) {
+    return {name, kFixed, request.collective, request.root};
+  }
 
   // The algorithm for a request, unless it cannot have unequal counts. `index`: in Chosen, or
   // kFixedChoice.
@@ -170,6 +182,15 @@ class ChosenByModel : public Schedules {
     return {request.collective, !request.commutes && combines_operands(request.collective) &&
                                     has_root(request.collective) && request.root != 0};
   }
+  // All below: with mutex_.
+  [[nodiscard]] bool has_plan(const ScheduleRequest& request) const;
+  [[nodiscard]] Result<const PlannedProgram*> obtain_locked(const ScheduleRequest& request);
+  [[nodiscard]] static Key key_of(const Choice& choice, const ScheduleRequest& request) {
+    const Source source = choice.index == kFixedChoice ? kFixed
+                          : choice_key(request).second ? kChosenInOrder
+                                                       : kChosen;
+    return {choice.name, source, request.collective, request.root};
+  }
   [[nodiscard]] Chosen& choose(const ScheduleRequest& request);
   [[nodiscard]] Result<const PlannedProgram*> serve(const ScheduleRequest& request);
   [[nodiscard]] PlannedProgram* known(const Key& key, const ScheduleRequest& request) const;
@@ -187,6 +208,7 @@ class ChosenByModel : public Schedules {
   tools::ModelOptions model_;
   std::shared_ptr<const ImagePrograms> image_;  // null: none
   bool is_measuring_;
+  mutable std::mutex mutex_;  // of what is chosen and planned
   std::map<ChoiceKey, Chosen> chosen_;
   std::map<Key, std::unique_ptr<PlannedProgram>> planned_;
   std::map<Key, bool> takes_unequal_;
@@ -324,11 +346,12 @@ const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, co
   planned->algorithm = std::get<0>(key);
   planned->in_place = proof == Proof::kValidInPlace;
   takes_unequal_[key] = facts.unequal_counts;
-  return *(planned_[key] = std::move(planned));
+  // Calls keep pointers to one that is there.
+  return *planned_.try_emplace(key, std::move(planned)).first->second;
 }
 
 const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const ScheduleRequest& request) {
-  const Key key{name, request.collective, request.root};
+  const Key key = fixed_key(name, request);
   if (const PlannedProgram* program = known(key, request)) return *program;
   tools::SelectedAlgorithm selected = tools::select_algorithm(selection_of(request, name));
   return plan(selected, key, request);
@@ -375,18 +398,17 @@ ChosenByModel::Choice ChosenByModel::find_choice(const ScheduleRequest& request)
   return {chosen.names[index], index};
 }
 
-bool ChosenByModel::is_known(const ScheduleRequest& request) const {
+bool ChosenByModel::has_plan(const ScheduleRequest& request) const {
   if (request.own_counts) {
-    return planned_.contains(
-        Key{fixed(request.collective).unequal, request.collective, request.root});
+    return planned_.contains(fixed_key(fixed(request.collective).unequal, request));
   }
   if (find_given(request) != nullptr) return true;
   if (!has_fixed_choice(request) && !chosen_.contains(choice_key(request))) return false;
   const auto planned = [&](const std::string& name) -> const PlannedProgram* {
-    const auto found = planned_.find({name, request.collective, request.root});
+    const auto found = planned_.find(fixed_key(name, request));
     return found == planned_.end() ? nullptr : found->second.get();
   };
-  const Key first{find_choice(request).name, request.collective, request.root};
+  const Key first = key_of(find_choice(request), request);
   if (!planned_.contains(first)) return false;
   const PlannedProgram* program = known(first, request);
   if (program == nullptr) program = planned(fixed(request.collective).unequal);
@@ -400,7 +422,7 @@ Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& reques
   if (request.own_counts) return &plan_fixed(fixed(request.collective).unequal, request);
   Chosen* const chosen = has_fixed_choice(request) ? nullptr : &choose(request);
   const Choice choice = find_choice(request);
-  const Key key{choice.name, request.collective, request.root};
+  const Key key = key_of(choice, request);
   if (!planned_.contains(key)) {
     if (choice.index == kFixedChoice) {
       (void)plan_fixed(choice.name.c_str(), request);
@@ -414,7 +436,7 @@ Result<const PlannedProgram*> ChosenByModel::serve(const ScheduleRequest& reques
   // An algorithm keeps the order of ranks for some roots only: the program for this one decides.
   const char* const in_order = fixed(request.collective).in_order;
   program = &plan_fixed(in_order, request);
-  const Key in_order_key{in_order, request.collective, request.root};
+  const Key in_order_key = fixed_key(in_order, request);
   if (breaks_order(*program, request) || known(in_order_key, request) == nullptr) {
     return fail(std::string("no schedule of ") + text_of(request.collective, request.root) +
                 (request.unequal_counts ? " with a count for each rank" : "") +
@@ -446,6 +468,18 @@ const PlannedProgram* ChosenByModel::find_given(const ScheduleRequest& request) 
 }
 
 Result<const PlannedProgram*> ChosenByModel::obtain(const ScheduleRequest& request) {
+  const std::lock_guard lock(mutex_);
+  return obtain_locked(request);
+}
+
+const PlannedProgram* ChosenByModel::find(const ScheduleRequest& request) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !has_plan(request)) return nullptr;
+  const auto found = obtain_locked(request);
+  return found ? *found : nullptr;
+}
+
+Result<const PlannedProgram*> ChosenByModel::obtain_locked(const ScheduleRequest& request) {
   if (const PlannedProgram* const given = find_given(request)) {
     if (breaks_order(*given, request)) {
       return fail("the schedule '" + given->algorithm +

@@ -53,8 +53,9 @@ struct Costs {
   bool is_measuring = false;
 };
 
-// All schedules of one communicator. Every rank chooses alike: from the number of ranks, the
-// request and the model, by integer arithmetic.
+// All schedules of a communicator, or of several whose ranks and costs are the same. Every rank
+// chooses alike: from the number of ranks, the request and the model, by integer arithmetic. Any
+// number of threads may call it, except measured().
 class Schedules {
  public:
   // `files`: schedule files, which serve their collective and root. `costs`: alike on all ranks.
@@ -70,6 +71,8 @@ class Schedules {
   // Whether obtain() finds the schedule at once. Otherwise it chooses and proves, which can take
   // seconds.
   [[nodiscard]] virtual bool is_known(const ScheduleRequest& request) const = 0;
+  // Returns the schedule if is_known() and no other thread chooses or proves one; otherwise null.
+  [[nodiscard]] virtual const PlannedProgram* find(const ScheduleRequest& request) = 0;
   // Ends the measuring. `cost`: alike on all ranks.
   virtual void measured(const NetworkCost& cost) = 0;
 };

@@ -5,14 +5,17 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/testing/results.h"
+#include "communicator/job.h"
 #include "tests/directory_test.h"
 
 namespace espalier::communicator {
@@ -183,6 +186,85 @@ TEST_F(SchedulesTest, FilesOfOthersAreNotRead) {
   fs::remove(kept("proven-")[0]);
   EXPECT_EQ(all_programs(3), first);
   EXPECT_TRUE(kept("proven-").empty());
+}
+
+// Calls keep the pointer that they got.
+TEST_F(SchedulesTest, ARefusalLeavesSchedulesWhereTheyAre) {
+  const auto schedules = or_throw(Schedules::make(1, 70, {}, {}));
+  ScheduleRequest request = {
+      .collective = Collective::kReduceScatter, .bytes = 48'000, .commutes = false};
+  const PlannedProgram* const first = or_throw(schedules->obtain(request));
+  request.unequal_counts = true;
+  EXPECT_FALSE(schedules->obtain(request));
+  request.unequal_counts = false;
+  EXPECT_EQ(or_throw(schedules->obtain(request)), first);
+}
+
+// Ranks share schedules with other communicators, each with others: so what was asked before must
+// not matter.
+TEST_F(SchedulesTest, TheOrderOfRequestsDoesNotMatter) {
+  std::vector<ScheduleRequest> requests;
+  for (const Collective collective : kAllCollectives) {
+    for (const std::uint64_t bytes : {64u, 100'000u}) {
+      for (const bool commutes : {true, false}) {
+        for (const bool unequal : {false, true}) {
+          requests.push_back({.collective = collective,
+                              .root = has_root(collective) ? 1u : 0u,
+                              .bytes = bytes,
+                              .commutes = commutes,
+                              .unequal_counts = unequal && counts_per_rank(collective)});
+        }
+      }
+    }
+  }
+  const auto all = [](const std::vector<ScheduleRequest>& in_order) {
+    const auto schedules = or_throw(Schedules::make(1, 4, {}, {}));
+    std::vector<std::string> programs;
+    for (const ScheduleRequest& request : in_order) {
+      const auto planned = schedules->obtain(request);
+      programs.push_back(planned ? (*planned)->algorithm + bytes_of((*planned)->program) : "none");
+    }
+    return programs;
+  };
+  const std::vector<std::string> forwards = all(requests);
+  std::reverse(requests.begin(), requests.end());
+  std::vector<std::string> backwards = all(requests);
+  std::reverse(backwards.begin(), backwards.end());
+  EXPECT_EQ(forwards, backwards);
+}
+
+// Communicators that differ in nothing choose and prove once.
+TEST_F(SchedulesTest, CommunicatorsShareThem) {
+  Job job({}, nullptr);
+  const Job::Ranks ranks = {.rank = 1, .size = 4};
+  const auto first = or_throw(job.find_schedules(ranks, {}, nullptr));
+  EXPECT_EQ(or_throw(job.find_schedules(ranks, {}, nullptr)), first);
+  EXPECT_NE(or_throw(job.find_schedules({.rank = 2, .size = 4}, {}, nullptr)), first);
+  EXPECT_NE(or_throw(job.find_schedules({.rank = 1, .size = 4, .is_whole = true}, {}, nullptr)),
+            first);
+  EXPECT_NE(or_throw(job.find_schedules(ranks, {.ranks_per_host = 2}, nullptr)), first);
+  EXPECT_NE(or_throw(job.find_schedules(ranks, {.memory_cores = 2}, nullptr)), first);
+  EXPECT_NE(or_throw(job.find_schedules(ranks, {.is_measuring = true}, nullptr)), first);
+  job.set_network({.message_ps = 10'000'000, .byte_fs = 1'000});
+  EXPECT_NE(or_throw(job.find_schedules(ranks, {.network = job.network()}, nullptr)), first);
+}
+
+TEST_F(SchedulesTest, SeveralThreadsGetTheSameOnes) {
+  const auto schedules = or_throw(Schedules::make(1, 4, {}, {}));
+  std::vector<std::vector<const PlannedProgram*>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& own : found) {
+    threads.emplace_back([&] {
+      for (const Collective collective : kAllCollectives) {
+        const ScheduleRequest request = {.collective = collective, .bytes = 8};
+        const PlannedProgram* const early = schedules->find(request);
+        own.push_back(or_throw(schedules->obtain(request)));
+        EXPECT_TRUE(early == nullptr || early == own.back());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& own : found) EXPECT_EQ(own, found.front());
 }
 
 }  // namespace
