@@ -1,10 +1,12 @@
 // Failures of a running communicator: ranks that die, and rejoins.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -161,6 +163,109 @@ TEST(Communicator, ARankThatDiesDuringASplit) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A pipe through which processes wait for each other.
+class Signal {
+ public:
+  Signal() { EXPECT_EQ(pipe(ends_), 0); }
+  ~Signal() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  void give() const { EXPECT_EQ(write(ends_[1], "!", 1), 1); }
+  void await() const {
+    char byte = 0;
+    EXPECT_EQ(read(ends_[0], &byte, 1), 1);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+constexpr std::uint32_t kPartRanks = 3, kVictim = 2;
+constexpr std::size_t kUnused = 100, kUsed = 10, kUsedLate = 3;
+
+// Joins, makes parts of all ranks, uses some, and waits until the victim is killed. Then all parts
+// that it uses must name the victim, and so must the whole job.
+void outlive_the_victim(const JoinOptions& options, const Signal& ready, const Signal& killed) {
+  auto world = join(options);
+  ASSERT_TRUE(world) << world.error().message;
+  std::vector<Communicator> parts;
+  while (parts.size() < kUnused + kUsed) {
+    auto made = world->split(0);
+    ASSERT_TRUE(made) << parts.size() << " made: " << made.error().message;
+    parts.push_back(std::move(made->front()));
+  }
+  Vector data(8, 1);
+  for (std::size_t i = 0; i < kUsed; ++i) {
+    ASSERT_EQ(message(parts[i].allreduce(Out(data), Op::kSum)), "");
+  }
+  ASSERT_EQ(message(world->barrier()), "");
+  ready.give();
+  if (world->rank() == kVictim) pause();
+  killed.await();
+  std::vector<Request> requests;
+  std::vector<Vector> sums(kUsed + kUsedLate, Vector(8, 1));
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Out sum = sums[i];
+    auto started = parts[i].start(call::allreduce<std::int64_t>(sum, sum, Op::kSum));
+    if (started) requests.push_back(*std::move(started));
+  }
+  for (Request& request : requests) EXPECT_FALSE(request.wait());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_FALSE(parts[i].barrier());
+    EXPECT_EQ(parts[i].cause().status, Status::kDeadLink) << "part " << i;
+    EXPECT_EQ(parts[i].cause().peer, kVictim) << "part " << i;
+  }
+  EXPECT_FALSE(world->barrier());
+  EXPECT_EQ(world->cause().peer, kVictim);
+}
+
+void kill_among_parts(const std::string& provider) {
+  auto server = bootstrap::Server::start("127.0.0.1:0", kPartRanks, {});
+  ASSERT_TRUE(server) << server.error().message;
+  const Signal ready, killed;
+  std::vector<pid_t> ranks;
+  for (std::uint32_t rank = 0; rank < kPartRanks; ++rank) {
+    ranks.push_back(fork());
+    if (ranks.back() != 0) continue;
+    // Over tcp each part takes ten descriptors and more.
+    rlimit files = {};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    bootstrap::Options place;
+    place.method = bootstrap::Method::kTable;
+    place.rank = rank;
+    place.table.assign(kPartRanks, (*server)->address());
+    JoinOptions options;
+    options.provider = provider;
+    options.deadline = std::chrono::seconds(2);
+    options.membership = or_throw(bootstrap::join(place));
+    outlive_the_victim(options, ready, killed);
+    ready.give();  // if it ended early
+    std::fflush(nullptr);
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) ready.await();
+  kill(ranks[kVictim], SIGKILL);
+  (void)waitpid(ranks[kVictim], nullptr, 0);
+  for (std::uint32_t rank = 0; rank < kVictim; ++rank) killed.give();
+  for (std::uint32_t rank = 0; rank < kVictim; ++rank) {
+    int status = -1;
+    EXPECT_EQ(waitpid(ranks[rank], &status, 0), ranks[rank]);
+    EXPECT_EQ(status, 0) << "rank " << rank;
+  }
+}
+
+TEST(Communicator, EveryPartNamesAKilledRank) {
+  for (const char* provider : {"mem", "tcp"}) {
+    SCOPED_TRACE(provider);
+    kill_among_parts(provider);
+  }
 }
 
 }  // namespace
