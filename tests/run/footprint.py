@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 """The memory that the 64 nodes of an 8 x 8 mesh on its own links take of one machine, and their time to start and end.
 
-footprint.py > docs/results/footprint.md
+footprint.py PAGE    replaces the first part of docs/results/footprint.md; tests/bench/communicators.py writes the second one
 """
 import os
 import pathlib
 import subprocess
+import sys
 import time
 
-import espalier
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+import communicators  # noqa: E402
+import espalier  # noqa: E402
 
 WORDS = [espalier.COMMAND, "run", "--topology", "mesh:8x8", "--collective", "broadcast", "--algorithm", "two-tree",
          "--deadline", "60000", "--bytes", "1", "--node-binary", espalier.NODE]
@@ -45,14 +48,14 @@ def measure(words):
     return len(processes), memory, sum(entry.st_blocks * 512 for entry in queues)
 
 
-def main():
-    print("# 64 nodes on one machine\n")
-    print("A broadcast of 1 byte over the links of `mesh:8x8` (`--links hop-by-hop`, 224 endpoints) and over the fabric")
-    print("(`--links routed`, 64 endpoints). Memory is what all nodes' processes have together, shared pages counted once;")
-    print("time is that of the whole command: compiling, verifying, starting, running, ending.")
-    print(f"{os.cpu_count()} cores. `tests/run/footprint.py` printed this page.\n")
-    print("| links | provider | nodes a process | processes | memory MiB | of it in /dev/shm | time s |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+def part():
+    yield "# 64 nodes on one machine\n"
+    yield "A broadcast of 1 byte over the links of `mesh:8x8` (`--links hop-by-hop`, 224 endpoints) and over the fabric"
+    yield "(`--links routed`, 64 endpoints). Memory is what all nodes' processes have together, shared pages counted once;"
+    yield "time is that of the whole command: compiling, verifying, starting, running, ending."
+    yield f"{os.cpu_count()} cores. `tests/run/footprint.py docs/results/footprint.md` printed this part.\n"
+    yield "| links | provider | nodes a process | processes | memory MiB | of it in /dev/shm | time s |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for links, provider, together in (("hop-by-hop", "shm", 1), ("hop-by-hop", "shm", 16), ("hop-by-hop", "shm", 64),
                                       ("hop-by-hop", "tcp", 1), ("hop-by-hop", "tcp", 16), ("routed", "shm", 1),
                                       ("routed", "tcp", 1)):
@@ -61,9 +64,20 @@ def main():
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - begin
         processes, memory, shared = measure(words)
-        print(f"| {links} | {provider} | {together} | {processes} | {memory / MIB:.0f} | {shared / MIB:.0f} | "
-              f"{seconds:.1f} |", flush=True)
+        yield (f"| {links} | {provider} | {together} | {processes} | {memory / MIB:.0f} | {shared / MIB:.0f} | "
+               f"{seconds:.1f} |")
+
+
+def main(page):
+    _, mark, other = page.read_text(encoding="utf-8").partition(communicators.HEADING)
+    lines = []
+    for line in part():
+        print(line, flush=True)
+        lines.append(line)
+    page.write_text("\n".join(lines) + "\n" + ("\n" + mark + other if mark else ""), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(pathlib.Path(sys.argv[1]))
