@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "base/testing/results.h"
 #include "espalier/hal/mem/allocate.h"
 #include "hal/mem/host/host_endpoint.h"
+#include "hal/mem/host/shared_memory.h"
 #include "hal/mem/inbox.h"
 
 namespace espalier::mem {
@@ -353,6 +355,28 @@ TEST(MemAllocate, GivesZerosInWholePagesAndTakesThemBack) {
   EXPECT_EQ(again, all[0]);
   for (std::size_t i = 0; i < 400'000; ++i) ASSERT_EQ(again[i], 0) << i;
   deallocate(again);
+}
+
+// What cannot be given back stays as it is, and the process lives on.
+TEST(MemAllocate, NamesMemoryThatCannotBeGivenBack) {
+  auto* const bytes = static_cast<std::uint8_t*>(allocate(kPageBytes + 1));
+  ASSERT_NE(bytes, nullptr);
+  bytes[64] = 7;
+  std::uint8_t foreign = 5;
+  for (std::uint8_t* const wrong : {&foreign, bytes + 64, bytes + kPageBytes}) {
+    const auto given = give_back(wrong);
+    ASSERT_FALSE(given);
+    std::ostringstream address;
+    address << "deallocate: memory at 0x" << std::hex << reinterpret_cast<std::uintptr_t>(wrong)
+            << " is not of allocate(), or was given back before; nothing is freed";
+    EXPECT_EQ(given.error().message, address.str());
+    testing::internal::CaptureStderr();
+    deallocate(wrong);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "espalier: " + address.str() + "\n");
+  }
+  EXPECT_EQ(bytes[64], 7);
+  EXPECT_TRUE(give_back(bytes));
+  EXPECT_FALSE(give_back(bytes));
 }
 
 // A child has memory of its own, and does not take back the parent's.

@@ -78,7 +78,9 @@ void free_ended() {
     return head_at(each.base).users.load(std::memory_order_acquire) != 0;
   };
   const auto unused = std::stable_partition(all.begin(), all.end(), used);
-  for (auto each = unused; each != all.end(); ++each) each->in->deallocate(each->base);
+  for (auto each = unused; each != all.end(); ++each) {
+    (void)each->in->deallocate(each->base);
+  }
   all.erase(unused, all.end());
 }
 

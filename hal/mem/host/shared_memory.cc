@@ -5,15 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/file_limit.h"
 #include "base/forks.h"
-#include "espalier/base/assert.h"
 #include "espalier/hal/mem/allocate.h"
 
 namespace espalier {
@@ -26,6 +29,7 @@ constexpr std::size_t kLeast = std::size_t{64} << 20;
 struct All {
   // The newest last; never freed, for memory in it may be in use.
   std::vector<SharedMemory*> list, segments;
+  std::set<const void*> own;  // what allocate() gave of the process's own memory
 };
 
 All& all() {
@@ -101,11 +105,11 @@ void* SharedMemory::allocate(std::size_t bytes) {
   return memory_ + offset;
 }
 
-void SharedMemory::deallocate(void* bytes) {
-  if (process_ != getpid()) return;  // The parent uses it.
+bool SharedMemory::deallocate(void* bytes) {
+  if (process_ != getpid()) return true;  // The parent uses it.
   const std::lock_guard lock(mutex_);
   const auto taken = taken_.find(offset_of(bytes));
-  ESPALIER_ASSERT(taken != taken_.end());  // not of allocate(), or given back before
+  if (taken == taken_.end()) return false;
   auto [offset, size] = *taken;
   taken_.erase(taken);
   // Gives the pages back, which also makes them zeros.
@@ -120,10 +124,29 @@ void SharedMemory::deallocate(void* bytes) {
     const auto before = std::prev(next);
     if (before->first + before->second == offset) {
       before->second += size;
-      return;
+      return true;
     }
   }
   free_.emplace(offset, size);
+  return true;
+}
+
+Result<void> give_back(void* bytes) {
+  if (bytes == nullptr) return {};
+  SharedMemory* const memory = SharedMemory::with(bytes);
+  if (memory != nullptr && memory->deallocate(bytes)) return {};
+  if (memory == nullptr) {
+    const std::lock_guard lock(fork_safe_mutex());
+    if (all().own.erase(bytes) != 0) {
+      std::free(bytes);
+      return {};
+    }
+  }
+  std::array<char, 2 + 2 * sizeof(std::uintptr_t) + 1> address = {};
+  std::snprintf(address.data(), address.size(), "0x%jx",
+                static_cast<std::uintmax_t>(reinterpret_cast<std::uintptr_t>(bytes)));
+  return fail("deallocate: memory at " + std::string(address.data()) +
+              " is not of allocate(), or was given back before; nothing is freed");
 }
 
 }  // namespace mem
@@ -137,17 +160,15 @@ void* allocate(std::size_t bytes) {
   constexpr std::size_t kAlignment = 4096;
   const std::size_t size = (bytes / kAlignment + 1) * kAlignment;
   void* const own = std::aligned_alloc(kAlignment, size);
-  return own == nullptr ? nullptr : std::memset(own, 0, size);
+  if (own == nullptr) return nullptr;
+  const std::lock_guard lock(fork_safe_mutex());
+  mem::all().own.insert(own);
+  return std::memset(own, 0, size);
 }
 
 void deallocate(void* bytes) {
-  if (bytes == nullptr) return;
-  mem::SharedMemory* const memory = mem::SharedMemory::with(bytes);
-  if (memory != nullptr) {
-    memory->deallocate(bytes);
-  } else {
-    std::free(bytes);
-  }
+  const auto given = mem::give_back(bytes);
+  if (!given) std::fprintf(stderr, "espalier: %s\n", given.error().message.c_str());
 }
 
 }  // namespace espalier

@@ -32,7 +32,8 @@ class SharedMemory {
   [[nodiscard]] static SharedMemory* with(const void* bytes);
 
   [[nodiscard]] void* allocate(std::size_t bytes);
-  void deallocate(void* bytes);
+  // False, with nothing done: the bytes are not of allocate(), or were given back before.
+  [[nodiscard]] bool deallocate(void* bytes);
 
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -59,5 +60,8 @@ class SharedMemory {
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_, taken_;  // sizes by offset
 };
+
+// Gives memory of espalier::allocate() back. Error, with nothing freed: it is not, or no longer.
+[[nodiscard]] Result<void> give_back(void* bytes);
 
 }  // namespace espalier::mem

@@ -12,7 +12,9 @@ namespace espalier {
 // the system has no memory that processes can share, it is private. Threads may call both functions
 // at once.
 [[nodiscard]] void* allocate(std::size_t bytes);
-// Gives memory of allocate() back. Call when no collective uses it. Null: nothing happens.
+// Gives memory of allocate() back. Call when no collective uses it. Null: nothing happens. If the
+// memory is not of allocate(), or was given back before, nothing is freed, and a line on standard
+// error names its address.
 void deallocate(void* bytes);
 
 namespace detail {
