@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "espalier/base/assert.h"
 #include "espalier/hal/serial/serial_port.h"
 
 namespace espalier {
@@ -20,7 +19,16 @@ SerialLinks::SerialLinks(SerialPort& port, SerialLink* links, std::uint32_t coun
 #if ESPALIER_SERIAL_MAC
   key_ = config.key;
   nonce_ = config.nonce;
-  ESPALIER_ASSERT(key_ == nullptr || port.carrier_->mtu() >= serial::kMinCodedMtu);
+#endif
+#if __STDC_HOSTED__
+  bool works = port.status() == Status::kOk;
+#if ESPALIER_SERIAL_MAC
+  works &= key_ == nullptr || port.carrier_->mtu() >= serial::kMinCodedMtu;
+#endif
+  if (!works) {
+    count_ = 0;
+    return;
+  }
 #endif
   port.join(*this);
 }

@@ -435,33 +435,46 @@ TEST(SerialPort, SleepsWhileItsCarrierHasNoRoom) {
   EXPECT_LE(clock.until, clock.time + 1'000'000);
 }
 
-#ifdef ESPALIER_HOT_ASSERTIONS
-TEST(SerialPortDeathTest, NeedsRoomForACode) {
+// Whether the end has its link, and the status of a post on it.
+testing::AssertionResult works(End& end) {
+  const Status posted = end.joiner.post_send(0, {nullptr, 0, 1, 0, 0});
+  if (end.joiner.links() == 1 && posted == Status::kOk) return testing::AssertionSuccess();
+  EXPECT_EQ(end.joiner.links(), 0u);
+  EXPECT_EQ(posted, Status::kBadArgument);
+  EXPECT_FALSE(end.port.poll());
+  return testing::AssertionFailure();
+}
+
+TEST(SerialPort, NeedsRoomForACode) {
   serial::CarrierFaults faults;
   faults.mtu = serial::kMinCodedMtu - 1;
   serial::Hub hub({{1}, {0}}, faults);
-  EXPECT_DEATH(End(hub, 0, 1, false, kLinkKey), "port.carrier_->mtu\\(\\) >= serial::kMinCodedMtu");
+  End coded(hub, 0, 1, false, kLinkKey), plain(hub, 1, 1, false);
+  EXPECT_FALSE(works(coded));
+  EXPECT_TRUE(works(plain));
+  EXPECT_EQ(coded.port.status(), Status::kOk);
 }
 
-TEST(SerialPortDeathTest, NeedsRoomForAnOpening) {
+TEST(SerialPort, NeedsRoomForAnOpening) {
   serial::CarrierFaults faults;
   faults.mtu = serial::kMinMtu - 1;
   serial::Hub hub({{1}, {0}}, faults);
-  EXPECT_DEATH(End(hub, 0, 1, false), "expected carrier.mtu\\(\\) >= serial::kMinMtu");
+  End end(hub, 0, 1, false);
+  EXPECT_FALSE(works(end));
+  EXPECT_EQ(end.port.status(), Status::kBadArgument);
 }
 
-TEST(SerialPortDeathTest, CountsFramesInFlightInOneByte) {
+TEST(SerialPort, CountsFramesInFlightInOneByte) {
   serial::Hub hub({{1}, {0}}, {});
   std::vector<std::uint32_t> buffer(hub.carrier(0).mtu() / 2 + 1);
   auto* bytes = reinterpret_cast<std::uint8_t*>(buffer.data());
-  for (const std::uint32_t frames : {0u, 256u}) {
+  for (const std::uint32_t frames : {0u, 1u, 255u, 256u}) {
     SerialPortConfig config;
     config.frames_in_flight = frames;
-    EXPECT_DEATH(SerialPort(hub.carrier(0), hub.clock(0), bytes, config),
-                 "expected 1 <= config.frames_in_flight");
+    const SerialPort port(hub.carrier(0), hub.clock(0), bytes, config);
+    EXPECT_EQ(port.status(), frames == 1 || frames == 255 ? Status::kOk : Status::kBadArgument);
   }
 }
-#endif
 
 }  // namespace
 }  // namespace espalier

@@ -1,6 +1,5 @@
 #include "espalier/hal/serial/serial_port.h"
 
-#include "espalier/base/assert.h"
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
 
@@ -31,8 +30,10 @@ SerialPort::SerialPort(Carrier& carrier, Clock& clock, std::uint8_t* buffer,
       out_(buffer + carrier.mtu()),
       resend_(static_cast<Ticks>(config.resend_ns >> kTickBits) + 1),
       frames_in_flight_(static_cast<std::uint8_t>(config.frames_in_flight)) {
-  ESPALIER_ASSERT(carrier.mtu() >= serial::kMinMtu);
-  ESPALIER_ASSERT(1 <= config.frames_in_flight && config.frames_in_flight <= 255);
+#if __STDC_HOSTED__
+  const bool is_countable = 1 <= config.frames_in_flight && config.frames_in_flight <= 255;
+  if (carrier.mtu() < serial::kMinMtu || !is_countable) status_ = Status::kBadArgument;
+#endif
 }
 
 void SerialPort::join(SerialLinks& owner) {

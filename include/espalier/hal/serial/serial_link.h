@@ -207,7 +207,8 @@ class SerialLinks {
   SerialLinks(const SerialLinks&) = delete;
   SerialLinks& operator=(const SerialLinks&) = delete;
 
-  // Returns the number of links.
+  // Returns the number of links. On hosts 0, and every post is kBadArgument: the port's status() is
+  // not kOk, or there is a key and the carrier's mtu() is less than serial::kMinCodedMtu.
   [[nodiscard]] std::uint32_t links() const { return count_; }
   // Returns the maximum number of outstanding posts per link and direction.
   [[nodiscard]] std::uint32_t window() const { return window_; }

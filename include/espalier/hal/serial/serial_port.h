@@ -26,10 +26,16 @@ struct SerialPortConfig {
 class SerialPort {
  public:
   // The carrier and the clock must outlive the port. buffer: 2 * carrier.mtu() bytes, word-aligned.
+  // If status() is not kOk, its owners have no links. Boards do not check.
   SerialPort(Carrier& carrier, Clock& clock, std::uint8_t* buffer, const SerialPortConfig& config);
   SerialPort(const SerialPort&) = delete;
   SerialPort& operator=(const SerialPort&) = delete;
 
+#if __STDC_HOSTED__
+  // kBadArgument: the carrier's mtu() is less than serial::kMinMtu, or the frames in flight are not
+  // 1 .. 255.
+  [[nodiscard]] Status status() const { return status_; }
+#endif
   // Takes one frame from the carrier and hands it to its link. False: none has arrived. A frame for
   // no link here (damaged, another protocol, an unknown channel) is dropped, and the result is
   // true.
@@ -69,6 +75,9 @@ class SerialPort {
   Ticks resend_;
   std::uint8_t frames_in_flight_;
   bool down_ = false;
+#if __STDC_HOSTED__
+  Status status_ = Status::kOk;
+#endif
 };
 
 }  // namespace espalier
