@@ -52,8 +52,9 @@ class Exchange {
     for (const std::uint32_t link : links) neighbors_.push_back({.link = link});
   }
 
-  void run(std::uint64_t end) {
-    std::uint64_t next_repeat = 0;
+  void run(std::uint64_t within_ns) {
+    const std::uint64_t last_end = endpoint_.now() + kExchangePatience * within_ns;
+    std::uint64_t next_repeat = 0, end = endpoint_.now() + within_ns;
     for (std::uint64_t now = endpoint_.now(); now < end; now = endpoint_.now()) {
       if (now >= next_repeat) {
         post_all();
@@ -65,6 +66,8 @@ class Exchange {
         found = true;
         if (completion.kind == Completion::Kind::kControl) handle(completion);
       }
+      const bool has_news = std::exchange(has_news_, false);
+      if (has_news && !is_ending_) end = std::min(now + within_ns, last_end);
       // The last controls are posted, and leave this node in the next polls.
       if (is_done()) end = std::min(end, std::exchange(is_ending_, true) ? end : now + kFlushNs);
       if (!found) endpoint_.wait(std::min(next_repeat, end));
@@ -125,8 +128,10 @@ class Exchange {
         !piece.read(completion.control.number)) {
       return;
     }
+    has_news_ = has_news_ || from->needed != piece.needed;
     from->needed = piece.needed;
     const bool is_new = piece.position < note_.size() && note_.learn(piece.position, piece.byte);
+    has_news_ = has_news_ || is_new;
     if (is_new && note_.is_complete()) return post_all();
     for (Neighbor& neighbor : neighbors_) {
       const bool is_sender = &neighbor == &*from;
@@ -138,6 +143,7 @@ class Exchange {
   Endpoint& endpoint_;
   FailureNote& note_;
   bool is_ending_ = false;  // all is done except the last controls
+  bool has_news_ = false;   // another rank told or asked for something new
   std::vector<Neighbor> neighbors_;
 };
 
@@ -217,7 +223,7 @@ std::string FailureNote::text() const {
 void exchange_note(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
                    std::uint64_t within_ns) {
   Exchange exchange(endpoint, links, note);
-  exchange.run(endpoint.now() + within_ns);
+  exchange.run(within_ns);
 }
 
 }  // namespace espalier::communicator

@@ -88,8 +88,10 @@ class FailureNote {
   std::bitset<kMaxBytes> known_;
 };
 
-// Completes the note over these links within `within_ns`, and stays as long as a rank at their
-// other ends has not completed its own. All other completions are lost: no machine may need them.
+// Completes the note over these links, and stays as long as a rank at their other ends has not
+// completed its own. Ends after `within_ns` without news of another rank, and in any case after
+// kExchangePatience times as long. All other completions are lost: no machine may need them.
+inline constexpr std::uint64_t kExchangePatience = 4;
 void exchange_note(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
                    std::uint64_t within_ns);
 
