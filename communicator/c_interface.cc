@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "espalier/base/version.h"
 #include "espalier/communicator.h"
 #include "espalier/espalier.h"
+#include "hal/mem/host/shared_memory.h"
 
 // The types of espalier.h.
 struct espalier_comm {
@@ -244,10 +246,25 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm) {
 }
 void espalier_leave(espalier_comm* comm) { delete comm; }
 void* espalier_allocate(std::size_t bytes) { return espalier::allocate(bytes); }
-void espalier_deallocate(void* bytes) { espalier::deallocate(bytes); }
+void espalier_deallocate(void* bytes) {
+  (void)without_exceptions([&] {
+    const auto given = mem::give_back(bytes);
+    if (given) return int{ESPALIER_OK};
+    std::fprintf(stderr, "espalier: %s\n", given.error().message.c_str());
+    return fails(ESPALIER_BAD_ARGUMENT, given.error().message);
+  });
+}
 
-std::uint32_t espalier_rank(const espalier_comm* comm) { return comm->communicator.rank(); }
-std::uint32_t espalier_size(const espalier_comm* comm) { return comm->communicator.size(); }
+std::uint32_t espalier_rank(const espalier_comm* comm) {
+  if (comm != nullptr) return comm->communicator.rank();
+  (void)missing("comm");
+  return UINT32_MAX;
+}
+std::uint32_t espalier_size(const espalier_comm* comm) {
+  if (comm != nullptr) return comm->communicator.size();
+  (void)missing("comm");
+  return 0;
+}
 
 int espalier_broadcast(void* data, std::uint64_t count, espalier_type type, std::uint32_t root,
                        espalier_comm* comm) {
@@ -394,7 +411,9 @@ int espalier_plan_wait(espalier_plan* plan) {
   });
 }
 const char* espalier_plan_algorithm(const espalier_plan* plan) {
-  return plan->plan.algorithm().c_str();
+  if (plan != nullptr) return plan->plan.algorithm().c_str();
+  (void)missing("plan");
+  return "";
 }
 void espalier_plan_free(espalier_plan* plan) { delete plan; }
 
@@ -439,6 +458,7 @@ int espalier_rejoin(espalier_comm* comm, espalier_comm** rest) {
 }
 
 espalier_cause espalier_cause_of(const espalier_comm* comm) {
+  if (comm == nullptr) return {missing("comm"), 0, 0};
   const Cause cause = comm->communicator.cause();
   return {static_cast<int>(cause.status), cause.detector, cause.peer};
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "communicator/testing/c_calls.h"
@@ -63,6 +64,22 @@ TEST(CInterface, AllocatesMemoryForCollectives) {
   espalier_leave(world);
 }
 
+TEST(CInterface, MemoryThatCannotBeGivenBackIsNamed) {
+  auto* const bytes = static_cast<char*>(espalier_allocate(100));
+  ASSERT_NE(bytes, nullptr);
+  int own = 1;
+  for (void* const foreign : {static_cast<void*>(&own), static_cast<void*>(bytes + 64)}) {
+    espalier_deallocate(foreign);
+    EXPECT_NE(std::strstr(espalier_error(), "is not of allocate(), or was given back before"),
+              nullptr)
+        << espalier_error();
+  }
+  espalier_deallocate(bytes);
+  EXPECT_EQ(espalier_wait(nullptr), ESPALIER_OK);
+  espalier_deallocate(bytes);
+  EXPECT_NE(std::strstr(espalier_error(), "nothing is freed"), nullptr) << espalier_error();
+}
+
 TEST(CInterface, BadArgumentsAreNamed) {
   espalier_comm* world = alone();
   ASSERT_NE(world, nullptr);
@@ -82,6 +99,15 @@ TEST(CInterface, BadArgumentsAreNamed) {
       "allreduce: `send` and `receive` overlap; expected the same memory or none in common");
   EXPECT_EQ(espalier_barrier(nullptr), ESPALIER_BAD_ARGUMENT);
   EXPECT_STREQ(espalier_error(), "comm is null; expected a pointer");
+  EXPECT_EQ(espalier_rank(nullptr), UINT32_MAX);
+  EXPECT_EQ(espalier_size(nullptr), 0U);
+  EXPECT_EQ(espalier_cause_of(nullptr).status, ESPALIER_BAD_ARGUMENT);
+  EXPECT_EQ(espalier_plan_start(nullptr), ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(), "plan is null; expected a pointer");
+  EXPECT_EQ(espalier_cause_of(nullptr).status, ESPALIER_BAD_ARGUMENT);
+  EXPECT_STREQ(espalier_error(), "comm is null; expected a pointer");
+  EXPECT_STREQ(espalier_plan_algorithm(nullptr), "");
+  EXPECT_STREQ(espalier_error(), "plan is null; expected a pointer");
   EXPECT_EQ(espalier_join(nullptr, nullptr), ESPALIER_BAD_ARGUMENT);
   EXPECT_EQ(espalier_wait(nullptr), ESPALIER_OK);
   espalier_plan_free(nullptr);

@@ -9,6 +9,7 @@
 #include "base/forks.h"
 #include "base/variables.h"
 #include "communicator/channel.h"
+#include "communicator/guarded_membership.h"
 #include "communicator/job.h"
 #include "communicator/job_part.h"
 #include "communicator/measure_network.h"
@@ -112,6 +113,11 @@ Result<std::string> provider_of(const JoinOptions& options) {
   return ofi::with_memory(*provider);
 }
 
+std::string moved_from(const char* object) {
+  return "this " + std::string(object) +
+         " was moved from; expected the object that it was moved to";
+}
+
 }  // namespace
 
 Request::Request(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
@@ -130,12 +136,24 @@ Result<void> Request::wait() {
 Plan::Plan(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
 Plan::~Plan() = default;
 
-Result<void> Plan::start() { return operation_->channel->start(*operation_); }
-Result<bool> Plan::test() { return operation_->channel->test(*operation_); }
-Result<void> Plan::wait() { return operation_->channel->wait(*operation_); }
+Result<void> Plan::start() {
+  if (operation_ == nullptr) return fail(moved_from("plan"));
+  return operation_->channel->start(*operation_);
+}
+
+Result<bool> Plan::test() {
+  if (operation_ == nullptr) return fail(moved_from("plan"));
+  return operation_->channel->test(*operation_);
+}
+
+Result<void> Plan::wait() {
+  if (operation_ == nullptr) return fail(moved_from("plan"));
+  return operation_->channel->wait(*operation_);
+}
 
 const std::string& Plan::algorithm() const {
-  static const std::string none = "none: one rank";
+  static const std::string none = "none: one rank", empty;
+  if (operation_ == nullptr) return empty;
   return operation_->planned == nullptr ? none : operation_->planned->algorithm;
 }
 
@@ -157,13 +175,17 @@ void Communicator::leave() {
   is_world_ ? channel_->leave_whole() : channel_->leave_part();
 }
 
-std::uint32_t Communicator::rank() const { return channel_->rank(); }
-std::uint32_t Communicator::size() const { return channel_->size(); }
-Cause Communicator::cause() const { return channel_->cause(); }
+std::uint32_t Communicator::rank() const { return channel_ == nullptr ? 0 : channel_->rank(); }
+std::uint32_t Communicator::size() const { return channel_ == nullptr ? 0 : channel_->size(); }
+Cause Communicator::cause() const { return channel_ == nullptr ? Cause() : channel_->cause(); }
 
-Result<void> Communicator::run(const Call& call) { return channel_->run(call); }
+Result<void> Communicator::run(const Call& call) {
+  if (channel_ == nullptr) return fail(moved_from("communicator"));
+  return channel_->run(call);
+}
 
 Result<Request> Communicator::start(const Call& call) {
+  if (channel_ == nullptr) return fail(moved_from("communicator"));
   auto operation = channel_->make(call);
   if (!operation) return fail(operation.error());
   if (auto started = channel_->start(**operation); !started) return fail(started.error());
@@ -174,6 +196,7 @@ Result<Request> Communicator::start(const Call& call) {
 namespace espalier::communicator {
 
 Result<Request> OwnCounts::start(Communicator& communicator, const Call& call) {
+  if (communicator.channel_ == nullptr) return fail(moved_from("communicator"));
   auto operation = communicator.channel_->make(call, true);
   if (!operation) return fail(operation.error());
   if (auto started = communicator.channel_->start(**operation); !started) {
@@ -186,6 +209,7 @@ Result<Request> OwnCounts::start(Communicator& communicator, const Call& call) {
 namespace espalier {
 
 Result<Plan> Communicator::plan(const Call& call) {
+  if (channel_ == nullptr) return fail(moved_from("communicator"));
   auto operation = channel_->plan(call);
   if (!operation) return fail(operation.error());
   return Plan(*std::move(operation));
@@ -193,6 +217,7 @@ Result<Plan> Communicator::plan(const Call& call) {
 
 Result<std::vector<std::uint64_t>> Communicator::neighbor_counts(
     std::span<const Neighbor> neighbors) {
+  if (channel_ == nullptr) return fail(moved_from("communicator"));
   const std::size_t ranks = size();
   // Each rank's row: what it sends to every rank, then what it receives from every rank.
   std::vector<std::uint64_t> rows(2 * ranks * ranks);
@@ -227,6 +252,7 @@ Result<std::vector<std::uint64_t>> Communicator::neighbor_counts(
 }
 
 Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::int64_t key) {
+  if (channel_ == nullptr) return fail(moved_from("communicator"));
   struct Wish {
     std::int64_t color, key;
   };
@@ -293,6 +319,7 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
 Result<Communicator> communicator::JobPart::make(const Communicator& whole,
                                                  const std::vector<std::uint32_t>& ranks,
                                                  bootstrap::Bootstrap& exchange) {
+  if (whole.channel_ == nullptr) return fail(moved_from("communicator"));
   Channel& of = *whole.channel_;
   const auto me = std::find(ranks.begin(), ranks.end(), of.rank());
   if (me == ranks.end()) return fail("this process is not in its part");
@@ -337,6 +364,7 @@ Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
 }
 
 Result<Communicator> Communicator::rejoin() {
+  if (channel_ == nullptr) return fail(moved_from("communicator"));
   if (auto own = channel_->check_process(); !own) return fail(own.error());
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
   const std::shared_ptr<Job> job = channel_->shared_job();
@@ -382,8 +410,12 @@ Result<Communicator> join(const JoinOptions& given) {
     return fail("authenticate_data: provider '" + options.provider +
                 "' cannot authenticate payloads; expected tcp or shm");
   }
-  std::shared_ptr<bootstrap::Bootstrap> members = options.membership;
-  if (members == nullptr) {
+  std::shared_ptr<bootstrap::Bootstrap> members;
+  if (options.membership != nullptr) {
+    auto guarded = communicator::guard_membership(options.membership);
+    if (!guarded) return fail(guarded.error());
+    members = *std::move(guarded);
+  } else {
     auto joined = bootstrap::join(options.bootstrap);
     if (!joined) return fail(joined.error());
     members = *std::move(joined);

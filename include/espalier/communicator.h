@@ -25,6 +25,7 @@
 //  * Forks: a forked child is no rank. There, every call fails, and the end of an object does
 //    nothing. The child may exit, run programs, and join() a job of its own.
 //  * Once all ranks have ended all their communicators, they may join() the job again.
+//  * An object that was moved from is empty: its calls are errors, its rank() and size() are 0.
 
 #include <chrono>
 #include <cstdint>
@@ -62,7 +63,8 @@ struct NodeImage {
 // The parameters of join(). Whatever is set and cannot be used is an error of join().
 struct JoinOptions {
   bootstrap::Options bootstrap = {};  // how the processes find each other
-  // A membership in a job that the caller has, used in place of bootstrap::join(). Null: none.
+  // A membership in a job that the caller has, used in place of bootstrap::join(). Null: none. An
+  // exception of its functions is an error of the call that needs them.
   std::shared_ptr<bootstrap::Bootstrap> membership = {};
   // What carries the messages: libfabric's "tcp", "shm", ...; "mem": memory that the processes of
   // one host share; "mem+tcp": mem between processes of one host, tcp between hosts. Empty: mem
@@ -153,7 +155,7 @@ class Plan {
   // Waits until the last start is complete. Errors: the failure.
   [[nodiscard]] Result<void> wait();
   // Returns the algorithm that serves it: "two-tree"; or, for a schedule of
-  // JoinOptions::schedules, the path of its file.
+  // JoinOptions::schedules, the path of its file. Empty for a plan that was moved from.
   [[nodiscard]] const std::string& algorithm() const;
 
  private:
@@ -326,7 +328,8 @@ class Communicator {
   // Both: size() parts.
   template <typename T>
   [[nodiscard]] Result<void> all_to_all(std::span<const T> send, std::span<T> receive) {
-    return run(call::all_to_all(send, receive, send.size() / size()));
+    const std::uint32_t parts = size();
+    return run(call::all_to_all(send, receive, parts == 0 ? 0 : send.size() / parts));
   }
   // Complete when every rank has entered it.
   [[nodiscard]] Result<void> barrier() { return run(call::barrier()); }

@@ -113,9 +113,9 @@ int espalier_join(const espalier_join_options* options, espalier_comm** comm);
 // and for the other ranks to end theirs. One of espalier_split() waits for no other rank while that
 // communicator lives. Requests and plans must have ended before. Null: does nothing.
 void espalier_leave(espalier_comm* comm);
-// Returns this process's rank in `comm`.
+// Returns this process's rank in `comm`. Null: UINT32_MAX, and espalier_error() says so.
 uint32_t espalier_rank(const espalier_comm* comm);
-// Returns the number of ranks of `comm`.
+// Returns the number of ranks of `comm`. Null: 0, and espalier_error() says so.
 uint32_t espalier_size(const espalier_comm* comm);
 
 // Blocking collectives: arguments in the order of MPI. `count` is that of the whole message, from
@@ -222,7 +222,7 @@ int espalier_plan_test(espalier_plan* plan, int* complete);
 // Waits until the collective is complete. Errors: the failure.
 int espalier_plan_wait(espalier_plan* plan);
 // Returns the algorithm that serves it: "two-tree"; or, for a schedule of a file, its path. Valid
-// as long as the plan.
+// as long as the plan. Null: "", and espalier_error() says so.
 const char* espalier_plan_algorithm(const espalier_plan* plan);
 // Waits, and frees the plan. Null: does nothing.
 void espalier_plan_free(espalier_plan* plan);
@@ -255,13 +255,16 @@ typedef struct espalier_cause {
   uint32_t detector;  // the rank that detected it
   uint32_t peer;      // the rank that ended, disagrees, ...
 } espalier_cause;
-// Returns the cause of the failure of `comm`.
+// Returns the cause of the failure of `comm`. Null: status ESPALIER_BAD_ARGUMENT, and
+// espalier_error() says so.
 espalier_cause espalier_cause_of(const espalier_comm* comm);
 
 // Returns `bytes` bytes of memory, zeros, at a multiple of 4096; null if there is none. Messages
 // from it to ranks of the same host are copied once instead of twice (espalier/hal/mem/allocate.h).
 void* espalier_allocate(size_t bytes);
 // Gives memory of espalier_allocate() back. Call when no collective uses it. Null: nothing happens.
+// If the memory is not of espalier_allocate(), or was given back before, nothing is freed:
+// espalier_error() and a line on standard error name its address.
 void espalier_deallocate(void* bytes);
 
 #ifdef __cplusplus

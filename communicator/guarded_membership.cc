@@ -1,0 +1,97 @@
+#include "communicator/guarded_membership.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace espalier::communicator {
+namespace {
+
+using bootstrap::Bootstrap;
+
+// Returns what `call` does, a Result. `name`: the function of the membership that it calls.
+template <typename Call>
+auto without_exceptions(const char* name, Call call) -> decltype(call()) {
+  const auto error = [name](const std::string& text) {
+    return fail("membership: " + std::string(name) + "() threw an exception" + text);
+  };
+  try {
+    return call();
+  } catch (const std::exception& exception) {
+    return error(": " + std::string(exception.what()));
+  } catch (...) {
+    return error("");
+  }
+}
+
+class GuardedMembership final : public Bootstrap {
+ public:
+  explicit GuardedMembership(std::shared_ptr<Bootstrap> given) : given_(std::move(given)) {}
+
+  // Asks for what does not change.
+  [[nodiscard]] Result<void> ask() {
+    const auto take = [](const char* name, auto function, auto& value) {
+      return without_exceptions(name, [&]() -> Result<void> {
+        value = function();
+        return {};
+      });
+    };
+    Result<void> asked = take(
+        "rank", [this] { return given_->rank(); }, rank_);
+    if (asked)
+      asked = take(
+          "size", [this] { return given_->size(); }, size_);
+    if (asked)
+      asked = take(
+          "method", [this] { return given_->method(); }, method_);
+    if (asked)
+      asked = take(
+          "is_secret", [this] { return given_->is_secret(); }, is_secret_);
+    if (asked)
+      asked = take(
+          "secret", [this] { return given_->secret(); }, secret_);
+    if (asked)
+      asked = take(
+          "local_address", [this] { return given_->local_address(); }, address_);
+    if (!asked || rank_ < size_) return asked;
+    return fail("membership: rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
+                " processes; expected a rank below the number of processes");
+  }
+
+  [[nodiscard]] std::uint32_t rank() const override { return rank_; }
+  [[nodiscard]] std::uint32_t size() const override { return size_; }
+  [[nodiscard]] bootstrap::Method method() const override { return method_; }
+  [[nodiscard]] bool is_secret() const override { return is_secret_; }
+  [[nodiscard]] const bootstrap::JobSecret& secret() const override { return secret_; }
+  [[nodiscard]] const std::string& local_address() const override { return address_; }
+  [[nodiscard]] Result<void> put(const std::string& key, const std::string& value) override {
+    return without_exceptions("put", [&] { return given_->put(key, value); });
+  }
+  [[nodiscard]] Result<void> fence() override {
+    return without_exceptions("fence", [&] { return given_->fence(); });
+  }
+  [[nodiscard]] Result<std::string> get(std::uint32_t rank, const std::string& key) override {
+    return without_exceptions("get", [&] { return given_->get(rank, key); });
+  }
+  [[nodiscard]] Result<bootstrap::Survivors> rejoin() override {
+    return without_exceptions("rejoin", [&] { return given_->rejoin(); });
+  }
+
+ private:
+  std::shared_ptr<Bootstrap> given_;
+  std::uint32_t rank_ = 0, size_ = 0;
+  bootstrap::Method method_ = bootstrap::Method::kAutomatic;
+  bool is_secret_ = false;
+  bootstrap::JobSecret secret_ = {};
+  std::string address_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Bootstrap>> guard_membership(std::shared_ptr<Bootstrap> given) {
+  auto guarded = std::make_shared<GuardedMembership>(std::move(given));
+  if (auto asked = guarded->ask(); !asked) return fail(asked.error());
+  return guarded;
+}
+
+}  // namespace espalier::communicator

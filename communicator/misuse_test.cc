@@ -1,0 +1,158 @@
+// What a program must not do, or what it gives and breaks: errors, and the process lives on.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "communicator/testing/local_job.h"
+#include "espalier/communicator.h"
+
+namespace espalier {
+namespace {
+
+using communicator::testing::on_all;
+
+template <typename Type>
+std::string message(const Result<Type>& result) {
+  return result ? "no error" : result.error().message;
+}
+
+// One process, or what another membership has, except one function that throws.
+class Throwing final : public bootstrap::Bootstrap {
+ public:
+  explicit Throwing(std::string function, std::shared_ptr<Bootstrap> real = nullptr)
+      : function_(std::move(function)), real_(std::move(real)) {}
+
+  [[nodiscard]] std::uint32_t rank() const override {
+    check("rank");
+    return real_ ? real_->rank() : 0;
+  }
+  [[nodiscard]] std::uint32_t size() const override {
+    check("size");
+    return real_ ? real_->size() : 1;
+  }
+  [[nodiscard]] bootstrap::Method method() const override {
+    check("method");
+    return bootstrap::Method::kAlone;
+  }
+  [[nodiscard]] bool is_secret() const override {
+    check("is_secret");
+    return real_ && real_->is_secret();
+  }
+  [[nodiscard]] const bootstrap::JobSecret& secret() const override {
+    check("secret");
+    return real_ ? real_->secret() : secret_;
+  }
+  [[nodiscard]] const std::string& local_address() const override {
+    check("local_address");
+    return real_ ? real_->local_address() : address_;
+  }
+  [[nodiscard]] Result<void> put(const std::string& key, const std::string& value) override {
+    check("put");
+    value_ = value;
+    return real_ ? real_->put(key, value) : Result<void>();
+  }
+  [[nodiscard]] Result<void> fence() override {
+    check("fence");
+    return real_ ? real_->fence() : Result<void>();
+  }
+  [[nodiscard]] Result<std::string> get(std::uint32_t rank, const std::string& key) override {
+    check("get");
+    return real_ ? real_->get(rank, key) : value_;
+  }
+  [[nodiscard]] Result<bootstrap::Survivors> rejoin() override {
+    check("rejoin");
+    return fail("alone");
+  }
+  // From now on this function throws.
+  void break_at(std::string function) { function_ = std::move(function); }
+
+ private:
+  void check(const std::string& function) const {
+    if (function == function_) throw std::runtime_error("the directory is gone");
+    if ("not an exception: " + function == function_) throw 7;
+  }
+
+  std::string function_;
+  std::shared_ptr<Bootstrap> real_;
+  std::string value_;
+  std::string address_ = "127.0.0.1";
+  bootstrap::JobSecret secret_ = {};
+};
+
+TEST(Misuse, AMembershipThatThrowsIsAnErrorOfJoin) {
+  for (const std::string function :
+       {"rank", "size", "method", "is_secret", "secret", "local_address", "put", "fence", "get"}) {
+    JoinOptions options;
+    options.membership = std::make_shared<Throwing>(function);
+    EXPECT_EQ(message(join(options)),
+              "membership: " + function + "() threw an exception: the directory is gone");
+    options.membership = std::make_shared<Throwing>("not an exception: " + function);
+    EXPECT_EQ(message(join(options)), "membership: " + function + "() threw an exception");
+  }
+}
+
+TEST(Misuse, AMembershipThatThrowsIsAnErrorOfRejoin) {
+  JoinOptions options;
+  options.membership = std::make_shared<Throwing>("rejoin");
+  auto world = join(options);
+  ASSERT_TRUE(world) << world.error().message;
+  EXPECT_EQ(message(world->rejoin()),
+            "membership: rejoin() threw an exception: the directory is gone");
+}
+
+TEST(Misuse, ACommunicatorEndsThoughItsMembershipThrows) {
+  std::vector<std::shared_ptr<Throwing>> memberships(2);
+  on_all(
+      2,
+      [&](Communicator& world) {
+        const auto membership = memberships[world.rank()];
+        EXPECT_TRUE(world.barrier());
+        membership->break_at("fence");
+        { const Communicator ended = std::move(world); }
+      },
+      [&](JoinOptions& options, std::uint32_t rank) {
+        memberships[rank] = std::make_shared<Throwing>("", options.membership);
+        options.membership = memberships[rank];
+      });
+}
+
+TEST(Misuse, AnObjectThatWasMovedFromHasErrors) {
+  on_all(2, [](Communicator& world) {
+    const std::string text =
+        "this communicator was moved from; expected the object that it was moved to";
+    std::vector<float> data(4);
+    auto planned = world.plan(call::barrier());
+    ASSERT_TRUE(planned);
+    Communicator moved = std::move(world);
+    // NOLINTBEGIN(bugprone-use-after-move)
+    EXPECT_EQ(world.rank(), 0U);
+    EXPECT_EQ(world.size(), 0U);
+    EXPECT_EQ(world.cause().status, Status::kOk);
+    EXPECT_EQ(message(world.barrier()), text);
+    EXPECT_EQ(message(world.all_to_all<float>(data, data)), text);
+    EXPECT_EQ(message(world.start(call::barrier())), text);
+    EXPECT_EQ(message(world.plan(call::barrier())), text);
+    EXPECT_EQ(message(world.neighbor_counts({})), text);
+    EXPECT_EQ(message(world.split(0)), text);
+    EXPECT_EQ(message(world.rejoin()), text);
+
+    Plan plan = *std::move(planned);
+    EXPECT_EQ(message(planned->start()),
+              "this plan was moved from; expected the object that it was moved to");
+    EXPECT_EQ(message(planned->test()), message(planned->start()));
+    EXPECT_EQ(message(planned->wait()), message(planned->start()));
+    EXPECT_EQ(planned->algorithm(), "");
+    // NOLINTEND(bugprone-use-after-move)
+    EXPECT_TRUE(plan.start());
+    EXPECT_TRUE(plan.wait());
+    EXPECT_TRUE(moved.barrier());
+  });
+}
+
+}  // namespace
+}  // namespace espalier
