@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "communicator/c_interface.h"
@@ -85,28 +86,32 @@ void expect_error(const Communicator& world, const std::string& line, const std:
 }
 
 TEST(ThrowingOperator, IsAnErrorOnAllRanks) {
+  const auto check = [](Collective collective, std::uint64_t count) {
+    on_all(
+        kRanks,
+        [&](Communicator& world) {
+          SCOPED_TRACE(collective_name(collective) + std::string(" of ") + std::to_string(count));
+          const std::uint64_t parts = collective == Collective::kReduceScatter ? kRanks : 1;
+          Throws throws = Throws::kException;
+          Vector data(count * (parts + 1), 1);  // the rest is for the result
+          // A call that succeeds, unless a faster rank's next one fails meanwhile. Then the same
+          // call, which the communicator knows.
+          std::string line = message(world.run(call_of(collective, data, count, throws)));
+          data.assign(data.size(), kBad);
+          const std::string second = message(world.run(call_of(collective, data, count, throws)));
+          if (line.empty()) line = second;
+          const std::string next = message(world.barrier());
+          expect_error(world, line, next, ": no sum of such numbers");
+        },
+        with_short_deadline);
+  };
+  // All at once: each takes a quarter of its deadline.
+  std::vector<std::thread> jobs;
   for (const Collective collective : {Collective::kAllreduce, Collective::kReduce,
                                       Collective::kScan, Collective::kReduceScatter}) {
-    for (const std::uint64_t count : {1, 50'000}) {
-      SCOPED_TRACE(collective_name(collective) + std::string(" of ") + std::to_string(count));
-      on_all(
-          kRanks,
-          [&](Communicator& world) {
-            const std::uint64_t parts = collective == Collective::kReduceScatter ? kRanks : 1;
-            Throws throws = Throws::kException;
-            Vector data(count * (parts + 1), 1);  // the rest is for the result
-            // A call that succeeds, unless a faster rank's next one fails meanwhile. Then the same
-            // call, which the communicator knows.
-            std::string line = message(world.run(call_of(collective, data, count, throws)));
-            data.assign(data.size(), kBad);
-            const std::string second = message(world.run(call_of(collective, data, count, throws)));
-            if (line.empty()) line = second;
-            const std::string next = message(world.barrier());
-            expect_error(world, line, next, ": no sum of such numbers");
-          },
-          with_short_deadline);
-    }
+    for (const std::uint64_t count : {1, 50'000}) jobs.emplace_back(check, collective, count);
   }
+  for (std::thread& job : jobs) job.join();
 }
 
 TEST(ThrowingOperator, EndsStartsAndPlansAndTheProgressThreadToo) {
@@ -156,8 +161,7 @@ TEST(ThrowingOperator, LeavesRanksThatCanRejoin) {
         ASSERT_EQ(message(again->run(call_of(Collective::kAllreduce, data, 10, throws))), "");
         EXPECT_EQ(data, Vector(10, kRanks));
       },
-      // A text of this length takes the longest exchange; a quarter of the deadline limits it.
-      [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(20); });
+      with_short_deadline);
 }
 
 // Only the root of a reduce to the last of 2 ranks combines: the other rank did its part, or gets
