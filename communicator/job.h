@@ -41,8 +41,9 @@ class Job {
     bool is_whole = false;  // those of the job, in its order, which files and images serve
     auto operator<=>(const Ranks&) const = default;
   };
-  // Returns the schedules of a communicator of these ranks. Communicators that live at once and have
-  // the same ranks and costs share them, so that each is chosen once. `image`: null unless ranks.is_whole. Errors: as Schedules::make().
+  // Returns the schedules of a communicator of these ranks. Communicators that live at once and
+  // have the same ranks and costs share them, so that each is chosen once. `image`: null unless
+  // ranks.is_whole. Errors: as Schedules::make().
   [[nodiscard]] Result<std::shared_ptr<Schedules>> find_schedules(
       const Ranks& ranks, const Costs& costs, std::shared_ptr<const ImagePrograms> image);
 
