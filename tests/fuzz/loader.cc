@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "espalier/base/crc32.h"
 #include "espalier/collectives/schedule/detail/index_cursor.h"
 #include "espalier/collectives/schedule/file.h"
 #include "espalier/topology/topology.h"
 #include "tests/fuzz/expect.h"
+#include "tests/fuzz/schedule_file.h"
 
 namespace espalier::fuzz {
 namespace {
@@ -123,42 +123,6 @@ void load_file(const std::uint8_t* bytes, std::size_t size) {
   std::size_t length = 0;
   expect(file.descriptor(file.nodes(), found, length) == Status::kBadArgument,
          "there is no node after the last");
-}
-
-void store(std::uint8_t* bytes, std::uint64_t value, int size) {
-  for (int k = 0; k < size; ++k) bytes[k] = static_cast<std::uint8_t>(value >> (8 * k));
-}
-
-std::uint32_t load(const std::uint8_t* bytes) {
-  return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
-}
-
-// Makes the file as file.h describes. Keeps nodes, ranks, spec and the descriptors' lengths as far
-// as they fit.
-void put_right(std::vector<std::uint8_t>& file) {
-  constexpr std::size_t kHeader = 44, kRow = 16;
-  if (file.size() < kHeader + kRow + 8) return;
-  std::memcpy(file.data(), kScheduleMagic, sizeof kScheduleMagic);
-  store(&file[8], kScheduleFileVersion, 4);
-  std::size_t spec = load(&file[40]) % 64;
-  spec = std::min(spec, file.size() - kHeader - kRow - 8);
-  store(&file[40], spec, 4);
-  const std::size_t table = (kHeader + spec + 7) / 8 * 8;
-  const std::size_t nodes =
-      std::clamp<std::size_t>(load(&file[16]), 1, (file.size() - table) / kRow);
-  store(&file[16], nodes, 4);
-  store(&file[32], file.size(), 8);
-  std::size_t next = table + nodes * kRow;
-  for (std::size_t node = 0; node < nodes; ++node) {
-    std::uint8_t* row = &file[table + node * kRow];
-    std::size_t length = std::min<std::size_t>(load(row + 8) % 4096, file.size() - next);
-    if (node + 1 == nodes) length = file.size() - next;
-    store(row, next, 8);
-    store(row + 8, length, 4);
-    store(row + 12, crc32(0, file.data() + next, length), 4);
-    next += length;
-  }
-  store(&file[12], crc32(0, &file[16], table + nodes * kRow - 16), 4);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ export UBSAN_OPTIONS IPATH_NO_BACKTRACE
 largest() {
   case $1 in
     loader | selection) echo 16384 ;;
+    draw) echo 2048 ;;
     schedule) echo 96 ;;
     image) echo 8192 ;;
     agent | bootstrap | control | gateway | key | log) echo 512 ;;
