@@ -195,10 +195,15 @@ void change(Input& input, Programs& programs) {
   }
 }
 
+const std::vector<mutation::WildBase>& valid_schedules() {
+  static const std::vector<mutation::WildBase> bases = mutation::wild_bases();
+  return bases;
+}
+
 // Returns the file of a valid schedule after the input's changes: of programs, then of bytes. Empty
 // if no descriptor holds them.
 std::vector<std::uint8_t> changed_file(Input& input) {
-  static const std::vector<mutation::WildBase> bases = mutation::wild_bases();
+  const std::vector<mutation::WildBase>& bases = valid_schedules();
   const mutation::WildBase& base = bases[input.below(static_cast<unsigned>(bases.size()))];
   Programs programs = base.programs;
   for (unsigned changes = input.below(4); changes > 0; --changes) change(input, programs);
@@ -209,6 +214,13 @@ std::vector<std::uint8_t> changed_file(Input& input) {
 
 }  // namespace
 }  // namespace espalier::fuzz
+
+// libFuzzer calls it once. The searches for valid schedules take seconds, which do not count as the
+// time of the first input.
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  (void)espalier::fuzz::valid_schedules();
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace espalier;
