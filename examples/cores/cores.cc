@@ -39,8 +39,11 @@ class CoreEndpoint final : public espalier::mem::MemEndpoint {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));
   }
-  // On a board: WFE, or nothing at all. It may return early.
-  void wait(std::uint64_t /*until*/) override { std::this_thread::yield(); }
+  // On a board: WFE, or nothing at all. It may return early. A thread that gave way after each poll
+  // would have one poll a turn where others want to run, and a turn takes milliseconds.
+  void wait(std::uint64_t /*until*/) override {
+    if (++waits_ % 256 == 0) std::this_thread::sleep_for(std::chrono::microseconds(10));
+  }
 
  private:
   void notify(std::uint32_t /*link*/) override {}  // on a board: SEV, or nothing at all
@@ -54,6 +57,8 @@ class CoreEndpoint final : public espalier::mem::MemEndpoint {
                                              std::uint64_t /*size*/) override {
     return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(place));
   }
+
+  std::uint32_t waits_ = 0;
 };
 
 // Element i of a core's input. A whole number, so that the sum is exact.
