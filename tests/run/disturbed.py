@@ -4,9 +4,14 @@ import unittest
 import espalier
 
 DEADLINE = 2.0  # s
+HANG_S = 120  # what has not ended by then never will
 
 
 class Disturbed(unittest.TestCase):
+    # Whether the others must end within twice the deadline, for which they need processors that nobody else keeps busy. In virtual time
+    # they always must (collectives/simulation/failures_test.cc).
+    in_time = False
+
     def check(self, provider, disturbance, victim, collective, size, ranks=16, after_ms=700, more=(), mesh=None):
         """All others end in time with one cause, which names the victim. Returns stderr of the run, and its ranks.
 
@@ -21,6 +26,7 @@ class Disturbed(unittest.TestCase):
         nodes = found["runs"][0]["ranks"]
         self.assertEqual(len(nodes), ranks)
         causes = set()
+        latest = 2 * DEADLINE if self.in_time else HANG_S
         for node in nodes:
             self.assertTrue(node["failed"], node)
             self.assertEqual(node.get("disturbed", False), node["rank"] == victim)
@@ -28,7 +34,7 @@ class Disturbed(unittest.TestCase):
                 continue
             self.assertIn("cause", node, node["status"])
             causes.add((node["cause"]["status"], node["cause"]["detector"], node["cause"]["peer"]))
-            self.assertLessEqual(node["after_disturbance_s"], 2 * DEADLINE, node["status"])
+            self.assertLessEqual(node["after_disturbance_s"], latest, node["status"])
         self.assertEqual(len(causes), 1, causes)
         cause, detector, peer = causes.pop()
         self.assertEqual((cause, peer), ("dead link", victim), "the dead link, no live rank blamed")
