@@ -47,7 +47,7 @@ std::string current_words;  // for the handler: what runs
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Each with the file f in the working directory. The words of `out` are written over.
+// Each in a working directory with the file f and the boards. The words of `out` are written over.
 constexpr const char* kCommands[] = {"draw f -o page --svg picture --show load",
                                      "draw f --svg picture --show trees",
                                      "show f",
@@ -55,6 +55,8 @@ constexpr const char* kCommands[] = {"draw f -o page --svg picture --show load",
                                      "show f --blocks 5",
                                      "simulate f --bytes 1000",
                                      "trace f --bytes 1000 -o trace",
+                                     "image build f --board boards/linux-x86_64 --release 1.0.0 "
+                                     "-o image-%r",
                                      "export msccl f -o out",
                                      "export mscclpp f -o out",
                                      "export goal f --bytes 1000 -o out",
@@ -196,6 +198,7 @@ int run_campaign(int argc, char** argv) {
   if (argc > 3 && std::strcmp(argv[3], "--late") == 0) return verify_late(mutants, seed);
   char folder[] = "/tmp/opened-XXXXXX";
   if (mkdtemp(folder) == nullptr || chdir(folder) != 0) return 2;
+  std::filesystem::create_directory_symlink(ESPALIER_BOARDS, "boards");
   const int status = open_all(mutants, seed, argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0);
   (void)chdir("/");
   std::filesystem::remove_all(folder);
