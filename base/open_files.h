@@ -12,4 +12,9 @@ namespace espalier {
 // Error: the system allows fewer.
 [[nodiscard]] Result<void> allow_open_files(std::uint64_t needed, const std::string& what);
 
+// For libraries, which change no limit of their program: checks that this process can open `needed`
+// more files. `what` needs them, e.g. "an endpoint over tcp".
+// Error: the limit leaves fewer.
+[[nodiscard]] Result<void> check_free_files(std::uint64_t needed, const std::string& what);
+
 }  // namespace espalier

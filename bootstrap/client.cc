@@ -150,6 +150,7 @@ class ConnectedBootstrap : public Bootstrap {
 
 Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Address& address) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return fail(std::string("cannot open a socket: ") + std::strerror(errno));
   sockaddr_in server{};
   server.sin_family = AF_INET;
   server.sin_addr.s_addr = address.ip;

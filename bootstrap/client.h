@@ -26,6 +26,16 @@ struct Place {
 // that speaks another protocol or has another secret; it refuses the rank or size.
 [[nodiscard]] Result<std::unique_ptr<Bootstrap>> connect(Place place,
                                                          std::chrono::milliseconds deadline);
+// The files that a rank opens in a job of several, beside its connection to the server.
+struct RankFiles {
+  std::uint64_t fixed = 0;
+  std::uint64_t per_doubling = 0;  // of the number of ranks
+};
+
+// As join() of bootstrap.h. Error also: this process cannot open as many files. It says so before
+// the others wait for it.
+[[nodiscard]] Result<std::unique_ptr<Bootstrap>> join(const Options& options,
+                                                      const RankFiles& files);
 // A job of this process alone.
 [[nodiscard]] std::unique_ptr<Bootstrap> alone();
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "base/file_limit.h"
 #include "base/one_line.h"
+#include "base/open_files.h"
 #include "base/read_file.h"
 #include "base/variables.h"
 #include "bootstrap/client.h"
@@ -25,6 +27,11 @@
 namespace espalier::bootstrap {
 namespace {
 
+// The files of a rank: the connection to the server, and a file for a moment.
+constexpr std::uint64_t kOwnFiles = 2;
+// The files of a server beside a connection per process: its listener, the event that wakes its
+// thread, and a connection that it refuses.
+constexpr std::uint64_t kServerFiles = 3;
 // How long rank 0 waits for the port of its server in a job that it has left.
 constexpr std::chrono::milliseconds kPortTime(5'000);
 
@@ -119,8 +126,19 @@ Result<void> add_secret(const Options& options, Place& place) {
   return {};
 }
 
+// Checks that this process can open the files of its rank, and if it `serves`, of the server.
+Result<void> check_files(const Place& place, const RankFiles& files, bool serves) {
+  if (place.size == 1) return {};
+  const auto doublings = static_cast<std::uint64_t>(std::bit_width(place.size - 1));
+  std::uint64_t needed = kOwnFiles + files.fixed + files.per_doubling * doublings;
+  if (serves) needed += kServerFiles + place.size;
+  return check_free_files(
+      needed, "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size));
+}
+
 // Rank 0 is the server, unless the launcher is.
-Result<void> serve(Place& place) {
+Result<void> serve(Place& place, const RankFiles& files) {
+  if (auto checked = check_files(place, files, place.rank == 0); !checked) return checked;
   if (place.rank != 0) return {};
   bool is_in_use = false;
   auto server = Server::start(place.address, place.size, place.secret, &is_in_use);
@@ -129,7 +147,7 @@ Result<void> serve(Place& place) {
   return fail(server.error());
 }
 
-Result<Place> from_environment(const Options& options) {
+Result<Place> from_environment(const Options& options, const RankFiles& files) {
   const auto size = either(Variable::kEspalierSize, Variable::kWorldSize, 1, kMaxRanks);
   if (!size) return fail(size.error());
   const auto rank =
@@ -147,9 +165,12 @@ Result<Place> from_environment(const Options& options) {
   if (auto added = add_secret(options, place); !added) return fail(added.error());
   const auto server = read_text(Variable::kServer);
   if (!server) return fail(server.error());
-  if (*server == "launcher") return place;
+  if (*server == "launcher") {
+    if (auto checked = check_files(place, files, false); !checked) return fail(checked.error());
+    return place;
+  }
   if (*server) return fail(wrong_value(Variable::kServer, row_of(Variable::kServer).expected));
-  if (auto served = serve(place); !served) return fail(served.error());
+  if (auto served = serve(place, files); !served) return fail(served.error());
   return place;
 }
 
@@ -164,7 +185,7 @@ Result<void> take_rank(const Options& options, const char* method, Place& place)
   return {};
 }
 
-Result<Place> from_table(const Options& options) {
+Result<Place> from_table(const Options& options, const RankFiles& files) {
   Place place;
   place.method = Method::kTable;
   Options sized = options;
@@ -176,7 +197,7 @@ Result<Place> from_table(const Options& options) {
   }
   place.address = options.table.front();
   if (auto added = add_secret(options, place); !added) return fail(added.error());
-  if (auto served = serve(place); !served) return fail(served.error());
+  if (auto served = serve(place, files); !served) return fail(served.error());
   return place;
 }
 
@@ -242,7 +263,8 @@ Result<Place> join_again() {
   }
 }
 
-Result<Place> from_process_manager(Method method, std::chrono::milliseconds deadline) {
+Result<Place> from_process_manager(Method method, std::chrono::milliseconds deadline,
+                                   const RankFiles& files) {
   if (joined_before.method == method) return join_again();
   auto manager = method == Method::kPmix ? open_pmix() : open_pmi();
   if (!manager) return fail(manager.error());
@@ -250,6 +272,9 @@ Result<Place> from_process_manager(Method method, std::chrono::milliseconds dead
   place.method = method;
   place.rank = (*manager)->rank();
   place.size = (*manager)->size();
+  if (auto checked = check_files(place, files, place.rank == 0); !checked) {
+    return fail(checked.error());
+  }
   std::string ticket;
   if (place.rank == 0) {
     if (auto served = serve_fresh((*manager)->is_one_host(), place); !served) {
@@ -266,12 +291,15 @@ Result<Place> from_process_manager(Method method, std::chrono::milliseconds dead
 
 // A file in a shared folder that holds rank 0's ticket. Its name has the job's name; its
 // permissions keep the secret.
-Result<Place> from_folder(const Options& options) {
+Result<Place> from_folder(const Options& options, const RankFiles& files) {
   Place place;
   place.method = Method::kFile;
   if (auto taken = take_rank(options, "file", place); !taken) return fail(taken.error());
   if (options.job.empty() || options.job.find('/') != std::string::npos) {
     return fail("file: job '" + options.job + "'; expected a name of this start of the job");
+  }
+  if (auto checked = check_files(place, files, place.rank == 0); !checked) {
+    return fail(checked.error());
   }
   const std::string path = options.folder + "/espalier-" + options.job;
   if (place.rank == 0) {
@@ -362,7 +390,9 @@ JobSecret secret_of(const std::string& bytes) {
   return secret;
 }
 
-Result<std::unique_ptr<Bootstrap>> join(const Options& options) {
+Result<std::unique_ptr<Bootstrap>> join(const Options& options) { return join(options, {}); }
+
+Result<std::unique_ptr<Bootstrap>> join(const Options& options, const RankFiles& files) {
   if (sodium_init() < 0) return fail("libsodium cannot be initialized");
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
   const Method method = find_method(options);
@@ -370,10 +400,10 @@ Result<std::unique_ptr<Bootstrap>> join(const Options& options) {
   Result<Place> place;
   switch (method) {
     case Method::kPmix:
-    case Method::kPmi: place = from_process_manager(method, options.deadline); break;
-    case Method::kEnvironment: place = from_environment(options); break;
-    case Method::kFile: place = from_folder(options); break;
-    case Method::kTable: place = from_table(options); break;
+    case Method::kPmi: place = from_process_manager(method, options.deadline, files); break;
+    case Method::kEnvironment: place = from_environment(options, files); break;
+    case Method::kFile: place = from_folder(options, files); break;
+    case Method::kTable: place = from_table(options, files); break;
     default: return alone();
   }
   if (!place) return fail(place.error());

@@ -8,6 +8,7 @@
 
 #include "base/forks.h"
 #include "base/variables.h"
+#include "bootstrap/client.h"
 #include "communicator/channel.h"
 #include "communicator/guarded_membership.h"
 #include "communicator/job.h"
@@ -23,6 +24,11 @@ namespace {
 using communicator::Channel;
 using communicator::Job;
 using communicator::Operation;
+
+// Files of a rank: its endpoint, and the links of the backbone (backbone.h). Counted on libfabric
+// 1.17; over mem and shm, also those that are opened for a moment.
+constexpr bootstrap::RankFiles kFabricFiles{14, 2};
+constexpr bootstrap::RankFiles kMemoryFiles{6, 0};
 
 // The processes of a job that connect: their numbers in the job.
 struct Connecting {
@@ -399,9 +405,8 @@ Result<Communicator> join(const JoinOptions& given) {
     return fail("image: public_key or takes_unsigned without an image; expected file or flash");
   }
   if (options.deadline.count() <= 0) return fail("a deadline of 0 or less; expected more");
-  if (!ofi::known_provider(options.provider)) {
-    return fail("no provider '" + ofi::fabric_provider(options.provider) +
-                "' that serves here: 'espalier doctor' says why");
+  if (auto serves = ofi::check_provider(options.provider); !serves) {
+    return fail(serves.error());
   }
   if (auto shares = check_sharing(given.provider, options.provider); !shares) {
     return fail(shares.error());
@@ -416,7 +421,8 @@ Result<Communicator> join(const JoinOptions& given) {
     if (!guarded) return fail(guarded.error());
     members = *std::move(guarded);
   } else {
-    auto joined = bootstrap::join(options.bootstrap);
+    const bool has_connections = ofi::binds_address(options.provider);
+    auto joined = bootstrap::join(options.bootstrap, has_connections ? kFabricFiles : kMemoryFiles);
     if (!joined) return fail(joined.error());
     members = *std::move(joined);
   }

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/open_files.h"
 #include "espalier/base/little_endian.h"
+#include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
 #include "hal/ofi/provider.h"
 #include "hal/ofi/random.h"
@@ -29,6 +31,8 @@ std::string file_of(const std::string& name) {
   return text.substr(text.rfind('/') + 1);
 }
 
+// Counted on libfabric 1.17, over tcp. With fewer, it fails anywhere, and with other errors.
+constexpr std::uint64_t kEndpointFiles = 12;
 constexpr int kKeyAttempts = 4;  // A random key is in use already once in 2^60 registrations.
 
 // Returns a random key of at most `size` bytes.
@@ -51,6 +55,9 @@ espalier::Result<void> Domain::open(const std::string& provider, const std::stri
 espalier::Result<void> Domain::open_all(const std::string& provider,
                                         const std::string& local_address,
                                         const Capacity& capacity) {
+  if (binds_address(provider)) {
+    if (auto free = check_free_files(kEndpointFiles, "an endpoint"); !free) return free;
+  }
   const auto found = find_provider(provider, local_address);
   if (!found) return fail(found.error());
   info_ = *found;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/open_files.h"
+#include "espalier/hal/ofi/provider_list.h"
+
 namespace espalier::ofi {
 namespace {
 
@@ -86,6 +89,21 @@ Lane* LaneConnector::find_lane(std::uint32_t node) {
 
 Result<std::uint32_t> LaneConnector::add_link(std::uint32_t node) {
   if (const Lane* const present = find_lane(node)) return present->link;
+  if (auto free = check_files(); !free) return fail(free.error());
+  return make_link(node);
+}
+
+// libfabric opens a connection per peer later, while it polls, and drops its messages without an
+// error if no descriptor is free then.
+Result<void> LaneConnector::check_files() const {
+  if (!binds_address(state_.config.provider)) return {};
+  const auto closed = std::count_if(state_.lanes.begin(), state_.lanes.end(),
+                                    [](const Lane& lane) { return !lane.is_open; });
+  return check_free_files(static_cast<std::uint64_t>(closed) + 1,
+                          "node " + std::to_string(state_.config.node));
+}
+
+Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
   if (node >= addresses_.size() || node == state_.config.node) {
     return fail("node " + std::to_string(state_.config.node) + ": no address of node " +
                 std::to_string(node));
@@ -181,7 +199,7 @@ void LaneConnector::greeting_arrived(std::uint32_t node) {
       state_.authentication.entry_code(key, Opcode::kGreeting, &entry, kCovered<GreetingEntry>)) {
     return state_.reject(node, "greeting");
   }
-  if (lane == nullptr && add_link(node)) lane = find_lane(node);
+  if (lane == nullptr && make_link(node)) lane = find_lane(node);
   if (lane == nullptr) return;
   lane->remote_lane = entry.lane;
   lane->is_open = true;

@@ -56,6 +56,9 @@ class LaneConnector {
   void greet();
   [[nodiscard]] Result<bool> connected(const Lane& lane, std::uint64_t until_ns) const;
   [[nodiscard]] Lane* find_lane(std::uint32_t node);
+  // Checks that the connections to be made find descriptors. Error: fewer are free.
+  [[nodiscard]] Result<void> check_files() const;
+  [[nodiscard]] Result<std::uint32_t> make_link(std::uint32_t node);
 
   EndpointState& state_;
   std::uint64_t greet_until_ns_ = 0;

@@ -2,7 +2,9 @@
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,6 +214,53 @@ TEST(Mixed, LeavesMemoryOutWhereNodesExceedLinks) {
   EXPECT_EQ(or_throw(nodes[0]->add_link(2)), 0u);
   EXPECT_FALSE(nodes[0]->add_link(1));
   EXPECT_FALSE(nodes[0]->set_addresses(addresses));
+}
+
+// Lowers the limit of open files to the lowest that leaves `free` ones, while it lives.
+class FreeFiles {
+ public:
+  explicit FreeFiles(rlim_t free) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlim_t limit = 0;
+    for (; free > 0; ++limit) {
+      if (fcntl(static_cast<int>(limit), F_GETFD) < 0) --free;
+    }
+    const rlimit lowered{limit, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &lowered), 0);
+    limit_ = std::to_string(limit);
+  }
+  FreeFiles(const FreeFiles&) = delete;
+  FreeFiles& operator=(const FreeFiles&) = delete;
+  ~FreeFiles() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+  const std::string& limit() const { return limit_; }
+
+ private:
+  rlimit before_{};
+  std::string limit_;
+};
+
+TEST(Ofi, FewOpenFilesAreNamed) {
+  Config config;
+  config.max_links = 4;
+  std::vector<std::unique_ptr<OfiEndpoint>> nodes;
+  std::vector<std::string> addresses;
+  for (config.node = 0; config.node < 3; ++config.node) {
+    if (config.node == 1) {
+      const FreeFiles files(11);
+      EXPECT_EQ(message_of(OfiEndpoint::open(config)),
+                "provider \"tcp\": an endpoint needs 12 more open files; the limit of " +
+                    files.limit() + " leaves 11 (ulimit -n)");
+    }
+    const FreeFiles enough(12);
+    nodes.push_back(or_throw(OfiEndpoint::open(config)));
+    addresses.push_back(nodes.back()->address());
+  }
+  ASSERT_TRUE(nodes[0]->set_addresses(addresses));
+  const FreeFiles one(1);
+  EXPECT_TRUE(nodes[0]->add_link(1));
+  const std::string message = message_of(nodes[0]->add_link(2));
+  EXPECT_EQ(message, "node 0 needs 2 more open files; the limit of " + one.limit() +
+                         " leaves 1 (ulimit -n)");
 }
 
 // Each container is a host of its own, and so is each user.

@@ -2,7 +2,11 @@
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -156,6 +160,24 @@ const char* missing(const fi_info& info) {
   return nullptr;
 }
 
+// Returns why libfabric's shm finds no device: /dev/shm is missing or too full. Empty: another
+// reason.
+std::string shared_memory_text() {
+  // Asked for by libfabric 1.17, for the longest queues that it has.
+  constexpr std::uint64_t kBytesPerCore = std::uint64_t{16} << 20;
+  struct statvfs about {};
+  if (statvfs("/dev/shm", &about) != 0) {
+    return std::string("/dev/shm: ") + std::strerror(errno) +
+           "; expected a tmpfs there, or provider mem or tcp";
+  }
+  const std::uint64_t free = std::uint64_t{about.f_bavail} * about.f_frsize;
+  const std::uint64_t needed =
+      kBytesPerCore * static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  if (free >= needed) return "";
+  return "/dev/shm has " + std::to_string(free) + " bytes free; expected " +
+         std::to_string(needed) + ", which are 16 MiB per core, or provider mem or tcp";
+}
+
 // Finds out why no candidate serves.
 std::string reason(const std::string& name, const std::string& address) {
   const Info hints = hints_for(name);
@@ -187,7 +209,10 @@ std::string reason(const std::string& name, const std::string& address) {
            " hides it from libfabric; expected another, or "
            "FI_PROVIDER unset";
   }
-  if (is_compiled_in(name)) return "libfabric has it, but it finds no device here";
+  if (is_compiled_in(name)) {
+    const std::string text = name == kShmProvider ? shared_memory_text() : "";
+    return text.empty() ? "libfabric has it, but it finds no device here" : text;
+  }
   return "libfabric has no such provider; expected one of: " + provider_names();
 }
 

@@ -101,7 +101,7 @@ class Bench(unittest.TestCase):
             (["--root", "1"], "--root 1 is not one of 1 rank"),
             (["--repeat", "0"], "--repeat '0'"),
             (["--schedule", "/no/such"], "the schedule: cannot read '/no/such'"),
-            (["--provider", "none such"], "no provider 'none such'"),
+            (["--provider", "none such"], 'provider "none such": libfabric has no such provider'),
             (["--authenticate"], "unknown option '--authenticate'"),
         ):
             done = bench([], *words)

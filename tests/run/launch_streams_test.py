@@ -169,6 +169,13 @@ class Hosts(unittest.TestCase):
             calls = sorted(line.split("exec")[0].strip() for line in pathlib.Path(log).read_text(encoding="utf-8").splitlines())
             self.assertEqual(calls, ["-p 2222 me@b", "a"])
 
+    def test_few_descriptors_of_the_launcher(self):
+        """Each host has enough for its ranks; the launcher serves all hosts and ranks."""
+        words = ["-n", "40", "--hosts", ",".join(f"h{host}:2" for host in range(20)), "--rsh", self.RSH, "true"]
+        for hard, expected in ((100, (2, "espalier: the connections of 40 ranks need 116 open files; the limit is 100 (ulimit -n)\n")), (1024, (0, ""))):
+            done = launch(*words, env={**os.environ, "LOG": "/dev/null"}, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard)))
+            self.assertEqual((done.returncode, done.stderr), expected)
+
     def test_this_host_needs_no_remote_shell(self):
         path = {**os.environ, "PATH": "/nonexistent"}  # there is no ssh
         for name in ("localhost", "127.0.0.1", "::1", os.uname().nodename):

@@ -55,7 +55,7 @@ def refusals(program):
         ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}, "no server of the job"),
         ({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "ESPALIER_SERVER": "me"},
          "ESPALIER_SERVER='me'; expected launcher, or no such variable"),
-        ({"FI_PROVIDER": "none such"}, "no provider 'none such'"),
+        ({"FI_PROVIDER": "none such"}, "none such\": libfabric has no such provider"),
     ]
     for variables, line in cases:
         done = subprocess.run([program, "500"], env=environment(**variables), capture_output=True, text=True)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/inherited.h"
 #include "base/one_line.h"
+#include "base/open_files.h"
 #include "espalier/base/version.h"
 #include "espalier/bootstrap/server.h"
 #include "tools/common/find_program.h"
@@ -34,6 +35,8 @@ namespace {
 constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at most one
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kMaxQuoted = 40;  // bytes of a wrong message in an error
+constexpr std::uint64_t kOwnFiles = 16;
+constexpr std::uint64_t kFilesPerHost = 3;  // pipes of its daemon
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kNever = UINT64_MAX;
 constexpr std::uint64_t kDaemonPatience = 3'000'000'000;  // ns, for a daemon to end
@@ -505,6 +508,10 @@ Result<void> Job::serve_rendezvous() {
   for (const Connection& connection : connections_) is_here &= connection.host.is_here;
   std::string host = is_here ? "127.0.0.1" : "0.0.0.0";
   if (!options_.address.empty()) host = options_.address;
+  const auto allowed =
+      allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + options_.ranks,
+                       "the connections of " + std::to_string(options_.ranks) + " ranks");
+  if (!allowed) return allowed;
   auto server =
       bootstrap::Server::start(host + ":0", options_.ranks, bootstrap::secret_of(secret_));
   if (!server) return fail(server.error());
