@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <optional>
 
 #include "tools/common/failure.h"
+#include "tools/common/held_signals.h"
 #include "tools/common/json.h"
 
 namespace espalier::tools {
@@ -68,6 +70,8 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   struct stat existing {};
   const bool replace = stat(path.c_str(), &existing) != 0 || S_ISREG(existing.st_mode);
   std::string target = replace ? path + ".XXXXXX" : path;
+  std::optional<HeldSignals> held;
+  if (replace) held.emplace();  // until the temporary file has its name
   const int file = replace ? mkstemp(target.data()) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) fail(errno);
   std::size_t written = 0;

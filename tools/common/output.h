@@ -27,7 +27,7 @@ void add_format(Command command, Format& format);
 void print_json(const Json& value);
 
 // Writes the whole file or leaves the old one: it writes a temporary file beside it and renames
-// that. Throws Failure.
+// that. A signal waits until the file has its name. Throws Failure.
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // The same for text; prints the file's name and size.
 void write_text(const std::string& path, const std::string& text);

@@ -17,6 +17,7 @@
 #include "firmware/image/image_writer.h"
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
+#include "tools/common/held_signals.h"
 #include "tools/common/json.h"
 #include "tools/image/spares.h"
 
@@ -204,6 +205,7 @@ void run_keygen(const KeygenArguments& arguments) {
   randombytes_buf(seed.data(), seed.size());
   const std::string& other = arguments.public_key;
   const std::string path = other.empty() ? arguments.output + ".pub" : other;
+  const HeldSignals held;  // both files, or none
   write_key(arguments.output, private_pem(seed), 0600);
   try {
     write_key(path, public_pem(public_key_of(seed)), 0644);
