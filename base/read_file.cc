@@ -73,6 +73,17 @@ Result<std::string> read_file(const std::string& path, FileKind kind) {
   if (descriptor < 0) return cannot(std::strerror(errno));
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fdopen(descriptor, "rb"), std::fclose);
   if (file == nullptr) return cannot(std::strerror(errno));
+  struct stat about {};
+  if (fstat(descriptor, &about) != 0) return cannot(std::strerror(errno));
+  // It has no end (/dev/zero), or no bytes (/dev/null); a terminal has both.
+  if (S_ISCHR(about.st_mode) && isatty(descriptor) == 0) {
+    return cannot("it is a device; expected a file or a pipe");
+  }
+  const std::string too_large =
+      "it has more than " + size_text(max_bytes) + ", the limit of " + limit_of(kind).name;
+  if (S_ISREG(about.st_mode) && static_cast<std::uint64_t>(about.st_size) > max_bytes) {
+    return cannot(too_large);
+  }
   if (!has_writer(file.get())) return cannot("it is a pipe that no process writes to");
   (void)fcntl(descriptor, F_SETFL, 0);
   std::string contents;
@@ -84,8 +95,7 @@ Result<std::string> read_file(const std::string& path, FileKind kind) {
     if (std::ferror(file.get()) != 0) return cannot(std::strerror(errno));
     if (size < most) return contents;
   }
-  return cannot("it has more than " + size_text(max_bytes) + ", the limit of " +
-                limit_of(kind).name);
+  return cannot(too_large);
 }
 
 }  // namespace espalier

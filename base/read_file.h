@@ -29,8 +29,7 @@ enum class FileKind : std::uint8_t {
   kCount,
 };
 
-// The size up to which a file of a kind is read. A file without an end, such as /dev/zero, is
-// refused there.
+// The size up to which a file of a kind is read. A pipe without an end is refused there.
 struct FileLimit {
   const char* name;  // with its article: "a schedule file"
   std::size_t max_bytes;
@@ -40,10 +39,10 @@ struct FileLimit {
 [[nodiscard]] std::span<const FileLimit> file_limits();
 [[nodiscard]] const FileLimit& limit_of(FileKind kind);
 
-// Returns the bytes of the file at `path`, or of the pipe or device. Reads at most one byte more
-// than the kind's limit.
-// Errors, "cannot read 'PATH': REASON": no such file, no permission, a folder, a socket, more bytes
-// than the limit, a pipe that no process writes to within 10 s.
+// Returns the bytes of the file at `path`, or of the pipe or terminal. Reads at most one byte more
+// than the kind's limit; nothing of a file that is larger.
+// Errors, "cannot read 'PATH': REASON": no such file, no permission, a folder, a socket, another
+// device, more bytes than the limit, a pipe that no process writes to within 10 s.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, FileKind kind);
 
 }  // namespace espalier

@@ -53,12 +53,12 @@ TEST_F(ReadFileTest, RefusesMoreThanTheLimitOfEachKind) {
                                  ? std::to_string(limit.max_bytes >> 20) + " MiB"
                                  : std::to_string(limit.max_bytes >> 10) + " KiB";
     const std::string expected = ": it has more than " + text + ", the limit of " + limit.name;
-    EXPECT_EQ(message_of(read_file("/dev/zero", kind)), "cannot read '/dev/zero'" + expected);
-    if (limit.max_bytes > 16 << 20) continue;  // larger ones take the same way
-    const std::string exact = file(std::string(limit.max_bytes, 'x'));
-    EXPECT_EQ(or_throw(read_file(exact, kind)).size(), limit.max_bytes);
-    const std::string path = file(std::string(limit.max_bytes + 1, 'x'));
+    const std::string path = file("");
+    std::filesystem::resize_file(path, limit.max_bytes + 1);  // nothing is written, nor read
     EXPECT_EQ(message_of(read_file(path, kind)), "cannot read '" + path + "'" + expected);
+    if (limit.max_bytes > 16 << 20) continue;  // larger ones take the same way
+    std::filesystem::resize_file(path, limit.max_bytes);
+    EXPECT_EQ(or_throw(read_file(path, kind)).size(), limit.max_bytes);
   }
   EXPECT_EQ(names.size(), file_limits().size()) << "each kind has its name";
 }
@@ -74,6 +74,23 @@ TEST_F(ReadFileTest, ReadsAPipeWithAWriter) {
   std::thread writer([&] { std::ofstream(path) << std::string(200'000, 'x'); });
   EXPECT_EQ(*read_file(path, FileKind::kSchedule), std::string(200'000, 'x'));
   writer.join();
+}
+
+TEST_F(ReadFileTest, RefusesMoreThanTheLimitFromAPipe) {
+  const std::string path = directory_ / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const std::size_t size = limit_of(FileKind::kKey).max_bytes + 1;
+  std::thread writer([&] { std::ofstream(path) << std::string(size, 'x'); });
+  EXPECT_EQ(message_of(read_file(path, FileKind::kKey)),
+            "cannot read '" + path + "': it has more than 64 KiB, the limit of a key");
+  writer.join();
+}
+
+TEST_F(ReadFileTest, RefusesDevices) {
+  for (const std::string path : {"/dev/zero", "/dev/null", "/dev/full"}) {
+    EXPECT_EQ(message_of(read_file(path, FileKind::kSchedule)),
+              "cannot read '" + path + "': it is a device; expected a file or a pipe");
+  }
 }
 
 TEST_F(ReadFileTest, RefusesAPipeWithoutAWriter) {

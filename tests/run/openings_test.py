@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Files that are no files: without an end, a folder, a socket, none, one beyond its kind's limit.
+"""Files that are no files: a device, a pipe that no process writes to, a folder, a socket, none, one beyond its kind's limit.
 
-openings_test.py SOURCE ESPALIER
+openings_test.py SOURCE ESPALIER ESPALIER_BENCH
 Every way to give a command an input file: one line that names the path, status 2, nothing left behind. The kinds and their limits
 are those of base/read_file.cc, and docs/formats.md has the same table.
 """
@@ -19,6 +19,7 @@ from launchers import environment
 # Opened in this way only in these files: all check that it is a regular file, of this user, or a device; or it is in /proc.
 OPENS = re.compile(r"std::ifstream|\bfopen\(|(?<![\w.>])(?:::)?open\((?!\))|\bopenat\(")
 LIMIT = re.compile(r'^    \{"(an? [\w ]+)", std::size_t\{(\d+)\} << (10|20)\},$', re.MULTILINE)
+LARGE = (512 << 20) + 1  # above all limits; no byte is written
 READERS = {
     "base/read_file.cc": "the function itself",
     "base/inherited.cc": "/dev/null",
@@ -64,6 +65,8 @@ def commands(folder):
     yield "a host list", ["launch", "-n", "2", "--hostfile", "FILE", "true"]
     yield "an image", ["image", "show", "FILE"]
     yield "a key", ["image", "check", "FILE", "--public-key", "FILE"]
+    yield "a board file", ["image", "build", schedule, "--board", "FILE", "--release", "1", "-o", out]
+    yield "a schedule file", ["espalier-bench", "--schedule", "FILE"]  # JoinOptions::schedules
 
 
 def limits(root):
@@ -95,24 +98,33 @@ def check_readers(root):
 
 
 def make_paths(folder):
-    end = os.path.join(folder, "socket")
+    """By what is wrong: a path."""
+    end, pipe, large = (os.path.join(folder, name) for name in ("socket", "pipe", "large"))
     server = socket.socket(socket.AF_UNIX)
     server.bind(end)
-    return ["/dev/zero", "/dev/full", folder, end, os.path.join(folder, "none")], server
+    os.mkfifo(pipe)
+    with open(large, "wb") as file:
+        os.truncate(file.fileno(), LARGE)
+    return {"/dev/zero": "it is a device; expected a file or a pipe", pipe: "it is a pipe that no process writes to", folder: "Is a directory",
+            end: "No such device or address", os.path.join(folder, "none"): "No such file or directory",
+            large: "it has more than {} {}, the limit of {}"}, server
 
 
-def check(espalier, folder, rows, kind, command, path):
+def check(programs, folder, rows, kind, command, path, reason):
     words = [word.replace("FILE", path) for word in command]
-    done = subprocess.run([espalier, *words], env=environment(), capture_output=True, text=True, cwd=folder)
-    is_endless = path in ("/dev/zero", "/dev/full")
-    limit = "it has more than {} {}, the limit of {}".format(*rows[kind], kind) if is_endless else "cannot read"
-    if done.returncode != 2 or done.stderr.count("\n") != 1 or limit not in done.stderr or path not in done.stderr:
-        return f"{' '.join(words)}: status {done.returncode}, expected 2 and one line with '{limit}':\n{done.stderr}"
+    program = programs.get(words[0])
+    words = [program, *words[1:]] if program else [programs["espalier"], *words]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, cwd=folder)
+    line = f"cannot read '{path}': {reason.format(*rows[kind], kind)}"
+    if kind == "a board file" and path == folder:  # its board.textproto is read
+        line = f"cannot read '{folder}/board.textproto': No such file or directory"
+    if done.returncode != 2 or done.stderr.count("\n") != 1 or line not in done.stderr:
+        return f"{' '.join(words)}: status {done.returncode}, expected 2 and one line with '{line}':\n{done.stderr}"
     return ""
 
 
 def main():
-    root, espalier = (os.path.abspath(each) for each in sys.argv[1:3])
+    root, espalier, bench = (os.path.abspath(each) for each in sys.argv[1:4])
     check_readers(root)
     rows = limits(root)
     with tempfile.TemporaryDirectory() as folder:
@@ -121,10 +133,11 @@ def main():
                         "-o", os.path.join(folder, "s.esp")],
                        check=True, capture_output=True)
         before = sorted(os.listdir(folder))
-        cases = [(kind, command, path) for kind, command in commands(folder) for path in paths]
-        # Endless files take a while.
-        with ThreadPoolExecutor(2) as pool:
-            wrong = [each for each in pool.map(lambda case: check(espalier, folder, rows, *case), cases) if each]
+        cases = [(kind, command, path, reason) for kind, command in commands(folder) for path, reason in paths.items()]
+        programs = {"espalier": espalier, "espalier-bench": bench}
+        # Those with a pipe wait 10 s each for a writer.
+        with ThreadPoolExecutor(32) as pool:
+            wrong = [each for each in pool.map(lambda case: check(programs, folder, rows, *case), cases) if each]
         server.close()
         if wrong:
             sys.exit("\n".join(wrong))
