@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/one_line.h"
+#include "base/system_error.h"
 #include "base/variables.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
@@ -150,7 +151,8 @@ class ConnectedBootstrap : public Bootstrap {
 
 Result<ConnectedBootstrap::Attempt> ConnectedBootstrap::try_connect(const Address& address) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket.get() < 0) return fail(std::string("cannot open a socket: ") + std::strerror(errno));
+  if (socket.get() < 0)
+    return fail(std::string("cannot open a socket: ") + system_error_text(errno));
   sockaddr_in server{};
   server.sin_family = AF_INET;
   server.sin_addr.s_addr = address.ip;

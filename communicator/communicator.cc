@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <system_error>
 
 #include "base/forks.h"
+#include "base/system_error.h"
 #include "base/variables.h"
 #include "bootstrap/client.h"
 #include "communicator/channel.h"
@@ -394,7 +398,10 @@ Result<Communicator> Communicator::rejoin() {
   }
 }
 
-Result<Communicator> join(const JoinOptions& given) {
+namespace {
+
+// Returns the channel of this process in the job.
+Result<std::shared_ptr<Channel>> join_job(const JoinOptions& given) {
   JoinOptions options = given;
   auto provider = provider_of(options);
   if (!provider) return fail(provider.error());
@@ -441,9 +448,22 @@ Result<Communicator> join(const JoinOptions& given) {
   // Once all have come, a rank may still load its schedules before it connects.
   connecting.deadline = std::max<std::chrono::nanoseconds>(job->options().deadline,
                                                            job->options().bootstrap.deadline);
-  auto channel = connect_members(job, connecting);
-  if (!channel) return fail(channel.error());
-  return Communicator::of_job(*std::move(channel));
+  return connect_members(job, connecting);
+}
+
+}  // namespace
+
+// Neither the memory nor the threads that it needs may end the program.
+Result<Communicator> join(const JoinOptions& given) {
+  try {
+    auto channel = join_job(given);
+    if (!channel) return fail(channel.error());
+    return Communicator::of_job(*std::move(channel));
+  } catch (const std::bad_alloc&) {
+    return fail("join() needs more memory than there is" + limit_suffix(ENOMEM));
+  } catch (const std::system_error& error) {
+    return fail("join() cannot start a thread: " + system_error_text(error.code().value()));
+  }
 }
 
 }  // namespace espalier

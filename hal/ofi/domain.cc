@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/open_files.h"
+#include "base/system_error.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
@@ -21,7 +22,8 @@ namespace espalier::ofi {
 namespace {
 
 std::string reason(const char* call, int code) {
-  return std::string(call) + ": " + fi_strerror(code < 0 ? -code : code);
+  const int error = code < 0 ? -code : code;  // as errno below 256
+  return std::string(call) + ": " + fi_strerror(error) + limit_suffix(error);
 }
 
 // The file in /dev/shm that holds the queue of a shm endpoint: the queue of

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Small limits of a program that joins by hand: each rank that they stop says so in one line, or everything works.
+"""Small limits of a program that joins by hand, and of commands: whatever they stop says so in one line, or everything works.
 
-limits_test.py JOINED
+limits_test.py JOINED ESPALIER
 """
 import os
 import re
 import resource
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from launchers import environment, free_port
 
-JOINED = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
+JOINED, ESPALIER = (os.path.abspath(path) for path in (sys.argv.pop(1), sys.argv.pop(1))) if len(sys.argv) > 2 else ("", "")
 RANKS = 4
 
 
@@ -70,11 +71,58 @@ class Limits(unittest.TestCase):
             self.check_says(output, 'provider "shm": /dev/shm has 1048576 bytes free; '
                                     r"expected \d+, which are 16 MiB per core, or provider mem or tcp")
 
+    def test_little_address_space(self):
+        """join() says which limit it has. Far below, the C library or libfabric end the process, with words of their own."""
+        if join(limits=[(resource.RLIMIT_AS, 16 << 30)], ranks=1)[0][0] != 0:
+            self.skipTest("a sanitizer needs more than 16 GiB of addresses")
+        limit = r"; an address-space limit of \d+ bytes \(ulimit -v\)"
+        outputs = [output for mebibytes in range(18, 40) for output in join(limits=[(resource.RLIMIT_AS, mebibytes << 20)], ranks=1)]
+        said = [output for output in outputs if output[0] == 2]
+        self.assertTrue(said, outputs)
+        for output in said:
+            self.check_says(output, r"join\(\) (cannot start a thread: Resource temporarily unavailable|needs more memory than there is)" + limit)
+        self.assertFalse([output for output in outputs if "terminate called" in output[2]])
+        outputs = join(deadline_s=1, limits=[(resource.RLIMIT_AS, 512 << 20)], ranks=2, FI_PROVIDER="mem")
+        self.assertTrue([output for output in outputs if re.search("cannot map the memory of process.*Cannot allocate memory" + limit, output[2])],
+                        outputs)
+
     def test_no_folders(self):
         """Neither a folder for temporary files nor one for the cache is needed; nor may they be written."""
         for folder in ("/nonexistent", "/proc/sys"):
             self.check_works(join(HOME=folder, TMPDIR=folder, XDG_CACHE_HOME=folder))
         self.check_works(join(HOME="", TMPDIR=""))
+
+
+def limited(kind, most, *words):
+    """The status and stderr of a command of espalier in a new folder, which it leaves empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([ESPALIER, *words], env=environment(), cwd=folder, capture_output=True, text=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(kind, (most, resource.getrlimit(kind)[1])))
+        return done.returncode, done.stderr, os.listdir(folder)
+
+
+class Commands(unittest.TestCase):
+    def test_file_size(self):
+        """Memory that processes share counts as a file."""
+        compile_words = ["compile", "--topology", "complete:4", "--collective", "broadcast", "-o", "x.esp"]
+        run = ["run", "--topology", "complete:4", "--bytes", "8"]
+        for most, words, line in ((0, ["launch", "-n", "2", "true"], "this host: no memory for the secret"), (0, compile_words, "cannot write 'x.esp'"),
+                                  (0, run, "no memory for a schedule"), (1024, run, r"no memory for rank \d \(8 bytes\)")):
+            status, error, files = limited(resource.RLIMIT_FSIZE, most, *words)
+            self.assertEqual((status, files), (2, []), error)
+            self.assertRegex(error, rf"^espalier: {line}: File too large; a file-size limit of {most} bytes \(ulimit -f\)\n$")
+
+    def test_address_space(self):
+        words = ["compile", "--topology", "complete:4", "--collective", "broadcast", "-o", "x.esp"]
+        outputs = [limited(resource.RLIMIT_AS, mebibytes << 20, *words) for mebibytes in range(14, 32)]
+        said = [output for output in outputs if output[0] == 2]
+        if not said and outputs[-1][0] != 0:
+            self.skipTest(f"a sanitizer needs more addresses: {outputs[-1]}")
+        for _, error, files in said:
+            self.assertEqual(files, [])
+            self.assertRegex(error, r"^espalier: (this needs more memory than there is|Resource temporarily unavailable); "
+                                    r"an address-space limit of \d+ bytes \(ulimit -v\)\n$")
+        self.assertEqual({status for status, _, _ in outputs} - {0, 2, 127}, set(), outputs)
 
 
 if __name__ == "__main__":

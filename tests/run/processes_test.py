@@ -114,12 +114,14 @@ class Processes(unittest.TestCase):
         result = subprocess.run(limited("0", ESPALIER, "launch", "-n", "2", AGAIN, LIBRARY, "keep", "5"), text=True,
                                 capture_output=True, env=launchers.environment())
         self.assertNotEqual(result.returncode, 0)
-        self.assertEqual(result.stderr.strip(), "espalier: this host: no memory for the secret: File too large")
+        self.assertEqual(result.stderr.strip(), "espalier: this host: no memory for the secret: File too large; "
+                         "a file-size limit of 0 bytes (ulimit -f)")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "x.esp")
             result = subprocess.run(limited("0", ESPALIER, "compile", "--topology", "complete:4", "--collective", "broadcast",
                                             "--algorithm", "two-tree", "-o", path), text=True, capture_output=True)
-            self.assertEqual((result.returncode, result.stderr), (2, f"espalier: cannot write '{path}': File too large\n"))
+            self.assertEqual((result.returncode, result.stderr),
+                             (2, f"espalier: cannot write '{path}': File too large; a file-size limit of 0 bytes (ulimit -f)\n"))
             self.assertEqual(os.listdir(folder), [])
 
     def test_joins_again_under_process_managers(self):

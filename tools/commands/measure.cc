@@ -69,7 +69,7 @@ void start_group(const MeasureArguments& arguments, std::uint64_t most, Experime
   start_cluster(options, group.schedules, group.cluster);
   for (std::uint32_t node = 0; node < options.nodes; ++node) {
     const std::uint64_t input = node == 0 ? most : 0;  // the others have an output
-    or_negative(group.cluster.give_memory(node, input, most - input));
+    or_bad_input(group.cluster.give_memory(node, input, most - input));
   }
   or_negative(group.cluster.await_memory());
 }

@@ -1,12 +1,15 @@
 #include "tools/commands/program.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "base/file_limit.h"
+#include "base/system_error.h"
 #include "espalier/base/version.h"
 #include "tools/commands/commands.h"
 #include "tools/common/command_line.h"
@@ -79,7 +82,9 @@ int run_program(int argc, char** argv) {
   } catch (const Failure& failure) {
     return complain(failure.exit_status, failure.line);
   } catch (const std::bad_alloc&) {
-    return complain(kBadInput, "this needs more memory than there is");
+    return complain(kBadInput, "this needs more memory than there is" + limit_suffix(ENOMEM));
+  } catch (const std::system_error& error) {  // also a thread that cannot be made
+    return complain(kBadInput, system_error_text(error.code().value()));
   } catch (const std::exception& error) {
     return complain(kBadInput, error.what());
   }

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 
+#include "base/system_error.h"
 #include "tools/common/failure.h"
 #include "tools/common/held_signals.h"
 #include "tools/common/json.h"
@@ -58,12 +59,12 @@ void check_writable(const std::string& path) {
       error = errno;
     }
   }
-  if (error != 0) bad_input("cannot write '" + one_line(path) + "': " + std::strerror(error));
+  if (error != 0) bad_input("cannot write '" + one_line(path) + "': " + system_error_text(error));
 }
 
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   const auto fail = [&path](int error) {
-    bad_input("cannot write '" + one_line(path) + "': " + std::strerror(error));
+    bad_input("cannot write '" + one_line(path) + "': " + system_error_text(error));
   };
   // Renaming cannot replace a file that is not regular (/dev/stdout, a pipe): it is written
   // directly.

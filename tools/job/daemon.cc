@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/inherited.h"
 #include "base/open_files.h"
+#include "base/system_error.h"
 #include "base/variables.h"
 #include "espalier/base/result.h"
 #include "espalier/base/version.h"
@@ -132,7 +133,8 @@ void Daemon::prepare(const Fields& message) {
   arguments_ = job->arguments;
   ignored_ = job->ignored_signals;
   secret_ = make_secret(job->secret);
-  if (secret_ < 0) return refuse(std::string("no memory for the secret: ") + std::strerror(errno));
+  if (secret_ < 0)
+    return refuse(std::string("no memory for the secret: ") + system_error_text(errno));
   for (const std::string& entry : job->variables) {
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos) continue;
@@ -225,7 +227,8 @@ void Daemon::start(const Fields& message) {
   setenv("ESPALIER_SECRET_FILE", ("/proc/self/fd/" + std::to_string(secret_)).c_str(), 1);
   for (const std::uint32_t number : numbers_) {
     if (!fork_rank(number)) {
-      return refuse("cannot start rank " + std::to_string(number) + ": " + std::strerror(errno));
+      return refuse("cannot start rank " + std::to_string(number) + ": " +
+                    system_error_text(errno));
     }
   }
 }

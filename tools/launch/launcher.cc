@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/open_files.h"
+#include "base/system_error.h"
 #include "espalier/hal/ofi/address.h"
 #include "hal/ofi/sweep.h"
 
@@ -131,17 +132,17 @@ Result<SharedMemory> SharedMemory::create(const control::Memory& layout) {
   SharedMemory memory;
   memory.layout_ = layout;
   memory.descriptor_ = memfd_create("espalier", MFD_CLOEXEC);
-  if (memory.descriptor_ < 0) return fail(std::strerror(errno));
+  if (memory.descriptor_ < 0) return fail(system_error_text(errno));
   const std::uint64_t size = control::memory_bytes(layout);
   if (size == 0) return memory;
   // Allocated now: a full memory is an error here and not a bus error later.
   if (ftruncate(memory.descriptor_, static_cast<off_t>(size)) != 0) {
-    return fail(std::strerror(errno));
+    return fail(system_error_text(errno));
   }
   const int status = posix_fallocate(memory.descriptor_, 0, static_cast<off_t>(size));
-  if (status != 0) return fail(std::strerror(status));
+  if (status != 0) return fail(system_error_text(status));
   void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor_, 0);
-  if (bytes == MAP_FAILED) return fail(std::strerror(errno));
+  if (bytes == MAP_FAILED) return fail(system_error_text(errno));
   memory.bytes_ = static_cast<std::uint8_t*>(bytes);
   return memory;
 }
@@ -187,7 +188,7 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
     const int failure = errno;
     theirs.pop_back();
     for (const int channel : theirs) close(channel);
-    return fail(std::string("cannot open a control channel: ") + std::strerror(failure));
+    return fail(std::string("cannot open a control channel: ") + system_error_text(failure));
   }
   const std::string start = expand_template(options_.commands[first], first);
   const std::vector<std::string> command = node_command(options_, first, start, theirs, comes_back);
@@ -204,7 +205,7 @@ Result<void> NodeProcesses::spawn(std::uint32_t first, std::uint32_t end, bool c
   processes_.back().child = child;
   processes_.back().command = start;
   if (child < 0) {
-    return fail(std::string("cannot start a process: ") + std::strerror(failure));
+    return fail(std::string("cannot start a process: ") + system_error_text(failure));
   }
   setpgid(child, child);  // by parent and child, as either may run first
   return {};

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <list>
 
+#include "base/system_error.h"
 #include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "tools/common/failure.h"
@@ -38,7 +39,7 @@ class InheritedFile {
     if (descriptor_ >= 0 && written == bytes.size()) return;
     const int failure = errno;
     if (descriptor_ >= 0) close(descriptor_);
-    negative(std::string("no memory for a schedule: ") + std::strerror(failure));
+    bad_input(std::string("no memory for a schedule: ") + system_error_text(failure));
   }
   InheritedFile(const InheritedFile&) = delete;
   InheritedFile& operator=(const InheritedFile&) = delete;

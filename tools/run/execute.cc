@@ -250,7 +250,7 @@ void give_memory(const RunOptions& options, const tools::LoadedSchedule& schedul
       input = gives ? std::max<std::uint64_t>(1, reference::input_bytes(what, node)) : 0;
       output = gets ? std::max<std::uint64_t>(1, reference::result_bytes(what, node)) : 0;
     }
-    tools::or_negative(cluster.give_memory(node, input, output, rooms[node], what.counts));
+    tools::or_bad_input(cluster.give_memory(node, input, output, rooms[node], what.counts));
   }
   tools::or_negative(cluster.await_memory());
 }

@@ -16,6 +16,7 @@
 
 #include "base/file_limit.h"
 #include "base/forks.h"
+#include "base/system_error.h"
 #include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {
@@ -36,7 +37,7 @@ std::string path_of(std::int32_t process, std::int32_t file) {
   return "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
 }
 
-Error failed(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
+Error failed(const std::string& what) { return Error{what + ": " + system_error_text(errno)}; }
 
 // Closes a descriptor.
 struct File {
