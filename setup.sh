@@ -14,6 +14,7 @@
 #   ./setup.sh tidy     also what ./test.sh tidy needs
 #   ./setup.sh package  what building, dpkg-buildpackage and tests/install/clean_root.sh need
 #   ./setup.sh docs     what building and the API reference (meson compile -C build docs) need
+# With ESPALIER_WERROR=true, as ./test.sh has it, a warning is an error in the folders that it configures.
 set -eu
 cd "$(dirname "$(readlink -f "$0")")"
 # Debian's own python3 and meson, whatever else is first in the caller's PATH.
@@ -35,6 +36,7 @@ case "${1-}" in
   *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'armhf', 'bench', 'campaign', 's390x', 'tidy',
     'valgrind', 'package' or 'docs'" ;;
 esac
+werror=${ESPALIER_WERROR:-false}
 native=$(dpkg --print-architecture)
 if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then
   fail 'this machine is aarch64 itself: build/ is what it runs, and nothing is crossed'
@@ -81,7 +83,7 @@ configure() {
   echo "setup.sh: configuring $1/"
   log=$(mktemp)
   rm -rf "$1"
-  meson setup "$@" >"$log" 2>&1 || {
+  meson setup "$@" -Dwerror="$werror" >"$log" 2>&1 || {
     cat "$log" >&2
     fail "meson could not configure $1/"
   }
@@ -91,11 +93,11 @@ configure build -Dtests=$with_tests
 if [ $with_tests = false ]; then
   exit 0
 fi
-# ./setup.sh build may have configured it before.
-if grep -q '"name": "tests", "value": false' build/meson-info/intro-buildoptions.json; then
+# ./setup.sh build may have configured it before. Meson writes one line, or indented ones since some version.
+if tr -d ' \n' <build/meson-info/intro-buildoptions.json | grep -qF '"name":"tests","value":false'; then
   echo 'setup.sh: adding the tests to build/'
   log=$(mktemp)
-  meson setup --reconfigure build -Dtests=true >"$log" 2>&1 || {
+  meson setup --reconfigure build -Dtests=true -Dwerror="$werror" >"$log" 2>&1 || {
     cat "$log" >&2
     fail 'meson could not configure build/ with tests'
   }

@@ -19,6 +19,8 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 export PATH
+# A newer compiler has other warnings: they are errors here only, never for who builds Espalier to use it.
+export ESPALIER_WERROR=true
 # libfabric's verbs provider looks for a symbol in /proc/kallsyms whenever a process starts: 0.1 s of processor time, and the tests
 # start thousands. Root's tests see an empty one, in a mount namespace of their own.
 hide_symbols='mount --bind /dev/null /proc/kallsyms'
@@ -34,7 +36,7 @@ sanitized='base bootstrap collectives/schedule collectives/machine collectives/v
   hal/conformance tools tests/compile tests/simulate tests/random tests/graphs tests/spares tests/storm'
 # -g1 is enough for the lines of a report, and compiles in half the time of -g. meson.build says what is optimized all the same.
 # A program with a fixed address starts in half the time: its tables of types and variables need no relocation.
-sanitizers='-Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
+sanitizers='-Dwerror=true -Dbuildtype=debug -Doptimization=0 -Dcpp_args=-g1 -Dc_link_args=-no-pie -Dcpp_link_args=-no-pie
   -Db_staticpic=false -Db_sanitize=address,undefined -Dofi=false'
 # What depends on the processor: operators, atomics, alignment, the order of bytes, codes and signatures, libfabric of its own.
 on_aarch64='base boot fault golden image machine machine-operator-versions machine-operators machine-window mem mem-conformance node ofi

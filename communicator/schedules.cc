@@ -363,7 +363,8 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
 // link, within half a burst, so that calls can follow each other. Null: none.
 const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
   const std::uint32_t cores = model_.network.shared_cores;
-  const bool counts_messages = cores > 0 && cores < std::bit_width(ranks_);
+  const bool counts_messages =
+      cores > 0 && cores < static_cast<std::uint32_t>(std::bit_width(ranks_));
   if (is_measuring_ || has_hosts_ || !counts_messages || ranks_ > kMaxRankedRanks) return nullptr;
   const std::uint64_t most =
       model_.network.burst_bytes / 2 + model_.network.message_ps * 1000 / model_.network.byte_fs;

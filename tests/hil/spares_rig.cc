@@ -37,8 +37,6 @@
 #include "tests/hil/spares_options.h"
 #include "tests/hil/spares_reference.h"
 
-extern char** environ;
-
 namespace espalier {
 namespace {
 

@@ -1,5 +1,7 @@
 // espalier launch: starts a program's processes on this host or on several.
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -10,8 +12,6 @@
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/job/job.h"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX has it in no header
 
 namespace espalier::tools {
 namespace {

@@ -63,8 +63,16 @@ class MscclParser {
     if (!error_.empty()) return;
     error_ = "'" + one_line(path_) + "', line " + std::to_string(line) + ": " + one_line(what);
   }
+  // The line where the parser is.
+  [[nodiscard]] std::uint64_t line() const {
+#if XML_MAJOR_VERSION * 100 + XML_MINOR_VERSION >= 209
+    return XML_GetCurrentLineNumber64(parser_);
+#else
+    return XML_GetCurrentLineNumber(parser_);
+#endif
+  }
   void refuse(const std::string& what) {
-    refuse_at(XML_GetCurrentLineNumber(parser_), what);
+    refuse_at(line(), what);
     XML_StopParser(parser_, XML_FALSE);
   }
 
@@ -254,7 +262,7 @@ class MscclParser {
     }
     MscclFile::Step step;
     step.type = type->second;
-    step.line = XML_GetCurrentLineNumber(parser_);
+    step.line = line();
     const std::int64_t count = number("cnt", step.type == Type::kNothing ? 0 : 1, kMscclCount);
     step.from = place("srcbuf", "srcoff", count);
     step.to = place("dstbuf", "dstoff", count);
@@ -304,7 +312,7 @@ class MscclParser {
 
   // What needs the whole file: the steps that are waited for, and the peers of a channel.
   void check_file() {
-    const std::uint64_t end = XML_GetCurrentLineNumber(parser_);
+    const std::uint64_t end = line();
     if (static_cast<std::int64_t>(file_.gpus.size()) != gpus_) {
       refuse_at(end, "the file has " + counted(file_.gpus.size(), "gpu") + "; ngpus is " +
                          std::to_string(gpus_));

@@ -106,11 +106,11 @@ std::optional<std::size_t> given_member(const ScheduleSet& set, const std::strin
   return 0;
 }
 
-const ScheduleSet::Member& need_member(const ScheduleSet& set, const std::string& number,
-                                       const std::string& what) {
-  const auto member = given_member(set, number);
+const ScheduleSet::Member& need_member(const ScheduleSet& set, std::string_view number,
+                                       std::string_view what) {
+  const auto member = given_member(set, std::string(number));
   if (member) return set.members[*member];
-  bad_input(what + " is of one schedule, and '" + one_line(set.name) + "' has " +
+  bad_input(std::string(what) + " is of one schedule, and '" + one_line(set.name) + "' has " +
             std::to_string(set.members.size()) + "; expected --schedule 0 to " +
             std::to_string(set.members.size() - 1));
 }

@@ -54,8 +54,8 @@ void add_schedule_option(Command command, std::string& number);
 // The same for a command that is about one schedule: throws Failure (bad input) if `what` (an
 // option, or the command) has none.
 [[nodiscard]] const ScheduleSet::Member& need_member(const ScheduleSet& set,
-                                                     const std::string& number,
-                                                     const std::string& what);
+                                                     std::string_view number,
+                                                     std::string_view what);
 
 // Whether the selection has rows for operators that do not commute.
 [[nodiscard]] bool serves_all(const ScheduleSet& set);
