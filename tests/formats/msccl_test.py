@@ -68,6 +68,8 @@ class Msccl(exports.Exports):
         self.assertIn("microsoft/msccl has no scatter", self.export("--reader", "msccl")[0])
         self.assertIsNone(schedules.compile(file, "complete:110", "all-to-all", "pairwise"))
         self.assertIn("microsoft/msccl takes at most 216", self.export("--reader", "msccl")[0])
+        self.assertIsNone(schedules.compile(file, "complete:4", "broadcast", "chain"))
+        self.assertIn("N = 40000; a chunk's offset in its buffer is at most 32767", self.export("--blocks", "40000")[0])
         self.assertIsNone(schedules.compile(file, "complete:4", "reduce-scatter", "ring"))
         for reader in msccl.READERS:
             self.assertEqual(self.export("--reader", reader)[1].spelling, msccl.READERS[reader][3])

@@ -312,6 +312,12 @@ std::string write_msccl(const LoadedSchedule& loaded, std::int64_t blocks,
   if (program_nodes(first) > first.ranks) {
     cannot_export(loaded, "MSCCL", "its routers run programs, and MSCCL has only GPUs");
   }
+  // Some rank uses the last block of a segment: known before the schedule is expanded.
+  if (blocks - 1 > kMscclMaxOffset) {
+    cannot_export(loaded, "MSCCL",
+                  "N = " + std::to_string(blocks) + "; a chunk's offset in its buffer is at most " +
+                      std::to_string(kMscclMaxOffset));
+  }
   const Operations operations = expand_operations(loaded, blocks);
   const GpuBlocks all = cut_for(loaded, operations, reader);
   std::string gpus;
