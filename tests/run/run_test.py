@@ -6,6 +6,7 @@ run_test.py --whole    broadcast for p in 2, 3, 5, 8, 16, 23, roots 0, 1, p-1, s
                        collectives_test.py --whole
 """
 import hashlib
+import os
 import pathlib
 import sys
 import tempfile
@@ -49,6 +50,22 @@ class Broadcast(unittest.TestCase):
             for ranks, root in cases:
                 with self.subTest(provider=provider, ranks=ranks, root=root):
                     self.check(provider, ranks, root, EDGES + ([LARGE] if WHOLE else [1 << 20]))
+
+    def test_shared_processors_are_named(self):
+        """The time of nodes that take turns is not that of a fabric: said in the text and in the JSON, unless nodes may be elsewhere."""
+        words = ["--topology", "complete:3", "--collective", "broadcast", "--algorithm", "chain", "--provider", "mem", "--bytes", "64"]
+        line = "3 nodes share 1 processor and take turns"
+        all_processors = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(all_processors)})
+        try:
+            done = espalier.call("run", *words, "--node-binary", espalier.NODE)
+            self.assertIn(line, done.stdout, done.stderr)
+            self.assertEqual(espalier.run(*words)[1]["processors"], 1)
+            elsewhere = [*words, "--launch-prefix", "env NODE=%r"]
+            self.assertNotIn("take turns", espalier.call("run", *elsewhere, "--node-binary", espalier.NODE).stdout)
+            self.assertNotIn("processors", espalier.run(*elsewhere)[1])
+        finally:
+            os.sched_setaffinity(0, all_processors)
 
     def test_named_algorithms(self):
         for algorithm in ("two-tree", "chain", "binary", "binomial"):

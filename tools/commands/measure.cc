@@ -7,12 +7,12 @@
 #include <iostream>
 #include <list>
 #include <memory>
-#include <thread>
 
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/common/processors.h"
 #include "tools/launch/start_cluster.h"
 #include "tools/report/measure_report.h"
 #include "tools/workload/reference.h"
@@ -270,7 +270,7 @@ void run_measure(MeasureArguments arguments) {
   measured.provider = arguments.launch.provider;
   measured.repetitions = arguments.repeat;
   measured.receivers = arguments.receivers;
-  measured.processors = std::thread::hardware_concurrency();
+  measured.processors = usable_processors();
   measured.ranks_on_host = ranks_on_host(arguments);
   Experiments groups;
   for (const std::uint32_t receivers : arguments.receivers) {

@@ -5,7 +5,6 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -23,6 +22,7 @@
 #include <map>
 
 #include "tools/common/output.h"
+#include "tools/common/processors.h"
 
 namespace espalier::tools::doctor {
 namespace {
@@ -251,10 +251,7 @@ HostFact clock_fact() {
 
 HostFact cores_fact() {
   const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  long usable = online;
-  cpu_set_t set;
-  // More than 1024 processors do not fit this set; all online ones are then taken as usable.
-  if (sched_getaffinity(0, sizeof set, &set) == 0) usable = CPU_COUNT(&set);
+  const long usable = usable_processors();
   HostFact fact{"cores",
                 std::to_string(online) + " online, " + std::to_string(usable) + " for this process",
                 "", ""};

@@ -161,6 +161,11 @@ std::string legend(const RunResult& result) {
   if (repetitions > 1) text += format(", median of %zu", repetitions);
   if (result.back_to_back > 1) text += format(", each of %u back to back", result.back_to_back);
   text += "; bound: the least steps that any schedule takes; algbw, busbw: GB/s as in nccl-tests\n";
+  if (result.processors > 0 && result.nodes > result.processors) {
+    text += std::to_string(result.nodes) + " nodes share " +
+            tools::counted(result.processors, "processor") +
+            " and take turns: the time is not that of a fabric\n";
+  }
   const char* defaults = result.default_alpha && result.default_beta ? "alpha and beta"
                          : result.default_alpha                      ? "alpha"
                          : result.default_beta                       ? "beta"
@@ -182,6 +187,7 @@ Json result_json(const RunResult& result) {
   out["ranks"] = result.ranks;
   out["routers"] = result.nodes - result.ranks;
   out["nodes_per_process"] = result.nodes_per_process;
+  if (result.processors > 0) out["processors"] = result.processors;
   out["provider"] = result.provider;
   out["links"] = result.hop_by_hop ? "hop-by-hop" : "routed";
   if (result.hop_by_hop) out["processes"] = endpoints_json(result);

@@ -7,6 +7,7 @@
 #include "espalier/collectives/verify/verify.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
+#include "tools/common/processors.h"
 #include "tools/launch/start_cluster.h"
 #include "tools/report/verify_report.h"
 #include "tools/run/schedules.h"
@@ -102,6 +103,8 @@ RunResult describe_run(const RunOptions& options, const tools::LoadedSchedule& s
   result.topology_title = schedule.topology->title();
   result.collective = collective_name(program.collective);
   result.kind = program.collective;
+  const bool all_here = options.launch.prefix.empty() && options.starts.empty();
+  if (all_here) result.processors = tools::usable_processors();
   result.default_alpha = !options.alpha_given && options.model.empty();
   result.default_beta = !options.beta_given && options.model.empty();
   result.algorithm = program.algorithm;

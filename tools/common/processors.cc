@@ -1,0 +1,18 @@
+#include "tools/common/processors.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace espalier::tools {
+
+std::uint32_t usable_processors() {
+  cpu_set_t set;
+  // More than 1024 processors do not fit this set; all online ones are then taken as usable.
+  const long usable =
+      sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<std::uint32_t>(std::max(1L, usable));
+}
+
+}  // namespace espalier::tools
