@@ -356,9 +356,8 @@ TEST_F(Files, ErrorsNameFileAndLine) {
   const std::string folder = message_of(read("file:" + directory_.string()));
   EXPECT_EQ(folder.find("cannot read"), 0u) << folder;
   EXPECT_EQ(message_of(read("file:/dev/zero")),
-            "cannot read '/dev/zero': it has more than 4 MiB, the limit of a topology file; "
-            "expected file:PATH of a topology "
-            "file as docs/topologies.md describes it");
+            "cannot read '/dev/zero': it is a device; expected a file or a pipe; expected "
+            "file:PATH of a topology file as docs/topologies.md describes it");
 }
 
 // The path is not part of the topology, and a schedule file's specification opens no file.

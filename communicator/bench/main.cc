@@ -197,6 +197,18 @@ Json json_of(const bench::Row& row) {
   return json;
 }
 
+// The row, or the failure. A dead link may be a rank that only had no processor: its deadline is
+// named.
+bench::Row or_failure(const Communicator& world, const BenchOptions& options,
+                      Result<bench::Row> row) {
+  if (row) return *std::move(row);
+  const bool is_silence = world.cause().status == Status::kDeadLink;
+  negative(row.error().message + (is_silence ? "; a rank that says nothing for " +
+                                                   seconds_text(options.deadline_ms / 1e3) +
+                                                   " counts as dead (--deadline)"
+                                             : ""));
+}
+
 void run(BenchOptions& options) {
   options.repetitions.checked = !options.unchecked;
   options.join.deadline = std::chrono::milliseconds(options.deadline_ms);
@@ -214,8 +226,8 @@ void run(BenchOptions& options) {
   Json all = Json::array();
   std::uint64_t wrong = 0;
   for (const reference::ReferenceInput& what : rows) {
-    const bench::Row row =
-        or_negative(bench::measure(world, what, options.starts, options.repetitions));
+    const bench::Row row = or_failure(
+        world, options, bench::measure(world, what, options.starts, options.repetitions));
     wrong += row.wrong;
     if (prints && is_text) print_row(row);
     if (prints && !is_text) all.push_back(json_of(row));

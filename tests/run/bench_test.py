@@ -46,6 +46,14 @@ class Bench(unittest.TestCase):
                 self.assertEqual(row[-1], "0", row)
                 self.assertGreater(min(float(row[6]), float(row[7])), 0, row)
 
+    def test_a_dead_link_names_the_deadline(self):
+        """Rank 1 is stopped, as if others kept the processors busy for longer than the deadline."""
+        stops = f'if [ "$ESPALIER_RANK" = 1 ]; then (sleep 1; kill -STOP $$) & fi; exec "{BENCH}" "$@"'
+        done = subprocess.run([*launch(2), "--kill-on-failure", "sh", "-c", stops, "bench", "--deadline", "700", "--bytes", "8", "--repeat", "1000000"],
+                              capture_output=True, text=True, timeout=HANG_S, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"dead link.*; a rank that says nothing for 700\.000 ms counts as dead \(--deadline\)")
+
     def check_json(self, name, words, env=None):
         done = bench(words, "--collective", "allreduce,scatter", "--bytes", "1KiB", "--repeat", "5", "--format", "json", "--start", "warm",
                      env=env)
