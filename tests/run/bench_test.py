@@ -48,7 +48,7 @@ class Bench(unittest.TestCase):
 
     def test_a_dead_link_names_the_deadline(self):
         """Rank 1 is stopped, as if others kept the processors busy for longer than the deadline."""
-        stops = f'if [ "$ESPALIER_RANK" = 1 ]; then (sleep 1; kill -STOP $$) & fi; exec "{BENCH}" "$@"'
+        stops = f'if [ "$ESPALIER_RANK" = 1 ]; then (sleep 4; kill -STOP $$) & fi; exec "{BENCH}" "$@"'
         done = subprocess.run([*launch(2), "--kill-on-failure", "sh", "-c", stops, "bench", "--deadline", "700", "--bytes", "8", "--repeat", "1000000"],
                               capture_output=True, text=True, timeout=HANG_S, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)

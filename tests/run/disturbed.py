@@ -2,9 +2,10 @@
 import unittest
 
 import espalier
+import signals
 
 DEADLINE = 2.0  # s
-HANG_S = 120  # what has not ended by then never will
+HANG_S = signals.HANG_S
 
 
 class Disturbed(unittest.TestCase):
@@ -13,7 +14,7 @@ class Disturbed(unittest.TestCase):
     in_time = False
 
     def check(self, provider, disturbance, victim, collective, size, ranks=16, after_ms=700, more=(), mesh=None):
-        """All others end in time with one cause, which names the victim. Returns stderr of the run, and its ranks.
+        """All others end with one cause, which names the victim. Returns stderr of the run, and its ranks.
 
         Runs routed, or hop by hop on the links of a mesh that stays connected without the victim.
         """

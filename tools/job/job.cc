@@ -34,8 +34,8 @@ namespace {
 
 constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at most one
 constexpr std::size_t kSecretBytes = 32;
-constexpr std::size_t kMaxQuoted = 40;  // bytes of a wrong message in an error
-constexpr std::uint64_t kOwnFiles = 16;
+constexpr std::size_t kMaxQuoted = 40;      // bytes of a wrong message in an error
+constexpr std::uint64_t kOwnFiles = 16;     // of the launcher itself, with some to spare
 constexpr std::uint64_t kFilesPerHost = 3;  // pipes of its daemon
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kNever = UINT64_MAX;

@@ -261,8 +261,7 @@ predict::Conditions run_conditions(const RunOptions& options, const predict::Mod
                                    std::uint32_t nodes) {
   predict::Conditions conditions;
   conditions.ranks_on_host = tools::ranks_per_host(options.ranks_per_host, model);
-  const bool all_here = options.launch.prefix.empty() && options.starts.empty();
-  if (conditions.ranks_on_host == 0 && all_here) conditions.ranks_on_host = nodes;
+  if (conditions.ranks_on_host == 0 && options.all_here()) conditions.ranks_on_host = nodes;
   return conditions;
 }
 

@@ -46,6 +46,8 @@ struct RunOptions {
   std::string image, flash, public_key;
   bool takes_unsigned = false;
   std::vector<std::string> starts;  // as typed
+  // Whether all nodes are on this host: no prefix or command may start them on another.
+  [[nodiscard]] bool all_here() const { return launch.prefix.empty() && starts.empty(); }
   tools::Format format = tools::Format::kText;
   launch::LaunchOptions launch;
 };

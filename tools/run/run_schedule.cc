@@ -103,8 +103,7 @@ RunResult describe_run(const RunOptions& options, const tools::LoadedSchedule& s
   result.topology_title = schedule.topology->title();
   result.collective = collective_name(program.collective);
   result.kind = program.collective;
-  const bool all_here = options.launch.prefix.empty() && options.starts.empty();
-  if (all_here) result.processors = tools::usable_processors();
+  if (options.all_here()) result.processors = tools::usable_processors();
   result.default_alpha = !options.alpha_given && options.model.empty();
   result.default_beta = !options.beta_given && options.model.empty();
   result.algorithm = program.algorithm;
