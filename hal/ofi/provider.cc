@@ -19,6 +19,7 @@
 #include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
+#include "hal/ofi/signal_actions.h"
 
 namespace espalier::ofi {
 namespace {
@@ -70,8 +71,10 @@ Info get_info(const std::string& address, std::uint64_t flags, const fi_info* hi
   show_net();
   const char* node = address.empty() ? nullptr : address.c_str();
   fi_info* all = nullptr;
+  const SignalActions actions;  // the first call may load providers
   const int code = fi_getinfo(FI_VERSION(1, 17), node, nullptr,
                               flags | (node != nullptr ? FI_SOURCE : 0), hints, &all);
+  actions.restore();
   return Info(code == 0 ? all : nullptr);
 }
 

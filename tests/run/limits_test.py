@@ -94,10 +94,10 @@ class Limits(unittest.TestCase):
 
 
 def limited(kind, most, *words):
-    """The status and stderr of a command of espalier in a new folder, which it leaves empty."""
+    """The status and stderr of a command of espalier, and what it leaves in a new folder. Soft and hard limit are `most`."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([ESPALIER, *words], env=environment(), cwd=folder, capture_output=True, text=True, check=False,
-                              preexec_fn=lambda: resource.setrlimit(kind, (most, resource.getrlimit(kind)[1])))
+                              preexec_fn=lambda: resource.setrlimit(kind, (most, most)))
         return done.returncode, done.stderr, os.listdir(folder)
 
 
@@ -111,6 +111,18 @@ class Commands(unittest.TestCase):
             status, error, files = limited(resource.RLIMIT_FSIZE, most, *words)
             self.assertEqual((status, files), (2, []), error)
             self.assertRegex(error, rf"^espalier: {line}: File too large; a file-size limit of {most} bytes \(ulimit -f\)\n$")
+
+    def test_nodes_do_not_start(self):
+        """Each provider names the limit with which its nodes cannot open an endpoint: nothing has run, so the status is 2."""
+        words = ["run", "--topology", "complete:4", "--bytes", "8"]
+        for most, provider in ((10, "tcp"), (10, "shm"), (10, "mem")):
+            status, error, files = limited(resource.RLIMIT_NOFILE, most, *words, "--provider", provider)
+            self.assertEqual((status, files, error.count("\n")), (2, [], 1), error)
+            self.assertRegex(error, rf"^espalier: .*{most}.* \(ulimit -n\)\n$")
+        for most in (16 << 10, 64 << 10, 1 << 20):
+            status, error, files = limited(resource.RLIMIT_FSIZE, most, *words, "--provider", "shm")
+            self.assertEqual((status, files, error.count("\n")), (2, [], 1), error)
+            self.assertRegex(error, rf"^espalier: .*a file-size limit of {most} bytes \(ulimit -f\)\n$")
 
     def test_address_space(self):
         words = ["compile", "--topology", "complete:4", "--collective", "broadcast", "-o", "x.esp"]

@@ -135,6 +135,9 @@ void Daemon::prepare(const Fields& message) {
   secret_ = make_secret(job->secret);
   if (secret_ < 0)
     return refuse(std::string("no memory for the secret: ") + system_error_text(errno));
+  // Otherwise a library behind libfabric handles the signals of a rank before its main(), ignored
+  // ones too (hal/ofi/signal_actions.h).
+  setenv("IPATH_NO_BACKTRACE", "1", 0);
   for (const std::string& entry : job->variables) {
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos) continue;

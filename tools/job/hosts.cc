@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "base/one_line.h"
 #include "base/read_file.h"
@@ -34,7 +34,9 @@ bool is_name(const std::string& name) {
   const std::size_t at = name.find('@');
   return !name.empty() && name.front() != '-' && at != 0 && at + 1 != name.size() &&
          std::all_of(name.begin(), name.end(), [](unsigned char letter) {
-           return std::isalnum(letter) != 0 || std::strchr(".-_:@%", letter) != nullptr;
+           return std::isalnum(letter) != 0 ||
+                  std::string_view(".-_:@%").find(static_cast<char>(letter)) !=
+                      std::string_view::npos;
          });
 }
 
@@ -116,6 +118,10 @@ struct LineOptions {
   std::string user;
 };
 
+std::string repeated(const std::string& word, const std::string& form) {
+  return "'" + one_line(word) + "' after another value; expected '" + form + "' once per line";
+}
+
 Result<void> read_option(const std::string& word, LineOptions& options) {
   const std::size_t equals = word.find('=');
   const std::string key = word.substr(0, equals);
@@ -124,6 +130,7 @@ Result<void> read_option(const std::string& word, LineOptions& options) {
     if (value.empty() || value.find('@') != std::string::npos || !is_name(value + "@x")) {
       return fail("malformed '" + one_line(word) + "'; expected 'user=NAME'");
     }
+    if (!options.user.empty()) return fail(repeated(word, "user=NAME"));
     options.user = value;
     return {};
   }
@@ -136,6 +143,7 @@ Result<void> read_option(const std::string& word, LineOptions& options) {
   }
   const std::uint32_t max = key == "port" ? kMaxPort : kMaxSlots;
   auto& number = is_slots ? options.slots : is_max ? options.max_slots : options.port;
+  if (number) return fail(repeated(word, (is_max ? "max_slots" : key) + "=N"));
   number = number_of(value, max);
   if (number) return {};
   return fail("malformed '" + one_line(word) + "'; expected '" + key + "=N', with N from 1 to " +

@@ -92,6 +92,17 @@ TEST(Hosts, AHostfileThatIsRefusedNamesTheLine) {
            {"a port=1\na port=2", "line 2: host 'a' has two ports; expected one"},
            {"[::1", "line 1: malformed host '[::1'; expected '[IPV6]' or '[IPV6]:N'"},
            {"[a]:2", "line 1: malformed host '[a]:2'"},
+           {"a slots=2 slots=3",
+            "line 1: 'slots=3' after another value; expected 'slots=N' once per line"},
+           {"a slots=2 slots=2", "line 1: 'slots=2' after another value"},
+           {"a slots=1 max_slots=2 max-slots=3",
+            "line 1: 'max-slots=3' after another value; expected 'max_slots=N' once per line"},
+           {"b\na port=1 port=2", "line 2: 'port=2' after another value; expected 'port=N' once"},
+           {"a user=me username=me", "line 1: 'username=me' after another value; expected"},
+           {std::string("a\0b", 3), "line 1: malformed host name 'a\\x00b'"},
+           {std::string("b\na user=m\0", 11), "line 2: malformed 'user=m\\x00'"},
+           {std::string("a:2\0", 4), "line 1: malformed host 'a:2\\x00'"},
+           {"", "no host; expected lines 'HOST slots=N'"},
            {"# none\n", "no host; expected lines 'HOST slots=N'"},
        }) {
     const Hostfile file(text);

@@ -151,6 +151,14 @@ Result<void> NodeProcesses::start(const LaunchOptions& options) {
   options_ = options;
   members_.resize(options_.nodes);
   options_.commands.resize(options_.nodes);
+  auto started = start_processes();
+  is_refused_ = !started && signals_.check();
+  if (started) started = wire_up();
+  options_.progress = nullptr;  // its caller may not outlive start()
+  return started;
+}
+
+Result<void> NodeProcesses::start_processes() {
   const std::uint64_t files = kOwnFiles + kFilesPerNode * options_.nodes;
   if (auto allowed = allow_open_files(files, std::to_string(options_.nodes) + " nodes"); !allowed) {
     return allowed;
@@ -160,9 +168,7 @@ Result<void> NodeProcesses::start(const LaunchOptions& options) {
     if (auto going_on = signals_.check(); !going_on) return going_on;
     if (auto spawned = spawn(first, process_end(first)); !spawned) return spawned;
   }
-  auto started = wire_up();
-  options_.progress = nullptr;  // its caller may not outlive start()
-  return started;
+  return {};
 }
 
 // After the last node of the process whose first is `first`.

@@ -125,7 +125,8 @@ struct Member {
   std::uint64_t asked_ns = 0;
   control::Hello hello;
   control::Report report;
-  std::string failure;  // kFailed: why, one line
+  std::string failure;   // kFailed: why, one line
+  bool refused = false;  // ... before it had an endpoint: it is an espalier-node that says so
   SharedMemory memory;
 };
 
@@ -162,6 +163,9 @@ class NodeProcesses {
 
   // Starts and wires up all nodes.
   [[nodiscard]] Result<void> start(const LaunchOptions& options);
+  // Whether start() failed because this system does not let the processes start, or their endpoints
+  // open: a limit, or an option of the provider. False: a node failed, or a signal came.
+  [[nodiscard]] bool is_refused() const { return is_refused_; }
   // Gives node its memory; both sizes may be 0, then the node has no such buffer. events: records
   // of a log that it may keep. counts: of runs with RunRequest::counts.
   [[nodiscard]] Result<void> give_memory(std::uint32_t node, std::uint64_t input_bytes,
@@ -200,6 +204,7 @@ class NodeProcesses {
   [[nodiscard]] Result<void> spawn(std::uint32_t first, std::uint32_t end, bool comes_back = false);
   [[nodiscard]] Result<void> check_machines() const;
   [[nodiscard]] Result<void> check_releases() const;
+  [[nodiscard]] Result<void> start_processes();
   [[nodiscard]] Result<void> wire_up();
   [[nodiscard]] Result<void> check_left_out(std::uint32_t node) const;
   // Whether nodes have reported that they took in a node again.
@@ -222,6 +227,7 @@ class NodeProcesses {
   void disturb(std::uint64_t now);
   void end();
 
+  bool is_refused_ = false;
   SignalWatch signals_;
   AwakeClock clock_;
   Keeper keeper_;

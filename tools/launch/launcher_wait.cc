@@ -117,6 +117,7 @@ Result<void> NodeProcesses::await(Member::State state) {
                     : member.state >= Member::State::kHello ? 1
                                                             : 0;
       if (member.state == Member::State::kFailed) {
+        is_refused_ = member.refused;
         return fail(name(node) + ": " + member.failure);
       }
       if (member.state >= state) continue;
@@ -199,6 +200,8 @@ void NodeProcesses::take_packet(Member& member) {
     case control::Packet::kFailed:
       packet.failed.text[control::kMaxTextBytes - 1] = '\0';
       member.failure = one_line(packet.failed.text);
+      member.refused =
+          member.state == Member::State::kStarting && processes_[member.process].command.empty();
       member.state = Member::State::kFailed;
       break;
     default: refuse(member, "sent a packet that is not a node's"); break;

@@ -80,8 +80,8 @@ void add_provider_option(Command command, launch::LaunchOptions& options) {
 }
 
 void find_node(launch::LaunchOptions& options) {
-  // A library that libfabric loads would write the backtrace of a node that a signal ends into the
-  // working directory.
+  // A library behind libfabric would handle the signals of a node before its main()
+  // (hal/ofi/signal_actions.h), and write a backtrace into the working directory.
   setenv("IPATH_NO_BACKTRACE", "1", 0);
   options.node_binary = find_node_binary(options.node_binary);
   const auto filter = or_bad_input(read_text(Variable::kFiProvider));
@@ -148,7 +148,10 @@ void start_cluster(launch::LaunchOptions options,
   }
   Progress progress("starting nodes");
   options.progress = [&progress](double done) { progress.show(done); };
-  or_negative(cluster.start(options));
+  const auto started = cluster.start(options);
+  if (started) return;
+  if (cluster.is_refused()) bad_input(one_line(started.error().message));
+  negative(started.error().message);
 }
 
 }  // namespace espalier::tools

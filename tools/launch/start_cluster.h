@@ -28,7 +28,8 @@ void check_addresses(const launch::LaunchOptions& options);
                                      launch::LaunchOptions& launch);
 
 // Starts the cluster with the bytes of these schedule files. The nodes inherit them as files in
-// memory. Throws Failure if a node does not start.
+// memory. Throws Failure if a node does not start; bad input if this system refuses
+// (NodeProcesses::is_refused()).
 void start_cluster(launch::LaunchOptions options,
                    const std::vector<std::vector<std::uint8_t>>& schedules,
                    launch::NodeProcesses& cluster);
