@@ -132,7 +132,13 @@ class ConnectedBootstrap : public Bootstrap {
   // Tells the server that this end is not a failure, and waits until it knows.
   void leave();
   [[nodiscard]] Result<std::string> missing();
+  [[nodiscard]] bool is_without_server() const {
+    return place_.server != nullptr && place_.server->is_without_memory();
+  }
   [[nodiscard]] Error lost() const {
+    if (is_without_server()) {
+      return {"the job's server, which is in this process, has no memory" + limit_suffix(ENOMEM)};
+    }
     return {"the connection to the job's server at " + place_.address + " has ended"};
   }
 
@@ -183,6 +189,7 @@ Result<void> ConnectedBootstrap::connect() {
   if (!address) return fail(address.error());
   const Clock::time_point until = Clock::now() + deadline_;
   while (true) {
+    if (is_without_server()) return fail(lost());
     auto attempt = try_connect(*address);
     if (!attempt) return fail(attempt.error());
     if (*attempt == Attempt::kConnected) {
@@ -230,7 +237,7 @@ Result<bool> ConnectedBootstrap::say_hello(Clock::time_point until) {
     return false;
   }
   if (reply) return true;
-  if (reply.error().message == lost().message) {
+  if (!is_without_server() && reply.error().message == lost().message) {
     // The server of a job that this process has left closes its connections, too, when it ends.
     if (closed_since_ == Clock::time_point()) closed_since_ = Clock::now();
     if (Clock::now() - closed_since_ < kEndTime) return false;

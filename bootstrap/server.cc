@@ -14,6 +14,7 @@
 #include <cstring>
 #include <list>
 #include <map>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -37,7 +38,7 @@ class ThreadedServer : public Server {
         address_(std::move(address)),
         secret_(secret),
         members_(size) {
-    thread_ = std::thread([this] { serve(); });
+    thread_ = std::thread([this] { serve_while_possible(); });
   }
   ~ThreadedServer() override {
     ends_ = true;
@@ -48,6 +49,7 @@ class ThreadedServer : public Server {
     (void)shutdown(listener_.get(), SHUT_RDWR);
   }
   [[nodiscard]] const std::string& address() const override { return address_; }
+  [[nodiscard]] bool is_without_memory() const override { return is_without_memory_; }
 
  private:
   enum class Waits : std::uint8_t { kNothing, kFence, kRejoin };
@@ -66,6 +68,17 @@ class ThreadedServer : public Server {
     std::int64_t rank = -1;  // -1: has not proven itself
     bool is_over = false;
   };
+
+  void serve_while_possible() {
+    try {
+      serve();
+    } catch (const std::bad_alloc&) {
+      // The processes learn that their connections have ended.
+      is_without_memory_ = true;
+      (void)shutdown(listener_.get(), SHUT_RDWR);
+      connections_.clear();
+    }
+  }
 
   void serve() {
     while (!ends_) {
@@ -360,6 +373,7 @@ class ThreadedServer : public Server {
   bool is_rejoining_ = false;  // processes wait for it, until rejoin_until_
   Clock::time_point rejoin_until_;
   std::atomic<bool> ends_ = false;
+  std::atomic<bool> is_without_memory_ = false;
   std::thread thread_;
 };
 

@@ -8,9 +8,12 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "communicator/no_memory.h"
 #include "espalier/base/version.h"
 #include "espalier/communicator.h"
 #include "espalier/espalier.h"
@@ -21,11 +24,14 @@ struct espalier_comm {
   espalier::Communicator communicator;
 };
 struct espalier_request {
+  espalier_request(espalier::Request made, const espalier_comm* of)
+      : request(std::move(made)), comm(of) {}
   espalier::Request request;
   const espalier_comm* comm;
 };
 struct espalier_plan {
-  espalier::Plan plan;
+  explicit espalier_plan(const espalier_comm* of) : comm(of) {}
+  std::optional<espalier::Plan> plan;  // always, once espalier_plan_call() has returned it
   const espalier_comm* comm;
 };
 
@@ -60,8 +66,26 @@ int status_of(const espalier_comm& comm) {
   return status == Status::kOk ? ESPALIER_BAD_ARGUMENT : static_cast<int>(status);
 }
 int fails(const espalier_comm& comm, const Error& error) {
-  return fails(status_of(comm), error.message);
+  try {
+    return fails(status_of(comm), error.message);
+  } catch (const std::bad_alloc&) {
+    return fails(status_of(comm), "no memory");  // a string of this length needs none
+  }
 }
+// As without_exceptions(), for a call on `comm`, or on null: all ranks learn that this one has no
+// memory.
+template <typename Function>
+int on(const espalier_comm* comm, Function function) {
+  return without_exceptions([&] {
+    try {
+      return function();
+    } catch (const std::bad_alloc&) {
+      if (comm == nullptr) throw;
+      return fails(*comm, communicator::NoMemory::end(comm->communicator));
+    }
+  });
+}
+
 int missing(const char* name) {
   return fails(ESPALIER_BAD_ARGUMENT, std::string(name) + " is null; expected a pointer");
 }
@@ -257,12 +281,12 @@ void espalier_deallocate(void* bytes) {
 
 std::uint32_t espalier_rank(const espalier_comm* comm) {
   if (comm != nullptr) return comm->communicator.rank();
-  (void)missing("comm");
+  (void)without_exceptions([] { return missing("comm"); });
   return UINT32_MAX;
 }
 std::uint32_t espalier_size(const espalier_comm* comm) {
   if (comm != nullptr) return comm->communicator.size();
-  (void)missing("comm");
+  (void)without_exceptions([] { return missing("comm"); });
   return 0;
 }
 
@@ -337,7 +361,7 @@ int espalier_all_to_allv(const void* send, void* receive, const std::uint64_t* c
 }
 
 int espalier_run(const espalier_call* call, espalier_comm* comm) {
-  return without_exceptions([&] {
+  return on(comm, [&] {
     Call made;
     if (const int status = make_call(call, comm, made)) return status;
     const auto done = comm->communicator.run(made);
@@ -346,14 +370,16 @@ int espalier_run(const espalier_call* call, espalier_comm* comm) {
 }
 
 int espalier_start(const espalier_call* call, espalier_comm* comm, espalier_request** request) {
-  return without_exceptions([&] {
+  return on(comm, [&] {
     if (request == nullptr) return missing("request");
     *request = nullptr;
     Call made;
     if (const int status = make_call(call, comm, made)) return status;
+    auto handle = std::make_unique<espalier_request>(Request(), comm);  // before anything starts
     auto started = comm->communicator.start(made);
     if (!started) return fails(*comm, started.error());
-    *request = new espalier_request{std::move(*started), comm};
+    handle->request = std::move(*started);
+    *request = handle.release();
     return int{ESPALIER_OK};
   });
 }
@@ -376,21 +402,23 @@ int espalier_wait(espalier_request* request) {
 }
 
 int espalier_plan_call(const espalier_call* call, espalier_comm* comm, espalier_plan** plan) {
-  return without_exceptions([&] {
+  return on(comm, [&] {
     if (plan == nullptr) return missing("plan");
     *plan = nullptr;
     Call made;
     if (const int status = make_call(call, comm, made)) return status;
+    auto handle = std::make_unique<espalier_plan>(comm);
     auto planned = comm->communicator.plan(made);
     if (!planned) return fails(*comm, planned.error());
-    *plan = new espalier_plan{std::move(*planned), comm};
+    handle->plan = std::move(*planned);
+    *plan = handle.release();
     return int{ESPALIER_OK};
   });
 }
 int espalier_plan_start(espalier_plan* plan) {
   return without_exceptions([&] {
     if (plan == nullptr) return missing("plan");
-    const auto started = plan->plan.start();
+    const auto started = plan->plan->start();
     return started ? int{ESPALIER_OK} : fails(*plan->comm, started.error());
   });
 }
@@ -398,7 +426,7 @@ int espalier_plan_test(espalier_plan* plan, int* complete) {
   return without_exceptions([&] {
     if (plan == nullptr) return missing("plan");
     if (complete == nullptr) return missing("complete");
-    const auto is_complete = plan->plan.test();
+    const auto is_complete = plan->plan->test();
     *complete = is_complete && *is_complete ? 1 : 0;
     return is_complete ? int{ESPALIER_OK} : fails(*plan->comm, is_complete.error());
   });
@@ -406,20 +434,20 @@ int espalier_plan_test(espalier_plan* plan, int* complete) {
 int espalier_plan_wait(espalier_plan* plan) {
   return without_exceptions([&] {
     if (plan == nullptr) return missing("plan");
-    const auto done = plan->plan.wait();
+    const auto done = plan->plan->wait();
     return done ? int{ESPALIER_OK} : fails(*plan->comm, done.error());
   });
 }
 const char* espalier_plan_algorithm(const espalier_plan* plan) {
-  if (plan != nullptr) return plan->plan.algorithm().c_str();
-  (void)missing("plan");
+  if (plan != nullptr) return plan->plan->algorithm().c_str();
+  (void)without_exceptions([] { return missing("plan"); });
   return "";
 }
 void espalier_plan_free(espalier_plan* plan) { delete plan; }
 
 int espalier_neighbor_counts(const espalier_neighbor* neighbors, std::size_t neighbors_count,
                              std::uint64_t* counts, espalier_comm* comm) {
-  return without_exceptions([&] {
+  return on(comm, [&] {
     if (comm == nullptr) return missing("comm");
     if (counts == nullptr) return missing("counts");
     if (neighbors == nullptr && neighbors_count > 0) return missing("neighbors");
@@ -435,7 +463,7 @@ int espalier_neighbor_counts(const espalier_neighbor* neighbors, std::size_t nei
 }
 int espalier_split(espalier_comm* comm, std::int64_t color, std::int64_t key,
                    espalier_comm** part) {
-  return without_exceptions([&] {
+  return on(comm, [&] {
     if (comm == nullptr) return missing("comm");
     if (part == nullptr) return missing("part");
     *part = nullptr;
@@ -446,7 +474,7 @@ int espalier_split(espalier_comm* comm, std::int64_t color, std::int64_t key,
   });
 }
 int espalier_rejoin(espalier_comm* comm, espalier_comm** rest) {
-  return without_exceptions([&] {
+  return on(comm, [&] {
     if (comm == nullptr) return missing("comm");
     if (rest == nullptr) return missing("rest");
     *rest = nullptr;

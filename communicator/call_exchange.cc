@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
+#include "espalier/base/assert.h"
 #include "espalier/base/crc32.h"
+#include "espalier/base/limits.h"
 
 namespace espalier::communicator {
 namespace {
@@ -49,7 +50,9 @@ class Exchange {
  public:
   Exchange(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note)
       : endpoint_(endpoint), note_(note) {
-    for (const std::uint32_t link : links) neighbors_.push_back({.link = link});
+    ESPALIER_ASSERT(links.size() <= all_neighbors_.size());
+    for (std::size_t i = 0; i < links.size(); ++i) all_neighbors_[i].link = links[i];
+    neighbors_ = std::span(all_neighbors_).first(links.size());
   }
 
   void run(std::uint64_t within_ns) {
@@ -144,7 +147,8 @@ class Exchange {
   FailureNote& note_;
   bool is_ending_ = false;  // all is done except the last controls
   bool has_news_ = false;   // another rank told or asked for something new
-  std::vector<Neighbor> neighbors_;
+  std::array<Neighbor, kMaxLinks> all_neighbors_;
+  std::span<Neighbor> neighbors_;
 };
 
 }  // namespace

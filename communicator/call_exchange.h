@@ -1,5 +1,6 @@
 #pragma once
-// After a mismatch, or an operator that threw: the nodes that the cause names tell all ranks what
+// After a mismatch, or a rank that ended the communicator for a reason of its own (its operator
+// threw, or it has no memory): the nodes that the cause names tell all ranks what
 // the cause has no room for. Host only.
 //
 // The machines have ended. The note travels byte by byte over the backbone, whose links both ends
@@ -91,6 +92,7 @@ class FailureNote {
 // Completes the note over these links, and stays as long as a rank at their other ends has not
 // completed its own. Ends after `within_ns` without news of another rank, and in any case after
 // kExchangePatience times as long. All other completions are lost: no machine may need them.
+// Allocates nothing. Requires links.size() <= kMaxLinks.
 inline constexpr std::uint64_t kExchangePatience = 4;
 void exchange_note(Endpoint& endpoint, std::span<const std::uint32_t> links, FailureNote& note,
                    std::uint64_t within_ns);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "communicator/backbone.h"
 #include "communicator/call_check.h"
 #include "communicator/call_word.h"
+#include "communicator/no_memory.h"
 #include "espalier/collectives/schedule/program.h"
 #include "espalier/collectives/schedule/selection.h"
 
@@ -51,6 +53,12 @@ struct RankedWord {
   std::uint32_t rank = 0;
   std::uint64_t word = 0;
 };
+
+// Whether a rank tells the others by a text why it ended the communicator.
+bool has_reason(const Cause& cause) {
+  if (cause.status == Status::kBadOperator) return true;
+  return cause.status == Status::kBackEnd && cause.detector == cause.peer;
+}
 
 // Returns the calls of the two ranks of a mismatch and of this rank, as far as they are known.
 std::string calls_of(const Cause& cause, const FailureNote& note, const RankedWord& own) {
@@ -139,30 +147,36 @@ void Channel::leave_whole() {
       waiting = last_;
     }
     if (waiting == nullptr) break;
-    (void)wait(*waiting);
+    end(*waiting);
   }
   job_->end_whole(cause().status == Status::kOk);
   if (cause().status != Status::kOk) return;
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
-  if (auto barrier = make(call::barrier()); barrier) {
+  (void)guard([this]() -> Result<void> {
+    auto barrier = make(call::barrier());
+    if (!barrier) return fail(barrier.error());
     (*barrier)->word = kLeavingWord;
-    if (start(**barrier) && wait(**barrier)) (void)job_->members().fence();
-  }
+    if (start(**barrier) && wait(**barrier)) return job_->members().fence();
+    return {};
+  });
 }
 
 void Channel::leave_part() {
   if (is_of_parent() || size_ == 1 || !is_listed_ || cause().status != Status::kOk) return;
-  auto barrier = make(call::barrier());
-  if (!barrier) return;
-  {
-    const Use use(*this, Use::Crowd::kWaits);
-    leaving_ = *std::move(barrier);
-    leaving_->word = kLeavingWord;
-    leaving_->channel = nullptr;  // which would keep itself alive
-    is_leaving_ = true;
-    (void)enqueue(*leaving_);
-  }
-  job_->keep_until_left(shared_from_this());
+  (void)guard([this]() -> Result<void> {
+    auto barrier = make(call::barrier());
+    if (!barrier) return fail(barrier.error());
+    {
+      const Use use(*this, Use::Crowd::kWaits);
+      leaving_ = *std::move(barrier);
+      leaving_->word = kLeavingWord;
+      leaving_->channel = nullptr;  // which would keep itself alive
+      is_leaving_ = true;
+      (void)enqueue(*leaving_);
+    }
+    job_->keep_until_left(shared_from_this());
+    return {};
+  });
 }
 
 Result<void> Channel::check_process() const {
@@ -181,8 +195,14 @@ Cause Channel::cause() const {
 // thread replies to them.
 Result<const PlannedProgram*> Channel::obtain(const ScheduleRequest& request) {
   if (const PlannedProgram* const found = schedules_->find(request)) return found;
-  auto planned =
-      std::async(std::launch::async, [this, &request] { return schedules_->obtain(request); });
+  std::future<Result<const PlannedProgram*>> planned;
+  try {
+    planned =
+        std::async(std::launch::async, [this, &request] { return schedules_->obtain(request); });
+  } catch (const std::system_error&) {
+    // There is no thread more: this one chooses, and replies afterwards.
+    return schedules_->obtain(request);
+  }
   while (planned.wait_for(kPlanningPause) != std::future_status::ready) {
     progress();
     (void)job_->progress_others(this);
@@ -382,9 +402,9 @@ void Channel::combine_guarded(void* into, const void* a, const void* b, std::uin
   try {
     return op.custom(into, a, b, count, op.context);
   } catch (const std::exception& exception) {
-    take_line(exception.what(), self.thrown_);
+    take_line(exception.what(), self.reason_);
   } catch (...) {
-    take_line("", self.thrown_);
+    take_line("", self.reason_);
   }
   self.machine_.stop(Status::kBadOperator);
 }
@@ -434,27 +454,28 @@ void Channel::set_active(bool is_active) {
   job_->count_active(is_active ? 1 : -1);
 }
 
-// Learns the calls of a mismatch, or what an operator threw. This rank may be choosing a schedule,
-// with nothing in progress: the others tell their notes now. The limit is short next to the
-// deadline: a peer that takes no part is not waited for.
+// Learns the calls of a mismatch, or the reason of a rank. Allocates nothing. This rank may be
+// choosing a schedule, with nothing in progress: the others tell their notes now. The limit is
+// short next to the deadline: a peer that takes no part is not waited for.
 void Channel::exchange_notes() {
   const Cause& cause = machine_.cause();
   if (cause.status == Status::kMismatch) {
     note_.make_calls(cause, rank_, started_calls_);
-  } else if (cause.status == Status::kBadOperator) {
-    note_.make_text(cause, rank_, thrown_);
+  } else if (has_reason(cause)) {
+    note_.make_text(cause, rank_, reason_);
   } else {
     return;
   }
   Endpoint& endpoint = fabric_->endpoint();
-  const std::vector<std::uint32_t> neighbors = backbone_peers(rank_, size_);
-  std::vector<std::uint32_t> links;
-  for (std::uint32_t link = 0; link < endpoint.links(); ++link) {
-    const auto found = std::find(neighbors.begin(), neighbors.end(), endpoint.peer(link));
-    if (found != neighbors.end()) links.push_back(link);
+  std::array<std::uint32_t, kMaxLinks> links;
+  std::size_t count = 0;
+  for (std::uint32_t link = 0; link < std::min(endpoint.links(), kMaxLinks); ++link) {
+    const auto found = std::find(backbone_.begin(), backbone_.end(), endpoint.peer(link));
+    if (found != backbone_.end()) links[count++] = link;
   }
   const auto deadline = static_cast<std::uint64_t>(job_->options().deadline.count());
-  exchange_note(endpoint, links, note_, std::min(deadline / 4, kMaxNoteExchangeNs));
+  exchange_note(endpoint, std::span(links).first(count), note_,
+                std::min(deadline / 4, kMaxNoteExchangeNs));
 }
 
 void Channel::fail_all() {
@@ -462,6 +483,43 @@ void Channel::fail_all() {
 }
 
 void Channel::progress() {
+  try {
+    return progress_or_throw();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  stop_without_memory();
+}
+
+// If there is none even for what the other ranks must be sent, they find the cause themselves.
+void Channel::stop_without_memory() {
+  const std::uint64_t now = fabric_->endpoint().now();
+  if (without_memory_ns_ == 0) {
+    without_memory_ns_ = now;
+    if (machine_.cause().status == Status::kOk) {
+      take_line(memory_error("").message.c_str(), reason_);
+      machine_.stop(Status::kBackEnd);
+    }
+  }
+  const auto deadline = static_cast<std::uint64_t>(job_->options().deadline.count());
+  if (now - without_memory_ns_ <= deadline / 2) return;
+  has_ended_ = true;
+  fail_all();
+}
+
+Error Channel::end_without_memory() {
+  if (!is_of_parent() && is_listed_ && fabric_ != nullptr) {
+    const Use use(*this, Use::Crowd::kWaits);
+    stop_without_memory();
+    while (!has_ended_) {
+      progress();
+      if (!has_ended_) wait_for_peers();
+    }
+  }
+  return memory_error("rank " + std::to_string(rank_) + ": ");
+}
+
+void Channel::progress_or_throw() {
   if (fabric_ == nullptr) return;
   if (!connecting_.empty()) {
     const auto connected = fabric_->connect_links(connecting_);
@@ -471,6 +529,7 @@ void Channel::progress() {
   const Status status = machine_.poll();
   if (status == Status::kBusy) return;
   if (status != Status::kOk) {
+    has_ended_ = true;
     fail_all();
     return;
   }
@@ -515,24 +574,44 @@ Result<void> Channel::wait(Operation& operation) {
 void Channel::end(Operation& operation) {
   if (is_of_parent()) return;
   const Use use(*this, Use::Crowd::kWaits);
-  (void)finish_waiting(operation);
+  await_completion(operation);
 }
 
 Result<void> Channel::finish_waiting(Operation& operation) {
   if (operation.state == Operation::State::kIdle) return {};
-  while (operation.state != Operation::State::kComplete) {
-    progress();
-    if (operation.state == Operation::State::kComplete) break;
-    const bool others_busy = job_->progress_others(this);
-    Endpoint& endpoint = fabric_->endpoint();
-    std::uint64_t until = machine_.next_deadline();
-    if (others_busy) until = std::min(until, endpoint.now() + kBusyWaitNs);
-    endpoint.wait(until);
-  }
+  await_completion(operation);
   return operation.result;
 }
 
-std::string Channel::failure_of(const Operation& operation) const {
+void Channel::await_completion(Operation& operation) {
+  if (operation.state == Operation::State::kIdle) return;
+  while (operation.state != Operation::State::kComplete) {
+    progress();
+    if (operation.state != Operation::State::kComplete) wait_for_peers();
+  }
+}
+
+void Channel::wait_for_peers() {
+  const bool others_busy = job_->progress_others(this);
+  Endpoint& endpoint = fabric_->endpoint();
+  std::uint64_t until = machine_.next_deadline();
+  if (others_busy) until = std::min(until, endpoint.now() + kBusyWaitNs);
+  try {
+    endpoint.wait(until);
+  } catch (const std::bad_alloc&) {
+    stop_without_memory();
+  }
+}
+
+Error Channel::failure_of(const Operation& operation) const {
+  try {
+    return {failure_text(operation)};
+  } catch (const std::bad_alloc&) {
+    return memory_error("");
+  }
+}
+
+std::string Channel::failure_text(const Operation& operation) const {
   const Cause& cause = machine_.cause();
   const StallReport report = machine_.stall_report();
   std::string text = std::string(collective_name(operation.call.collective)) + " failed: ";
@@ -540,6 +619,9 @@ std::string Channel::failure_of(const Operation& operation) const {
     const std::string thrown = note_.text();
     return text + "the operator of rank " + std::to_string(cause.detector) + " threw an exception" +
            (thrown.empty() ? "" : ": " + thrown);
+  }
+  if (const std::string reason = has_reason(cause) ? note_.text() : ""; !reason.empty()) {
+    return text + "rank " + std::to_string(cause.detector) + ": " + reason;
   }
   text +=
       std::string(status_name(cause.status)) + ", found by rank " + std::to_string(cause.detector);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -106,6 +108,22 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Errors: is_of_parent().
   [[nodiscard]] Result<void> check_process() const;
 
+  // Calls `function`, which returns a Result. If this rank has no memory for it, the communicator
+  // fails on all ranks, and the result is that error. Functions that return no Result throw
+  // nothing.
+  template <typename Function>
+  auto guard(Function function) -> decltype(function()) {
+    try {
+      return function();
+    } catch (const std::bad_alloc&) {
+    } catch (const std::length_error&) {  // more than a container can ever have
+    }
+    return fail(end_without_memory());
+  }
+  // Ends the communicator on all ranks, because this one has no memory for a call: waits until the
+  // others know the cause. Returns this rank's error.
+  [[nodiscard]] Error end_without_memory();
+
   // Checks the call, finds its schedule and its memory.
   // `own_counts`: this rank knows only its own entries of call.counts, and the others are 0.
   [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call, bool own_counts = false);
@@ -147,6 +165,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Returns the operation's scratch, 16-byte aligned.
   [[nodiscard]] void* provide_scratch(Operation& operation);
   void progress();
+  void progress_or_throw();
+  // Ends the communicator on all ranks, because this one has no memory.
+  void stop_without_memory();
+  // Waits until a message may have arrived.
+  void wait_for_peers();
+  void await_completion(Operation& operation);
   [[nodiscard]] Result<void> start_and_wait(Operation& operation);
   // start() and wait() of the thread that uses the channel.
   [[nodiscard]] Result<void> enqueue(Operation& operation);
@@ -163,7 +187,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   static void combine_guarded(void* into, const void* a, const void* b, std::uint64_t count,
                               void* channel);
   void copy_alone(const Call& call) const;
-  [[nodiscard]] std::string failure_of(const Operation& operation) const;
+  [[nodiscard]] Error failure_of(const Operation& operation) const;
+  [[nodiscard]] std::string failure_text(const Operation& operation) const;
 
   // The extent of the call's input or output at this rank.
   [[nodiscard]] Extent extent_of(const Call& call, Buffer::Value buffer) const {
@@ -187,11 +212,16 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t next_recent_operation_ = 0;
   std::vector<bool> linked_;               // ranks to which there is a link
   bool has_backbone_ = false;              // its links are added
+  std::vector<std::uint32_t> backbone_;    // ranks at their other ends
   std::vector<std::uint32_t> connecting_;  // links that are not connected yet
   Machine machine_;
   CallHistory started_calls_;
-  FailureNote::Text thrown_ = {};  // by the operator of this rank: what the exception says
-  FailureNote note_;               // of a mismatch, or of an operator that threw
+  // What ends the communicator on this rank: the exception of its operator, or that it has no
+  // memory.
+  FailureNote::Text reason_ = {};
+  FailureNote note_;                     // of a mismatch, or of a reason
+  bool has_ended_ = false;               // by a failure: all ranks know the cause
+  std::uint64_t without_memory_ns_ = 0;  // when this rank had none at first; 0: it had
   std::shared_ptr<Schedules> schedules_;
   Scratch scratch_;             // of the collective in progress, unless it is a plan's
   Operation* first_ = nullptr;  // in progress

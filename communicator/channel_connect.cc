@@ -132,7 +132,8 @@ Result<void> Channel::add_link(std::uint32_t peer) {
 
 Result<void> Channel::add_backbone() {
   if (has_backbone_) return {};
-  for (const std::uint32_t peer : backbone_peers(rank_, size_)) {
+  backbone_ = backbone_peers(rank_, size_);
+  for (const std::uint32_t peer : backbone_) {
     if (auto added = add_link(peer); !added) return added;
   }
   has_backbone_ = true;

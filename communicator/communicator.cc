@@ -18,6 +18,7 @@
 #include "communicator/job.h"
 #include "communicator/job_part.h"
 #include "communicator/measure_network.h"
+#include "communicator/no_memory.h"
 #include "communicator/own_counts.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/mem/host/access.h"
@@ -123,9 +124,21 @@ Result<std::string> provider_of(const JoinOptions& options) {
   return ofi::with_memory(*provider);
 }
 
-std::string moved_from(const char* object) {
-  return "this " + std::string(object) +
-         " was moved from; expected the object that it was moved to";
+// Calls `function`, which returns a Result, unless the object has no channel. No exception for want
+// of memory leaves the library.
+template <typename Function>
+auto guarded(Channel* channel, const char* object, Function function) -> decltype(function()) {
+  if (channel != nullptr) return channel->guard(function);
+  try {
+    return fail("this " + std::string(object) +
+                " was moved from; expected the object that it was moved to");
+  } catch (const std::bad_alloc&) {
+    return fail(communicator::memory_error(""));
+  }
+}
+
+Channel* channel_of(const std::shared_ptr<Operation>& operation) {
+  return operation == nullptr ? nullptr : operation->channel.get();
 }
 
 }  // namespace
@@ -135,30 +148,30 @@ Request::~Request() = default;
 
 Result<bool> Request::test() {
   if (operation_ == nullptr) return true;
-  return operation_->channel->test(*operation_);
+  return operation_->channel->guard([this] { return operation_->channel->test(*operation_); });
 }
 
 Result<void> Request::wait() {
   if (operation_ == nullptr) return {};
-  return operation_->channel->wait(*operation_);
+  return operation_->channel->guard([this] { return operation_->channel->wait(*operation_); });
 }
 
 Plan::Plan(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
 Plan::~Plan() = default;
 
 Result<void> Plan::start() {
-  if (operation_ == nullptr) return fail(moved_from("plan"));
-  return operation_->channel->start(*operation_);
+  return guarded(channel_of(operation_), "plan",
+                 [this] { return operation_->channel->start(*operation_); });
 }
 
 Result<bool> Plan::test() {
-  if (operation_ == nullptr) return fail(moved_from("plan"));
-  return operation_->channel->test(*operation_);
+  return guarded(channel_of(operation_), "plan",
+                 [this] { return operation_->channel->test(*operation_); });
 }
 
 Result<void> Plan::wait() {
-  if (operation_ == nullptr) return fail(moved_from("plan"));
-  return operation_->channel->wait(*operation_);
+  return guarded(channel_of(operation_), "plan",
+                 [this] { return operation_->channel->wait(*operation_); });
 }
 
 const std::string& Plan::algorithm() const {
@@ -190,44 +203,54 @@ std::uint32_t Communicator::size() const { return channel_ == nullptr ? 0 : chan
 Cause Communicator::cause() const { return channel_ == nullptr ? Cause() : channel_->cause(); }
 
 Result<void> Communicator::run(const Call& call) {
-  if (channel_ == nullptr) return fail(moved_from("communicator"));
-  return channel_->run(call);
+  return guarded(channel_.get(), "communicator", [&] { return channel_->run(call); });
 }
 
 Result<Request> Communicator::start(const Call& call) {
-  if (channel_ == nullptr) return fail(moved_from("communicator"));
-  auto operation = channel_->make(call);
-  if (!operation) return fail(operation.error());
-  if (auto started = channel_->start(**operation); !started) return fail(started.error());
-  return Request(*std::move(operation));
+  return guarded(channel_.get(), "communicator", [&]() -> Result<Request> {
+    auto operation = channel_->make(call);
+    if (!operation) return fail(operation.error());
+    if (auto started = channel_->start(**operation); !started) return fail(started.error());
+    return Request(*std::move(operation));
+  });
 }
 
 }  // namespace espalier
 namespace espalier::communicator {
 
 Result<Request> OwnCounts::start(Communicator& communicator, const Call& call) {
-  if (communicator.channel_ == nullptr) return fail(moved_from("communicator"));
-  auto operation = communicator.channel_->make(call, true);
-  if (!operation) return fail(operation.error());
-  if (auto started = communicator.channel_->start(**operation); !started) {
-    return fail(started.error());
-  }
-  return Request(*std::move(operation));
+  Channel* const channel = communicator.channel_.get();
+  return guarded(channel, "communicator", [&]() -> Result<Request> {
+    auto operation = channel->make(call, true);
+    if (!operation) return fail(operation.error());
+    if (auto started = channel->start(**operation); !started) return fail(started.error());
+    return Request(*std::move(operation));
+  });
 }
 
 }  // namespace espalier::communicator
 namespace espalier {
 
+Error communicator::NoMemory::end(const Communicator& communicator) {
+  if (communicator.channel_ == nullptr) return memory_error("");
+  return communicator.channel_->end_without_memory();
+}
+
 Result<Plan> Communicator::plan(const Call& call) {
-  if (channel_ == nullptr) return fail(moved_from("communicator"));
-  auto operation = channel_->plan(call);
-  if (!operation) return fail(operation.error());
-  return Plan(*std::move(operation));
+  return guarded(channel_.get(), "communicator", [&]() -> Result<Plan> {
+    auto operation = channel_->plan(call);
+    if (!operation) return fail(operation.error());
+    return Plan(*std::move(operation));
+  });
 }
 
 Result<std::vector<std::uint64_t>> Communicator::neighbor_counts(
     std::span<const Neighbor> neighbors) {
-  if (channel_ == nullptr) return fail(moved_from("communicator"));
+  return guarded(channel_.get(), "communicator", [&] { return exchange_counts(neighbors); });
+}
+
+Result<std::vector<std::uint64_t>> Communicator::exchange_counts(
+    std::span<const Neighbor> neighbors) {
   const std::size_t ranks = size();
   // Each rank's row: what it sends to every rank, then what it receives from every rank.
   std::vector<std::uint64_t> rows(2 * ranks * ranks);
@@ -262,7 +285,10 @@ Result<std::vector<std::uint64_t>> Communicator::neighbor_counts(
 }
 
 Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::int64_t key) {
-  if (channel_ == nullptr) return fail(moved_from("communicator"));
+  return guarded(channel_.get(), "communicator", [&] { return make_part(color, key); });
+}
+
+Result<std::vector<Communicator>> Communicator::make_part(std::int64_t color, std::int64_t key) {
   struct Wish {
     std::int64_t color, key;
   };
@@ -329,7 +355,13 @@ Result<std::vector<Communicator>> Communicator::split(std::int64_t color, std::i
 Result<Communicator> communicator::JobPart::make(const Communicator& whole,
                                                  const std::vector<std::uint32_t>& ranks,
                                                  bootstrap::Bootstrap& exchange) {
-  if (whole.channel_ == nullptr) return fail(moved_from("communicator"));
+  return guarded(whole.channel_.get(), "communicator",
+                 [&] { return connect(whole, ranks, exchange); });
+}
+
+Result<Communicator> communicator::JobPart::connect(const Communicator& whole,
+                                                    const std::vector<std::uint32_t>& ranks,
+                                                    bootstrap::Bootstrap& exchange) {
   Channel& of = *whole.channel_;
   const auto me = std::find(ranks.begin(), ranks.end(), of.rank());
   if (me == ranks.end()) return fail("this process is not in its part");
@@ -374,7 +406,10 @@ Result<Communicator> Communicator::of_job(std::shared_ptr<Channel> channel) {
 }
 
 Result<Communicator> Communicator::rejoin() {
-  if (channel_ == nullptr) return fail(moved_from("communicator"));
+  return guarded(channel_.get(), "communicator", [this] { return join_survivors(); });
+}
+
+Result<Communicator> Communicator::join_survivors() {
   if (auto own = channel_->check_process(); !own) return fail(own.error());
   if (!is_world_) return fail("rejoin() of a part of the job; expected the communicator of join()");
   const std::shared_ptr<Job> job = channel_->shared_job();
@@ -460,7 +495,7 @@ Result<Communicator> join(const JoinOptions& given) {
     if (!channel) return fail(channel.error());
     return Communicator::of_job(*std::move(channel));
   } catch (const std::bad_alloc&) {
-    return fail("join() needs more memory than there is" + limit_suffix(ENOMEM));
+    return fail(communicator::memory_error("join(): "));
   } catch (const std::system_error& error) {
     return fail("join() cannot start a thread: " + system_error_text(error.code().value()));
   }

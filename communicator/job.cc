@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -98,11 +99,15 @@ std::size_t Job::progress_leaving() {
   std::size_t kept = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto first = std::stable_partition(leaving_.begin(), leaving_.end(),
-                                             [](const auto& each) { return !each->has_left(); });
-    gone.assign(std::make_move_iterator(first), std::make_move_iterator(leaving_.end()));
+    const auto first = std::partition(leaving_.begin(), leaving_.end(),
+                                      [](const auto& each) { return !each->has_left(); });
+    kept = static_cast<std::size_t>(first - leaving_.begin());
+    try {
+      gone.assign(std::make_move_iterator(first), std::make_move_iterator(leaving_.end()));
+    } catch (const std::bad_alloc&) {
+      return leaving_.size();  // they end in a later call
+    }
     leaving_.erase(first, leaving_.end());
-    kept = leaving_.size();
   }
   return kept;
 }

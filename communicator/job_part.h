@@ -20,6 +20,11 @@ class JobPart {
   [[nodiscard]] static Result<Communicator> make(const Communicator& whole,
                                                  const std::vector<std::uint32_t>& ranks,
                                                  bootstrap::Bootstrap& exchange);
+
+ private:
+  [[nodiscard]] static Result<Communicator> connect(const Communicator& whole,
+                                                    const std::vector<std::uint32_t>& ranks,
+                                                    bootstrap::Bootstrap& exchange);
 };
 
 }  // namespace espalier::communicator

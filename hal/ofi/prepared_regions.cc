@@ -74,6 +74,7 @@ const PreparedRegions::Kept* PreparedRegions::kept_around(const void* bytes,
 }
 
 Status PreparedRegions::keep(Domain& domain, std::span<const Region> regions) {
+  kept_.reserve(kept_.size() + regions.size());  // throws before anything is registered
   for (std::size_t i = 0; i < regions.size(); ++i) {
     Kept kept;
     kept.region = regions[i];

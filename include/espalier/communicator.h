@@ -20,6 +20,8 @@
 //    on.
 //  * An exception of a custom operator is such a failure, with cause kBadOperator: it does not
 //    leave the library. All ranks get its text. No rank gets a result of that operator.
+//  * A rank that has no memory for a call is such a failure, too, with cause kBackEnd: all ranks
+//    get its reason. No function throws std::bad_alloc, except allocate() and its allocator.
 //  * Threads: at most one thread uses a communicator at any time; the call of another thread
 //    is an error, and changes nothing. Different threads may use different communicators.
 //  * Forks: a forked child is no rank. There, every call fails, and the end of an object does
@@ -50,6 +52,7 @@ class Channel;
 class Operation;
 class OwnCounts;
 class JobPart;
+class NoMemory;
 }  // namespace communicator
 
 // The image of this node (`espalier image build`): an image file, or a flash with slots. In both
@@ -370,7 +373,12 @@ class Communicator {
   friend class communicator::JobPart;
   friend Result<Communicator> join(const JoinOptions& options);
   friend class communicator::OwnCounts;
+  friend class communicator::NoMemory;
   Communicator(std::shared_ptr<communicator::Channel> channel, bool is_world);
+  [[nodiscard]] Result<std::vector<std::uint64_t>> exchange_counts(
+      std::span<const Neighbor> neighbors);
+  [[nodiscard]] Result<std::vector<Communicator>> make_part(std::int64_t color, std::int64_t key);
+  [[nodiscard]] Result<Communicator> join_survivors();
   void leave();
   std::shared_ptr<communicator::Channel> channel_;
   bool is_world_ = false;  // of the whole job

@@ -13,6 +13,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_limit.h"
@@ -99,9 +100,13 @@ void* SharedMemory::allocate(std::size_t bytes) {
   }
   if (best == free_.end()) return nullptr;
   const auto [offset, room] = *best;
-  free_.erase(best);
-  if (room > size) free_.emplace(offset + size, room - size);
-  taken_.emplace(offset, size);
+  taken_.emplace(offset, size);  // throws before anything has changed
+  auto rest = free_.extract(best);
+  if (room > size) {
+    rest.key() = offset + size;
+    rest.mapped() = room - size;
+    free_.insert(std::move(rest));
+  }
   return memory_ + offset;
 }
 
@@ -111,7 +116,7 @@ bool SharedMemory::deallocate(void* bytes) {
   const auto taken = taken_.find(offset_of(bytes));
   if (taken == taken_.end()) return false;
   auto [offset, size] = *taken;
-  taken_.erase(taken);
+  auto given = taken_.extract(taken);  // to free memory takes none
   // Gives the pages back, which also makes them zeros.
   (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(size));
@@ -127,7 +132,9 @@ bool SharedMemory::deallocate(void* bytes) {
       return true;
     }
   }
-  free_.emplace(offset, size);
+  given.key() = offset;
+  given.mapped() = size;
+  free_.insert(std::move(given));
   return true;
 }
 
@@ -154,16 +161,22 @@ Result<void> give_back(void* bytes) {
 void detail::throw_no_memory() { throw std::bad_alloc(); }
 
 void* allocate(std::size_t bytes) {
-  mem::SharedMemory* const memory = mem::SharedMemory::of_process();
-  void* const shared = memory == nullptr ? nullptr : memory->allocate(bytes);
-  if (shared != nullptr || bytes > PTRDIFF_MAX) return shared;
-  constexpr std::size_t kAlignment = 4096;
-  const std::size_t size = (bytes / kAlignment + 1) * kAlignment;
-  void* const own = std::aligned_alloc(kAlignment, size);
-  if (own == nullptr) return nullptr;
-  const std::lock_guard lock(fork_safe_mutex());
-  mem::all().own.insert(own);
-  return std::memset(own, 0, size);
+  void* own = nullptr;
+  try {
+    mem::SharedMemory* const memory = mem::SharedMemory::of_process();
+    void* const shared = memory == nullptr ? nullptr : memory->allocate(bytes);
+    if (shared != nullptr || bytes > PTRDIFF_MAX) return shared;
+    constexpr std::size_t kAlignment = 4096;
+    const std::size_t size = (bytes / kAlignment + 1) * kAlignment;
+    own = std::aligned_alloc(kAlignment, size);
+    if (own == nullptr) return nullptr;
+    const std::lock_guard lock(fork_safe_mutex());
+    mem::all().own.insert(own);
+    return std::memset(own, 0, size);
+  } catch (const std::bad_alloc&) {  // of the lists above
+    std::free(own);
+    return nullptr;
+  }
 }
 
 void deallocate(void* bytes) {

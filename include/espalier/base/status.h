@@ -37,7 +37,7 @@ enum class Status : std::uint8_t {
                    // Ended.
   kStalled = 16,   // Every awaited peer lives, but nothing moved for twice the deadline. Ended.
   kNotInSchedule = 17,  // A block arrived that is not in the schedule. Ended.
-  kBackEnd = 18,        // The fabric reported an error that no other code describes. Ended.
+  kBackEnd = 18,        // A fabric's error that no other code describes, or no memory. Ended.
   kNoSuchPeer = 19,     // The program needs a link that this node does not have. Nothing was done.
 
   // Images (firmware/image) and slots (firmware/boot). Nothing of the image was used.

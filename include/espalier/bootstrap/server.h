@@ -28,6 +28,8 @@ class Server {
   virtual ~Server() = default;  // ends the thread and all connections
   // Where it listens: "127.0.0.1:4000".
   [[nodiscard]] virtual const std::string& address() const = 0;
+  // Whether it serves no more, because its process has no memory.
+  [[nodiscard]] virtual bool is_without_memory() const = 0;
 };
 
 }  // namespace espalier::bootstrap
