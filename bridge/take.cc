@@ -6,6 +6,16 @@
 #include "bridge/prepare.h"
 
 namespace espalier::bridge {
+namespace {
+
+// The class of a null pointer to a request. Open MPI's collectives follow the pointer.
+#ifdef OPEN_MPI
+constexpr int kNoRequestError = MPI_ERR_REQUEST;
+#else
+constexpr int kNoRequestError = MPI_ERR_ARG;
+#endif
+
+}  // namespace
 
 int raise(MPI_Comm comm, int error) {
   PMPI_Comm_call_errhandler(comm, error);
@@ -19,9 +29,12 @@ bool is_handled(Routine routine, Form form, Arguments& arguments, MPI_Request* r
   Attached* const to = is_for_mpi(routine)          ? nullptr
                        : form == Form::kNonblocking ? attached(comm)
                                                     : attached_at_last(comm);
+  const bool lacks_request = form != Form::kBlocking && request == nullptr;
   if (to == nullptr) {
     count_below(routine, form, comm);
-    return false;
+    if (!lacks_request || comm == MPI_COMM_NULL) return false;
+    result = raise(comm, kNoRequestError);
+    return true;
   }
   if (is_reduction(routine)) arguments.user = find_user_operator(arguments.op);
   bool takes = is_taken(routine, *to, arguments);
@@ -29,9 +42,11 @@ bool is_handled(Routine routine, Form form, Arguments& arguments, MPI_Request* r
   std::shared_ptr<Attached> own;
   if (takes && form == Form::kPersistent) own = reserve_for_persistent(comm, *to);
   if (form == Form::kPersistent && own == nullptr) takes = false;
-  // Without a request the MPI library has its error, and no other rank is concerned.
-  if (form != Form::kBlocking && request == nullptr) takes = false;
-  count_call(routine, form, takes);
+  count_call(routine, form, takes || lacks_request);
+  if (lacks_request) {
+    result = raise(comm, kNoRequestError);
+    return true;
+  }
   if (!takes) return false;
   result = check_arguments(routine, *to, arguments);
   if (result != MPI_SUCCESS) {
