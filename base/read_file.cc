@@ -1,8 +1,10 @@
 #include "base/read_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,20 +81,30 @@ Result<std::string> read_file(const std::string& path, FileKind kind) {
   if (S_ISCHR(about.st_mode) && isatty(descriptor) == 0) {
     return cannot("it is a device; expected a file or a pipe");
   }
+  // A read may wait for ever (/proc/kmsg), and takes away what it returns.
+  struct statfs system {};
+  if (fstatfs(descriptor, &system) == 0 && system.f_type == PROC_SUPER_MAGIC) {
+    return cannot("it is a file of /proc; expected a file that is stored, or a pipe");
+  }
   const std::string too_large =
       "it has more than " + size_text(max_bytes) + ", the limit of " + limit_of(kind).name;
   if (S_ISREG(about.st_mode) && static_cast<std::uint64_t>(about.st_size) > max_bytes) {
     return cannot(too_large);
   }
   if (!has_writer(file.get())) return cannot("it is a pipe that no process writes to");
-  (void)fcntl(descriptor, F_SETFL, 0);
+  // A regular file never makes its reader wait; what does is none (/sys/kernel/tracing/trace_pipe).
+  if (!S_ISREG(about.st_mode)) (void)fcntl(descriptor, F_SETFL, 0);
   std::string contents;
   char piece[16384];
   while (contents.size() <= max_bytes) {
     const std::size_t most = std::min(sizeof piece, max_bytes + 1 - contents.size());
     const std::size_t size = std::fread(piece, 1, most, file.get());
     contents.append(piece, size);
-    if (std::ferror(file.get()) != 0) return cannot(std::strerror(errno));
+    if (std::ferror(file.get()) != 0) {
+      if (errno == EAGAIN)
+        return cannot("it has no end; expected a file that is stored, or a pipe");
+      return cannot(std::strerror(errno));
+    }
     if (size < most) return contents;
   }
   return cannot(too_large);

@@ -42,7 +42,7 @@ struct FileLimit {
 // Returns the bytes of the file at `path`, or of the pipe or terminal. Reads at most one byte more
 // than the kind's limit; nothing of a file that is larger.
 // Errors, "cannot read 'PATH': REASON": no such file, no permission, a folder, a socket, another
-// device, more bytes than the limit, a pipe that no process writes to within 10 s.
+// device, a file of /proc, more bytes than the limit, a pipe that no process writes to within 10 s.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, FileKind kind);
 
 }  // namespace espalier

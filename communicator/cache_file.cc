@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <span>
 #include <vector>
 
@@ -102,8 +101,9 @@ std::string cache_path(const std::string& name) {
   static const std::uint64_t binary = binary_digest();
   const std::string folder = cache_folder();
   if (folder.empty() || binary == 0) return "";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  // Not HOME itself, nor folders above that of XDG_CACHE_HOME: they are not ours to make.
+  (void)mkdir(folder.substr(0, folder.rfind('/')).c_str(), 0700);
+  (void)mkdir(folder.c_str(), 0700);
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0 || status.st_uid != geteuid() ||
       (status.st_mode & 022) != 0) {

@@ -76,6 +76,22 @@ Result<void> check_overlap(const Call& call, const Part& send, const Part& recei
               " or none in common");
 }
 
+// Why the operator cannot combine elements of its type, and what can.
+std::string operator_fault(const Operator& op) {
+  if (op.op == Op::kCustom) {
+    return "the custom operator has no function; expected Operator::custom, in C "
+           "espalier_call::combine";
+  }
+  std::string expected;
+  for (auto each = Op::kSum; each < Op::kCustom; each = Op(static_cast<int>(each) + 1)) {
+    if (!can_combine({.op = each, .type = op.type, .element_bytes = op.element_bytes})) continue;
+    expected += (expected.empty() ? "" : ", ") + std::string(op_name(each));
+  }
+  return std::string("operator ") + op_name(op.op) + " is not defined for type " +
+         type_name(op.type) + "; expected " + expected + (expected.empty() ? "" : " or ") +
+         op_name(Op::kCustom);
+}
+
 }  // namespace
 
 std::uint64_t elements_of(Extent extent, const Call& call, const Place& place, bool is_input) {
@@ -111,8 +127,7 @@ Result<void> check_arguments(const Call& call, std::uint32_t ranks) {
     return fail(name + ": the element type is unknown or has no size");
   }
   if (combines_operands(call.collective) && !can_combine(call.op)) {
-    return fail(name + ": operator " + op_name(call.op.op) + " is not defined for type " +
-                type_name(call.op.type));
+    return fail(name + ": " + operator_fault(call.op));
   }
   if (call.counts.empty()) return {};
   const std::uint64_t entries = unequal_entries(call.collective, ranks);

@@ -114,8 +114,17 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
     EXPECT_EQ(message(world.allgather(In(data), Out(out))),
               "allgather: `receive` has 7 elements; expected 8");
     std::vector<float> floats(4);
-    EXPECT_EQ(message(world.allreduce<float>(floats, Op::kXor)),
-              "allreduce: operator xor is not defined for type f32");
+    EXPECT_EQ(
+        message(world.allreduce<float>(floats, Op::kXor)),
+        "allreduce: operator xor is not defined for type f32; expected sum, product, min, max "
+        "or custom");
+    Call custom = call::allreduce(In(data), Out(data), Op::kCustom);
+    EXPECT_EQ(message(world.run(custom)),
+              "allreduce: the custom operator has no function; expected Operator::custom, in C "
+              "espalier_call::combine");
+    custom.op = {.op = Op::kSum, .type = Type::kCustom, .element_bytes = 8};
+    EXPECT_EQ(message(world.run(custom)),
+              "allreduce: operator sum is not defined for type custom; expected custom");
     Call gather = call::gather(In(data), Out(out), 0);
     const std::vector<std::uint64_t> counts = {4};
     gather.counts = counts;

@@ -172,6 +172,27 @@ TEST_F(SchedulesTest, AFileThatIsNoChoiceIsWrittenAnew) {
   }
 }
 
+// Neither a missing HOME nor what is above XDG_CACHE_HOME.
+TEST_F(SchedulesTest, OnlyTheFolderOfTheCacheIsMade) {
+  const std::vector<std::string> first = all_programs(3);
+  setenv("XDG_CACHE_HOME", (directory_ / "some" / "cache").c_str(), 1);
+  EXPECT_EQ(all_programs(3), first);
+  EXPECT_FALSE(fs::exists(directory_ / "some"));
+  setenv("XDG_CACHE_HOME", (directory_ / "cache").c_str(), 1);
+  EXPECT_EQ(all_programs(3), first);
+  EXPECT_TRUE(fs::exists(directory_ / "cache" / "espalier"));
+  unsetenv("XDG_CACHE_HOME");
+  const char* const before = std::getenv("HOME");
+  const std::string home = before == nullptr ? "" : before;
+  setenv("HOME", (directory_ / "home").c_str(), 1);
+  EXPECT_EQ(all_programs(3), first);
+  EXPECT_FALSE(fs::exists(directory_ / "home"));
+  fs::create_directory(directory_ / "home");
+  EXPECT_EQ(all_programs(3), first);
+  EXPECT_TRUE(fs::exists(directory_ / "home" / ".cache" / "espalier"));
+  before == nullptr ? unsetenv("HOME") : setenv("HOME", home.c_str(), 1);
+}
+
 TEST_F(SchedulesTest, FilesOfOthersAreNotRead) {
   const std::vector<std::string> first = all_programs(3);
   for (const fs::path& path : kept("chosen-")) {

@@ -20,7 +20,11 @@ Child::~Child() {
 
 Result<void> Child::start(const std::string& command, const std::string& console) {
   const char* path = console.empty() ? "/dev/null" : console.c_str();
-  const int output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (output >= 0) (void)fcntl(output, F_SETFL, 0);
+  if (output < 0 && errno == ENXIO) {  // open() would wait for ever
+    return fail("cannot write the console file " + console + ": no process reads this pipe");
+  }
   if (output < 0) {
     return fail("cannot write the console file " + console + ": " + std::strerror(errno));
   }

@@ -59,7 +59,7 @@ bool small(const LoadedSchedule& loaded, std::int64_t blocks) {
 void draw(const LoadedSchedule& loaded, std::int64_t blocks) {
   tools::check_form(loaded, blocks);
   if (phase_steps(loaded.programs.front(), blocks) == 0) return;
-  expect(!tools::make_page(loaded, blocks, 1, "").empty(), "a page is made");
+  expect(!tools::make_page(loaded, blocks, 1, {}).empty(), "a page is made");
   for (const tools::View view : {tools::View::kStep, tools::View::kTrees, tools::View::kLoad}) {
     expect(!tools::draw_picture(loaded, view, blocks, 0).empty(), "a picture is made");
   }

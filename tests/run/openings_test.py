@@ -107,6 +107,7 @@ def make_paths(folder):
         os.truncate(file.fileno(), LARGE)
     return {"/dev/zero": "it is a device; expected a file or a pipe", pipe: "it is a pipe that no process writes to", folder: "Is a directory",
             end: "No such device or address", os.path.join(folder, "none"): "No such file or directory",
+            "/proc/version": "it is a file of /proc; expected a file that is stored, or a pipe",
             large: "it has more than {} {}, the limit of {}"}, server
 
 
@@ -123,6 +124,62 @@ def check(programs, folder, rows, kind, command, path, reason):
     return ""
 
 
+def check_empty(programs, folder, kind, command):
+    """No file of zero bytes is taken as nothing, except an input, which is a message of zero bytes."""
+    words = [word.replace("FILE", os.path.join(folder, "empty.textproto")) for word in command]
+    program = programs.get(words[0])
+    done = subprocess.run([program, *words[1:]] if program else [programs["espalier"], *words], env=environment(), capture_output=True, text=True,
+                          cwd=folder)
+    expected = (0, 0) if kind == "an input" else (2, 1)
+    if (done.returncode, done.stderr.count("\n")) == expected and not os.path.exists(os.path.join(folder, "out")):
+        return ""
+    return f"{' '.join(words)}: status {done.returncode}, expected {expected[0]} and {expected[1]} line(s):\n{done.stderr}"
+
+
+def outputs(schedule):
+    """Commands that write a file, whose path replaces FILE."""
+    ring = ["--topology", "ring:4", "--collective", "broadcast", "--bytes", "64"]
+    yield ["compile", *ring, "-o", "FILE"]
+    yield ["draw", schedule, "-o", "FILE"]
+    yield ["draw", schedule, "--svg", "FILE"]
+    yield ["topology", "ring:4", "--svg", "FILE"]
+    yield ["trace", schedule, "--bytes", "64", "-o", "FILE"]
+    yield ["run", *ring, "--trace", "FILE"]
+    yield ["export", "msccl", schedule, "-o", "FILE"]
+    yield ["export", "mscclpp", schedule, "-o", "FILE"]
+    yield ["export", "goal", schedule, "--bytes", "64", "-o", "FILE"]
+    yield ["export", "ompi", "--topology", "complete:4", "-o", "FILE"]
+
+
+def check_pipe(espalier, folder, command):
+    """A pipe that no process reads is refused; one with a reader gets all."""
+    words = [espalier, *(word.replace("FILE", os.path.join(folder, "pipe")) for word in command)]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, cwd=folder)
+    line = f"espalier: cannot write '{folder}/pipe': it is a pipe that no process reads\n"
+    if (done.returncode, done.stderr) == (2, line):
+        return ""
+    return f"{' '.join(words)}: status {done.returncode}, expected 2 and '{line}':\n{done.stderr}"
+
+
+def check_read_pipe(espalier, folder, schedule):
+    path = os.path.join(folder, "read")
+    os.mkfifo(path)
+    with subprocess.Popen([espalier, "draw", schedule, "--svg", path], env=environment(), stdout=subprocess.DEVNULL) as process:
+        with open(path, encoding="utf-8") as pipe:
+            text = pipe.read()
+    os.remove(path)
+    return "" if process.returncode == 0 and text.endswith("</svg>\n") else f"a pipe with a reader got {len(text)} characters"
+
+
+def check_prefix(espalier, folder, schedule):
+    """The files of a Chakra trace appear beside nothing else."""
+    for path in (folder, folder + "/", "/dev/null", os.path.join(folder, "pipe")):
+        done = subprocess.run([espalier, "export", "chakra", schedule, "--bytes", "64", "-o", path], env=environment(), capture_output=True, text=True)
+        if done.returncode != 2 or done.stderr.count("\n") != 1 or f"-o '{path}' is a " not in done.stderr:
+            return f"export chakra -o {path}: status {done.returncode}: {done.stderr}"
+    return ""
+
+
 def main():
     root, espalier, bench = (os.path.abspath(each) for each in sys.argv[1:4])
     check_readers(root)
@@ -132,18 +189,25 @@ def main():
         subprocess.run([espalier, "compile", "--topology", "ring:4", "--collective", "broadcast", "--bytes", "64",
                         "-o", os.path.join(folder, "s.esp")],
                        check=True, capture_output=True)
+        open(os.path.join(folder, "empty.textproto"), "wb").close()
         before = sorted(os.listdir(folder))
         cases = [(kind, command, path, reason) for kind, command in commands(folder) for path, reason in paths.items()]
         programs = {"espalier": espalier, "espalier-bench": bench}
         # Those with a pipe wait 10 s each for a writer.
         with ThreadPoolExecutor(32) as pool:
             wrong = [each for each in pool.map(lambda case: check(programs, folder, rows, *case), cases) if each]
+            empty = [(kind, command) for kind, command in commands(folder) if kind != "a board file"]
+            wrong += [each for each in pool.map(lambda case: check_empty(programs, folder, *case), empty) if each]
+            written = list(outputs(os.path.join(folder, "s.esp")))
+            wrong += [each for each in pool.map(lambda command: check_pipe(espalier, folder, command), written) if each]
+        schedule = os.path.join(folder, "s.esp")
+        wrong += [each for each in (check_read_pipe(espalier, folder, schedule), check_prefix(espalier, folder, schedule)) if each]
         server.close()
         if wrong:
             sys.exit("\n".join(wrong))
         if sorted(os.listdir(folder)) != before:
             sys.exit(f"left behind: {sorted(os.listdir(folder))}, before {before}")
-    print(f"{len(cases)} openings refused")
+    print(f"{len(cases)} openings refused, {len(empty)} empty files, {len(written)} pipes to write")
 
 
 main()

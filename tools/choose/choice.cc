@@ -8,6 +8,7 @@
 #include "tools/common/output.h"
 #include "tools/report/bound.h"
 #include "tools/select/blocks.h"
+#include "tools/select/embedding.h"
 
 namespace espalier::tools {
 namespace {
@@ -36,6 +37,7 @@ Choice::Choice(ChoiceRequest request) : request_(std::move(request)), op_(operat
                   [](const Candidate& candidate) { return candidate.dropped.empty(); })) {
     return;
   }
+  check_embedding_name(request_.selection.embedding);  // not the fault of a candidate
   // The named algorithm itself is refused, whatever its run length.
   if (request_.selection.algorithm != kAuto && is_chosen(request_.selection)) {
     (void)fit_named(request_);

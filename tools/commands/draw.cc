@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "tools/commands/commands.h"
 #include "tools/common/failure.h"
@@ -103,7 +105,7 @@ void run_draw(const DrawArguments& arguments) {
     step = static_cast<std::int64_t>(
         whole_number("--step", arguments.step, 0, static_cast<std::uint64_t>(steps - 1)));
   }
-  std::string trace;
+  std::optional<std::string> trace;
   if (!arguments.trace.empty()) trace = read_given(arguments.trace, FileKind::kTrace);
   // Both are made before either is written.
   std::string page, svg;

@@ -1,5 +1,7 @@
 // espalier export: a schedule in formats of other libraries and simulators.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -134,6 +136,17 @@ void add_goal(Command exporter) {
   });
 }
 
+// Refuses a folder or a device: files would appear beside it.
+void check_prefix(const std::string& prefix) {
+  struct stat about {};
+  const bool is_folder =
+      prefix.ends_with('/') || (stat(prefix.c_str(), &about) == 0 && S_ISDIR(about.st_mode));
+  const bool is_other = !is_folder && stat(prefix.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+  if (!is_folder && !is_other) return;
+  bad_input("-o '" + one_line(prefix) + "' is " + (is_folder ? "a folder" : "a device or a pipe") +
+            "; expected the beginning of the names of files, e.g. traces/b");
+}
+
 void add_chakra(Command exporter) {
   Command command = exporter.add_command(
       "chakra", "Writes Chakra execution traces for astra-sim, a file per node");
@@ -146,6 +159,7 @@ void add_chakra(Command exporter) {
     const auto path = [&](std::size_t node) {
       return arguments->output + "." + std::to_string(node) + ".et";
     };
+    check_prefix(arguments->output);
     check_writable(path(0));
     LoadedSchedule loaded;
     const formats::SizedOperations sized = load_sized(*arguments, loaded);

@@ -26,6 +26,20 @@ mode_t usual_mode() {
   return 0666 & ~mask;
 }
 
+constexpr int kReaderTimeMs = 10'000;  // until a process opens a pipe to read, as read_file() waits
+constexpr int kReaderPauseMs = 10;
+
+// Opens a file that is not regular. A pipe that no process reads would block open() for ever.
+// Returns -1 and errno; ENXIO: there is no reader.
+int open_to_write(const std::string& path) {
+  for (int waited_ms = 0;; waited_ms += kReaderPauseMs) {
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file >= 0) (void)fcntl(file, F_SETFL, 0);
+    if (file >= 0 || errno != ENXIO || waited_ms >= kReaderTimeMs) return file;
+    usleep(kReaderPauseMs * 1000);
+  }
+}
+
 }  // namespace
 
 void add_format(Command command, Format& format) {
@@ -73,7 +87,10 @@ void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   std::string target = replace ? path + ".XXXXXX" : path;
   std::optional<HeldSignals> held;
   if (replace) held.emplace();  // until the temporary file has its name
-  const int file = replace ? mkstemp(target.data()) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const int file = replace ? mkstemp(target.data()) : open_to_write(path);
+  if (file < 0 && errno == ENXIO && !replace && S_ISFIFO(existing.st_mode)) {
+    bad_input("cannot write '" + one_line(path) + "': it is a pipe that no process reads");
+  }
   if (file < 0) fail(errno);
   std::size_t written = 0;
   int error = 0;

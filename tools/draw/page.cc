@@ -157,7 +157,7 @@ std::string in_script(const Json& json) {
 }  // namespace
 
 std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::int64_t step,
-                      const std::string& trace) {
+                      const std::optional<std::string>& trace) {
   const Program& program = loaded.programs.front();
   const std::string title = std::string(collective_name(program.collective)) + " by " +
                             program.algorithm + " on " + loaded.topology->title();
@@ -177,7 +177,7 @@ std::string make_page(const LoadedSchedule& loaded, std::int64_t blocks, std::in
                {"one_block", !cuts_messages(program)},
                {"blocks", blocks},
                {"step", step}};
-  json["trace"] = trace.empty() ? Json() : parse_trace(trace);
+  json["trace"] = trace ? parse_trace(*trace) : Json();
   add_map(json, loaded);
   json["programs"] = Json::array();
   Progress progress("drawing");

@@ -44,6 +44,17 @@ const Result<topology::Embedding>& of_file(const std::string& path) {
   return files.emplace(path, topology::read_embedding(path)).first->second;
 }
 
+topology::Embedding stored(const std::string& name) {
+  if (auto known = topology::known_embedding(name)) return *std::move(known);
+  if (name.find('/') != std::string::npos || name.ends_with(".textproto")) {
+    return or_bad_input(of_file(name));
+  }
+  bad_input(
+      "unknown embedding '" + one_line(name) +
+      "'; expected none, snake, z-order, one that 'espalier list --embeddings' names, or a file "
+      "(NAME.textproto)");
+}
+
 topology::Embedding named(const std::string& name, const SelectedAlgorithm& selected) {
   if (name == "snake") {
     auto found = topology::snake(*selected.topology, selected.parameters.root);
@@ -57,14 +68,7 @@ topology::Embedding named(const std::string& name, const SelectedAlgorithm& sele
     bad_input("no z-order on " + selected.topology->title() +
               "; expected a mesh whose numbers of rows and of columns are powers of two");
   }
-  if (auto known = topology::known_embedding(name)) return *std::move(known);
-  if (name.find('/') != std::string::npos || name.ends_with(".textproto")) {
-    return or_bad_input(of_file(name));
-  }
-  bad_input(
-      "unknown embedding '" + one_line(name) +
-      "'; expected none, snake, z-order, one that 'espalier list --embeddings' names, or a file "
-      "(NAME.textproto)");
+  return stored(name);
 }
 
 void check(const topology::Embedding& embedding, const SelectedAlgorithm& selected) {
@@ -99,6 +103,11 @@ void check(const topology::Embedding& embedding, const SelectedAlgorithm& select
 }
 
 }  // namespace
+
+void check_embedding_name(const std::string& name) {
+  if (name.empty() || name == "none" || name == "snake" || name == "z-order") return;
+  (void)stored(name);
+}
 
 std::string quoted_name(const topology::Embedding& embedding) {
   return "'" + one_line(embedding.name) + "'";

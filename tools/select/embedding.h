@@ -15,6 +15,10 @@ namespace espalier::tools {
 [[nodiscard]] std::optional<topology::Embedding> choose_embedding(
     const Selection& selection, const SelectedAlgorithm& selected);
 
+// Throws Failure (bad input) if no embedding has this name of --embedding, and no file that can be
+// read.
+void check_embedding_name(const std::string& name);
+
 // "'NAME'" in a message; a path is shown as it was given.
 [[nodiscard]] std::string quoted_name(const topology::Embedding& embedding);
 
