@@ -57,6 +57,7 @@ Result<void> Channel::open(std::chrono::nanoseconds connect_deadline, bool is_pa
   config.authenticate_data = options.authenticate_data;
   config.max_links = std::min(size_ - 1, kMaxLinks);
   config.is_small = is_part;
+  config.fabric = job_->fabric();
   config.connect_deadline_ns = static_cast<std::uint64_t>(connect_deadline.count());
   auto fabric = ofi::OfiEndpoint::open(config);
   if (!fabric) return fail(fabric.error());

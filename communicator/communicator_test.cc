@@ -396,6 +396,51 @@ TEST(Communicator, ProgressThread) {
       [](JoinOptions& options, std::uint32_t) { options.progress_thread = true; });
 }
 
+// More parts than ports for long messages, which several threads of each rank use at once: every
+// message reaches its own part, and no thread sleeps while another has read what it awaits.
+TEST(Communicator, ThreadsWaitOnDifferentParts) {
+  constexpr std::uint32_t kThreads = 4, kPartsOfThread = 4, kRounds = 20;
+  on_all(3, [&](Communicator& world) {
+    std::vector<Communicator> parts;
+    for (std::uint32_t i = 0; i < kThreads * kPartsOfThread; ++i) {
+      parts.push_back(std::move(or_throw(world.split(0)).front()));
+    }
+    std::vector<std::thread> threads;
+    for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (std::uint32_t turn = 0; turn < kRounds * kPartsOfThread; ++turn) {
+          const std::uint32_t part = thread * kPartsOfThread + turn % kPartsOfThread;
+          const std::uint64_t count = turn % 3 == 0 ? 20'000 + part : 1 + part;
+          Vector data(count), sums(count, 3 * static_cast<std::int64_t>(part + turn) + 3);
+          for (std::int64_t& each : data) each = part + turn + world.rank();
+          EXPECT_EQ(message(parts[part].allreduce(Out(data), Op::kSum)), "");
+          EXPECT_EQ(data, sums) << "part " << part << " of rank " << world.rank();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+// A part that fails amid long messages ends only its own: those of other parts go on.
+TEST(Communicator, APartThatFailsDisturbsNoOther) {
+  const auto body = [](Communicator& world) {
+    Communicator sound = std::move(or_throw(world.split(0)).front());
+    Communicator failing = std::move(or_throw(world.split(0)).front());
+    Vector data(3'000'000, 1), wrong(world.rank() == 0 ? 2'000'000 : 1'000'000, 1);
+    auto request = or_throw(sound.start(call::allreduce<std::int64_t>(data, data, Op::kSum)));
+    EXPECT_FALSE(failing.allreduce(Out(wrong), Op::kSum));
+    EXPECT_EQ(failing.cause().status, Status::kMismatch);
+    EXPECT_EQ(message(request.wait()), "");
+    EXPECT_EQ(data, Vector(data.size(), 2));
+    { const Communicator gone = std::move(failing); }
+    EXPECT_EQ(message(sound.allreduce(Out(data), Op::kSum)), "");
+    EXPECT_EQ(data, Vector(data.size(), 4));
+  };
+  on_all(2, body,
+         [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(20); });
+}
+
 // A rank that ends its parts waits for no other rank: the others end theirs later, in another
 // order.
 TEST(Communicator, PartsEndInAnyOrder) {

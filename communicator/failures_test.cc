@@ -186,6 +186,7 @@ class Signal {
 };
 
 constexpr std::uint32_t kPartRanks = 3, kVictim = 2;
+constexpr rlim_t kFiles = 64;
 constexpr std::size_t kUnused = 100, kUsed = 10, kUsedLate = 3;
 
 // Joins, makes parts of all ranks, uses some, and waits until the victim is killed. Then all parts
@@ -232,11 +233,9 @@ void kill_among_parts(const std::string& provider) {
   for (std::uint32_t rank = 0; rank < kPartRanks; ++rank) {
     ranks.push_back(fork());
     if (ranks.back() != 0) continue;
-    // Over tcp each part takes ten descriptors and more.
-    rlimit files = {};
-    (void)getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    // Parts take no descriptors.
+    const rlimit files = {kFiles, kFiles};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
     bootstrap::Options place;
     place.method = bootstrap::Method::kTable;
     place.rank = rank;

@@ -15,6 +15,7 @@
 
 #include "communicator/schedules.h"
 #include "espalier/communicator.h"
+#include "espalier/hal/ofi/ofi_endpoint.h"
 
 namespace espalier::communicator {
 
@@ -29,6 +30,8 @@ class Job {
 
   [[nodiscard]] const JoinOptions& options() const { return options_; }
   [[nodiscard]] bootstrap::Bootstrap& members() { return *members_; }
+  // What the endpoints of its communicators share.
+  [[nodiscard]] const std::shared_ptr<ofi::SharedFabric>& fabric() const { return fabric_; }
   // Numbers the values that this process publishes, so that no key is used twice.
   [[nodiscard]] std::uint32_t next_publication() { return publications_++; }
 
@@ -71,6 +74,7 @@ class Job {
   void progress_idle();  // with mutex_
 
   JoinOptions options_;
+  std::shared_ptr<ofi::SharedFabric> fabric_ = ofi::make_shared_fabric();
   std::shared_ptr<bootstrap::Bootstrap> members_;
   std::uint32_t publications_ = 0;
   std::optional<NetworkCost> network_;

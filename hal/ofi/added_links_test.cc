@@ -26,6 +26,8 @@ struct Provider {
   const char* hosts;  // a letter for each node's host, in turn; empty: that of this process
   // Whether nodes 0 and 1 share memory, without libfabric.
   bool is_memory;
+  // Whether each endpoint has a fabric that it could share.
+  bool is_shared = false;
 };
 
 class AddedLinksTest : public testing::TestWithParam<Provider> {
@@ -37,6 +39,7 @@ class AddedLinksTest : public testing::TestWithParam<Provider> {
     config.max_links = max_links;
     config.has_secret = true;
     config.secret.fill(3);
+    if (GetParam().is_shared) config.fabric = make_shared_fabric();
     return config;
   }
   // Opens `nodes` endpoints without links, which know each other's addresses; with hosts, at least
@@ -50,17 +53,18 @@ class AddedLinksTest : public testing::TestWithParam<Provider> {
   // In memory, a node that adds a link says so to its peer at once, and waits for no reply.
   static bool waits_for_reply() { return !GetParam().is_memory; }
 };
-INSTANTIATE_TEST_SUITE_P(Providers, AddedLinksTest,
-                         testing::Values(Provider{"tcp", "", false}, Provider{"shm", "", false},
-                                         Provider{"mem", "", true}, Provider{"mem+tcp", "", true},
-                                         Provider{"mem+tcp", "aab", true},
-                                         Provider{"mem+tcp", "aba", false}),
-                         [](const auto& info) {
-                           std::string name = info.param.name;
-                           std::replace(name.begin(), name.end(), '+', '_');
-                           return name + (info.param.hosts[0] == '\0' ? "" : "_") +
-                                  info.param.hosts;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Providers, AddedLinksTest,
+    testing::Values(Provider{"tcp", "", false}, Provider{"tcp", "", false, true},
+                    Provider{"shm", "", false}, Provider{"mem", "", true},
+                    Provider{"mem+tcp", "", true}, Provider{"mem+tcp", "aab", true},
+                    Provider{"mem+tcp", "aba", false}),
+    [](const auto& info) {
+      std::string name = info.param.name;
+      std::replace(name.begin(), name.end(), '+', '_');
+      if (info.param.is_shared) name += "_shared";
+      return name + (info.param.hosts[0] == '\0' ? "" : "_") + info.param.hosts;
+    });
 
 std::uint32_t link_to(OfiEndpoint& from, std::uint32_t node) {
   return or_throw(from.add_link(node));

@@ -36,7 +36,6 @@ void Authentication::set_secret(const Secret& secret) {
 
 DirectionKey Authentication::derive(const LaneEnd& sender, const LaneEnd& receiver) const {
   DirectionKey key;
-  if (!has_secret_) return key;
   DerivedFrom from;
   from.sender_node = sender.node;
   from.sender_lane = sender.lane;
@@ -46,7 +45,8 @@ DirectionKey Authentication::derive(const LaneEnd& sender, const LaneEnd& receiv
   from.receiver_nonce = receiver.nonce;
   std::uint8_t bytes[sizeof(key)];
   (void)crypto_generichash(bytes, sizeof(bytes), reinterpret_cast<const std::uint8_t*>(&from),
-                           sizeof(from), secret_.data(), secret_.size());
+                           sizeof(from), has_secret_ ? secret_.data() : nullptr,
+                           has_secret_ ? secret_.size() : 0);
   std::memcpy(key.words.data(), bytes, key.words.size());
   std::memcpy(key.data.data(), bytes + key.words.size(), key.data.size());
   sodium_memzero(bytes, sizeof(bytes));
@@ -69,7 +69,10 @@ std::uint64_t Authentication::code(const DirectionKey& key, Opcode opcode, std::
 std::uint64_t Authentication::entry_code(const DirectionKey& key, Opcode opcode, const void* bytes,
                                          std::size_t size) const {
   if (has_secret_) return code(key, opcode, 0, bytes, size);
-  std::uint64_t sum = kDigestSeed;
+  // Greetings of an endpoint that has ended may still come.
+  Little<std::uint64_t> lane = 0;
+  std::memcpy(&lane, key.words.data(), sizeof(lane));
+  std::uint64_t sum = digest_u64(kDigestSeed, lane);
   for (std::size_t i = 0; i + 8 <= size; i += 8) {
     Little<std::uint64_t> word = 0;
     std::memcpy(&word, static_cast<const std::uint8_t*>(bytes) + i, sizeof(word));

@@ -79,6 +79,15 @@ TEST(Authentication, ImmediateDataKeepsItsFields) {
   EXPECT_EQ(read.lane, immediate.lane);
   EXPECT_EQ(read.number, immediate.number);
   EXPECT_EQ(read.code, immediate.code);
+  // Above 127 lanes the code is shorter.
+  for (const std::uint32_t lane : {128u, 5000u, kMaxLaneIds - 1}) {
+    const Immediate longer = unpack(pack({Opcode::kGoodbye, lane, 200, kImmediateCodeMask}));
+    EXPECT_EQ(longer.opcode, Opcode::kGoodbye);
+    EXPECT_EQ(longer.lane, lane);
+    EXPECT_EQ(longer.number, 200);
+    EXPECT_TRUE(has_code(longer, kImmediateCodeMask));
+    EXPECT_FALSE(has_code(longer, kImmediateCodeMask - 1));
+  }
   EXPECT_EQ(widen(3, 254), 259u);
   EXPECT_EQ(widen(254, 259), 254u);
 }

@@ -112,6 +112,49 @@ espalier::Result<void> Domain::open_port(std::uint32_t port, const Capacity& cap
   return {};
 }
 
+espalier::Result<std::uint32_t> Domain::add_port(std::size_t peers) {
+  const LibfabricCall mark;
+  std::uint32_t port = 1;
+  while (port < ports_.size() && ports_[port].endpoint != nullptr) ++port;
+  if (port == ports_.size()) ports_.emplace_back();
+  if (auto opened = open_port(port, {1, peers, 0}); !opened) {
+    close_port(port);
+    return fail(opened.error());
+  }
+  return port;
+}
+
+void Domain::close_port(std::uint32_t port) {
+  const LibfabricCall mark;
+  Port& closed = ports_[port];
+  if (closed.endpoint != nullptr) fi_close(&closed.endpoint->fid);
+  if (closed.addresses != nullptr) fi_close(&closed.addresses->fid);
+  closed.endpoint = nullptr;
+  closed.addresses = nullptr;
+  closed.peers.clear();  // The next one needs no memory.
+}
+
+// In all socket addresses of IP, the number follows two bytes, most significant byte first.
+std::uint32_t Domain::socket_port(std::uint32_t port) const {
+  const std::string& name = ports_[port].name;
+  return std::uint32_t{static_cast<std::uint8_t>(name[2])} << 8 |
+         static_cast<std::uint8_t>(name[3]);
+}
+
+bool Domain::insert_socket(const std::string& address, std::uint32_t number, Target& target) {
+  char name[64];
+  if (address.size() < 4 || address.size() > sizeof(name)) return false;
+  std::memcpy(name, address.data(), address.size());
+  if constexpr (!kIsLittleEndian) std::swap(name[0], name[1]);
+  name[2] = static_cast<char>(number >> 8);
+  name[3] = static_cast<char>(number);
+  const LibfabricCall mark;
+  Port& port = ports_[target.port];
+  if (fi_av_insert(port.addresses, name, 1, &target.peer, 0, nullptr) != 1) return false;
+  if (target.peer >= port.peers.size()) port.peers.resize(target.peer + 1);
+  return true;
+}
+
 void Domain::sweep_peers() const {
   for (const Port& port : ports_) {
     for (const Peer& peer : port.peers) {
@@ -259,8 +302,7 @@ bool Domain::register_memory(void* bytes, std::uint64_t size, Registration& out)
   return true;
 }
 
-void Domain::deregister(Registration& registration) {
-  if (registration.region == nullptr) return;
+void Domain::end_registration(Registration& registration) {
   const LibfabricCall mark;
   std::erase_if(local_,
                 [&](const LocalMemory& each) { return each.region == registration.region; });

@@ -58,6 +58,20 @@ class Domain {
   };
   // Returns the port's name in libfabric, as it travels. Its peers insert() it.
   [[nodiscard]] std::string name(std::uint32_t port) const { return converted(ports_[port].name); }
+  // Whether libfabric's objects and connections may be shared by endpoints: its names are those of
+  // sockets, and wait() works.
+  [[nodiscard]] bool can_be_shared() const { return wake_ >= 0; }
+  // Readable when there may be something to progress; only if can_be_shared().
+  [[nodiscard]] int wake() const { return wake_; }
+  // One more port, of a domain that can be shared, and its end.
+  [[nodiscard]] espalier::Result<std::uint32_t> add_port(std::size_t peers);
+  void close_port(std::uint32_t port);
+  // The number of the socket in a port's name.
+  [[nodiscard]] std::uint32_t socket_port(std::uint32_t port) const;
+  // As insert() of the port whose name is `address` with the socket `number`. Allocates nothing but
+  // in libfabric.
+  [[nodiscard]] bool insert_socket(const std::string& address, std::uint32_t number,
+                                   Target& target);
   // Makes the peer with this address known to the port target.port, and sets target.peer.
   [[nodiscard]] espalier::Result<void> insert(const std::string& address, Target& target);
 
@@ -66,7 +80,9 @@ class Domain {
   // Whether write() needs the bytes to be in registered memory (FI_MR_LOCAL).
   [[nodiscard]] bool registers_local_memory() const;
   // Ends the registration, if there is one: from then on no write arrives under its key.
-  void deregister(Registration& registration);
+  void deregister(Registration& registration) {
+    if (registration.region != nullptr) end_registration(registration);
+  }
 
   // Ends all pending operations without completions, and opens the ports anew under the same names.
   // Afterwards libfabric neither reads nor writes memory that is not registered. Peers find the new
@@ -153,6 +169,7 @@ class Domain {
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
   void sweep_peers() const;
+  void end_registration(Registration& registration);
   [[nodiscard]] int read_name(std::uint32_t port);
   // Converts a name to how it travels, or back: a socket address begins with its family, which
   // libfabric has in the order of this machine, and others expect to be little-endian.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "hal/ofi/lane.h"
 #include "hal/ofi/link_state.h"
 #include "hal/ofi/pages.h"
+#include "hal/ofi/shared_fabric.h"
 #include "hal/ofi/wire.h"
 
 namespace espalier::ofi {
@@ -23,6 +25,7 @@ namespace espalier::ofi {
 // uses the first field.
 struct WriteContext {
   fi_context2 libfabric;
+  EndpointParts* owner;
   std::uint32_t lane;
   std::uint32_t position;
 };
@@ -30,7 +33,16 @@ struct WriteContext {
 struct EndpointState {
   Config config;
   ArenaLayout layout;
-  Domain domain;
+  std::unique_ptr<Domain> own_domain;  // unless `shared`
+  Domain* domain = nullptr;
+  // Null: the domain is the endpoint's own. Otherwise its mutex is held whenever the state is used,
+  // except to report.
+  std::shared_ptr<SharedFabric> shared;
+  EndpointParts* parts = nullptr;  // of which this is one
+  std::uint32_t member = 0;        // of `shared`
+  bool has_departed = false;       // the same
+  // A port of this endpoint alone for long messages: only by closing it can they be ended early.
+  SharedFabric::LongPort long_port;
   Authentication authentication;
   Registration arena_registration;
   Pages arena;                         // written by the peers
@@ -54,16 +66,18 @@ struct EndpointState {
     links.push_back({first, {out, 0, 0, 0}, {in, 0, 0, 0}});
     for (std::uint32_t i = 0; i < std::max(out, in); ++i) {
       Lane& lane = lanes.emplace_back();
-      lane.index = first + i;
+      lane.index = lane.id = first + i;
       lane.link = link;
       lane.peer = peer;
       lane.target.port = routed ? 0 : lane.index;
+      if (shared != nullptr) lane.id = shared->add_lane(*parts, lane.index);
     }
   }
   // Makes the contexts of all lanes that have none.
   void add_contexts() {
     for (std::size_t i = contexts.size(); i < lanes.size() * layout.ring(); ++i) {
       contexts.push_back({{},
+                          parts,
                           static_cast<std::uint32_t>(i / layout.ring()),
                           static_cast<std::uint32_t>(i % layout.ring())});
     }
@@ -72,8 +86,8 @@ struct EndpointState {
   // always covered, because someone who reads the traffic of a network sees the slots' key; the key
   // of a longer message's place is new for each collective. A file in /dev/shm has no traffic.
   [[nodiscard]] bool has_payload_code(std::uint64_t size) const {
-    return config.authenticate_data ||
-           (authentication.has_secret() && size <= config.eager_bytes && !domain.copies_messages());
+    return config.authenticate_data || (authentication.has_secret() && size <= config.eager_bytes &&
+                                        !domain->copies_messages());
   }
   // Drops a word that is not authentic.
   void reject(std::uint32_t peer, const char* word) {
@@ -82,6 +96,33 @@ struct EndpointState {
                  "espalier: node %u dropped a %s that does not authenticate as node %u's: another "
                  "process may be attacking this job, or the nodes have different job secrets\n",
                  config.node, word, peer);
+  }
+  // Whether long messages can be received: opens the port for them if there is one.
+  [[nodiscard]] bool has_long_port() {
+    return shared == nullptr || shared->use_long_port(long_port);
+  }
+  [[nodiscard]] std::uint32_t greetings_count() const {
+    return shared == nullptr ? kMaxLinks : SharedFabric::kGreetings;
+  }
+  // Greetings for other endpoints of the process may be at the same place.
+  [[nodiscard]] bool has_own_greetings() const { return shared == nullptr; }
+  [[nodiscard]] std::uint32_t long_port_number() const {
+    return shared == nullptr ? 0 : long_port.number;
+  }
+  // Finds where long messages of the lane go, to the peer's port with this number.
+  [[nodiscard]] bool find_long_target(Lane& lane, std::uint32_t number) {
+    if (shared == nullptr) return true;
+    if (!has_long_port()) return false;
+    if (lane.long_port == number && lane.long_epoch == long_port.epoch) return true;
+    lane.long_port = 0;
+    lane.long_target.port = long_port.port;
+    if (!domain->insert_socket(lane.remote_name, number, lane.long_target)) return false;
+    lane.long_port = number;
+    lane.long_epoch = long_port.epoch;
+    return true;
+  }
+  [[nodiscard]] Domain::Target long_target(const Lane& lane) const {
+    return shared == nullptr ? lane.target : lane.long_target;
   }
   [[nodiscard]] std::uint64_t position(std::uint64_t number) const {
     return number & (layout.ring() - 1);

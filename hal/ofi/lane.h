@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "espalier/hal/endpoint.h"
 #include "hal/ofi/authentication.h"
@@ -97,6 +98,7 @@ struct Outbox {
   bool hello = false;
   bool greeting = false;
   bool credit = false;
+  bool goodbye = false;
   std::uint8_t controls = 0;  // one bit per ControlKind
   std::array<Control, kControlKinds> control;
   // One bit per position:
@@ -107,12 +109,24 @@ struct Outbox {
 
 struct Lane {
   std::uint32_t index = 0;        // this endpoint's number of the lane
+  std::uint32_t id = 0;           // the same, but with a SharedFabric the process's
   std::uint32_t link = 0;         // the endpoint link
   std::uint32_t peer = 0;         // the peer node
-  std::uint32_t remote_lane = 0;  // the peer's number of the lane; see is_open
+  std::uint32_t remote_lane = 0;  // the peer's index and id of the lane; see is_open
+  std::uint32_t remote_id = 0;
   Domain::Target target;
+  bool opens = false;  // this end writes first
+  std::uint32_t remote_member = 0;
+  std::uint64_t remote_greetings = 0;  // as in AddressHead
+  std::uint64_t remote_greetings_key = 0;
+  std::uint32_t remote_greetings_count = 0;
   std::uint64_t remote_base = 0;  // address of the peer's arena
   std::uint64_t remote_key = 0;
+  // Only with a SharedFabric: where long messages go, as its clear to send says.
+  std::string remote_name;  // of the peer's port for short messages
+  Domain::Target long_target;
+  std::uint32_t long_port = 0;   // the peer's; 0: long_target is not set
+  std::uint64_t long_epoch = 0;  // of this end's port
   DirectionKey send_key;
   DirectionKey receive_key;
   std::uint64_t controls_sent = 0;
@@ -124,6 +138,7 @@ struct Lane {
   std::array<Control, kControlKinds> control;
   bool is_open = false;         // the peer's number of the lane is known, so writes may begin
   bool hello_received = false;  // or a greeting
+  bool goodbye_received = false;
   bool down = false;
   bool down_reported = false;
   bool blocks_reception = false;  // the peer stopped or died, and this endpoint cannot receive

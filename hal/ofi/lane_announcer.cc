@@ -18,7 +18,7 @@ Opcode opcode_of(ControlKind kind) {
 
 bool LaneAnnouncer::push_greeting(Lane& lane) {
   if (!lane.outbox.greeting) return true;
-  GreetingEntry entry = {state_.config.node, lane.index, lane.hello_received ? 1U : 0U, 0, 0};
+  GreetingEntry entry = {state_.config.node, lane.index, lane.hello_received ? 1U : 0U, lane.id, 0};
   entry.code = state_.authentication.entry_code(lane.send_key, Opcode::kGreeting, &entry,
                                                 kCovered<GreetingEntry>);
   if (!writer_.write_greeting(lane, entry)) return false;
@@ -40,6 +40,13 @@ bool LaneAnnouncer::push_controls(Lane& lane) {
   return true;
 }
 
+bool LaneAnnouncer::push_goodbye(Lane& lane) {
+  if (!lane.outbox.goodbye) return true;
+  if (!writer_.write_immediate(lane, Opcode::kGoodbye, 0)) return false;
+  lane.outbox.goodbye = false;
+  return true;
+}
+
 bool LaneAnnouncer::push_control(Lane& lane, const Control& control) {
   const Opcode opcode = opcode_of(control.kind);
   ControlEntry entry;
@@ -51,7 +58,7 @@ bool LaneAnnouncer::push_control(Lane& lane, const Control& control) {
   entry.reception_blocked = control.cause.reception_blocked ? 1 : 0;
   entry.code =
       state_.authentication.entry_code(lane.send_key, opcode, &entry, kCovered<ControlEntry>);
-  if (!writer_.write_entry(lane, {opcode, lane.remote_lane, 0, 0},
+  if (!writer_.write_entry(lane, {opcode, lane.remote_id, 0, 0},
                            state_.layout.control(lane.remote_lane, control.kind), &entry,
                            sizeof(entry))) {
     return false;
@@ -90,12 +97,19 @@ bool LaneAnnouncer::push_clear_to_send(Lane& lane) {
     while ((lane.outbox.clear_to_send & bit(state_.position(number))) == 0) ++number;
     const std::uint64_t position = state_.position(number);
     const Incoming::Post& post = in.posts[position];
-    ClearToSendEntry entry = {post.tag, post.size, post.address, post.key, in.consumed, number, 0};
+    ClearToSendEntry entry = {post.tag,
+                              post.size,
+                              post.address,
+                              post.key,
+                              static_cast<std::uint32_t>(in.consumed),
+                              state_.long_port_number(),
+                              number,
+                              0};
     const Authentication& authentication = state_.authentication;
     entry.code = authentication.entry_code(lane.send_key, Opcode::kClearToSend, &entry,
                                            kCovered<ClearToSendEntry>);
     const Immediate immediate = {
-        Opcode::kClearToSend, lane.remote_lane, static_cast<std::uint8_t>(number),
+        Opcode::kClearToSend, lane.remote_id, static_cast<std::uint8_t>(number),
         authentication.word_code(lane.send_key, Opcode::kClearToSend, number)};
     if (!writer_.write_entry(lane, immediate,
                              state_.layout.clear_to_send(lane.remote_lane, position), &entry,
@@ -103,7 +117,7 @@ bool LaneAnnouncer::push_clear_to_send(Lane& lane) {
       return false;
     }
     lane.outbox.clear_to_send &= ~bit(position);
-    count_credited(lane, static_cast<std::uint32_t>(entry.credit));
+    count_credited(lane, entry.credit);
   }
   return true;
 }

@@ -20,6 +20,8 @@ class LaneAnnouncer {
   // Pushes the mismatches that this end found, and the credit.
   [[nodiscard]] bool push_answers(Lane& lane);
   [[nodiscard]] bool push_clear_to_send(Lane& lane);
+  // Pushes the goodbye, the last word.
+  [[nodiscard]] bool push_goodbye(Lane& lane);
   // Records that the peer knows of `count` consumed messages (low 32 bits).
   void count_credited(Lane& lane, std::uint32_t count);
 

@@ -1,6 +1,7 @@
 #include "hal/ofi/lane_connector.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/open_files.h"
@@ -30,6 +31,12 @@ AddressHead LaneConnector::head() const {
   head.authenticates_data = state_.config.authenticate_data ? 1 : 0;
   head.base = state_.arena_registration.base;
   head.key = state_.arena_registration.key;
+  head.member = state_.member;
+  const Registration& greetings =
+      state_.shared != nullptr ? state_.shared->greetings() : state_.arena_registration;
+  head.greetings = greetings.base;
+  head.greetings_key = greetings.key;
+  head.greetings_count = state_.greetings_count();
   head.nonce = state_.authentication.nonce();
   return head;
 }
@@ -41,7 +48,7 @@ std::vector<std::string> LaneConnector::addresses() const {
     head.peer = lane.peer;
     head.lane = lane.index;
     all.emplace_back(reinterpret_cast<const char*>(&head), sizeof(head));
-    all.back() += state_.domain.name(lane.target.port);
+    all.back() += state_.domain->name(lane.target.port);
   }
   return all;
 }
@@ -69,7 +76,7 @@ Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
 std::string LaneConnector::address() const {
   AddressHead head = this->head();
   head.peer = head.lane = AddressHead::kAny;
-  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + state_.domain.name(0);
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + state_.domain->name(0);
 }
 
 Result<void> LaneConnector::set_addresses(std::vector<std::string> addresses) {
@@ -113,6 +120,10 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
                 std::to_string(state_.links.size()) +
                 " links, the limit; no room for one to node " + std::to_string(node));
   }
+  if (state_.shared != nullptr && !state_.shared->has_lane_left()) {
+    return fail("node " + std::to_string(state_.config.node) + ": this process has " +
+                std::to_string(kMaxLaneIds) + " links, the limit");
+  }
   Lane lane;
   lane.peer = node;
   if (auto decoded = decode(lane, addresses_[node]); !decoded) return fail(decoded.error());
@@ -123,6 +134,13 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
   added.target = lane.target;
   added.remote_base = lane.remote_base;
   added.remote_key = lane.remote_key;
+  added.remote_member = lane.remote_member;
+  added.remote_greetings = lane.remote_greetings;
+  added.remote_greetings_key = lane.remote_greetings_key;
+  added.remote_greetings_count = lane.remote_greetings_count;
+  added.remote_name = lane.remote_name;
+  added.opens = lane.opens;
+  added.outbox.goodbye = state_.has_departed;
   added.send_key = lane.send_key;
   added.receive_key = lane.receive_key;
   return added.link;
@@ -139,11 +157,10 @@ Result<void> LaneConnector::start_links(std::span<const std::uint32_t> links) {
     if (lane.connect_until_ns != 0) continue;
     lane.connect_until_ns = time_ns + state_.config.connect_deadline_ns;
     if (lane.hello_received) continue;
-    const bool is_lower = state_.config.node < lane.peer;
-    lane.greet_delay_ns = is_lower ? kFirstGreetDelayNs : kHigherGreetDelayNs;
+    lane.greet_delay_ns = lane.opens ? kFirstGreetDelayNs : kHigherGreetDelayNs;
     lane.greet_again_at_ns = time_ns + lane.greet_delay_ns;
     state_.greeting.insert(lane.index);
-    if (!is_lower) continue;
+    if (!lane.opens) continue;
     lane.outbox.greeting = true;
     state_.to_push.insert(lane.index);
   }
@@ -182,7 +199,10 @@ void LaneConnector::hello_arrived(Lane& lane, std::uint64_t code) {
 void LaneConnector::greeting_arrived(std::uint32_t node) {
   if (state_.config.max_links == 0) return;
   GreetingEntry entry;
-  std::memcpy(&entry, state_.arena.get() + state_.layout.greeting(node), sizeof(entry));
+  const std::byte* const greetings =
+      state_.shared != nullptr ? state_.shared->greetings_memory() : state_.arena.get();
+  std::memcpy(&entry, greetings + greeting_offset(state_.member, node, state_.greetings_count()),
+              sizeof(entry));
   if (entry.node != node || entry.lane >= kMaxLinks) return;
   Lane* lane = find_lane(node);
   Lane unknown;
@@ -197,11 +217,12 @@ void LaneConnector::greeting_arrived(std::uint32_t node) {
   const DirectionKey& key = lane != nullptr ? lane->receive_key : unknown.receive_key;
   if (entry.code !=
       state_.authentication.entry_code(key, Opcode::kGreeting, &entry, kCovered<GreetingEntry>)) {
-    return state_.reject(node, "greeting");
+    return state_.has_own_greetings() ? state_.reject(node, "greeting") : (void)0;
   }
   if (lane == nullptr && make_link(node)) lane = find_lane(node);
   if (lane == nullptr) return;
   lane->remote_lane = entry.lane;
+  lane->remote_id = entry.id;
   lane->is_open = true;
   lane->hello_received = true;
   state_.greeting.erase(lane->index);
@@ -238,9 +259,20 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
                 (config.authenticate_data ? "off there and on here" : "on there and off here") +
                 "; expected the same on all nodes");
   }
-  lane.remote_lane = head.lane;
+  lane.remote_lane = lane.remote_id = head.lane;
   lane.remote_base = head.base;
   lane.remote_key = head.key;
+  if (head.greetings_count == 0 || !std::has_single_bit(std::uint32_t{head.greetings_count})) {
+    return fail(where + "malformed");
+  }
+  lane.remote_member = head.member;
+  lane.remote_greetings = head.greetings;
+  lane.remote_greetings_key = head.greetings_key;
+  lane.remote_greetings_count = head.greetings_count;
+  lane.remote_name = address.substr(sizeof(head));
+  // With a SharedFabric, the same end opens for all its members.
+  lane.opens = state_.shared != nullptr ? state_.domain->name(0) < lane.remote_name
+                                        : config.node < lane.peer;
   const bool has_number = head.lane != AddressHead::kAny;
   const LaneEnd here = {config.node, has_number ? lane.index : AddressHead::kAny,
                         state_.authentication.nonce()};
@@ -251,7 +283,7 @@ Result<void> LaneConnector::decode(Lane& lane, const std::string& address) {
 }
 
 Result<void> LaneConnector::insert(Lane& lane, const std::string& address) {
-  return state_.domain.insert(address.substr(sizeof(AddressHead)), lane.target);
+  return state_.domain->insert(address.substr(sizeof(AddressHead)), lane.target);
 }
 
 void LaneConnector::greet() {
@@ -270,7 +302,7 @@ Result<bool> LaneConnector::check() {
     if (!one) return one;
     all = all && *one;
   }
-  if (all) state_.domain.stop_searching_locks();
+  if (all) state_.domain->stop_searching_locks();
   return all;
 }
 
@@ -280,7 +312,7 @@ Result<bool> LaneConnector::check_links(std::span<const std::uint32_t> links) {
     const Lane& lane = state_.lanes[state_.links[link].first_lane];
     const auto one = connected(lane, lane.connect_until_ns);
     if (!one) return one;
-    if (*one) state_.domain.stop_searching_locks(lane.target);
+    if (*one) state_.domain->stop_searching_locks(lane.target);
     all = all && *one;
   }
   return all;

@@ -2,9 +2,9 @@
 // Connects the lanes of an endpoint: makes their addresses, reads those of the peers, greets.
 //
 // The lower node of a lane writes first and the other answers, so only one of the two opens a
-// connection. With fixed links both say hello on lanes whose numbers the addresses contain. With
-// Config.max_links the greetings carry the numbers, and the higher node greets too if the lower one
-// has not done so for a while.
+// connection; with a SharedFabric, the end with the lower name in libfabric. With fixed links both
+// say hello on lanes whose numbers the addresses contain. With Config.max_links the greetings carry
+// the numbers, and the other end greets too if the first one has not done so for a while.
 
 #include <cstdint>
 #include <span>

@@ -25,14 +25,16 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   mine = {post.bytes, post.size, post.tag, 0, 0, post.context, 0, Status::kOk};
   if (post.size > state_.config.eager_bytes) {
     const Status found =
-        regions_.find(state_.domain, post.bytes, post.size, mine.address, mine.key);
+        regions_.find(*state_.domain, post.bytes, post.size, mine.address, mine.key);
     if (found != Status::kOk) return found;
+    if (!state_.has_long_port()) return Status::kBackEnd;
     const Incoming::Arrival& arrival = in.arrivals[position];
     const bool may_match =
         arrival.what == Incoming::What::kNothing ||
         (arrival.what == Incoming::What::kRequestToSend && matches(arrival, post.tag, post.size));
     if (may_match) lane.outbox.clear_to_send |= bit(position);
   }
+  if (post.size > state_.config.eager_bytes) ++state_.long_port.messages;
   ++in.posted;
   from.in.count_posted();
   in.unexpected &= ~bit(position);
@@ -41,15 +43,15 @@ Status LaneReceiver::post(std::uint32_t link, const ReceivePost& post) {
   return Status::kOk;
 }
 
-void LaneReceiver::data_arrived(std::uint64_t data) {
-  const Immediate immediate = unpack(data);
+void LaneReceiver::data_arrived(const Immediate& immediate, std::uint32_t index) {
   if (immediate.opcode == Opcode::kGreeting) {
     return connector_.greeting_arrived(static_cast<std::uint32_t>(immediate.code));
   }
-  if (immediate.lane >= state_.lanes.size()) return;
-  Lane& lane = state_.lanes[immediate.lane];
+  if (index >= state_.lanes.size()) return;
+  Lane& lane = state_.lanes[index];
   switch (immediate.opcode) {
     case Opcode::kHello: return connector_.hello_arrived(lane, immediate.code);
+    case Opcode::kGoodbye: return goodbye_arrived(lane, immediate);
     case Opcode::kProbe: return control_arrived(lane, ControlKind::kProbe, immediate.opcode);
     case Opcode::kAnswer: return control_arrived(lane, ControlKind::kAnswer, immediate.opcode);
     case Opcode::kCause: return control_arrived(lane, ControlKind::kCause, immediate.opcode);
@@ -92,6 +94,14 @@ void LaneReceiver::control_arrived(Lane& lane, ControlKind kind, Opcode opcode) 
   state_.to_report.insert(lane.index);
 }
 
+void LaneReceiver::goodbye_arrived(Lane& lane, const Immediate& immediate) {
+  if (!has_code(immediate,
+                state_.authentication.word_code(lane.receive_key, Opcode::kGoodbye, 0))) {
+    return state_.reject(lane.peer, "goodbye");
+  }
+  lane.goodbye_received = true;
+}
+
 void LaneReceiver::message_arrived(Lane& lane, const Immediate& immediate) {
   Incoming& in = lane.in;
   const std::uint64_t number = widen(immediate.number, in.consumed);
@@ -116,7 +126,7 @@ bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uin
   const auto authentic = [&](const void* bytes, std::size_t size) {
     const std::uint64_t code =
         state_.authentication.word_code(lane.receive_key, immediate.opcode, number, bytes, size);
-    if (immediate.code == code) return true;
+    if (has_code(immediate, code)) return true;
     state_.reject(lane.peer, "message");
     return false;
   };
@@ -160,7 +170,11 @@ bool LaneReceiver::read_arrival(Lane& lane, const Immediate& immediate, std::uin
 void LaneReceiver::consume(Lane& lane) {
   Incoming& in = lane.in;
   while (in.consumed < in.posted && consume_next(lane)) {
-    lane.outbox.clear_to_send &= ~bit(state_.position(in.consumed));
+    const std::uint64_t position = state_.position(in.consumed);
+    lane.outbox.clear_to_send &= ~bit(position);
+    if (in.posts[position].size > state_.config.eager_bytes) {
+      SharedFabric::end_message(state_.long_port);
+    }
     ++in.consumed;
     state_.to_report.insert(lane.index);
   }

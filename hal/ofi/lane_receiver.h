@@ -19,11 +19,13 @@ class LaneReceiver {
   // As Endpoint::post_receive().
   [[nodiscard]] Status post(std::uint32_t link, const ReceivePost& post);
 
-  // A peer has written with this immediate data. Feedback on messages of this node goes to the
-  // sender. Malformed and outdated data is ignored.
-  void data_arrived(std::uint64_t data);
+  // A peer has written with this immediate data, on the lane with this index unless it is a
+  // greeting. Feedback on messages of this node goes to the sender. Malformed and outdated data is
+  // ignored.
+  void data_arrived(const Immediate& immediate, std::uint32_t index);
 
  private:
+  void goodbye_arrived(Lane& lane, const Immediate& immediate);
   void control_arrived(Lane& lane, ControlKind kind, Opcode opcode);
   void message_arrived(Lane& lane, const Immediate& immediate);
   // Reads what arrived for message `number`; false: it must be ignored.

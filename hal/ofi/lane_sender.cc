@@ -46,7 +46,8 @@ void LaneSender::push(Lane& lane) {
                     (!lane.is_open || announcer_.push_controls(lane)) &&
                     (!lane.is_open || lane.down || state_.released ||
                      (announcer_.push_answers(lane) && announcer_.push_clear_to_send(lane) &&
-                      push_messages(lane)));
+                      push_messages(lane))) &&
+                    (!lane.is_open || announcer_.push_goodbye(lane));
   if (done) {
     state_.to_push.erase(lane.index);
   } else {
@@ -84,11 +85,11 @@ bool LaneSender::send_eager(Lane& lane, std::uint64_t number) {
   }
   const std::uint64_t code = state_.authentication.word_code(lane.send_key, Opcode::kEager, number,
                                                              staged, sizeof(MessageHeader));
-  const Immediate immediate = {Opcode::kEager, lane.remote_lane, static_cast<std::uint8_t>(number),
+  const Immediate immediate = {Opcode::kEager, lane.remote_id, static_cast<std::uint8_t>(number),
                                code};
-  if (!writer_.write_message(lane, immediate, staged, sizeof(MessageHeader) + post.size,
-                             lane.remote_base + state_.layout.slot(lane.remote_lane, position),
-                             lane.remote_key)) {
+  if (!writer_.write_message(
+          lane, lane.target, immediate, staged, sizeof(MessageHeader) + post.size,
+          lane.remote_base + state_.layout.slot(lane.remote_lane, position), lane.remote_key)) {
     return false;
   }
   MessageHeader header;
@@ -125,8 +126,7 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
     const std::uint64_t code = state_.authentication.word_code(
         lane.send_key, Opcode::kRequestToSend, number, &entry, sizeof(entry));
     if (!writer_.write_entry(
-            lane,
-            {Opcode::kRequestToSend, lane.remote_lane, static_cast<std::uint8_t>(number), code},
+            lane, {Opcode::kRequestToSend, lane.remote_id, static_cast<std::uint8_t>(number), code},
             state_.layout.request_to_send(lane.remote_lane), &entry, sizeof(entry))) {
       return false;
     }
@@ -140,6 +140,7 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
     return true;
   }
   if (clear.tag != post.tag || clear.size != post.size) return withdraw(lane, number);
+  if (!state_.find_long_target(lane, clear.port)) return false;
   const bool has_header = post.check != 0 || state_.config.authenticate_data;
   if (!has_header) return send_placed(lane, number, clear, Opcode::kPlaced, nullptr);
   MessageHeader& header = out.large_header;
@@ -149,7 +150,8 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
   }
   // The peer has consumed the message that was in this slot, because it posted this receive.
   if (out.written_bytes == 0 &&
-      !writer_.write_header(lane, state_.layout.slot(lane.remote_lane, position), &header,
+      !writer_.write_header(lane, state_.long_target(lane),
+                            state_.layout.slot(lane.remote_lane, position), &header,
                             sizeof(header))) {
     return false;
   }
@@ -197,8 +199,9 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
   Outgoing::Post& post = out.posts[position];
   const std::uint64_t code = state_.authentication.word_code(
       lane.send_key, opcode, number, header, header != nullptr ? sizeof(*header) : 0);
-  const Immediate immediate = {opcode, lane.remote_lane, static_cast<std::uint8_t>(number), code};
-  if (!writer_.write_message(lane, immediate, post.bytes, post.size, clear.address, clear.key)) {
+  const Immediate immediate = {opcode, lane.remote_id, static_cast<std::uint8_t>(number), code};
+  if (!writer_.write_message(lane, state_.long_target(lane), immediate, post.bytes, post.size,
+                             clear.address, clear.key)) {
     return false;
   }
   out.clear_to_send &= ~bit(position);
@@ -210,6 +213,7 @@ bool LaneSender::send_placed(Lane& lane, std::uint64_t number, const ClearToSend
   out.may_mismatch &= ~bit(position);
   out.own_bytes |= bit(position);
   post.done = (out.writing & bit(position)) == 0;
+  if (!post.done) ++state_.long_port.messages;
   count_sent(lane);
   return true;
 }
@@ -238,6 +242,7 @@ void LaneSender::write_completed(Lane& lane, std::uint32_t position) {
   Outgoing& out = lane.out;
   out.writing &= ~bit(position);
   if ((out.own_bytes & bit(position)) != 0 && !state_.released) {
+    SharedFabric::end_message(state_.long_port);
     out.posts[position].done = true;
     state_.to_report.insert(lane.index);
   }
@@ -260,7 +265,7 @@ void LaneSender::credit_arrived(Lane& lane, std::uint32_t count) {
 bool LaneSender::authentic(const Lane& lane, const Immediate& immediate, std::uint64_t number) {
   const std::uint64_t code =
       state_.authentication.word_code(lane.receive_key, immediate.opcode, number);
-  if (immediate.code == code) return true;
+  if (has_code(immediate, code)) return true;
   state_.reject(lane.peer, "word of flow control");
   return false;
 }
@@ -289,7 +294,7 @@ void LaneSender::clear_to_send_arrived(Lane& lane, const Immediate& immediate) {
   ClearToSendEntry clear;
   if (!authentic(lane, immediate, number) || !read_clear_to_send(lane, position, clear)) return;
   // The entry may already hold a newer clear to send: its credit is valid, too.
-  credit_arrived(lane, static_cast<std::uint32_t>(clear.credit));
+  credit_arrived(lane, clear.credit);
   if (number < out.sent) {
     // This end sent the message into a slot; the peer expects a large one.
     mismatch_after_send(lane, number);

@@ -12,9 +12,10 @@ constexpr std::uint32_t kMaxPieces = 16;  // of a message in one call, so that c
 
 }  // namespace
 
-bool LaneWriter::write_message(Lane& lane, const Immediate& immediate, const void* bytes,
-                               std::uint64_t size, std::uint64_t address, std::uint64_t key) {
-  Domain& domain = state_.domain;
+bool LaneWriter::write_message(Lane& lane, Domain::Target to, const Immediate& immediate,
+                               const void* bytes, std::uint64_t size, std::uint64_t address,
+                               std::uint64_t key) {
+  Domain& domain = *state_.domain;
   Outgoing& out = lane.out;
   const std::uint64_t position = state_.position(out.sent);
   const std::uint64_t data = pack(immediate);
@@ -22,7 +23,7 @@ bool LaneWriter::write_message(Lane& lane, const Immediate& immediate, const voi
   const auto* from = static_cast<const std::byte*>(bytes);
   if (size > piece && !domain.copies_messages()) {
     WriteContext& context = state_.contexts[lane.index * state_.layout.ring() + position];
-    if (!accepted(lane, domain.write(lane.target, bytes, size, data, address, key, &context))) {
+    if (!accepted(lane, domain.write(to, bytes, size, data, address, key, &context))) {
       return false;
     }
     out.writing |= bit(position);
@@ -30,14 +31,14 @@ bool LaneWriter::write_message(Lane& lane, const Immediate& immediate, const voi
   }
   for (std::uint32_t pieces = 0; size - out.written_bytes > piece; ++pieces) {
     if (pieces == kMaxPieces ||
-        !accepted(lane, domain.inject_piece(lane.target, from + out.written_bytes, piece,
+        !accepted(lane, domain.inject_piece(to, from + out.written_bytes, piece,
                                             address + out.written_bytes, key))) {
       return false;
     }
     out.written_bytes += piece;
   }
-  if (!accepted(lane, domain.inject(lane.target, from + out.written_bytes, size - out.written_bytes,
-                                    data, address + out.written_bytes, key))) {
+  if (!accepted(lane, domain.inject(to, from + out.written_bytes, size - out.written_bytes, data,
+                                    address + out.written_bytes, key))) {
     return false;
   }
   out.written_bytes = 0;
@@ -46,25 +47,29 @@ bool LaneWriter::write_message(Lane& lane, const Immediate& immediate, const voi
 
 bool LaneWriter::write_entry(Lane& lane, const Immediate& immediate, std::uint64_t offset,
                              const void* bytes, std::size_t size) {
-  return accepted(lane, state_.domain.inject(lane.target, bytes, size, pack(immediate),
-                                             lane.remote_base + offset, lane.remote_key));
+  return accepted(lane, state_.domain->inject(lane.target, bytes, size, pack(immediate),
+                                              lane.remote_base + offset, lane.remote_key));
 }
 
-bool LaneWriter::write_header(Lane& lane, std::uint64_t offset, const void* bytes,
-                              std::size_t size) {
-  return accepted(lane, state_.domain.inject_piece(lane.target, bytes, size,
-                                                   lane.remote_base + offset, lane.remote_key));
+bool LaneWriter::write_header(Lane& lane, Domain::Target to, std::uint64_t offset,
+                              const void* bytes, std::size_t size) {
+  return accepted(lane, state_.domain->inject_piece(to, bytes, size, lane.remote_base + offset,
+                                                    lane.remote_key));
 }
 
 bool LaneWriter::write_greeting(Lane& lane, const GreetingEntry& entry) {
-  return write_entry(lane, {Opcode::kGreeting, 0, 0, entry.node},
-                     state_.layout.greeting(entry.node), &entry, sizeof(entry));
+  const std::uint64_t offset =
+      greeting_offset(lane.remote_member, entry.node, lane.remote_greetings_count);
+  return accepted(
+      lane, state_.domain->inject(lane.target, &entry, sizeof(entry),
+                                  pack({Opcode::kGreeting, lane.remote_member, 0, entry.node}),
+                                  lane.remote_greetings + offset, lane.remote_greetings_key));
 }
 
 bool LaneWriter::write_immediate(Lane& lane, Opcode opcode, std::uint64_t number) {
   const std::uint64_t nothing = 0;
   const std::uint64_t code = state_.authentication.word_code(lane.send_key, opcode, number);
-  return write_entry(lane, {opcode, lane.remote_lane, static_cast<std::uint8_t>(number), code},
+  return write_entry(lane, {opcode, lane.remote_id, static_cast<std::uint8_t>(number), code},
                      state_.layout.sink(lane.remote_lane), &nothing, sizeof(nothing));
 }
 

@@ -15,14 +15,15 @@ class LaneWriter {
 
   // Writes the message lane.out.sent to `address` at the peer. Large ones may go in pieces, over
   // several calls with the same arguments: false also means that pieces are left.
-  [[nodiscard]] bool write_message(Lane& lane, const Immediate& immediate, const void* bytes,
-                                   std::uint64_t size, std::uint64_t address, std::uint64_t key);
+  [[nodiscard]] bool write_message(Lane& lane, Domain::Target to, const Immediate& immediate,
+                                   const void* bytes, std::uint64_t size, std::uint64_t address,
+                                   std::uint64_t key);
   // Writes an entry (at most 64 bytes) to `offset` in the peer's arena, with its immediate data.
   [[nodiscard]] bool write_entry(Lane& lane, const Immediate& immediate, std::uint64_t offset,
                                  const void* bytes, std::size_t size);
   // Writes to the peer's arena without immediate data.
-  [[nodiscard]] bool write_header(Lane& lane, std::uint64_t offset, const void* bytes,
-                                  std::size_t size);
+  [[nodiscard]] bool write_header(Lane& lane, Domain::Target to, std::uint64_t offset,
+                                  const void* bytes, std::size_t size);
   [[nodiscard]] bool write_greeting(Lane& lane, const GreetingEntry& entry);
   // Writes immediate data only.
   [[nodiscard]] bool write_immediate(Lane& lane, Opcode opcode, std::uint64_t number);

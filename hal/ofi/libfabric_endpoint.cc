@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/config_check.h"
@@ -59,6 +60,8 @@ Result<void> check_provider(const std::string& name) {
 
 bool known_provider(const std::string& name) { return check_provider(name).has_value(); }
 
+std::shared_ptr<SharedFabric> make_shared_fabric() { return std::make_shared<SharedFabric>(); }
+
 Result<std::unique_ptr<OfiEndpoint>> OfiEndpoint::open(const Config& config) {
   if (config.provider == kMemProvider) {
     auto memory = MemoryEndpoint::open(config);
@@ -76,6 +79,21 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   state_.config = config;
   state_.config.secret = {};
   if (config.has_secret) state_.authentication.set_secret(config.secret);
+  if (config.fabric != nullptr && config.max_links != 0 && config.provider != kShmProvider) {
+    const std::lock_guard lock(config.fabric->mutex);
+    const auto added = config.fabric->add(*parts_, config.provider, config.local_address);
+    if (!added) return fail(added.error());
+    if (*added) {
+      state_.shared = config.fabric;
+      mutex_ = &config.fabric->mutex;
+      make_lanes();
+      if (config.eager_bytes == 0) state_.config.eager_bytes = default_eager_bytes();
+      return make_arena();
+    }
+  }
+  state_.config.fabric = nullptr;
+  state_.own_domain = std::make_unique<Domain>();
+  state_.domain = state_.own_domain.get();
   make_lanes();
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), config.max_links);
   Domain::Capacity capacity;
@@ -84,15 +102,15 @@ Result<void> LibfabricEndpoint::open(const Config& config) {
   // A lane can have these completions outstanding: its own writes, and each opcode from the peer.
   capacity.completions = 64 + capacity.peers * (6 * std::bit_ceil(config.window) + 8);
   if (config.provider == kShmProvider) sweep_for_shm();
-  const auto opened = state_.domain.open(config.provider, config.local_address, capacity);
+  const auto opened = state_.domain->open(config.provider, config.local_address, capacity);
   if (!opened) return opened;
   if (config.eager_bytes == 0) state_.config.eager_bytes = default_eager_bytes();
   return make_arena();
 }
 
 std::uint32_t LibfabricEndpoint::default_eager_bytes() const {
-  if (state_.domain.copies_messages()) {
-    return static_cast<std::uint32_t>(state_.domain.inject_bytes());
+  if (state_.domain->copies_messages()) {
+    return static_cast<std::uint32_t>(state_.domain->inject_bytes());
   }
   return state_.config.has_secret ? kAuthenticatedEagerBytes : kDefaultEagerBytes;
 }
@@ -114,6 +132,7 @@ Result<void> LibfabricEndpoint::make_arena() {
   state_.layout = ArenaLayout(state_.config.window, state_.config.eager_bytes);
   const std::size_t lanes = std::max<std::size_t>(state_.lanes.size(), state_.config.max_links);
   state_.contexts.reserve(lanes * state_.layout.ring());
+  if (state_.shared != nullptr) state_.shared->add_contexts(*parts_);
   state_.add_contexts();
   const std::uint64_t bytes =
       state_.layout.bytes(static_cast<std::uint32_t>(std::max<std::size_t>(lanes, 1)));
@@ -124,21 +143,27 @@ Result<void> LibfabricEndpoint::make_arena() {
                 std::to_string(state_.config.node));
   }
   const bool staging_registered =
-      !state_.domain.registers_local_memory() ||
-      state_.domain.register_memory(state_.staging.get(), bytes, staging_registration_);
+      !state_.domain->registers_local_memory() ||
+      state_.domain->register_memory(state_.staging.get(), bytes, parts_->staging_registration);
   if (staging_registered &&
-      state_.domain.register_memory(state_.arena.get(), bytes, state_.arena_registration)) {
+      state_.domain->register_memory(state_.arena.get(), bytes, state_.arena_registration)) {
     return {};
   }
-  return fail("provider " + state_.domain.provider() + " refused to register " +
+  return fail("provider " + state_.domain->provider() + " refused to register " +
               std::to_string(bytes) + " bytes");
 }
 
 LibfabricEndpoint::~LibfabricEndpoint() {
-  regions_.clear(state_.domain);
-  state_.domain.deregister(state_.arena_registration);
-  state_.domain.deregister(staging_registration_);
-  state_.domain.close();
+  if (state_.domain == nullptr) return;  // open() failed
+  if (const std::shared_ptr<SharedFabric> shared = state_.shared) {
+    const std::lock_guard lock(shared->mutex);
+    shared->remove(std::move(parts_));
+    return;
+  }
+  regions_.clear(*state_.domain);
+  state_.domain->deregister(state_.arena_registration);
+  state_.domain->deregister(parts_->staging_registration);
+  state_.domain->close();
 }
 
 std::vector<std::uint32_t> LibfabricEndpoint::lane_peers() const {
@@ -158,17 +183,20 @@ Result<void> LibfabricEndpoint::connect(const std::vector<std::string>& addresse
 }
 
 Result<bool> LibfabricEndpoint::go_on_connecting() {
+  const auto lock = locked();
   (void)progress();
   return connector_.check();
 }
 
 Result<void> LibfabricEndpoint::set_secret(const Secret& secret) {
+  const auto lock = locked();
   if (connector_.has_addresses()) return fail("the addresses were given before the job secret");
   state_.authentication.set_secret(secret);
   return {};
 }
 
 Result<bool> LibfabricEndpoint::connect_links(std::span<const std::uint32_t> links) {
+  const auto lock = locked();
   if (auto started = connector_.start_links(links); !started) return fail(started.error());
   (void)progress();
   return connector_.check_links(links);
@@ -181,35 +209,50 @@ Status LibfabricEndpoint::prepare(const Region* regions, std::uint32_t count) {
     outstanding = outstanding || link.in.outstanding != 0 || link.out.outstanding != 0;
   }
   if (outstanding) return Status::kBadArgument;
-  return regions_.prepare(state_.domain, regions, count);
+  const auto lock = locked_for_regions();
+  return regions_.prepare(*state_.domain, regions, count);
+}
+
+void LibfabricEndpoint::release_regions() {
+  const auto lock = locked_for_regions();
+  regions_.release(*state_.domain);
 }
 
 Result<void> LibfabricEndpoint::keep(std::span<const Region> regions) {
-  if (state_.released || regions_.keep(state_.domain, regions) == Status::kOk) return {};
+  const auto lock = locked();
+  const bool has_long = std::any_of(regions.begin(), regions.end(), [this](const Region& region) {
+    return region.size > state_.config.eager_bytes;
+  });
+  const bool has_port = state_.released || !has_long || state_.has_long_port();
+  if (has_port && (state_.released || regions_.keep(*state_.domain, regions) == Status::kOk)) {
+    return {};
+  }
   return fail("the provider does not register " + std::to_string(regions.size()) +
               " regions of memory");
 }
 
 void LibfabricEndpoint::forget(std::span<const Region> regions) {
-  regions_.forget(state_.domain, regions);
+  const auto lock = locked();
+  regions_.forget(*state_.domain, regions);
 }
 
 bool LibfabricEndpoint::progress() {
   const std::uint64_t writes_before = state_.writes;
-  bool moved = false;
-  for (std::uint32_t queue = 0; queue < state_.domain.queues(); ++queue) {
+  bool moved = state_.shared != nullptr && state_.shared->progress(*parts_);
+  for (std::uint32_t queue = 0; state_.shared == nullptr && queue < state_.domain->queues();
+       ++queue) {
     moved = read_queue(queue) || moved;
   }
   if (!state_.greeting.empty()) connector_.repeat_greetings();
   if (!state_.requesting.empty()) sender_.push_requests();
-  if (!state_.to_push.empty()) retry();
+  if (!state_.to_push.empty()) parts_->retry();
   return moved || state_.writes != writes_before;
 }
 
 // Reads one batch from a completion queue; whether there was anything.
 bool LibfabricEndpoint::read_queue(std::uint32_t queue) {
   std::array<fi_cq_data_entry, kBatch> entries;
-  const int count = state_.domain.read_completions(queue, entries.data(), entries.size());
+  const int count = state_.domain->read_completions(queue, entries.data(), entries.size());
   const auto own = [this](const void* context) -> const WriteContext* {
     const WriteContext* const begin = state_.contexts.data();
     const bool is_own = context >= begin && context < begin + state_.contexts.size();
@@ -221,7 +264,7 @@ bool LibfabricEndpoint::read_queue(std::uint32_t queue) {
     monitor_.queue_readable();
   }
   if (count == Domain::kFailure) {
-    const WriteContext* const context = own(state_.domain.read_failure(queue));
+    const WriteContext* const context = own(state_.domain->read_failure(queue));
     if (context != nullptr) sender_.write_failed(state_.lanes[context->lane]);
   }
   for (int i = 0; i < count; ++i) {
@@ -229,18 +272,11 @@ bool LibfabricEndpoint::read_queue(std::uint32_t queue) {
     if (const WriteContext* const context = own(entry.op_context)) {
       sender_.write_completed(state_.lanes[context->lane], context->position);
     } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
-      receiver_.data_arrived(entry.data);
+      const Immediate immediate = unpack(entry.data);
+      receiver_.data_arrived(immediate, immediate.lane);
     }
   }
   return count > 0 || count == Domain::kFailure;
-}
-
-void LibfabricEndpoint::retry() {
-  const std::uint64_t time_ns = monotonic_ns();
-  state_.to_push.for_each([&](std::uint32_t index) {
-    Lane& lane = state_.lanes[index];
-    if (lane.refusals == 0 || time_ns >= lane.retry_at_ns) sender_.push(lane);
-  });
 }
 
 // A look that found something is not repeated before its caller has used what it found: after the
@@ -251,6 +287,7 @@ bool LibfabricEndpoint::poll(Completion& completion) {
     has_just_looked_ = false;
     return false;
   }
+  const auto lock = locked();
   (void)progress();
   has_just_looked_ = !reporter_.empty() && reporter_.take(completion);
   return has_just_looked_;
@@ -259,8 +296,12 @@ bool LibfabricEndpoint::poll(Completion& completion) {
 // Once the regions are deregistered and no operation is pending, no write arrives in the caller's
 // memory and nothing reads it. Pending operations on sockets end only with the libfabric endpoint.
 void LibfabricEndpoint::release() {
+  const auto lock = locked();
   if (state_.released) return;
   state_.released = true;
+  if (state_.shared != nullptr) {
+    return state_.shared->end_long_messages(*parts_);
+  }
   bool pending = false;
   for (const Lane& lane : state_.lanes) {
     pending = pending || (lane.out.writing & lane.out.own_bytes) != 0;
@@ -268,11 +309,17 @@ void LibfabricEndpoint::release() {
       pending = pending || lane.in.posts[state_.position(n)].size > state_.config.eager_bytes;
     }
   }
-  if (pending && !state_.domain.copies_messages()) {
-    state_.domain.restart();
+  if (pending && !state_.domain->copies_messages()) {
+    state_.domain->restart();
     for (Lane& lane : state_.lanes) lane.refusals = 0;
   }
-  regions_.clear(state_.domain);
+  regions_.clear(*state_.domain);
+}
+
+bool LibfabricEndpoint::block(std::uint64_t ns) {
+  if (state_.shared == nullptr) return state_.domain->wait(ns);
+  state_.shared->wait(*parts_, ns);
+  return true;
 }
 
 // Spins as long as recent waits were short, and yields the core after each attempt. Then it blocks.
@@ -280,6 +327,7 @@ void LibfabricEndpoint::release() {
 // adds at most that fraction to the wait. Spinning answers a short message 20 us sooner (the time
 // to wake an idle core), but with long messages it takes the cores from processes that have work.
 void LibfabricEndpoint::wait(std::uint64_t until) {
+  const auto lock = locked();
   const std::uint64_t start = now();
   const std::uint64_t opened = state_.opened;
   std::uint64_t waited = 0;
@@ -296,14 +344,18 @@ void LibfabricEndpoint::wait(std::uint64_t until) {
     if (moved) {  // There may be more.
       vain_waits = 0;
     } else if (waited < spin_ns_) {
+      if (mutex_ != nullptr) mutex_->unlock();
       sched_yield();
+      if (mutex_ != nullptr) mutex_->lock();
     } else if (state_.to_push.empty() && vain_waits < kMaxVainWaits &&
-               state_.domain.wait(std::min(next - std::min(time, next), kMaxBlockNs))) {
+               block(std::min(next - std::min(time, next), kMaxBlockNs))) {
       vain_waits = now() - time < kVainWaitNs ? vain_waits + 1 : 0;
     } else {
       const std::uint64_t sleep_ns = std::min({waited / 16, kMaxSleepNs, until - time});
       const timespec t = {0, static_cast<long>(sleep_ns)};
+      if (mutex_ != nullptr) mutex_->unlock();
       nanosleep(&t, nullptr);
+      if (mutex_ != nullptr) mutex_->lock();
     }
   }
   const std::uint64_t aim_ns = waited < kMaxSpinNs ? kMaxSpinNs : 0;

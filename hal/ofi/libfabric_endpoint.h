@@ -11,19 +11,15 @@
 // a bit in the lane's state, and poll() tries it again.
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "espalier/hal/ofi/ofi_endpoint.h"
 #include "hal/ofi/completion_reporter.h"
-#include "hal/ofi/endpoint_state.h"
-#include "hal/ofi/lane_announcer.h"
-#include "hal/ofi/lane_connector.h"
-#include "hal/ofi/lane_receiver.h"
-#include "hal/ofi/lane_sender.h"
-#include "hal/ofi/lane_writer.h"
-#include "hal/ofi/prepared_regions.h"
+#include "hal/ofi/endpoint_parts.h"
 #include "hal/ofi/reception_monitor.h"
 
 namespace espalier::ofi {
@@ -36,23 +32,30 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
 
   [[nodiscard]] std::vector<std::uint32_t> lane_peers() const override;
   [[nodiscard]] std::vector<std::string> addresses() const override {
+    const auto lock = locked();
     return connector_.addresses();
   }
   [[nodiscard]] Result<void> connect(const std::vector<std::string>& addresses) override;
   [[nodiscard]] Result<void> start_connecting(const std::vector<std::string>& addresses) override {
+    const auto lock = locked();
     return connector_.start(addresses);
   }
   [[nodiscard]] Result<bool> go_on_connecting() override;
-  [[nodiscard]] std::string address() const override { return connector_.address(); }
+  [[nodiscard]] std::string address() const override {
+    const auto lock = locked();
+    return connector_.address();
+  }
   [[nodiscard]] Result<void> set_addresses(std::vector<std::string> addresses) override {
+    const auto lock = locked();
     return connector_.set_addresses(std::move(addresses));
   }
   [[nodiscard]] std::uint32_t nodes_per_host() const override { return 1; }
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override {
+    const auto lock = locked();
     return connector_.add_link(node);
   }
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
-  [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain.locks_bounded(); }
+  [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain->locks_bounded(); }
   [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
   void forget(std::span<const Region> regions) override;
@@ -70,14 +73,17 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   [[nodiscard]] std::uint64_t eager_bytes() const override { return state_.config.eager_bytes; }
 
   [[nodiscard]] Status prepare(const Region* regions, std::uint32_t count) override;
-  void release_regions() override { regions_.release(state_.domain); }
+  void release_regions() override;
   [[nodiscard]] Status post_receive(std::uint32_t link, const ReceivePost& post) override {
+    const auto lock = locked();
     return receiver_.post(link, post);
   }
   [[nodiscard]] Status post_send(std::uint32_t link, const SendPost& post) override {
+    const auto lock = locked();
     return sender_.post(link, post);
   }
   [[nodiscard]] Status post_control(std::uint32_t link, const Control& control) override {
+    const auto lock = locked();
     return sender_.post_control(link, control);
   }
   [[nodiscard]] bool poll(Completion& completion) override;
@@ -92,16 +98,23 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
   // Whether anything moved, in either direction.
   bool progress();
   [[nodiscard]] bool read_queue(std::uint32_t queue);
-  void retry();
 
-  EndpointState state_;
-  PreparedRegions regions_;
-  Registration staging_registration_;  // only if the provider needs it (FI_MR_LOCAL)
-  LaneWriter writer_{state_};
-  LaneAnnouncer announcer_{state_, writer_};
-  LaneSender sender_{state_, writer_, announcer_};
-  LaneConnector connector_{state_};
-  LaneReceiver receiver_{state_, regions_, connector_, sender_};
+  // Holds the lock of what the process shares; nothing, if the domain is this endpoint's own.
+  [[nodiscard]] LightLock locked() const { return LightLock(mutex_); }
+  // The same, if the prepared regions need the domain.
+  [[nodiscard]] LightLock locked_for_regions() const {
+    const bool needs = regions_.has_registrations() || state_.domain->registers_local_memory();
+    return LightLock(needs ? mutex_ : nullptr);
+  }
+  [[nodiscard]] bool block(std::uint64_t ns);
+
+  std::unique_ptr<EndpointParts> parts_ = std::make_unique<EndpointParts>();
+  EndpointState& state_ = parts_->state;
+  LightMutex* mutex_ = nullptr;  // of what the process shares
+  PreparedRegions& regions_ = parts_->regions;
+  LaneSender& sender_ = parts_->sender;
+  LaneConnector& connector_ = parts_->connector;
+  LaneReceiver& receiver_ = parts_->receiver;
   CompletionReporter reporter_{state_};
   ReceptionMonitor monitor_{state_};
   bool has_just_looked_ = false;  // and found something

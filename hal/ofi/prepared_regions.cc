@@ -51,6 +51,7 @@ Status PreparedRegions::prepare(Domain& domain, const Region* regions, std::uint
     Prepared& it = prepared_[i];
     if (it.registration.region != nullptr || !domain.registers_local_memory()) continue;
     if (kept_around(it.region.bytes, it.region.size) != nullptr) continue;
+    has_registrations_ = true;
     if (!domain.register_memory(it.region.bytes, it.region.size, it.registration)) {
       it.region = {};
       return Status::kBackEnd;
@@ -78,6 +79,7 @@ Status PreparedRegions::keep(Domain& domain, std::span<const Region> regions) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     Kept kept;
     kept.region = regions[i];
+    has_registrations_ = true;
     if (!domain.register_memory(kept.region.bytes, kept.region.size, kept.registration)) {
       forget(domain, regions.first(i));
       return Status::kBackEnd;
@@ -101,6 +103,7 @@ void PreparedRegions::forget(Domain& domain, std::span<const Region> regions) {
 }
 
 void PreparedRegions::end_forgotten(Domain& domain) {
+  if (kept_.empty()) return;
   for (Kept& kept : kept_) {
     if (kept.is_over) domain.deregister(kept.registration);
   }
@@ -112,6 +115,7 @@ Status PreparedRegions::find(Domain& domain, const void* bytes, std::uint64_t si
   for (Prepared& prepared : prepared_) {
     if (!contains(prepared.region, bytes, size)) continue;
     const Prepared* registered = &prepared;
+    has_registrations_ = true;
     if (prepared.registration.region == nullptr) {
       const Kept* const kept = kept_around(bytes, size);
       if (kept != nullptr) {
@@ -134,6 +138,7 @@ void PreparedRegions::release(Domain& domain) {
     prepared = {};
   }
   end_forgotten(domain);
+  has_registrations_ = !kept_.empty();
 }
 
 void PreparedRegions::clear(Domain& domain) {

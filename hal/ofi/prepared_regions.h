@@ -34,6 +34,8 @@ class PreparedRegions {
 
   // Ends the registrations of the prepared regions, which no collective uses any more.
   void release(Domain& domain);
+  // Whether prepare() of regions that need no registration, or release(), may end one.
+  [[nodiscard]] bool has_registrations() const { return has_registrations_; }
   // Ends all registrations, also those of keep(): no peer can write to the regions any more.
   void clear(Domain& domain);
 
@@ -51,6 +53,7 @@ class PreparedRegions {
 
   std::array<Prepared, Endpoint::kMaxRegions> prepared_;
   std::vector<Kept> kept_;
+  bool has_registrations_ = false;  // since the last release() that left none
 };
 
 }  // namespace espalier::ofi

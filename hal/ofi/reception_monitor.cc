@@ -11,7 +11,7 @@ constexpr std::uint64_t kLookNs = 5'000'000;
 // may be several of these: each is reported. If each lane has a queue of its own, only that lane's
 // peer can hold the lock, and its silence has the same effect; all other peers are received.
 void ReceptionMonitor::queue_locked() {
-  if (state_.domain.queues() > 1) return;
+  if (state_.domain->queues() > 1) return;
   const std::uint64_t time_ns = monotonic_ns();
   if (locked_since_ns_ == 0) {
     locked_since_ns_ = time_ns;
@@ -20,7 +20,7 @@ void ReceptionMonitor::queue_locked() {
   if (time_ns < look_at_ns_) return;
   look_at_ns_ = time_ns + kLookNs;
   for (Lane& lane : state_.lanes) {
-    set_blocks_reception(lane, !state_.domain.process_runs(lane.target));
+    set_blocks_reception(lane, !state_.domain->process_runs(lane.target));
   }
 }
 

@@ -28,27 +28,51 @@ enum class Opcode : std::uint8_t {
   kProbe,             // A keepalive probe is in its ControlEntry.
   kAnswer,            // The reply to a keepalive probe is in its ControlEntry.
   kCause,             // A cause is in its ControlEntry.
-  kGreeting,          // Node `code` has a lane to this node; a GreetingEntry has its number.
+  kGreeting,  // Node `code` has a lane to this endpoint, whose member number is in the place
+              // of the lane; a GreetingEntry has the lane's numbers.
+  kGoodbye,   // The sender's endpoint has ended: no other word follows on this lane.
 };
 
+// Lanes below kShortLanes take 8 bits, others 16, of which the first is 1 and the code has 8 bits
+// fewer. Only the endpoints of a SharedFabric have the latter.
 struct Immediate {
   Opcode opcode = Opcode::kHello;  // 4 bits
-  std::uint32_t lane = 0;          // the receiver's number of the lane; 8 bits
+  std::uint32_t lane = 0;          // Lane::id of the receiver; 8 or 16 bits
   std::uint8_t number = 0;         // low 8 bits of a message's number on its lane
-  std::uint64_t code = 0;          // authenticates the word; 44 bits
+  std::uint64_t code = 0;          // authenticates the word; 44 or 36 bits
 };
 
+inline constexpr std::uint32_t kShortLanes = 1 << 7;
+inline constexpr std::uint32_t kMaxLaneIds = 1 << 15;
 inline constexpr std::uint64_t kImmediateCodeMask = (std::uint64_t{1} << 44) - 1;
 
+[[nodiscard]] constexpr std::uint64_t code_mask(std::uint32_t lane) {
+  return lane < kShortLanes ? kImmediateCodeMask : kImmediateCodeMask >> 8;
+}
+
+// Whether the word carries this code, of which it has the low bits.
+[[nodiscard]] constexpr bool has_code(const Immediate& i, std::uint64_t code) {
+  return i.code == (code & code_mask(i.lane));
+}
+
 [[nodiscard]] constexpr std::uint64_t pack(const Immediate& i) {
-  return std::uint64_t{static_cast<std::uint8_t>(i.opcode)} << 60 |
-         std::uint64_t{i.lane & 0xff} << 52 | std::uint64_t{i.number} << 44 |
-         (i.code & kImmediateCodeMask);
+  const std::uint64_t opcode = std::uint64_t{static_cast<std::uint8_t>(i.opcode)} << 60;
+  const std::uint64_t code = i.code & code_mask(i.lane);
+  if (i.lane < kShortLanes) {
+    return opcode | std::uint64_t{i.lane} << 52 | std::uint64_t{i.number} << 44 | code;
+  }
+  const std::uint64_t lane = kMaxLaneIds | (i.lane & (kMaxLaneIds - 1));
+  return opcode | lane << 44 | std::uint64_t{i.number} << 36 | code;
 }
 
 [[nodiscard]] constexpr Immediate unpack(std::uint64_t data) {
-  return {static_cast<Opcode>(data >> 60), static_cast<std::uint32_t>(data >> 52 & 0xff),
-          static_cast<std::uint8_t>(data >> 44), data & kImmediateCodeMask};
+  const auto opcode = static_cast<Opcode>(data >> 60);
+  const auto lane = static_cast<std::uint32_t>(data >> 52 & 0xff);
+  if (lane < kShortLanes) {
+    return {opcode, lane, static_cast<std::uint8_t>(data >> 44), data & kImmediateCodeMask};
+  }
+  return {opcode, static_cast<std::uint32_t>(data >> 44 & (kMaxLaneIds - 1)),
+          static_cast<std::uint8_t>(data >> 36), data & (kImmediateCodeMask >> 8)};
 }
 
 // Returns the number nearest to `near` whose low 8 bits are `low`. Two numbers of a lane that are
@@ -77,7 +101,8 @@ struct ClearToSendEntry {
   Little<std::uint64_t> size = 0;
   Little<std::uint64_t> address = 0;  // of the final place, as the provider counts addresses
   Little<std::uint64_t> key = 0;
-  Little<std::uint64_t> credit = 0;  // messages consumed by the receiver
+  Little<std::uint32_t> credit = 0;  // messages consumed by the receiver, low 32 bits
+  Little<std::uint32_t> port = 0;    // of a SharedFabric: where to write; see Domain::socket_port()
   Little<std::uint64_t> number = 0;
   Little<std::uint64_t> code = 0;
 };
@@ -104,11 +129,17 @@ struct ControlEntry {
 // repeated until they are answered.
 struct GreetingEntry {
   Little<std::uint32_t> node = 0;
-  Little<std::uint32_t> lane = 0;     // the node's number of its lane to this node
+  Little<std::uint32_t> lane = 0;     // the node's index of its lane to this node
   Little<std::uint32_t> answers = 0;  // 1: replies to a greeting, and wants no reply
-  Little<std::uint32_t> unused = 0;
+  Little<std::uint32_t> id = 0;       // Lane::id
   Little<std::uint64_t> code = 0;
 };
+
+// Where node `node` writes its greetings of an endpoint (AddressHead::member).
+[[nodiscard]] constexpr std::uint64_t greeting_offset(std::uint32_t member, std::uint32_t node,
+                                                      std::uint32_t count) {
+  return std::uint64_t{(member * 8 + node) & (count - 1)} * 64;
+}
 
 // The bytes of an entry that its code covers: all before it.
 template <typename Entry>
@@ -128,10 +159,6 @@ class ArenaLayout {
   [[nodiscard]] std::uint32_t ring() const { return ring_; }      // slots per lane, a power of two
   [[nodiscard]] std::uint64_t stride() const { return stride_; }  // bytes per slot
   [[nodiscard]] std::uint64_t bytes(std::uint32_t lanes) const { return lane_offset(lanes); }
-  // The entry for greetings of `node`, whose lane number is not known.
-  [[nodiscard]] std::uint64_t greeting(std::uint32_t node) const {
-    return node % kMaxLinks * kLineBytes;
-  }
   [[nodiscard]] std::uint64_t slot(std::uint32_t lane, std::uint64_t position) const {
     return lane_offset(lane) + position * stride_;
   }

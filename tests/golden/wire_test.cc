@@ -43,8 +43,9 @@ TEST(Wire, EntriesOfLibfabric) {
   EXPECT_EQ(header.u32(8), 1u);
   EXPECT_EQ(header.u32(12), kShort);
   EXPECT_EQ(header.u32(20), 4u);
-  const Bytes clear(ofi::ClearToSendEntry{1, 2, kLong, 4, 5, 6, 7});
+  const Bytes clear(ofi::ClearToSendEntry{1, 2, kLong, 4, 5, kShort, 6, 7});
   EXPECT_EQ(clear.u64(16), kLong);
+  EXPECT_EQ(clear.u32(36), kShort);
   EXPECT_EQ(clear.u64(48), 7u);
   EXPECT_EQ(Bytes(ofi::RequestToSendEntry{1, kLong}).u64(8), kLong);
   const Bytes control(ofi::ControlEntry{kLong, 1, 2, kShort, 4, 1, 0, 7});
@@ -52,8 +53,9 @@ TEST(Wire, EntriesOfLibfabric) {
   EXPECT_EQ(control.u32(16), kShort);
   EXPECT_EQ(control.u32(24), 1u);
   EXPECT_EQ(control.u64(32), 7u);
-  const Bytes greeting(ofi::GreetingEntry{1, kShort, 1, 0, kLong});
+  const Bytes greeting(ofi::GreetingEntry{1, kShort, 1, 5, kLong});
   EXPECT_EQ(greeting.u32(4), kShort);
+  EXPECT_EQ(greeting.u32(12), 5u);
   EXPECT_EQ(greeting.u64(16), kLong);
 }
 
@@ -61,12 +63,14 @@ TEST(Wire, Addresses) {
   ofi::AddressHead head;
   head.lane = kShort;
   head.key = kLong;
+  head.greetings_key = kLong - 1;
   head.nonce[0] = 0x99;
   const Bytes bytes(head);
-  EXPECT_EQ(bytes.u32(0), 0x34495045u);
+  EXPECT_EQ(bytes.u32(0), 0x35495045u);
   EXPECT_EQ(bytes.u32(12), kShort);
   EXPECT_EQ(bytes.u64(40), kLong);
-  EXPECT_EQ(bytes.u32(48), 0x99u);
+  EXPECT_EQ(bytes.u64(56), kLong - 1);
+  EXPECT_EQ(bytes.u32(72), 0x99u);
 }
 
 TEST(Wire, SharedMemory) {

@@ -18,6 +18,8 @@ namespace espalier::ofi {
 [[nodiscard]] inline Config for_node(Config config, std::uint32_t node,
                                      const std::vector<std::uint32_t>& peers) {
   config.node = node;
+  // As if each node were a process.
+  if (config.fabric != nullptr) config.fabric = make_shared_fabric();
   if (!config.host.empty()) config.host = config.host[node % config.host.size()];
   if (config.max_links != 0) return config;
   config.peers = peers;

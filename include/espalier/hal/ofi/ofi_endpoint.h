@@ -29,6 +29,11 @@ namespace espalier::ofi {
 // Random bytes that all nodes of a job share and no other process knows.
 using Secret = std::array<std::uint8_t, 32>;
 
+// What endpoints of a process share: descriptors, connections, and the wait for them.
+class SharedFabric;
+// Returns a new one, which opens nothing yet.
+[[nodiscard]] std::shared_ptr<SharedFabric> make_shared_fabric();
+
 // The parameters of OfiEndpoint::open().
 struct Config {
   // "tcp" (named "net" in libfabric 1.17), "shm", or any other libfabric name; "mem": memory that
@@ -64,6 +69,10 @@ struct Config {
   // Whether the process may have very many such endpoints: mem then touches a link's memory for
   // long messages only when one is sent.
   bool is_small = false;
+  // With max_links: endpoints with the same one, of the same provider and address, share what they
+  // can; over tcp, each may then be used by a thread of its own. All nodes of a job must have one,
+  // or none. Null: nothing is shared.
+  std::shared_ptr<SharedFabric> fabric;
   // How long to wait for a peer that does not connect.
   std::uint64_t connect_deadline_ns = 60'000'000'000;
   // Whether the endpoint has a job secret, and the secret: each word that a peer writes is then
