@@ -629,6 +629,8 @@ std::string Channel::failure_text(const Operation& operation) const {
   if (cause.status == Status::kMismatch && operation.word != 0) {
     return text + calls_of(cause, note_, {rank_, operation.word});
   }
+  const std::string lacked = cause.status == Status::kBackEnd ? fabric_->lacked() : "";
+  if (!lacked.empty()) return text + "; " + lacked;
   if (!report.waiting) return text;
   const std::uint64_t now = fabric_->endpoint().now();
   const std::uint64_t waited_ms = now < report.since_ns ? 0 : (now - report.since_ns) / 1'000'000;

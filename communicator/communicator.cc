@@ -30,8 +30,9 @@ using communicator::Channel;
 using communicator::Job;
 using communicator::Operation;
 
-// Files of a rank: its endpoint, and the links of the backbone (backbone.h). Counted on libfabric
-// 1.17; over mem and shm, also those that are opened for a moment.
+// Files of a rank. Over tcp: its endpoint, a port for long messages, and a file for a moment; for
+// each link of the backbone (backbone.h), a connection for short and one for long messages. Counted
+// on libfabric 1.17; over mem and shm, also those that are opened for a moment.
 constexpr bootstrap::RankFiles kFabricFiles{14, 2};
 constexpr bootstrap::RankFiles kMemoryFiles{6, 0};
 

@@ -2,7 +2,9 @@
 
 #include "espalier/communicator.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -439,6 +441,35 @@ TEST(Communicator, APartThatFailsDisturbsNoOther) {
   };
   on_all(2, body,
          [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(20); });
+}
+
+// A call whose messages are the first long ones needs files that the earlier calls did not.
+TEST(Communicator, LongMessagesWithoutFilesAreNamed) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::atomic<rlim_t> limit = 0;
+  std::atomic<std::uint32_t> named = 0;
+  const auto body = [&](Communicator& world) {
+    Vector one(1, 1), many(1'000'000, 1);
+    EXPECT_EQ(message(world.allreduce(Out(one), Op::kSum)), "");
+    EXPECT_EQ(message(world.barrier()), "");
+    if (world.rank() == 0) {
+      while (fcntl(static_cast<int>(limit.load()), F_GETFD) >= 0) ++limit;
+      const rlimit none{limit, before.rlim_max};
+      EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    }
+    EXPECT_EQ(message(world.barrier()), "");
+    const std::string text = message(world.allreduce(Out(many), Op::kSum));
+    EXPECT_NE(text.find("allreduce failed: back end, found by rank "), std::string::npos) << text;
+    const std::string files = "; node " + std::to_string(world.rank()) +
+                              " needs 2 more open files; the limit of " + std::to_string(limit) +
+                              " leaves 0 (ulimit -n)";
+    if (text.ends_with(files)) ++named;
+  };
+  on_all(2, body,
+         [](JoinOptions& options, std::uint32_t) { options.deadline = std::chrono::seconds(20); });
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_GE(named, 1u);
 }
 
 // A rank that ends its parts waits for no other rank: the others end theirs later, in another

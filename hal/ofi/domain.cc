@@ -33,7 +33,8 @@ std::string file_of(const std::string& name) {
   return text.substr(text.rfind('/') + 1);
 }
 
-// Counted on libfabric 1.17, over tcp. With fewer, it fails anywhere, and with other errors.
+// Counted on libfabric 1.17, over tcp: one of them is that of a SharedFabric, or for a moment. With
+// fewer, it fails anywhere, and with other errors.
 constexpr std::uint64_t kEndpointFiles = 12;
 constexpr int kKeyAttempts = 4;  // A random key is in use already once in 2^60 registrations.
 

@@ -29,7 +29,7 @@ struct EndpointParts {
   // Only with a SharedFabric:
   std::vector<Arrival> inbox;
   std::condition_variable_any woken;
-  std::uint64_t departed_until_ns = 0;  // how long to try to say goodbye
+  std::uint64_t departed_until_ns = 0;  // how long to try to say goodbye; 0: from the next look on
 
   // Takes what arrived.
   void take(const Arrival& arrival);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,6 +59,7 @@ struct EndpointState {
   std::uint64_t opened = 0;    // greetings received
   std::uint64_t rejected = 0;  // words that were not authentic
   bool released = false;
+  std::string lacked;  // OfiEndpoint::lacked()
 
   // Adds a link with lanes for both directions. Allocates unless capacity was reserved.
   void add_link(std::uint32_t peer, std::uint32_t out, std::uint32_t in, bool routed) {
@@ -99,7 +101,10 @@ struct EndpointState {
   }
   // Whether long messages can be received: opens the port for them if there is one.
   [[nodiscard]] bool has_long_port() {
-    return shared == nullptr || shared->use_long_port(long_port);
+    if (shared == nullptr || long_port.port != 0) return true;
+    const auto opened = shared->open_long_port(long_port, lanes.size());
+    if (!opened) lacked = "node " + std::to_string(config.node) + opened.error().message;
+    return opened.has_value();
   }
   [[nodiscard]] std::uint32_t greetings_count() const {
     return shared == nullptr ? kMaxLinks : SharedFabric::kGreetings;

@@ -101,12 +101,13 @@ Result<std::uint32_t> LaneConnector::add_link(std::uint32_t node) {
 }
 
 // libfabric opens a connection per peer later, while it polls, and drops its messages without an
-// error if no descriptor is free then.
+// error if no descriptor is free then. A port for long messages that is open will need one, too.
 Result<void> LaneConnector::check_files() const {
   if (!binds_address(state_.config.provider)) return {};
   const auto closed = std::count_if(state_.lanes.begin(), state_.lanes.end(),
                                     [](const Lane& lane) { return !lane.is_open; });
-  return check_free_files(static_cast<std::uint64_t>(closed) + 1,
+  const std::uint64_t of_long_port = state_.long_port.port != 0 ? 1 : 0;
+  return check_free_files(static_cast<std::uint64_t>(closed) + 1 + of_long_port,
                           "node " + std::to_string(state_.config.node));
 }
 

@@ -140,7 +140,14 @@ bool LaneSender::send_large(Lane& lane, std::uint64_t number) {
     return true;
   }
   if (clear.tag != post.tag || clear.size != post.size) return withdraw(lane, number);
-  if (!state_.find_long_target(lane, clear.port)) return false;
+  if (!state_.find_long_target(lane, clear.port)) {
+    out.clear_to_send &= ~bit(position);
+    out.in_slot &= ~bit(position);
+    post.status = Status::kBackEnd;
+    post.done = true;
+    count_sent(lane);
+    return true;
+  }
   const bool has_header = post.check != 0 || state_.config.authenticate_data;
   if (!has_header) return send_placed(lane, number, clear, Opcode::kPlaced, nullptr);
   MessageHeader& header = out.large_header;

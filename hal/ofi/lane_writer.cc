@@ -21,7 +21,9 @@ bool LaneWriter::write_message(Lane& lane, Domain::Target to, const Immediate& i
   const std::uint64_t data = pack(immediate);
   const std::uint64_t piece = domain.inject_bytes();
   const auto* from = static_cast<const std::byte*>(bytes);
-  if (size > piece && !domain.copies_messages()) {
+  // What is pending on a port for long messages is known by its completion.
+  const bool has_completion = size > piece || to.port != lane.target.port;
+  if (has_completion && !domain.copies_messages()) {
     WriteContext& context = state_.contexts[lane.index * state_.layout.ring() + position];
     if (!accepted(lane, domain.write(to, bytes, size, data, address, key, &context))) {
       return false;

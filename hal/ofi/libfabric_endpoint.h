@@ -55,11 +55,15 @@ class LibfabricEndpoint final : public OfiEndpoint, public Endpoint {
     return connector_.add_link(node);
   }
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
-  [[nodiscard]] bool spin_locks_bounded() const override { return state_.domain->locks_bounded(); }
+  [[nodiscard]] bool spin_locks_bounded() const override {
+    const auto lock = locked();
+    return state_.domain->locks_bounded();
+  }
   [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;
   void forget(std::span<const Region> regions) override;
   [[nodiscard]] std::uint64_t rejected_words() const override { return state_.rejected; }
+  [[nodiscard]] std::string lacked() const override { return state_.lacked; }
   [[nodiscard]] Endpoint& endpoint() override { return *this; }
 
   [[nodiscard]] std::uint32_t node() const override { return state_.config.node; }

@@ -42,6 +42,9 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   [[nodiscard]] Result<std::uint32_t> add_link(std::uint32_t node) override;
   [[nodiscard]] Result<bool> connect_links(std::span<const std::uint32_t> links) override;
   [[nodiscard]] bool spin_locks_bounded() const override;
+  [[nodiscard]] std::string lacked() const override {
+    return fabric_ == nullptr ? "" : fabric_->lacked();
+  }
   [[nodiscard]] Result<void> set_secret(const Secret& secret) override;
   [[nodiscard]] std::uint64_t rejected_words() const override;
   [[nodiscard]] Result<void> keep(std::span<const Region> regions) override;

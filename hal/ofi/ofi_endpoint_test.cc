@@ -239,12 +239,14 @@ class FreeFiles {
   std::string limit_;
 };
 
-TEST(Ofi, FewOpenFilesAreNamed) {
+void few_open_files_are_named(bool is_shared) {
+  SCOPED_TRACE(is_shared);
   Config config;
   config.max_links = 4;
   std::vector<std::unique_ptr<OfiEndpoint>> nodes;
   std::vector<std::string> addresses;
   for (config.node = 0; config.node < 3; ++config.node) {
+    if (is_shared) config.fabric = make_shared_fabric();
     if (config.node == 1) {
       const FreeFiles files(11);
       EXPECT_EQ(message_of(OfiEndpoint::open(config)),
@@ -261,6 +263,11 @@ TEST(Ofi, FewOpenFilesAreNamed) {
   const std::string message = message_of(nodes[0]->add_link(2));
   EXPECT_EQ(message, "node 0 needs 2 more open files; the limit of " + one.limit() +
                          " leaves 1 (ulimit -n)");
+}
+
+TEST(Ofi, FewOpenFilesAreNamed) {
+  few_open_files_are_named(false);
+  few_open_files_are_named(true);
 }
 
 // Each container is a host of its own, and so is each user.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/open_files.h"
 #include "hal/ofi/endpoint_parts.h"
 
 namespace espalier::ofi {
@@ -60,6 +61,7 @@ SharedFabric::~SharedFabric() { close(); }
 
 Result<void> SharedFabric::open(const std::string& provider, const std::string& local_address) {
   if (auto opened = domain_.open(provider, local_address, {1, kPeers, kCompletions}); !opened) {
+    domain_.close();
     return opened;
   }
   is_unfit_ = !domain_.can_be_shared();
@@ -84,9 +86,9 @@ Result<void> SharedFabric::open(const std::string& provider, const std::string& 
 void SharedFabric::close() {
   if (!is_open_) return;
   for (const auto& parts : departed_) erase(*parts);
-  departed_.clear();
   domain_.deregister(greetings_registration_);
   domain_.close();
+  departed_.clear();  // Until now libfabric could read what their pending writes send.
   greetings_ = Pages();
   if (nudge_ >= 0) ::close(nudge_);
   nudge_ = -1;
@@ -164,13 +166,11 @@ void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
   --live_;
   if (live_ == 0) {
     erase(*parts);
-    parts.reset();
     close();
     return;
   }
   state.has_departed = true;
   parts->empty_inbox();
-  parts->departed_until_ns = monotonic_ns() + kGoodbyeNs;
   std::vector<std::uint32_t> links;
   for (Lane& lane : state.lanes) {
     lane.outbox.goodbye = true;
@@ -178,6 +178,7 @@ void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
     links.push_back(lane.link);
   }
   (void)parts->connector.start_links(links);
+  parts->retry();  // The process may call nothing for long.
   departed_.push_back(std::move(parts));
   tend_at_ns_ = 0;
 }
@@ -188,6 +189,7 @@ void SharedFabric::tend_departed() {
   bool has_more = false;
   std::erase_if(departed_, [&](const auto& parts) {
     EndpointState& state = parts->state;
+    if (parts->departed_until_ns == 0) parts->departed_until_ns = time_ns + kGoodbyeNs;
     if (time_ns < parts->departed_until_ns) {
       if (!state.greeting.empty()) parts->connector.repeat_greetings();
       parts->retry();
@@ -242,7 +244,9 @@ void SharedFabric::take_entry(const fi_cq_data_entry& entry, EndpointParts& own)
 }
 
 bool SharedFabric::progress(EndpointParts& parts) {
-  bool moved = false;
+  // First what other threads read, because it arrived earlier.
+  bool moved = !parts.inbox.empty();
+  parts.empty_inbox();
   std::array<fi_cq_data_entry, kBatch> entries;
   // To the end: what stays in the queue wakes nobody.
   for (int count = kBatch; count == kBatch || count == Domain::kFailure;) {
@@ -255,10 +259,6 @@ bool SharedFabric::progress(EndpointParts& parts) {
       }
     }
     for (int i = 0; i < count; ++i) take_entry(entries[static_cast<std::size_t>(i)], parts);
-  }
-  if (!parts.inbox.empty()) {
-    moved = true;
-    parts.empty_inbox();
   }
   if (!departed_.empty()) tend_departed();
   return moved;
@@ -290,8 +290,7 @@ void SharedFabric::pass_poll_on() {
   if (poller_ == nullptr && !waiting_.empty()) waiting_.front()->woken.notify_one();
 }
 
-bool SharedFabric::use_long_port(LongPort& port) {
-  if (port.port != 0) return true;
+Result<void> SharedFabric::open_long_port(LongPort& port, std::size_t connections) {
   while (long_ports_.size() >= kMostLongPorts) {
     LongPort* oldest = nullptr;
     for (LongPort* const each : long_ports_) {
@@ -302,13 +301,14 @@ bool SharedFabric::use_long_port(LongPort& port) {
     if (oldest == nullptr) break;
     close_long_port(*oldest);
   }
+  if (auto free = check_free_files(1 + connections, ""); !free) return free;
   const auto opened = domain_.add_port(kPeers);
-  if (!opened) return false;
+  if (!opened) return fail(" gets no port for long messages: " + opened.error().message);
   port.port = *opened;
   port.number = domain_.socket_port(*opened);
   ++port.epoch;
   long_ports_.push_back(&port);
-  return true;
+  return {};
 }
 
 void SharedFabric::end_message(LongPort& port) {

@@ -75,14 +75,17 @@ class SharedFabric {
     return !free_lanes_.empty() || lanes_.size() < kMaxLaneIds;
   }
 
+  // How many members have ended and wait for a goodbye.
+  [[nodiscard]] std::size_t departed() const { return departed_.size(); }
   // Makes progress for all members. Whether anything moved.
   bool progress(EndpointParts& parts);
   // Waits until there may be something for this member, at most `ns`. The lock is not held
   // meanwhile.
   void wait(EndpointParts& parts, std::uint64_t ns);
 
-  // Whether the port is open; opens it.
-  [[nodiscard]] bool use_long_port(LongPort& port);
+  // Opens a port, if there are descriptors for it and so many connections: libfabric drops messages
+  // without an error if there is none for a connection. Errors begin after the endpoint's name.
+  [[nodiscard]] Result<void> open_long_port(LongPort& port, std::size_t connections);
   // Ends all: afterwards nothing reads or writes memory of the caller.
   void end_long_messages(EndpointParts& parts);
   // Counts the end of a message that needed the port.

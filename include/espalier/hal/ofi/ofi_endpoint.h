@@ -149,6 +149,9 @@ class OfiEndpoint {
   // Returns the number of words that were dropped because they were not authentic. The first one is
   // also reported on stderr.
   [[nodiscard]] virtual std::uint64_t rejected_words() const = 0;
+  // What this endpoint lacked for a message that it ended with kBackEnd, e.g. descriptors. Empty:
+  // nothing that it knows of.
+  [[nodiscard]] virtual std::string lacked() const { return {}; }
   // Registers regions at once, until forget() of the same regions: collectives that use memory
   // inside them then register nothing. Without effect after Endpoint::release(). Errors: the
   // provider refuses.
