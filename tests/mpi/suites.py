@@ -29,11 +29,13 @@ LIBRARIES = {"openmpi": ("mpirun.openmpi", "Open MPI"), "mpich": ("mpiexec.hydra
 RANKS = (2, 3, 5, 7, 8)
 HEAD = """# Public suites of MPI
 
-Written by `tests/mpi/suites.py page tests/mpi/suites_runs.json`. `tests/mpi/suites.sh` built what these suites have about collectives, and ran each
-program plain and with Espalier's library in front ([communicator.md](../communicator.md#an-mpi-program-unchanged)). A program counts as passed
-if its exit status is 0 and it reports no error. One that fails plain does not run with the library. `run` says how many of the suite's programs ran
-with this number of ranks; one that reaches the time limit plain does not count. `calls`: collectives on intracommunicators, on all ranks; `by MPI` leaves out `MPI_Alltoallw` and neighbour
-collectives, which are for the MPI library. `share`: the part that Espalier took.
+Written by `tests/mpi/suites.py page tests/mpi/suites_runs.json`. `tests/mpi/suites.sh` built what these suites have about collectives, and
+ran each program plain and with Espalier's library in front ([communicator.md](../communicator.md#an-mpi-program-unchanged)). A program counts
+as passed if its exit status is 0 and it reports no error. One that fails plain does not run with the library. `run` says how many of the
+suite's programs ran with this number of ranks; one that reaches the time limit plain does not count. Ranks that wait in the MPI library yield
+the processor, plain and with Espalier: under Open MPI by its setting `mpi_yield_when_idle`, under MPICH by `tests/mpi/yield.c`. Some runs
+under MPICH with up to 5 ranks preceded this file. `calls`: collectives on intracommunicators, on all ranks; `by MPI` leaves out
+`MPI_Alltoallw` and neighbour collectives, which are for the MPI library. `share`: the part that Espalier took.
 """
 
 
@@ -50,7 +52,16 @@ def environment(program, library, bridge):
     return env | program.env | ({"ESPALIER_MPI_COUNTS": "1"} if bridge else {})
 
 
-def launch(program, library, ranks, bridge, folder, limit):
+def build_yield(library, folder):
+    """Returns the library that every run under `library` preloads, plain and with the bridge; none under Open MPI, which has a setting."""
+    if library != "mpich":
+        return []
+    built = pathlib.Path(folder) / "yield.so"
+    subprocess.run(["mpicc.mpich", "-O2", "-shared", "-fPIC", "-o", built, pathlib.Path(__file__).with_name("yield.c"), "-ldl"], check=True)
+    return [built]
+
+
+def launch(program, library, ranks, bridge, folder, options):
     """Returns whether the program passed, its last lines, and the calls {function: (by Espalier, by MPI)}."""
     env = environment(program, library, bridge)
     command = [shutil.which(LIBRARIES[library][0]), "-n", str(ranks)]
@@ -58,14 +69,15 @@ def launch(program, library, ranks, bridge, folder, limit):
         command += ["--oversubscribe", "--bind-to", "none"]
         for name in [*program.env, *(("ESPALIER_MPI_COUNTS",) if bridge else ())]:
             command += ["-x", name]
-    if bridge:
-        command += ["-x", f"LD_PRELOAD={bridge}"] if library == "openmpi" else ["-genv", "LD_PRELOAD", str(bridge)]
+    if preloads := [*options.preloads, *([bridge] if bridge else [])]:
+        paths = ":".join(map(str, preloads))
+        command += ["-x", f"LD_PRELOAD={paths}"] if library == "openmpi" else ["-genv", "LD_PRELOAD", paths]
     command += [str(word) for word in program.command]
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(command, cwd=program.env.get("FOLDER", folder), env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            status = process.wait(limit)
+            status = process.wait(options.limit)
         except subprocess.TimeoutExpired:
             process.terminate()  # the launcher ends its ranks
             try:
@@ -73,7 +85,7 @@ def launch(program, library, ranks, bridge, folder, limit):
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            status = f"none after {limit} s"
+            status = f"none after {options.limit} s"
         out.seek(0)
         text = out.read()
     counts = {name: (int(ours), int(below)) for name, ours, below in re.findall(r"^MPI_([A-Z]\S*) +(\d+) +(\d+)$", text, re.M)}
@@ -99,13 +111,13 @@ def run_program(program, key, library, ranks, options, runs):
         kept = runs.get(key, {})
         plain, text = kept.get("plain"), ""
         if not plain:
-            plain, text, _ = launch(program, library, ranks, None, folder, options.limit)
+            plain, text, _ = launch(program, library, ranks, None, folder, options)
         if text.startswith("status none"):
             print(f"{key}: not run, the plain program reached the limit of {options.limit} s", flush=True)
             return
         entry = {"plain": plain}
         if plain:
-            passed, text, counts = launch(program, library, ranks, bridge, folder, options.limit)
+            passed, text, counts = launch(program, library, ranks, bridge, folder, options)
             entry |= {"bridge": passed, "calls": counts}
             if not passed:
                 log = options.logs / re.sub(r"\W+", "_", key)
@@ -138,10 +150,12 @@ def run_suites(options):
 
 def run_suite(name, source, library, options, runs):
     with tempfile.TemporaryDirectory(prefix=f"suites-{name}-") as build:
+        options.preloads = build_yield(library, build)
         try:
             programs = SUITES[name][0](source, pathlib.Path(build), library)
         except Missing as error:
             fail(f"{name}: {error}; expected {SUITES[name][1]}")
+        runs[f"{name}|{library}"] = {"programs": len(programs)}
         for ranks in map(int, options.ranks.split(",")):
             for program in programs:
                 key = f"{name}|{library}|{ranks}|{program.name}"
@@ -159,10 +173,14 @@ def is_apart(function):
 
 def tables_of(runs):
     """Returns for each (suite, library, ranks) its count of programs, of those passed plain, and of those passed with the library and their
-    calls; and the calls by function and library."""
-    rows, calls = {}, {}
-    for key, entry in runs.items():
-        suite, library, ranks, _ = key.split("|", 3)
+    calls; the calls by function and library; and the failing programs, those that pass plain only."""
+    rows, calls, failing = {}, {}, []
+    for key, entry in sorted(runs.items()):
+        if "plain" not in entry:
+            continue
+        suite, library, ranks, name = key.split("|", 3)
+        if entry["plain"] and not entry["bridge"]:
+            failing.append(f"* {suite}, {LIBRARIES[library][1]}, {ranks} ranks: `{name}`")
         row = rows.setdefault((suite, library, int(ranks)), dict.fromkeys(("programs", "plain", "bridge", "ours", "below", "apart"), 0))
         row["programs"] += 1
         row["plain"] += entry["plain"]
@@ -173,31 +191,28 @@ def tables_of(runs):
             kept[1] += below
             row["ours"] += ours
             row["apart" if is_apart(function) else "below"] += below
-    return rows, dict(sorted(calls.items()))
+    return rows, dict(sorted(calls.items())), failing
 
 
-def row_of(rows, suite, library, ranks):
+def row_of(rows, programs, suite, library, ranks):
     head = f"| {suite} | {LIBRARIES[library][1]} | {ranks} | "
     row = rows.get((suite, library, ranks))
     if row is None:
         return head + "not run | | | | | | |"
-    # The same programs for each number of ranks: fewer are a part.
-    all_programs = max(each["programs"] for (*of, _), each in rows.items() if of == [suite, library])
-    extent = "whole" if row["programs"] == all_programs else f"{row['programs']} of {all_programs}"
+    extent = "whole" if row["programs"] == programs else f"{row['programs']} of {programs}"
     taken = row["ours"] + row["below"]
     share = f"{100 * row['ours'] / taken:.1f} %" if taken else ""
     return head + f"{extent} | {row['programs']} | {row['plain']} | {row['bridge']} | {row['ours']:,} | {row['below']:,} | {share} |"
 
 
 def page(runs):
-    rows, calls = tables_of(runs)
+    rows, calls, failing = tables_of(runs)
     lines = [HEAD, "| suite | MPI library | ranks | run | programs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
-    lines += [row_of(rows, suite, library, ranks) for suite in SUITES for library in LIBRARIES for ranks in RANKS]
-    failing = sorted(key for key, entry in runs.items() if entry["plain"] and not entry["bridge"])
+    lines += [row_of(rows, runs.get(f"{suite}|{library}", {}).get("programs"), suite, library, ranks)
+              for suite in SUITES for library in LIBRARIES for ranks in RANKS]
     lines += ["", "## Passed plain, failed with Espalier", ""]
-    lines += [f"* {suite}, {LIBRARIES[library][1]}, {ranks} ranks: `{name}`" for suite, library, ranks, name in (key.split("|", 3) for key in failing)]
-    lines += [] if failing else ["No program."]
+    lines += failing or ["No program."]
     lines += ["", "## Calls", "", "Calls on all ranks of the programs above that Espalier took over, and that it passed on to the MPI library.", "",
               "| function | Open MPI: by Espalier | by MPI | MPICH: by Espalier | by MPI |", "| --- | --- | --- | --- | --- |"]
     calls["all"] = {library: [sum(each.get(library, [0, 0])[i] for each in calls.values()) for i in (0, 1)] for library in LIBRARIES}
