@@ -137,6 +137,16 @@ Channel::~Channel() {
   if (is_active()) set_active(false);
 }
 
+// A barrier that does not match one of the program: ranks compare the operators' numbers, and the
+// operator of a program's barriers has none.
+Result<std::shared_ptr<Operation>> Channel::make_leaving() {
+  auto barrier = make(call::barrier());
+  if (!barrier) return barrier;
+  (*barrier)->word = kLeavingWord;
+  (*barrier)->call.op.custom_id = kLeavingWord;
+  return barrier;
+}
+
 void Channel::leave_whole() {
   if (is_of_parent()) return;
   if (size_ == 1 || !is_listed_) return job_->end_whole(true);
@@ -153,9 +163,8 @@ void Channel::leave_whole() {
   if (cause().status != Status::kOk) return;
   // Only what the barrier itself sends may be lost when another rank closes its endpoint first.
   (void)guard([this]() -> Result<void> {
-    auto barrier = make(call::barrier());
+    auto barrier = make_leaving();
     if (!barrier) return fail(barrier.error());
-    (*barrier)->word = kLeavingWord;
     if (start(**barrier) && wait(**barrier)) return job_->members().fence();
     return {};
   });
@@ -164,12 +173,11 @@ void Channel::leave_whole() {
 void Channel::leave_part() {
   if (is_of_parent() || size_ == 1 || !is_listed_ || cause().status != Status::kOk) return;
   (void)guard([this]() -> Result<void> {
-    auto barrier = make(call::barrier());
+    auto barrier = make_leaving();
     if (!barrier) return fail(barrier.error());
     {
       const Use use(*this, Use::Crowd::kWaits);
       leaving_ = *std::move(barrier);
-      leaving_->word = kLeavingWord;
       leaving_->channel = nullptr;  // which would keep itself alive
       is_leaving_ = true;
       (void)enqueue(*leaving_);

@@ -127,6 +127,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Checks the call, finds its schedule and its memory.
   // `own_counts`: this rank knows only its own entries of call.counts, and the others are 0.
   [[nodiscard]] Result<std::shared_ptr<Operation>> make(const Call& call, bool own_counts = false);
+  // What a rank that ends the communicator runs last.
+  [[nodiscard]] Result<std::shared_ptr<Operation>> make_leaving();
   // make(), start() and wait() in one. A call like one of the last few takes its operation again.
   [[nodiscard]] Result<void> run(const Call& call);
   // As make(), for a plan: also everything that start() would otherwise have to allocate or

@@ -142,6 +142,33 @@ TEST(Mismatch, NamesARankThatLeaves) {
   expect_both(lines, " called allreduce of 100 i64, sum", "rank 3 is ending the communicator");
 }
 
+// Its own barrier does not stand for one of the program.
+TEST(Mismatch, NamesARankThatLeavesInPlaceOfABarrier) {
+  std::vector<std::string> lines(3);
+  on_all(
+      4,
+      [&lines](Communicator& world) {
+        if (world.rank() == 3) return;
+        lines[world.rank()] = message(world.barrier());
+      },
+      with_short_deadline);
+  expect_both(lines, " called barrier", "rank 3 is ending the communicator");
+}
+
+TEST(Mismatch, NamesARankThatLeavesAPartInPlaceOfABarrier) {
+  std::vector<std::string> lines(3);
+  on_all(
+      4,
+      [&lines](Communicator& world) {
+        auto parts = world.split(0);
+        ASSERT_TRUE(parts) << parts.error().message;
+        if (world.rank() == 3) return;
+        lines[world.rank()] = message(parts->front().barrier());
+      },
+      with_short_deadline);
+  expect_both(lines, " called barrier", "rank 3 is ending the communicator");
+}
+
 // The root's short message is on its way when its call is complete: all name that call, and not
 // what the root called next.
 TEST(Mismatch, NamesTheCallOfARootThatWentOn) {

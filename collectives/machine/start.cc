@@ -77,8 +77,10 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
   if (endpoint_ == nullptr) return Status::kBadArgument;
   if (failure_detector_.failed()) return failure_detector_.cause().status;
   if (running_) return Status::kBadArgument;
-  // A barrier's combines touch no memory: the arrival of its messages is the information.
-  const Operator op = program.collective == Collective::kBarrier ? Operator() : given;
+  // A barrier's combines touch no memory: the arrival of its messages is the information. Only the
+  // number, which may tell barriers of several purposes apart, is compared.
+  Operator op = given;
+  if (program.collective == Collective::kBarrier) op = {.custom_id = given.custom_id};
   const BufferUses uses = uses_of(program);
   Status status = check_operator(program, uses, op);
   if (status != Status::kOk) return status;

@@ -142,7 +142,7 @@ typedef struct espalier_node_call {
   void* scratch;  // espalier_node_scratch_bytes() bytes, at a multiple of 16; null if it needs none
   size_t scratch_bytes;
   uint32_t element_bytes;    // ESPALIER_CUSTOM_TYPE only: bytes of an element
-  uint32_t custom_id;        // ESPALIER_CUSTOM_OP only: any number, the same on all ranks
+  uint32_t custom_id;        // ESPALIER_CUSTOM_OP, barriers: any number, the same on all ranks
   int commutes;              // ESPALIER_CUSTOM_OP only: whether `combine` commutes
   espalier_combine combine;  // ESPALIER_CUSTOM_OP only
   void* context;             // passed to `combine`

@@ -66,7 +66,7 @@ struct Operator {
   Type type = Type::kBytes;
   bool commutes = true;             // Op::kCustom only: whether `custom` commutes
   std::uint32_t element_bytes = 0;  // Type::kCustom only
-  std::uint32_t custom_id = 0;      // Op::kCustom only: any number, the same on all ranks
+  std::uint32_t custom_id = 0;      // Op::kCustom, barriers: any number, the same on all ranks
   CombineFn custom = nullptr;       // Op::kCustom only; must be associative
   void* context = nullptr;          // passed to `custom`
 };
