@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -110,6 +111,8 @@ Result<bool> SharedFabric::add(EndpointParts& parts, const std::string& provider
   // Not the number of one that ended lately: a greeting for that one may still come.
   while (members_.count(next_member_) != 0) next_member_ = (next_member_ + 1) % kMaxLaneIds;
   parts.state.member = next_member_;
+  // remove() may find no memory.
+  if (departed_.capacity() <= members_.size()) departed_.reserve(2 * members_.size() + 1);
   members_[next_member_] = &parts;
   next_member_ = (next_member_ + 1) % kMaxLaneIds;
   parts.state.domain = &domain_;
@@ -126,6 +129,7 @@ std::uint32_t SharedFabric::add_lane(EndpointParts& parts, std::uint32_t index) 
   if (free_lanes_.empty()) {
     id = static_cast<std::uint32_t>(lanes_.size());
     lanes_.emplace_back();
+    free_lanes_.reserve(lanes_.capacity());  // erase() may find no memory
   } else {
     id = free_lanes_.back();
     free_lanes_.pop_back();
@@ -171,14 +175,18 @@ void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
   }
   state.has_departed = true;
   parts->empty_inbox();
-  std::vector<std::uint32_t> links;
   for (Lane& lane : state.lanes) {
     lane.outbox.goodbye = true;
     state.to_push.insert(lane.index);
-    links.push_back(lane.link);
   }
-  (void)parts->connector.start_links(links);
-  parts->retry();  // The process may call nothing for long.
+  try {
+    std::vector<std::uint32_t> links;
+    for (const Lane& lane : state.lanes) links.push_back(lane.link);
+    (void)parts->connector.start_links(links);
+    parts->retry();  // The process may call nothing for long.
+  } catch (const std::bad_alloc&) {
+    // tend_departed() goes on.
+  }
   departed_.push_back(std::move(parts));
   tend_at_ns_ = 0;
 }

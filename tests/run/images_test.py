@@ -291,7 +291,7 @@ class Images(unittest.TestCase):
         # A node gets the image of another node: refused before anything starts.
         shutil.copy(self.path / "node-1.img", self.path / "node-2.img")
         done = self.run_cluster(*images)
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("node-2.img is refused: wrong node (status 9)", done.stderr)
         self.assertEqual(self.run_cluster("--image", "x").returncode, 2)
         for words, missing in ((["--image", self.path / "no-%r.img"], "no-0.img', which node 0 boots"),
@@ -352,7 +352,7 @@ class Images(unittest.TestCase):
         whole[at + 250] ^= 1
         (self.path / "2.flash").write_bytes(whole)
         done = self.run_cluster(*flash)
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("nothing to boot (status 27)", done.stderr)
         self.assertIn("slot 0: rolled back (status 22): its security counter 0 is below 1, the counter in flash; "
                       "slot 1: corrupt (status 5)", done.stderr)

@@ -127,18 +127,18 @@ class Lifecycle(unittest.TestCase):
         self.assertEqual(espalier.call(*words).stderr, "")
 
     def test_nodes_that_do_not_start(self):
-        def fails(words, *texts):
+        def fails(status, words, *texts):
             done = espalier.call("run", *ENDLESS[:-2], *words)
-            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             for text in texts:
                 self.assertIn(text, done.stderr)
 
         node = ["--node-binary", espalier.NODE]
-        fails(["--node-binary", "/bin/false"], "rank", "ended with status 1")
-        fails([*node, "--launch-prefix", "/nowhere/at/all"], "cannot run /nowhere/at/all")
-        fails([*node, "--launch-prefix", "env", "--address", "203.0.113.1"], "rank", "cannot open tcp on 203.0.113.1")
-        fails([*node, "--launch-prefix", "timeout -s KILL 0.001"], "rank", "killed")
+        fails(1, ["--node-binary", "/bin/false"], "rank", "ended with status 1")
+        fails(2, [*node, "--launch-prefix", "/nowhere/at/all"], "cannot run /nowhere/at/all")
+        fails(2, [*node, "--launch-prefix", "env", "--address", "203.0.113.1"], "rank", "cannot open tcp on 203.0.113.1")
+        fails(1, [*node, "--launch-prefix", "timeout -s KILL 0.001"], "rank", "killed")
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class Update(unittest.TestCase):
             self.refused(f"node 2 refuses the update: {says}; all run release {OLD}", self.path / "bad-%r.img", *self.keys)
         self.check(espalier.call("image", "keygen", "-o", self.path / "other.key"))
         self.build("other", ["broadcast", "scatter", "allreduce"], NEW, key="other.key")
-        self.refused("other-0.img is refused: bad signature (status 24)", self.path / "other-%r.img", *self.keys)
+        self.refused("other-0.img is refused: bad signature (status 24)", self.path / "other-%r.img", *self.keys, status=2)
         self.build("older", ["broadcast", "scatter", "allreduce"], "0.9.0")
         self.refused("node 0 refuses the update: older release (status 28)", self.path / "older-%r.img", *self.keys)
         self.assertEqual(self.settle(), OLD)
