@@ -185,7 +185,7 @@ void SharedFabric::remove(std::unique_ptr<EndpointParts> parts) {
     (void)parts->connector.start_links(links);
     parts->retry();  // The process may call nothing for long.
   } catch (const std::bad_alloc&) {
-    // tend_departed() goes on.
+    // A peer may then miss its goodbye, and this memory stays until the domain closes.
   }
   departed_.push_back(std::move(parts));
   tend_at_ns_ = 0;

@@ -40,11 +40,11 @@ struct Arrival {
 class SharedFabric {
  public:
   struct LongPort {
-    std::uint32_t port = 0;      // of the domain; 0: not open
-    std::uint32_t number = 0;    // of its socket
-    std::uint64_t epoch = 0;     // counts the ports of this member
-    std::uint32_t messages = 0;  // that need it: receives posted, and writes that are pending
-    std::uint64_t idle_since = 0;
+    std::uint32_t port = 0;        // of the domain; 0: not open
+    std::uint32_t number = 0;      // of its socket
+    std::uint64_t epoch = 0;       // counts the ports of this member
+    std::uint32_t messages = 0;    // that need it: receives posted, and writes that are pending
+    std::uint64_t idle_since = 0;  // ns, of monotonic_ns()
   };
 
   SharedFabric() = default;

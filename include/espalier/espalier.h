@@ -184,7 +184,7 @@ typedef struct espalier_call {
   // the collective is complete.
   const uint64_t* counts;
   uint32_t element_bytes;    // ESPALIER_CUSTOM_TYPE only: bytes of an element
-  uint32_t custom_id;        // ESPALIER_CUSTOM_OP only: any number, the same on all ranks
+  uint32_t custom_id;        // ESPALIER_CUSTOM_OP, barriers: any number, the same on all ranks
   int commutes;              // ESPALIER_CUSTOM_OP only: whether `combine` commutes
   espalier_combine combine;  // ESPALIER_CUSTOM_OP only
   void* context;             // passed to `combine`
