@@ -179,7 +179,9 @@ Controller::Job Controller::draw_job() {
   Job job;
   job.seed = random_() % 1'000'000'000;
   constexpr const char* kProviders[] = {"tcp", "shm", "mem", "mem+tcp"};
-  job.provider = kProviders[random_() % 4];
+  // A process keeps one descriptor for the memory of mem from its first use on. The first job
+  // makes it, before the first sample.
+  job.provider = kProviders[record_.jobs == 0 ? 3 : random_() % 4];
   if (job.provider == "mem+tcp") job.ranks_per_host = 2 + static_cast<std::uint32_t>(random_() % 3);
   job.has_secret = random_() % 2 == 0;
   job.has_thread = random_() % 3 == 0;
