@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <climits>
 
+#include "bridge/library_below.h"
+
 namespace espalier::bridge {
 namespace {
 
-// The classes of a buffer that must not be MPI_IN_PLACE.
-#ifdef OPEN_MPI
-constexpr int kInPlaceError = MPI_ERR_ARG;
-constexpr bool checks_null_buffers = false;
-#else
-constexpr int kInPlaceError = MPI_ERR_BUFFER;
-constexpr bool checks_null_buffers = true;
-#endif
+// The class of a buffer that must not be MPI_IN_PLACE.
+int in_place_error() { return is_open_mpi() ? MPI_ERR_ARG : MPI_ERR_BUFFER; }
+bool checks_null_buffers() { return !is_open_mpi(); }
 
 bool is_bad(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return true;
@@ -158,9 +155,9 @@ class Check {
         (receives() && !is_in_place(a_.receive) && received().count < 0)) {
       return MPI_ERR_COUNT;
     }
-    if (sends_in_place && !may_send_in_place()) return kInPlaceError;
-    if (!is_root_ && receives() && is_in_place(a_.receive)) return kInPlaceError;
-    if (checks_null_buffers) return MPI_SUCCESS;
+    if (sends_in_place && !may_send_in_place()) return in_place_error();
+    if (!is_root_ && receives() && is_in_place(a_.receive)) return in_place_error();
+    if (checks_null_buffers()) return MPI_SUCCESS;
     return null_error();
   }
   [[nodiscard]] int null_error() const {
@@ -172,7 +169,7 @@ class Check {
   }
   // The errors that the MPI library accepted, and Espalier cannot.
   [[nodiscard]] int late_error() const {
-    if (receives() && is_in_place(a_.receive) && !may_receive_in_place()) return kInPlaceError;
+    if (receives() && is_in_place(a_.receive) && !may_receive_in_place()) return in_place_error();
     return null_error();
   }
 

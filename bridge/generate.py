@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the entry points of every collective, from one table: C's, and Fortran's under Open MPI.
+"""Writes the entry points of every collective, from one table: C's, and Fortran's under Open MPI and MPICH.
 
-generate.py openmpi|mpich c|fortran
+generate.py openmpi|mpich|abi c
+generate.py openmpi|mpich fortran
 
-MPICH has a form of each for counts of MPI_Count (MPI_Bcast_c). A Fortran function that calls PMPI_* has to be defined here: all of Open
-MPI's, with the manglings of mpif.h and `use mpi`, and those of MPICH's module mpi_f08 that have no buffer.
+MPICH and the standard's ABI have a form of each for counts of MPI_Count (MPI_Bcast_c). A Fortran function that calls PMPI_* has to be defined
+here: all of Open MPI's, with the manglings of mpif.h and `use mpi`, and those of MPICH's module mpi_f08 that have no buffer.
 """
 
 import sys
@@ -74,11 +75,11 @@ def functions(library):
     """Yields (name, routine, form, parameters, is_large) of each function of C."""
     for routine, parameters in ROUTINES.items():
         parameters = parameters.split() + ["comm"]
-        initial = {"openmpi": "MPIX_", "mpich": "MPI_"}[library]
+        initial = {"openmpi": "MPIX_", "mpich": "MPI_", "abi": "MPI_"}[library]
         forms = (("MPI_" + routine, []), ("MPI_I" + routine.lower(), ["request"]), (initial + routine + "_init", ["info", "request"]))
         for form, (name, more) in zip(FORMS, forms):
             yield name, routine, form, parameters + more, False
-            if library == "mpich" and routine != "Barrier":
+            if library != "openmpi" and routine != "Barrier":
                 yield name + "_c", routine, form, parameters + more, True
 
 

@@ -194,6 +194,23 @@ int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* st
   progress(&request, 1);
   return PMPI_Request_get_status(request, is_complete, status);
 }
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+int MPI_Request_get_status_any(int count, const MPI_Request* requests, int* index, int* is_complete,
+                               MPI_Status* status) {
+  progress(requests, count);
+  return PMPI_Request_get_status_any(count, requests, index, is_complete, status);
+}
+int MPI_Request_get_status_all(int count, const MPI_Request* requests, int* is_complete,
+                               MPI_Status* statuses) {
+  progress(requests, count);
+  return PMPI_Request_get_status_all(count, requests, is_complete, statuses);
+}
+int MPI_Request_get_status_some(int count, const MPI_Request* requests, int* complete, int* indices,
+                                MPI_Status* statuses) {
+  progress(requests, count);
+  return PMPI_Request_get_status_some(count, requests, complete, indices, statuses);
+}
+#endif
 int MPI_Cancel(MPI_Request* request) {
   int error = MPI_SUCCESS;
   if (request != nullptr && is_cancel_handled(*request, error)) return error;

@@ -30,10 +30,10 @@ std::mutex user_operators_mutex;
 constexpr std::uint32_t kLogicalId = 1, kLocationId = 11, kUserId = 21;
 
 void add(MPI_Datatype type, Kind kind, Type element) {
-  if (type != MPI_DATATYPE_NULL) basic_types.push_back({type, kind, element});
+  if (is_listed(type)) basic_types.push_back({type, kind, element});
 }
 void add_integer(MPI_Datatype type, Kind kind, bool is_signed) {
-  if (type == MPI_DATATYPE_NULL) return;
+  if (!is_listed(type)) return;
   switch (size_of(type)) {
     case 1: return add(type, kind, is_signed ? Type::kI8 : Type::kU8);
     case 2: return add(type, kind, is_signed ? Type::kI16 : Type::kU16);
@@ -43,7 +43,7 @@ void add_integer(MPI_Datatype type, Kind kind, bool is_signed) {
   }
 }
 void add_float(MPI_Datatype type) {
-  if (type == MPI_DATATYPE_NULL) return;
+  if (!is_listed(type)) return;
   if (size_of(type) == sizeof(float)) add(type, Kind::kFloat, Type::kF32);
   if (size_of(type) == sizeof(double)) add(type, Kind::kFloat, Type::kF64);
 }
@@ -97,6 +97,16 @@ CombineFn location_of(MPI_Datatype type) {
   return nullptr;
 }
 
+void call_fortran([[maybe_unused]] void (*function)(), [[maybe_unused]] void* left,
+                  [[maybe_unused]] void* right, [[maybe_unused]] int length,
+                  [[maybe_unused]] MPI_Datatype type) {
+#ifndef ESPALIER_MPI_ABI  // the standard's ABI is of C alone
+  MPI_Fint handle = MPI_Type_c2f(type);
+  reinterpret_cast<void (*)(void*, void*, MPI_Fint*, MPI_Fint*)>(function)(left, right, &length,
+                                                                           &handle);
+#endif
+}
+
 void call_user(const UserOperator& user, void* left, void* right, std::uint64_t count) {
   MPI_Datatype type = user.type;
   const auto function = user.known.function;
@@ -112,9 +122,7 @@ void call_user(const UserOperator& user, void* left, void* right, std::uint64_t 
     auto* const a = static_cast<std::uint8_t*>(left) + done * extent;
     auto* const b = static_cast<std::uint8_t*>(right) + done * extent;
     if (user.known.signature == KnownOperator::Signature::kFortran) {
-      MPI_Fint handle = MPI_Type_c2f(type);
-      reinterpret_cast<void (*)(void*, void*, MPI_Fint*, MPI_Fint*)>(function)(a, b, &length,
-                                                                               &handle);
+      call_fortran(function, a, b, length, type);
     } else {
       reinterpret_cast<MPI_User_function*>(function)(a, b, &length, &type);
     }
@@ -262,9 +270,10 @@ void list_types() {
        {MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8}) {
     add_float(type);
   }
-  for (MPI_Datatype type : {MPI_C_BOOL, MPI_CXX_BOOL, MPI_LOGICAL}) {
-    add_integer(type, Kind::kLogical, false);
-  }
+  for (MPI_Datatype type : {MPI_C_BOOL, MPI_CXX_BOOL}) add_integer(type, Kind::kLogical, false);
+#ifndef ESPALIER_MPI_ABI  // MPI_Abi_set_fortran_booleans() may give .true. any value
+  add_integer(MPI_LOGICAL, Kind::kLogical, false);
+#endif
   add(MPI_BYTE, Kind::kByte, Type::kU8);
   add(MPI_2INT, Kind::kPair, Type::kI32Loc);
   add(MPI_2INTEGER, Kind::kPair, Type::kI32Loc);

@@ -1,16 +1,14 @@
 #include "bridge/requests.h"
 
+#include "bridge/library_below.h"
 #include "bridge/state.h"
 #include "bridge/take.h"
 
 namespace espalier::bridge {
 namespace {
 
-#ifdef OPEN_MPI
-constexpr int kCancelError = MPI_ERR_REQUEST, kFreeError = MPI_ERR_REQUEST;
-#else
-constexpr int kCancelError = MPI_ERR_INTERN, kFreeError = MPI_ERR_OTHER;
-#endif
+int cancel_error() { return is_open_mpi() ? MPI_ERR_REQUEST : MPI_ERR_INTERN; }
+int free_error() { return is_open_mpi() ? MPI_ERR_REQUEST : MPI_ERR_OTHER; }
 
 bool is_refused(MPI_Request request, int error, int& result) {
   const MPI_Comm comm = comm_of(request);
@@ -22,10 +20,10 @@ bool is_refused(MPI_Request request, int error, int& result) {
 }  // namespace
 
 bool is_cancel_handled(MPI_Request request, int& result) {
-  return is_refused(request, kCancelError, result);
+  return is_refused(request, cancel_error(), result);
 }
 bool is_free_handled(MPI_Request request, int& result) {
-  return is_refused(request, kFreeError, result);
+  return is_refused(request, free_error(), result);
 }
 
 }  // namespace espalier::bridge

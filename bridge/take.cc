@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "bridge/library_below.h"
 #include "bridge/persistent.h"
 #include "bridge/prepare.h"
 
@@ -9,11 +10,7 @@ namespace espalier::bridge {
 namespace {
 
 // The class of a null pointer to a request. Open MPI's collectives follow the pointer.
-#ifdef OPEN_MPI
-constexpr int kNoRequestError = MPI_ERR_REQUEST;
-#else
-constexpr int kNoRequestError = MPI_ERR_ARG;
-#endif
+int no_request_error() { return is_open_mpi() ? MPI_ERR_REQUEST : MPI_ERR_ARG; }
 
 }  // namespace
 
@@ -33,7 +30,7 @@ bool is_handled(Routine routine, Form form, Arguments& arguments, MPI_Request* r
   if (to == nullptr) {
     count_below(routine, form, comm);
     if (!lacks_request || comm == MPI_COMM_NULL) return false;
-    result = raise(comm, kNoRequestError);
+    result = raise(comm, no_request_error());
     return true;
   }
   if (is_reduction(routine)) arguments.user = find_user_operator(arguments.op);
@@ -44,7 +41,7 @@ bool is_handled(Routine routine, Form form, Arguments& arguments, MPI_Request* r
   if (form == Form::kPersistent && own == nullptr) takes = false;
   count_call(routine, form, takes || lacks_request);
   if (lacks_request) {
-    result = raise(comm, kNoRequestError);
+    result = raise(comm, no_request_error());
     return true;
   }
   if (!takes) return false;

@@ -94,11 +94,14 @@ void list_named_types() {
     int size = 0;
     MPI_Aint lower = 0, extent = 0;
     PMPI_Type_size(type, &size);
+    if (size == MPI_UNDEFINED) continue;  // in the standard's ABI: a type that the library lacks
     PMPI_Type_get_extent(type, &lower, &extent);
     named_types.push_back({type, static_cast<std::uint64_t>(size), extent});
   }
   std::sort(named_types.begin(), named_types.end());
 }
+
+bool is_listed(MPI_Datatype type) { return find_named(type) != nullptr; }
 
 bool is_named(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return false;

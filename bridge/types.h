@@ -11,6 +11,8 @@ namespace espalier::bridge {
 // Lists the predefined types of the MPI library. After MPI_Init; later calls do nothing.
 void list_named_types();
 
+// Whether the MPI library has this predefined type, of those that list_named_types() knows.
+[[nodiscard]] bool is_listed(MPI_Datatype type);
 // Whether `type` is predefined. False for MPI_DATATYPE_NULL and for derived types.
 [[nodiscard]] bool is_named(MPI_Datatype type);
 // Whether elements of the type follow each other without gaps, each with its bytes in the order of

@@ -16,11 +16,7 @@ static MPI_Datatype make_spaced(void) {
 }
 
 /* Open MPI 4.1 uses what is freed: the types and operators of persistent collectives, and communicators. */
-#ifdef OPEN_MPI
-enum { kUsesFreed = 1 };
-#else
-enum { kUsesFreed = 0 };
-#endif
+static int uses_freed(void) { return is_open_mpi(); }
 
 static MPI_Datatype expected_type;
 static int other_types;
@@ -89,7 +85,7 @@ static void persist(void) {
   MPI_Op op;
   MPI_Datatype spaced = make_spaced();
   PERSISTENT(Bcast)(data, kCount, spaced, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-  if (!kUsesFreed) MPI_Type_free(&spaced);
+  if (!uses_freed()) MPI_Type_free(&spaced);
   for (int turn = 0; turn < 3; ++turn) {
     fill(data, 6 * kCount);
     MPI_Start(&request);
@@ -103,7 +99,7 @@ static void persist(void) {
   MPI_Op_create(add_spaced, 0, &op);
   PERSISTENT(Allreduce)
   (data, sums, kCount, spaced, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-  if (!kUsesFreed) {
+  if (!uses_freed()) {
     MPI_Op_free(&op);
     MPI_Type_free(&spaced);
   }
@@ -133,6 +129,6 @@ int main(int argument_count, char** arguments) {
   broadcast_and_gather();
   reduce();
   persist();
-  if (!kUsesFreed) free_communicator();
+  if (!uses_freed()) free_communicator();
   return end();
 }

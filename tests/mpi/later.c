@@ -84,6 +84,26 @@ static void check_vectors(void) {
   if (rank != 0) result_row("scattered in place", scattered, counts[rank]);
 }
 
+/* MPI 4.1: the status of several requests, which stay. The program waits for a collective by no other call. */
+static void check_statuses(void) {
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+  int sums[3] = {0}, indices[3], index = 0, done = 0;
+  MPI_Request requests[3];
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 3; ++i)
+      MPI_Iallreduce(&rank, &sums[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+    done = 0;
+    while (turn == 0 && !done) MPI_Request_get_status_all(3, requests, &done, MPI_STATUSES_IGNORE);
+    while (turn == 1 && !done)
+      MPI_Request_get_status_any(3, requests, &index, &done, MPI_STATUS_IGNORE);
+    while (turn == 2 && done < 1)
+      MPI_Request_get_status_some(3, requests, &done, indices, MPI_STATUSES_IGNORE);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    result_row("sums after statuses", sums, 3);
+  }
+#endif
+}
+
 /* Each persistent collective: its request's number, its name, and the arguments before the communicator. */
 #define ROUTINES(CALL)                                                                \
   CALL(0, Bcast, each[0], 3, MPI_INT, 0)                                              \
@@ -173,6 +193,7 @@ int main(int argument_count, char** arguments) {
   begin(argument_count, arguments);
   cut();
   check_vectors();
+  check_statuses();
   /* The second time each rank has freed its requests in another order. */
   for (int i = 0; i < 2; ++i)
     check_persistent(argument_count > 2 && strcmp(arguments[2], "blocking") == 0);

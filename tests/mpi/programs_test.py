@@ -2,14 +2,14 @@
 """Programs at the edges of MPI give the same results with Espalier's library in front as without it, and Espalier takes their calls.
 
 programs_test.py LIBRARY BRIDGE FOLDER PROGRAM...
-LIBRARY: openmpi or mpich. PROGRAM: those of this folder, compiled for it.
+LIBRARY: see launch.py. PROGRAM: those of this folder, compiled for it.
 """
 
 import pathlib
-import shutil
 import sys
 
-from bridge_test import LAUNCHERS, compare, fail
+from bridge_test import compare, fail
+from launch import Library
 
 # MPICH's processes spin while they wait.
 RANKS = {"openmpi": 4, "mpich": 3}
@@ -23,20 +23,19 @@ ONLY_WITHOUT = {"later": ["blocking"]}
 
 
 def main(library, bridge, folder, programs):
-    if not shutil.which(LAUNCHERS[library]):
-        print(f"skipped: {LAUNCHERS[library]} is not installed")
-        sys.exit(77)
+    library = Library(library)
+    ranks = RANKS[library.name]
     bridge, *programs = (str(pathlib.Path(path).resolve()) for path in (bridge, *programs))
     for program in programs:
         name = pathlib.Path(program).name.split(".")[0]
-        counts, printed = compare(library, program, bridge, pathlib.Path(folder) / name, RANKS[library],
+        counts, printed = compare(library, program, bridge, pathlib.Path(folder) / name, ranks,
                                   only_without=ONLY_WITHOUT.get(name, []))
         ours, theirs = counts.pop("*")
-        is_without = library == "openmpi" and name in HAS_GRAPHS
+        is_without = library.label == "openmpi" and name in HAS_GRAPHS
         without = ", without MPI_Dist_graph_create(), in which Open MPI 4.1.4 sometimes waits for ever" if is_without else ""
         print(f"{name}: {ours} calls by Espalier, {theirs} by MPI{without}")
-        if ours == 0 or theirs != RANKS[library] * FOR_MPI.get(name, 0):
-            fail(f"{library}: {name} has {theirs} calls that Espalier does not take\n{printed}")
+        if ours == 0 or theirs != ranks * FOR_MPI.get(name, 0):
+            fail(f"{library.label}: {name} has {theirs} calls that Espalier does not take\n{printed}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -14,6 +15,14 @@
 
 static FILE* results;
 static int rank, ranks;
+
+/* A program of the standard's ABI knows only at run time which library it has. */
+__attribute__((unused)) static int is_open_mpi(void) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  return strncmp(version, "Open MPI", 8) == 0;
+}
 
 static void begin(int argument_count, char** arguments) {
   char path[4096];

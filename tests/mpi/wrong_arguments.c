@@ -17,10 +17,22 @@ static void check(const char* name, int error) {
 }
 #define CHECK(CALL) check(#CALL, CALL)
 
+/* MPICH 5.0.2 ends the program for a reduction of MPI_DATATYPE_NULL (an assertion in mpir_datatype.h), and frees the request of an active
+   collective, for which another rank then waits for ever. */
+static int is_mpich_5(void) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0, major = 0;
+  MPI_Get_library_version(version, &length);
+  return sscanf(version, "MPICH Version: %d", &major) == 1 && major >= 5;
+}
+
 static void check_forbidden(void) {
   int a[2 * kMaxRanks] = {0}, b[2 * kMaxRanks] = {0}, counts[kMaxRanks], offsets[kMaxRanks];
   MPI_Datatype raw, null = MPI_DATATYPE_NULL;
   const int root = 0, no_root = ranks;
+  /* Another pair that is for the MPI library takes its place. */
+  const MPI_Datatype no_type = is_mpich_5() ? MPI_DOUBLE : null;
+  const MPI_Op no_op = is_mpich_5() ? MPI_BAND : MPI_SUM;
   MPI_Type_contiguous(2, MPI_INT, &raw);
   for (int i = 0; i < ranks; ++i) {
     counts[i] = i == ranks - 1 ? -1 : 1;
@@ -32,13 +44,13 @@ static void check_forbidden(void) {
   CHECK(MPI_Bcast(a, 1, MPI_INT, no_root, comm));
   CHECK(MPI_Bcast(a, 1, MPI_INT, -1, comm));
   CHECK(MPI_Bcast(a, 1, MPI_INT, INT_MIN, comm));
-  CHECK(MPI_Allreduce(a, b, 1, null, MPI_SUM, comm));
+  CHECK(MPI_Allreduce(a, b, 1, no_type, no_op, comm));
   CHECK(MPI_Allreduce(a, b, 1, MPI_INT, MPI_OP_NULL, comm));
   CHECK(MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_BAND, comm));
   CHECK(MPI_Allreduce(a, b, 1, raw, MPI_SUM, comm));
   CHECK(MPI_Allreduce(a, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm));
   CHECK(MPI_Reduce(a, b, 1, MPI_INT, MPI_SUM, no_root, comm));
-  CHECK(MPI_Exscan(a, b, 1, null, MPI_SUM, comm));
+  CHECK(MPI_Exscan(a, b, 1, no_type, no_op, comm));
   CHECK(MPI_Allgather(a, 1, MPI_INT, b, -1, MPI_INT, comm));
   CHECK(MPI_Allgather(a, 1, raw, b, 2, MPI_INT, comm));
   CHECK(MPI_Allgather(a, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm));
@@ -59,11 +71,12 @@ static void check_forbidden(void) {
 /* Open MPI accepts an alias and does not survive a null buffer. MPICH does not survive some negative counts. */
 static void check_where_refused(void) {
   int a[2 * kMaxRanks] = {0}, b[2 * kMaxRanks] = {0};
-#ifdef OPEN_MPI
-  CHECK(MPI_Allreduce(a, b, -1, MPI_INT, MPI_SUM, comm));
-  CHECK(MPI_Scan(a, b, -2, MPI_INT, MPI_SUM, comm));
-  CHECK(MPI_Reduce_scatter_block(a, b, -1, MPI_INT, MPI_SUM, comm));
-#else
+  if (is_open_mpi()) {
+    CHECK(MPI_Allreduce(a, b, -1, MPI_INT, MPI_SUM, comm));
+    CHECK(MPI_Scan(a, b, -2, MPI_INT, MPI_SUM, comm));
+    CHECK(MPI_Reduce_scatter_block(a, b, -1, MPI_INT, MPI_SUM, comm));
+    return;
+  }
   CHECK(MPI_Allreduce(a, a, 1, MPI_INT, MPI_SUM, comm));
   CHECK(MPI_Scan(a, a, 1, MPI_INT, MPI_SUM, comm));
   CHECK(MPI_Allgather(b + rank, 1, MPI_INT, b, 1, MPI_INT, comm));
@@ -71,15 +84,13 @@ static void check_where_refused(void) {
   CHECK(MPI_Bcast(NULL, 1, MPI_INT, 0, comm));
   CHECK(MPI_Allreduce(NULL, b, 1, MPI_INT, MPI_SUM, comm));
   CHECK(MPI_Allreduce(a, NULL, 1, MPI_INT, MPI_SUM, comm));
-#endif
 }
 
 /* Open MPI's collectives do not survive a null request; of its other calls, MPI_Isend() has the class that is expected. */
-#ifdef OPEN_MPI
-#define CHECK_REQUEST(CALL) check(#CALL, getenv("LD_PRELOAD") == NULL ? MPI_Isend(a, 1, MPI_INT, rank, 0, comm, NULL) : CALL)
-#else
-#define CHECK_REQUEST(CALL) CHECK(CALL)
-#endif
+#define CHECK_REQUEST(CALL)                                        \
+  check(#CALL, is_open_mpi() && getenv("LD_PRELOAD") == NULL       \
+                   ? MPI_Isend(a, 1, MPI_INT, rank, 0, comm, NULL) \
+                   : CALL)
 
 static void check_no_request(void) {
   int a[kMaxRanks] = {0}, b[kMaxRanks] = {0}, counts[kMaxRanks], offsets[kMaxRanks];
@@ -102,7 +113,8 @@ static void check_no_request(void) {
   CHECK_REQUEST(MPI_Ireduce_scatter_block(a, b, 1, MPI_INT, MPI_SUM, comm, NULL));
   CHECK_REQUEST(MPI_Ireduce_scatter(a, b, counts, MPI_INT, MPI_SUM, comm, NULL));
   CHECK_REQUEST(MPI_Ialltoall(a, 1, MPI_INT, b, 1, MPI_INT, comm, NULL));
-  CHECK_REQUEST(MPI_Ialltoallv(a, counts, offsets, MPI_INT, b, counts, offsets, MPI_INT, comm, NULL));
+  CHECK_REQUEST(
+      MPI_Ialltoallv(a, counts, offsets, MPI_INT, b, counts, offsets, MPI_INT, comm, NULL));
   CHECK_REQUEST(PERSISTENT(Barrier)(comm, MPI_INFO_NULL, NULL));
   CHECK_REQUEST(PERSISTENT(Bcast)(a, 1, MPI_INT, 0, comm, MPI_INFO_NULL, NULL));
   CHECK_REQUEST(PERSISTENT(Allreduce)(a, b, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, NULL));
@@ -113,9 +125,8 @@ static void check_requests(void) {
   static int a[1000], b[1000];
   MPI_Request request = MPI_REQUEST_NULL;
   int class = 0;
-#ifdef OPEN_MPI /* MPICH: MPI_ERR_OTHER */
-  CHECK(MPI_Iallreduce(a, b, -1, MPI_INT, MPI_SUM, comm, &request));
-#endif
+  if (is_open_mpi())
+    CHECK(MPI_Iallreduce(a, b, -1, MPI_INT, MPI_SUM, comm, &request)); /* MPICH: MPI_ERR_OTHER */
   CHECK(MPI_Ibcast(a, 1, MPI_DATATYPE_NULL, 0, comm, &request));
   CHECK(MPI_Igather(a, 1, MPI_INT, b, 1, MPI_INT, ranks, comm, &request));
   /* The last rank starts after the others have tried. */
@@ -128,8 +139,10 @@ static void check_requests(void) {
   if (rank < ranks - 1) {
     MPI_Error_class(MPI_Cancel(&request), &class);
     result("cancel: class %d", class);
-    MPI_Error_class(MPI_Request_free(&request), &class);
-    result("free: class %d, null %d", class, request == MPI_REQUEST_NULL);
+    if (!is_mpich_5()) {
+      MPI_Error_class(MPI_Request_free(&request), &class);
+      result("free: class %d, null %d", class, request == MPI_REQUEST_NULL);
+    }
     MPI_Send(NULL, 0, MPI_INT, ranks - 1, 5, comm);
   }
   MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);

@@ -43,6 +43,19 @@ class Doctor(unittest.TestCase):
         control = facts["TCP congestion control"]
         self.assertEqual(control["value"].startswith("bbr"), "cubic" in control["what_to_do"], control)
 
+    def test_library_of_the_mpi_abi(self):
+        """The library that the system's link leads to; no line if no library has the ABI, or it ends the process."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "libmpi_abi.so.1").symlink_to(os.environ["ESPALIER_OTHER_ABI"])
+            for version, row in (("Open MPI v6.0.0rc2, package: Debian", "Open MPI v6.0.0rc2"),
+                                 ("MPICH Version:      5.0.2\nMPICH Release date: May", "MPICH Version: 5.0.2")):
+                _, facts, _ = self.report(LD_LIBRARY_PATH=folder, OTHER_ABI_VERSION=version)
+                self.assertEqual(facts["libmpi_abi.so.1"]["value"], row)
+            self.assertNotIn("libmpi_abi.so.1", self.report(LD_LIBRARY_PATH=folder)[1])
+            pathlib.Path(folder, "libmpi_abi.so.1").unlink()
+            pathlib.Path(folder, "libmpi_abi.so.1").write_text("no library")
+            self.assertNotIn("libmpi_abi.so.1", self.report(LD_LIBRARY_PATH=folder)[1])
+
     def test_text(self):
         done = doctor()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
