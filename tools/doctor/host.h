@@ -14,7 +14,8 @@ struct HostFact {
 // `locks_memory`: a provider here registers memory that stays locked, as devices want.
 [[nodiscard]] std::vector<HostFact> host_facts(bool locks_memory);
 
-// The launchers, PMIx's library, and the library that programs of MPI's standard ABI get, if any. A missing one is a problem only of who wants to use it.
+// The launchers, PMIx's library, and the library that programs of MPI's standard ABI get, if any.
+// A missing one is a problem only of who wants to use it.
 [[nodiscard]] std::vector<HostFact> program_facts();
 
 }  // namespace espalier::tools::doctor
