@@ -396,6 +396,39 @@ TEST(MemAllocate, AChildLeavesTheParentsMemoryAlone) {
   deallocate(bytes);
 }
 
+// A peer that was killed keeps no memory: the next segment has the place of the ended one.
+TEST(MemSegment, MemoryThatAKilledPeerHadMappedIsGivenBack) {
+  const std::size_t bytes = inbox_bytes(Shape{});
+  auto segment = std::make_unique<Segment>(or_throw(Segment::create(3, bytes)));
+  const SegmentPlace place = segment->place();
+  std::vector<pid_t> peers;
+  for (std::uint32_t number = 0; number < 2; ++number) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(pipe(ends), 0);
+    peers.push_back(fork());
+    if (peers.back() == 0) {
+      const auto mapped = RemoteBlock::map(place, number, bytes);
+      if (!mapped || write(ends[1], "m", 1) != 1) _exit(1);
+      while (true) pause();
+    }
+    close(ends[1]);
+    char byte = 0;
+    ASSERT_EQ(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+  }
+  const auto end_peer = [&] {
+    EXPECT_EQ(kill(peers.back(), SIGKILL), 0);
+    EXPECT_EQ(waitpid(peers.back(), nullptr, 0), peers.back());
+    peers.pop_back();
+  };
+  end_peer();
+  segment.reset();
+  // The other peer still has a block.
+  EXPECT_NE(or_throw(Segment::create(3, bytes)).place().offset, place.offset);
+  end_peer();
+  EXPECT_EQ(or_throw(Segment::create(3, bytes)).place().offset, place.offset);
+}
+
 // What another process or file has under the same numbers is not mapped.
 TEST(MemSegment, OtherMemoryIsNotMapped) {
   const Shape shape;

@@ -91,7 +91,7 @@ TEST(Wire, SharedMemory) {
   head.users.store(kShort, std::memory_order_relaxed);
   head.kilobytes = 3;
   std::memcpy(bytes.data(), static_cast<const void*>(&head), sizeof head);
-  EXPECT_EQ(load_u64(bytes.data()), 0x33304d454d505345u);
+  EXPECT_EQ(load_u64(bytes.data()), 0x34304d454d505345u);
   EXPECT_EQ(load_u32(&bytes[36]), 0xfffffffeu);
   EXPECT_EQ(load_u64(&bytes[40]), kLong);
   EXPECT_EQ(load_u32(&bytes[48]), kShort);

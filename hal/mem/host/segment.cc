@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -17,6 +19,7 @@
 #include "base/file_limit.h"
 #include "base/forks.h"
 #include "base/system_error.h"
+#include "espalier/base/assert.h"
 #include "hal/mem/host/shared_memory.h"
 
 namespace espalier::mem {
@@ -60,6 +63,7 @@ struct OwnSegments {
   struct Ended {
     SharedMemory* in = nullptr;
     std::uint8_t* base = nullptr;
+    std::uint32_t blocks = 0;
   };
   std::map<std::pair<std::int32_t, std::uint64_t>, Own> by_place;
   std::vector<Ended> ended;  // that peers still have mapped
@@ -72,10 +76,37 @@ OwnSegments& own_segments() {
 
 SegmentHead& head_at(std::uint8_t* base) { return *reinterpret_cast<SegmentHead*>(base); }
 
+using User = std::atomic<std::int32_t>;
+
+static_assert(sizeof(SegmentHead) + Segment::kMaxBlocks * sizeof(User) <= kPageBytes);
+
+// Of a block.
+User& user_at(std::uint8_t* base, std::uint32_t number) {
+  return reinterpret_cast<User*>(base + sizeof(SegmentHead))[number];
+}
+
+// Returns this process as /proc names it, where peers look for each other; 0: there is no /proc.
+std::int32_t number_in_proc() {
+  char text[32] = {};
+  if (readlink("/proc/self", text, sizeof text - 1) < 0) return 0;
+  return std::atoi(text);
+}
+
+// A process that was killed gives no block back.
+void count_ended_users_out(const OwnSegments::Ended& segment) {
+  for (std::uint32_t number = 0; number < segment.blocks; ++number) {
+    User& user = user_at(segment.base, number);
+    std::int32_t process = user.load(std::memory_order_acquire);
+    if (process == 0 || kill(process, 0) == 0 || errno != ESRCH) continue;
+    if (user.compare_exchange_strong(process, 0)) head_at(segment.base).users.fetch_sub(1);
+  }
+}
+
 // Gives the memory of ended segments back that no peer has mapped any more. With the mutex.
 void free_ended() {
   std::vector<OwnSegments::Ended>& all = own_segments().ended;
   const auto used = [](const OwnSegments::Ended& each) {
+    count_ended_users_out(each);
     return head_at(each.base).users.load(std::memory_order_acquire) != 0;
   };
   const auto unused = std::stable_partition(all.begin(), all.end(), used);
@@ -163,6 +194,7 @@ Segment::Segment(Segment&& other) noexcept { *this = std::move(other); }
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(place_, other.place_);
+  std::swap(blocks_, other.blocks_);
   std::swap(block_bytes_, other.block_bytes_);
   std::swap(base_, other.base_);
   std::swap(shared_, other.shared_);
@@ -181,12 +213,14 @@ Segment::~Segment() {
   // A peer that has not mapped it finds that it has ended.
   head().magic = 0;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  own_segments().ended.push_back({shared_, base_});
+  own_segments().ended.push_back({shared_, base_, blocks_});
   free_ended();
 }
 
 Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
+  ESPALIER_ASSERT(blocks <= kMaxBlocks);
   Segment segment;
+  segment.blocks_ = blocks;
   segment.block_bytes_ = pages(block_bytes);
   const std::size_t size = kPageBytes + blocks * segment.block_bytes_;
   // ftruncate() would raise a signal.
@@ -279,9 +313,13 @@ Result<RemoteBlock> RemoteBlock::map(const SegmentPlace& place, std::uint32_t nu
   };
   bool found = is_there();
   if (found) {
+    User& user = user_at(remote.base, number);
+    std::int32_t self = number_in_proc();
     remote.head().users.fetch_add(1, std::memory_order_seq_cst);
-    remote.use =
-        std::shared_ptr<SegmentHead>(&remote.head(), [memory = remote.memory](SegmentHead* head) {
+    user.store(self, std::memory_order_seq_cst);
+    remote.use = std::shared_ptr<SegmentHead>(
+        &remote.head(), [memory = remote.memory, &user, self](SegmentHead* head) mutable {
+          (void)user.compare_exchange_strong(self, 0);
           head->users.fetch_sub(1, std::memory_order_release);
         });
     found = is_there();  // It may have ended before it was counted.

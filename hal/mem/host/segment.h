@@ -17,7 +17,7 @@ namespace espalier::mem {
 
 // The first line of a segment.
 struct alignas(64) SegmentHead {
-  static constexpr std::uint64_t kMagic = 0x33304d45'4d505345;  // "ESPMEM03"
+  static constexpr std::uint64_t kMagic = 0x34304d45'4d505345;  // "ESPMEM04"
   Little<std::uint64_t> magic;
   std::array<std::uint8_t, 16>
       nonce;  // random: the process and descriptor are still this segment's
@@ -28,6 +28,7 @@ struct alignas(64) SegmentHead {
   Little<std::uint64_t> memory_bytes;
   std::atomic<std::uint32_t> users;  // blocks of it that peers have mapped
   Little<std::uint32_t> kilobytes;   // of the segment
+  // Behind it, for each block: the process that has it mapped, 0: none.
 };
 
 // Where a segment is.
@@ -56,14 +57,15 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-// This process's own segment, with room for `blocks` blocks. Memory that is never touched takes no
-// space.
+// This process's own segment, with room for `blocks` blocks, kMaxBlocks at most. Memory that is
+// never touched takes no space. It is given back when no living process has a block of it mapped.
 class Segment {
  public:
   Segment() = default;
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();
+  static constexpr std::uint32_t kMaxBlocks = 4096;
   [[nodiscard]] static Result<Segment> create(std::uint32_t blocks, std::size_t block_bytes);
 
   [[nodiscard]] SegmentHead& head() const;
@@ -74,6 +76,7 @@ class Segment {
   [[nodiscard]] Result<void> make_file(std::size_t size);
 
   SegmentPlace place_;
+  std::uint32_t blocks_ = 0;
   std::size_t block_bytes_ = 0;
   std::uint8_t* base_ = nullptr;
   SharedMemory* shared_ = nullptr;   // that it is in; null: in a file of its own
