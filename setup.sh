@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing of packages.txt through apt and configures the build folders. Works from any directory, as root on a
-# bare Debian 12; with nothing missing, as any user.
+# bare Debian (12, 13 and unstable are tested); with nothing missing, as any user. Without apt it says what to install.
 #   ./setup.sh build    what building and running need; configures build/, without tests if it is new
 #   ./setup.sh          also what testing needs; configures build/ with tests, fetches the libraries' sources that bare metal
 #                       compiles, and configures build-m3/ (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500),
@@ -37,13 +37,24 @@ case "${1-}" in
     'valgrind', 'package' or 'docs'" ;;
 esac
 werror=${ESPALIER_WERROR:-false}
+
+# The lowest versions are those of the meson.build files.
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  lowest=$(find . -name meson.build -not -path './build*' -exec grep -ho "dependency('[^)]*version : '>=[0-9.]*'" {} + |
+    sed "s/dependency('\([^']*\)'.*>=\(.*\)'/\1 \2/" | sort -u | paste -sd, | sed 's/,/, /g')
+  meson=$(sed -n "s/.*meson_version : '>=\([0-9.]*\)'.*/\1/p" meson.build)
+  fail "this system has no apt. Install g++ 12 or clang++ 14, Meson $meson, ninja, pkg-config, protoc, nanopb, tl::expected, and
+    $lowest,
+    or newer ones (benchmark and gtest only for tests; clp and pmix may be missing).
+    Then run: meson setup build -Dtests=false && ninja -C build"
+fi
 native=$(dpkg --print-architecture)
 if [ "${1-}" = aarch64 ] && [ "$native" = arm64 ]; then
   fail 'this machine is aarch64 itself: build/ is what it runs, and nothing is crossed'
 fi
 
-# Prints the packages of these sections.
-packages() { awk -v sections=" $1 " '/^#/ { on = index(sections, " " $2 " "); next } on' packages.txt; }
+# Prints the packages of these sections, alternatives as a|b.
+packages() { awk -v sections=" $1 " '/^#/ { on = index(sections, " " $2 " "); next } on { sub(/ *#.*/, ""); gsub(/ /, ""); print }' packages.txt; }
 wanted=$(packages "$sections")
 installed=$(dpkg-query -W -f '${Package}:${Architecture} ${db:Status-Status}\n' | sed -n 's/ installed$//p')
 # Whether package $1 is there, for this machine's architecture if it names none.
@@ -53,20 +64,40 @@ is_installed() {
     *) echo "$installed" | grep -qxF -e "$1:$native" -e "$1:all" ;;
   esac
 }
+# Prints the alternatives $1, one a line.
+alternatives() { echo "$1" | tr '|' '\n'; }
 missing=''
 for package in $wanted; do
-  is_installed "$package" || missing="$missing $package"
+  found=no
+  for alternative in $(alternatives "$package"); do
+    is_installed "$alternative" && found=yes && break
+  done
+  [ $found = yes ] || missing="$missing $package"
 done
 if [ -n "$missing" ]; then
   [ "$(id -u)" = 0 ] || fail "not root, and these packages are missing:$missing"
-  echo "setup.sh: installing$missing"
+  release=$(. /etc/os-release && echo "$PRETTY_NAME")
+  case "$(. /etc/os-release && echo "$ID ${VERSION_ID:-unstable}")" in
+    'debian 12' | 'debian 13' | 'debian unstable') ;;
+    *) release="$release (Debian 12, 13 and unstable are tested)" ;;
+  esac
+  echo "setup.sh: installing on $release:$missing"
   apt='apt-get -q -y -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0'
   log=$(mktemp)
   # A foreign source that cannot be reached is apt-get's warning, not ours; what is missing then shows in the install.
   install_missing() {
     case "$missing" in *:arm64*) dpkg --add-architecture arm64 ;; esac
     $apt update || true
-    $apt install --no-install-recommends $missing
+    # Of alternatives the first that can be installed; with none apt-get says so of the first.
+    chosen=''
+    for package in $missing; do
+      choice=${package%%|*}
+      for alternative in $(alternatives "$package"); do
+        apt-cache show --no-all-versions "$alternative" >/dev/null 2>&1 && choice=$alternative && break
+      done
+      chosen="$chosen $choice"
+    done
+    $apt install --no-install-recommends $chosen
   }
   install_missing >"$log" 2>&1 || { sleep 5; install_missing; } >"$log" 2>&1 || {
     tail -n 20 "$log" >&2

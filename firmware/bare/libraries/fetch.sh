@@ -1,26 +1,27 @@
 #!/bin/sh
 # fetch.sh nanopb|mbedtls|libsodium DIRECTORY: fetches that library's C sources into DIRECTORY. Debian's packages are built
-# for the host only. Bare metal compiles the same versions from Debian's source packages, which apt fetches.
+# for the host only. Bare metal compiles the versions of Debian 12 from its source packages, which apt fetches, on every release: from
+# the mirrors that apt uses, from Debian's own, and, once Debian 12 has left those, from its archives. The sums are checked.
 set -eu
 library=$1
 directory=$2
 case $library in
   nanopb)
-    package=libnanopb-dev
+    folder=n/nanopb
     archive=nanopb_0.4.7.orig.tar.gz
     sha256=e1d89b166367a3c42d42311bdc2ed57ff78f86aede9a66828516e45490d48c81
     strip=1
     files='pb.h pb_common.h pb_common.c pb_decode.h pb_decode.c pb_encode.h pb_encode.c'
     ;;
   mbedtls)
-    package=libmbedtls-dev
+    folder=m/mbedtls
     archive=mbedtls_2.28.3.orig.tar.gz
     sha256=3b4953aa55a681e084d31892d9904cc5328d6b4958ea57b90ae4b4f94ae69a8d
     strip=1
     files='include/mbedtls library/common.h library/sha256.c'
     ;;
   libsodium)
-    package=libsodium-dev
+    folder=libs/libsodium
     archive=libsodium_1.0.18.orig.tar.gz
     sha256=d59323c6b712a1519a5daf710b68f5e7fde57040845ffec53850911f10a5d4f4
     strip=3
@@ -34,19 +35,21 @@ case $library in
 esac
 
 [ ! -f "$directory/.complete" ] || exit 0
-where() {
-  apt-get --print-uris download $package | sed -n "s/^'\(.*\)\/${package}_.*/\1/p" | head -n 1
-}
-uri=$(where)
-if [ -z "$uri" ]; then # apt has no package lists, as in a slim image
-  apt-get -q update >/dev/null
-  uri=$(where)
-fi
-[ -n "$uri" ] || { echo "fetch.sh: apt knows no source of $package; expected a Debian repository in apt's sources" >&2; exit 1; }
 fetched=$(mktemp)
-trap 'rm -f "$fetched"' EXIT
-/usr/lib/apt/apt-helper -q -o Acquire::Retries=5 -o APT::Sandbox::User=root download-file \
-  "$uri/$archive" "$fetched" "SHA256:$sha256" >/dev/null
+trap 'rm -f "$fetched" "$fetched.log"' EXIT
+debian=http://deb.debian.org/debian
+archives='http://archive.debian.org/debian http://snapshot.debian.org/archive/debian/20230701T000000Z'
+log=$fetched.log
+found=''
+for site in $(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | sort -u) $debian $archives; do
+  /usr/lib/apt/apt-helper -q -o Acquire::Retries=2 -o APT::Sandbox::User=root download-file \
+    "${site%/}/pool/main/$folder/$archive" "$fetched" "SHA256:$sha256" >>"$log" 2>&1 && found=$site && break
+done
+[ -n "$found" ] || {
+  tail -n 20 "$log" >&2
+  echo "fetch.sh: no server has $archive of Debian 12 with the right sum; expected one of apt's mirrors, or Debian's" >&2
+  exit 1
+}
 mkdir -p "$directory"
 top=$(tar -tzf "$fetched" | sed -n '1s/\/.*//p')
 [ "$strip" = 1 ] || top=$top/src/libsodium
