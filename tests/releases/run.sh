@@ -1,0 +1,111 @@
+#!/bin/sh
+# run.sh RELEASE [--sample [--units]]: runs the README's two commands in a bare root of a release of Debian (12, 13 or unstable), on a clone of
+# this folder's last commit, with nothing installed by hand. As root, with a network. Logs and roots are in build-releases/RELEASE/.
+#   run.sh RELEASE            ./run.sh and ./test.sh in a new root, about two hours. What came of it goes into tests/releases/runs.json
+#                             and is printed; page.py --write then writes docs/results/releases.md.
+#   run.sh RELEASE --sample   ./run.sh, in the root that an earlier sample kept, or else in a new one
+#   run.sh RELEASE --sample --units
+#                             also ./test.sh quick
+# Exit status: 0 every command ended well; 1 one failed; 2 bad input; 77 with --sample: no root privileges, debootstrap or network (a line
+# says which).
+set -eu
+usage() {
+  echo "run.sh: $1; expected 12, 13 or unstable, then nothing, --sample, or --sample --units" >&2
+  exit 2
+}
+sample=no
+units=no
+case "${1-}" in
+  12) name=bookworm ;;
+  13) name=trixie ;;
+  unstable) name=sid ;;
+  '') usage 'no release' ;;
+  *) usage "unknown release '$1'" ;;
+esac
+release=$1
+case "$*" in
+  "$release") ;;
+  "$release --sample") sample=yes ;;
+  "$release --sample --units") sample=yes units=yes ;;
+  *) usage "unknown arguments '$*'" ;;
+esac
+# cannot STATUS REASON: a sample that cannot be made is no fault of the sources.
+cannot() {
+  echo "run.sh: $1" >&2
+  [ $sample = no ] || exit 77
+  exit 2
+}
+[ "$(id -u)" = 0 ] || cannot 'no root privileges, which debootstrap and chroot need'
+command -v debootstrap >/dev/null || cannot 'no debootstrap; ./setup.sh package installs it'
+sources=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
+commit=$(git -C "$sources" rev-parse HEAD 2>/dev/null) || { echo "run.sh: '$sources' is no git clone; expected one" >&2; exit 2; }
+folder=$sources/build-releases/$release
+mkdir -p "$folder"
+mirror=$(apt-get indextargets --format '$(SITE) $(LABEL) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+  awk '$2 == "Debian" && $3 == "main" { print $1; exit }')
+mirror=${mirror:-http://deb.debian.org/debian}
+
+step() { echo "== Debian $release: $1"; }
+step_failed() {
+  tail -n 30 "$2" >&2
+  echo "run.sh: Debian $release: $1 failed; its whole output: $2" >&2
+  exit 1
+}
+make_base() {
+  [ ! -f "$folder/base/complete" ] || return 0
+  step "debootstrap $name"
+  rm -rf "$folder/base"
+  debootstrap --variant=minbase "$name" "$folder/base" "$mirror" >"$folder/debootstrap.log" 2>&1 || {
+    tail -n 3 "$folder/debootstrap.log" >&2
+    rm -rf "$folder/base"
+    cannot "debootstrap made no root of $name from $mirror"
+  }
+  # No service starts in a chroot.
+  printf '#!/bin/sh\nexit 101\n' >"$folder/base/usr/sbin/policy-rc.d"
+  chmod 755 "$folder/base/usr/sbin/policy-rc.d"
+  : >"$folder/base/complete"
+}
+make_root() {
+  [ $sample = no ] || [ ! -f "$folder/root/complete" ] || return 0
+  make_base
+  rm -rf "$folder/root"
+  cp -a "$folder/base" "$folder/root"
+}
+# in_root COMMAND...: in the root's copy of the sources. What is mounted and started ends with it.
+in_root() {
+  [ ! -f /etc/resolv.conf ] || cp -L /etc/resolv.conf "$folder/root/etc/resolv.conf"
+  unshare --mount --pid --fork --kill-child sh -eu -c '
+    root=$1
+    shift
+    mount -t proc proc "$root/proc"
+    mount --rbind /sys "$root/sys"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs tmpfs "$root/dev/shm"
+    exec chroot "$root" /usr/bin/env -i -C /root/espalier PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
+  ' sh "$folder/root" "$@"
+}
+
+make_root
+# One that a sample kept still has what was built.
+if [ ! -d "$folder/root/root/espalier" ]; then
+  git init -q "$folder/root/root/espalier"
+fi
+git -C "$folder/root/root/espalier" fetch -q --depth 1 "file://$sources" "$commit"
+git -C "$folder/root/root/espalier" reset -q --hard FETCH_HEAD
+
+step './run.sh'
+in_root ./run.sh >"$folder/run.log" 2>&1 || step_failed ./run.sh "$folder/run.log"
+tail -n 1 "$folder/run.log"
+if [ $sample = yes ]; then
+  : >"$folder/root/complete"
+  [ $units = no ] || { step './test.sh quick'; in_root ./test.sh quick >"$folder/quick.log" 2>&1 || step_failed './test.sh quick' "$folder/quick.log"; }
+  [ $units = no ] || tail -n 1 "$folder/quick.log"
+  exit 0
+fi
+step './test.sh'
+status=0
+in_root ./test.sh >"$folder/test.log" 2>&1 || status=1
+tail -n 1 "$folder/test.log"
+in_root dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' >"$folder/packages.log"
+/usr/bin/python3 "$sources/tests/releases/page.py" --record "$release" "$folder"
+exit $status
