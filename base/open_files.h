@@ -8,6 +8,9 @@
 
 namespace espalier {
 
+// Of a program that starts others: its own, with some to spare.
+inline constexpr std::uint64_t kOwnFiles = 16;
+
 // Raises the limit of open files to `needed`, if it is lower. `what` needs them, e.g. "8 nodes".
 // Error: the system allows fewer.
 [[nodiscard]] Result<void> allow_open_files(std::uint64_t needed, const std::string& what);

@@ -43,6 +43,9 @@ constexpr Refusal kRefusals[] = {
     {"tcp;ofi_rxm", kLayerCrashes, "tcp, which uses the same network"},
     {"net;ofi_rxm", kLayerCrashes, "tcp, which uses the same network"},
     {"sockets", "it is deprecated upstream and slow", "tcp, which uses the same network, or shm"},
+    // libfabric 2.0 and later.
+    {"lnx", "it joins other providers, which FI_LNX_PROV_LINKS names, and has no device of its own",
+     "one of those providers, or mem+tcp, which joins memory and a network"},
 };
 
 const Refusal* find_refusal(const std::string& name) {
@@ -250,7 +253,10 @@ std::string offers_text(const fi_info& info) {
   return text;
 }
 
-bool is_layer_or_hook(const std::string& name) { return name.starts_with("ofi_"); }
+// libfabric's layers, hooks, and its own collectives for other providers ("off_coll" since 2.0).
+bool is_layer_or_hook(const std::string& name) {
+  return name.starts_with("ofi_") || name.starts_with("off_");
+}
 
 // Describes one provider; `entry` is null if it finds no device.
 ProviderSummary summarize(const std::string& name, const fi_info* entry) {

@@ -18,7 +18,7 @@ RELEASES = ("12", "13", "unstable")
 # Heading -> the package whose version is shown.
 PACKAGES = {"g++": "g++", "clang": "clang", "Meson": "meson", "libfabric": "libfabric-dev", "PMIx": "libpmix-dev",
             "Open MPI": "openmpi-bin", "MPICH": "mpich", "Slurm": "slurm-wlm", "Protobuf": "protobuf-compiler", "nanopb": "libnanopb-dev",
-            "Expat": "libexpat1-dev", "QEMU": "qemu-system-arm", "ARM GCC": "gcc-arm-none-eabi"}
+            "libsodium": "libsodium-dev", "Expat": "libexpat1-dev", "QEMU": "qemu-system-arm", "ARM GCC": "gcc-arm-none-eabi"}
 HEAD = """# Releases of Debian
 
 Written by `tests/releases/page.py --write` from tests/releases/runs.json. As root, `tests/releases/run.sh RELEASE` made a bare root of the

@@ -38,8 +38,9 @@ class Doctor(unittest.TestCase):
             self.assertTrue(fact["value"], fact)
             self.assertEqual(fact["problem"] == "", fact["what_to_do"] == "", fact)
         for name in ("interface lo", "open files", "file size", "memory of other processes", "processes", "locked memory", "hugepages", "/dev/shm", "copies between processes", "clock",
-                     "cores", "TCP congestion control", "PMIx", "srun", "ssh"):
+                     "cores", "TCP congestion control", "PMIx", "srun", "ssh", "versions"):
             self.assertIn(name, facts)
+        self.assertRegex(facts["versions"]["value"], r"^libfabric \d\S*, Protobuf \d+\.\d+\.\d+, Expat \d+\.\d+\.\d+, libsodium \d+\.\d+\.\d+")
         control = facts["TCP congestion control"]
         self.assertEqual(control["value"].startswith("bbr"), "cubic" in control["what_to_do"], control)
 

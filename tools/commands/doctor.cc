@@ -13,6 +13,7 @@
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
 #include "tools/doctor/host.h"
+#include "tools/doctor/versions.h"
 #include "tools/launch/node_call.h"
 
 namespace espalier::tools {
@@ -73,6 +74,9 @@ HostReport examine(const DoctorArguments& arguments) {
   const std::vector<ProviderSummary>& providers = report.list.providers;
   report.facts = doctor::host_facts(std::any_of(providers.begin(), providers.end(), locks_memory));
   for (HostFact& fact : doctor::program_facts()) report.facts.push_back(std::move(fact));
+  std::vector<doctor::LibraryVersion> libraries = doctor::library_versions();
+  libraries.insert(libraries.begin(), {"libfabric", report.list.libfabric});
+  report.facts.push_back(doctor::versions_fact(libraries, doctor::newest_tested()));
   return report;
 }
 
@@ -155,10 +159,9 @@ void add_doctor(Command app) {
       "Prints each provider of libfabric's with its version, and mem, which is Espalier's own:\n"
       "whether Espalier can use it, what it offers, and otherwise what it lacks. Then the host's "
       "interfaces, limits, hugepages,\n"
-      "/dev/shm, copies between processes, clock, cores, TCP congestion control and launchers. A "
-      "line 'what to do' "
-      "follows\n"
-      "each problem.\n"
+      "/dev/shm, copies between processes, clock, cores, TCP congestion control, launchers and "
+      "versions of libraries. A\n"
+      "line 'what to do' follows each problem.\n"
       "Examples:\n"
       "  espalier doctor\n"
       "  espalier doctor --provider verbs\n"

@@ -42,10 +42,8 @@ constexpr std::uint64_t kPartPatience = 100'000'000;  // ns until a part of a li
 constexpr std::size_t kBuffer = 4096;  // programs that buffer their output write multiples of it
 constexpr std::size_t kReadBytes = 65536;
 constexpr int kRefusalMs = 3000;
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kFilesPerRank =
     3;  // descriptors of the daemon; one is closed after the start
-constexpr std::uint64_t kOwnFiles = 16;
 
 struct Stream {
   int pipe = -1;               // negative: closed

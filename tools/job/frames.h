@@ -34,6 +34,8 @@ inline constexpr std::size_t kMaxUnprinted = 1u << 20;
 // The bytes per rank that a daemon may send beyond that, when the rank has ended.
 inline constexpr std::size_t kMaxRest = 4u << 20;
 
+inline constexpr std::uint64_t kNsPerMs = 1'000'000;
+
 // The fields of a `job` message.
 struct Description {
   std::string size;                  // ranks of the whole job

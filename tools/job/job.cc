@@ -35,9 +35,7 @@ namespace {
 constexpr std::size_t kInputBytes = 65536;  // of one message; the daemon has at most one
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kMaxQuoted = 40;      // bytes of a wrong message in an error
-constexpr std::uint64_t kOwnFiles = 16;     // of the launcher itself, with some to spare
 constexpr std::uint64_t kFilesPerHost = 3;  // pipes of its daemon
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kNever = UINT64_MAX;
 constexpr std::uint64_t kDaemonPatience = 3'000'000'000;  // ns, for a daemon to end
 constexpr std::uint64_t kDrainPatience = 2'000'000'000;   // ns, for a reader after a signal

@@ -29,7 +29,6 @@ namespace {
 // How long nodes get to end by themselves.
 constexpr std::uint64_t kEndPatience = 3'000'000'000;  // ns
 constexpr std::uint64_t kFilesPerNode = 2;             // its channel and its memory
-constexpr std::uint64_t kOwnFiles = 16;
 
 // `start`: of LaunchOptions.commands, expanded.
 std::vector<std::string> node_command(const LaunchOptions& options, std::uint32_t first,
