@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "topology.pb.h"
 #include "topology/custom_content.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
 
 #include "collectives/machine/testing/random_program.h"
 #include "collectives/machine/testing/scripted_endpoint.h"

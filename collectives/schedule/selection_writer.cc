@@ -1,5 +1,7 @@
 #include "espalier/collectives/schedule/selection_writer.h"
 
+#include <algorithm>
+
 #include "espalier/base/crc32.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/collectives/schedule/selection_file.h"

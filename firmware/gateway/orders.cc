@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 
 #include "espalier/base/little_endian.h"
 #include "espalier/base/loss.h"

@@ -1,5 +1,6 @@
 // Blocks that are in order and agree: order, windows, sizes, landing, regions.
 
+#include <algorithm>
 #include <array>
 
 #include "hal/conformance/conformance.h"

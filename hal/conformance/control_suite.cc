@@ -1,5 +1,7 @@
 // Controls, release, time, and long mixed traffic.
 
+#include <algorithm>
+
 #include "hal/conformance/conformance.h"
 #include "tests/whole.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sodium.h>
 
+#include <cstdio>
 #include <deque>
 #include <memory>
 #include <random>

@@ -14,6 +14,10 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
 #include "peers_protocol.h"
 
 namespace {

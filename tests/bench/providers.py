@@ -2,11 +2,11 @@
 """Which providers pass the conformance suite: docs/results/providers.md.
 
 providers.py --write BUILD FOLDER [NAME...]  runs the suite over each provider that serves here, or only over these and keeps the counts that the
-                                         page has of the others; writes FOLDER/providers.md; exit status 1 if a test fails
+                                         page has of the others; writes this libfabric's table of FOLDER/providers.md; exit status 1 if a test fails
 providers.py --check COMMAND NODE PAGE   compares the page's providers, versions and reasons with what `espalier doctor` finds here
 
-The number of tests that passed is not compared: the test ofi-conformance runs them. Another version of libfabric
-or another processor has other providers, so there the comparison is skipped (exit status 77). Whether a device is there depends on the
+The number of tests that passed is not compared: the test ofi-conformance runs them. A version of libfabric or a processor
+without a table has other providers, so there the comparison is skipped (exit status 77). Whether a device is there depends on the
 machine: a difference in a provider of devices is printed only.
 """
 import json
@@ -19,20 +19,30 @@ import sys
 
 SKIPPED = 77
 WITHOUT_DEVICE = {"tcp", "net", "shm", "udp", "sockets", "mem"}
-PAGE = """# Providers
+HEAD = """# Providers
 
-libfabric {libfabric} on {machine}; `mem` is Espalier's own. `espalier doctor` gives versions, offers and reasons. The conformance
+`mem` is Espalier's own; all others are libfabric's. `espalier doctor` gives versions, offers and reasons. The conformance
 suite (`hal/conformance`) holds the endpoint over a provider to its contract (`include/espalier/hal/endpoint.h`). It runs with links
 that the fabric routes; over `tcp`, `shm` and `mem` also hop by hop, with links added later and with a job secret. A provider that serves by two names is tested by one.
 `mem` counts the tests of `mem+tcp`, too. Providers of devices that the machine does not have (such as `verbs` and `efa`) have not been tried.
 
+`tests/bench/providers.py --write build docs/results` wrote the table of the libfabric that it found. A test compares its providers, versions and
+reasons with those of the machine.
+"""
+SECTION = """
+## libfabric {libfabric} on {machine}
+
 | provider | version | serves | conformance tests passed | offers, or why it cannot serve |
 | --- | --- | --- | --- | --- |
 {rows}
-
-`tests/bench/providers.py --write build docs/results` wrote this page. A test compares its providers, versions and reasons with those of the
-machine.
 """
+HEADING = re.compile(r"^## libfabric (\S+) on (\S+)$", re.MULTILINE)
+
+
+def sections(text):
+    """The rows of each table, as lines, by (libfabric, machine)."""
+    parts = HEADING.split(text)
+    return {(parts[i], parts[i + 1]): [line for line in parts[i + 2].splitlines() if line.startswith("| `")] for i in range(1, len(parts), 3)}
 
 
 def doctor(command, node):
@@ -78,15 +88,17 @@ def passed(suite, tests):
     return count
 
 
-def page_rows(text):
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")]
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def write(build, folder, only):
     page = folder / "providers.md"
-    kept = {row[0].strip("`"): row[3] for row in page_rows(page.read_text(encoding="utf-8"))} if only else {}
     suite = str(build / "hal/ofi/ofi-conformance-test")
     report = doctor(build / "tools/espalier", build / "firmware/node/espalier-node")
+    here = (report["libfabric"], platform.machine())
+    tables = sections(page.read_text(encoding="utf-8"))
+    kept = {row[0].strip("`"): row[3] for row in map(cells, tables.get(here, []))} if only else {}
     served = {provider["provider"]: provider["served_by"] for provider in report["providers"] if provider["serves"]}
     tests = tests_by_provider(suite, served)
     rows, failed = [], False
@@ -105,7 +117,10 @@ def write(build, folder, only):
             counted = f"by the name `{by[0]}`" if by else "not tried"
         rows.append("| " + " | ".join([name, *rest, counted, words]) + " |")
         print(rows[-1], flush=True)
-    page.write_text(PAGE.format(libfabric=report["libfabric"], machine=platform.machine(), rows="\n".join(rows)), encoding="utf-8")
+    tables[here] = rows
+    by_version = sorted(tables, key=lambda key: ([int(number) for number in re.findall(r"\d+", key[0])], key[1]))
+    page.write_text(HEAD + "".join(SECTION.format(libfabric=key[0], machine=key[1], rows="\n".join(tables[key])) for key in by_version),
+                    encoding="utf-8")
     sys.exit(1 if failed else 0)
 
 
@@ -114,14 +129,14 @@ def without_device(name):
 
 
 def check(command, node, page):
-    text = page.read_text(encoding="utf-8")
-    where = re.search(r"^libfabric (\S+) on (\S+); ", text, re.MULTILINE).groups()
+    tables = sections(page.read_text(encoding="utf-8"))
     report = doctor(command, node)
     here = (report["libfabric"], platform.machine())
-    if where != here:
-        print(f"skipped: the page is of libfabric {' on '.join(where)}, and this is libfabric {' on '.join(here)}")
+    if here not in tables:
+        known = ", ".join(" on ".join(key) for key in tables)
+        print(f"skipped: the page has tables of libfabric {known}, and this is libfabric {' on '.join(here)}")
         sys.exit(SKIPPED)
-    old = {row[0]: (*row[:3], row[4]) for row in page_rows(text)}
+    old = {row[0]: (*row[:3], row[4]) for row in map(cells, tables[here])}
     now = {facts(provider)[0]: facts(provider) for provider in report["providers"]}
     wrong = False
     for name in sorted(old | now):

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "communicator/cache_file.h"
 #include "communicator/chosen_cache.h"

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "base/clock.h"

@@ -15,6 +15,7 @@ import arrows
 import comments
 import format as formatter
 import generated
+import includes
 import lengths
 import tidy
 import timeouts
@@ -45,6 +46,19 @@ class GateTest(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             status = function(*arguments)
         return status, out.getvalue()
+
+
+class Includes(GateTest):
+    def test_names_have_headers(self):
+        self.write("base/a.h", "#pragma once\n#include <string>\n")
+        good = self.write("base/a.cc", '#include "base/a.h"\n#include <vector>\nstd::string s;  // std::map\nstd::vector<int> v;\n')
+        self.assertEqual(list(includes.find(self.root)), [])
+        good.write_text(good.read_text() + 'int n = std::min(1, 2);\nint m = std::max(1, 2);\nauto t = "std::map";\n')
+        self.assertEqual(list(includes.find(self.root)), ["base/a.cc:5: std::min without <algorithm>"])
+
+    def test_a_header_of_another_library_does_not_count(self):
+        self.write("base/a_test.cc", "#include <gtest/gtest.h>\nstd::string s;\n")
+        self.assertEqual(list(includes.find(self.root)), ["base/a_test.cc:2: std::string without <string>"])
 
 
 class Declarations(GateTest):

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/testing/results.h"
 #include "collectives/algorithms/build/builder.h"
 #include "tests/grid/grid.h"

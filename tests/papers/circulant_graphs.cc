@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "tests/papers/item.h"
 #include "tests/papers/proven.h"

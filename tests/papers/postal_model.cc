@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "collectives/algorithms/trees/postal.h"
 #include "collectives/cost/alpha.h"

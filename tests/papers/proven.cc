@@ -1,5 +1,7 @@
 #include "tests/papers/proven.h"
 
+#include <algorithm>
+
 #include "base/testing/results.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "espalier/collectives/algorithms/searched.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "collectives/cost/fractional.h"
 #include "tests/papers/item.h"

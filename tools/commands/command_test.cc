@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/whole.h"
 #include "tools/commands/testing/command_fixture.h"

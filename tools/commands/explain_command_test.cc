@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tests/whole.h"
 #include "tools/commands/testing/command_fixture.h"

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/commands/testing/command_fixture.h"
 

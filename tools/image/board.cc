@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "firmware/boot/file_flash.h"
 #include "firmware/image/image.h"

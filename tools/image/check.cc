@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "espalier/base/little_endian.h"
 #include "firmware/boot/file_flash.h"

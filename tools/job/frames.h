@@ -14,6 +14,7 @@
 // `closed` that the reader of a stream is gone. IGNORED: signals that the ranks ignore.
 // CALLER is the launcher's IP as ssh reports it, or empty. A closed pipe ends the other side.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/inherited.h"

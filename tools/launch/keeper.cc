@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #include "hal/ofi/sweep.h"
 

@@ -1,6 +1,7 @@
 #include "tools/report/show_json.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "espalier/collectives/schedule/expand.h"

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "tools/common/failure.h"

@@ -27,6 +27,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <queue>
 #include <utility>

@@ -2,6 +2,8 @@
 // (docs/verifier.md): both ends of a link name the same progressions, and data flow alike for all
 // of their blocks.
 
+#include <algorithm>
+
 #include "collectives/verify/testing/premises.h"
 
 namespace espalier::verify {

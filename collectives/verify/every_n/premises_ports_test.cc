@@ -1,6 +1,8 @@
 // Premises of "first steps modulo T" and "loads of one period" (docs/verifier.md): ports, lanes and
 // the links of routes.
 
+#include <algorithm>
+
 #include "collectives/verify/testing/premises.h"
 #include "espalier/base/arithmetic.h"
 

@@ -1,6 +1,7 @@
 // Premises of "claims for N up to 3R" and "bounds residue by residue" (docs/verifier.md): claimed
 // steps and claimed lower bounds, for every N up to 2^29.
 
+#include <algorithm>
 #include <random>
 
 #include "collectives/verify/every_n/stage_steps.h"

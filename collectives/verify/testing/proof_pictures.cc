@@ -2,6 +2,7 @@
 // four ranks. The verifier's own code computes them. The first: the events that precede each event
 // of the rank. The second: its progressions for N*, and for one stride more.
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
