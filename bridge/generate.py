@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the entry points of every collective, from one table: C's, and Fortran's under Open MPI and MPICH.
 
-generate.py openmpi|mpich|abi c
-generate.py openmpi|mpich fortran
+generate.py openmpi|mpich|abi c VERSION      of the MPI library
+generate.py openmpi|mpich fortran VERSION
 
 MPICH and the standard's ABI have a form of each for counts of MPI_Count (MPI_Bcast_c). A Fortran function that calls PMPI_* has to be defined
 here: all of Open MPI's, with the manglings of mpif.h and `use mpi`, and those of MPICH's module mpi_f08 that have no buffer.
@@ -71,11 +71,12 @@ def constant(routine):
     return "k" + "".join(part.capitalize() for part in routine.split("_"))
 
 
-def functions(library):
+def functions(library, version):
     """Yields (name, routine, form, parameters, is_large) of each function of C."""
     for routine, parameters in ROUTINES.items():
         parameters = parameters.split() + ["comm"]
-        initial = {"openmpi": "MPIX_", "mpich": "MPI_", "abi": "MPI_"}[library]
+        # Open MPI 4.1 has the persistent collectives as an extension.
+        initial = "MPIX_" if library == "openmpi" and int(version.split(".")[0]) < 5 else "MPI_"
         forms = (("MPI_" + routine, []), ("MPI_I" + routine.lower(), ["request"]), (initial + routine + "_init", ["info", "request"]))
         for form, (name, more) in zip(FORMS, forms):
             yield name, routine, form, parameters + more, False
@@ -95,9 +96,9 @@ def assignment(parameter, is_large):
     return f"  arguments.{member} = {value};\n"
 
 
-def write_c(library):
+def write_c(library, version):
     print(HEAD + '#include "bridge/mpi_extensions.h"\n#include "bridge/take.h"\n\nusing namespace espalier::bridge;\n\nextern "C" {\n')
-    for name, routine, form, parameters, is_large in functions(library):
+    for name, routine, form, parameters, is_large in functions(library, version):
         print(f"int {name}({', '.join(declaration(p, is_large) for p in parameters)}) {{")
         print("  Arguments arguments;")
         print("".join(assignment(p, is_large) for p in parameters), end="")
@@ -220,11 +221,11 @@ def write_loop(name, test, parameters, flag, is_f08):
            f"  }} while (is_unfinished({flag}, error));\n", is_f08)
 
 
-def write_fortran(library):
+def write_fortran(library, version):
     print(HEAD + '#include "bridge/fortran.h"\n#include "bridge/mpi_extensions.h"\n#include "bridge/take.h"\n\n'
           'using namespace espalier::bridge;\n\nextern "C" {\n')
     is_f08 = library == "mpich"
-    for name, routine, form, parameters, _ in functions(library):
+    for name, routine, form, parameters, _ in functions(library, version):
         if not is_f08 or routine == "Barrier":
             write_collective(name, routine, form, parameters, is_f08)
     for name in OTHERS:
@@ -241,11 +242,11 @@ def write_fortran(library):
     print('}  // extern "C"')
 
 
-def main(library, language):
+def main(library, language, version):
     if language == "c":
-        write_c(library)
+        write_c(library, version)
     else:
-        write_fortran(library)
+        write_fortran(library, version)
 
 
 if __name__ == "__main__":

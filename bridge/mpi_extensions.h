@@ -3,6 +3,6 @@
 
 #include "bridge/mpi_below.h"
 
-#ifdef OPEN_MPI
+#if defined OPEN_MPI && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef OPEN_MPI
+#if defined OPEN_MPI && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define PERSISTENT(NAME) MPIX_##NAME##_init
 #else
