@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases.
+"""docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, and what was built with other compilers
+and options.
 
 page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, packages.log) in runs.json, and prints its row
-page.py --write                   writes docs/results/releases.md from runs.json
+page.py --write                   writes docs/results/releases.md from runs.json, builds.json and docs/results/providers.md
 page.py --check                   exit status 1 unless the page is what --write would write
 """
 import datetime
@@ -11,18 +12,37 @@ import pathlib
 import re
 import sys
 
+sys.path += [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent / "bench")]
+import builds as all_builds
+import providers
+
 HERE = pathlib.Path(__file__).resolve().parent
-RUNS = HERE / "runs.json"
-PAGE = HERE.parent.parent / "docs/results/releases.md"
+RUNS, BUILDS = HERE / "runs.json", HERE / "builds.json"
+RESULTS = HERE.parent.parent / "docs/results"
+PAGE = RESULTS / "releases.md"
 RELEASES = ("12", "13", "unstable")
 # Heading -> the package whose version is shown.
 PACKAGES = {"g++": "g++", "clang": "clang", "Meson": "meson", "libfabric": "libfabric-dev", "PMIx": "libpmix-dev",
             "Open MPI": "openmpi-bin", "MPICH": "mpich", "Slurm": "slurm-wlm", "Protobuf": "protobuf-compiler", "nanopb": "libnanopb-dev",
             "libsodium": "libsodium-dev", "Expat": "libexpat1-dev", "QEMU": "qemu-system-arm", "ARM GCC": "gcc-arm-none-eabi"}
-HEAD = """# Releases of Debian
+HEAD = """# Releases of Debian, compilers, and libfabric
 
-Written by `tests/releases/page.py --write` from tests/releases/runs.json. As root, `tests/releases/run.sh RELEASE` made a bare root of the
-release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept what came of it.
+Written by `tests/releases/page.py --write` from tests/releases/runs.json and builds.json. As root, `tests/releases/run.sh RELEASE` made a bare root
+of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept what
+came of it. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
+
+"""
+BUILT = """
+## Compilers and options
+
+Built by `tests/releases/builds.py`, with warnings as errors and without tests. What was built then verified a schedule, and summed over it between
+eight processes.
+
+"""
+FABRICS = """
+## libfabric
+
+Tests of the conformance suite that passed over each provider that serves ([providers.md](providers.md) has the others, with reasons).
 
 """
 
@@ -69,6 +89,27 @@ def page_of(runs):
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
         lines = [f"- {release}: {line}\n" for release in RELEASES for line in runs.get(release, {}).get(key, [])]
         text += f"\n## {heading}\n\n" + ("".join(lines) or "Nothing.\n")
+    return text + builds_of(json.loads(BUILDS.read_text())) + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+
+
+def builds_of(builds):
+    columns = ["build", "options", "compiler", "Debian", "date", "built", "then"]
+    text = BUILT + row_of(columns) + row_of(["---"] * len(columns))
+    for name, (options, *_) in all_builds.BUILDS.items():
+        rows = [row for key, row in sorted(builds.items()) if key.startswith(name + ", ")]
+        for row in rows:
+            text += row_of([name, options, row["compiler"], row["Debian"], row["date"], "yes" if row["built"] else "no", row["ran"]])
+        if not rows:
+            text += row_of([name, options, "", "", "", "not built", ""])
+    return text
+
+
+def fabrics_of(tables):
+    columns = ["libfabric", "processor", "provider: passed"]
+    text = FABRICS + row_of(columns) + row_of(["---"] * len(columns))
+    for (version, machine), lines in tables.items():
+        rows = [providers.cells(line) for line in lines]
+        text += row_of([version, machine, ", ".join(f"{row[0]}: {row[3]}" for row in rows if " of " in row[3])])
     return text
 
 
