@@ -40,7 +40,7 @@ werror=${ESPALIER_WERROR:-false}
 
 # The lowest versions are those of the meson.build files.
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  lowest=$(find . -name meson.build -not -path './build*' -exec grep -ho "dependency('[^)]*version : '>=[0-9.]*'" {} + |
+  lowest=$(find . -path './build*' -prune -o -name meson.build -exec grep -ho "dependency('[^)]*version : '>=[0-9.]*'" {} + |
     sed "s/dependency('\([^']*\)'.*>=\(.*\)'/\1 \2/" | sort -u | paste -sd, | sed 's/,/, /g')
   meson=$(sed -n "s/.*meson_version : '>=\([0-9.]*\)'.*/\1/p" meson.build)
   fail "this system has no apt. Install g++ 12 or clang++ 14, Meson $meson, ninja, pkg-config, protoc, nanopb, tl::expected, and

@@ -8,6 +8,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gates"))
+import tree
+
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind /dev/null "$(command -v apt-get)" && exec "$0" build', ROOT / "setup.sh"],
                       capture_output=True, text=True)
@@ -17,10 +20,8 @@ if "unshare:" in done.stderr or "mount:" in done.stderr:
 if (done.returncode, done.stdout) != (2, ""):
     sys.exit(f"setup_test.py: exit status {done.returncode}, output '{done.stdout}'; expected 2 and none")
 said = " ".join(done.stderr.split())
-for file in ROOT.rglob("meson.build"):
-    if file.relative_to(ROOT).parts[0].startswith("build"):
-        continue
-    for name, lowest in re.findall(r"dependency\('([^']+)'[^)\n]*version : '>=([0-9.]+)'", file.read_text()):
+for file in tree.files(ROOT, "meson.build"):
+    for name, lowest in re.findall(r"dependency\('([^']+)'[^)\n]*version : '>=([0-9.]+)'", tree.read(ROOT, file)):
         if f"{name} {lowest}" not in said:
             sys.exit(f"setup_test.py: {file} wants {name} {lowest}, and setup.sh says: {said}")
 page = (ROOT / "docs/using.md").read_text()
