@@ -1,5 +1,6 @@
 // Beginning and end, communicators, operators and requests: what has to be known of each.
 
+#include <type_traits>
 #include <vector>
 
 #include "bridge/counts.h"
@@ -195,17 +196,22 @@ int MPI_Request_get_status(MPI_Request request, int* is_complete, MPI_Status* st
   return PMPI_Request_get_status(request, is_complete, status);
 }
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-int MPI_Request_get_status_any(int count, const MPI_Request* requests, int* index, int* is_complete,
+// MPICH 4.2 has them without const.
+using Requests =
+    std::conditional_t<std::is_invocable_v<decltype(PMPI_Request_get_status_any), int,
+                                           const MPI_Request*, int*, int*, MPI_Status*>,
+                       const MPI_Request*, MPI_Request*>;
+int MPI_Request_get_status_any(int count, Requests requests, int* index, int* is_complete,
                                MPI_Status* status) {
   progress(requests, count);
   return PMPI_Request_get_status_any(count, requests, index, is_complete, status);
 }
-int MPI_Request_get_status_all(int count, const MPI_Request* requests, int* is_complete,
+int MPI_Request_get_status_all(int count, Requests requests, int* is_complete,
                                MPI_Status* statuses) {
   progress(requests, count);
   return PMPI_Request_get_status_all(count, requests, is_complete, statuses);
 }
-int MPI_Request_get_status_some(int count, const MPI_Request* requests, int* complete, int* indices,
+int MPI_Request_get_status_some(int count, Requests requests, int* complete, int* indices,
                                 MPI_Status* statuses) {
   progress(requests, count);
   return PMPI_Request_get_status_some(count, requests, complete, indices, statuses);
