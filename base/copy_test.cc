@@ -11,7 +11,7 @@
 namespace espalier {
 namespace {
 
-std::vector<std::uint8_t> counted(std::size_t size) {
+std::vector<std::uint8_t> numbered(std::size_t size) {
   std::vector<std::uint8_t> bytes(size);
   std::iota(bytes.begin(), bytes.end(), std::uint8_t{1});
   for (std::size_t i = 0; i < size; i += 255) bytes[i] = static_cast<std::uint8_t>(i / 255);
@@ -21,7 +21,7 @@ std::vector<std::uint8_t> counted(std::size_t size) {
 // All sizes around the length of a part, and distances around those that are copied in parts.
 TEST(Copy, CopiesWhatMemmoveCopies) {
   constexpr std::size_t kRoom = 40'000;
-  const std::vector<std::uint8_t> start = counted(kRoom);
+  const std::vector<std::uint8_t> start = numbered(kRoom);
   for (const std::size_t size : {0, 1, 2047, 2048, 2049, 4096, 5000, 8192, 10'000}) {
     for (const std::size_t base : {std::size_t{0}, std::size_t{4096}, std::size_t{12'288}}) {
       for (const std::size_t few : {0, 1, 16, 63, 64, 2048, 4095}) {

@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "base/counted.h"
+
 namespace espalier {
 
 std::uint64_t max_file_bytes() {
@@ -13,7 +15,7 @@ std::uint64_t max_file_bytes() {
 }
 
 std::string file_limit_text() {
-  return "a file-size limit of " + std::to_string(max_file_bytes()) + " bytes (ulimit -f)";
+  return "a file-size limit of " + counted(max_file_bytes(), "byte") + " (ulimit -f)";
 }
 
 void fail_beyond_file_limit() {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <climits>
 
+#include "base/counted.h"
+
 namespace espalier {
 
 Result<void> allow_open_files(std::uint64_t needed, const std::string& what) {
@@ -13,8 +15,9 @@ Result<void> allow_open_files(std::uint64_t needed, const std::string& what) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return {};
   const rlimit raised{needed, limit.rlim_max};
   if (limit.rlim_max >= needed && setrlimit(RLIMIT_NOFILE, &raised) == 0) return {};
-  return fail(what + " need " + std::to_string(needed) + " open files; the limit is " +
-              std::to_string(limit.rlim_max) + " (ulimit -n)");
+  return fail(what + (what.starts_with("1 ") ? " needs " : " need ") +
+              counted(needed, "open file") + "; the limit is " + std::to_string(limit.rlim_max) +
+              " (ulimit -n)");
 }
 
 // Asks for each descriptor in turn, because a folder of /proc cannot be read once none is free.
@@ -27,8 +30,7 @@ Result<void> check_free_files(std::uint64_t needed, const std::string& what) {
     if (fcntl(static_cast<int>(file), F_GETFD) < 0) ++free;
   }
   if (free >= needed) return {};
-  return fail(what + " needs " + std::to_string(needed) +
-              (needed == 1 ? " more open file" : " more open files") + "; the limit of " +
+  return fail(what + " needs " + counted(needed, "more open file") + "; the limit of " +
               std::to_string(limit.rlim_cur) + " leaves " + std::to_string(free) + " (ulimit -n)");
 }
 

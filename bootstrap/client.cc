@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/one_line.h"
 #include "base/system_error.h"
 #include "base/variables.h"
@@ -83,8 +84,8 @@ class ConnectedBootstrap : public Bootstrap {
 
   [[nodiscard]] Result<void> put(const std::string& key, const std::string& value) override {
     if (value.size() > (std::size_t{64} << 10) || key.size() > 512) {
-      return fail("'" + key.substr(0, 40) + "' has " + std::to_string(value.size()) +
-                  " bytes; expected at most 65536, and a key of at most 512");
+      return fail("'" + key.substr(0, 40) + "' has " + counted(value.size(), "byte") +
+                  "; expected at most 65536, and a key of at most 512");
     }
     auto reply = ask({.kind = Kind::kPut, .text = key, .data = value}, Kind::kDone, kReplyTime);
     if (!reply) return fail(reply.error());

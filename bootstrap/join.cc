@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/counted.h"
 #include "base/file_limit.h"
 #include "base/one_line.h"
 #include "base/open_files.h"
@@ -94,8 +95,8 @@ Result<JobSecret> read_secret(const std::string& path) {
   std::string bytes(most + 1, '\0');
   const ssize_t count = pread(descriptor, bytes.data(), bytes.size(), 0);
   if (count < 32 || count > static_cast<ssize_t>(most)) {
-    return fail("the secret '" + one_line(path) + "' has " + std::to_string(count) +
-                " bytes; expected 32 to " + std::to_string(most));
+    return fail("the secret '" + one_line(path) + "' has " + counted(count, "byte") +
+                "; expected 32 to " + std::to_string(most));
   }
   bytes.resize(static_cast<std::size_t>(count));
   return secret_of(bytes);
@@ -193,7 +194,7 @@ Result<Place> from_table(const Options& options, const RankFiles& files) {
   if (auto taken = take_rank(sized, "table", place); !taken) return fail(taken.error());
   if (options.table.size() != place.size) {
     return fail("table: " + std::to_string(options.table.size()) + " addresses for " +
-                std::to_string(place.size) + " ranks");
+                counted(place.size, "rank"));
   }
   place.address = options.table.front();
   if (auto added = add_secret(options, place); !added) return fail(added.error());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/counted.h"
 #include "espalier/base/result.h"
 
 namespace espalier::bootstrap {
@@ -26,8 +27,8 @@ class ProcessManager {
 // The error of a deadline.
 [[nodiscard]] inline Error missing(const char* launcher, std::uint32_t size,
                                    std::chrono::milliseconds deadline) {
-  return {std::string(launcher) + ": not all of the " + std::to_string(size) +
-          " processes joined within " + std::to_string(deadline.count()) + " ms"};
+  return {std::string(launcher) + ": not all of the " + counted(size, "process") +
+          " joined within " + std::to_string(deadline.count()) + " ms"};
 }
 
 // Whether a launcher offers PMIx (its environment is there), or PMI-1.

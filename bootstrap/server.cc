@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/counted.h"
 #include "bootstrap/message.h"
 #include "bootstrap/stream.h"
 
@@ -164,8 +165,8 @@ class ThreadedServer : public Server {
       return;
     }
     if (message.b != size) {
-      reason = "this process was started for " + std::to_string(message.b) +
-               " ranks, the job has " + std::to_string(size);
+      reason = "this process was started for " + counted(message.b, "rank") + ", the job has " +
+               std::to_string(size);
     } else if (message.a >= size) {
       reason = "rank " + std::to_string(message.a) + " of " + std::to_string(size);
     } else if (members_[message.a].has_left) {
@@ -387,7 +388,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& address, std::u
   auto where = resolve(address);
   if (!where) return fail(where.error());
   if (size == 0 || size > kMaxRanks) {
-    return fail("a job of " + std::to_string(size) + " processes; expected 1 to " +
+    return fail("a job of " + counted(size, "process") + "; expected 1 to " +
                 std::to_string(kMaxRanks));
   }
   Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

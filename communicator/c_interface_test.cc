@@ -88,7 +88,7 @@ TEST(CInterface, BadArgumentsAreNamed) {
             ESPALIER_BAD_ARGUMENT);
   EXPECT_STREQ(espalier_error(), "type is 99; expected a number from 0 to 17");
   EXPECT_EQ(espalier_broadcast(&x, 1, ESPALIER_I32, 5, world), ESPALIER_BAD_ARGUMENT);
-  EXPECT_STREQ(espalier_error(), "broadcast: root 5 of 1 ranks");
+  EXPECT_STREQ(espalier_error(), "broadcast: root 5 of 1 rank");
   EXPECT_EQ(espalier_allreduce(&x, &x, 1, ESPALIER_F32, ESPALIER_AND, world),
             ESPALIER_BAD_ARGUMENT);
   int numbers[3] = {};

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/counted.h"
 #include "espalier/collectives/machine/operators.h"
 #include "espalier/collectives/schedule/selection.h"
 
@@ -42,8 +43,8 @@ Part part_of(const Call& call, Extent extent, const Place& place, bool is_input)
 Result<void> check_room(const Call& call, const Part& part, const Place& place, bool is_exact) {
   const bool is_known = part.room != Call::kUnknownRoom;
   const auto refuse = [&](const std::string& expected) {
-    return fail(name_of(call) + ": `" + part.name + "` has " + std::to_string(part.room) +
-                " elements; expected " + expected);
+    return fail(name_of(call) + ": `" + part.name + "` has " + counted(part.room, "element") +
+                "; expected " + expected);
   };
   if (is_known && part.is_input && call.collective == Collective::kAllToAll &&
       call.counts.empty() && part.room % place.ranks != 0) {
@@ -54,7 +55,7 @@ Result<void> check_room(const Call& call, const Part& part, const Place& place, 
   }
   if (part.bytes != nullptr || part.elements == 0) return {};
   return fail(name_of(call) + ": `" + part.name + "` is null; expected " +
-              std::to_string(part.elements) + " elements");
+              counted(part.elements, "element"));
 }
 
 // Checks that two buffers have the same place in the whole message, or no memory in common.
@@ -119,8 +120,7 @@ Result<void> check_arguments(const Call& call, std::uint32_t ranks) {
   }
   const std::string name = name_of(call);
   if (call.root >= ranks) {
-    return fail(name + ": root " + std::to_string(call.root) + " of " + std::to_string(ranks) +
-                " ranks");
+    return fail(name + ": root " + std::to_string(call.root) + " of " + counted(ranks, "rank"));
   }
   if (call.root != 0 && !has_root(call.collective)) return fail(name + " has no root");
   if (element_bytes(call.op) == 0) {
@@ -132,7 +132,7 @@ Result<void> check_arguments(const Call& call, std::uint32_t ranks) {
   if (call.counts.empty()) return {};
   const std::uint64_t entries = unequal_entries(call.collective, ranks);
   if (counts_per_rank(call.collective) && call.counts.size() == entries) return {};
-  return fail(name + ": " + std::to_string(call.counts.size()) + " counts; expected " +
+  return fail(name + ": " + counted(call.counts.size(), "count") + "; expected " +
               (counts_per_rank(call.collective) ? std::to_string(entries) : "none"));
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/counted.h"
 #include "base/forks.h"
 #include "base/system_error.h"
 #include "base/variables.h"
@@ -275,9 +276,9 @@ Result<std::vector<std::uint64_t>> Communicator::exchange_counts(
       const std::uint64_t sent = rows[2 * ranks * from + to];
       const std::uint64_t expected = rows[2 * ranks * to + ranks + from];
       if (sent != expected) {
-        return fail("neighbors: rank " + std::to_string(from) + " sends " + std::to_string(sent) +
-                    " elements to rank " + std::to_string(to) + ", which expects " +
-                    std::to_string(expected));
+        return fail("neighbors: rank " + std::to_string(from) + " sends " +
+                    counted(sent, "element") + " to rank " + std::to_string(to) +
+                    ", which expects " + std::to_string(expected));
       }
       counts[from * ranks + to] = sent;
     }

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace espalier::communicator {
 namespace {
 
@@ -54,8 +56,8 @@ class GuardedMembership final : public Bootstrap {
       asked = take(
           "local_address", [this] { return given_->local_address(); }, address_);
     if (!asked || rank_ < size_) return asked;
-    return fail("membership: rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
-                " processes; expected a rank below the number of processes");
+    return fail("membership: rank " + std::to_string(rank_) + " of " + counted(size_, "process") +
+                "; expected a rank below the number of processes");
   }
 
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/counted.h"
 #include "espalier/collectives/schedule/selection.h"
 
 namespace espalier::communicator {
@@ -36,10 +37,9 @@ Result<std::unique_ptr<ImagePrograms>> ImagePrograms::load(const NodeImage& from
   for (std::uint32_t k = 0; k < made->loaded_.count; ++k) {
     const Program& program = made->loaded_.programs[k];
     if (program.ranks != ranks || program_nodes(program) != ranks) {
-      return fail(made->loaded_.sources[k] + " is for " + std::to_string(program.ranks) +
-                  " ranks and " + std::to_string(program_nodes(program)) +
-                  " nodes; expected one for the " + std::to_string(ranks) +
-                  " ranks of this job, without programs for routers");
+      return fail(made->loaded_.sources[k] + " is for " + counted(program.ranks, "rank") + " and " +
+                  counted(program_nodes(program), "node") + "; expected one for the " +
+                  counted(ranks, "rank") + " of this job, without programs for routers");
     }
     // Whether input and output may be the same memory is not in an image.
     made->programs_.push_back({OwnedProgram(program), program.algorithm, false});

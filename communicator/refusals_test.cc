@@ -128,7 +128,7 @@ TEST(Communicator, RefusesArgumentsThatContradict) {
     Call gather = call::gather(In(data), Out(out), 0);
     const std::vector<std::uint64_t> counts = {4};
     gather.counts = counts;
-    EXPECT_EQ(message(world.run(gather)), "gather: 1 counts; expected 2");
+    EXPECT_EQ(message(world.run(gather)), "gather: 1 count; expected 2");
     EXPECT_EQ(message(world.allreduce(Out(data), Op::kSum)), "");  // nothing was started
   });
 }

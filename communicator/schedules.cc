@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/read_file.h"
 #include "communicator/chosen_cache.h"
 #include "communicator/image_programs.h"
@@ -233,10 +234,9 @@ Result<void> ChosenByModel::add_file(const std::string& path) {
     tools::LoadedSchedule loaded = tools::load_schedule(path, std::move(bytes), "");
     const Program& first = loaded.programs.front();
     if (first.ranks != ranks_ || program_nodes(first) != ranks_) {
-      return fail("the schedule '" + path + "' is for " + std::to_string(first.ranks) +
-                  " ranks and " + std::to_string(program_nodes(first)) +
-                  " nodes; expected one for the " + std::to_string(ranks_) +
-                  " ranks of this job, without programs for routers");
+      return fail("the schedule '" + path + "' is for " + counted(first.ranks, "rank") + " and " +
+                  counted(program_nodes(first), "node") + "; expected one for the " +
+                  counted(ranks_, "rank") + " of this job, without programs for routers");
     }
     verify::VerifyOptions options;
     options.links = false;
@@ -325,8 +325,8 @@ const PlannedProgram& ChosenByModel::plan(tools::SelectedAlgorithm& selected, co
   // Every rank must refuse it, not only the one with too many links.
   if (facts.links > kMaxLinks) {
     tools::negative("the schedule of " + text_of(request.collective, request.root) + " by '" +
-                    std::get<0>(key) + "' has " + std::to_string(facts.links) +
-                    " links at one rank; a rank has at most " + std::to_string(kMaxLinks));
+                    std::get<0>(key) + "' has " + counted(facts.links, "link") +
+                    " at one rank; a rank has at most " + std::to_string(kMaxLinks));
   }
   std::string reason;
   const Proof proof = obtain_proof(facts.digest, [&] {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/counted.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {
@@ -35,8 +36,8 @@ std::vector<std::uint32_t> read_channels(SpecReader& reader, const std::string& 
   while (reader.take("/")) channels.push_back(reader.number(name));
   if (channels.size() == 1) return {std::vector<std::uint32_t>(levels, channels.front())};
   if (channels.size() != levels) {
-    reader.fail(name + " has " + std::to_string(channels.size()) + " numbers for " +
-                std::to_string(levels) + " levels of modules");
+    reader.fail(name + " has " + counted(channels.size(), "number") + " for " +
+                counted(levels, "level") + " of modules");
     channels.resize(levels);
   }
   return channels;

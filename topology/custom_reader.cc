@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/counted.h"
 #include "topology.pb.h"
 #include "topology/custom_content.h"
 #include "topology/text_file.h"
@@ -72,8 +73,8 @@ SourcePosition TopologyReader::source_of(const char* field, int index) const {
 
 std::string TopologyReader::numbers() const {
   const auto nodes = content_.nodes.size();
-  return "expected 0 to " + std::to_string(nodes - 1) + " (" + std::to_string(content_.ranks) +
-         " ranks, " + std::to_string(nodes - content_.ranks) + " routers)";
+  return "expected 0 to " + std::to_string(nodes - 1) + " (" + counted(content_.ranks, "rank") +
+         ", " + std::to_string(nodes - content_.ranks) + " routers)";
 }
 
 std::uint32_t TopologyReader::number(bool given, std::uint32_t node, const std::string& what,
@@ -222,8 +223,8 @@ void TopologyReader::hop(const TopologyFile::NextHop& entry, SourcePosition sour
 
 void TopologyReader::route(const TopologyFile::Route& entry, SourcePosition source) {
   if (entry.node_size() < 2) {
-    fail(source, "route: it has " + std::to_string(entry.node_size()) +
-                     " nodes; expected two at least, its ends included");
+    fail(source, "route: it has " + counted(entry.node_size(), "node") +
+                     "; expected two at least, its ends included");
   }
   std::set<std::uint32_t> passed;
   for (int index = 0; index < entry.node_size() && ok(); ++index) {

@@ -277,7 +277,7 @@ TEST(Custom, ErrorsOfLinksAndRoutes) {
                "to it"},
            Row{square + "next_hop{at:2 to:3 next:1} next_hop{at:1 to:3 next:2}",
                "messages for rank 3 circulate without end, 1 -> 2 -> 1"},
-           Row{line + "route{node:1}", "route: it has 1 nodes; expected two at least"},
+           Row{line + "route{node:1}", "route: it has 1 node; expected two at least"},
            Row{line + "route{node:[0,1,9]}", "route: 'node' is 9, which is not a node; " + three},
            Row{line + "route{node:[0,2]}",
                "route: there is no link from 0 to 2; expected a link from each node to the next"},

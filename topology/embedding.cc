@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/counted.h"
 #include "base/read_file.h"
 #include "embedding.pb.h"
 #include "espalier/base/assert.h"
@@ -75,8 +76,8 @@ class EmbeddingReader {
     const std::uint32_t ranks = topology->ranks();
     if (embedding.node_of.size() != ranks) {
       fail("node", embedding.node_of.empty() ? -1 : 0,
-           std::to_string(embedding.node_of.size()) + " nodes; expected each of the " +
-               std::to_string(ranks) + " ranks of " + topology->title() + " once");
+           counted(embedding.node_of.size(), "node") + "; expected each of the " +
+               counted(ranks, "rank") + " of " + topology->title() + " once");
     }
     std::set<std::uint32_t> taken;
     for (int index = 0; index < file_.node_size(); ++index) {
@@ -94,8 +95,8 @@ class EmbeddingReader {
     const auto count = static_cast<std::uint32_t>(file_.group_size());
     if (std::uint64_t{count} * embedding.run_length != embedding.node_of.size()) {
       fail("group", 0,
-           std::to_string(count) + " groups of " + std::to_string(embedding.run_length) +
-               " ranks; expected all " + std::to_string(embedding.node_of.size()) + " ranks");
+           counted(count, "group") + " of " + counted(embedding.run_length, "rank") +
+               "; expected all " + counted(embedding.node_of.size(), "rank"));
     }
     std::set<std::pair<std::uint32_t, bool>> taken;
     for (std::uint32_t number = 0; number < count; ++number) {

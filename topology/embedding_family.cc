@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
 #include "embedding.pb.h"
 #include "topology/text_file.h"
 
@@ -38,8 +39,8 @@ Result<std::vector<std::uint32_t>> nodes_of(const MeshSize& mesh, const std::str
     taken[nodes.back()] = true;
   }
   if (nodes.size() == taken.size() && text.size() == 2 * nodes.size()) return nodes;
-  return fail("mesh " + mesh.text() + ": " + std::to_string(text.size()) +
-              " digits; expected two for each node");
+  return fail("mesh " + mesh.text() + ": " + counted(text.size(), "digit") +
+              "; expected two for each node");
 }
 
 Embedding embedding_on(const MeshSize& mesh, const EmbeddingFamily& family,

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/lower/graph.h"
 #include "collectives/lower/hop_writer.h"
 #include "collectives/lower/hops.h"
@@ -132,11 +133,9 @@ Result<Programs> lower(const topology::Topology& topology, const CollectiveParam
 
 std::string describe(const topology::Topology& topology, const Report& report) {
   if (!report.changed) return "hop by hop already: every peer is a neighbour\n";
-  const std::string round =
-      report.blocks == 1 ? "a block" : std::to_string(report.blocks) + " blocks";
-  std::string text = std::to_string(report.messages) + " messages over " +
-                     std::to_string(report.hops) + " hops " + round + "; period " +
-                     std::to_string(report.period) +
+  const std::string round = report.blocks == 1 ? "a block" : counted(report.blocks, "block");
+  std::string text = counted(report.messages, "message") + " over " + std::to_string(report.hops) +
+                     " hops " + round + "; period " + std::to_string(report.period) +
                      " (routed: " + std::to_string(report.routed_period) + ")";
   if (report.load > 0) {
     const bool node = report.from == report.to;
@@ -145,7 +144,7 @@ std::string describe(const topology::Topology& topology, const Report& report) {
             std::to_string(report.load) +
             (node                ? ""
              : report.lanes == 1 ? ""
-                                 : " on " + std::to_string(report.lanes) + " lanes");
+                                 : " on " + counted(report.lanes, "lane"));
   }
   const std::string blocks =
       report.blocks == 1 ? "N" : "ceil(N/" + std::to_string(report.blocks) + ")";

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/counted.h"
+
 namespace espalier {
 
 FileBits::~FileBits() {
@@ -22,7 +24,7 @@ Result<void> FileBits::open(const std::string& path) {
   if (file_ < 0 || fstat(file_, &about) != 0) return fail(std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return fail("it is not a regular file");
   if (about.st_size < 1 || about.st_size > static_cast<off_t>(kMaxBytes)) {
-    return fail("it has " + std::to_string(about.st_size) + " bytes; expected 1 to " +
+    return fail("it has " + counted(about.st_size, "byte") + "; expected 1 to " +
                 std::to_string(kMaxBytes));
   }
   bytes_ = static_cast<std::uint32_t>(about.st_size);

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/counted.h"
+
 namespace espalier {
 namespace {
 
@@ -70,15 +72,14 @@ Result<void> FileFlash::open(const std::string& path, const FlashShape& shape, b
     const std::vector<std::uint8_t> erased(shape.bytes, 0xff);
     if (!write_all(file_, 0, erased.data(), erased.size())) return fail(std::strerror(errno));
   } else if (about.st_size != static_cast<off_t>(shape.bytes)) {
-    return fail("it has " + std::to_string(about.st_size) + " bytes; expected " +
+    return fail("it has " + counted(about.st_size, "byte") + "; expected " +
                 std::to_string(shape.bytes));
   }
   memory_.resize(shape.bytes);
   const ssize_t size = read_all(file_, 0, memory_.data(), memory_.size());
   if (size < 0) return fail(std::strerror(errno));
   if (size == static_cast<ssize_t>(memory_.size())) return {};
-  return fail("it was made shorter while it was read; expected " + std::to_string(shape.bytes) +
-              " bytes");
+  return fail("it was made shorter while it was read; expected " + counted(shape.bytes, "byte"));
 }
 
 bool FileFlash::is_unchanged() const {

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/counted.h"
 #include "espalier/hal/ofi/provider_list.h"
 
 // The text of a macro that may contain commas.
@@ -183,7 +184,7 @@ Result<void> check_source(const BootOptions& options) {
     return fail("--image and --flash need exactly one of --public-key FILE and --unsigned");
   }
   if (options.schedules.size() > kMaxPrograms) {
-    return fail(std::to_string(options.schedules.size()) + " schedules; expected at most " +
+    return fail(counted(options.schedules.size(), "schedule") + "; expected at most " +
                 std::to_string(kMaxPrograms));
   }
   return {};
@@ -222,7 +223,7 @@ Result<void> check_nodes(const BootOptions& options) {
   if (std::set(options.nodes.begin(), options.nodes.end()).size() < options.nodes.size()) {
     return fail("the same --node is given twice; expected each node once");
   }
-  const std::string nodes = std::to_string(options.nodes.size()) + " nodes and ";
+  const std::string nodes = counted(options.nodes.size(), "node") + " and ";
   if (!options.check_only && options.controls.size() != options.nodes.size()) {
     return fail(nodes + std::to_string(options.controls.size()) +
                 " control channels; expected one --control FD for each --node, or --check to load "

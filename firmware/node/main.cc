@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/file_limit.h"
 #include "base/inherited.h"
 #include "base/open_files.h"
@@ -123,7 +124,7 @@ espalier::Result<void> allow_files(const espalier::node::BootOptions& options, c
     lanes += options.links.empty() ? nodes[i]->programs.peers.size() : options.links[i].size();
   }
   return espalier::allow_open_files(kOwn + kPerEndpoint * nodes.size() + 2 * lanes,
-                                    std::to_string(lanes) + " lanes over " + options.provider);
+                                    counted(lanes, "lane") + " over " + options.provider);
 }
 
 // Opens the endpoints of all nodes, publishes their addresses, then connects them. All nodes take

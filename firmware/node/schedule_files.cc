@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/counted.h"
 #include "base/read_file.h"
 #include "espalier/base/digest.h"
 #include "espalier/collectives/schedule/selection_file.h"
@@ -138,7 +139,7 @@ Result<void> load_programs(const BootOptions& options, std::uint32_t node, Progr
   programs.peers.erase(std::unique(programs.peers.begin(), programs.peers.end()),
                        programs.peers.end());
   if (options.links.empty() && programs.peers.size() > kMaxLinks) {
-    return fail("the schedules need " + std::to_string(programs.peers.size()) + " links, node " +
+    return fail("the schedules need " + counted(programs.peers.size(), "link") + ", node " +
                 std::to_string(node) + " has room for " + std::to_string(kMaxLinks) +
                 " (ESPALIER_MAX_LINKS)");
   }

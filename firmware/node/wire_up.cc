@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "base/counted.h"
 #include "firmware/node/control.h"
 
 namespace espalier::node {
@@ -14,7 +15,7 @@ namespace espalier::node {
 Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::string>& addresses,
                                     const std::vector<std::uint32_t>& peers) {
   if (peers.size() > control::kMaxLanes) {
-    return fail(std::to_string(peers.size()) + " lanes; expected at most " +
+    return fail(counted(peers.size(), "lane") + "; expected at most " +
                 std::to_string(control::kMaxLanes));
   }
   control::Hello hello;
@@ -32,7 +33,7 @@ Result<void> ControlWireUp::publish(std::uint32_t node, const std::vector<std::s
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
     const std::string& address = addresses[lane];
     if (address.size() > control::kMaxAddressBytes) {
-      return fail("an address of " + std::to_string(address.size()) + " bytes; expected at most " +
+      return fail("an address of " + counted(address.size(), "byte") + "; expected at most " +
                   std::to_string(control::kMaxAddressBytes));
     }
     hello.addresses[lane].size = static_cast<std::uint32_t>(address.size());

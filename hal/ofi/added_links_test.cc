@@ -285,7 +285,7 @@ TEST_P(AddedLinksTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(link_to(zero, 1), 0u);
   EXPECT_EQ(link_to(zero, 1), 0u);
   EXPECT_EQ(message_of(zero.add_link(2)),
-            "node 0 has 1 links, the limit; no room for one to node 2");
+            "node 0 has 1 link, the limit; no room for one to node 2");
   // Node 2 has room, so the greeting of node 0 would be answered; that of node 1 is.
   const auto alone = or_throw(OfiEndpoint::open(for_node(this->config(), 0, {})));
   ASSERT_TRUE(alone->set_addresses({"", "short", zero.address()}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "espalier/base/limits.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/lane.h"
@@ -18,9 +19,9 @@ Result<void> check_lanes(const Config& config, const std::string& node) {
     each_has_one = each_has_one && std::max(link.out, link.in) != 0;
   }
   if (each_has_one && lanes <= kMaxLinks) return {};
-  return fail(
-      node + " has " + std::to_string(lanes) + " lanes for " + std::to_string(config.peers.size()) +
-      " links; expected one or more for each, at most " + std::to_string(kMaxLinks) + " together");
+  return fail(node + " has " + counted(lanes, "lane") + " for " +
+              counted(config.peers.size(), "link") + "; expected one or more for each, at most " +
+              std::to_string(kMaxLinks) + " together");
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ Result<void> check_config(const Config& config) {
     return fail(node + ": with max_links, expected no peers and no lanes");
   }
   if (config.peers.size() > kMaxLinks) {
-    return fail(node + " has " + std::to_string(config.peers.size()) + " links; at most " +
+    return fail(node + " has " + counted(config.peers.size(), "link") + "; at most " +
                 std::to_string(kMaxLinks) + " are possible");
   }
   if (!config.host.empty() && fabric_provider(config.provider) == config.provider) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/counted.h"
 #include "base/open_files.h"
 #include "espalier/hal/ofi/provider_list.h"
 
@@ -62,8 +63,8 @@ Result<void> LaneConnector::check_secret() const {
 Result<void> LaneConnector::start(const std::vector<std::string>& addresses) {
   if (auto good = check_secret(); !good) return good;
   if (addresses.size() != state_.lanes.size()) {
-    return fail(std::to_string(addresses.size()) + " addresses for " +
-                std::to_string(state_.lanes.size()) + " lanes");
+    return fail(counted(addresses.size(), "address") + " for " +
+                counted(state_.lanes.size(), "lane"));
   }
   for (Lane& lane : state_.lanes) {
     if (auto decoded = decode(lane, addresses[lane.index]); !decoded) return decoded;
@@ -118,8 +119,8 @@ Result<std::uint32_t> LaneConnector::make_link(std::uint32_t node) {
   }
   if (state_.links.size() >= state_.config.max_links) {
     return fail("node " + std::to_string(state_.config.node) + " has " +
-                std::to_string(state_.links.size()) +
-                " links, the limit; no room for one to node " + std::to_string(node));
+                counted(state_.links.size(), "link") + ", the limit; no room for one to node " +
+                std::to_string(node));
   }
   if (state_.shared != nullptr && !state_.shared->has_lane_left()) {
     return fail("node " + std::to_string(state_.config.node) + ": this process has " +

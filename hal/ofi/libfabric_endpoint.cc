@@ -11,6 +11,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/counted.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/config_check.h"
 #include "hal/ofi/memory_endpoint.h"
@@ -139,7 +140,7 @@ Result<void> LibfabricEndpoint::make_arena() {
   state_.arena = Pages(bytes);
   state_.staging = Pages(bytes);
   if (state_.arena.get() == nullptr || state_.staging.get() == nullptr) {
-    return fail("no memory: " + std::to_string(2 * bytes) + " bytes for the slots of node " +
+    return fail("no memory: " + counted(2 * bytes, "byte") + " for the slots of node " +
                 std::to_string(state_.config.node));
   }
   const bool staging_registered =
@@ -150,7 +151,7 @@ Result<void> LibfabricEndpoint::make_arena() {
     return {};
   }
   return fail("provider " + state_.domain->provider() + " refused to register " +
-              std::to_string(bytes) + " bytes");
+              counted(bytes, "byte"));
 }
 
 LibfabricEndpoint::~LibfabricEndpoint() {
@@ -227,8 +228,7 @@ Result<void> LibfabricEndpoint::keep(std::span<const Region> regions) {
   if (has_port && (state_.released || regions_.keep(*state_.domain, regions) == Status::kOk)) {
     return {};
   }
-  return fail("the provider does not register " + std::to_string(regions.size()) +
-              " regions of memory");
+  return fail("the provider does not register " + counted(regions.size(), "region") + " of memory");
 }
 
 void LibfabricEndpoint::forget(std::span<const Region> regions) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "hal/mem/host/access.h"
 #include "hal/ofi/config_check.h"
 
@@ -152,8 +153,7 @@ Result<void> MemoryEndpoint::connect_to(std::uint32_t peer, std::uint32_t own,
 Result<void> MemoryEndpoint::start_connecting(const std::vector<std::string>& addresses) {
   const std::vector<std::uint32_t> lanes = lane_peers();
   if (addresses.size() != lanes.size()) {
-    return fail(std::to_string(addresses.size()) + " addresses for " +
-                std::to_string(lanes.size()) + " lanes");
+    return fail(counted(addresses.size(), "address") + " for " + counted(lanes.size(), "lane"));
   }
   std::size_t lane = 0;
   for (std::uint32_t link = 0; link < config_.peers.size(); ++link) {
@@ -198,7 +198,7 @@ Result<void> MemoryEndpoint::set_addresses(std::vector<std::string> addresses) {
   if (!addresses_.empty()) return fail("this endpoint has its addresses");
   const auto nodes = addresses.size() - std::count(addresses.begin(), addresses.end(), "");
   if (nodes > kMostMemoryNodes) {
-    return fail(std::to_string(nodes) + " processes; mem connects at most " +
+    return fail(counted(nodes, "process") + "; mem connects at most " +
                 std::to_string(kMostMemoryNodes) + ", expected provider tcp");
   }
   addresses_ = std::move(addresses);
@@ -219,8 +219,8 @@ Result<std::uint32_t> MemoryEndpoint::add_link(std::uint32_t node) {
     return fail(here + ": no address of node " + std::to_string(node));
   }
   if (endpoint_.links() >= config_.max_links) {
-    return fail(here + " has " + std::to_string(endpoint_.links()) +
-                " links, the limit; no room for one to node " + std::to_string(node));
+    return fail(here + " has " + counted(endpoint_.links(), "link") +
+                ", the limit; no room for one to node " + std::to_string(node));
   }
   if (auto done = connect_to(node, block_of(node), addresses_[node]); !done)
     return fail(done.error());

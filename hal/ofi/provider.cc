@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/variables.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "hal/ofi/libfabric_call.h"
@@ -180,8 +181,8 @@ std::string shared_memory_text() {
   const std::uint64_t needed =
       kBytesPerCore * static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   if (free >= needed) return "";
-  return "/dev/shm has " + std::to_string(free) + " bytes free; expected " +
-         std::to_string(needed) + ", which are 16 MiB per core, or provider mem or tcp";
+  return "/dev/shm has " + counted(free, "byte") + " free; expected " + std::to_string(needed) +
+         ", which are 16 MiB per core, or provider mem or tcp";
 }
 
 // Finds out why no candidate serves.
@@ -244,10 +245,10 @@ std::string offers_text(const fi_info& info) {
                      : info.ep_attr->type == FI_EP_DGRAM ? "unreliable datagrams only"
                                                          : "connections only";
   if ((info.caps & FI_RMA) != 0) {
-    text += ", remote writes with " + std::to_string(info.domain_attr->cq_data_size) +
-            " bytes of immediate data";
+    text += ", remote writes with " + counted(info.domain_attr->cq_data_size, "byte") +
+            " of immediate data";
   }
-  text += ", " + std::to_string(info.tx_attr->inject_size) + " bytes injected";
+  text += ", " + counted(info.tx_attr->inject_size, "byte") + " injected";
   if ((info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0) text += ", keys of its own choice";
   if ((info.domain_attr->mr_mode & FI_MR_LOCAL) != 0) text += ", local memory registered, too";
   return text;

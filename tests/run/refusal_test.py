@@ -53,6 +53,8 @@ class Refusals(unittest.TestCase):
         self.refused(espalier.call("run", *what, "--node-binary", self.path / "nothing"), "nothing")
         reduce = ["--topology", "complete:4", "--collective", "reduce", "--algorithm", "two-tree"]
         refused([*reduce, "--type", "f33"], "f33")
+        allreduce = ["--topology", "complete:2", "--collective", "allreduce", "--algorithm", "two-tree"]
+        refused([*allreduce, "--counts", "1,2"], "an allreduce has one message")
         refused([*reduce, "--op", "average"], "average")
         refused([*reduce, "--type", "f32", "--op", "xor"], "xor on f32")
         refused([*reduce, "--bytes", "7"], "multiple of 4")

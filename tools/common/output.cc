@@ -121,10 +121,6 @@ std::string either(const std::vector<std::string>& names) {
   return text;
 }
 
-std::string counted(std::uint64_t number, std::string_view one) {
-  return std::to_string(number) + " " + std::string(one) + (number == 1 ? "" : "s");
-}
-
 std::string hex(std::uint64_t number) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(number));

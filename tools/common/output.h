@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
 #include "espalier/base/result.h"
@@ -38,7 +39,9 @@ void check_writable(const std::string& path);
 // or it is larger than the limit of its kind.
 [[nodiscard]] std::string read_given(const std::string& path, FileKind kind);
 
+using espalier::counted;
 using espalier::one_line;
+using espalier::with_article;
 // Returns the result's value. Throws Failure (bad input) with its error in one line.
 template <typename T>
 T or_bad_input(Result<T> result) {
@@ -53,8 +56,6 @@ T or_negative(Result<T> result) {
 }
 // "a, b or c"
 [[nodiscard]] std::string either(const std::vector<std::string>& names);
-// "3 links", "1 link".
-[[nodiscard]] std::string counted(std::uint64_t number, std::string_view one);
 // "0x0123456789abcdef"
 [[nodiscard]] std::string hex(std::uint64_t number);
 // "1.25 ms"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/counted.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/lower/lower.h"
 #include "espalier/collectives/verify/verify.h"
@@ -109,8 +110,8 @@ void read_schedules(const BuildArguments& arguments, Sources& sources) {
   for (const std::string& path : arguments.schedules) read_file_of(path, sources);
   const std::uint32_t most = sources.board.limits().programs();
   if (sources.schedules.size() > most) {
-    bad_input(std::to_string(sources.schedules.size()) + " schedules; board '" +
-              sources.board.name() + "' has room for " + counted(most, "program"));
+    bad_input(counted(sources.schedules.size(), "schedule") + "; board '" + sources.board.name() +
+              "' has room for " + counted(most, "program"));
   }
 }
 
@@ -292,7 +293,7 @@ void make_spares(const BuildArguments& arguments, Sources& sources) {
     }
     if (*std::max_element(with.begin(), with.end()) > room) {
       leave_out(losses[i], "a slot of board '" + sources.board.name() + "' has room for " +
-                               std::to_string(room) + " bytes, which hold " +
+                               counted(room, "byte") + ", which hold " +
                                std::to_string(sources.spares.size()) + " of the " +
                                std::to_string(losses.size()) + " spares");
       continue;

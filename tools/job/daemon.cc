@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/inherited.h"
 #include "base/open_files.h"
 #include "base/system_error.h"
@@ -151,7 +152,7 @@ void Daemon::prepare(const Fields& message) {
   // The ranks get the limit that was there before.
   getrlimit(RLIMIT_NOFILE, &files_before_);
   const auto allowed = allow_open_files(kFilesPerRank * numbers_.size() + kOwnFiles,
-                                        std::to_string(numbers_.size()) + " ranks");
+                                        counted(numbers_.size(), "rank"));
   if (!allowed) return refuse(allowed.error().message);
   if (access("/proc/self/fd", X_OK) != 0) {
     return refuse("/proc is not mounted, from which the ranks read the job's secret");

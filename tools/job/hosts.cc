@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/counted.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
 
@@ -166,7 +167,7 @@ Result<Host> read_line(const std::vector<std::string>& words) {
   host->slots = std::max(host->slots, options.slots.value_or(host->slots == 0 ? 1 : host->slots));
   if (options.max_slots && *options.max_slots < host->slots) {
     return fail("max_slots=" + std::to_string(*options.max_slots) + " is below the " +
-                std::to_string(host->slots) + " slots of host '" + host->name +
+                counted(host->slots, "slot") + " of host '" + host->name +
                 "'; expected at least as many");
   }
   host->port = options.port.value_or(0);
@@ -221,7 +222,7 @@ Result<std::vector<Host>> place(std::vector<Host> hosts, std::uint32_t ranks) {
     limited = limited || host.slots > 0;
   }
   if (limited && slots < ranks) {
-    return fail("the hosts have " + std::to_string(slots) + " slots; expected at least " +
+    return fail("the hosts have " + counted(slots, "slot") + "; expected at least " +
                 std::to_string(ranks) + ", one per rank: 'HOST:N' or 'HOST slots=N' gives more");
   }
   std::uint32_t next = 0;

@@ -20,6 +20,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/inherited.h"
 #include "base/one_line.h"
 #include "base/open_files.h"
@@ -509,7 +510,7 @@ Result<void> Job::serve_rendezvous() {
   if (!options_.address.empty()) host = options_.address;
   const auto allowed =
       allow_open_files(kOwnFiles + kFilesPerHost * connections_.size() + options_.ranks,
-                       "the connections of " + std::to_string(options_.ranks) + " ranks");
+                       "the connections of " + counted(options_.ranks, "rank"));
   if (!allowed) return allowed;
   auto server =
       bootstrap::Server::start(host + ":0", options_.ranks, bootstrap::secret_of(secret_));

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/open_files.h"
 #include "base/system_error.h"
 #include "espalier/hal/ofi/address.h"
@@ -159,7 +160,7 @@ Result<void> NodeProcesses::start(const LaunchOptions& options) {
 
 Result<void> NodeProcesses::start_processes() {
   const std::uint64_t files = kOwnFiles + kFilesPerNode * options_.nodes;
-  if (auto allowed = allow_open_files(files, std::to_string(options_.nodes) + " nodes"); !allowed) {
+  if (auto allowed = allow_open_files(files, counted(options_.nodes, "node")); !allowed) {
     return allowed;
   }
   if (auto kept = keeper_.start(); !kept) return kept;
@@ -298,8 +299,8 @@ Result<void> NodeProcesses::give_memory(std::uint32_t node, std::uint64_t input_
   packet.counts = counts.size();
   auto memory = SharedMemory::create(packet);
   if (!memory) {
-    return fail("no memory for " + name(node) + " (" + std::to_string(input_bytes + output_bytes) +
-                " bytes): " + memory.error().message);
+    return fail("no memory for " + name(node) + " (" + counted(input_bytes + output_bytes, "byte") +
+                "): " + memory.error().message);
   }
   member.memory = *std::move(memory);
   if (!counts.empty()) std::copy(counts.begin(), counts.end(), member.memory.counts());

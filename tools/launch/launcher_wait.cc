@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/one_line.h"
 #include "tools/launch/launcher.h"
 
@@ -43,13 +44,13 @@ const char* doing(Member::State state) {
 // Returns why the sizes in a Hello cannot be right; empty: they can.
 std::string wrong_size(const control::Hello& hello) {
   if (hello.lanes > control::kMaxLanes) {
-    return "its Hello has " + std::to_string(hello.lanes) + " lanes; expected at most " +
+    return "its Hello has " + counted(hello.lanes, "lane") + "; expected at most " +
            std::to_string(control::kMaxLanes);
   }
   for (std::uint32_t lane = 0; lane < hello.lanes; ++lane) {
     const std::uint32_t size = hello.addresses[lane].size;
     if (size <= control::kMaxAddressBytes) continue;
-    return "its Hello has an address of " + std::to_string(size) + " bytes; expected at most " +
+    return "its Hello has an address of " + counted(size, "byte") + "; expected at most " +
            std::to_string(control::kMaxAddressBytes);
   }
   return "";

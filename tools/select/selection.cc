@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/counted.h"
 #include "collectives/algorithms/build/builder.h"
 #include "collectives/algorithms/searched/fractional_mesh.h"
 #include "collectives/algorithms/trees/alpha.h"
@@ -206,8 +207,8 @@ std::string reason_too_large(const SelectedAlgorithm& selected, const TableExces
   const std::uint32_t max_ranks = selected.algorithm.generator->max_ranks;
   if (max_ranks > 0 && parameters.ranks > max_ranks) {
     return "a rank has a link to every other, and a node has at most " +
-           std::to_string(max_ranks - 1) + " links; expected at most " +
-           counted(max_ranks, "rank") + ", or algorithm 'chain'";
+           counted(max_ranks - 1, "link") + "; expected at most " + counted(max_ranks, "rank") +
+           ", or algorithm 'chain'";
   }
   if (parameters.ratio_denominator > 0) {
     return "with this --ratio a rank has more sends than programs have room for, or the tree is "

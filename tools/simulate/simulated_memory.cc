@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/counted.h"
 #include "tools/common/available_memory.h"
 #include "tools/common/failure.h"
 #include "tools/common/output.h"
@@ -36,7 +37,7 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
     try {
       addresses_ = std::make_unique<sim::AddressRange>(most);
     } catch (const std::bad_alloc&) {
-      bad_input(std::to_string(run.bytes) + " bytes: a node's buffers take " +
+      bad_input(counted(run.bytes, "byte") + ": a node's buffers take " +
                 std::to_string(most / 1'000'000) +
                 " MB of addresses, more than the system gives; expected fewer bytes");
     }
@@ -49,9 +50,8 @@ SimulatedMemory::SimulatedMemory(const StoredSchedule& schedule,
     const std::span<std::uint8_t> input = nodes_[node].input();
     const std::uint64_t expected = node < run.ranks ? reference::input_bytes(run, node) : 0;
     if (input.size() != expected) {
-      bad_input("node " + std::to_string(node) + "'s program has " + std::to_string(input.size()) +
-                " bytes of input; expected " + std::to_string(expected) +
-                ", by the program of node 0");
+      bad_input("node " + std::to_string(node) + "'s program has " + counted(input.size(), "byte") +
+                " of input; expected " + std::to_string(expected) + ", by the program of node 0");
     }
     if (expected > 0) reference::fill_input(run, node, 0, input.data());
   }
@@ -67,9 +67,9 @@ void SimulatedMemory::check_available(bool data) const {
   }
   const std::uint64_t there = available_memory();
   if (needed <= there) return;
-  bad_input(std::to_string(run_.bytes) + " bytes on " + counted(schedule_.nodes(), "node") +
-            " need " + std::to_string(needed / 1'000'000) + " MB, " +
-            std::to_string(there / 1'000'000) + " MB are available here; expected fewer " +
+  bad_input(counted(run_.bytes, "byte") + " on " + counted(schedule_.nodes(), "node") + " need " +
+            std::to_string(needed / 1'000'000) + " MB, " + std::to_string(there / 1'000'000) +
+            " MB are available here; expected fewer " +
             (data ? "bytes (blocks, not bytes, make steps), or --no-data" : "nodes"));
 }
 

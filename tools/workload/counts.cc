@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/counted.h"
 #include "base/splitmix64.h"
 #include "tools/common/failure.h"
 #include "tools/common/numbers.h"
@@ -57,8 +58,8 @@ void add_counts_option(Command command, std::string& text) {
 void set_counts(const std::string& text, reference::ReferenceInput& what) {
   const std::string name = collective_name(what.collective);
   if (!counts_per_rank(what.collective)) {
-    bad_input("--counts is for scatter, gather, allgather, reduce-scatter and all-to-all; a " +
-              name + " has one message: expected --bytes");
+    bad_input("--counts is for scatter, gather, allgather, reduce-scatter and all-to-all; " +
+              with_article(name) + " has one message: expected --bytes");
   }
   const std::uint64_t entries = unequal_entries(what.collective, what.ranks);
   if (text.starts_with(kRandom)) {
@@ -80,7 +81,7 @@ void set_counts(const std::string& text, reference::ReferenceInput& what) {
   const std::uint64_t max = kMaxMessageBytes / what.ranks / element_bytes(what.op);
   if (largest > max) {
     bad_input("--counts has " + std::to_string(largest) + "; expected at most " +
-              std::to_string(max) + " elements per rank");
+              counted(max, "element") + " per rank");
   }
   what.bytes = largest * element_bytes(what.op);
 }

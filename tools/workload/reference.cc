@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/counted.h"
 #include "base/splitmix64.h"
 #include "espalier/base/little_endian.h"
 #include "firmware/node/affine.h"
@@ -277,7 +278,7 @@ Result<void> check_whole_elements(const ReferenceInput& run) {
 Result<void> check_supported(const ReferenceInput& run) {
   if (auto whole = check_whole_elements(run); !whole) return whole;
   if (!combines(run.collective) || is_affine(run) || spread(run) >= 2) return {};
-  return fail("a sum over " + std::to_string(run.ranks) + " ranks is not exact in " +
+  return fail("a sum over " + counted(run.ranks, "rank") + " is not exact in " +
               type_name(run.op.type) + "; take a wider type");
 }
 

@@ -32,6 +32,7 @@
 #include <queue>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/trees/fractional_tree.h"
 #include "espalier/base/assert.h"
@@ -290,7 +291,7 @@ Result<Programs> search(const Variant& variant, Collective collective,
   const std::uint32_t in = reduces ? variant.channels_out : variant.channels_in;
   const std::uint32_t out = reduces ? variant.channels_in : variant.channels_out;
   if (several && (least(shape.channels_in) < in || least(shape.channels_out) < out)) {
-    return fail(who + "expected at least " + std::to_string(in) + " channels in and " +
+    return fail(who + "expected at least " + counted(in, "channel") + " in and " +
                 std::to_string(out) + " out of a module");
   }
   const std::uint32_t room = reduces ? kMaxReduceRunLength : kMaxRunLength;

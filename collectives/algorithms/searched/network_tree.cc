@@ -4,6 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "base/counted.h"
+
 namespace espalier::searched {
 namespace {
 
@@ -95,7 +97,7 @@ Result<NetworkTree> tree_from(const topology::Topology& topology, std::uint32_t 
 
 Result<NetworkTree> tree_from_centre(const topology::Topology& topology) {
   if (topology.nodes() * topology.link_count() > kMaxFollowed) {
-    return fail(topology.title() + ": " + std::to_string(topology.nodes()) + " nodes and " +
+    return fail(topology.title() + ": " + counted(topology.nodes(), "node") + " and " +
                 std::to_string(topology.link_count()) +
                 " links are too many to search for the centre");
   }

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "collectives/algorithms/searched/fitting.h"
 #include "collectives/algorithms/searched/searches.h"
 #include "collectives/algorithms/searched/streams.h"
@@ -234,8 +235,8 @@ Result<Programs> pack(Collective collective, const topology::Topology& topology,
   const std::string who = std::string(kPackedTrees) + " on " + topology.title() + ": ";
   if (!(has_root(collective) ? can_pack_one_root(topology) : can_pack_all_roots(topology))) {
     return fail(who + "expected at most " +
-                std::to_string(has_root(collective) ? kMaxPackedNodes : kMaxPackedRoots) +
-                " nodes, and at most " + std::to_string(kMaxPackedLinks) + " links per node");
+                counted(has_root(collective) ? kMaxPackedNodes : kMaxPackedRoots, "node") +
+                ", and at most " + std::to_string(kMaxPackedLinks) + " links per node");
   }
   if (topology.ranks() == 1 && topology.nodes() > 1) {
     return fail(who + "expected at least two ranks, or no router");

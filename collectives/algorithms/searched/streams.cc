@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
+
 namespace espalier::searched {
 namespace {
 
@@ -122,7 +124,7 @@ Result<void> check_parameters(const topology::Topology& topology,
                               const CollectiveParameters& parameters) {
   const std::string name = topology.title();
   if (parameters.ranks != topology.ranks()) {
-    return fail("parameters for " + std::to_string(parameters.ranks) + " ranks on " + name +
+    return fail("parameters for " + counted(parameters.ranks, "rank") + " on " + name +
                 "; it has " + std::to_string(topology.ranks()));
   }
   if (parameters.root >= parameters.ranks) {

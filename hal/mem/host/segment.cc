@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/file_limit.h"
 #include "base/forks.h"
 #include "base/system_error.h"
@@ -225,8 +226,8 @@ Result<Segment> Segment::create(std::uint32_t blocks, std::size_t block_bytes) {
   const std::size_t size = kPageBytes + blocks * segment.block_bytes_;
   // ftruncate() would raise a signal.
   if (size > max_file_bytes()) {
-    return fail("shared memory of " + std::to_string(size) +
-                " bytes counts as a file, and there is " + file_limit_text());
+    return fail("shared memory of " + counted(size, "byte") + " counts as a file, and there is " +
+                file_limit_text());
   }
   segment.place_.process = getpid();
   {
@@ -264,13 +265,13 @@ Result<void> Segment::make_file(std::size_t size) {
   const int file = memfd_create("espalier", MFD_CLOEXEC);
   if (file < 0) return fail(failed("memfd_create"));
   if (ftruncate(file, static_cast<off_t>(size)) != 0) {
-    auto error = failed("no shared memory of " + std::to_string(size) + " bytes");
+    auto error = failed("no shared memory of " + counted(size, "byte"));
     close(file);
     return fail(std::move(error));
   }
   void* const bytes = map_file(file, 0, size);
   if (bytes == nullptr) {
-    auto error = failed("cannot map " + std::to_string(size) + " bytes");
+    auto error = failed("cannot map " + counted(size, "byte"));
     close(file);
     return fail(std::move(error));
   }
@@ -340,7 +341,7 @@ Result<RemoteBlock> RemoteBlock::of_none(std::size_t block_bytes) {
   const std::size_t size = kPageBytes + pages(block_bytes);
   void* const bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (bytes == MAP_FAILED) return fail(failed("cannot map " + std::to_string(size) + " bytes"));
+  if (bytes == MAP_FAILED) return fail(failed("cannot map " + counted(size, "byte")));
   remote.memory = std::make_shared<Mapping>(bytes, size);
   remote.base = remote.memory->bytes();
   return remote;

@@ -1,0 +1,27 @@
+#pragma once
+// Nouns in messages: "1 rank", "2 ranks", "an allreduce". Host only.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace espalier {
+
+// Returns the number with its noun: "3 links", "1 link", "2 processes". `one`: the noun for one of
+// them, whose plural ends in -s, -sses or -ries.
+[[nodiscard]] inline std::string counted(std::uint64_t number, std::string_view one) {
+  std::string text = std::to_string(number) + " " + std::string(one);
+  if (number == 1) return text;
+  if (one.ends_with("ss")) return text + "es";
+  if (one.ends_with("ry")) return text.substr(0, text.size() - 1) + "ies";
+  return text + "s";
+}
+
+// Returns the noun with its article: "an allreduce", "a broadcast".
+[[nodiscard]] inline std::string with_article(std::string_view noun) {
+  const bool is_vowel =
+      !noun.empty() && std::string_view("aeioAEIO").find(noun.front()) != std::string_view::npos;
+  return (is_vowel ? "an " : "a ") + std::string(noun);
+}
+
+}  // namespace espalier
