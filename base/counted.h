@@ -1,20 +1,24 @@
 #pragma once
 // Nouns in messages: "1 rank", "2 ranks", "an allreduce". Host only.
 
-#include <cstdint>
+#include <concepts>
 #include <string>
 #include <string_view>
 
 namespace espalier {
 
-// Returns the number with its noun: "3 links", "1 link", "2 processes". `one`: the noun for one of
-// them, whose plural ends in -s, -sses or -ries.
-[[nodiscard]] inline std::string counted(std::uint64_t number, std::string_view one) {
-  std::string text = std::to_string(number) + " " + std::string(one);
-  if (number == 1) return text;
+// Returns the number with its noun: "3 links", "1 link", "2N+3 processes". `one`: the noun for one
+// of them, whose plural ends in -s, -sses, -ries or -ties.
+[[nodiscard]] inline std::string counted(const std::string& number, std::string_view one) {
+  std::string text = number + " " + std::string(one);
+  if (number == "1") return text;
   if (one.ends_with("ss")) return text + "es";
-  if (one.ends_with("ry")) return text.substr(0, text.size() - 1) + "ies";
+  if (one.ends_with("ry") || one.ends_with("ty")) return text.substr(0, text.size() - 1) + "ies";
   return text + "s";
+}
+
+[[nodiscard]] std::string counted(std::integral auto number, std::string_view one) {
+  return counted(std::to_string(number), one);
 }
 
 // Returns the noun with its article: "an allreduce", "a broadcast".

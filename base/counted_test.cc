@@ -12,6 +12,10 @@ TEST(Counted, HasTheNounOfItsNumber) {
   EXPECT_EQ(counted(1, "process"), "1 process");
   EXPECT_EQ(counted(3, "process"), "3 processes");
   EXPECT_EQ(counted(2, "entry"), "2 entries");
+  EXPECT_EQ(counted(2, "capacity"), "2 capacities");
+  EXPECT_EQ(counted(-1, "step"), "-1 steps");
+  EXPECT_EQ(counted("2N+1", "step"), "2N+1 steps");
+  EXPECT_EQ(counted("1", "step"), "1 step");
   EXPECT_EQ(counted(UINT64_MAX, "more open file"), "18446744073709551615 more open files");
 }
 

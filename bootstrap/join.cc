@@ -193,7 +193,7 @@ Result<Place> from_table(const Options& options, const RankFiles& files) {
   if (sized.size < 0) sized.size = static_cast<std::int64_t>(options.table.size());
   if (auto taken = take_rank(sized, "table", place); !taken) return fail(taken.error());
   if (options.table.size() != place.size) {
-    return fail("table: " + std::to_string(options.table.size()) + " addresses for " +
+    return fail("table: " + counted(options.table.size(), "address") + " for " +
                 counted(place.size, "rank"));
   }
   place.address = options.table.front();

@@ -74,7 +74,7 @@ SourcePosition TopologyReader::source_of(const char* field, int index) const {
 std::string TopologyReader::numbers() const {
   const auto nodes = content_.nodes.size();
   return "expected 0 to " + std::to_string(nodes - 1) + " (" + counted(content_.ranks, "rank") +
-         ", " + std::to_string(nodes - content_.ranks) + " routers)";
+         ", " + counted(nodes - content_.ranks, "router") + ")";
 }
 
 std::uint32_t TopologyReader::number(bool given, std::uint32_t node, const std::string& what,

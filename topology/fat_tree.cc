@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "topology/spec_reader.h"
 
 namespace espalier::topology {
@@ -212,8 +213,8 @@ Result<std::unique_ptr<Topology>> parse_fat_tree(std::string_view text) {
   if (stated) capacities = read_capacities(reader, arities);
   reader.end();
   if (capacities.size() != arities.size()) {
-    reader.fail("c lists " + std::to_string(capacities.size()) +
-                " capacities for h=" + std::to_string(arities.size()));
+    reader.fail("c lists " + counted(capacities.size(), "capacity") +
+                " for h=" + std::to_string(arities.size()));
   }
   if (auto sound = reader.result(); !sound) return fail(sound.error());
   return std::make_unique<FatTree>(std::move(arities), std::move(capacities));

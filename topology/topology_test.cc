@@ -483,7 +483,7 @@ std::map<std::string, std::string> errors() {
       {"fattree:k=4,h=2,c=1,2,3",
        "topology 'fattree:k=4,h=2,c=1,2,3': c lists 3 capacities for h=2 (at character 24)" + tree},
       {"fattree:k=4,h=2,c=2",
-       "topology 'fattree:k=4,h=2,c=2': c lists 1 capacities for h=2 (at character 20)" + tree},
+       "topology 'fattree:k=4,h=2,c=2': c lists 1 capacity for h=2 (at character 20)" + tree},
       {"fattree:k=4,h=2,c=kk",
        "topology 'fattree:k=4,h=2,c=kk': unexpected 'k' (at character 20)" + tree},
       {"fattree:k=2,h=60,c=1",

@@ -134,8 +134,8 @@ Result<Programs> lower(const topology::Topology& topology, const CollectiveParam
 std::string describe(const topology::Topology& topology, const Report& report) {
   if (!report.changed) return "hop by hop already: every peer is a neighbour\n";
   const std::string round = report.blocks == 1 ? "a block" : counted(report.blocks, "block");
-  std::string text = counted(report.messages, "message") + " over " + std::to_string(report.hops) +
-                     " hops " + round + "; period " + std::to_string(report.period) +
+  std::string text = counted(report.messages, "message") + " over " + counted(report.hops, "hop") +
+                     " " + round + "; period " + std::to_string(report.period) +
                      " (routed: " + std::to_string(report.routed_period) + ")";
   if (report.load > 0) {
     const bool node = report.from == report.to;

@@ -218,8 +218,9 @@ void run(BenchOptions& options) {
   const bool prints = world.rank() == 0;
   const bool is_text = options.format == Format::kText;
   if (prints && is_text) {
-    std::printf("# %u ranks; median of %u repetitions, us; GB/s of 1e9 bytes\n", world.size(),
-                options.repetitions.timed);
+    std::printf("# %s; median of %s, us; GB/s of 1e9 bytes\n",
+                counted(world.size(), "rank").c_str(),
+                counted(options.repetitions.timed, "repetition").c_str());
     std::printf("%12s  %-14s %-9s %-7s %4s  %-20s %12s %12s %9s %9s %6s\n", "bytes", "collective",
                 "type", "op", "root", "algorithm", "warm us", "cold us", "algbw", "busbw", "wrong");
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/counted.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 
 namespace espalier::bench {
@@ -139,7 +140,7 @@ Result<Row> measure(Communicator& world, const reference::ReferenceInput& what,
   try {
     return measure_all(world, what, starts, repetitions);
   } catch (const std::bad_alloc&) {
-    return fail("no memory for " + std::to_string(what.bytes) + " bytes");
+    return fail("no memory for " + counted(what.bytes, "byte"));
   }
 }
 

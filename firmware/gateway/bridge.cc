@@ -1,5 +1,7 @@
 #include "firmware/gateway/bridge.h"
 
+#include "base/counted.h"
+
 namespace espalier::gateway {
 namespace {
 
@@ -81,7 +83,7 @@ bool Bridge::granted(std::uint32_t number, std::uint64_t tag, std::uint32_t size
     return true;
   }
   if (size > block_bytes_) {
-    fail("it receives " + std::to_string(size) + " bytes at once on " + link_name(number) +
+    fail("it receives " + counted(size, "byte") + " at once on " + link_name(number) +
          ", more than it has room for");
     return true;
   }
@@ -96,8 +98,8 @@ bool Bridge::granted(std::uint32_t number, std::uint64_t tag, std::uint32_t size
   if (status == Status::kOk) {
     ++to.posted;
   } else {
-    fail("the fabric rejects a receive of " + std::to_string(size) + " bytes on " +
-         link_name(number) + ": " + status_name(status));
+    fail("the fabric rejects a receive of " + counted(size, "byte") + " on " + link_name(number) +
+         ": " + status_name(status));
   }
   return true;
 }
@@ -106,7 +108,7 @@ bool Bridge::opened(std::uint32_t number, const SerialOpening& opening) {
   Link& link = links_[number];
   FromBoard& from = link.from;
   if (link.fabric == kNone || opening.size > block_bytes_) {
-    fail("it sends " + std::to_string(opening.size) + " bytes on " + link_name(number) +
+    fail("it sends " + counted(opening.size, "byte") + " on " + link_name(number) +
          (link.fabric == kNone ? ", which no program of this run uses"
                                : ", more than it has room for"));
     return true;

@@ -1,5 +1,7 @@
 #include "firmware/gateway/options.h"
 
+#include "base/counted.h"
+
 namespace espalier::gateway {
 namespace {
 
@@ -135,9 +137,9 @@ Result<GatewayOptions> parse_options(std::span<const std::string> words) {
   if (!node) return fail(node.error());
   options.node = *std::move(node);
   if (options.node.nodes.size() != 1 || options.node.controls.size() != 1) {
-    return fail(std::to_string(options.node.nodes.size()) + " nodes and " +
-                std::to_string(options.node.controls.size()) +
-                " control channels; expected one --node I and one --control FD");
+    return fail(counted(options.node.nodes.size(), "node") + " and " +
+                counted(options.node.controls.size(), "control channel") +
+                "; expected one --node I and one --control FD");
   }
   for (const GatewayOption& option : kGatewayOptions) {
     options.*option.value = with_node_number(options.*option.value, options.node.nodes.front());

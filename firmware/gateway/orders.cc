@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/counted.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/base/loss.h"
 #include "firmware/gateway/gateway.h"
@@ -79,7 +80,7 @@ Result<void> Gateway::map_memory(const control::Memory& memory, int descriptor) 
   const auto check_fits = [this](const char* what, std::uint64_t bytes,
                                  std::uint32_t room) -> Result<void> {
     if (bytes <= room) return {};
-    return fail_board("it has room for " + std::to_string(room) + " bytes of " + what +
+    return fail_board("it has room for " + counted(room, "byte") + " of " + what +
                       ", this run needs " + std::to_string(bytes));
   };
   auto fits = check_fits("input", memory.input_bytes, hello_.input_room);

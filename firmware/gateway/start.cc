@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/counted.h"
 #include "base/one_line.h"
 #include "espalier/base/digest.h"
 #include "firmware/gateway/gateway.h"
@@ -69,8 +70,8 @@ std::uint64_t buffer_bytes(const agent::Hello& hello) {
 
 // Returns what a Hello says about the size of the buffers, for errors.
 std::string sizes_text(const agent::Hello& hello) {
-  return "its Hello has room for " + std::to_string(largest_room(hello)) + " bytes and " +
-         std::to_string(hello.links) + " links with a window of " + std::to_string(hello.window);
+  return "its Hello has room for " + counted(largest_room(hello), "byte") + " and " +
+         counted(hello.links, "link") + " with a window of " + std::to_string(hello.window);
 }
 
 // Checks each number of a Hello that the gateway computes with. A board may be hostile.
@@ -99,7 +100,7 @@ Result<void> check_numbers(const agent::Hello& hello) {
   }
   if (boots && hello.node >= hello.nodes) {
     return fail("its Hello has node " + std::to_string(hello.node) + " of " +
-                std::to_string(hello.nodes) + " nodes; expected a node of the schedule");
+                counted(hello.nodes, "node") + "; expected a node of the schedule");
   }
   const std::uint64_t bytes = buffer_bytes(hello);
   if (bytes <= kMaxBufferBytes) return {};
@@ -271,8 +272,8 @@ Result<void> Gateway::check_hello() {
     if (has_program) continue;
     char text[64];
     std::snprintf(text, sizeof text, "%016" PRIx64, digest);
-    return fail_board("none of its " + std::to_string(hello_.programs) +
-                      " programs is of schedule " + text + " (" + programs_->programs[i].algorithm +
+    return fail_board("none of its " + counted(hello_.programs, "program") + " is of schedule " +
+                      text + " (" + programs_->programs[i].algorithm +
                       "); build its image from that schedule");
   }
   return {};
@@ -291,9 +292,9 @@ Result<void> Gateway::read_release() {
   const std::uint32_t unit = UpdateOrder::kPieceUnit;
   const std::uint32_t piece = std::min(kUpdatePieceBytes, room / unit * unit);
   if (piece < kImageHeaderBytes) {
-    return fail_board("it has room for " + std::to_string(hello_.input_room) +
-                      " bytes of input, too few to send images to " + std::to_string(hello_.nodes) +
-                      " nodes; expected another --from");
+    return fail_board("it has room for " + counted(hello_.input_room, "byte") +
+                      " of input, too few to send images to " + counted(hello_.nodes, "node") +
+                      "; expected another --from");
   }
   Expectation expectation;
   expectation.board = hello_.board;

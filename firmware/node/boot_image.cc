@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/counted.h"
 #include "base/one_line.h"
 #include "base/read_file.h"
 #include "espalier/base/digest.h"
@@ -178,11 +179,10 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
   }
   char line[256];
   std::snprintf(
-      line, sizeof line,
-      "board %s, node %u, release %s, counter %u, %s, %u links, %u programs, %u bytes\n",
+      line, sizeof line, "board %s, node %u, release %s, counter %u, %s, %s, %s, %u bytes\n",
       one_line(image.board).c_str(), image.node, release_text(image.release).c_str(), image.counter,
       image.signature_checked ? "signature checked" : "SIGNATURE NOT CHECKED: takes any image",
-      image.links, image.programs, image.size);
+      counted(image.links, "link").c_str(), counted(image.programs, "program").c_str(), image.size);
   booted.report += "boot: " + path + ": " + line;
   for (std::uint32_t i = 0; i < image.programs; ++i) {
     const ProgramRow row = image.program(i);
@@ -193,10 +193,10 @@ Result<void> boot_image(const BootOptions& options, std::uint32_t node, BootedIm
   }
   for (std::uint32_t i = 0; i < programs.selections.size(); ++i) {
     const NodeSelection& selection = programs.selections[i];
-    std::snprintf(line, sizeof line, "boot: selection %u: programs %u to %u, %u rows\n", i,
+    std::snprintf(line, sizeof line, "boot: selection %u: programs %u to %u, %s\n", i,
                   selection.first_program,
                   selection.first_program + selection.table.schedules_count - 1,
-                  static_cast<unsigned>(selection.table.rows_count));
+                  counted(selection.table.rows_count, "row").c_str());
     booted.report += line;
   }
   return {};

@@ -225,13 +225,13 @@ Result<void> check_nodes(const BootOptions& options) {
   }
   const std::string nodes = counted(options.nodes.size(), "node") + " and ";
   if (!options.check_only && options.controls.size() != options.nodes.size()) {
-    return fail(nodes + std::to_string(options.controls.size()) +
-                " control channels; expected one --control FD for each --node, or --check to load "
+    return fail(nodes + counted(options.controls.size(), "control channel") +
+                "; expected one --control FD for each --node, or --check to load "
                 "the descriptors only");
   }
   if (!options.links.empty() && options.links.size() != options.nodes.size()) {
-    return fail(nodes + std::to_string(options.links.size()) +
-                " lists of links; expected one --links LIST for each --node");
+    return fail(nodes + counted(options.links.size(), "list") +
+                " of links; expected one --links LIST for each --node");
   }
   return {};
 }

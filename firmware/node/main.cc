@@ -30,6 +30,7 @@
 
 namespace {
 
+using espalier::counted;
 using espalier::Status;
 namespace control = espalier::control;
 
@@ -57,23 +58,22 @@ void describe(const LocalNode& node) {
   for (std::uint32_t i = 0; i < node.programs.count; ++i) {
     const espalier::Program& program = node.programs.programs[i];
     std::printf(
-        "%s: node %u of %u ranks%s, %s, %u actions, %u links, window %u, %u scratch blocks, "
+        "%s: node %u of %s%s, %s, %s, %s, window %u, %s, "
         "schedule %016" PRIx64 "\n",
-        node.programs.sources[i].c_str(), program.node, program.ranks,
+        node.programs.sources[i].c_str(), program.node, counted(program.ranks, "rank").c_str(),
         espalier::is_router(program) ? " (a router)" : "", program.algorithm,
-        static_cast<unsigned>(program.actions_count),
-        static_cast<unsigned>(espalier::links_count(program)), program.window,
-        program.scratch_blocks, program.schedule_digest);
+        counted(program.actions_count, "action").c_str(),
+        counted(espalier::links_count(program), "link").c_str(), program.window,
+        counted(program.scratch_blocks, "scratch block").c_str(), program.schedule_digest);
   }
   for (const espalier::NodeSelection& selection : node.programs.selections) {
     const espalier::SelectionTable& table = selection.table;
     const std::uint32_t first = selection.first_program;
-    std::printf("%s: a selection of %u programs, %016" PRIx64 ":\n",
-                node.programs.sources[first].c_str(), static_cast<unsigned>(table.schedules_count),
-                selection.digest);
+    std::printf("%s: a selection of %s, %016" PRIx64 ":\n", node.programs.sources[first].c_str(),
+                counted(table.schedules_count, "program").c_str(), selection.digest);
     for (std::uint32_t i = 0; i < table.rows_count; ++i) {
       const espalier::SelectionRow& row = table.rows[i];
-      std::printf("  from %" PRIu64 " bytes%s: program %u, %s\n", row.from_bytes,
+      std::printf("  from %s%s: program %u, %s\n", counted(row.from_bytes, "byte").c_str(),
                   row.needs_commutative ? ", operators that commute" : "", first + row.program,
                   node.programs.programs[first + row.program].algorithm);
     }

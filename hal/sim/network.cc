@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/counted.h"
 #include "espalier/base/assert.h"
 #include "hal/sim/network_state.h"
 
@@ -13,7 +14,7 @@ Picoseconds to_picoseconds(std::uint64_t ns) { return ns > kNever / 1000 ? kNeve
 std::string post_text(const char* what, std::uint32_t node, const char* direction,
                       std::uint32_t peer, std::uint64_t message, std::uint64_t bytes) {
   return "node " + std::to_string(node) + "'s " + what + " " + std::to_string(message) + " " +
-         direction + " node " + std::to_string(peer) + " (" + std::to_string(bytes) + " bytes)";
+         direction + " node " + std::to_string(peer) + " (" + counted(bytes, "byte") + ")";
 }
 
 // The text for the channel's oldest incomplete send / receive.
@@ -148,7 +149,7 @@ std::string fault_of_step(const NetworkState& state, std::uint32_t latency_ticks
       return "node " + std::to_string(channel.from) + " sends " +
              std::to_string(std::max(channel.sends_of_step, channel.receives_of_step)) +
              " blocks to node " + std::to_string(channel.to) + "; the link has " +
-             std::to_string(channel.lanes) + (channel.lanes == 1 ? " lane" : " lanes");
+             counted(channel.lanes, "lane");
     }
   }
   if (!state.model.one_port) return "";

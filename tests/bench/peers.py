@@ -146,7 +146,7 @@ class Place:
         ranking = json.loads(out)["sizes"][0]["ranking"]
         found = [row["predicted_ps"] / 1e6 for row in ranking if row["candidate"] == algorithm]
         if not found:
-            raise Failed(f"espalier explain does not rank {algorithm}, which was chosen for a {collective} of {size} bytes")
+            raise Failed(f"espalier explain does not rank {algorithm}, which was chosen for {collective} of {size} bytes")
         return found[0]
 
     def espalier(self, words, setting, *options):

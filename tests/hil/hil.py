@@ -333,16 +333,16 @@ class Runner:
         plan, begin = self.plan, time.monotonic()
         seats = ", ".join(f"{seat.name} ({seat.board})" for seat in self.rig.seats)
         ranks = cases[0].ranks
-        routers = f" and {self.rig.ranks - ranks} routers" if ranks < self.rig.ranks else ""
-        self.say(f"rig {self.rig.entry.name}: {ranks} ranks{routers}: {seats}")
+        routers = f" and {rigs.counted(self.rig.ranks - ranks, 'router')}" if ranks < self.rig.ranks else ""
+        self.say(f"rig {self.rig.entry.name}: {rigs.counted(ranks, 'rank')}{routers}: {seats}")
         cases = self.prepare(cases)
         for case in cases:
             if not case.left_out:
                 self.install(case)
         self.temporary.mkdir()
         os.environ["TMPDIR"] = str(self.temporary)  # of all that the cases start
-        self.say(f"{len(plan.tests.entry.test)} schedules compiled, verified and simulated, "
-                 f"{len(list(plan.out.glob('images/**/*.img')))} images signed and installed, "
+        self.say(f"{rigs.counted(len(plan.tests.entry.test), 'schedule')} compiled, verified and simulated, "
+                 f"{rigs.counted(len(list(plan.out.glob('images/**/*.img'))), 'image')} signed and installed, "
                  f"{time.monotonic() - begin:.1f} s")
         for case in cases:
             self.run(case)
@@ -385,7 +385,7 @@ def check_topology(plan):
     found = json.loads(output)
     nodes = len(found["nodes"])
     if nodes != len(plan.rig.seats):
-        raise rigs.BadRig(f"{plan.tests.path}: {plan.tests.entry.topology} has {nodes} nodes, and the devices of "
+        raise rigs.BadRig(f"{plan.tests.path}: {plan.tests.entry.topology} has {rigs.counted(nodes, 'node')}, and the devices of "
                           f"{plan.rig.path} are {len(plan.rig.seats)}; expected as many")
     links = {(link["from"], link["to"]) for link in found["links"]}
     for lose, ends in zip(plan.tests.entry.lose, plan.tests.losses):

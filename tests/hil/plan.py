@@ -159,7 +159,7 @@ class Plan:
         what = f"{self.tests.path}: lose: {case.loss.what}"
         for field in ("window", "address"):  # spares-cluster has none
             if getattr(self.rig.entry, field):
-                raise rigs.BadRig(f"{what}: with a {field}, which {self.rig.path} has; expected none")
+                raise rigs.BadRig(f"{what}: with '{field}', which {self.rig.path} has; expected none")
         if self.rig.entry.provider != "tcp":
             raise rigs.BadRig(f"{what}: with the provider {self.rig.entry.provider} of {self.rig.path}; expected tcp")
         if max(case.ends) >= len(case.seats):

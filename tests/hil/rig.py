@@ -50,6 +50,10 @@ def read(path, name):
         raise BadRig(f"{path}: " + " ".join(str(error).split())) from None
 
 
+def counted(number, noun):
+    return f"{number} {noun}" + ("" if str(number) == "1" else "s")
+
+
 def is_file(path):
     """Whether the path is that of a file; False for one that no file can have."""
     try:
@@ -148,7 +152,7 @@ class Rig:
         if not (math.isfinite(device.patience) and 1 <= device.patience <= 1000):
             self._bad(f"{where}: patience is {device.patience:g}; expected a factor from 1 to 1000")
         if device.rank and device.count not in (0, len(device.rank)):
-            self._bad(f"{where}: count is {device.count}, and it has {len(device.rank)} ranks; expected as many")
+            self._bad(f"{where}: count is {device.count}, and it has {counted(len(device.rank), 'rank')}; expected as many")
         self.fixed += device.rank
         count = len(device.rank) or device.count or 1
         if len(self.seats) + count > MAX_DEVICES:
@@ -233,7 +237,7 @@ class Tests:
                 self._check_names(at, message, "bytes", "type", "op")
             for message in test.message:
                 if list(test.message).count(message) > 1:
-                    self._bad(f"test {at}: a message of {message.bytes} bytes twice; expected each once")
+                    self._bad(f"test {at}: a message of {counted(message.bytes, 'byte')} twice; expected each once")
             if test.collective == "barrier" and (len(test.message) > 1 or test.message[0].bytes != "0"):
                 self._bad(f"test {at}: a barrier with messages; expected none")
         if self.entry.HasField("kill"):

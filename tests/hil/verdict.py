@@ -129,7 +129,7 @@ def kill(case, deadline_s, status, output, error):
         problems.append(f"espalier run ended with status {status}; expected 1")
     nodes = nodes_of(report)
     if len(nodes) < len(case.seats):
-        problems.append(f"{len(nodes)} nodes reported; expected {len(case.seats)}")
+        problems.append(f"{rigs.counted(len(nodes), 'node')} reported; expected {len(case.seats)}")
     victim = named(case, case.victim)
     for node in nodes:
         rank = node.get("rank", node.get("router"))

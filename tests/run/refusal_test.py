@@ -149,7 +149,7 @@ class Refusals(unittest.TestCase):
             alone = espalier.call("--check", "--provider", provider, program=espalier.NODE)
             self.assertEqual((alone.returncode, alone.stdout), (0 if provider != "carrier-pigeon" else 2, ""), alone.stderr)
         self.refused(node(), "--control")
-        self.refused(node("--control", "5", "--node", "2"), "2 nodes and 1 control channels")
+        self.refused(node("--control", "5", "--node", "2"), "2 nodes and 1 control channel")
         self.refused(node("--control", "3"), "--control 3", "no socket")
         self.refused(node("--surplus"), "--surplus")
         for size in (0, 7, 8, 43, 44, len(whole) // 2, len(whole) - 1):

@@ -79,7 +79,7 @@ void print_places(const CompileArguments& arguments, const SelectedAlgorithm& se
   if (arguments.selection.links != "hop-by-hop") return;
   std::fputs(lower::describe(*selected.topology, selected.report).c_str(), stdout);
   const auto [least, most] = scratch_of(selected);
-  std::printf("scratch %u to %u blocks a node, window %u\n", least, most,
+  std::printf("scratch %u to %s a node, window %u\n", least, counted(most, "block").c_str(),
               selected.found.front().window);
 }
 

@@ -33,7 +33,7 @@ std::string rules_text(const Program& program) {
   for (std::uint32_t i = 0; i < program.blocks_count; ++i) {
     const BlockRule& rule = program.blocks[i];
     text += i == 0 ? "" : ", ";
-    text += "from " + std::to_string(rule.from_bytes) + " bytes ";
+    text += "from " + counted(rule.from_bytes, "byte") + " ";
     text += rule.block_bytes == 0 ? "one block" : "blocks of " + std::to_string(rule.block_bytes);
   }
   return text;
@@ -81,8 +81,8 @@ void print_program(const LoadedSchedule& loaded, std::uint32_t node) {
   std::uint32_t action = 0;
   for (std::uint32_t phase_at = 0; phase_at < program.phases_count; ++phase_at) {
     const Phase& phase = program.phases[phase_at];
-    std::printf("  phase %u: %s steps\n", phase_at,
-                count_text(program.counts[phase.steps_ref]).c_str());
+    std::printf("  phase %u: %s\n", phase_at,
+                counted(count_text(program.counts[phase.steps_ref]), "step").c_str());
     if (phase.actions > 0) {
       std::printf("    %-3s %-14s %-12s %-5s %-8s %s\n", "#", "step", "i below", "after", "kind",
                   "what");
@@ -103,8 +103,8 @@ void print_program(const LoadedSchedule& loaded, std::uint32_t node) {
 }
 
 void print_steps_of(const Program& program, std::int64_t blocks) {
-  std::printf("  expanded for N = %lld: %lld steps\n", static_cast<long long>(blocks),
-              static_cast<long long>(phase_steps(program, blocks)));
+  std::printf("  expanded for N = %lld: %s\n", static_cast<long long>(blocks),
+              counted(phase_steps(program, blocks), "step").c_str());
   for (const Instance& instance : expand(program, blocks)) {
     std::printf("    step %-5lld %-8s %s\n", static_cast<long long>(instance.step),
                 kind_name(instance.kind), instance_text(instance).c_str());
@@ -123,8 +123,8 @@ void print_all_steps(const LoadedSchedule& loaded, std::int64_t blocks) {
     }
   }
   const Program& program = loaded.programs.front();
-  std::printf("\nN = %lld: %lld steps; from>to:segment.block\n", static_cast<long long>(blocks),
-              static_cast<long long>(phase_steps(program, blocks)));
+  std::printf("\nN = %lld: %s; from>to:segment.block\n", static_cast<long long>(blocks),
+              counted(phase_steps(program, blocks), "step").c_str());
   for (const auto& [step, transfers] : steps) {
     std::printf("  step %-5lld%s\n", static_cast<long long>(step), transfers.c_str());
   }

@@ -198,8 +198,8 @@ void run_simulate(const SimulateOptions& arguments) {
   judge("in lock step", report.lock_step);
   judge("free running", report.free_running);
   if (report.lock_step.run.steps > report.predicted_steps) {
-    negative("in lock step: " + std::to_string(report.lock_step.run.steps) +
-             " steps, more than the " + std::to_string(report.predicted_steps) + " claimed");
+    negative("in lock step: " + counted(report.lock_step.run.steps, "step") + ", more than the " +
+             std::to_string(report.predicted_steps) + " claimed");
   }
 }
 

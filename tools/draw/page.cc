@@ -121,7 +121,7 @@ std::string facts(const LoadedSchedule& loaded) {
   if (topology.nodes() > program.ranks) {
     text += ", " + counted(topology.nodes() - program.ranks, "router");
   }
-  text += ", " + count_text(program.counts[program.steps_ref]) + " steps, at least " +
+  text += ", " + counted(count_text(program.counts[program.steps_ref]), "step") + ", at least " +
           bound_text(bounds_of(loaded), program) + ", " + counted(program.segments, "segment");
   return text + ", window " + std::to_string(program.window) + ", " +
          port_model_name(program.port_model) + ", contention guarantee " +

@@ -79,8 +79,8 @@ class Orderer {
         PlacedStep& receive = steps_[receives[k]];
         if (step_of(send).from.count != step_of(receive).from.count) {
           refuse(step_name(file_, receive) + " receives " +
-                 std::to_string(step_of(receive).from.count) + " chunks; " +
-                 step_name(file_, send) + " sends " + std::to_string(step_of(send).from.count));
+                 counted(step_of(receive).from.count, "chunk") + "; " + step_name(file_, send) +
+                 " sends " + std::to_string(step_of(send).from.count));
         }
         receive.sender = static_cast<std::int64_t>(sends[k]);
       }

@@ -295,7 +295,7 @@ void make_spares(const BuildArguments& arguments, Sources& sources) {
       leave_out(losses[i], "a slot of board '" + sources.board.name() + "' has room for " +
                                counted(room, "byte") + ", which hold " +
                                std::to_string(sources.spares.size()) + " of the " +
-                               std::to_string(losses.size()) + " spares");
+                               counted(losses.size(), "spare"));
       continue;
     }
     bytes = with;

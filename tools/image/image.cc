@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/counted.h"
 #include "espalier/base/little_endian.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "firmware/image/image_writer.h"
@@ -67,8 +68,9 @@ void print_spares(const Image& image) {
       bytes += size;
       missing += size == 0 ? 1 : 0;
     }
-    std::printf("  without %s: %u programs and an agreement, %u bytes\n",
-                loss_text(image.spare(i).loss).c_str(), image.programs - missing, bytes);
+    std::printf("  without %s: %s and an agreement, %u bytes\n",
+                loss_text(image.spare(i).loss).c_str(),
+                counted(image.programs - missing, "program").c_str(), bytes);
   }
 }
 
@@ -89,8 +91,8 @@ void print_text(const std::string& path, const Image& image) {
                 one_line(row.algorithm).c_str(), root.c_str(), row.size);
     const Status status = image.load(i, *program);
     if (status == Status::kOk) {
-      std::printf(", %u actions, window %u, schedule %s\n",
-                  static_cast<unsigned>(program->actions_count), program->window,
+      std::printf(", %s, window %u, schedule %s\n",
+                  counted(program->actions_count, "action").c_str(), program->window,
                   hex(program->schedule_digest).c_str());
     } else {
       std::printf(", does not load: %s\n", load_reason(status).c_str());
@@ -108,8 +110,7 @@ void print_text(const std::string& path, const Image& image) {
     for (std::uint32_t k = 0; k < table.rows_count; ++k) {
       const SelectionRow& row = table.rows[k];
       const std::uint32_t number = selection.first_program + row.program;
-      std::printf("    from %llu bytes%s: program %u, %s\n",
-                  static_cast<unsigned long long>(row.from_bytes),
+      std::printf("    from %s%s: program %u, %s\n", counted(row.from_bytes, "byte").c_str(),
                   row.needs_commutative ? ", operators that commute" : "", number,
                   one_line(image.program(number).algorithm).c_str());
     }

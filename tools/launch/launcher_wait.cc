@@ -101,8 +101,8 @@ std::string NodeProcesses::describe(std::uint32_t node) const {
     text +=
         ": found by " + name(report.cause.detector) + " on its link to " + name(report.cause.peer);
   }
-  return text + waits_for(report.stall) + "; " + std::to_string(report.completed) +
-         " collectives were complete";
+  return text + waits_for(report.stall) + "; " + counted(report.completed, "collective") +
+         (report.completed == 1 ? " was" : " were") + " complete";
 }
 
 Result<void> NodeProcesses::await(Member::State state) {
@@ -229,7 +229,7 @@ void NodeProcesses::take_report(Member& member, const control::Report& report) {
   const EventLog::Counts& log = report.log;
   const std::uint32_t room = member.memory.layout().events;
   if (report.status != Status::kBusy && (log.count > room || log.retired > log.count)) {
-    return refuse(member, "reports a log of " + std::to_string(log.count) + " records, " +
+    return refuse(member, "reports a log of " + counted(log.count, "record") + ", " +
                               std::to_string(log.retired) + " of them retired; expected at most " +
                               std::to_string(room));
   }

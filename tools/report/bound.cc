@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/counted.h"
 #include "espalier/base/arithmetic.h"
 #include "tools/report/show_text.h"
 #include "tools/report/witness.h"
@@ -57,7 +58,7 @@ std::string bound_text(const std::vector<verify::LowerBound>& bounds, const Prog
 }
 
 std::string lower_bound_text(const verify::LowerBound& bound) {
-  return formula(bound) + " steps: " + bound.reason;
+  return counted(formula(bound), "step") + ": " + bound.reason;
 }
 
 std::int64_t bound_steps(const std::vector<verify::LowerBound>& bounds, const Program& program,

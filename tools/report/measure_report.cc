@@ -97,7 +97,7 @@ predict::Model measured_model(const Measured& measured,
   }
   model.cores = measured.processors;
   model.found_by = "espalier measure --provider " + measured.provider + ", " +
-                   std::to_string(measured.repetitions) + " repetitions";
+                   counted(measured.repetitions, "repetition");
   return model;
 }
 

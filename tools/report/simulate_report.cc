@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/counted.h"
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "tools/common/json.h"
 #include "tools/workload/counts.h"
@@ -200,10 +201,9 @@ void print_residence(const StoredSchedule& schedule, const SimulateReport& repor
 void print_as_text(const StoredSchedule& schedule, const SimulateReport& report) {
   const Program& program = schedule.first();
   const bool right = report.lock_step.wrong.empty() && report.free_running.wrong.empty();
-  std::printf("%s: %s by %s on %s, %llu bytes%s\n", one_line(schedule.loaded().name).c_str(),
+  std::printf("%s: %s by %s on %s, %s%s\n", one_line(schedule.loaded().name).c_str(),
               collective_name(program.collective), program.algorithm,
-              schedule.loaded().topology->title().c_str(),
-              static_cast<unsigned long long>(report.bytes),
+              schedule.loaded().topology->title().c_str(), counted(report.bytes, "byte").c_str(),
               !report.counts.empty()                ? " in the longest part"
               : counts_per_rank(program.collective) ? " a rank"
                                                     : "");
@@ -212,10 +212,9 @@ void print_as_text(const StoredSchedule& schedule, const SimulateReport& report)
     std::printf("  counts     %s elements\n",
                 counts_text(report.counts_option, report.counts).c_str());
   }
-  std::printf(
-      "  blocks     %s of N = %u, %llu bytes a block\n",
-      counted(report.layout.segments, "segment").c_str(), report.layout.blocks,
-      static_cast<unsigned long long>(report.layout.block_elements * report.layout.element_bytes));
+  std::printf("  blocks     %s of N = %u, %s a block\n",
+              counted(report.layout.segments, "segment").c_str(), report.layout.blocks,
+              counted(report.layout.block_elements * report.layout.element_bytes, "byte").c_str());
   std::printf("  steps      %lld predicted, %lld simulated in lock step, %lld at least\n",
               static_cast<long long>(report.predicted_steps),
               static_cast<long long>(report.lock_step.run.steps),

@@ -231,7 +231,7 @@ std::vector<std::uint32_t> log_room(const Programs& programs, std::int64_t block
     rooms.push_back(static_cast<std::uint32_t>(expand(program, blocks).size()));
     all += rooms.back();
     if (all <= kMaxRecords) continue;
-    bad_input("a trace of N = " + std::to_string(blocks) + " blocks has more than " +
+    bad_input("a trace of N = " + std::to_string(blocks) + " has more than " +
               std::to_string(kMaxRecords) + " messages; expected fewer --bytes");
   }
   return rooms;

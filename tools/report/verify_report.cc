@@ -150,8 +150,9 @@ std::string summary(Source& source, const Proof& proof) {
   const verify::Verdict& verdict = proof.verdict;
   return one_line(source.name()) + ": valid: " + name_of(program) + " on " +
          source.topology().title() + ", proven for " + proven_for(program, verdict) + ": " +
-         steps_text(program) + " steps, at least " + bound_text(verdict.lower_bounds, program) +
-         "; " + links_text(proof) + (verdict.in_place ? "; in place too\n" : "; not in place\n");
+         counted(steps_text(program), "step") + ", at least " +
+         bound_text(verdict.lower_bounds, program) + "; " + links_text(proof) +
+         (verdict.in_place ? "; in place too\n" : "; not in place\n");
 }
 
 std::string explanation(Source& source, const Proof& proof) {
@@ -188,7 +189,7 @@ std::string explanation(Source& source, const Proof& proof) {
                              " for the smallest N, " + std::to_string(verdict.steps_at_most) +
                              " for N = " + std::to_string(verdict.proven_blocks));
   text += topic("bound", "no schedule takes fewer than " +
-                             bound_text(verdict.lower_bounds, program) + " steps");
+                             counted(bound_text(verdict.lower_bounds, program), "step"));
   for (const verify::LowerBound& bound : verdict.lower_bounds) {
     const std::string cut = cut_text(source.topology(), bound);
     text += topic("", lower_bound_text(bound) + (cut.empty() ? "" : ": " + cut));

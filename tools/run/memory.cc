@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/counted.h"
 #include "espalier/hal/mem/mem_endpoint.h"
 #include "espalier/hal/ofi/provider_list.h"
 #include "tools/common/available_memory.h"
@@ -104,10 +105,11 @@ void check_memory(const RunOptions& options, const tools::LoadedSchedule& schedu
     if (fits + bit < most && needed(options, schedule, tables, what, fits + bit) <= available)
       fits += bit;
   }
-  tools::bad_input(
-      tools::counted(most, "byte") + (counts_per_rank(what.collective) ? " a rank on " : " on ") +
-      tools::counted(schedule.programs.size(), "node") +
-      " need more memory than there is; expected at most " + std::to_string(fits) + " bytes here");
+  tools::bad_input(tools::counted(most, "byte") +
+                   (counts_per_rank(what.collective) ? " a rank on " : " on ") +
+                   tools::counted(schedule.programs.size(), "node") +
+                   " need more memory than there is; expected at most " +
+                   tools::counted(fits, "byte") + " here");
 }
 
 }  // namespace espalier::run_command

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/counted.h"
 #include "firmware/node/control.h"
 
 namespace espalier::run_command {
@@ -20,7 +21,7 @@ Result<NodeLog> NodeLog::copy(const EventLog& shared, const Program& program) {
     const std::string record = "reports record " + std::to_string(i) + " of its log ";
     if (event.link != Event::kNoLink && event.link >= links_count(program)) {
       return fail(record + "on link " + std::to_string(event.link) + "; expected one of its " +
-                  std::to_string(links_count(program)) + " links");
+                  counted(links_count(program), "link"));
     }
     if (event.kind < ActionKind::kSend || event.kind > ActionKind::kCopy) {
       return fail(record + "of kind " + std::to_string(event.kind) +

@@ -71,7 +71,7 @@ void set_counts(const std::string& text, reference::ReferenceInput& what) {
   if (what.counts.size() != entries) {
     std::string expected = std::to_string(entries);
     if (what.collective == Collective::kAllToAll) {
-      expected += ", for each of " + std::to_string(what.ranks) + " origins a row of " +
+      expected += ", for each of " + counted(what.ranks, "origin") + " a row of " +
                   std::to_string(what.ranks);
     }
     bad_input("--counts has " + counted(what.counts.size(), "number") + ", and " + name + " on " +

@@ -271,8 +271,8 @@ Result<void> check_whole_elements(const ReferenceInput& run) {
   const std::uint32_t size = element_bytes(run.op);
   if (run.bytes % size == 0) return {};
   const std::string type = is_affine(run) ? "affine maps" : type_name(run.op.type);
-  return fail(std::to_string(run.bytes) + " bytes are no whole number of " + type +
-              "; expected a multiple of " + std::to_string(size));
+  return fail(counted(run.bytes, "byte") + (run.bytes == 1 ? " is" : " are") +
+              " no whole number of " + type + "; expected a multiple of " + std::to_string(size));
 }
 
 Result<void> check_supported(const ReferenceInput& run) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/bounds/wide.h"
 #include "collectives/verify/properties/expanded_schedule.h"
@@ -27,7 +28,7 @@ Finding check_bound(const ExpandedSchedule& schedule, std::int64_t steps) {
   }
   if (bound <= known && bound <= steps) return std::nullopt;
   return found(Property::kSteps, schedule, -1, nullptr,
-               "a lower bound of " + std::to_string(bound) + " steps is claimed; bounds prove " +
+               "a lower bound of " + counted(bound, "step") + " is claimed; bounds prove " +
                    std::to_string(known) + " (" + reason + "), and the schedule takes " +
                    std::to_string(steps));
 }
@@ -36,7 +37,7 @@ Finding check_known_bounds(const ExpandedSchedule& schedule, std::int64_t steps)
   for (const LowerBound& lower_bound : schedule.bounds) {
     if (lower_bound.steps(schedule.blocks) <= steps) continue;
     return found(Property::kSteps, schedule, -1, nullptr,
-                 "valid in " + std::to_string(steps) + " steps, but a bound says that none is in " +
+                 "valid in " + counted(steps, "step") + ", but a bound says that none is in " +
                      "less than " + std::to_string(lower_bound.steps(schedule.blocks)) + " (" +
                      lower_bound.reason + "): the verifier is wrong");
   }

@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/verify/bounds/flow_cuts.h"
 #include "collectives/verify/bounds/hops.h"
 #include "collectives/verify/bounds/tree.h"
@@ -163,7 +164,7 @@ class Cuts {
       if (inside[link.to] && !inside[link.from]) entering += link.capacity;
     }
     const std::string name = "links: past those between " + std::to_string(in.ranks) + " and " +
-                             std::to_string(out.ranks) + " ranks";
+                             counted(out.ranks, "rank");
     Witness cut = cut_of(inside);
     add(name, crossing(common_, in, out), leaving, cut);
     cut.others = !cut.others;

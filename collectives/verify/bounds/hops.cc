@@ -26,6 +26,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/verify/bounds/flow_cuts.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 
@@ -298,9 +299,9 @@ void HopBounds::between_coordinates() {
       std::vector<bool> inside;
       for (const double coordinate : coordinates) inside.push_back(coordinate <= border);
       const auto ranks = std::count(inside.begin(), inside.begin() + common_.ranks, true);
-      const std::string name = "hops and links: between the " + std::to_string(ranks) +
-                               " ranks of the first " + (across ? "columns and " : "rows and ") +
-                               std::to_string(common_.ranks - ranks) + " others";
+      const std::string name = "hops and links: between the " + counted(ranks, "rank") +
+                               " of the first " + (across ? "columns and " : "rows and ") +
+                               counted(common_.ranks - ranks, "other");
       for (int way = 0; way < 2; ++way) {
         add_cut(name, inside, cut_of(inside));
         inside.flip();
@@ -342,8 +343,7 @@ void HopBounds::in_graph(std::string& limited) {
   for (std::vector<bool> inside : flows.insides) {
     for (int way = 0; way < 2; ++way) {
       const auto within = std::count(inside.begin(), inside.end(), true);
-      const std::string name =
-          "hops and links: from " + std::to_string(within) + " nodes to the others";
+      const std::string name = "hops and links: from " + counted(within, "node") + " to the others";
       add_cut(name, inside, cut_of(inside));
       inside.flip();
     }

@@ -30,6 +30,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "collectives/verify/bounds/cuts.h"
 #include "collectives/verify/properties/form.h"
 #include "collectives/verify/properties/program_facts.h"
@@ -159,7 +160,7 @@ void add_fans(const topology::Topology& topology, const Program& common, std::in
   const std::int64_t fan = *std::max_element(fans.begin(), fans.end());
   const std::int64_t reach = steps_to_reach(common.ranks, fan, 1, 1);
   all.push_back(
-      {"log p: one block reaches (comes from) all over " + std::to_string(fan) + " links per rank",
+      {"log p: one block reaches (comes from) all over " + counted(fan, "link") + " per rank",
        reach, 0, 1, Witness{.kind = Witness::Kind::kReach, .inwards = inwards, .fan = fan}});
   std::uint32_t rank = 0;
   switch (common.collective) {

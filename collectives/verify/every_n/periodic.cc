@@ -11,6 +11,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/verify/bounds/claimed_bound.h"
 #include "collectives/verify/bounds/lower_bounds.h"
 #include "collectives/verify/every_n/flow_graph.h"
@@ -305,7 +306,7 @@ class Periodic {
     }
     set_blocks(schedule_, blocks);
     return found(Property::kSteps, schedule_, -1, nullptr,
-                 who + std::to_string(claimed) + " steps, but its actions take " +
+                 who + counted(claimed, "step") + ", but its actions take " +
                      std::to_string(taken) + "; the claim must be exact");
   }
 

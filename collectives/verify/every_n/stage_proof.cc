@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/counted.h"
 #include "collectives/verify/properties/hazard_rules.h"
 #include "espalier/base/arithmetic.h"
 
@@ -85,7 +86,7 @@ class StageRun {
       if (form_.single) break;
       last = std::max(last, settled());
       if (last > kMaxLocalBlocks) {
-        proof_.undecided = Undecided{"it settles only after " + std::to_string(last) + " blocks"};
+        proof_.undecided = Undecided{"it settles only after " + counted(last, "block")};
         break;
       }
     }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/counted.h"
 #include "collectives/verify/properties/program_facts.h"
 #include "espalier/collectives/schedule/programs.h"
 
@@ -127,14 +128,13 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   }
   if (program.ranks != topology.ranks()) {
     return badly_formed(topology, node,
-                        "the program is for " + std::to_string(program.ranks) + " ranks; " +
+                        "the program is for " + counted(program.ranks, "rank") + "; " +
                             topology.title() + " has " + std::to_string(topology.ranks()));
   }
   if (program_nodes(program) != program.ranks && program_nodes(program) != topology.nodes()) {
     return badly_formed(topology, node,
-                        "the schedule has programs for " + std::to_string(program_nodes(program)) +
-                            " nodes; " + topology.title() + " has " +
-                            std::to_string(topology.nodes()) +
+                        "the schedule has programs for " + counted(program_nodes(program), "node") +
+                            "; " + topology.title() + " has " + std::to_string(topology.nodes()) +
                             ", and either all of its routers have one or none");
   }
   if (program.collective == Collective::kBarrier &&
@@ -150,13 +150,13 @@ Finding check_agreement(const topology::Topology& topology, const Program& commo
   }
   if (latency_ticks(program) > program.window) {
     const std::string latency = std::to_string(latency_ticks(program));
-    return badly_formed(
-        topology, node,
-        "a receive is " + std::to_string(latency_ticks(program) - 1) +
-            " steps after its send, but may not be issued while the send is in flight "
-            "with window " +
-            std::to_string(program.window) + "; a window of " + latency + " would do",
-        Property::kDeadlock);
+    return badly_formed(topology, node,
+                        "a receive is " + counted(latency_ticks(program) - 1, "step") +
+                            " after its send, but may not be issued while the send is in flight "
+                            "with window " +
+                            std::to_string(program.window) + "; a window of " + latency +
+                            " would do",
+                        Property::kDeadlock);
   }
   for (std::uint32_t link = 0; link < links_count(program); ++link) {
     const std::uint32_t peer = peer_of(program, link);

@@ -224,7 +224,8 @@ TEST_F(Form, PlacesThatAreNotThere) {
   program.scratch_blocks = 1;
   program.actions[0].into.buffer = Buffer::kScratch;
   program.actions[0].into.slot_ref = changing(1);
-  expect_refused(Property::kClaims, "scratch slot 1 is used, but only 1");
+  expect_refused(Property::kClaims,
+                 "scratch slot 1 is used, but the program claims only 1 block of scratch");
 }
 
 TEST_F(Form, CallersBuffersThatAreMissing) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
@@ -35,8 +36,9 @@ Finding check_operand(const ExpandedSchedule& schedule, std::uint32_t node, cons
       (operand.slot < 0 || operand.slot + last >= program.scratch_blocks)) {
     const std::int64_t wrong = operand.slot < 0 ? operand.slot : operand.slot + last;
     return found(Property::kClaims, schedule, node, &instance,
-                 "scratch slot " + std::to_string(wrong) + " is used, but only " +
-                     std::to_string(program.scratch_blocks) + " blocks of scratch are claimed");
+                 "scratch slot " + std::to_string(wrong) +
+                     " is used, but the program claims only " +
+                     counted(program.scratch_blocks, "block") + " of scratch");
   }
   return std::nullopt;
 }
@@ -220,7 +222,7 @@ Finding check_instances(const ExpandedSchedule& schedule, std::uint32_t node,
     if (transfer && instance.peer < 0) {
       return found(Property::kForm, schedule, node, &instance,
                    "link " + std::to_string(instance.link) + " is not in the table of " +
-                       std::to_string(links_count(program)) + " peers");
+                       counted(links_count(program), "peer"));
     }
     if (transfer) {
       if (Finding finding = check_direction(schedule, node, program, instance)) return finding;

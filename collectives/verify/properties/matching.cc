@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
@@ -33,7 +34,7 @@ Ends ends_of(const ExpandedSchedule& schedule, std::uint32_t from, std::uint32_t
 std::string same_step(const ExpandedSchedule& schedule) {
   const std::int64_t flight = latency_ticks(*schedule.common) - 1;
   if (flight == 0) return "both ends must name the same step";
-  return "a receive must be " + std::to_string(flight) + " steps after its send, in its phase";
+  return "a receive must be " + counted(flight, "step") + " after its send, in its phase";
 }
 
 // Returns the counterexample of `wrong`, on a link from -> to, which has no counterpart in its

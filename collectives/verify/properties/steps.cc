@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "collectives/verify/bounds/claimed_bound.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 
@@ -24,8 +25,8 @@ Finding check_steps(const ExpandedSchedule& schedule) {
         count_value(common.counts[common.phases[phase].steps_ref], schedule.blocks);
     if (claimed != used[phase]) {
       return found(Property::kSteps, schedule, -1, nullptr,
-                   "phase " + std::to_string(phase) + " claims " + std::to_string(claimed) +
-                       " steps, but " + std::to_string(used[phase]) +
+                   "phase " + std::to_string(phase) + " claims " + counted(claimed, "step") +
+                       ", but " + std::to_string(used[phase]) +
                        " are used; the claim must be exact");
     }
     sum += claimed;
@@ -33,8 +34,9 @@ Finding check_steps(const ExpandedSchedule& schedule) {
   const std::int64_t claimed = count_value(common.counts[common.steps_ref], schedule.blocks);
   if (claimed != sum) {
     return found(Property::kSteps, schedule, -1, nullptr,
-                 std::to_string(claimed) + " steps are claimed, but the phases have " +
-                     std::to_string(sum) + " together; the claim must be exact");
+                 counted(claimed, "step") + (claimed == 1 ? " is" : " are") +
+                     " claimed, but the phases have " + std::to_string(sum) +
+                     " together; the claim must be exact");
   }
   return check_bound(schedule, sum);
 }

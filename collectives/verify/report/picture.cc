@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "collectives/verify/properties/expanded_schedule.h"
 #include "collectives/verify/properties/operands.h"
 #include "collectives/verify/properties/program_facts.h"
@@ -286,8 +287,8 @@ class Picture {
 
   std::string whole() {
     const bool part = ranks_.size() < nodes_ || end_ - first_ < steps_;
-    std::string note = "N = " + std::to_string(blocks_) + ", " + std::to_string(steps_) +
-                       " steps. An arrow is a block sent in a step, a full square a combine, an "
+    std::string note = "N = " + std::to_string(blocks_) + ", " + counted(steps_, "step") +
+                       ". An arrow is a block sent in a step, a full square a combine, an "
                        "empty one a copy.";
     if (common_.segments > 1) note += " 1.0 is block 0 of segment 1.";
     std::string drawn;

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/counted.h"
+
 namespace espalier {
 
 Result<LinkKey> read_link_key(const std::string& path) {
@@ -28,8 +30,8 @@ Result<LinkKey> read_link_key(const std::string& path) {
   }
   if (size < 0) return fail(std::strerror(error));
   if (about.st_size != static_cast<off_t>(key.size()) || size != about.st_size) {
-    return fail("it has " + std::to_string(about.st_size) +
-                " bytes; expected 16 (openssl rand -out FILE 16)");
+    return fail("it has " + counted(about.st_size, "byte") +
+                "; expected 16 (openssl rand -out FILE 16)");
   }
   return key;
 }

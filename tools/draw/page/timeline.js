@@ -215,7 +215,7 @@ function drawTrace() {
   });
   const about = trace.about;
   $('lines-note').textContent = `${plural(drawn, 'slice')}${drawn > slicesAtMost ? ' (not all are drawn)' : ''}, ${plural(trace.flows.length, 'arrow')}` +
-    `${trace.flows.length > flowsAtMost ? ' (too many to draw)' : ''}; ${about.bytes === undefined ? '' : `${about.bytes} bytes, N = ${about.blocks}; `}${about.clock || ''}` +
+    `${trace.flows.length > flowsAtMost ? ' (too many to draw)' : ''}; ${about.bytes === undefined ? '' : `${plural(about.bytes, 'byte')}, N = ${about.blocks}; `}${about.clock || ''}` +
     (about.schedule_digest && about.schedule_digest !== data.digest ? ' — of another schedule than this page' : '');
   if (about.blocks && schedule && about.blocks !== schedule.blocks) $('lines-note').textContent += ` — the page shows N = ${schedule.blocks}`;
 }
