@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "espalier/topology/topology.h"
 #include "topology/svg.h"
 
@@ -142,10 +143,6 @@ void measure(Canvas& canvas) {
   canvas.radius = std::min(canvas.radius, 0.3 * canvas.unit);
   canvas.width = right * canvas.unit;
   canvas.height = bottom * canvas.unit;
-}
-
-std::string counted(std::uint64_t number, const char* one) {
-  return std::to_string(number) + " " + one + (number == 1 ? "" : "s");
 }
 
 }  // namespace
