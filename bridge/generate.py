@@ -4,8 +4,8 @@
 generate.py openmpi|mpich|abi c VERSION      of the MPI library
 generate.py openmpi|mpich fortran VERSION
 
-MPICH and the standard's ABI have a form of each for counts of MPI_Count (MPI_Bcast_c). A Fortran function that calls PMPI_* has to be defined
-here: all of Open MPI's, with the manglings of mpif.h and `use mpi`, and those of MPICH's module mpi_f08 that have no buffer.
+MPICH, Open MPI 6 and the standard's ABI have a form of each for counts of MPI_Count (MPI_Bcast_c). A Fortran function that calls PMPI_* has to be
+defined here: all of Open MPI's, with the manglings of mpif.h and `use mpi`, and those of MPICH's module mpi_f08 that have no buffer.
 """
 
 import sys
@@ -76,11 +76,12 @@ def functions(library, version):
     for routine, parameters in ROUTINES.items():
         parameters = parameters.split() + ["comm"]
         # Open MPI 4.1 has the persistent collectives as an extension.
-        initial = "MPIX_" if library == "openmpi" and int(version.split(".")[0]) < 5 else "MPI_"
+        major = int(version.split(".")[0])
+        initial = "MPIX_" if library == "openmpi" and major < 5 else "MPI_"
         forms = (("MPI_" + routine, []), ("MPI_I" + routine.lower(), ["request"]), (initial + routine + "_init", ["info", "request"]))
         for form, (name, more) in zip(FORMS, forms):
             yield name, routine, form, parameters + more, False
-            if library != "openmpi" and routine != "Barrier":
+            if (library != "openmpi" or major >= 6) and routine != "Barrier":
                 yield name + "_c", routine, form, parameters + more, True
 
 
@@ -110,8 +111,8 @@ def write_c(library, version):
 
 
 # Functions that Open MPI's module mpi_f08 calls under a name of PMPI.
-F08_CALLS_BELOW = ("MPI_Op_create", "MPI_Request_get_status", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Cart_create",
-                   "MPI_Cart_sub", "MPI_Dist_graph_create", "MPI_Dist_graph_create_adjacent", "MPI_Graph_create", "MPI_Intercomm_merge")
+F08_CALLS_BELOW = ("MPI_Op_create", "MPI_Request_get_status", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Waitall",
+                   "MPI_Cart_create", "MPI_Cart_sub", "MPI_Dist_graph_create", "MPI_Dist_graph_create_adjacent", "MPI_Graph_create", "MPI_Intercomm_merge")
 
 
 def fortran_names(name, is_f08):
@@ -225,8 +226,8 @@ def write_fortran(library, version):
     print(HEAD + '#include "bridge/fortran.h"\n#include "bridge/mpi_extensions.h"\n#include "bridge/take.h"\n\n'
           'using namespace espalier::bridge;\n\nextern "C" {\n')
     is_f08 = library == "mpich"
-    for name, routine, form, parameters, _ in functions(library, version):
-        if not is_f08 or routine == "Barrier":
+    for name, routine, form, parameters, is_large in functions(library, version):
+        if not is_large and (not is_f08 or routine == "Barrier"):
             write_collective(name, routine, form, parameters, is_f08)
     for name in OTHERS:
         write_other(name, is_f08)

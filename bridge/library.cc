@@ -107,7 +107,7 @@ int MPI_Op_create(MPI_User_function* function, int commutes, MPI_Op* op) {
   if (error == MPI_SUCCESS) remember(*op, function, commutes);
   return error;
 }
-#ifndef OPEN_MPI
+#if MPI_VERSION >= 4
 int MPI_Op_create_c(MPI_User_function_c* function, int commutes, MPI_Op* op) {
   const int error = PMPI_Op_create_c(function, commutes, op);
   if (error == MPI_SUCCESS) {
