@@ -70,7 +70,7 @@ espalier::Result<void> Domain::open_all(const std::string& provider,
   if (const int code = fi_fabric(info_->fabric_attr, &fabric_, nullptr); code != 0) {
     return fail(reason("fi_fabric", code));
   }
-  open_wake();
+  open_event_wake();
   if (const int code = fi_domain(fabric_, info_, &domain_, nullptr); code != 0) {
     return fail(reason("fi_domain", code));
   }
@@ -80,11 +80,12 @@ espalier::Result<void> Domain::open_all(const std::string& provider,
     fi_cq_attr attributes = {};
     attributes.size = capacity.completions * (capacity.ports / queues_.size());
     attributes.format = FI_CQ_FORMAT_DATA;
-    attributes.wait_obj = FI_WAIT_NONE;  // see open_wake()
+    attributes.wait_obj = has_queue_wake() ? FI_WAIT_FD : FI_WAIT_NONE;
     if (const int code = fi_cq_open(domain_, &attributes, &queue.queue, nullptr); code != 0) {
       return fail(reason("fi_cq_open", code));
     }
   }
+  if (has_queue_wake() && fi_control(&queues_[0].queue->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
   for (std::uint32_t port = 0; port < ports_.size(); ++port) {
     if (auto opened = open_port(port, capacity); !opened) return opened;
   }
@@ -222,15 +223,17 @@ void Domain::restart() {
   info_->src_addrlen = source_bytes;
 }
 
-// If a completion queue supports waiting, the provider net starts a progress thread, which then
-// races ours for every message. An event queue with a descriptor, opened before the domain, watches
-// the domain's sockets without such a thread. No other provider reports arrivals there (over rxm
-// the queue stays silent and each wait would last until its end), so its callers sleep instead.
-void Domain::open_wake() {
+// If a completion queue supports waiting, the provider net of libfabric 1.17 starts a progress
+// thread, which then races ours for every message. An event queue with a descriptor, opened before
+// the domain, watches the domain's sockets without such a thread. Its successor, tcp of 1.18 and
+// later, has that thread no more: there the queue of completions watches the sockets, and the event
+// queue is silent. No other provider reports arrivals in either (over rxm each wait would last
+// until its end), so its callers sleep instead.
+void Domain::open_event_wake() {
   fi_eq_attr attributes = {};
   attributes.size = 1;
   attributes.wait_obj = FI_WAIT_FD;
-  if (info_->ep_attr->protocol != FI_PROTO_XNET ||
+  if (info_->ep_attr->protocol != FI_PROTO_XNET || has_queue_wake() ||
       fi_eq_open(fabric_, &attributes, &events_, nullptr) != 0) {
     events_ = nullptr;
     return;
@@ -238,8 +241,20 @@ void Domain::open_wake() {
   if (fi_control(&events_->fid, FI_GETWAIT, &wake_) != 0) wake_ = -1;
 }
 
+bool Domain::has_queue_wake() const {
+  return info_->ep_attr->protocol == FI_PROTO_XNET && provider_ == "tcp";
+}
+
+bool Domain::may_block() {
+  if (!has_queue_wake()) return true;
+  const LibfabricCall mark;
+  fid* queue = &queues_[0].queue->fid;
+  return fi_trywait(fabric_, &queue, 1) == FI_SUCCESS;
+}
+
 bool Domain::wait(std::uint64_t ns) {
   if (wake_ < 0) return false;
+  if (!may_block()) return true;
   const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
                             static_cast<long>(ns % 1'000'000'000)};
   pollfd wanted = {wake_, POLLIN, 0};

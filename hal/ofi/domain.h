@@ -63,6 +63,8 @@ class Domain {
   [[nodiscard]] bool can_be_shared() const { return wake_ >= 0; }
   // Readable when there may be something to progress; only if can_be_shared().
   [[nodiscard]] int wake() const { return wake_; }
+  // Before a wait for wake(): false, if there is something to progress now.
+  [[nodiscard]] bool may_block();
   // One more port, of a domain that can be shared, and its end.
   [[nodiscard]] espalier::Result<std::uint32_t> add_port(std::size_t peers);
   void close_port(std::uint32_t port);
@@ -165,7 +167,8 @@ class Domain {
   [[nodiscard]] espalier::Result<void> open_all(const std::string& provider,
                                                 const std::string& local_address,
                                                 const Capacity& capacity);
-  void open_wake();
+  void open_event_wake();
+  [[nodiscard]] bool has_queue_wake() const;
   [[nodiscard]] espalier::Result<void> open_port(std::uint32_t port, const Capacity& capacity);
   [[nodiscard]] int open_endpoint(std::uint32_t port);
   void sweep_peers() const;

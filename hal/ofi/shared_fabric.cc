@@ -281,6 +281,7 @@ void SharedFabric::wait(EndpointParts& parts, std::uint64_t ns) {
     std::erase(waiting_, &parts);
     return pass_poll_on();
   }
+  if (!domain_.may_block()) return pass_poll_on();
   poller_ = &parts;
   const timespec timeout = {static_cast<time_t>(ns / 1'000'000'000),
                             static_cast<long>(ns % 1'000'000'000)};
