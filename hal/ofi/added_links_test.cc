@@ -125,7 +125,7 @@ TEST_P(AddedLinksTest, ConnectsOneLinkAfterTheOther) {
     expect_message(endpoints, b, a);
   }
   for (const auto& node : endpoints.nodes) {
-    EXPECT_TRUE(node->spin_locks_bounded());
+    EXPECT_EQ(node->spin_locks_bounded(), finds_spin_locks(GetParam().name));
     EXPECT_EQ(node->rejected_words(), 0u);
   }
 }
