@@ -112,7 +112,7 @@ void put_right(std::vector<std::uint8_t>& image) {
     if (i + 1 == pieces) length = left - length % 4;
     store_le(row, next, 4);
     store_le(row + 4, length, 4);
-    std::memset(&image[next + length], 0, (0 - length) % 4);
+    std::memset(image.data() + next + length, 0, (0 - length) % 4);
     next += (length + 3) / 4 * 4;
     if (i < programs) row[kProgramRowBytes - 1] = 0;
   }
