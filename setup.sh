@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing of packages.txt through apt and configures the build folders. Works from any directory, as root on a
-# bare Debian (12, 13 and unstable are tested); with nothing missing, as any user. Without apt it says what to install.
+# bare Debian (12, 13 or unstable); with nothing missing, as any user. Without apt it says what to install.
 #   ./setup.sh build    what building and running need; configures build/, without tests if it is new
 #   ./setup.sh          also what testing needs; configures build/ with tests, fetches the libraries' sources that bare metal
 #                       compiles, and configures build-m3/ (boards/mps2-an385), build-m4/ (mps2-an386), build-m7/ (mps2-an500),
@@ -79,7 +79,7 @@ if [ -n "$missing" ]; then
   release=$(. /etc/os-release && echo "$PRETTY_NAME")
   case "$(. /etc/os-release && echo "$ID ${VERSION_ID:-unstable}")" in
     'debian 12' | 'debian 13' | 'debian unstable') ;;
-    *) release="$release (Debian 12, 13 and unstable are tested)" ;;
+    *) release="$release (expected Debian 12, 13 or unstable)" ;;
   esac
   echo "setup.sh: installing on $release:$missing"
   apt='apt-get -q -y -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0'

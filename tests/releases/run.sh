@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh RELEASE [--sample [--units]]: runs the README's two commands in a bare root of a release of Debian (12, 13 or unstable), on a clone of
-# this folder's last commit, with nothing installed by hand. As root, with a network. Logs and roots are in build-releases/RELEASE/.
+# this folder's last commit, with nothing installed by hand. As root, with a network. Packages come from DEBIAN_MIRROR (a URL) or from the
+# mirror that apt uses. Logs and roots are in build-releases/RELEASE/.
 #   run.sh RELEASE            ./run.sh and ./test.sh in a new root, about two hours. What came of it goes into tests/releases/runs.json
 #                             and is printed; page.py --write then writes docs/results/releases.md.
 #   run.sh RELEASE --sample   ./run.sh, in the root that an earlier sample kept, or else in a new one
@@ -43,7 +44,8 @@ folder=$sources/build-releases/$release
 mkdir -p "$folder"
 mirror=$(apt-get indextargets --format '$(SITE) $(LABEL) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
   awk '$2 == "Debian" && $3 == "main" { print $1; exit }')
-mirror=${mirror:-http://deb.debian.org/debian}
+mirror=${DEBIAN_MIRROR:-$mirror}
+[ -n "$mirror" ] || cannot 'apt names no mirror of Debian; expected DEBIAN_MIRROR=URL'
 
 step() { echo "== Debian $release: $1"; }
 step_failed() {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # fetch.sh nanopb|mbedtls|libsodium DIRECTORY: fetches that library's C sources into DIRECTORY. Debian's packages are built
-# for the host only. Bare metal compiles the versions of Debian 12 from its source packages, which apt fetches, on every release: from
-# the mirrors that apt uses, from Debian's own, and, once Debian 12 has left those, from its archives. The sums are checked.
+# for the host only. Bare metal compiles the versions of Debian 12 from its source packages, on every release: from the mirrors that
+# apt uses, and before them from DEBIAN_MIRROR, if that is set (a URL), as it must be where apt has another system's packages. The sums
+# are checked.
 set -eu
 library=$1
 directory=$2
@@ -37,17 +38,15 @@ esac
 [ ! -f "$directory/.complete" ] || exit 0
 fetched=$(mktemp)
 trap 'rm -f "$fetched" "$fetched.log"' EXIT
-debian=http://deb.debian.org/debian
-archives='http://archive.debian.org/debian http://snapshot.debian.org/archive/debian/20230701T000000Z'
 log=$fetched.log
 found=''
-for site in $(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | sort -u) $debian $archives; do
+for site in ${DEBIAN_MIRROR-} $(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | sort -u); do
   /usr/lib/apt/apt-helper -q -o Acquire::Retries=2 -o APT::Sandbox::User=root download-file \
     "${site%/}/pool/main/$folder/$archive" "$fetched" "SHA256:$sha256" >>"$log" 2>&1 && found=$site && break
 done
 [ -n "$found" ] || {
   tail -n 20 "$log" >&2
-  echo "fetch.sh: no server has $archive of Debian 12 with the right sum; expected one of apt's mirrors, or Debian's" >&2
+  echo "fetch.sh: no server has $archive of Debian 12 with the right sum; expected one of apt's mirrors, or DEBIAN_MIRROR=URL" >&2
   exit 1
 }
 mkdir -p "$directory"
