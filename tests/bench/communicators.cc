@@ -7,8 +7,6 @@
 // more than before, when they were made and after the collectives; the microseconds of each call.
 // Exit status 1: a call failed; the line has its error.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -40,10 +38,20 @@ struct Footprint {
   long bytes = 0, threads = 0, files = 0;
 
   static Footprint now() {
-    long pages = 0;
-    std::ifstream("/proc/self/statm") >> pages >> pages;  // the second number: resident
-    return {pages * sysconf(_SC_PAGESIZE), entries_of("/proc/self/task"),
-            entries_of("/proc/self/fd")};
+    return {resident_bytes(), entries_of("/proc/self/task"), entries_of("/proc/self/fd")};
+  }
+
+ private:
+  // Pages of files are left out: how many the kernel maps at a first call depends on what it has in
+  // its cache, and a library's code is read once, however many communicators there are.
+  static long resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    long kilobytes = 0;
+    for (std::string word; status >> word;) {
+      long number = 0;
+      if ((word == "RssAnon:" || word == "RssShmem:") && status >> number) kilobytes += number;
+    }
+    return kilobytes * 1024;
   }
 };
 

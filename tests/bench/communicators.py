@@ -24,14 +24,15 @@ ROWS = [(ranks, provider, count) for ranks in RANKS for provider in PROVIDERS fo
 # One in turn is compared. Of a single communicator, memory is what the process needs once.
 SAMPLE = [row for row in ROWS if row[2] == 40 or row[0] == 2 and row[2] == 1]
 KIB = 1 << 10
-RATIO, SLACK_KIB = 1.25, 8  # between two measurements of the memory of each of several communicators
+RATIO, SLACK_KIB = 1.1, 8  # between two measurements of the memory of each of several communicators
 ONCE_KIB = 2048             # of one communicator
 SLACK_FILES = 3             # a connection that another rank has begun, or a file that is open for a moment
 HEADING = "# 1, 40 and 1,000 communicators\n"
 PART = HEADING + """
 Each of {ranks} processes on one machine makes that many communicators of all of them (`split()`), keeps all, and then runs an allreduce of 8 bytes in
-each. The figures are those of the process that needs most. Memory is resident, shared pages included, beyond what the process had after its
-first allreduce, per communicator. Of a single one it is mostly memory that later ones do not need again. Threads and descriptors are those of all
+each. The figures are those of the process that needs most. Memory is resident, beyond what the process had after its first allreduce, per communicator:
+anonymous and shared pages, without those of files, which are the programs and libraries. Of a single one it is also memory that later ones do not
+need again. Threads and descriptors are those of all
 together. The times are per communicator: to make it, for its first allreduce, and to free it, with a barrier at the end. {cores} cores, on which
 {load} processes wanted to run when the measurement began; `ulimit -n {files}`.
 
