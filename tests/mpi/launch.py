@@ -6,12 +6,15 @@ that library, which is in one of the FOLDERS (between colons).
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.hydra"}
+# What the launchers print before their version.
+BEFORE_VERSIONS = {"openmpi": r"^mpirun\S* \([^)]*\) ", "mpich": r"^ *Version: +"}
 # How MPI_Get_library_version() begins.
 VERSIONS = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
@@ -39,23 +42,31 @@ def find_abi_library(name, folders):
 
 
 class Library:
-    """`name`: openmpi or mpich. `label`: for messages. `is_abi`: for programs of the standard's ABI."""
+    """`name`: openmpi or mpich. `label`: for messages. `is_abi`: for programs of the standard's ABI. `kind`: in the name of the bridge's file.
+    `env`: variables that its programs need."""
 
     def __init__(self, text):
         kind, _, folders = text.partition("=")
         self.is_abi = kind.startswith("abi-")
         self.name = kind.removeprefix("abi-")
         self.label = kind
+        self.kind = "abi" if self.is_abi else self.name
         if not shutil.which(LAUNCHERS[self.name]):
             skip(f"{LAUNCHERS[self.name]} is not installed")
-        self._env = {}
+        self.env = {}
         if self.is_abi:
             path, version = find_abi_library(self.name, folders.split(":"))
             # Both libraries have the same name for programs: with both installed, the system's link leads to one of them.
-            self._links = tempfile.TemporaryDirectory()
-            pathlib.Path(self._links.name, "libmpi_abi.so.1").symlink_to(path)
-            self._env["LD_LIBRARY_PATH"] = self._links.name
+            self.links = tempfile.TemporaryDirectory()
+            pathlib.Path(self.links.name, "libmpi_abi.so.1").symlink_to(path)
+            self.env["LD_LIBRARY_PATH"] = self.links.name
             print(f"{kind}: {path}, {version}")
+
+    def title(self):
+        """Returns the library's name for people, with its version."""
+        text = subprocess.run([LAUNCHERS[self.name], "--version"], capture_output=True, text=True).stdout
+        version = re.search(BEFORE_VERSIONS[self.name] + r"(\S+)", text, re.M)
+        return f"{VERSIONS[self.name]} {version[1]}" + (", standard ABI" if self.is_abi else "")
 
     def run(self, bridge, ranks, command, env=None, **more):
         """Runs `command` on so many ranks, with `bridge` in front unless it is empty. Returns the completed process."""
@@ -66,9 +77,9 @@ class Library:
         launcher = [shutil.which(LAUNCHERS[self.name]), "-n", str(ranks)]
         if self.name == "openmpi":
             launcher += ["--oversubscribe"]
-            for key in (env | self._env):
+            for key in (env | self.env):
                 launcher += ["-x", key]
             launcher += ["-x", f"LD_PRELOAD={bridge}"] if bridge else []
         elif bridge:
             launcher += ["-genv", "LD_PRELOAD", bridge]
-        return subprocess.run([*launcher, *command], env=whole | env | self._env, capture_output=True, text=True, **more)
+        return subprocess.run([*launcher, *command], env=whole | env | self.env, capture_output=True, text=True, **more)

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Runs what public suites of MPI have about collectives, plain and with Espalier's library in front.
 
-suites.py run --build BUILD --sources SUITE=FOLDER... [--ranks 2,3,5,7,8] [--libraries openmpi,mpich] [--only PATTERN] [--limit SECONDS]
+suites.py run --build BUILD --sources SUITE=FOLDER... [--ranks 2,3,5,7,8] [--libraries LIBRARY,...] [--only PATTERN] [--limit SECONDS]
               [--out RUNS]
 suites.py run ... --again         only what did not pass with the library in RUNS
 suites.py page RUNS               prints docs/results/mpi_suites.md
 suites.py check RUNS PAGE         exit status 1 unless PAGE is what `page RUNS` prints
 
 SUITE: mpich, mpi4py, imb, osu or scalapack. Sources are never part of this repository: a suite without a folder is named with where it comes
-from. BUILD is a build folder with bridge/libespalier-mpi-*.so. Runs add up in RUNS. A program counts as passed if its status is 0 and its
-output says so. One that does not pass plain does not run with the library. One that reaches the time limit (900 s) plain counts as not run.
+from. LIBRARY: openmpi or mpich, both by default, or of the standard's ABI, as launch.py has them. BUILD is a build folder with
+bridge/libespalier-mpi-*.so. Runs add up in RUNS, for each version of a library. A program counts as passed if its status is 0 and its output says
+so. One that does not pass plain does not run with the library. One that reaches the time limit (900 s) plain counts as not run.
 """
 
 import argparse
@@ -23,19 +24,19 @@ import subprocess
 import sys
 import tempfile
 
+from launch import LAUNCHERS, VERSIONS, Library
 from suites_built import SUITES, Missing
 
-LIBRARIES = {"openmpi": ("mpirun.openmpi", "Open MPI"), "mpich": ("mpiexec.hydra", "MPICH")}
 RANKS = (2, 3, 5, 7, 8)
 HEAD = """# Public suites of MPI
 
 Written by `tests/mpi/suites.py page tests/mpi/suites_runs.json`. `tests/mpi/suites.sh` built what these suites have about collectives, and
 ran each program plain and with Espalier's library in front ([communicator.md](../communicator.md#an-mpi-program-unchanged)). A program counts
 as passed if its exit status is 0 and it reports no error. One that fails plain does not run with the library. `run` says how many of the
-suite's programs ran with this number of ranks; one that reaches the time limit plain does not count. Ranks that wait in the MPI library yield
-the processor, plain and with Espalier: under Open MPI by its setting `mpi_yield_when_idle`, under MPICH by `tests/mpi/yield.c`. Some runs
-under MPICH with up to 5 ranks preceded this file. `calls`: collectives on intracommunicators, on all ranks; `by MPI` leaves out
-`MPI_Alltoallw` and neighbour collectives, which are for the MPI library. `share`: the part that Espalier took.
+suite's programs ran with this number of ranks; one that reaches the time limit plain does not count. What has no row did not run. Ranks that
+wait in the MPI library yield the processor, plain and with Espalier: under Open MPI by its setting `mpi_yield_when_idle`, under MPICH by
+`tests/mpi/yield.c`. Some runs under MPICH with up to 5 ranks preceded this file. `calls`: collectives on intracommunicators, on all ranks;
+`by MPI` leaves out `MPI_Alltoallw` and neighbour collectives, which are for the MPI library. `share`: the part that Espalier took.
 """
 
 
@@ -47,31 +48,31 @@ def environment(program, library, bridge):
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PMI", "OMPI", "SLURM", "ESPALIER", "LD_"))}
     env |= {"IPATH_NO_BACKTRACE": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "MTEST_THREADLEVEL_DEFAULT": "single"}
-    if library == "mpich":
+    if library.name == "mpich":
         env.pop("MTEST_THREADLEVEL_DEFAULT")
-    return env | program.env | ({"ESPALIER_MPI_COUNTS": "1"} if bridge else {})
+    return env | program.env | library.env | ({"ESPALIER_MPI_COUNTS": "1"} if bridge else {})
 
 
 def build_yield(library, folder):
     """Returns the library that every run under `library` preloads, plain and with the bridge; none under Open MPI, which has a setting."""
-    if library != "mpich":
+    if library.name != "mpich":
         return []
     built = pathlib.Path(folder) / "yield.so"
-    subprocess.run(["mpicc.mpich", "-O2", "-shared", "-fPIC", "-o", built, pathlib.Path(__file__).with_name("yield.c"), "-ldl"], check=True)
+    subprocess.run([f"mpicc.{library.label}", "-O2", "-shared", "-fPIC", "-o", built, pathlib.Path(__file__).with_name("yield.c"), "-ldl"], check=True)
     return [built]
 
 
 def launch(program, library, ranks, bridge, folder, options):
     """Returns whether the program passed, its last lines, and the calls {function: (by Espalier, by MPI)}."""
     env = environment(program, library, bridge)
-    command = [shutil.which(LIBRARIES[library][0]), "-n", str(ranks)]
-    if library == "openmpi":
+    command = [shutil.which(LAUNCHERS[library.name]), "-n", str(ranks)]
+    if library.name == "openmpi":
         command += ["--oversubscribe", "--bind-to", "none"]
-        for name in [*program.env, *(("ESPALIER_MPI_COUNTS",) if bridge else ())]:
+        for name in [*program.env, *library.env, *(("ESPALIER_MPI_COUNTS",) if bridge else ())]:
             command += ["-x", name]
     if preloads := [*options.preloads, *([bridge] if bridge else [])]:
         paths = ":".join(map(str, preloads))
-        command += ["-x", f"LD_PRELOAD={paths}"] if library == "openmpi" else ["-genv", "LD_PRELOAD", paths]
+        command += ["-x", f"LD_PRELOAD={paths}"] if library.name == "openmpi" else ["-genv", "LD_PRELOAD", paths]
     command += [str(word) for word in program.command]
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(command, cwd=program.env.get("FOLDER", folder), env=env, stdin=subprocess.DEVNULL, stdout=out,
@@ -106,7 +107,7 @@ def write_runs(path, runs):
 
 def run_program(program, key, library, ranks, options, runs):
     """Runs one program plain and with the bridge, and keeps the verdicts in runs[key]."""
-    bridge = options.build.resolve() / "bridge" / f"libespalier-mpi-{library}.so"
+    bridge = options.build.resolve() / "bridge" / f"libespalier-mpi-{library.kind}.so"
     with tempfile.TemporaryDirectory() as folder:
         kept = runs.get(key, {})
         plain, text = kept.get("plain"), ""
@@ -138,32 +139,52 @@ def run_suites(options):
         fail("no sources; expected --sources SUITE=FOLDER")
     runs = read_runs(options.out)
     options.logs.mkdir(parents=True, exist_ok=True)
-    for library in options.libraries.split(","):
-        for tool in (f"mpicc.{library}", LIBRARIES[library][0]):
-            if not shutil.which(tool):
-                fail(f"{tool} is not installed; expected the packages of the section bridge, or --libraries without {library}")
-        if not (options.build / "bridge" / f"libespalier-mpi-{library}.so").exists():
-            fail(f"{options.build}/bridge has no libespalier-mpi-{library}.so; ninja -C {options.build} bridge/libespalier-mpi-{library}.so")
-        for name, folder in sources.items():
-            run_suite(name, pathlib.Path(folder).resolve(), library, options, runs)
+    for text in options.libraries.split(","):
+        if text.partition("=")[0].removeprefix("abi-") not in LAUNCHERS:
+            fail(f"library '{text}'; expected openmpi, mpich, abi-openmpi=FOLDERS or abi-mpich=FOLDERS")
+        library = Library(text)
+        with tempfile.TemporaryDirectory() as compilers:
+            if library.is_abi:
+                make_compiler(library, pathlib.Path(compilers))
+                os.environ["PATH"] = f"{compilers}:{os.environ['PATH']}"
+            for tool in (f"mpicc.{library.label}", LAUNCHERS[library.name]):
+                if not shutil.which(tool):
+                    fail(f"{tool} is not installed; expected the packages of the section bridge, or --libraries without {library.label}")
+            if not (options.build / "bridge" / f"libespalier-mpi-{library.kind}.so").exists():
+                fail(f"{options.build}/bridge has no libespalier-mpi-{library.kind}.so; ninja -C {options.build} bridge/libespalier-mpi-{library.kind}.so")
+            for name, folder in sources.items():
+                run_suite(name, pathlib.Path(folder).resolve(), library, options, runs)
+
+
+def make_compiler(library, folder):
+    """Makes the command mpicc.LABEL, which compiles for the standard's ABI with the header of Open MPI, or else MPICH's."""
+    for package, header, flags in (("ompi-c", "standard_abi/mpi.h", "-isystem{}/standard_abi"), ("mpich", "mpi_abi.h", "-DMPI_ABI -isystem{}")):
+        found = subprocess.run(["pkg-config", "--variable=includedir", package], capture_output=True, text=True).stdout.strip()
+        if found and pathlib.Path(found, header).exists():
+            command = folder / f"mpicc.{library.label}"
+            command.write_text(f'#!/bin/sh\nexec cc {flags.format(found)} "$@" -L{library.env["LD_LIBRARY_PATH"]} -l:libmpi_abi.so.1\n')
+            command.chmod(0o755)
+            return
+    fail("no MPI library has the header of the standard's ABI, as Open MPI 6 and MPICH 5 have")
 
 
 def run_suite(name, source, library, options, runs):
     with tempfile.TemporaryDirectory(prefix=f"suites-{name}-") as build:
         options.preloads = build_yield(library, build)
         try:
-            programs = SUITES[name][0](source, pathlib.Path(build), library)
+            programs = SUITES[name][0](source, pathlib.Path(build), library.label)
         except Missing as error:
             fail(f"{name}: {error}; expected {SUITES[name][1]}")
-        runs[f"{name}|{library}"] = {"programs": len(programs)}
+        title = library.title()
+        runs[f"{name}|{title}"] = {"programs": len(programs)}
         for ranks in map(int, options.ranks.split(",")):
             for program in programs:
-                key = f"{name}|{library}|{ranks}|{program.name}"
+                key = f"{name}|{title}|{ranks}|{program.name}"
                 if not re.search(options.only, program.name) or (options.again and key in runs and runs[key].get("bridge", True)):
                     continue
                 run_program(program, key, library, ranks, options, runs)
                 write_runs(options.out, runs)
-    print(f"{name} under {library}: done", flush=True)
+    print(f"{name} under {title}: done", flush=True)
 
 
 def is_apart(function):
@@ -171,22 +192,26 @@ def is_apart(function):
     return re.search("alltoallw|neighbor", function, re.I) is not None
 
 
+def family_of(title):
+    return next(name for name in VERSIONS.values() if title.startswith(name))
+
+
 def tables_of(runs):
-    """Returns for each (suite, library, ranks) its count of programs, of those passed plain, and of those passed with the library and their
-    calls; the calls by function and library; and the failing programs, those that pass plain only."""
+    """Returns for each (suite, library and version, ranks) its count of programs, of those passed plain, and of those passed with the library and
+    their calls; the calls by function and library; and the failing programs, those that pass plain only."""
     rows, calls, failing = {}, {}, []
     for key, entry in sorted(runs.items()):
         if "plain" not in entry:
             continue
         suite, library, ranks, name = key.split("|", 3)
         if entry["plain"] and not entry["bridge"]:
-            failing.append(f"* {suite}, {LIBRARIES[library][1]}, {ranks} ranks: `{name}`")
+            failing.append(f"* {suite}, {library}, {ranks} ranks: `{name}`")
         row = rows.setdefault((suite, library, int(ranks)), dict.fromkeys(("programs", "plain", "bridge", "ours", "below", "apart"), 0))
         row["programs"] += 1
         row["plain"] += entry["plain"]
         row["bridge"] += entry.get("bridge", False)
         for function, (ours, below) in entry.get("calls", {}).items():
-            kept = calls.setdefault(function, {}).setdefault(library, [0, 0])
+            kept = calls.setdefault(function, {}).setdefault(family_of(library), [0, 0])
             kept[0] += ours
             kept[1] += below
             row["ours"] += ours
@@ -194,11 +219,14 @@ def tables_of(runs):
     return rows, dict(sorted(calls.items())), failing
 
 
+def order_of(row):
+    suite, library, ranks = row
+    return list(SUITES).index(suite), library.endswith("ABI"), list(VERSIONS.values()).index(family_of(library)), library, ranks
+
+
 def row_of(rows, programs, suite, library, ranks):
-    head = f"| {suite} | {LIBRARIES[library][1]} | {ranks} | "
-    row = rows.get((suite, library, ranks))
-    if row is None:
-        return head + "not run | | | | | | |"
+    head = f"| {suite} | {library} | {ranks} | "
+    row = rows[suite, library, ranks]
     extent = "whole" if row["programs"] == programs else f"{row['programs']} of {programs}"
     taken = row["ours"] + row["below"]
     share = f"{100 * row['ours'] / taken:.1f} %" if taken else ""
@@ -210,14 +238,14 @@ def page(runs):
     lines = [HEAD, "| suite | MPI library | ranks | run | programs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     lines += [row_of(rows, runs.get(f"{suite}|{library}", {}).get("programs"), suite, library, ranks)
-              for suite in SUITES for library in LIBRARIES for ranks in RANKS]
+              for suite, library, ranks in sorted(rows, key=order_of)]
     lines += ["", "## Passed plain, failed with Espalier", ""]
     lines += failing or ["No program."]
     lines += ["", "## Calls", "", "Calls on all ranks of the programs above that Espalier took over, and that it passed on to the MPI library.", "",
               "| function | Open MPI: by Espalier | by MPI | MPICH: by Espalier | by MPI |", "| --- | --- | --- | --- | --- |"]
-    calls["all"] = {library: [sum(each.get(library, [0, 0])[i] for each in calls.values()) for i in (0, 1)] for library in LIBRARIES}
+    calls["all"] = {library: [sum(each.get(library, [0, 0])[i] for each in calls.values()) for i in (0, 1)] for library in VERSIONS.values()}
     for function in calls:
-        cells = [f"{number:,}" for library in LIBRARIES for number in calls[function].get(library, [0, 0])]
+        cells = [f"{number:,}" for library in VERSIONS.values() for number in calls[function].get(library, [0, 0])]
         lines.append(f"| {'all' if function == 'all' else 'MPI_' + function} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -229,7 +257,7 @@ def main():
     run.add_argument("--build", type=pathlib.Path, required=True)
     run.add_argument("--sources", nargs="+", default=[], metavar="SUITE=FOLDER")
     run.add_argument("--ranks", default=",".join(map(str, RANKS)))
-    run.add_argument("--libraries", default=",".join(LIBRARIES))
+    run.add_argument("--libraries", default=",".join(LAUNCHERS))
     run.add_argument("--only", default="", metavar="PATTERN")
     run.add_argument("--limit", type=int, default=900, metavar="SECONDS")
     run.add_argument("--again", action="store_true")

@@ -2,8 +2,9 @@
 """docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, and what was built with other compilers
 and options.
 
-page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, packages.log) in runs.json, and prints its row
-page.py --write                   writes docs/results/releases.md from runs.json, builds.json and docs/results/providers.md
+page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log) in runs.json, and prints its row
+page.py --write                   writes docs/results/releases.md from runs.json, builds.json, tests/mpi/suites_runs.json and
+                                  docs/results/providers.md
 page.py --check                   exit status 1 unless the page is what --write would write
 """
 import datetime
@@ -12,12 +13,14 @@ import pathlib
 import re
 import sys
 
-sys.path += [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent / "bench")]
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent / "bench"), str(HERE.parent / "mpi")]
 import builds as all_builds
 import providers
+import suites
 
-HERE = pathlib.Path(__file__).resolve().parent
 RUNS, BUILDS = HERE / "runs.json", HERE / "builds.json"
+SUITES_RUNS = HERE.parent / "mpi/suites_runs.json"
 RESULTS = HERE.parent.parent / "docs/results"
 PAGE = RESULTS / "releases.md"
 RELEASES = ("12", "13", "unstable")
@@ -25,11 +28,23 @@ RELEASES = ("12", "13", "unstable")
 PACKAGES = {"g++": "g++", "clang": "clang", "Meson": "meson", "libfabric": "libfabric-dev", "PMIx": "libpmix-dev",
             "Open MPI": "openmpi-bin", "MPICH": "mpich", "Slurm": "slurm-wlm", "Protobuf": "protobuf-compiler", "nanopb": "libnanopb-dev",
             "libsodium": "libsodium-dev", "Expat": "libexpat1-dev", "QEMU": "qemu-system-arm", "ARM GCC": "gcc-arm-none-eabi"}
+# Of the tests with an MPI library or its launcher: what each is, and its name; {} is the library.
+MPI_TESTS = {"a program that joins, under its launcher": "launchers", "its collectives, with and without Espalier": "bridge-{}",
+             "programs in C and Fortran": "bridge-programs-{}", "many communicators": "bridge-communicators-{}",
+             "standard ABI: its collectives": "bridge-abi-{}", "standard ABI: programs in C": "bridge-programs-abi-{}",
+             "standard ABI: many communicators": "bridge-communicators-abi-{}"}
 HEAD = """# Releases of Debian, compilers, and libfabric
 
 Written by `tests/releases/page.py --write` from tests/releases/runs.json and builds.json. As root, `tests/releases/run.sh RELEASE` made a bare root
 of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept what
 came of it. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
+
+"""
+MPI = """
+## MPI libraries and their launchers
+
+What came of the tests in the runs above, and how many programs of the [public suites](mpi_suites.md) that passed plain passed with Espalier's
+library in front, on all numbers of ranks together.
 
 """
 BUILT = """
@@ -50,7 +65,11 @@ Tests of the conformance suite that passed over each provider that serves ([prov
 def version_of(text):
     """Returns the part of a Debian version that the software's authors gave: 4:12.2.0-3 is 12.2.0, and 4.3.0+really4.2.1-1 is 4.2.1."""
     version = re.sub(r"^\d+:", "", text).rsplit("-", 1)[0].rsplit("+really", 1)[-1]
-    return re.split(r"[+~](?!rc)", version)[0]
+    return re.split(r"[+~](?!rc)", version)[0].replace("~", "")
+
+
+def mpi_tests():
+    return sorted({test.format(library) for test in MPI_TESTS.values() for library in suites.LAUNCHERS})
 
 
 def read_run(folder):
@@ -64,10 +83,13 @@ def read_run(folder):
     totals = re.fullmatch(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", lines[-1] if lines else "")
     if not totals:
         raise ValueError(f"{folder}/test.log does not end with the totals of ./test.sh")
+    tests = [json.loads(line) for line in (folder / "testlog.json").read_text().splitlines()]
+    tests = {test["name"].split(" / ")[-1].split(":")[-1]: test["result"] for test in tests}
     held = (folder / "run.log").read_text().splitlines()[-1:] == ["every check held"]
     return {"date": datetime.date.today().isoformat(), "run": "every check held" if held else "failed",
             "versions": {name: installed.get(package, "none") for name, package in PACKAGES.items()},
             "passed": int(totals[1]), "failed": int(totals[2]), "skipped": int(totals[3] or 0),
+            "mpi": {name: tests.get(name, "not built") for name in mpi_tests()},
             "skips": [line.removeprefix("skipped: ") for line in lines if line.startswith("skipped: ")],
             "failures": [line.removeprefix("failed: ") for line in lines if line.startswith("failed: ")]}
 
@@ -89,7 +111,32 @@ def page_of(runs):
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
         lines = [f"- {release}: {line}\n" for release in RELEASES for line in runs.get(release, {}).get(key, [])]
         text += f"\n## {heading}\n\n" + ("".join(lines) or "Nothing.\n")
-    return text + builds_of(json.loads(BUILDS.read_text())) + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+    return text + mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+
+
+def mpi_of(runs, suites_runs):
+    """Returns the section of the MPI libraries: a column for each, a row for each test and suite."""
+    libraries = [(release, name, f"{title} {runs[release]['versions'][title]}") for release in RELEASES if release in runs
+                 for name, title in suites.VERSIONS.items()]
+    if not libraries:
+        return MPI + "Not run.\n"
+    columns = ["", *(title for *_, title in libraries)]
+    text = MPI + row_of(columns) + row_of(["---"] * len(columns))
+    text += row_of(["Debian", *(release for release, *_ in libraries)])
+    words = {"OK": "passed", "SKIP": "skipped", "not built": "not built"}
+    for what, test in MPI_TESTS.items():
+        text += row_of([what, *(words.get(runs[release]["mpi"][test.format(name)], "failed") for release, name, _ in libraries)])
+    counts = {}
+    for (suite, title, _), row in suites.tables_of(suites_runs)[0].items():
+        passed = counts.setdefault((suite, title), [0, 0])
+        passed[0] += row["bridge"]
+        passed[1] += row["plain"]
+    for suite in suites.SUITES:
+        for of, ending in ((suite, ""), (f"standard ABI: {suite}", ", standard ABI")):
+            found = [counts.get((suite, title + ending)) for *_, title in libraries]
+            if any(found):
+                text += row_of([of, *("{:,} of {:,}".format(*each) if each else "not run" for each in found)])
+    return text
 
 
 def builds_of(builds):

@@ -108,6 +108,7 @@ step './test.sh'
 status=0
 in_root ./test.sh >"$folder/test.log" 2>&1 || status=1
 tail -n 1 "$folder/test.log"
+cp "$folder/root/root/espalier/build/meson-logs/testlog.json" "$folder/testlog.json"
 in_root dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' >"$folder/packages.log"
 /usr/bin/python3 "$sources/tests/releases/page.py" --record "$release" "$folder"
 exit $status
