@@ -8,9 +8,10 @@ suites.py page RUNS               prints docs/results/mpi_suites.md
 suites.py check RUNS PAGE         exit status 1 unless PAGE is what `page RUNS` prints
 
 SUITE: mpich, mpi4py, imb, osu or scalapack. Sources are never part of this repository: a suite without a folder is named with where it comes
-from. LIBRARY: openmpi or mpich, both by default, or of the standard's ABI, as launch.py has them. BUILD is a build folder with
-bridge/libespalier-mpi-*.so. Runs add up in RUNS, for each version of a library. A program counts as passed if its status is 0 and its output says
-so. One that does not pass plain does not run with the library. One that reaches the time limit (900 s) plain counts as not run.
+from, and the page shows the folder's name. LIBRARY: openmpi or mpich, both by default, or of the standard's ABI, as launch.py has them. BUILD is a
+build folder with bridge/libespalier-mpi-*.so. Runs add up in RUNS, for each version of a library. A program counts as passed if its status is 0
+and its output says so. One that does not pass plain does not run with the library. One that reaches the time limit (900 s) plain counts as not
+run.
 """
 
 import argparse
@@ -176,7 +177,7 @@ def run_suite(name, source, library, options, runs):
         except Missing as error:
             fail(f"{name}: {error}; expected {SUITES[name][1]}")
         title = library.title()
-        runs[f"{name}|{title}"] = {"programs": len(programs)}
+        runs[f"{name}|{title}"] = {"programs": len(programs), "folder": source.name}
         for ranks in map(int, options.ranks.split(",")):
             for program in programs:
                 key = f"{name}|{title}|{ranks}|{program.name}"
@@ -224,8 +225,10 @@ def order_of(row):
     return list(SUITES).index(suite), library.endswith("ABI"), list(VERSIONS.values()).index(family_of(library)), library, ranks
 
 
-def row_of(rows, programs, suite, library, ranks):
-    head = f"| {suite} | {library} | {ranks} | "
+def row_of(rows, runs, suite, library, ranks):
+    whole = runs.get(f"{suite}|{library}", {})
+    programs = whole.get("programs")
+    head = f"| {whole.get('folder', suite)} | {library} | {ranks} | "
     row = rows[suite, library, ranks]
     extent = "whole" if row["programs"] == programs else f"{row['programs']} of {programs}"
     taken = row["ours"] + row["below"]
@@ -237,8 +240,7 @@ def page(runs):
     rows, calls, failing = tables_of(runs)
     lines = [HEAD, "| suite | MPI library | ranks | run | programs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
-    lines += [row_of(rows, runs.get(f"{suite}|{library}", {}).get("programs"), suite, library, ranks)
-              for suite, library, ranks in sorted(rows, key=order_of)]
+    lines += [row_of(rows, runs, *row) for row in sorted(rows, key=order_of)]
     lines += ["", "## Passed plain, failed with Espalier", ""]
     lines += failing or ["No program."]
     lines += ["", "## Calls", "", "Calls on all ranks of the programs above that Espalier took over, and that it passed on to the MPI library.", "",
