@@ -13,6 +13,7 @@
 #   ./setup.sh valgrind also what tests/sanitizers.sh valgrind needs
 #   ./setup.sh tidy     also what ./test.sh tidy needs
 #   ./setup.sh package  what building, dpkg-buildpackage and tests/install/clean_root.sh need
+#   ./setup.sh container  what building and packaging/container/build.sh need
 #   ./setup.sh docs     what building and the API reference (meson compile -C build docs) need
 # With ESPALIER_WERROR=true, as ./test.sh has it, a warning is an error in the folders that it configures.
 set -eu
@@ -32,9 +33,9 @@ case "${1-}" in
   '') sections='build tests' ;;
   aarch64 | armhf | bench | campaign | s390x | tidy | valgrind) sections="build tests $1" ;;
   build) sections='build' with_tests=false ;;
-  docs | package) sections="build $1" with_tests=false ;;
+  container | docs | package) sections="build $1" with_tests=false ;;
   *) fail "unknown argument '$1'; expected none, 'build', 'aarch64', 'armhf', 'bench', 'campaign', 's390x', 'tidy',
-    'valgrind', 'package' or 'docs'" ;;
+    'valgrind', 'package', 'container' or 'docs'" ;;
 esac
 werror=${ESPALIER_WERROR:-false}
 

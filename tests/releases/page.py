@@ -1,9 +1,12 @@
 #!/usr/bin/python3
-"""docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, and what was built with other compilers
-and options.
+"""docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, what was built with other compilers
+and options, and the Debian packages.
 
 page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log) in runs.json, and prints its row
-page.py --write                   writes docs/results/releases.md from runs.json, builds.json, tests/mpi/suites_runs.json and
+page.py --record-debs RELEASE ARCHITECTURE FOLDER
+                                  keeps what tests/install/clean_root.sh left in FOLDER (debs.log, the packages) in debs.json, and prints
+                                  a row for each package
+page.py --write                   writes docs/results/releases.md from runs.json, builds.json, debs.json, tests/mpi/suites_runs.json and
                                   docs/results/providers.md
 page.py --check                   exit status 1 unless the page is what --write would write
 """
@@ -19,7 +22,7 @@ import builds as all_builds
 import providers
 import suites
 
-RUNS, BUILDS = HERE / "runs.json", HERE / "builds.json"
+RUNS, BUILDS, DEBS = HERE / "runs.json", HERE / "builds.json", HERE / "debs.json"
 SUITES_RUNS = HERE.parent / "mpi/suites_runs.json"
 RESULTS = HERE.parent.parent / "docs/results"
 PAGE = RESULTS / "releases.md"
@@ -50,8 +53,16 @@ library in front, on all numbers of ranks together.
 BUILT = """
 ## Compilers and options
 
-Built by `tests/releases/builds.py`, with warnings as errors and without tests. What was built then verified a schedule, and summed over it between
-eight processes.
+Built by `tests/releases/builds.py`, with warnings as errors and without tests. In a sum, eight processes sum by a schedule that the
+command verified. Programs in [examples/](../../examples/README.md) are built in a folder of their own, and run.
+
+"""
+PACKED = """
+## Debian packages
+
+Built in a clean root of the release by `tests/install/clean_root.sh`, installed in another one by apt-get, and tried there: `espalier doctor`, a sum
+of four processes over tcp, a manual page, completion, [examples/pkg-config](../../examples/pkg-config) and
+[examples/cmake](../../examples/cmake). arm64 is cross-built on amd64 and tried under qemu-user. Then they were removed, and left no file.
 
 """
 FABRICS = """
@@ -111,7 +122,7 @@ def page_of(runs):
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
         lines = [f"- {release}: {line}\n" for release in RELEASES for line in runs.get(release, {}).get(key, [])]
         text += f"\n## {heading}\n\n" + ("".join(lines) or "Nothing.\n")
-    return text + mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+    return text + mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + debs_of(json.loads(DEBS.read_text())) + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
 
 
 def mpi_of(runs, suites_runs):
@@ -151,6 +162,27 @@ def builds_of(builds):
     return text
 
 
+def read_debs(release, architecture, folder):
+    """Returns a row for each package in the folder."""
+    rows = []
+    for line in (folder / "debs.log").read_text().splitlines():
+        package, version, own_architecture, installed_kib = line.split()
+        file = folder / f"{package}_{version}_{own_architecture}.deb"
+        rows.append({"package": package, "version": version, "Debian": release, "architecture": architecture, "date": datetime.date.today().isoformat(),
+                     "KiB": (file.stat().st_size + 1023) // 1024, "installed KiB": int(installed_kib)})
+    return rows
+
+
+def deb_cells(row):
+    return [row["package"], row["version"], row["Debian"], row["architecture"], row["date"], f"{row['KiB']:,}", f"{row['installed KiB']:,}"]
+
+
+def debs_of(debs):
+    columns = ["package", "version", "Debian", "architecture", "date", "KiB", "KiB installed"]
+    text = PACKED + row_of(columns) + row_of(["---"] * len(columns))
+    return text + "".join(row_of(deb_cells(row)) for _, rows in sorted(debs.items()) for row in rows)
+
+
 def fabrics_of(tables):
     columns = ["libfabric", "processor", "provider: passed"]
     text = FABRICS + row_of(columns) + row_of(["---"] * len(columns))
@@ -167,6 +199,11 @@ def main(arguments):
             runs[release] = read_run(pathlib.Path(folder))
             RUNS.write_text(json.dumps(runs, indent=1) + "\n")
             print(row_of(cells_of(release, runs[release])), end="")
+        case ["--record-debs", ("12" | "13") as release, ("amd64" | "arm64") as architecture, folder]:
+            debs = json.loads(DEBS.read_text()) | {f"{release} {architecture}": read_debs(release, architecture, pathlib.Path(folder))}
+            DEBS.write_text(json.dumps(debs, indent=1, sort_keys=True) + "\n")
+            for row in debs[f"{release} {architecture}"]:
+                print(row_of(deb_cells(row)), end="")
         case ["--write"]:
             PAGE.write_text(page_of(runs))
         case ["--check"]:
@@ -174,7 +211,8 @@ def main(arguments):
                 print(f"{PAGE} is not what {RUNS} gives; write it with tests/releases/page.py --write")
                 return 1
         case _:
-            print(f"page.py: expected --record {'|'.join(RELEASES)} FOLDER, --write or --check", file=sys.stderr)
+            print(f"page.py: expected --record {'|'.join(RELEASES)} FOLDER, --record-debs 12|13 amd64|arm64 FOLDER, "
+                  "--write or --check", file=sys.stderr)
             return 2
     return 0
 

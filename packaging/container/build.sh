@@ -1,0 +1,67 @@
+#!/bin/sh
+# build.sh [NAME]: makes the container image NAME (default: espalier) of Debian 13 with the commands, manual pages and the C library of these
+# sources, by debootstrap and buildah (packages debootstrap, buildah), as root, with a network; no image registry is asked. Then runs
+# `espalier doctor` and two ranks in it. About 15 minutes. Packages come from DEBIAN_MIRROR (a URL) or from the mirror that apt uses.
+# Variables of buildah count, where its defaults do not work: inside of a container, BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs.
+# Exit status: 0 the image is in buildah's storage (buildah push, podman run); 1 something failed; 2 bad input. Only after 0 is there an image,
+# and nothing else is left.
+set -eu
+fail() {
+  echo "build.sh: $1" >&2
+  exit "${2-1}"
+}
+[ $# -le 1 ] || fail "takes at most one NAME, not $# arguments" 2
+name=${1-espalier}
+echo "$name" | grep -qE '^[a-z0-9]+([._/:-][a-z0-9]+)*$' || fail "'$name' is no name of an image; expected lower-case letters, digits, and . _ / : - between them" 2
+[ "$(id -u)" = 0 ] || fail 'debootstrap needs root' 2
+for program in debootstrap buildah; do
+  command -v $program >/dev/null || fail "$program is missing; ./setup.sh container installs it" 2
+done
+sources=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(SITE) $(COMPONENT) $(LABEL)' 'Created-By: Packages' 2>/dev/null |
+  awk '$2 == "main" && $3 == "Debian" { print $1; exit }')}
+[ -n "$mirror" ] || fail 'apt names no mirror of Debian; expected DEBIAN_MIRROR=URL' 2
+
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/espalier-container-XXXXXX")
+log=$work/log container='' image=''
+end() {
+  [ -z "$container" ] || buildah rm "$container" >/dev/null 2>&1 || true
+  [ -z "$image" ] || buildah rmi "$image" >/dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap end EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+step() { echo "== $1"; }
+quietly() {
+  "$@" >"$log" 2>&1 || { tail -n 30 "$log" >&2; fail "failed: $*"; }
+}
+
+step 'debootstrap: Debian 13'
+quietly debootstrap --variant=minbase trixie "$work/root" "$mirror"
+rm -rf "$work"/root/var/cache/apt/archives/*.deb "$work"/root/var/lib/apt/lists/*
+mkdir "$work/context"
+tar -C "$work/root" --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' -cf "$work/context/debian.tar" .
+rm -rf "$work/root"
+# Without build folders and repositories.
+mkdir "$work/context/espalier"
+tar -C "$sources" --exclude=./.git --exclude='./build*' -cf - . | tar -C "$work/context/espalier" -xf -
+
+step 'buildah: packages, then the image'
+quietly buildah bud --force-rm --iidfile "$work/image" --file "$sources/packaging/container/Containerfile" "$work/context"
+image=$(cat "$work/image")
+
+step 'two ranks in it'
+container=$(buildah from --pull-never "$image")
+in_image() { quietly buildah run "$container" -- "$@"; }
+in_image espalier doctor
+in_image espalier run --topology complete:2 --collective allreduce --algorithm two-tree --provider tcp --bytes 65536 --op sum --type f32
+in_image espalier launch -n 2 espalier-bench --collective allreduce --provider tcp --bytes 8,64KiB --repeat 5
+tail -n 3 "$log"
+in_image sh -c '! command -v g++ && ! ls /espalier /packages 2>/dev/null'
+buildah rm "$container" >/dev/null
+container=''
+buildah tag "$image" "$name"
+image=''
+buildah images --format '{{.Name}}:{{.Tag}} {{.Size}}' "$name"
