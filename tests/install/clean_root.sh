@@ -86,7 +86,7 @@ mkdir "$folder/build/espalier"
 # Without build folders and repositories.
 tar -C "$sources" --exclude=./.git --exclude='./build*' -cf - . | tar -C "$folder/build/espalier" -xf -
 quietly build-update in_root "$folder/build" $apt update
-quietly build-install in_root "$folder/build" $apt install dpkg-dev build-essential
+quietly build-install in_root "$folder/build" $apt install dpkg-dev ${run:+cross}build-essential${run:+-$architecture}
 quietly build-dependencies in_root "$folder/build" sh -c "cd /espalier && $apt build-dep $crossed ${profile:+-P $profile} ./"
 # Without a network: it has a namespace of its own that has none.
 quietly dpkg-buildpackage unshare --net chroot "$folder/build" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \

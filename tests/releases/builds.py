@@ -124,7 +124,7 @@ def build_one(name):
     log, sources, folder = work / "log", ROOT, work / "build"
     if name == "dist":
         run(log, ROOT, "meson", "setup", work / "first", "-Dtests=false", CXX=cxx, CC=cc)
-        run(log, work, "meson", "dist", "-C", work / "first", "--no-tests", "--formats", "gztar")
+        run(log, work, "meson", "dist", "-C", work / "first", "--no-tests", "--allow-dirty", "--formats", "gztar")
         packed = next((work / "first/meson-dist").glob("*.tar.gz"))
         shutil.unpack_archive(packed, work / "unpacked", filter="data")
         sources = next((work / "unpacked").iterdir())

@@ -122,7 +122,8 @@ def page_of(runs):
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
         lines = [f"- {release}: {line}\n" for release in RELEASES for line in runs.get(release, {}).get(key, [])]
         text += f"\n## {heading}\n\n" + ("".join(lines) or "Nothing.\n")
-    return text + mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + debs_of(json.loads(DEBS.read_text())) + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+    text += mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + debs_of(json.loads(DEBS.read_text()))
+    return text + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
 
 
 def mpi_of(runs, suites_runs):
