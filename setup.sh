@@ -85,6 +85,8 @@ if [ -n "$missing" ]; then
   echo "setup.sh: installing on $release:$missing"
   apt='apt-get -q -y -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0'
   log=$(mktemp)
+  # Whether apt can install $1. For a name that other packages only refer to, `apt-cache show` prints nothing and succeeds.
+  has_candidate() { apt-cache show --no-all-versions "$1" 2>/dev/null | grep -q .; }
   # A foreign source that cannot be reached is apt-get's warning, not ours; what is missing then shows in the install.
   install_missing() {
     case "$missing" in *:arm64*) dpkg --add-architecture arm64 ;; esac
@@ -94,7 +96,7 @@ if [ -n "$missing" ]; then
     for package in $missing; do
       choice=${package%%|*}
       for alternative in $(alternatives "$package"); do
-        apt-cache show --no-all-versions "$alternative" >/dev/null 2>&1 && choice=$alternative && break
+        has_candidate "$alternative" && choice=$alternative && break
       done
       chosen="$chosen $choice"
     done

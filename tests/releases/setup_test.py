@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""Without apt, setup.sh names every library with its lowest version and the commands; docs/using.md shows the same text.
+"""Without apt, setup.sh names every library with its lowest version and the commands; docs/using.md shows the same text. With apt, it installs the first
+alternative that apt can install.
 
-setup_test.py ROOT    hides apt-get in a mount namespace of its own; exit status 77 where that is not allowed
+setup_test.py ROOT    hides and replaces apt's programs in mount namespaces of its own; exit status 77 where that is not allowed
 """
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gates"))
 import tree
@@ -29,3 +31,26 @@ text = "\n".join("    " + line.strip() for line in done.stderr.splitlines())
 if text not in page:
     sys.exit(f"setup_test.py: docs/using.md does not show what setup.sh says without apt:\n{text}")
 print(said)
+
+# On Debian unstable, packages still name one that was dropped (Breaks): `apt-cache show NAME` prints nothing, with exit status 0.
+STUBS = {
+    "dpkg-query": "",
+    "apt-cache": 'for name; do :; done\n[ "$name" = libstdc++-arm-none-eabi-newlib ] || echo "Package: $name"\n',
+    "apt-get": 'echo "apt-get $*"\nexit 1\n',
+}
+with tempfile.TemporaryDirectory() as folder:
+    script = ""
+    for name, text in STUBS.items():
+        stub = pathlib.Path(folder, name)
+        stub.write_text("#!/bin/sh\n" + text)
+        stub.chmod(0o755)
+        script += f'mount --bind {stub} "$(command -v {name})" && '
+    done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script + 'exec "$0"', ROOT / "setup.sh"], capture_output=True, text=True)
+    installed = re.search(r"^apt-get .* install .*$", done.stderr, re.MULTILINE)
+    if done.returncode != 2 or installed is None:
+        sys.exit(f"setup_test.py: exit status {done.returncode}; expected 2, and the arguments of apt-get install: {done.stderr}")
+    chosen = installed[0].split()
+    for name, is_chosen in (("libstdc++-arm-none-eabi-newlib", False), ("libstdc++-arm-none-eabi", True), ("libstdc++-riscv64-unknown-elf", True)):
+        if (name in chosen) != is_chosen:
+            sys.exit(f"setup_test.py: {name} is {'not ' if is_chosen else ''}among what apt-get is to install: {installed[0]}")
+    pathlib.Path(re.search(r"its whole output: (\S+)\)", done.stderr)[1]).unlink()
