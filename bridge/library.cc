@@ -1,5 +1,6 @@
 // Beginning and end, communicators, operators and requests: what has to be known of each.
 
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -8,6 +9,11 @@
 #include "bridge/persistent.h"
 #include "bridge/requests.h"
 #include "bridge/state.h"
+
+// MPIX_Op_create_x(), with which MPICH 5 makes Fortran's operators, too.
+#if defined MPICH_NUMVERSION && MPICH_NUMVERSION >= 50000000
+#define HAS_STATEFUL_OPERATORS
+#endif
 
 using namespace espalier::bridge;  // NOLINT(google-build-using-namespace): functions of C
 
@@ -24,6 +30,20 @@ void remember(MPI_Op op, MPI_User_function* function, int commutes) {
                          .commutes = commutes != 0,
                          .signature = KnownOperator::Signature::kC});
 }
+
+#ifdef HAS_STATEFUL_OPERATORS
+// What the MPI library gets as the state of an operator: a share of the user's, which the active
+// collectives also have.
+struct StatefulOperator {
+  MPIX_User_function_x* function;
+  std::shared_ptr<void> state;
+};
+void call_stateful(void* left, void* right, MPI_Count length, MPI_Datatype type, void* context) {
+  const auto& op = *static_cast<const StatefulOperator*>(context);
+  op.function(left, right, length, type, op.state.get());
+}
+void destroy_stateful(void* context) { delete static_cast<StatefulOperator*>(context); }
+#endif
 
 }  // namespace
 
@@ -115,6 +135,27 @@ int MPI_Op_create_c(MPI_User_function_c* function, int commutes, MPI_Op* op) {
                             .commutes = commutes != 0,
                             .signature = KnownOperator::Signature::kLargeCount});
   }
+  return error;
+}
+#endif
+#ifdef HAS_STATEFUL_OPERATORS
+int MPIX_Op_create_x(MPIX_User_function_x* function, MPIX_Destructor_function* destructor,
+                     int commutes, void* state, MPI_Op* op) {
+  // A failed call leaves the state to the caller.
+  const auto may_destroy = std::make_shared<bool>(false);
+  const std::shared_ptr<void> shared(state, [destructor, may_destroy](void* destroyed) {
+    if (*may_destroy && destructor != nullptr) destructor(destroyed);
+  });
+  auto stateful = std::make_unique<StatefulOperator>(StatefulOperator{function, shared});
+  const int error =
+      PMPIX_Op_create_x(call_stateful, destroy_stateful, commutes, stateful.get(), op);
+  if (error != MPI_SUCCESS) return error;
+  *may_destroy = true;
+  stateful.release();  // to the MPI library: destroy_stateful()
+  add_user_operator(*op, {.function = reinterpret_cast<void (*)()>(function),
+                          .commutes = commutes != 0,
+                          .signature = KnownOperator::Signature::kWithState,
+                          .state = shared});
   return error;
 }
 #endif

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "bridge/layout.h"
@@ -123,6 +124,9 @@ void call_user(const UserOperator& user, void* left, void* right, std::uint64_t 
     auto* const b = static_cast<std::uint8_t*>(right) + done * extent;
     if (user.known.signature == KnownOperator::Signature::kFortran) {
       call_fortran(function, a, b, length, type);
+    } else if (user.known.signature == KnownOperator::Signature::kWithState) {
+      reinterpret_cast<void (*)(void*, void*, MPI_Count, MPI_Datatype, void*)>(function)(
+          a, b, length, type, user.known.state.get());
     } else {
       reinterpret_cast<MPI_User_function*>(function)(a, b, &length, &type);
     }
@@ -286,11 +290,15 @@ void list_types() {
 
 void add_user_operator(MPI_Op op, KnownOperator known) {
   const std::lock_guard lock(user_operators_mutex);
-  user_operators[op] = known;
+  std::swap(user_operators[op], known);
 }
 void remove_user_operator(MPI_Op op) {
+  KnownOperator removed;  // outlives the lock: the destructor of its state may call MPI
   const std::lock_guard lock(user_operators_mutex);
-  user_operators.erase(op);
+  const auto found = user_operators.find(op);
+  if (found == user_operators.end()) return;
+  removed = std::move(found->second);
+  user_operators.erase(found);
 }
 std::optional<KnownOperator> find_user_operator(MPI_Op op) {
   const std::lock_guard lock(user_operators_mutex);

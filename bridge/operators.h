@@ -2,6 +2,7 @@
 // MPI's operators and types as Espalier's.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "bridge/mpi_below.h"
@@ -11,12 +12,15 @@
 namespace espalier::bridge {
 
 // A user's function: MPI_User_function, or with a count of MPI_Count, or Fortran's with Fortran's
-// handles.
+// handles, or MPICH's MPIX_User_function_x, which has a state.
 struct KnownOperator {
-  enum class Signature : std::uint8_t { kC, kLargeCount, kFortran };
+  enum class Signature : std::uint8_t { kC, kLargeCount, kFortran, kWithState };
   void (*function)() = nullptr;
   bool commutes = false;
   Signature signature = Signature::kC;
+  // Only of kWithState. The last owner destroys it: a collective may be active when its operator is
+  // freed.
+  std::shared_ptr<void> state = {};
 };
 
 // A user's function with the type that it is called for. The context of the operator.

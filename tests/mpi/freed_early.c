@@ -79,6 +79,39 @@ static void reduce(void) {
   result("the operator got another type: %d", other_types);
 }
 
+/* MPICH 5 calls the destructor of an operator's state when nothing uses the operator any more. */
+#if defined MPICH_NUMVERSION && MPICH_NUMVERSION >= 50000000
+static int is_destroyed, calls_when_destroyed;
+
+static void add_scaled(void* left, void* right, MPI_Count length, MPI_Datatype type, void* scale) {
+  (void)type;
+  calls_when_destroyed += is_destroyed;
+  for (MPI_Count i = 0; i < length; ++i) ((int*)right)[i] += *(const int*)scale * ((int*)left)[i];
+}
+static void destroy(void* scale) { is_destroyed = *(int*)scale == 2; }
+
+static void reduce_with_state(void) {
+  int data[kCount], sum[kCount], scale = 2;
+  MPI_Request request;
+  MPI_Op op;
+  fill(data, kCount);
+  MPIX_Op_create_x(add_scaled, destroy, 0, &scale, &op);
+  MPI_Allreduce(data, sum, kCount, MPI_INT, op, MPI_COMM_WORLD);
+  result_row("sum with a state", sum, kCount);
+  MPI_Iallreduce(data, sum, kCount, MPI_INT, op, MPI_COMM_WORLD, &request);
+  MPI_Op_free(&op);
+  result("the operator is null: %d", op == MPI_OP_NULL);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  result_row("sum with a state, freed", sum, kCount);
+  result("calls with a destroyed state: %d", calls_when_destroyed);
+  /* One collective more, so that a library that destroys later has done so. */
+  MPI_Barrier(MPI_COMM_WORLD);
+  result("the state is destroyed: %d", is_destroyed);
+}
+#else
+static void reduce_with_state(void) {}
+#endif
+
 static void persist(void) {
   int data[6 * kCount];
   MPI_Request request;
@@ -128,6 +161,7 @@ int main(int argument_count, char** arguments) {
   begin(argument_count, arguments);
   broadcast_and_gather();
   reduce();
+  reduce_with_state();
   persist();
   if (!uses_freed()) free_communicator();
   return end();
