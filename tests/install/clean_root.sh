@@ -25,7 +25,7 @@ case "$architecture" in
   amd64) profile='' crossed='' suffix='' compiler=g++ run='' start='' ;;
   arm64)
     profile=cross,nocheck crossed="-a arm64" suffix=:arm64 compiler=g++-aarch64-linux-gnu
-    run='qemu-aarch64-static -L /' start="--start '0,1,2,3=qemu-aarch64-static -L / /usr/bin/espalier-node'"
+    run='qemu-aarch64 -L /' start="--start '0,1,2,3=qemu-aarch64 -L / /usr/bin/espalier-node'"
     ;;
   *) fail "unknown architecture '$architecture'; expected amd64 or arm64" 2 ;;
 esac
@@ -103,7 +103,7 @@ for package in $packages; do
 done
 quietly use-update in_root "$folder/use" $apt update
 quietly use-install in_root "$folder/use" sh -c "$apt install /root/*.deb"
-quietly use-tools in_root "$folder/use" $apt install $compiler make cmake meson man-db pkg-config${run:+ qemu-user-static}
+quietly use-tools in_root "$folder/use" $apt install $compiler make cmake meson man-db pkg-config${run:+ qemu-user}
 in_root "$folder/use" dpkg-query -W -f '${Package} ${Version} ${Architecture} ${Installed-Size}\n' $names >"$folder/debs.log"
 
 step 'use: the commands'

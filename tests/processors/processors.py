@@ -22,7 +22,7 @@ import summary
 
 # Folders of everything that runs on nodes.
 ON_NODES = ["base", "collectives/machine", "collectives/schedule", "firmware", "hal", "tests/golden"]
-EMULATORS = {"armhf": "qemu-arm-static", "s390x": "qemu-s390x-static"}
+EMULATORS = {"armhf": "qemu-arm", "s390x": "qemu-s390x"}
 # Row of the page -> what begins "TEST CASE". A case belongs to the first row that fits.
 SUITES = {
     "descriptors, frames and packets, bit for bit (`tests/golden`)": r"golden ",

@@ -17,7 +17,7 @@ import espalier
 
 PROCESSOR = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "aarch64"
 NODE = espalier.ROOT / f"build-{PROCESSOR}/firmware/node/espalier-node"
-EMULATOR = {"aarch64": "qemu-aarch64-static", "armhf": "qemu-arm-static", "s390x": "qemu-s390x-static"}[PROCESSOR]
+EMULATOR = {"aarch64": "qemu-aarch64", "armhf": "qemu-arm", "s390x": "qemu-s390x"}[PROCESSOR]
 # Where the emulator finds libraries.
 LIBRARIES = "/" if PROCESSOR == "aarch64" else f"'{espalier.ROOT / f'build-root-{PROCESSOR}'}'"
 COLLECTIVES = [("broadcast", "two-tree"), ("reduce", "two-tree"), ("allreduce", "two-tree"), ("scan", "two-tree"),

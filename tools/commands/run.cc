@@ -107,7 +107,7 @@ constexpr const char* kRunExamples =
     "      --nodes-per-process 16\n"
     "  espalier run broadcast.esp --bytes 8,64KiB,8MiB --repeat 20 --warmup 3 --format json\n"
     "  espalier run broadcast.esp --image images/node-%r.img --public-key release.key.pub\n"
-    "  espalier run --topology complete:8 --start '6,7=qemu-aarch64-static -L / \\\n"
+    "  espalier run --topology complete:8 --start '6,7=qemu-aarch64 -L / \\\n"
     "      build-aarch64/firmware/node/espalier-node'\n"
     "  espalier run --bytes 4KiB --back-to-back 1000000 --deadline 2000 --kill 5@1500\n"
     "Exit status: 0 every check held; 1 a wrong result or a failed node; 2 bad input.";

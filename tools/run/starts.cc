@@ -55,7 +55,7 @@ std::vector<std::string> start_commands(const std::vector<std::string>& starts,
     const std::size_t equals = start.find('=');
     const std::string command = equals == std::string::npos ? "" : start.substr(equals + 1);
     if (command.find_first_not_of(" \t\n") == std::string::npos) {
-      tools::bad_input(whole + "expected NODES=COMMAND, e.g. 4,5=qemu-aarch64-static -L / NODE");
+      tools::bad_input(whole + "expected NODES=COMMAND, e.g. 4,5=qemu-aarch64 -L / NODE");
     }
     const auto started = parse_nodes(start.substr(0, equals), nodes);
     if (!started) tools::bad_input(whole + expected_nodes(nodes));
