@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "espalier/base/little_endian.h"
+
 namespace espalier::bootstrap {
 namespace {
 

@@ -40,6 +40,13 @@ quietly run.log env -C "$folder/build" ctest --verbose
 grep 'same correct sum' "$folder/run.log"
 grep 'proven for every message size' "$folder/run.log" | grep -q double-fibonacci || fail 'plan planned nothing'
 
+# Where nanopb's headers have a folder of their own, as in Debian 13, programs are compiled with it.
+mkdir -p "$folder/elsewhere/nanopb"
+: >"$folder/elsewhere/nanopb/pb_decode.h"
+quietly elsewhere.log cmake -S "$folder/examples/cmake" -B "$folder/elsewhere/build" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DCMAKE_INCLUDE_PATH="$folder/elsewhere" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+grep -q -- "-isystem $folder/elsewhere/nanopb " "$folder/elsewhere/build/compile_commands.json" || fail 'the folder of pb_decode.h is not searched'
+
 # refused WORDS ARGUMENT...: find_package with these arguments fails, and says WORDS.
 refused() {
   words=$1

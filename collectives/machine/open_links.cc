@@ -1,5 +1,7 @@
 #include "espalier/collectives/machine/open_links.h"
 
+#include "espalier/base/limits.h"
+
 #if ESPALIER_SPARES
 
 namespace espalier {

@@ -2,6 +2,7 @@
 
 #include "collectives/verify/every_n/periodic.h"
 #include "collectives/verify/exhaustive_check.h"
+#include "espalier/collectives/schedule/programs.h"
 
 namespace espalier::verify {
 namespace {

@@ -19,7 +19,7 @@
 namespace espalier::ofi {
 namespace {
 
-constexpr std::size_t kBatch = 16;  // completions read from libfabric at once
+constexpr std::size_t kCompletionBatch = 16;  // completions read from libfabric at once
 constexpr std::size_t kCompletions = 1024;
 constexpr std::size_t kPeers = 128;
 constexpr std::size_t kMostLongPorts = 8;  // while some are idle
@@ -256,9 +256,9 @@ bool SharedFabric::progress(EndpointParts& parts) {
   // First what other threads read, because it arrived earlier.
   bool moved = !parts.inbox.empty();
   parts.empty_inbox();
-  std::array<fi_cq_data_entry, kBatch> entries;
+  std::array<fi_cq_data_entry, kCompletionBatch> entries;
   // To the end: what stays in the queue wakes nobody.
-  for (int count = kBatch; count == kBatch || count == Domain::kFailure;) {
+  for (int count = kCompletionBatch; count == kCompletionBatch || count == Domain::kFailure;) {
     count = domain_.read_completions(0, entries.data(), entries.size());
     moved = moved || count > 0 || count == Domain::kFailure;
     if (count == Domain::kFailure) {

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Gate: what a source takes from the standard library, it or a header of this tree that it includes asks for by name.
+"""Gate: what a source takes from the standard library, it or a header of this tree that it includes asks for by name; and so for the
+macros of this tree.
 
 includes.py ROOT     every std:: name of NAMES has its header among the includes of its file and of the tree's headers that
-                     this file includes, directly or not
+                     this file includes, directly or not; every macro that a header of this tree defines has one of its headers there
 
-One standard library's headers include others that the next release's do not. A header of another library does not count.
+One standard library's headers include others that the next release's do not. A header of another library does not count. A macro whose
+header is not included is 0 in #if, and takes code away in silence; other sources of the same target may have hidden that.
 """
 import pathlib
 import re
@@ -15,6 +17,8 @@ import tree
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 NAME = re.compile(r"\bstd::([A-Za-z_0-9]+)")
+DEFINITION = re.compile(r"^#[ ]*define[ ]+(ESPALIER_\w+)", re.MULTILINE)
+MACRO = re.compile(r"\bESPALIER_\w+")
 NAMES = {
     "algorithm": """adjacent_find all_of any_of binary_search clamp copy_if copy_n count count_if equal equal_range fill fill_n find_first_of
         find_if find_if_not for_each generate generate_n includes inplace_merge is_sorted lexicographical_compare lower_bound max max_element merge min
@@ -77,7 +81,7 @@ for name, more in {"string_view": "string", "move": "algorithm", "swap": "algori
 
 class Tree:
     def __init__(self, root):
-        self.root, self.known, self.texts = pathlib.Path(root), {}, {}
+        self.root, self.known, self.texts, self.own = pathlib.Path(root), {}, {}, {}
 
     def text(self, file):
         if file not in self.texts:
@@ -101,11 +105,25 @@ class Tree:
             self.known[file] = found
         return self.known[file]
 
+    def files(self, file):
+        """Returns the file and the tree's files that it includes, directly or not."""
+        if file not in self.own:
+            self.own[file] = {file}  # of a file that includes itself
+            for name, _ in INCLUDE.findall(self.text(file)):
+                within = self.find(name) if name else None
+                self.own[file] = self.own[file] | (self.files(within) if within else set())
+        return self.own[file]
+
 
 def find(root):
     sources = Tree(root)
+    definers = {}
+    for file in tree.files(root, ".h"):
+        for name in DEFINITION.findall(sources.text(file)):
+            definers.setdefault(name, set()).add(file)
     for file in tree.files(root, ".cc", ".h"):
         has = set(sources.included(file))
+        missing = {name: headers for name, headers in definers.items() if not headers & sources.files(file)}
         for number, line in enumerate(sources.text(file).splitlines(), 1):
             line = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line.split("//")[0])
             for found in NAME.finditer(line):
@@ -113,6 +131,9 @@ def find(root):
                 if headers and not headers & has:
                     has |= headers  # one line for each header
                     yield f"{file}:{number}: std::{found[1]} without <{'> or <'.join(sorted(headers))}>"
+            for name in MACRO.findall(line):
+                if headers := missing.pop(name, None):
+                    yield f'{file}:{number}: {name} without "{sorted(headers)[0].removeprefix("include/")}"'
 
 
 if __name__ == "__main__":

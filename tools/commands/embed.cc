@@ -15,6 +15,7 @@
 #include "tools/common/json.h"
 #include "tools/common/numbers.h"
 #include "tools/common/output.h"
+#include "tools/select/selection.h"
 
 namespace espalier::tools {
 namespace {

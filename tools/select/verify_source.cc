@@ -7,7 +7,7 @@
 namespace espalier::tools {
 namespace {
 
-constexpr std::uint32_t kMaxKept = 4096;  // programs, of 9 KB each
+constexpr std::uint32_t kMaxKeptPrograms = 4096;  // of 9 KB each
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Source::Source(LoadedSchedule loaded)
       buffer_(std::make_unique<OwnedProgram>()) {
   // A file that is not a schedule is refused here, before any proof begins.
   const std::uint32_t nodes = loaded_.file.nodes();
-  const bool keep = nodes <= kMaxKept;
+  const bool keep = nodes <= kMaxKeptPrograms;
   Progress progress("loading");
   for (std::uint32_t node = 0; node < nodes; ++node) {
     if (keep) loaded_.programs.emplace_back();

@@ -39,7 +39,7 @@ namespace espalier::searched {
 namespace {
 
 constexpr int kAttempts = 200;
-constexpr std::uint32_t kUnreached = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kAbsent = std::numeric_limits<std::uint32_t>::max();
 
 using Lists = std::vector<std::vector<std::uint32_t>>;
 
@@ -54,12 +54,12 @@ struct LaneGraph {
         lanes_into[link.to].push_back(link.from);
     }
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      away[node].assign(nodes, kUnreached);
+      away[node].assign(nodes, kAbsent);
       away[node][node] = 0;
       std::vector<std::uint32_t> queue = {node};
       for (std::size_t next = 0; next < queue.size(); ++next) {
         for (const std::uint32_t on : out[queue[next]]) {
-          if (away[node][on] != kUnreached) continue;
+          if (away[node][on] != kAbsent) continue;
           away[node][on] = away[node][queue[next]] + 1;
           queue.push_back(on);
         }
@@ -67,12 +67,12 @@ struct LaneGraph {
     }
   }
 
-  // No allgather takes fewer steps; kUnreached: none is possible.
+  // No allgather takes fewer steps; kAbsent: none is possible.
   [[nodiscard]] std::uint32_t least_steps() const {
     std::uint32_t least = 0;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       const auto lanes = static_cast<std::uint32_t>(lanes_into[rank].size());
-      if (ranks > 1 && lanes == 0) return kUnreached;
+      if (ranks > 1 && lanes == 0) return kAbsent;
       if (lanes > 0) least = std::max(least, (ranks - 1 + lanes - 1) / lanes);
       for (std::uint32_t from = 0; from < ranks; ++from) least = std::max(least, away[from][rank]);
     }
@@ -152,7 +152,7 @@ class Attempt {
       return std::tuple(b.value, a.chance, a.origin) < std::tuple(a.value, b.chance, b.origin);
     });
     const std::vector<std::uint32_t>& lanes = graph_.lanes_into[node];
-    block_of_.assign(lanes.size(), kUnreached);
+    block_of_.assign(lanes.size(), kAbsent);
     std::size_t taken = 0;
     for (const Wanted& one : wanted) {
       if (taken == lanes.size()) break;
@@ -160,7 +160,7 @@ class Attempt {
       taken += find_lane(lanes, one.origin, step) ? 1 : 0;
     }
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-      if (block_of_[lane] != kUnreached) take(lanes[lane], node, block_of_[lane], step);
+      if (block_of_[lane] != kAbsent) take(lanes[lane], node, block_of_[lane], step);
     }
   }
 
@@ -170,7 +170,7 @@ class Attempt {
       const std::int32_t there = arrived_[lanes[lane]][origin];
       if (tried_[lane] || there == kNever || there >= step) continue;
       tried_[lane] = true;
-      if (block_of_[lane] == kUnreached || find_lane(lanes, block_of_[lane], step)) {
+      if (block_of_[lane] == kAbsent || find_lane(lanes, block_of_[lane], step)) {
         block_of_[lane] = origin;
         return true;
       }
@@ -223,7 +223,7 @@ struct Gathering {
 Result<Gathering> find_gathering(const PackingGraph& links) {
   const LaneGraph graph(links);
   const std::uint32_t least = graph.least_steps();
-  if (least == kUnreached) return fail("no links lead from some rank to another");
+  if (least == kAbsent) return fail("no links lead from some rank to another");
   std::mt19937_64 random(1);
   std::optional<std::vector<TimedMessage>> best;
   std::int32_t limit = std::numeric_limits<std::int32_t>::max();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/verify/bounds/tree.h"
+#include "espalier/collectives/verify/verify.h"
 
 namespace espalier::verify {
 

@@ -25,7 +25,7 @@ const Operand& moved_by(const Action& action) {
   return action.kind == ActionKind::kSend ? action.a : action.into;
 }
 
-bool is_transfer(const Action& action) {
+bool sends_or_receives(const Action& action) {
   return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
 }
 
@@ -133,7 +133,7 @@ class ProgressionReader {
     const auto exact = [&](std::uint32_t ref) {
       return is_exact(program_, program_.indices[ref], instances);
     };
-    bool all = (!is_transfer(action) || exact(action.link_ref)) &&
+    bool all = (!sends_or_receives(action) || exact(action.link_ref)) &&
                (action.pace_ref == 0 || exact(action.pace_ref));
     for (const auto& [present, operand] : places(action)) {
       if (!present) continue;
@@ -154,7 +154,7 @@ class ProgressionReader {
     if (block.every == 0 || block.add <= 0)
       return Undecided{"its blocks do not ascend in equal rounds"};
     std::int64_t every = block.every;
-    if (is_transfer(action)) {
+    if (sends_or_receives(action)) {
       const Repeat link = repeat(action.link_ref);
       if (link.every == 0 || link.add != 0) return Undecided{"its links do not repeat"};
       every = common_every(every, link.every);
@@ -217,7 +217,7 @@ class ProgressionReader {
       return Undecided{"its first step does not grow in proportion to N"};
     }
     const std::int64_t period = program_.phases[phase].period;
-    const std::int64_t rounds = is_transfer(action) ? 1 : 2;
+    const std::int64_t rounds = sends_or_receives(action) ? 1 : 2;
     std::int64_t last = value(action.pace_ref, 0);
     if (std::abs(last) > kMaxFirst / period) return Undecided{"it begins too late"};
     if (begin.a + begin.b + period * last < 0) return WrongFrom{blocks_for(action, 0)};
@@ -228,7 +228,7 @@ class ProgressionReader {
       // A pace that never decreases stays inside the round, which is far shorter.
       if (std::abs(next) > kMaxStep / period) return Undecided{"its pace leaves its round"};
       in_step = next == last ? in_step + 1 : 1;
-      const bool too_many = !is_transfer(action) && in_step > kMaxStepInstances;
+      const bool too_many = !sends_or_receives(action) && in_step > kMaxStepInstances;
       if (next < last || too_many) falls = blocks_for(action, i);
       last = next;
     }
@@ -452,7 +452,7 @@ class ProgressionReader {
     }
     one.segment = static_cast<std::int32_t>(segment);
     one.from_segment = static_cast<std::int32_t>(from);
-    if (!is_transfer(action)) return {};
+    if (!sends_or_receives(action)) return {};
     const std::int64_t link = value(action.link_ref, i);
     if (link < 0 || link >= links_count(program_)) return WrongFrom{one.block + 1};
     one.link = static_cast<std::int32_t>(link);
