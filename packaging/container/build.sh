@@ -49,7 +49,7 @@ mkdir "$work/context/espalier"
 tar -C "$sources" --exclude=./.git --exclude='./build*' -cf - . | tar -C "$work/context/espalier" -xf -
 
 step 'buildah: packages, then the image'
-quietly buildah bud --force-rm --iidfile "$work/image" --file "$sources/packaging/container/Containerfile" "$work/context"
+quietly buildah bud --no-cache --force-rm --iidfile "$work/image" --file "$sources/packaging/container/Containerfile" "$work/context"
 image=$(cat "$work/image")
 
 step 'two ranks in it'
