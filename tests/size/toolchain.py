@@ -43,7 +43,7 @@ def compile_all(sources, options, folder):
 
 
 def link(objects, script, target, extra=()):
-    run([PREFIX + "g++", *CPU, "-nostdlib", "-Wl,--gc-sections", f"-Wl,-T,{script}", "-Wl,--no-warn-rwx-segments",
+    run([PREFIX + "g++", *CPU, "-nostdlib", "-Wl,--gc-sections", f"-T{script}", "-Wl,--no-warn-rwx-segments",
          *extra, *objects, "-lgcc", "-o", target])
 
 
