@@ -86,13 +86,9 @@ ADDRESSES = {"R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC", "R_RISCV_32", "R_RISCV_HI20
 @functools.cache
 def addresses_taken_in(item):
     names = set()
-    own = ""  # the section whose relocations these are
     for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
         parts = line.split()
-        if line.startswith("Relocation section '"):
-            own = re.sub(r"^\.rela?", "", line.split("'")[1])
-        # GCC 15 has the table of a switch in the function's own section.
-        elif len(parts) >= 5 and parts[2] in ADDRESSES and not (parts[4] == own and own.startswith(".text.")):
+        if len(parts) >= 5 and parts[2] in ADDRESSES:
             names.add(re.sub(r"^\.text\.", "", parts[4]))
     return names
 
