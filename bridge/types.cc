@@ -114,7 +114,11 @@ bool is_named(MPI_Datatype type) {
 std::uint64_t size_of(MPI_Datatype type) {
   if (const NamedType* const named = find_named(type)) return named->size;
   MPI_Count size = 0;  // an int cannot have every size
-  PMPI_Type_size_x(type, &size);
+#if MPI_VERSION >= 4
+  PMPI_Type_size_c(type, &size);
+#else
+  PMPI_Type_size_x(type, &size);  // deprecated since MPI 4.1
+#endif
   return static_cast<std::uint64_t>(size);
 }
 

@@ -79,7 +79,8 @@ static void reduce(void) {
   result("the operator got another type: %d", other_types);
 }
 
-/* MPICH 5 calls the destructor of an operator's state when nothing uses the operator any more. */
+/* MPICH 5 calls the destructor of an operator's state when nothing uses the operator any more: at some time after the last collective, which
+   differs from run to run. */
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION >= 50000000
 static int is_destroyed, calls_when_destroyed;
 
@@ -88,7 +89,7 @@ static void add_scaled(void* left, void* right, MPI_Count length, MPI_Datatype t
   calls_when_destroyed += is_destroyed;
   for (MPI_Count i = 0; i < length; ++i) ((int*)right)[i] += *(const int*)scale * ((int*)left)[i];
 }
-static void destroy(void* scale) { is_destroyed = *(int*)scale == 2; }
+static void destroy(void* scale) { is_destroyed += *(int*)scale == 2; }
 
 static void reduce_with_state(void) {
   int data[kCount], sum[kCount], scale = 2;
@@ -104,9 +105,6 @@ static void reduce_with_state(void) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   result_row("sum with a state, freed", sum, kCount);
   result("calls with a destroyed state: %d", calls_when_destroyed);
-  /* One collective more, so that a library that destroys later has done so. */
-  MPI_Barrier(MPI_COMM_WORLD);
-  result("the state is destroyed: %d", is_destroyed);
 }
 #else
 static void reduce_with_state(void) {}
