@@ -23,11 +23,12 @@ mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(SITE) $(COMPONENT) $(
 [ -n "$mirror" ] || fail 'apt names no mirror of Debian; expected DEBIAN_MIRROR=URL' 2
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/espalier-container-XXXXXX")
-log=$work/log container='' image=''
+log=$work/log
+# Storage of its own: what an interrupted step leaves there goes with the folder.
+in_work() { buildah --root "$work/storage" --runroot "$work/run" "$@"; }
 end() {
-  [ -z "$container" ] || buildah rm "$container" >/dev/null 2>&1 || true
-  [ -z "$image" ] || buildah rmi "$image" >/dev/null 2>&1 || true
-  rm -rf "$work"
+  awk -v folder="$work/" 'index($2, folder) == 1 { print $2 }' /proc/mounts | sort -r | while read -r point; do umount "$point" || true; done
+  rm -rf --one-file-system "$work"
 }
 trap end EXIT
 trap 'exit 129' HUP
@@ -49,19 +50,18 @@ mkdir "$work/context/espalier"
 tar -C "$sources" --exclude=./.git --exclude='./build*' -cf - . | tar -C "$work/context/espalier" -xf -
 
 step 'buildah: packages, then the image'
-quietly buildah bud --no-cache --force-rm --iidfile "$work/image" --file "$sources/packaging/container/Containerfile" "$work/context"
+quietly in_work bud --no-cache --force-rm --iidfile "$work/image" --file "$sources/packaging/container/Containerfile" "$work/context"
 image=$(cat "$work/image")
 
 step 'two ranks in it'
-container=$(buildah from --pull-never "$image")
-in_image() { quietly buildah run "$container" -- "$@"; }
+container=$(in_work from --pull-never "$image")
+in_image() { quietly in_work run "$container" -- "$@"; }
 in_image espalier doctor
 in_image espalier run --topology complete:2 --collective allreduce --algorithm two-tree --provider tcp --bytes 65536 --op sum --type f32
 in_image espalier launch -n 2 espalier-bench --collective allreduce --provider tcp --bytes 8,64KiB --repeat 5
 tail -n 3 "$log"
 in_image sh -c '! command -v g++ && ! ls /espalier /packages 2>/dev/null'
-buildah rm "$container" >/dev/null
-container=''
+quietly in_work push "$image" "oci-archive:$work/image.tar"
+image=$(buildah pull --quiet "oci-archive:$work/image.tar" 2>"$log") || { cat "$log" >&2; fail 'failed: buildah pull'; }
 buildah tag "$image" "$name"
-image=''
-buildah images --format '{{.Name}}:{{.Tag}} {{.Size}}' "$name"
+buildah images --format '{{.Name}}:{{.Tag}} {{.Size}}' "$image"
