@@ -289,17 +289,21 @@ class Runner:
         (case.folder / "cables").write_text(told)
         self.faults.update(json.loads(told))
 
+    def processes_of_case(self):
+        found = processes_with(f"TMPDIR={self.temporary}")
+        found.pop(self.cable_process, None)
+        return found
+
     def left(self):
         """Returns a line per process or temporary file that a case has left behind. Ends such processes."""
         until = time.monotonic() + LEFT_S
-        while True:
-            found = processes_with(f"TMPDIR={self.temporary}")
-            found.pop(self.cable_process, None)
-            if not found or time.monotonic() > until:
-                break
+        while (found := self.processes_of_case()) and time.monotonic() <= until:
             time.sleep(0.05)
         for number in found:
-            os.kill(number, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        while self.processes_of_case():  # a killed process ends later
+            time.sleep(0.01)
         files = sorted(path.name for path in self.temporary.iterdir())
         shutil.rmtree(self.temporary)
         self.temporary.mkdir()

@@ -6,6 +6,7 @@ limits_test.py JOINED ESPALIER
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,7 +140,12 @@ class Commands(unittest.TestCase):
             self.assertEqual(files, [])
             self.assertRegex(error, r"^espalier: (this needs more memory than there is|Resource temporarily unavailable); "
                                     r"an address-space limit of \d+ bytes \(ulimit -v\)\n$")
-        self.assertEqual({status for status, _, _ in outputs} - {0, 2, 127}, set(), outputs)
+        # The least memory is not enough to load the libraries, a little more not for the exception that libprotobuf 3.21 throws before main() under
+        # the C++ library of GCC 14, which then ends the process.
+        in_main = next(index for index, (status, _, _) in enumerate(outputs) if status in (0, 2))
+        for status, error, _ in outputs[:in_main]:
+            self.assertTrue(status == 127 or (status, error) == (-signal.SIGABRT, "terminate called without an active exception\n"), outputs)
+        self.assertEqual({status for status, _, _ in outputs[in_main:]} - {0, 2}, set(), outputs)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """A node over shm is killed, or stopped, while it holds the lock of its own or of a peer's queue in shared memory.
 
-hold.cc keeps the victim waiting there until the signal arrives, so the test does not depend on luck.
+hold.cc keeps the victim waiting there until the signal arrives, so the test does not depend on luck. Skipped with libfabric 2.x, whose lock the
+interposer does not find (docs/using.md): a process that needs a lock of a stopped peer waits inside libfabric 2.1 without limit.
 
 queue_lock_test.py [--times K]    (default: once; with --times the others also end within twice the deadline, which needs processors
                                   that nobody else keeps busy)
 """
+import ctypes
 import os
 import re
 import sys
@@ -16,6 +18,12 @@ import espalier
 
 LIBRARY = os.environ.get("ESPALIER_HOLD", str(espalier.ROOT / "build/tests/run/libhold.so"))
 TIMES = int(sys.argv[sys.argv.index("--times") + 1]) if "--times" in sys.argv else 1
+
+
+def libfabric_version():
+    """Returns (major, minor)."""
+    version = ctypes.CDLL("libfabric.so.1").fi_version()
+    return version >> 16, version & 0xffff
 
 
 class QueueLock(disturbed.Disturbed):
@@ -64,4 +72,7 @@ class QueueLock(disturbed.Disturbed):
 
 
 if __name__ == "__main__":
+    if libfabric_version() >= (2, 0):
+        print("skipped: the interposer does not find the lock of shm of libfabric {}.{}".format(*libfabric_version()))
+        sys.exit(77)
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -6,11 +6,15 @@ The table is that of base/variables.cc. Only that file calls getenv(), so a vari
 """
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
 
 from launchers import environment, free_port
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "gates"))
+import tree  # noqa: E402
 
 READS = re.compile(r"\b(?:secure_)?getenv\s*\(")
 ROW = re.compile(r'^    \{"(\w+)", (k\w+), "(.*)"\},$', re.MULTILINE)
@@ -22,15 +26,11 @@ WRONG = ["", "\n", "3\n4", "\x1b[2J", "\t", "\x7f"]
 def is_shipped(path):
     """Whether the file is part of a library or a program, not of a test."""
     folders = path.split(os.sep)
-    return (path.endswith((".cc", ".h", ".c")) and not path.endswith("_test.cc") and
-            not {"tests", "testing"} & set(folders) and not folders[0].startswith("build"))
+    return not path.endswith("_test.cc") and not {"tests", "testing"} & set(folders)
 
 
 def check_reads(root):
-    tracked = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True)
-    files = tracked.stdout.split("\n") if tracked.returncode == 0 else [
-        os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root) for name in names]
-    shipped = [path for path in files if is_shipped(path) and os.path.exists(os.path.join(root, path))]
+    shipped = [path for path in tree.files(root, ".cc", ".h", ".c") if is_shipped(path)]
     if len(shipped) < 500:
         sys.exit(f"{len(shipped)} sources in {root}; expected those of the whole tree")
     for path in shipped:

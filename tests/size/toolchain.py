@@ -85,12 +85,39 @@ ADDRESSES = {"R_ARM_ABS32", "R_ARM_THM_MOVW_ABS_NC", "R_RISCV_32", "R_RISCV_HI20
 
 @functools.cache
 def addresses_taken_in(item):
-    names = set()
+    names, inside = set(), None
     for line in run([PREFIX + "readelf", "-rW", item]).splitlines():
+        head = re.match(r"^Relocation section '\.rela?(\.\S+)'", line)
+        if head:
+            section = head.group(1)
         parts = line.split()
-        if len(parts) >= 5 and parts[2] in ADDRESSES:
-            names.add(re.sub(r"^\.text\.", "", parts[4]))
+        if len(parts) < 5 or parts[2] not in ADDRESSES:
+            continue
+        if parts[4] == section:
+            # GCC 14's tables of jumps in code for Arm have addresses inside of their own function.
+            inside = jump_targets(item) if inside is None else inside
+            if (section, int(parts[0], 16)) in inside:
+                continue
+        names.add(re.sub(r"^\.text\.", "", parts[4]))
     return names
+
+
+def jump_targets(item):
+    """{(section, offset)} of words in code that have an address behind the beginning of a section. With -ffunction-sections it is inside of
+    the section's function. Bit 0 of an address means Thumb."""
+    found, section, word = set(), None, 0
+    for line in run([PREFIX + "objdump", "-dr", item]).splitlines():
+        head = re.match(r"^Disassembly of section (\S+):$", line)
+        data = re.match(r"^\s+[0-9a-f]+:\s.*\.word\s+0x([0-9a-f]+)", line)
+        relocation = re.match(r"^\s+([0-9a-f]+): R_ARM_ABS32\s", line)
+        if head:
+            section = head.group(1)
+        elif relocation:
+            if word & ~1:
+                found.add((section, int(relocation.group(1), 16)))
+        else:
+            word = int(data.group(1), 16) if data else 0
+    return found
 
 
 def disassembly_frames(elf, wanted):
