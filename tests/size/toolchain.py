@@ -47,6 +47,21 @@ def link(objects, script, target, extra=()):
          *extra, *objects, "-lgcc", "-o", target])
 
 
+# The budgets and the pages are of what this major version of GCC makes. What another makes may take a tenth more, and has no rows of its own:
+# GCC 14 makes 2 % more of the whole firmware of mps2-an386.
+BUDGET_COMPILER = "12"
+
+
+@functools.cache
+def is_budget_compiler():
+    return run([PREFIX + "gcc", "-dumpversion"]).split(".")[0] == BUDGET_COMPILER
+
+
+def allowed(budget):
+    """The most that this compiler's code may take by a budget."""
+    return budget if is_budget_compiler() else budget * 11 // 10
+
+
 @functools.cache
 def library(name):
     return run([PREFIX + "gcc", *CPU, f"-print-file-name={name}"]).strip()
