@@ -43,6 +43,10 @@ def long_comments(root, sources):
             if len(line) > COLUMNS and line.lstrip().startswith("//")]
 
 
+def installed_release():
+    return int(re.search(r"version (\d+)", subprocess.run(["clang-format", "--version"], capture_output=True, text=True, check=True).stdout)[1])
+
+
 def main(root, mode=None):
     if not shutil.which("clang-format"):
         print("format.py: clang-format is missing; ./setup.sh installs it", file=sys.stderr)
@@ -55,8 +59,8 @@ def main(root, mode=None):
         run(root, ["-i"], sources)
         return 0
     print(f"{len(sources)} files")
-    release = re.search(r"version (\d+)", subprocess.run(["clang-format", "--version"], capture_output=True, text=True, check=True).stdout)[1]
-    if int(release) != RELEASE:
+    release = installed_release()
+    if release != RELEASE:
         print(f"skipped: clang-format {release} formats otherwise than clang-format {RELEASE}")
         return tree.report(long_comments(root, sources), "break long comments by hand") or SKIPPED
     warnings = run(root, ["--dry-run"], sources)

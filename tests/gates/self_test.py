@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import arrows
@@ -342,6 +343,21 @@ class Arrows(GateTest):
 
 
 class Format(GateTest):
+    def setUp(self):
+        super().setUp()
+        # All releases format these sources alike.
+        kept = mock.patch.object(formatter, "RELEASE", formatter.installed_release())
+        kept.start()
+        self.addCleanup(kept.stop)
+
+    def test_another_release(self):
+        self.write(".clang-format", "BasedOnStyle: Google\n")
+        self.write("a.cc", "int   a;\n")
+        formatter.RELEASE += 1
+        status, text = self.run_gate(formatter.main, self.root)
+        self.assertEqual(status, 77)
+        self.assertIn("skipped: clang-format", text)
+
     def test_both(self):
         self.write(".clang-format", "BasedOnStyle: Google\n")
         self.write("a/good.cc", "int f() { return 1; }\n")

@@ -60,10 +60,10 @@ class Packages(unittest.TestCase):
 
 
 class BadInput(unittest.TestCase):
-    def refuses(self, script, *arguments, words, **options):
+    def refuses(self, script, *arguments, words, under=()):
         with tempfile.TemporaryDirectory() as folder:
-            run = subprocess.run([ROOT / script, *(argument.replace("FOLDER", folder) for argument in arguments)], capture_output=True, text=True,
-                                 env={**os.environ, "TMPDIR": folder}, cwd=folder, **options)
+            run = subprocess.run([*under, ROOT / script, *(argument.replace("FOLDER", folder) for argument in arguments)], capture_output=True, text=True,
+                                 env={**os.environ, "TMPDIR": folder}, cwd=folder)
             self.assertEqual((run.returncode, run.stdout, run.stderr.count("\n")), (2, "", 1), run.stderr)
             self.assertIn(words, run.stderr)
             self.assertEqual(os.listdir(folder), [])
@@ -82,9 +82,11 @@ class BadInput(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "no root privileges to give up")
     def test_without_root(self):
+        # The capability to read: ROOT may be inside /root, which is closed to other users.
+        under = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
         for script, arguments in (("packaging/container/build.sh", []), ("tests/install/clean_root.sh", ["FOLDER/a"])):
             with self.subTest(script):
-                self.refuses(script, *arguments, words="root", user=65534)
+                self.refuses(script, *arguments, words="root", under=under)
 
 
 if __name__ == "__main__":

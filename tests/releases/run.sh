@@ -79,6 +79,8 @@ in_root() {
   unshare --mount --pid --fork --kill-child sh -eu -c '
     root=$1
     shift
+    # A root that is a mount lets the tests have mount namespaces of their own.
+    mount --bind "$root" "$root"
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"

@@ -2,8 +2,9 @@
 """Without apt, setup.sh names every library with its lowest version and the commands; docs/using.md shows the same text. With apt, it installs the first
 alternative that apt can install.
 
-setup_test.py ROOT    hides and replaces apt's programs in mount namespaces of its own; exit status 77 where that is not allowed
+setup_test.py ROOT    hides and replaces apt's programs in mount namespaces; exit status 77 where these are not allowed
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -13,8 +14,10 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gates"))
 import tree
 
+# Root needs no namespace of users, which a process in a chroot may not have.
+UNSHARE = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
 ROOT = pathlib.Path(sys.argv[1]).resolve()
-done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind /dev/null "$(command -v apt-get)" && exec "$0" build', ROOT / "setup.sh"],
+done = subprocess.run([*UNSHARE, "sh", "-c", 'mount --bind /dev/null "$(command -v apt-get)" && exec "$0" build', ROOT / "setup.sh"],
                       capture_output=True, text=True)
 if "unshare:" in done.stderr or "mount:" in done.stderr:
     print(f"no mount namespace to hide apt-get in: {done.stderr.strip()}")
@@ -45,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
         stub.write_text("#!/bin/sh\n" + text)
         stub.chmod(0o755)
         script += f'mount --bind {stub} "$(command -v {name})" && '
-    done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script + 'exec "$0"', ROOT / "setup.sh"], capture_output=True, text=True)
+    done = subprocess.run([*UNSHARE, "sh", "-c", script + 'exec "$0"', ROOT / "setup.sh"], capture_output=True, text=True)
     installed = re.search(r"^apt-get .* install .*$", done.stderr, re.MULTILINE)
     if done.returncode != 2 or installed is None:
         sys.exit(f"setup_test.py: exit status {done.returncode}; expected 2, and the arguments of apt-get install: {done.stderr}")
