@@ -164,6 +164,12 @@ def lacks(name):
     return ""
 
 
+def within_sources(line):
+    """Returns the line with paths from the folder of the sources: the page has none of this machine."""
+    line = re.sub(rf"{re.escape(str(ROOT))}/(build-releases/builds/[^/]+/build/)?", "", line)
+    return re.sub(r"(\.\./)+", "", line)
+
+
 def main(names):
     if names == ["--list"]:
         for name, (text, cxx, *_) in BUILDS.items():
@@ -187,8 +193,7 @@ def main(names):
             row |= {"built": True, "ran": build_one(name)}
             shutil.rmtree(FOLDER / name)
         except Failed as error:
-            # No path of this machine gets into the page.
-            row |= {"built": False, "ran": re.sub(r"(\.\./)+", "", re.sub(rf"{re.escape(str(ROOT))}/(build-releases/builds/[^/]+/build/)?", "", str(error)))[:200]}
+            row |= {"built": False, "ran": within_sources(str(error))[:200]}
             failed = True
         rows = json.loads(RUNS.read_text()) if RUNS.exists() else {}
         rows[f"{name}, {row['compiler']}"] = row
