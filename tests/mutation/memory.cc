@@ -18,9 +18,9 @@ Data combined(const Data& left, const Data& right) {
 std::uint64_t sorted(const Data& data) {
   std::array<std::uint64_t, 16> nibbles{};
   for (std::uint32_t k = 0; k < data.length; ++k) nibbles[k] = (data.ranks >> (4 * k)) & 15;
-  std::sort(nibbles.begin(), nibbles.begin() + data.length);
+  std::sort(nibbles.begin(), nibbles.end());  // the unused ones, 0, come first
   std::uint64_t result = 0;
-  for (std::uint32_t k = 0; k < data.length; ++k) result = result << 4 | nibbles[k];
+  for (const std::uint64_t nibble : nibbles) result = result << 4 | nibble;
   return result;
 }
 
