@@ -134,7 +134,7 @@ def variable(section):
 def compare(measured, budgets, notes):
     """One line for each number that is above its budget; to `notes` those far below."""
     complaints = []
-    # The ld that comes with GCC 15, of binutils 2.47, names one object for all strings that it merged: of parts only the sum has a budget.
+    # ld of binutils 2.44 and 2.47 names one object for all strings that it merged: of parts only the sum has a budget.
     is_merged = not toolchain.is_budget_compiler()
     if is_merged:
         value = sum(values["rodata"] for values in measured.components.values())
