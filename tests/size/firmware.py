@@ -81,15 +81,19 @@ def read_map(text, commands):
     """[(kind, symbol or section, bytes, object)] of what was linked; kind: text, rodata, data, bss or other. `object` is an
     output of compile_commands.json, or a path."""
     text = re.sub(r"\n (\.[^\s]+)\n\s+(0x)", r"\n \1 \2", text[text.index("Linker script and memory map"):])
-    found, output = [], None
+    found, output, last_begin = [], None, 0
     for line in text.splitlines():
         head = re.match(r"^(\.\S+|/DISCARD/)", line)
         if head:
             output = head.group(1)
-        part = re.match(r"^ (\S+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", line)
-        if part and output != "/DISCARD/" and int(part.group(2), 16) > 0 and not part.group(1).startswith("*"):
-            section, size, item = part.group(1), int(part.group(2), 16), part.group(3)
+        part = re.match(r"^ (\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", line)
+        if part and output != "/DISCARD/" and int(part.group(3), 16) > 0 and not part.group(1).startswith("*"):
+            section, begin, size, item = part.group(1), int(part.group(2), 16), int(part.group(3), 16), part.group(4)
+            # ld of binutils 2.44 merges strings into the first section of them, and names the others with the sizes that they had.
+            if found and last_begin <= begin < last_begin + found[-1][2] and kind(output, section) == found[-1][0] != "other":
+                found.pop()
             found.append((kind(output, section), section, size, object_of(item, commands)))
+            last_begin = begin
     return found
 
 
