@@ -79,7 +79,7 @@ class Bench(unittest.TestCase):
             if not slurm:
                 print(f"srun: skipped, {reason}")
                 return
-            for kind in ("pmix", "pmi2"):
+            for kind in slurm.kinds():
                 self.check_json(f"srun --mpi={kind}", ["srun", "-O", f"--mpi={kind}", "-n", "3"], slurm.env)
 
     def test_schedules(self):

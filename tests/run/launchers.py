@@ -74,6 +74,17 @@ PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=FORCE:32
         self.daemons.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         time.sleep(0.5)
 
+    def kinds(self):
+        """The values of srun's --mpi that Espalier joins by and that this Slurm has. Debian unstable's 26.05.5 has no PMIx."""
+        done = subprocess.run(["srun", "--mpi=list"], env=self.env, capture_output=True, text=True, check=True)
+        listed = (done.stdout + done.stderr).split()
+        kinds = [kind for kind in ("pmix", "pmi2") if kind in listed]
+        if not kinds:
+            raise AssertionError(f"srun --mpi=list has neither pmix nor pmi2: {listed}")
+        for kind in {"pmix", "pmi2"} - set(kinds):
+            print(f"srun --mpi={kind}: skipped, this Slurm does not have it")
+        return kinds
+
     def wait_until_up(self):
         """Returns why it does not come up; nothing: it is up."""
         for _ in range(120):

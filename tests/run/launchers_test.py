@@ -69,7 +69,7 @@ def under_slurm(program):
         if not slurm:
             print(f"srun: skipped, {reason}")
             return
-        for kind in ("pmix", "pmi2"):
+        for kind in slurm.kinds():
             check(f"srun --mpi={kind}", ["srun", "-O", f"--mpi={kind}", "-n", str(RANKS), program], slurm.env)
 
 

@@ -137,7 +137,7 @@ class Processes(unittest.TestCase):
             slurm, reason = launchers.start_slurm(ends)
             if not slurm:
                 self.skipTest(f"srun: {reason}")
-            for kind in ("pmix", "pmi2"):
+            for kind in slurm.kinds():
                 with self.subTest(kind=kind):
                     self.run_command("srun", "-Q", "-O", f"--mpi={kind}", "-n", "3", AGAIN, LIBRARY, "keep", str(TIMES),
                                      expected=[f"joined {TIMES} times"] * 3, SLURM_CONF=slurm.conf)

@@ -117,7 +117,7 @@ def launchers(espalier, ends):
             print(f"{name}: skipped, it is not installed")
     slurm, reason = start_slurm(ends)
     if slurm:
-        yield "srun", lambda command, libraries: by_launcher(("srun", "-O", "--mpi=pmix", "-n", str(RANKS)), command, libraries,
+        yield "srun", lambda command, libraries: by_launcher(("srun", "-O", f"--mpi={slurm.kinds()[0]}", "-n", str(RANKS)), command, libraries,
                                                              {"SLURM_CONF": slurm.conf})
     else:
         print(f"srun: skipped, {reason}")
