@@ -258,14 +258,15 @@ class Cluster {
     const std::uint64_t repetitions = by_frames                 ? kRepetitions
                                       : options_.relays.empty() ? kNodeRepetitions
                                                                 : kBoardRepetitions;
-    relay_.cut_after(when, by_frames, processes_.members()[loss_.a].pid, generation_ + 1);
+    relay_.cut_after(when, by_frames, processes_.members()[loss_.a].pid,
+                     agreement_.newest().generation + 1);
     collective(interrupted, repetitions);
     if (!relay_.has_cut()) fail(1, "the collectives were complete before the loss");
     check_found(loss_);
     const std::uint32_t right = run_later();
     check_found(loss_);
-    text_ =
-        moment_ + ": the others went on by themselves in generation " + std::to_string(generation_);
+    text_ = moment_ + ": the others went on by themselves in generation " +
+            std::to_string(agreement_.newest().generation);
     if (!options_.relays.empty()) {
       if (relay_.gap_ns() == 0) fail(1, "no frame shows that the spare was used");
       text_ += ", the next collective after " + seconds(relay_.gap_ns());
@@ -299,7 +300,7 @@ class Cluster {
     const std::uint32_t right = run_later();
     check_found(is_in ? Loss() : loss_);
     text_ = "; " + moment_ + (is_in ? ", taken in" : ", refused") + " in generation " +
-            std::to_string(generation_) + " after " + seconds(took) + " and " +
+            std::to_string(agreement_.newest().generation) + " after " + seconds(took) + " and " +
             std::to_string(meanwhile) + " collectives, " + std::to_string(right) +
             " more right on all " + std::to_string(options_.nodes - (is_in ? 0 : 1));
   }
@@ -310,8 +311,9 @@ class Cluster {
     return text;
   }
   void check_found(const Loss& loss) const {
-    if (found_ == loss) return;
-    fail(1, loss_name(loss) + " is lost, and the nodes went on without " + loss_name(found_));
+    const Loss& found = agreement_.newest().loss;
+    if (found == loss) return;
+    fail(1, loss_name(loss) + " is lost, and the nodes went on without " + loss_name(found));
   }
   // Runs collectives until ten were right, and returns that number.
   std::uint32_t run_later() {
@@ -357,11 +359,10 @@ class Cluster {
     }
     if (auto ran = processes_.run(order); !ran) fail(1, ran.error().message);
     find_loss();
-    run.loss = found_;
     std::uint32_t without = 0, with = 0;
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
       const launch::Member& member = processes_.members()[v];
-      if (run.loss == Loss::node(v)) continue;
+      if (agreement_.newest().loss == Loss::node(v)) continue;
       if (member.state == State::kReported && member.report.status == Status::kUnsupported) {
         ++without;
         continue;
@@ -373,18 +374,20 @@ class Cluster {
         fail(1, "node " + std::to_string(v) + " did not complete all collectives");
       }
       ++with;
+      run.loss = agreement_.loss_of(v);
       const std::string wrong = wrong_result(run, v, member.memory.output());
       if (!wrong.empty()) fail(1, wrong);
     }
     if (with != 0 && without != 0) fail(1, "some nodes have the program, and others do not");
-    const bool loses_root = has_root(run.collective) && run.loss == Loss::node(run.root);
+    const bool loses_root =
+        has_root(run.collective) && agreement_.newest().loss == Loss::node(run.root);
     if (without != 0 && !loses_root) fail(1, "the spare lacks a program");
     return without == 0;
   }
 
-  // Without what all nodes that reported went on: found_ and generation_.
+  // Without what the nodes that reported went on.
   void find_loss() {
-    bool is_first = true;
+    agreement_.begin();
     for (std::uint32_t v = 0; v < options_.nodes; ++v) {
       const launch::Member& member = processes_.members()[v];
       if (member.state != launch::Member::State::kReported) continue;
@@ -392,15 +395,10 @@ class Cluster {
       if (is_failure(report.status) && report.status != Status::kUnsupported) {
         fail(1, "node " + std::to_string(v) + ": " + processes_.describe(v));
       }
-      if (is_first) {
-        found_ = report.loss.loss();
-        generation_ = report.loss.generation;
-      }
-      is_first = false;
-      if (report.loss.loss() == found_ && report.loss.generation == generation_) continue;
-      fail(1, "node " + std::to_string(v) + " goes on without " + loss_name(report.loss.loss()) +
-                  " in generation " + std::to_string(report.loss.generation) + ", others without " +
-                  loss_name(found_) + " in generation " + std::to_string(generation_));
+      agreement_.take(v, report.loss.generation, report.loss.loss());
+    }
+    if (const std::string complaint = agreement_.complaint(); !complaint.empty()) {
+      fail(1, complaint);
     }
   }
 
@@ -411,10 +409,9 @@ class Cluster {
   Relay relay_;
   launch::NodeProcesses processes_;
   std::uint32_t runs_ = 0;
-  std::string text_;              // about the newest loss or return
-  Loss loss_;                     // the newest one
-  Loss found_;                    // without which the nodes go on
-  std::uint32_t generation_ = 0;  // of their links
+  std::string text_;  // about the newest loss or return
+  Loss loss_;         // the newest one
+  Agreement agreement_;
 };
 
 std::vector<Entry> programs_of(const std::string& list) {

@@ -2,6 +2,7 @@
 // What boards that lost a link or a board must compute: inputs of u32 without a pattern, summed.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,47 @@ inline std::string loss_name(const Loss& loss) {
   if (loss.kind == Loss::Kind::kNode) return "node " + std::to_string(loss.a);
   return "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
 }
+
+// Without what the nodes went on, by their reports of each run. A node may have completed a run, and
+// reported, before the loss: then it repeats collectives with the others, and reports nothing more.
+class Agreement {
+ public:
+  struct Found {
+    std::uint32_t generation = 0;
+    Loss loss;
+    bool operator==(const Found&) const = default;
+  };
+  // Before the reports of a run.
+  void begin() {
+    before_ = newest_;
+    reports_.clear();
+  }
+  void take(std::uint32_t node, std::uint32_t generation, const Loss& loss) {
+    const Found found = {generation, loss};
+    reports_[node] = found;
+    if (generation > newest_.generation) newest_ = found;
+  }
+  // Empty: all nodes that reported went on alike, but for those that had reported before the loss.
+  [[nodiscard]] std::string complaint() const {
+    for (const auto& [node, found] : reports_) {
+      if (found == before_) continue;
+      if (found.loss == newest_.loss && found.generation > before_.generation) continue;
+      return "node " + std::to_string(node) + " goes on without " + text(found) +
+             ", others without " + text(newest_);
+    }
+    return "";
+  }
+  [[nodiscard]] const Found& newest() const { return newest_; }
+  // Without what the node's result is.
+  [[nodiscard]] const Loss& loss_of(std::uint32_t node) const { return reports_.at(node).loss; }
+
+ private:
+  static std::string text(const Found& found) {
+    return loss_name(found.loss) + " in generation " + std::to_string(found.generation);
+  }
+  Found before_, newest_;
+  std::map<std::uint32_t, Found> reports_;
+};
 
 // Whether the frame shows that its sender runs collectives on a spare: over a link of a later
 // generation it has received more messages than an agreement sends. links: of all generations

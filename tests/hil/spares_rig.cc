@@ -170,10 +170,11 @@ class Rig {
               ", root " + std::to_string(program.entry.root);
     collective(interrupted, kRepetitions);
     if (!lost_) fail(1, "the collectives were complete before the loss");
-    const agent::Report report = last_;
+    const Agreement::Found found = agreement_.newest();
     const std::size_t survivors = members().size();
-    if (found_ != loss_) {
-      fail(1, loss_name(loss_) + " was cut, and the boards went on without " + loss_name(found_));
+    if (found.loss != loss_) {
+      fail(1,
+           loss_name(loss_) + " was cut, and the boards went on without " + loss_name(found.loss));
     }
     std::uint32_t right = 0;
     for (std::size_t i = 0; right < kLater; ++i) {
@@ -184,7 +185,7 @@ class Rig {
     std::snprintf(text, sizeof text,
                   ": %zu boards went on by themselves in generation %u, the next collective after "
                   "%.2f s, %u collectives right",
-                  survivors, report.generation, static_cast<double>(resumed_ns_ - lost_ns_) * 1e-9,
+                  survivors, found.generation, static_cast<double>(resumed_ns_ - lost_ns_) * 1e-9,
                   static_cast<unsigned>(kRepetitions) + right);
     text_ = moment_ + text;
   }
@@ -218,13 +219,15 @@ class Rig {
         continue;
       }
       ++right;
-      if (found_ != (is_in ? Loss() : loss_))
-        fail(1, "the boards go on without " + loss_name(found_));
+      const Loss& found = agreement_.newest().loss;
+      if (found != (is_in ? Loss() : loss_)) {
+        fail(1, "the boards go on without " + loss_name(found));
+      }
     }
     char text[200];
     std::snprintf(text, sizeof text,
                   ", %s in generation %u after %.2f s and %u collectives, %u more right on all %zu",
-                  is_in ? "taken in" : "refused", last_.generation,
+                  is_in ? "taken in" : "refused", agreement_.newest().generation,
                   static_cast<double>(board.joined_ns - begin) * 1e-9, meanwhile, right,
                   members().size());
     text_ = "; " + moment_ + text;
@@ -409,14 +412,17 @@ class Rig {
     }
     running_ = true;
     frames_ = 0;
-    is_first_report_ = true;
+    agreement_.begin();
     for (const std::uint32_t v : asked) take_report(v, repetitions);
-    if (found_ == Loss() && asked.size() < boards_.size()) {
+    if (agreement_.newest().loss == Loss() && asked.size() < boards_.size()) {
       until("that board " + std::to_string(loss_.a) + " runs what the others ran",
             [&] { return boards_[loss_.a]->in; });
       take_report(loss_.a, repetitions);
     }
     running_ = false;
+    if (const std::string complaint = agreement_.complaint(); !complaint.empty()) {
+      fail(1, complaint);
+    }
     for (const std::uint32_t v : members()) check(program, request_.number, v);
     return true;
   }
@@ -446,13 +452,7 @@ class Rig {
     const Loss loss = report.generation == 0 ? Loss()
                                              : Loss{static_cast<Loss::Kind>(report.loss_kind),
                                                     report.loss_a, report.loss_b};
-    last_ = report;
-    if (is_first_report_) found_ = loss;
-    is_first_report_ = false;
-    if (loss != found_) {
-      fail(1,
-           who + " goes on without " + loss_name(loss) + ", another without " + loss_name(found_));
-    }
+    agreement_.take(v, report.generation, loss);
   }
 
   void check(const Program& program, std::uint32_t number, std::uint32_t v) {
@@ -462,7 +462,7 @@ class Rig {
     run.count = kCount;
     run.number = number;
     run.nodes = static_cast<std::uint32_t>(boards_.size());
-    run.loss = found_;
+    run.loss = agreement_.loss_of(v);
     const std::string wrong = wrong_result(run, v, boards_[v]->output.data());
     if (!wrong.empty()) fail(1, wrong);
   }
@@ -545,8 +545,8 @@ class Rig {
     }
     if (running_ && cut_at_ != 0 && !lost_ && ++frames_ == cut_at_) lose();
     if (lost_ && resumed_ns_ == 0 &&
-        is_after_agreement(frame,
-                           (last_.generation + 1) * static_cast<std::uint32_t>(links.size()))) {
+        is_after_agreement(frame, (agreement_.newest().generation + 1) *
+                                      static_cast<std::uint32_t>(links.size()))) {
       resumed_ns_ = clock_.now();
     }
     Board& other = *boards_[peer];
@@ -610,18 +610,16 @@ class Rig {
   std::vector<std::unique_ptr<Board>> boards_;
   std::map<std::uint32_t, agent::Packet> board_packet_;  // whose data are still to come
   std::vector<Program> programs_;
-  Program* counted_ = nullptr;   // whose traffic is counted
-  std::uint32_t sent_ = 0;       // runs
-  agent::RunRequest request_;    // the newest one
-  bool is_first_report_ = true;  // of that
+  Program* counted_ = nullptr;  // whose traffic is counted
+  std::uint32_t sent_ = 0;      // runs
+  agent::RunRequest request_;   // the newest one
   bool running_ = false, lost_ = false;
   std::uint64_t frames_ = 0, cut_at_ = 0;
   std::uint64_t lost_ns_ = 0, resumed_ns_ = 0;
   std::string& moment_;
   std::string text_;  // about the newest loss or return
   Loss loss_;         // the newest one
-  Loss found_;        // without which the boards go on
-  agent::Report last_;
+  Agreement agreement_;
 };
 
 Options parse(int argc, char** argv) {
