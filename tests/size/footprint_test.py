@@ -145,10 +145,12 @@ def compare(measured, budgets, notes):
     for group, found in (("component", measured.components), ("total", measured.totals), ("stack", measured.stacks)):
         for name, values in found.items():
             for kind in (kind for kind in values if kind != "path"):
-                value, budget = values[kind], budgets[group][name].get(kind)
+                value, budget, target = values[kind], budgets[group][name].get(kind), budgets[group][name].get("target")
                 place = f"{kind} of [{group}.{name}] in tests/size/budgets.toml"
                 if budget is None:
                     complaints.append(f"budget: {name}.{kind} is {value} bytes and has none: say {place}")
+                elif kind == "bytes" and target is not None and budget <= target < value:  # of every compiler
+                    complaints.append(f"budget: {name} is {value} bytes, {value - target} above its target of {target}: make it smaller")
                 elif is_merged and group == "component" and kind == "rodata":
                     continue
                 elif value > toolchain.allowed(budget):
