@@ -13,6 +13,8 @@
 namespace espalier::tools {
 namespace {
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+
 // A process that writes a file over and over until a signal ends it.
 class Writer {
  public:
@@ -21,6 +23,7 @@ class Writer {
     EXPECT_EQ(pipe(pipes), 0);
     process_ = fork();
     if (process_ == 0) {
+      for (const int number : kSignals) (void)signal(number, SIG_DFL);  // nohup ignores one
       std::vector<std::uint8_t> bytes(1 << 20);
       while (true) {
         write_file(path, bytes);
@@ -51,7 +54,7 @@ using WriteFile = DirectoryTest;
 TEST_F(WriteFile, ASignalLeavesNoTemporaryFile) {
   const std::string path = directory_ / "file";
   for (int round = 0; round < 20; ++round) {
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    for (const int number : kSignals) {
       const Writer writer(path);
       EXPECT_EQ(writer.end(number), number);
     }
