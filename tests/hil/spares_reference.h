@@ -20,8 +20,9 @@ inline std::string loss_name(const Loss& loss) {
   return "link " + std::to_string(loss.a) + " - " + std::to_string(loss.b);
 }
 
-// Without what the nodes went on, by their reports of each run. A node may have completed a run, and
-// reported, before the loss: then it repeats collectives with the others, and reports nothing more.
+// Without what the nodes went on, by their reports of each run. A node may have completed a run,
+// and reported, before the loss: then it repeats collectives with the others, and reports nothing
+// more.
 class Agreement {
  public:
   struct Found {

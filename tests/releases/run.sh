@@ -72,6 +72,8 @@ make_root() {
   make_base
   rm -rf "$folder/root"
   cp -a "$folder/base" "$folder/root"
+  # As Debian's installer writes it: Open MPI's mpirun waits for a name server that does not know this host, at each start.
+  printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$(hostname)" >"$folder/root/etc/hosts"
 }
 # in_root COMMAND...: in the root's copy of the sources. What is mounted and started ends with it.
 in_root() {
