@@ -35,6 +35,8 @@ struct Refusal {
   const char* reason;
   const char* expected;
 };
+// In libfabric 1.17.0 both. In 2.1.0 no other node of 56 jobs with a killed node crashed, but the
+// conformance test ReleaseGivesTheBytesBack crashes over links that are added, in fi_cq_read().
 constexpr const char kLayerCrashes[] =
     "libfabric's ofi_rxm crashes when a peer dies, or gives up a collective, within a message";
 constexpr Refusal kRefusals[] = {
