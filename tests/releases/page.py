@@ -38,9 +38,9 @@ MPI_TESTS = {"a program that joins, under its launcher": "launchers", "its colle
              "standard ABI: many communicators": "bridge-communicators-abi-{}"}
 HEAD = """# Releases of Debian, compilers, and libfabric
 
-Written by `tests/releases/page.py --write` from tests/releases/runs.json and builds.json. As root, `tests/releases/run.sh RELEASE` made a bare root
-of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept what
-came of it. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
+Written by `tests/releases/page.py --write` from what the commands below kept in `tests/releases`. As root, `tests/releases/run.sh RELEASE` made a
+bare root of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept
+what came of it. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
 
 """
 MPI = """
@@ -121,7 +121,7 @@ def page_of(runs):
                     for release in RELEASES)
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
         lines = [f"- {release}: {line}\n" for release in RELEASES for line in runs.get(release, {}).get(key, [])]
-        text += f"\n## {heading}\n\n" + ("".join(lines) or "Nothing.\n")
+        text += f"\n## {heading}\n\n" + ("".join(lines) or ("Nothing.\n" if runs else "Not run.\n"))
     text += mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + debs_of(json.loads(DEBS.read_text()))
     return text + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
 

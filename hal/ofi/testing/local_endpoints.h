@@ -35,7 +35,7 @@ namespace espalier::ofi {
 }
 
 // Whether an endpoint of a program with the interposer says that its spin locks are bounded:
-// it does not find the lock of libfabric 2.x's shm, which fewer calls take.
+// it does not find the lock of libfabric 2.x's shm.
 [[nodiscard]] inline bool finds_spin_locks(const std::string& provider) {
   return provider != "shm" || FI_MAJOR(fi_version()) < 2;
 }
