@@ -74,6 +74,8 @@ make_root() {
   cp -a "$folder/base" "$folder/root"
   # As Debian's installer writes it: Open MPI's mpirun waits for a name server that does not know this host, at each start.
   printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$(hostname)" >"$folder/root/etc/hosts"
+  # A mirror may keep the state of a few weeks ago, whose lists apt calls expired.
+  echo 'Acquire::Check-Valid-Until "false";' >"$folder/root/etc/apt/apt.conf.d/99mirror"
 }
 # in_root COMMAND...: in the root's copy of the sources. What is mounted and started ends with it.
 in_root() {
