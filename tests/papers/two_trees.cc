@@ -49,12 +49,11 @@ void construction(Chapter& chapter) {
       {"[SST09] Fig. 3", "inEdgeColor, PEs of the wrong colour, all even p < 1200", kNothing,
        std::to_string(printed), "0", std::to_string(wrong_colours(1200, false)), kTreesThemselves,
        "printed: 2^(h+1) bitand i = 1, which never holds for h >= 1; it must be != 0"});
-  std::int64_t inner_in_both = 0, leaf_in_both = 0;
+  std::int64_t inner_in_both = 0;
   for (std::uint32_t n = 2; n <= 300; ++n) {
     const TwoTrees trees(n, Pairing::kShift);
     for (std::uint32_t pe = 1; pe <= n; ++pe) {
       inner_in_both += trees.is_inner(0, pe) && trees.is_inner(1, pe) ? 1 : 0;
-      leaf_in_both += !trees.is_inner(0, pe) && !trees.is_inner(1, pe) ? 1 : 0;
     }
   }
   chapter.items.push_back(
