@@ -2,7 +2,8 @@
 """docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, what was built with other compilers
 and options, and the Debian packages.
 
-page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log) in runs.json, and prints its row
+page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log,
+                                  root.log) in runs.json, and prints its row
 page.py --record-debs RELEASE ARCHITECTURE FOLDER
                                   keeps what tests/install/clean_root.sh left in FOLDER (debs.log, the packages) in debs.json, and prints
                                   a row for each package
@@ -40,7 +41,8 @@ HEAD = """# Releases of Debian, compilers, and libfabric
 
 Written by `tests/releases/page.py --write` from what the commands below kept in `tests/releases`. As root, `tests/releases/run.sh RELEASE` made a
 bare root of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept
-what came of it. [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
+what came of it. With `--again` it fetched a later commit into the root of an earlier run, and ran both there once more.
+[Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
 
 """
 MPI = """
@@ -97,7 +99,7 @@ def read_run(folder):
     tests = [json.loads(line) for line in (folder / "testlog.json").read_text().splitlines()]
     tests = {test["name"].split(" / ")[-1].split(":")[-1]: test["result"] for test in tests}
     held = (folder / "run.log").read_text().splitlines()[-1:] == ["every check held"]
-    return {"date": datetime.date.today().isoformat(), "run": "every check held" if held else "failed",
+    return {"date": datetime.date.today().isoformat(), "root": (folder / "root.log").read_text().strip(), "run": "every check held" if held else "failed",
             "versions": {name: installed.get(package, "none") for name, package in PACKAGES.items()},
             "passed": int(totals[1]), "failed": int(totals[2]), "skipped": int(totals[3] or 0),
             "mpi": {name: tests.get(name, "not built") for name in mpi_tests()},
@@ -106,7 +108,7 @@ def read_run(folder):
 
 
 def cells_of(release, run):
-    return [release, run["date"], *(run["versions"][name] for name in PACKAGES), run["run"], f"{run['passed']:,}", f"{run['failed']:,}",
+    return [release, run["date"], run["root"], *(run["versions"][name] for name in PACKAGES), run["run"], f"{run['passed']:,}", f"{run['failed']:,}",
             f"{run['skipped']:,}"]
 
 
@@ -115,7 +117,7 @@ def row_of(cells):
 
 
 def page_of(runs):
-    columns = ["Debian", "date", *PACKAGES, "`./run.sh`", "`./test.sh`: passed", "failed", "skipped"]
+    columns = ["Debian", "date", "root", *PACKAGES, "`./run.sh`", "`./test.sh`: passed", "failed", "skipped"]
     text = HEAD + row_of(columns) + row_of(["---"] * len(columns))
     text += "".join(row_of(cells_of(release, runs[release])) if release in runs else row_of([release, "not run", *[""] * (len(columns) - 2)])
                     for release in RELEASES)
