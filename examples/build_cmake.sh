@@ -92,7 +92,7 @@ done
 
 # A manual page for each program, and for each command that the help lists.
 if [ -d "$prefix/share/man" ]; then
-  commands=$("$prefix/bin/espalier" --help | awk '/^Subcommands:/ { on = 1; next } /^$/ { on = 0 } on { print "espalier-" $1 }')
+  commands=$("$prefix/bin/espalier" --help | awk 'tolower($0) ~ /^subcommands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print "espalier-" $1 }')
   for page in $commands $(ls "$prefix/bin"); do
     file=$prefix/share/man/man1/$page.1
     [ -f "$file" ] || fail "no manual page $page(1)"

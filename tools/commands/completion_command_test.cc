@@ -62,15 +62,15 @@ TEST_F(CompletionCommand, CompletesTheLastOfAList) {
 }
 #endif
 
-// Every option of every help text.
+// Every option of every help text. Newer CLI11 writes the headings in capitals, and "-h,     --help".
 TEST_F(CompletionCommand, OffersEveryOptionOfTheHelp) {
   const std::string script =
       "source script\n"
-      "for command in $(espalier --help | awk '/^Subcommands:/ { on = 1; next } /^$/ { on = 0 } "
-      "on { print $1 }'); do\n"
+      "for command in $(espalier --help | awk 'tolower($0) ~ /^subcommands:/ { on = 1; next } "
+      "/^$/ { on = 0 } on && /^  [a-z]/ { print $1 }'); do\n"
       "  COMP_WORDS=(espalier $command -) COMP_CWORD=2; _espalier espalier\n"
-      "  for option in $(espalier $command --help | sed -n 's/^  \\(-[^ ]*\\).*/\\1/p' | tr , "
-      "' '); do\n"
+      "  for option in $(espalier $command --help | awk '/^ +-/ { gsub(\",\", \" \"); "
+      "for (i = 1; i <= NF && $i ~ /^-/; ++i) print $i }'); do\n"
       "    case \" ${COMPREPLY[*]} \" in *\" $option \"*) echo found ;; *) echo missing $command "
       "$option ;; esac\n"
       "  done\n"
