@@ -11,8 +11,10 @@ fail() {
   exit 2
 }
 if [ "${1-}" = --help ]; then
-  # A usage's continued lines become one; each form of it a line.
+  # CLI11 2.6 writes as 2.1 did. Then a usage's continued lines become one; each form of it a line.
   $MAN_PROGRAM ${MAN_COMMAND:+"$MAN_COMMAND"} --help |
+    sed -E -e 's/^OPTIONS:/Options:/' -e 's/^POSITIONALS:/Positionals:/' -e 's/^SUBCOMMANDS:/Subcommands:/' \
+      -e 's/^espalier .*\[OPTIONS\]/Usage: &/' -e 's/^( +-[a-zA-Z]), +--/\1,--/' |
     awk '/^[Uu]sage:/ { on = 1; sub(/^usage/, "Usage") } /^$/ && on { print line; on = 0 }
       !on { print; next }
       /^            / { sub(/^ +/, " "); line = line $0; next }
@@ -31,7 +33,8 @@ export MAN_PROGRAM MAN_COMMAND
 case "$name" in
   espalier-node) summary='runs a node of a cluster over libfabric' ;;
   espalier-gateway) summary='makes a bare-metal board a rank' ;;
-  *) summary=$($MAN_PROGRAM ${MAN_COMMAND:+"$MAN_COMMAND"} --help | sed -n '/./{p;q}') ;;
+  *) summary=$($MAN_PROGRAM ${MAN_COMMAND:+"$MAN_COMMAND"} --help |
+    awk '/./ { text = text $0; if (!/ $/) exit } /^$/ && text != "" { exit } END { sub(/ +$/, "", text); print text }') ;;
 esac
 [ -n "$summary" ] || fail "'$name --help' prints nothing"
 "$helper" --no-info --no-discard-stderr --version-string="$version" --name="$summary" "$0" |
