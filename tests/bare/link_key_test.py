@@ -93,10 +93,10 @@ def replays(args, folder):
             node.gateway = far_board
             process = node.start()
             node.board, node.gateway = far_gateway, real_gateway
-            said = node.session("--run")
+            said = node.session(process, "--run")
             expect("report: ok, 1 complete" in said, f"a run failed: {said}", node)
             release += 1
-            said = node.session("--install", power_test.build(args, folder, release))  # by another session: the board restarts
+            said = node.session(process, "--install", power_test.build(args, folder, release))  # by another session: the board restarts
             expect("install: ok" in said, f"an image was not installed: {said}", node)
             process.kill()
             process.wait()

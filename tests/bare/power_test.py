@@ -19,6 +19,16 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ON_A_UART = ("microbit", "virt-rv32")
+HANG_S = 60  # so long after the emulator's end a session ends only if it hangs
+
+
+def uart_of(emulator, gateway):
+    """Returns the emulator's words for a UART that is the session's socket, which is there only later. QEMU 9.2 calls the time between two
+    attempts reconnect-ms, and 11 no longer knows the old name."""
+    said = subprocess.run([emulator, "--version"], capture_output=True, text=True, check=True).stdout
+    version = tuple(map(int, re.search(r"version (\d+)\.(\d+)", said).groups()))
+    again = "reconnect-ms=1000" if version >= (9, 2) else "reconnect=1"
+    return ["-chardev", f"socket,id=cable,path={gateway},{again}", "-serial", "chardev:cable"]
 
 
 class Microbit:
@@ -35,13 +45,15 @@ class Microbit:
         self.pid = self.life.pid
         self.emulator = subprocess.Popen(
             ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-qmp", f"unix:{self.control},server=on,wait=off",
-             "-chardev", f"socket,id=cable,path={node.gateway},reconnect=1", "-serial", "chardev:cable",
-             "-device", f"loader,file={node.flash},addr={self.SLOTS:#x},force-raw=on",
+             *uart_of("qemu-system-arm", node.gateway), "-device", f"loader,file={node.flash},addr={self.SLOTS:#x},force-raw=on",
              "-device", f"loader,file={key},addr={self.KEY:#x},force-raw=on", "-kernel", node.args.elf],
             stdout=node.console.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
     def kill(self):
         self.life.kill()
+
+    def poll(self):
+        return self.emulator.poll()
 
     def wait(self):
         self.life.wait()
@@ -70,8 +82,7 @@ def start_riscv(node):
             flash.write(base64.b64decode("".join(pem.split()))[-32:])
             flash.truncate(bytes_of_flash)
     return subprocess.Popen(
-        ["qemu-system-riscv32", "-M", "virt", "-display", "none", "-monitor", "none",
-         "-chardev", f"socket,id=cable,path={node.gateway},reconnect=1", "-serial", "chardev:cable",
+        ["qemu-system-riscv32", "-M", "virt", "-display", "none", "-monitor", "none", *uart_of("qemu-system-riscv32", node.gateway),
          "-drive", f"if=pflash,unit=1,format=raw,file={node.flash}", "-bios", node.args.elf],
         stdout=node.console.open("wb"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
@@ -107,17 +118,26 @@ class Node:
         device = f"stream:{self.gateway}" if self.args.board in ON_A_UART else f"unix:{self.gateway},{self.board}"
         return [self.args.session, "--device", device, *(["--link-key", link_key] if link_key else [])]
 
-    def session(self, *words):
-        done = subprocess.run([*self.session_words(self.link_key), *words], capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"power: {' '.join(map(str, words))}: {done.stdout}{done.stderr}{self.console.read_text()}")
-        return done.stdout
+    def session(self, emulator, *words):
+        with subprocess.Popen([*self.session_words(self.link_key), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as session:
+            seconds = 0
+            while True:
+                try:
+                    said, complaint = session.communicate(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    seconds += emulator.poll() is not None
+                    if seconds == HANG_S:
+                        session.kill()
+        if session.returncode != 0:
+            sys.exit(f"power: {' '.join(map(str, words))}: {said}{complaint}{self.console.read_text()}")
+        return said
 
     def says(self, *words):
         """Starts the node for one session; returns the output of bare-session."""
         node = self.start()
         try:
-            return self.session(*words)
+            return self.session(node, *words)
         finally:
             node.kill()
             node.wait()
@@ -126,7 +146,7 @@ class Node:
         """Starts the node for one session, which kills it `after_us` after it began; returns the output of bare-session."""
         process = self.start()
         try:
-            return self.session(*words, "--kill", f"{process.pid}@{after_us}")
+            return self.session(process, *words, "--kill", f"{process.pid}@{after_us}")
         except SystemExit:
             process.kill()
             raise
