@@ -141,8 +141,8 @@ TEST(Authentication, PayloadsAreAuthenticatedByAllNodesOrNone) {
             "all nodes");
 }
 
-// Whether the byte at `address` can be read. /proc/self/maps does not say: since glibc 2.42, a stack's
-// guard is in the mapping of the stack (MADV_GUARD_INSTALL), which is rw-p as a whole.
+// Whether the byte at `address` can be read. /proc/self/maps does not say: since glibc 2.42, a
+// stack's guard is in the mapping of the stack (MADV_GUARD_INSTALL), which is rw-p as a whole.
 bool is_readable(std::uintptr_t address) {
   std::uint8_t byte = 0;
   const iovec here{&byte, 1};

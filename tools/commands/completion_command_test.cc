@@ -62,7 +62,7 @@ TEST_F(CompletionCommand, CompletesTheLastOfAList) {
 }
 #endif
 
-// Every option of every help text. Newer CLI11 writes the headings in capitals, and "-h,     --help".
+// Every option of every help text. CLI11 2.6 writes headings in capitals, and "-h,     --help".
 TEST_F(CompletionCommand, OffersEveryOptionOfTheHelp) {
   const std::string script =
       "source script\n"
