@@ -2,8 +2,10 @@
 """docs/results/releases.md: what the README's two commands did in bare roots of Debian's releases, what was built with other compilers
 and options, and the Debian packages.
 
-page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log,
-                                  root.log) in runs.json, and prints its row
+page.py --record RELEASE FOLDER   keeps what run.sh left in FOLDER (run.log, test.log, testlog.json, packages.log) in runs.json, and prints its row
+page.py --failed RELEASE          prints build and name of each test that failed in the release's run
+page.py --record-passed RELEASE FOLDER
+                                  keeps which of these passed when run.sh --failed ran them (passed.log)
 page.py --record-debs RELEASE ARCHITECTURE FOLDER
                                   keeps what tests/install/clean_root.sh left in FOLDER (debs.log, the packages) in debs.json, and prints
                                   a row for each package
@@ -41,7 +43,7 @@ HEAD = """# Releases of Debian, compilers, and libfabric
 
 Written by `tests/releases/page.py --write` from what the commands below kept in `tests/releases`. As root, `tests/releases/run.sh RELEASE` made a
 bare root of the release by debootstrap, cloned the sources into it, ran `./run.sh` and `./test.sh` there, with nothing installed by hand, and kept
-what came of it. With `--again` it fetched a later commit into the root of an earlier run, and ran both there once more.
+what came of it. `tests/releases/run.sh RELEASE --failed` fetches the mends into that root, and runs the failed tests once more.
 [Elsewhere](../using.md#systems-other-than-debian) what is needed is a table.
 
 """
@@ -99,7 +101,7 @@ def read_run(folder):
     tests = [json.loads(line) for line in (folder / "testlog.json").read_text().splitlines()]
     tests = {test["name"].split(" / ")[-1].split(":")[-1]: test["result"] for test in tests}
     held = (folder / "run.log").read_text().splitlines()[-1:] == ["every check held"]
-    return {"date": datetime.date.today().isoformat(), "root": (folder / "root.log").read_text().strip(), "run": "every check held" if held else "failed",
+    return {"date": datetime.date.today().isoformat(), "run": "every check held" if held else "failed",
             "versions": {name: installed.get(package, "none") for name, package in PACKAGES.items()},
             "passed": int(totals[1]), "failed": int(totals[2]), "skipped": int(totals[3] or 0),
             "mpi": {name: tests.get(name, "not built") for name in mpi_tests()},
@@ -108,7 +110,7 @@ def read_run(folder):
 
 
 def cells_of(release, run):
-    return [release, run["date"], run["root"], *(run["versions"][name] for name in PACKAGES), run["run"], f"{run['passed']:,}", f"{run['failed']:,}",
+    return [release, run["date"], *(run["versions"][name] for name in PACKAGES), run["run"], f"{run['passed']:,}", f"{run['failed']:,}",
             f"{run['skipped']:,}"]
 
 
@@ -117,15 +119,26 @@ def row_of(cells):
 
 
 def page_of(runs):
-    columns = ["Debian", "date", "root", *PACKAGES, "`./run.sh`", "`./test.sh`: passed", "failed", "skipped"]
+    columns = ["Debian", "date", *PACKAGES, "`./run.sh`", "`./test.sh`: passed", "failed", "skipped"]
     text = HEAD + row_of(columns) + row_of(["---"] * len(columns))
     text += "".join(row_of(cells_of(release, runs[release])) if release in runs else row_of([release, "not run", *[""] * (len(columns) - 2)])
                     for release in RELEASES)
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
-        lines = [f"- {release}: {line}\n" for release in RELEASES for line in runs.get(release, {}).get(key, [])]
+        lines = [f"- {release}: {line}{since(runs[release], line) if key == 'failures' else ''}\n"
+                 for release in RELEASES for line in runs.get(release, {}).get(key, [])]
         text += f"\n## {heading}\n\n" + ("".join(lines) or ("Nothing.\n" if runs else "Not run.\n"))
     text += mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + debs_of(json.loads(DEBS.read_text()))
     return text + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+
+
+def test_of(failure):
+    """Returns 'BUILD TEST' of a line 'BUILD: TEST: CASE: MESSAGE'."""
+    return " ".join(failure.split(": ")[:2])
+
+
+def since(run, failure):
+    """Returns the words that say when the failed test passed in that root, if it did."""
+    return f"; mended, and passed there on {run['mended']['date']}" if test_of(failure) in run.get("mended", {}).get("passed", []) else ""
 
 
 def mpi_of(runs, suites_runs):
@@ -202,6 +215,13 @@ def main(arguments):
             runs[release] = read_run(pathlib.Path(folder))
             RUNS.write_text(json.dumps(runs, indent=1) + "\n")
             print(row_of(cells_of(release, runs[release])), end="")
+        case ["--failed", release] if release in runs:
+            print("".join(f"{test}\n" for test in dict.fromkeys(map(test_of, runs[release]["failures"]))), end="")
+        case ["--record-passed", release, folder] if release in runs:
+            passed = (pathlib.Path(folder) / "passed.log").read_text().splitlines()
+            runs[release]["mended"] = {"date": datetime.date.today().isoformat(), "passed": passed}
+            RUNS.write_text(json.dumps(runs, indent=1) + "\n")
+            print(f"{len(passed)} of {len(set(map(test_of, runs[release]['failures'])))} failed tests passed")
         case ["--record-debs", ("12" | "13") as release, ("amd64" | "arm64") as architecture, folder]:
             debs = json.loads(DEBS.read_text()) | {f"{release} {architecture}": read_debs(release, architecture, pathlib.Path(folder))}
             DEBS.write_text(json.dumps(debs, indent=1, sort_keys=True) + "\n")
@@ -214,8 +234,8 @@ def main(arguments):
                 print(f"{PAGE} is not what {RUNS} gives; write it with tests/releases/page.py --write")
                 return 1
         case _:
-            print(f"page.py: expected --record {'|'.join(RELEASES)} FOLDER, --record-debs 12|13 amd64|arm64 FOLDER, "
-                  "--write or --check", file=sys.stderr)
+            print(f"page.py: expected --record {'|'.join(RELEASES)} FOLDER, --failed RELEASE, --record-passed RELEASE FOLDER, "
+                  "--record-debs 12|13 amd64|arm64 FOLDER, --write or --check", file=sys.stderr)
             return 2
     return 0
 

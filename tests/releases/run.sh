@@ -1,10 +1,11 @@
 #!/bin/sh
-# run.sh RELEASE [--again | --sample [--units]]: runs the README's two commands in a bare root of a release of Debian (12, 13 or unstable), on a clone of
+# run.sh RELEASE [--failed | --sample [--units]]: runs the README's two commands in a bare root of a release of Debian (12, 13 or unstable), on a clone of
 # this folder's last commit, with nothing installed by hand. As root, with a network. Packages come from DEBIAN_MIRROR (a URL) or from the
 # mirror that apt uses. Logs and roots are in build-releases/RELEASE/.
 #   run.sh RELEASE            ./run.sh and ./test.sh in a new root, about two hours. What came of it goes into tests/releases/runs.json
 #                             and is printed; page.py --write then writes docs/results/releases.md.
-#   run.sh RELEASE --again    the same in the root that the last run of the whole left, where only what changed is built
+#   run.sh RELEASE --failed   in the root that the last whole run left: ./run.sh and the tests that failed there, at the last commit;
+#                             runs.json says which of them pass since
 #   run.sh RELEASE --sample   ./run.sh, in the root that an earlier sample kept, or else in a new one
 #   run.sh RELEASE --sample --units
 #                             also ./test.sh quick
@@ -12,12 +13,12 @@
 # says which).
 set -eu
 usage() {
-  echo "run.sh: $1; expected 12, 13 or unstable, then nothing, --again, --sample, or --sample --units" >&2
+  echo "run.sh: $1; expected 12, 13 or unstable, then nothing, --failed, --sample, or --sample --units" >&2
   exit 2
 }
 sample=no
 units=no
-again=no
+failed=no
 case "${1-}" in
   12) name=bookworm ;;
   13) name=trixie ;;
@@ -28,7 +29,7 @@ esac
 release=$1
 case "$*" in
   "$release") ;;
-  "$release --again") again=yes ;;
+  "$release --failed") failed=yes ;;
   "$release --sample") sample=yes ;;
   "$release --sample --units") sample=yes units=yes ;;
   *) usage "unknown arguments '$*'" ;;
@@ -71,8 +72,8 @@ make_base() {
   : >"$folder/base/complete"
 }
 make_root() {
-  [ $again = no ] || [ ! -x "$folder/root/root/espalier/build/tools/espalier" ] || return 0
-  [ $again = no ] || cannot "no root of an earlier run in $folder; expected run.sh $release"
+  [ $failed = no ] || [ ! -x "$folder/root/root/espalier/build/tools/espalier" ] || return 0
+  [ $failed = no ] || cannot "no root of a whole run in $folder; expected run.sh $release"
   [ $sample = no ] || [ ! -f "$folder/root/complete" ] || return 0
   make_base
   rm -rf "$folder/root"
@@ -115,12 +116,26 @@ if [ $sample = yes ]; then
   [ $units = no ] || tail -n 1 "$folder/quick.log"
   exit 0
 fi
-step './test.sh'
 status=0
+if [ $failed = yes ]; then
+  /usr/bin/python3 "$sources/tests/releases/page.py" --failed "$release" >"$folder/failed.log"
+  : >"$folder/passed.log"
+  while read -r build test; do
+    step "$build: $test"
+    if in_root meson test -C "$build" --print-errorlogs "$test" >"$folder/$build-$test.log" 2>&1 </dev/null; then
+      echo "$build $test" >>"$folder/passed.log"
+    else
+      status=1
+      tail -n 30 "$folder/$build-$test.log" >&2
+    fi
+  done <"$folder/failed.log"
+  /usr/bin/python3 "$sources/tests/releases/page.py" --record-passed "$release" "$folder"
+  exit $status
+fi
+step './test.sh'
 in_root ./test.sh >"$folder/test.log" 2>&1 || status=1
 tail -n 1 "$folder/test.log"
 cp "$folder/root/root/espalier/build/meson-logs/testlog.json" "$folder/testlog.json"
-[ $again = no ] && echo new >"$folder/root.log" || echo again >"$folder/root.log"
 in_root dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' >"$folder/packages.log"
 /usr/bin/python3 "$sources/tests/releases/page.py" --record "$release" "$folder"
 exit $status
