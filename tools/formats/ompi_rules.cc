@@ -23,6 +23,7 @@ struct OmpiCollective {
     std::string_view name;
     int number;
     bool has_segments;
+    int fan_out = 0;  // where Open MPI has a variant of the algorithm for each
   };
   std::vector<Algorithm> algorithms;
 };
@@ -32,7 +33,8 @@ const std::vector<OmpiCollective>& ompi_table() {
       {Collective::kAllgather,
        0,
        "allgather",
-       {{"bruck", 2, false}, {"recursive-doubling", 3, false}, {"ring", 4, false}}},
+       // Version 6 takes the fan-out from the rule: with 0 it does not end. Earlier ones ignore it.
+       {{"bruck", 2, false, 2}, {"recursive-doubling", 3, false}, {"ring", 4, false}}},
       {Collective::kAllreduce,
        2,
        "allreduce",
@@ -70,6 +72,7 @@ const std::vector<OmpiCollective>& ompi_table() {
 struct OmpiRule {
   std::uint64_t from_bytes = 0;
   int algorithm = 0;
+  int fan_out = 0;
   std::uint32_t segment_bytes = 0;
   std::string_view name;
 };
@@ -92,7 +95,8 @@ std::optional<OmpiRule> best_rule(const OmpiCollective& ompi, const Choice& choi
     for (const OmpiCollective::Algorithm& algorithm : ompi.algorithms) {
       if (algorithm.name != selected.algorithm.name) continue;
       const bool cuts = algorithm.has_segments && estimate.blocks > 1;
-      return OmpiRule{0, algorithm.number, cuts ? block_bytes(selected, whole) : 0, algorithm.name};
+      return OmpiRule{0, algorithm.number, algorithm.fan_out,
+                      cuts ? block_bytes(selected, whole) : 0, algorithm.name};
     }
   }
   return std::nullopt;
@@ -149,8 +153,9 @@ std::string write_ompi_rules(const ChoiceRequest& given, const std::vector<Colle
     sets += std::to_string(ompi.number) + " # " + std::string(ompi.name) + "\n1 # communicator\n" +
             std::to_string(ranks) + " # ranks\n" + std::to_string(rules.size()) + " # rules\n";
     for (const OmpiRule& rule : rules) {
-      sets += std::to_string(rule.from_bytes) + " " + std::to_string(rule.algorithm) + " 0 " +
-              std::to_string(rule.segment_bytes) + " # " + std::string(rule.name) + "\n";
+      sets += std::to_string(rule.from_bytes) + " " + std::to_string(rule.algorithm) + " " +
+              std::to_string(rule.fan_out) + " " + std::to_string(rule.segment_bytes) + " # " +
+              std::string(rule.name) + "\n";
     }
     progress.show(static_cast<double>(count) / static_cast<double>(ompi_table().size()));
   }
