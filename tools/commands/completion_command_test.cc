@@ -69,7 +69,7 @@ TEST_F(CompletionCommand, OffersEveryOptionOfTheHelp) {
       "for command in $(espalier --help | awk 'tolower($0) ~ /^subcommands:/ { on = 1; next } "
       "/^$/ { on = 0 } on && /^  [a-z]/ { print $1 }'); do\n"
       "  COMP_WORDS=(espalier $command -) COMP_CWORD=2; _espalier espalier\n"
-      "  for option in $(espalier $command --help | awk '/^ +-/ { gsub(\",\", \" \"); "
+      "  for option in $(espalier $command --help | awk '/^(  |          )-/ { gsub(\",\", \" \"); "
       "for (i = 1; i <= NF && $i ~ /^-/; ++i) print $i }'); do\n"
       "    case \" ${COMPREPLY[*]} \" in *\" $option \"*) echo found ;; *) echo missing $command "
       "$option ;; esac\n"
