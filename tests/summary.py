@@ -69,6 +69,7 @@ def read_cases(build):
     suites = xml.parse(log).getroot().iter("testsuite") if log.exists() else []
     for suite in suites:
         program = suite.get("name").split(".")
+        # The project, the test (since Meson 1.8 the project again, and the test), and the program's own name of the suite.
         if len(program) < 3:
             continue  # meson's own list of programs that only have an exit status
         for case in suite.iter("testcase"):
@@ -76,7 +77,7 @@ def read_cases(build):
             skipped = [child for child in case if child.tag == "skipped"]
             state = "failed" if bad else "skipped" if skipped else "passed"
             text = next((child.get("message") or child.text or "" for child in bad + skipped), "")
-            found.setdefault(program[1], []).append(
+            found.setdefault(program[1].split(":")[-1], []).append(
                 (f"{case.get('classname')}.{case.get('name')}", state, " ".join(text.split())))
     return found
 
