@@ -69,7 +69,7 @@ def read_cases(build):
     suites = xml.parse(log).getroot().iter("testsuite") if log.exists() else []
     for suite in suites:
         program = suite.get("name").split(".")
-        # The project, the test (since Meson 1.8 the project again, and the test), and the program's own name of the suite.
+        # The project, the test (in Meson 1.12 the project again, and the test), and the program's own name of the suite.
         if len(program) < 3:
             continue  # meson's own list of programs that only have an exit status
         for case in suite.iter("testcase"):
