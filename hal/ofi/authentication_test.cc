@@ -1,9 +1,9 @@
 #include "hal/ofi/authentication.h"
 
 #include <gtest/gtest.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -141,14 +141,25 @@ TEST(Authentication, PayloadsAreAuthenticatedByAllNodesOrNone) {
             "all nodes");
 }
 
-// Whether the byte at `address` can be read. /proc/self/maps does not say: since glibc 2.42, a
-// stack's guard is in the mapping of the stack (MADV_GUARD_INSTALL), which is rw-p as a whole.
-bool is_readable(std::uintptr_t address) {
-  std::uint8_t byte = 0;
-  const iovec here{&byte, 1};
-  const iovec there{reinterpret_cast<void*>(address), 1};
-  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
-}
+// Says which bytes can be read: write() fails for others. /proc/self/maps does not say: since glibc
+// 2.42, a stack's guard is in the mapping of the stack (MADV_GUARD_INSTALL), which is rw-p.
+class Prober {
+ public:
+  Prober() { EXPECT_EQ(pipe(ends_.data()), 0); }
+  ~Prober() {
+    for (const int end : ends_) close(end);
+  }
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
+  [[nodiscard]] bool is_readable(std::uintptr_t address) const {
+    std::uint8_t byte = 0;
+    return write(ends_[1], reinterpret_cast<const void*>(address), 1) == 1 &&
+           read(ends_[0], &byte, 1) == 1;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
 
 // Inverts the bytes `text` wherever they are from `begin` to `end`, except in `text`. Returns how
 // many copies there were.
@@ -170,6 +181,7 @@ int change_copies(std::uintptr_t begin, std::uintptr_t end, const std::vector<st
 // The same in all that this process can read and write.
 int change_copies(const std::vector<std::uint8_t>& text) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const Prober prober;
   int copies = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -179,7 +191,7 @@ int change_copies(const std::vector<std::uint8_t>& text) {
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) continue;
     while (begin < end) {
       std::uintptr_t limit = begin;
-      while (limit < end && is_readable(limit)) limit += page;
+      while (limit < end && prober.is_readable(limit)) limit += page;
       if (limit > begin) copies += change_copies(begin, limit, text);
       begin = limit + page;
     }
