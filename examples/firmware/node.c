@@ -27,7 +27,7 @@ static void print_number(const char* before, uint64_t number) {
   port_print(digit);
 }
 
-static int refuse(const char* what, int status) {
+int refuse(const char* what, int status) {
   port_print(what);
   port_print(espalier_status_name(status));
   print_number(" (status ", (uint64_t)status);
@@ -51,7 +51,7 @@ static uint64_t now(void* context) {
   return port_now();
 }
 
-espalier_node* make_node(void) {
+espalier_node_config node_config(void) {
   uint32_t image_bytes = 0;
   espalier_node_config config = ESPALIER_NODE_CONFIG;
   config.image = port_image(&image_bytes);
@@ -68,6 +68,11 @@ espalier_node* make_node(void) {
   for (uint32_t link = 0; link < PORT_UARTS; ++link) {
     espalier_bytes_init(&wires[link], port_put, port_get, port_uart(link), config.mtu);
   }
+  return config;
+}
+
+espalier_node* make_node(void) {
+  const espalier_node_config config = node_config();
   espalier_node* node = NULL;
   const int status = espalier_node_init(&config, memory, sizeof memory, &node);
   if (status != ESPALIER_OK) {
@@ -91,10 +96,10 @@ static float measure(uint32_t rank, uint64_t i) {
   return (float)((int32_t)((x >> 20) % 1009) - 504);
 }
 
-int start_sum(espalier_node* node) {
+const espalier_node_call* next_sum(const espalier_node* node) {
+  static espalier_node_call call = ESPALIER_NODE_CALL;
   for (uint32_t i = 0; i < COUNT; ++i) input[i] = measure(espalier_node_rank(node), i);
   memset(output, 0, sizeof output);
-  espalier_node_call call = ESPALIER_NODE_CALL;
   call.collective = ESPALIER_ALLREDUCE;
   call.type = ESPALIER_F32;
   call.op = ESPALIER_SUM;
@@ -103,10 +108,15 @@ int start_sum(espalier_node* node) {
   call.count = COUNT;
   call.scratch = scratch;
   call.scratch_bytes = sizeof scratch;
-  const int status = espalier_node_start(node, &call);
+  return &call;
+}
+
+int start_sum(espalier_node* node) {
+  const espalier_node_call* const call = next_sum(node);
+  const int status = espalier_node_start(node, call);
   if (status != ESPALIER_OK) {
     (void)refuse("start: ", status);
-    print_number("start: needs scratch of ", espalier_node_scratch_bytes(node, &call));
+    print_number("start: needs scratch of ", espalier_node_scratch_bytes(node, call));
     port_print(" bytes\n");
   }
   return status;

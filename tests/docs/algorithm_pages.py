@@ -484,27 +484,12 @@ class Pages:
     def readme_table(self, when):
         rows = []
         for collective in self.collectives:
-            won = {}
-            for ranked, where, algorithm, sizes in wins(when):
-                family = family_of(where)
-                if ranked == collective and family:
-                    won.setdefault(algorithm, {}).setdefault(family, []).append(sizes)
-            for entry in self.entries:
-                if entry["collective"] != collective or entry["algorithm"] not in won:
-                    continue
-                by_sizes = {}
-                for family, sizes in won[entry["algorithm"]].items():
-                    by_sizes.setdefault(", ".join(sizes), []).append(family)
-                where = "; ".join(f"{', '.join(families)}: {sizes}" for sizes, families in by_sizes.items())
-                name = entry["algorithm"]
-                rows.append((collective, f"[{name}](docs/algorithms/{name}.md)", where, self.origin(name, collective)))
-        shown = {row[1] for row in rows}
-        others = [name for name in self.names if f"[{name}](docs/algorithms/{name}.md)" not in shown]
-        more = [(f"[{name}](docs/algorithms/{name}.md)", " ".join(by_collective(
-            (entry["collective"], self.origin(name, entry["collective"])) for entry in self.entries_of(name)))) for name in others]
-        return (table(("collective", "algorithm", "the fastest on 16 ranks", "from"), rows) + "\n" + wrapped(
-            f"{len(others)} more win on other numbers of ranks, with few ports, for other operators, or nowhere. "
-            f"[The index](docs/algorithms/README.md#papers) has the publications.") + "\n\n" + table(("algorithm", "from"), more))
+            won = {algorithm for ranked, where, algorithm, _ in wins(when) if ranked == collective and family_of(where)}
+            names = [entry["algorithm"] for entry in self.entries if entry["collective"] == collective and entry["algorithm"] in won]
+            rows.append((f"[{collective}](docs/algorithms/README.md#{collective})",
+                         ", ".join(f"[{name}](docs/algorithms/{name}.md)" for name in names),
+                         f"[when](docs/algorithms/when.md#{collective})"))
+        return table(("collective", "the fastest algorithms on 16 ranks", "which where"), rows)
 
 
 def own_run_length(entry):
@@ -568,6 +553,14 @@ def with_table(path, printed):
     return f"{before}{BEGIN}\n\n{printed}\n{END}{rest.partition(END)[2]}"
 
 
+def with_first_table(path, printed):
+    """The page with another table from the mark up to an empty line."""
+    before, mark, rest = path.read_text().partition(BEGIN + "\n")
+    if not mark:
+        raise Wrong(f"{path}: expected the line '{BEGIN}'")
+    return before + mark + printed + "\n" + rest.partition("\n\n")[2]
+
+
 def written_now(pages):
     """{file: text} of all that is printed."""
     rankings = pages.rank(pages.pairs(), True)
@@ -583,7 +576,7 @@ def written_now(pages):
 
 def indices(pages, when):
     return {"docs/algorithms/README.md": with_table(pages.folder / "README.md", pages.index_table()),
-            "README.md": with_table(pages.root / "README.md", pages.readme_table(when))}
+            "README.md": with_first_table(pages.root / "README.md", pages.readme_table(when))}
 
 
 def sampled_pairs(pages):

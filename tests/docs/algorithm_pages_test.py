@@ -82,7 +82,7 @@ class Changes(unittest.TestCase):
         name = algorithm_pages.sampled_names(self.pages)[0]
         self.change(self.folder / f"{name}.md", "\n## Cost\n", "\n## Costs\n")
         self.assertIn(f"{name}.md, line", "\n".join(algorithm_pages.difference(self.pages, self.pages.page(name, when))))
-        self.change(self.root / "README.md", "| broadcast | [", "| broadcast | [[")
+        self.change(self.root / "README.md", "| [broadcast](", "| [[broadcast](")
         self.assertIn("README.md, line", "\n".join(algorithm_pages.difference(self.pages, algorithm_pages.indices(self.pages, when))))
 
     def test_rankings(self):

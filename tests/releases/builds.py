@@ -98,7 +98,7 @@ def example(log, script, *arguments):
 
 def subproject(log, _):
     example(log, "build_subproject.sh")
-    return "examples/subproject and the program in README.md"
+    return "examples/subproject and the program in docs/using.md"
 
 
 def installed(log, folder):
