@@ -44,9 +44,9 @@ def read_board(board_file, proto_folder):
     try:
         return text_format.Parse(board_file.read_text(), message())
     except OSError as error:
-        fail(f"{board_file}: {error.strerror}; expected a board's description, see boards/README.md")
+        fail(f"{board_file}: {error.strerror}; expected a board's description, see docs/boards.md")
     except (text_format.ParseError, UnicodeDecodeError) as error:
-        fail(f"{board_file}: {error}; boards/README.md describes these files")
+        fail(f"{board_file}: {error}; docs/boards.md describes these files")
 
 
 def macros(board, given):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # build_installed.sh ESPALIER BUILD FOLDER [CROSS_FILE]: installs BUILD, a build of the sources in ESPALIER, below FOLDER. Compiles
-# each installed header by itself with the flags of pkg-config, also without exceptions and by clang++, and the calls that docs/using.md shows. Builds examples/pkg-config
+# each installed header by itself with the flags of pkg-config, also without exceptions and by clang++, and the calls that docs/firmware_in_c.md shows. Builds examples/pkg-config
 # against the installation, and runs it.
 set -eu
 sources=$1 build=$2 folder=$3
@@ -53,7 +53,7 @@ if [ $# = 3 ] && [ -f "$build/tools/espalier" ]; then
   "$espalier" image show "$folder/0.img" | grep -q linux-x86_64 || { echo "no image for an installed board"; exit 1; }
 fi
 
-# The calls in docs/using.md, as they are shown there.
+# The calls in docs/firmware_in_c.md, as they are shown there.
 {
   for header in collectives/machine/machine.h collectives/schedule/file.h hal/ofi/wire_up.h; do
     echo "#include \"espalier/$header\""
@@ -61,7 +61,7 @@ fi
   echo 'using namespace espalier;'
   echo 'Result<Status> run(const ofi::Config& config, std::uint32_t node, ofi::WireUp& wire_up, const ScheduleFile& file,'
   echo '    DecodedProgram& program, Machine& machine, const Buffers& buffers, const Operator& op, std::uint64_t count) {'
-  sed -n '/^<!-- calls: /,/^```$/p' "$sources/docs/using.md" | grep -v '^<!--\|^```'
+  sed -n '/^<!-- calls: /,/^```$/p' "$sources/docs/firmware_in_c.md" | grep -v '^<!--\|^```'
   echo 'return status; }'
 } >"$folder/calls.cc"
 quietly calls.log $compiler -std=c++20 -fsyntax-only -Wall -Wextra -Werror $(pkg-config --cflags espalier-ofi espalier) "$folder/calls.cc"

@@ -136,8 +136,8 @@ alignas(Devices) std::byte devices_room[sizeof(Devices)];
 Devices& devices() { return *std::launder(reinterpret_cast<Devices*>(devices_room)); }
 
 #if ESPALIER_SERIAL_MAC
-// The secret of the links, 16 bytes that the gateway has too (docs/serial.md). Put it into the
-// board in its factory instead.
+// The secret of the links, 16 bytes that the gateway has, too (docs/firmware_in_c.md). Put it into
+// the board in its factory instead.
 constexpr std::uint8_t kLinkKey[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 #endif
 

@@ -50,7 +50,7 @@ void print(const char* text);
 // Returns the key of all links and of the agent's channel: 16 bytes that only this board and its
 // gateway have. It is not derived from the job's secret, which boards do not get: it is put into
 // the board with its firmware or in its factory, like the key of authority(), but must stay
-// secret. Null: the links have none (docs/serial.md).
+// secret. Null: the links have none (docs/firmware_in_c.md).
 [[nodiscard]] const std::uint8_t* link_key();
 #endif
 

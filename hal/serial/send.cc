@@ -47,7 +47,7 @@ using serial::Record;
 // The smallest piece of a message that is put into the remaining room of a frame.
 constexpr std::uint32_t kMinPiece = 24;
 // An interval of at least 2^kLongIntervalBits ticks of 1024 ns (268 ms) is not doubled
-// (docs/serial.md, "Loss").
+// (docs/firmware_in_c.md, "Loss").
 constexpr unsigned kLongIntervalBits = 18;
 
 [[nodiscard]] bool put_opening(serial::Writer& frame, std::uint8_t number, std::uint64_t tag,

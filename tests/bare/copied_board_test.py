@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""copied_board_test.py ROOT [--board NAME]...: copies boards by the steps of boards/README.md, builds each copy's firmware, boots an image for it, and
+"""copied_board_test.py ROOT [--board NAME]...: copies boards by the steps of docs/boards.md, builds each copy's firmware, boots an image for it, and
 runs a collective on it. Only its folder is new. The boards NAME, or a sample, which is printed; with ESPALIER_WHOLE=1 all bare-metal ones.
 A copy of a board of the family mps2 runs over its UART, with a link key and without signatures; one of another board by the commands of
 its README.md."""
@@ -50,7 +50,7 @@ class Copy:
 
     def __init__(self, args, tree, board):
         self.args, self.tree = args, tree
-        steps = (tree / "boards/README.md").read_text().split("## Adding one\n")[1].split("\n## ")[0]
+        steps = (tree / "docs/boards.md").read_text().split("## Adding one\n")[1].split("\n## ")[0]
         for step in re.findall(r"`((?:cp|grep) [^`]*)`", steps):
             self.shell(" ".join(step.split()).replace("BOARD", board))
         self.folder = tree / "boards" / NAME

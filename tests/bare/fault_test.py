@@ -36,7 +36,7 @@ class Fault(unittest.TestCase):
         self.assertRegex(lines[1], "there is no memory or device at this address.*: 0xb0000000$")
 
     def test_the_page(self):
-        page = (FAULT.parents[1] / "docs/bring-up.md").read_text()
+        page = (FAULT.parents[1] / "docs/boards.md").read_text()
         without_places = re.compile("pc 0x[0-9a-f]{8}, (lr|ra) 0x[0-9a-f]{8}")
         _, console, lines = explained(ADDRESS)
         for line in [without_places.sub(r"PLACES, \1", line) for line in console.splitlines()] + lines[1:]:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Images: made and signed by the command, refused for each reason by command and node, booted by a cluster; slots of a
-flash; and the steps of boards/README.md, followed to the letter."""
+flash; and the steps of docs/boards.md, followed to the letter."""
 import json
 import os
 import pathlib
@@ -417,10 +417,10 @@ class Images(unittest.TestCase):
         self.assertEqual([flash.read_bytes().strip(b"\0") for flash in flashes[1:3]], [b"", b""], "a mark was written")
 
     def test_the_steps_to_add_a_board(self):
-        """boards/README.md: in a copy of boards/, with names put in, every command of the list runs, for a copy of each board."""
+        """docs/boards.md: in a copy of boards/, with names put in, every command of the list runs, for a copy of each board."""
         shutil.copytree(espalier.ROOT / "boards", self.path / "boards")
         boards = sorted(file.parent.name for file in (self.path / "boards").glob("*/board.textproto"))
-        text = (self.path / "boards/README.md").read_text().split("## Adding one\n")[1].split("\n## ")[0]
+        text = (espalier.ROOT / "docs/boards.md").read_text().split("## Adding one\n")[1].split("\n## ")[0]
         steps = [" ".join(words.split()) for words in re.findall(r"`((?:cp|grep|espalier) [^`]*)`", text)]
         self.assertEqual(len(steps), 6)
         self.assertIn("template", boards)

@@ -31,7 +31,7 @@ class Reader final : public google::protobuf::io::ErrorCollector {
  private:
   [[noreturn]] void fail(int line, const std::string& what) const {
     bad_input(one_line(path_) + (line < 0 ? "" : ", line " + std::to_string(line + 1)) + ": " +
-              one_line(what) + "; boards/README.md describes these files");
+              one_line(what) + "; docs/boards.md describes these files");
   }
   // Complains about a field of the file, entry `index` of a repeated one.
   [[noreturn]] void complain(const char* field, const std::string& what, int index = -1) const {

@@ -1,4 +1,4 @@
-// Prints the figures of docs/serial.md: the frames between two nodes one by one, the cost of
+// Prints the figures of docs/firmware_in_c.md: the frames between two nodes one by one, the cost of
 // messages, and the times of messages over bad serial cables.
 
 #include <cstdio>

@@ -1,5 +1,6 @@
 #pragma once
-// The frames of hal/serial, byte by byte; docs/serial.md explains their meaning. Freestanding.
+// The frames of hal/serial, byte by byte. docs/firmware_in_c.md explains their meaning.
+// Freestanding.
 //
 // A frame has a header, records, and a trailer. A record has a header and a body, which depends on
 // its type. The trailer is the CRC-32 of everything before it (4 bytes) or, on links with a key, a
@@ -101,7 +102,7 @@ namespace trailer {
 inline constexpr Field kChallenge = {0, 4};     // that a new session of the receiver must repeat
 inline constexpr Field kEcho = {4, 4};          // the newest challenge of the receiver
 inline constexpr Field kSequenceHigh = {8, 4};  // the upper half of the sequence number
-inline constexpr Field kCode = {12, 8};         // SipHash-2-4 (docs/serial.md)
+inline constexpr Field kCode = {12, 8};         // SipHash-2-4 (docs/firmware_in_c.md)
 }  // namespace trailer
 
 // The first byte of every frame. kFormat: with a CRC. kCodedFormat: with a code. Sizes in bytes:

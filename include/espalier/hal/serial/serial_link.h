@@ -1,7 +1,7 @@
 #pragma once
 // The protocol of one framed link, as its two users need it. SerialEndpoint is an Endpoint over
 // such links. Code that connects links to another fabric must also know the peer's posts.
-// Freestanding; docs/serial.md.
+// Freestanding; docs/firmware_in_c.md.
 //
 // A link connects two ends; each sends messages to the other. Send k of one end matches receive k
 // of the other. The peer announces a posted receive by a grant (clear to send); the bytes of a
@@ -168,8 +168,8 @@ struct SerialConfig {
   bool settles = false;
 #if ESPALIER_SERIAL_MAC
   // The key of the links, 16 bytes, which both ends must have and no one else; it must outlive the
-  // links. Frames that do not prove that their sender knows it are dropped (docs/serial.md). Null:
-  // frames have only a CRC.
+  // links. Frames that do not prove that their sender knows the key are dropped
+  // (docs/firmware_in_c.md). Null: frames have only a CRC.
   const std::uint8_t* key = nullptr;
   // With a key: session and nonce together must differ from those of all earlier starts with this
   // key. Random, or counted in flash.
