@@ -8,7 +8,7 @@
 
 namespace espalier {
 
-// Of a program that starts others: its own, with some to spare.
+// Files of a program itself that starts others, with some to spare.
 inline constexpr std::uint64_t kOwnFiles = 16;
 
 // Raises the limit of open files to `needed`, if it is lower. `what` needs them, e.g. "8 nodes".

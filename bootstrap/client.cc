@@ -70,7 +70,8 @@ class ConnectedBootstrap : public Bootstrap {
     }
     leave();
     remove_file();
-    // Before the connection to it: otherwise it takes the end of that for a failure.
+    // Ended before the connection to the server: otherwise the server takes the end of the
+    // connection for a failure.
     place_.server.reset();
   }
   [[nodiscard]] Result<void> connect();

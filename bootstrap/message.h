@@ -36,8 +36,8 @@ enum class Kind : std::uint8_t {
 struct Message {
   Kind kind = Kind::kHello;
   std::uint32_t a = 0, b = 0;
-  // Of a request, in the order of a process's requests; its reply repeats it. So the late reply of
-  // a request that was given up is not taken for that of the next one.
+  // The number of a request, in the order of a process's requests; the reply repeats it. So the
+  // late reply to a request that was given up is not taken for the reply to the next request.
   std::uint32_t number = 0;
   std::string text = {};
   std::string data = {};

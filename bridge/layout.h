@@ -68,8 +68,8 @@ void unpack(const std::uint8_t* row, void* to, std::int64_t count, MPI_Datatype 
 // Returns the data as a row of bytes: where it is, or packed into work.send_copy.
 [[nodiscard]] const void* row_of(Work& work, const Data& data);
 [[nodiscard]] const void* row_of(Work& work, const Parts& parts);
-// Returns where a row of bytes may be received, and lets work.finish unpack it if that is not where
-// the caller has it. The work keeps the type.
+// Returns where a row of bytes may be received. If the caller has the row elsewhere, work.finish
+// unpacks it. The work keeps the type.
 [[nodiscard]] void* room_for(Work& work, const Data& data);
 [[nodiscard]] void* room_for(Work& work, const Parts& parts);
 

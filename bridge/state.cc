@@ -293,7 +293,7 @@ bool has_ours(const MPI_Request* requests, int count) {
 std::size_t progress(const MPI_Request* requests, int count) {
   std::size_t waiting = 0;
   for (int i = 0; i < count; ++i) {
-    // No other thread may use the request, so this one takes it out while it tests it.
+    // No other thread may use the request, so this thread takes the request out while testing it.
     std::map<MPI_Request, Started>::node_type taken;
     {
       const std::lock_guard lock(mutex);

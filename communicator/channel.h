@@ -48,7 +48,7 @@ class Operation {
   // Only a plan has these: scratch of its own, and its memory that stays registered.
   Scratch own_scratch;
   std::vector<Region> kept;
-  // Of a plan, and of an operation from its second start on.
+  // Set for a plan, and for an operation from its second start on.
   std::unique_ptr<Machine::Prepared> prepared;
   bool has_started = false, is_prepared = false;
   std::uint64_t word = 0;       // call_word.h

@@ -27,8 +27,8 @@ inline constexpr std::uint32_t kMaxMeasuredRanks = 1024;
 
 // The burst of a token bucket: how many of `bytes` passed sooner than at the rate of long messages,
 // if they are more than an eighth; otherwise 0. `ns`: the time of a gather of them, at its root: by
-// one clock. An eighth less is returned, for `byte_fs` is of links that all ranks use at once, and
-// thus too high. Rounded as above.
+// one clock. Returns 7/8 of the estimate: `byte_fs` was measured with all ranks active, so it is
+// too high. Four values per octave.
 [[nodiscard]] std::uint64_t burst_of(std::uint64_t byte_fs, std::uint64_t bytes, std::uint64_t ns);
 
 }  // namespace espalier::communicator

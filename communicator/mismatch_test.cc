@@ -96,7 +96,7 @@ TEST(Mismatch, NamesBothCallsOnAllRanks) {
   for (std::thread& job : jobs) job.join();
 }
 
-// Of 7 ranks, not all have links to both ends of the mismatch, and only some links exist at both
+// Not all of the 7 ranks have links to both ends of the mismatch, and only some links exist at both
 // ends.
 TEST(Mismatch, NamesBothCallsOnRanksWithoutALinkToThem) {
   const auto gather = [](std::uint32_t root) {

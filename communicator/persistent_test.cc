@@ -49,7 +49,7 @@ struct Calls {
   std::map<std::uint64_t, std::uint64_t> ours;  // by number
 };
 
-// Those of an idle wait.
+// Whether an idle wait makes this system call.
 bool gives_core_away(std::uint64_t number) {
   return number == SYS_sched_yield || number == SYS_ppoll || number == SYS_nanosleep ||
          number == SYS_clock_nanosleep;

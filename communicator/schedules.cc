@@ -357,10 +357,10 @@ const PlannedProgram& ChosenByModel::plan_fixed(const char* name, const Schedule
   return plan(selected, key, request);
 }
 
-// The star for a short message, if all ranks share so few processors that the number of messages
-// counts, not that of steps: the root sends or receives p - 1 or 2 (p - 1) of them, and the
-// processors take turns with up to p log2(p) of other schedules. All its bytes cross the root's
-// link, within half a burst, so that calls can follow each other. Null: none.
+// Returns the star if the message count, not the step count, decides: the ranks share few
+// processors. A star has p - 1 messages (barrier: 2 (p - 1)), a tree exchange up to p log2(p). All
+// its bytes cross the root's link, within half a burst, so that calls can follow each other. Null:
+// none.
 const char* ChosenByModel::find_star(const ScheduleRequest& request) const {
   const std::uint32_t cores = model_.network.shared_cores;
   const bool counts_messages =

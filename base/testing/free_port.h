@@ -10,8 +10,9 @@
 
 namespace espalier {
 
-// Returns a port of 127.0.0.1 at which nothing listens, `type` as in socket(2). It is below those
-// that Linux gives to connections and to listeners that ask for any: nobody gets it meanwhile.
+// Returns a port of 127.0.0.1 at which nothing listens, `type` as in socket(2). Linux gives higher
+// ports to connections and to listeners that ask for any port, so no process gets this port
+// meanwhile.
 [[nodiscard]] inline std::uint16_t free_port(int type = SOCK_STREAM) {
   static std::mt19937 random{std::random_device{}()};
   while (true) {

@@ -25,8 +25,8 @@ void sleep(std::uint32_t ticks);
 }  // namespace espalier::processor
 
 #ifdef __ARM_FP
-// Enables the floating-point unit. Start-up code of a processor with one must define and call it
-// before anything else: firmware/bare/meson.build does not link a program that is compiled for a
-// floating-point unit without it.
+// Enables the floating-point unit. The start-up code of a processor with such a unit must define
+// this function and call it before anything else. firmware/bare/meson.build links no program that
+// is compiled for a floating-point unit without this function.
 extern "C" void enable_fpu();
 #endif

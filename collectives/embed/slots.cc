@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kFirstMoves = 4096;  // of the first round, per rank
 constexpr double kHot = 2.0 * kExcessTransferEnergy, kCold = 0.15 * kExcessTransferEnergy;
 constexpr std::uint64_t kReported = 4096;  // moves between two reports
-// Of ten moves, this many exchange ranks on nodes near one another. The others bring the two ranks
+// In ten moves, this many exchange ranks on nodes near one another. The others bring the two ranks
 // of a transfer near one another.
 constexpr std::uint32_t kLocalOfTen = 3;
 

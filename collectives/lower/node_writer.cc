@@ -63,7 +63,7 @@ class NodeWriter {
   Program& program_;
   std::vector<std::int16_t> entries_;
   std::map<Column, std::uint32_t> columns_;  // start index of each column
-  // Of the current action: a column that is a digit of shared entries.
+  // A column of the current action that is a digit of shared entries.
   struct SharedColumn {
     Column entries;
     std::uint32_t div = 1, mod = 1;
@@ -271,7 +271,7 @@ Status NodeWriter::write(const CollectiveParameters& parameters, std::uint32_t n
   std::map<Row::Key, Rows> classes;
   for (const Row& row : rows.rows) classes[row.key()].push_back(&row);
   for (auto& [key, rows] : classes) add_class(std::move(rows));
-  // Of a schedule that moves nothing, as a broadcast to one rank, no round has a step.
+  // If a schedule moves nothing, as a broadcast to one rank, no round has a step.
   const std::int32_t first = steps_of(schedule_);
   const std::int32_t period = first == 0 ? 0 : schedule_.period, rest = first - period;
   Count steps{};

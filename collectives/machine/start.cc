@@ -126,7 +126,7 @@ Status Machine::check(const Program& program, const Buffers& buffers, const Oper
   return Status::kOk;
 }
 
-// Takes what a collective that was checked consists of.
+// Copies a checked collective into the machine.
 void Machine::bind(const Checked& checked) {
   program_ = checked.program;
   layout_ = checked.layout;
@@ -216,7 +216,7 @@ Status Machine::find_regions(const BufferPart& input, const BufferPart& output,
   }
   const auto add = [&](const BufferPart& part) { regions[count++] = {part.bytes, part.size}; };
   // The endpoint only reads the input: the program sends from it and writes nothing there. In
-  // operand, the longer buffer contains the other.
+  // place, the longer of the two buffers contains the other, so only the longer one is added.
   if (output.size > 0 && !(shared && input.size > output.size)) add(output);
   if (scratch.size > 0) add(scratch);
   if (input.size > 0 && !(shared && input.size <= output.size)) add(input);

@@ -174,8 +174,8 @@ void Machine::log_issue(std::uint32_t row, std::uint32_t ahead, std::uint64_t no
   log_->issue(event, now);
 }
 
-// Logs the row's combines or copies of the next step. Those of earlier steps may not have run yet,
-// so they may be several instances ahead of the row's next one.
+// Logs the row's combines or copies of the next step. The combines or copies of earlier steps may
+// not have run yet, so the logged instances may be several ahead of the row's next instance.
 void Machine::log_ops(std::uint32_t row, std::uint64_t now) {
   std::uint32_t ahead = instance_scheduler_.waiting(row);
   const std::uint32_t end = ahead + instance_scheduler_.in_step(row);

@@ -92,8 +92,8 @@ struct Tuning {
   // sizes, by bytes; below the first and above the last, that of the nearest.
   [[nodiscard]] Picoseconds tuned(const std::string& candidate, std::uint64_t bytes,
                                   Picoseconds predicted) const;
-  // The candidate's factor at sizes[at]. If it was not run there: the greatest of those that were,
-  // or its own at the nearest size with which it was run, if that is greater.
+  // The candidate's factor at sizes[at]. If the candidate was not run there: the greater of two
+  // factors, the greatest of the candidates that were run, and its own at the nearest size.
   [[nodiscard]] std::uint32_t permille(const std::string& candidate, std::size_t at) const;
 };
 

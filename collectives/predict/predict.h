@@ -28,9 +28,9 @@ class StepLengths {
   // Reads the programs of `nodes` nodes. N matters only where it is always 1.
   StepLengths(std::uint32_t nodes, const ProgramOf& program);
   // The sum over all steps of a program whose blocks are cut by `layout`, each step as long as its
-  // longest message takes; in the postal model a step is one of the send_ticks of a send. Where
-  // links pass bursts, some bytes take no beta: one burst of the blocks that a pipeline carries,
-  // and half a burst of each step in which it fills. Without a pipeline, every step fills.
+  // longest message takes; in the postal model a step is one of the send_ticks of a send. Links
+  // with bursts: beta is not charged for one burst of a full pipeline, nor for half a burst per
+  // filling step. Without a pipeline every step counts as filling.
   [[nodiscard]] Picoseconds time(const Program& first, const Layout& layout,
                                  const LinkCost& cost) const;
 

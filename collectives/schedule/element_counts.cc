@@ -26,8 +26,9 @@ struct Slots {
   std::int64_t first, end, segment;
 };
 
-// Calls visit(slots) for the operands in scratch of all instances for N = 1. Those of steps outside
-// the phase, which do not exist, are visited too: at worst a program is refused that could run.
+// Calls visit(slots) for the operands in scratch of all instances for N = 1. Operands of steps
+// outside the phase, which do not exist, are visited, too: at worst a program is refused that could
+// run.
 template <typename Visit>
 void visit_operand(const Program& program, const Action& action, bool present,
                    const Operand& operand, Visit visit) {

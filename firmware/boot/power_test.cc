@@ -1,7 +1,7 @@
-// Power fails at every write and erase of a node's lifetime, and again at every one of those that
-// follow; of a board with one-time bits for its counter, at every bit that it sets, too. The node
-// always boots a valid image, never an older one than it confirmed. Its counter never decreases,
-// and has the value of a confirmed image at the next boot at the latest.
+// Power fails at every write and erase of a node's lifetime, and again at each later write and
+// erase. If a board has one-time bits for its counter, power also fails at every bit that it sets.
+// The node always boots a valid image, never an older one than it confirmed. Its counter never
+// decreases, and has the value of a confirmed image at the next boot at the latest.
 
 #include <gtest/gtest.h>
 

@@ -145,7 +145,7 @@ class Gateway {
   std::vector<agent::LinkEntry> board_links_;
   std::vector<agent::ProgramEntry> board_programs_;
   std::unique_ptr<node::Programs> programs_;  // from the launcher's schedule files
-  // Of an update from this board.
+  // The release of an update from this board.
   std::optional<node::NewRelease> release_;
   std::vector<std::uint8_t> piece_;
   std::optional<std::uint32_t> wanted_;  // offset of the piece that the board wants

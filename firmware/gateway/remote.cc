@@ -72,7 +72,7 @@ class RemoteNode {
       sent = sent && stream_.send(Frame::kFile, bytes_of(*contents));
     }
     sent = sent && stream_.send(Frame::kBegin, {});
-    // Of a node that ended meanwhile, the stream's rest says why.
+    // If a node ended meanwhile, the stream's rest says why.
     if (!sent && !control::is_closed(stream_.in())) {
       return fail("its host does not accept its command line");
     }

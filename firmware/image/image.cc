@@ -18,7 +18,7 @@ constexpr std::uint32_t kCollectiveAt = 8;
 constexpr std::uint32_t kRootAt = 12;
 constexpr std::uint32_t kAlgorithmAt = 16;
 #if ESPALIER_MAX_SELECTIONS > 0
-// Of a row of the table of selections, after the offset and the length.
+// The place in a row of the table of selections, after the offset and the length.
 constexpr std::uint32_t kFirstProgramAt = 8;
 #endif
 static_assert(sizeof(Program::algorithm) == kAlgorithmNameBytes);

@@ -92,7 +92,7 @@ TEST_F(KeyFiles, RefusesWhatIsNoKey) {
   EXPECT_NE(error_.find("Is a directory"), std::string::npos) << error_;
 }
 
-// 32 bytes are a private key or a public one. Of private keys, one in 16 can also be a public key.
+// 32 bytes are a private key or a public one. One private key in 16 can also be a public key.
 TEST_F(KeyFiles, RefusesBytesThatNoPrivateKeyHasAsItsPublicKey) {
   int taken = 0;
   for (std::uint8_t first = 0; first < 160; ++first) {

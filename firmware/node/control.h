@@ -66,7 +66,8 @@ struct Hello {
   std::int32_t pid = 0;
   char machine[16] = {};    // its instruction set, as printed by uname -m; terminated
   std::uint32_t lanes = 0;  // total of all links; a link routed by the fabric has one
-  // Of the image that it booted (firmware/update/release.h). Digest 0: it booted no image.
+  // The release of the image that the node booted (firmware/update/release.h). Digest 0: it booted
+  // no image.
   std::uint32_t release = 0;
   std::uint64_t release_digest = 0;
   std::uint32_t peers[kMaxLanes] = {};  // node at the other end of each lane

@@ -50,7 +50,8 @@ struct Outgoing {
   std::uint64_t writing = 0;        // a write is pending that ends with a completion ...
   std::uint64_t own_bytes = 0;      // ... and reads the caller's memory, not the staged copy
   std::uint64_t late_mismatch = 0;  // completed with kOk, mismatch found later, not yet reported
-  // Of the large message to send next, if it has one: a message in pieces keeps its header.
+  // The header of the large message to send next, if it has one: a message in pieces keeps its
+  // header.
   MessageHeader large_header;
   std::uint64_t header_of = 0;                            // number of that message + 1
   std::array<std::uint32_t, kMaxRing> slot_cookies = {};  // of the last eager message per position

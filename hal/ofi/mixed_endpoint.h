@@ -87,8 +87,8 @@ class MixedEndpoint final : public OfiEndpoint, private Endpoint {
   [[nodiscard]] bool poll(Completion& completion) override;
   void release() override;
   [[nodiscard]] std::uint64_t now() override { return of(kFabric).now(); }
-  // Blocks in the fabric for at most a sixteenth of the time that both have been silent, then looks
-  // at the memory: so what arrives there waits at most that fraction longer.
+  // Let T be the time since either part delivered something. Blocks in the fabric for at most T/16,
+  // then polls the memory. A memory message therefore waits at most T/16 longer.
   void wait(std::uint64_t until) override;
 
   Config config_;

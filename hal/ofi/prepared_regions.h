@@ -15,8 +15,8 @@ class PreparedRegions {
  public:
   // Replaces the prepared regions by `count` others, at most kMaxRegions. A region that was
   // prepared before keeps its registration; empty and repeated regions are ignored. If the provider
-  // sends from registered memory only, all are registered here; kBackEnd: it refused one; this
-  // region and those after it are not usable.
+  // sends from registered memory only, all are registered here. kBackEnd: the provider refused a
+  // region; this region and all later ones are not usable.
   [[nodiscard]] Status prepare(Domain& domain, const Region* regions, std::uint32_t count);
 
   // Registers regions until forget(), so that no collective that uses them has to. kBackEnd: the

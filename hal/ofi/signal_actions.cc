@@ -24,8 +24,8 @@ bool is_of_fabric(const struct sigaction& action) {
          name.starts_with("libfabric.");
 }
 
-// Of a program that is linked with libfabric these libraries are loaded before main(), and before
-// this. What they replaced is unknown then.
+// If a program is linked with libfabric, these libraries are loaded before main(), and before this.
+// What they replaced is unknown then.
 __attribute__((constructor)) void restore_defaults() { SignalActions().restore(); }
 
 }  // namespace

@@ -2,10 +2,10 @@
 // The functions that the spin-lock interposer adds to the pthread_spin_* functions. Internal.
 //
 // The library espalier-spin-lock-interposer defines pthread_spin_lock, pthread_spin_trylock and
-// pthread_spin_unlock. A program's own definitions take precedence over those of its shared
-// libraries, so in a program that links it, libfabric calls these. They pass every call on to the
-// C library, with two additions. A thread can hold a lock on behalf of the calls that it makes
-// (hold, give back). It can also record which locks these calls take.
+// pthread_spin_unlock. A program's own definitions take precedence over the definitions of its
+// shared libraries. So if a program links the interposer, libfabric calls these functions. They
+// pass every call on to the C library, with two additions. A thread can hold a lock on behalf of
+// the calls that it makes (hold, give back). It can also record which locks these calls take.
 //
 // Only shared_queue_lock.cc uses these functions. It refers to them weakly, so that the endpoint
 // also links without the interposer.

@@ -4,10 +4,10 @@
 // libfabric keeps the queue of a shm endpoint in a file /dev/shm/PROCESS:DOMAIN:ENDPOINT, which
 // stays if its process is killed. The number proves nothing: other pid namespaces may share
 // /dev/shm, and other programs use libfabric. Therefore an endpoint has a second file, its claim,
-// with ":claim" after the name. It is made and locked (flock) before libfabric makes the first one,
-// and removed after that one. The kernel releases the lock when the process ends, whichever
-// namespace it is in. So if a claim can be locked, its endpoint belongs to no process. Files
-// without a claim are those of others.
+// with ":claim" after the name. The claim is made and locked (flock) before libfabric makes the
+// first file, and removed after that file. The kernel releases the lock when the process ends,
+// whichever namespace it is in. So if a claim can be locked, its endpoint belongs to no process.
+// Files without a claim are those of others.
 
 #include <cstdint>
 #include <string>

@@ -175,7 +175,7 @@ class ForeignFile {
   std::string name_;
 };
 
-// Those of another program that uses libfabric, and of one with a claim that is no file.
+// Files of another program that uses libfabric, and of a program whose claim is no file.
 TEST(Sweep, FilesOfOtherProgramsStay) {
   const ForeignFile unclaimed("4194305:0:0");  // above every process number
   const ForeignFile claimed("4194306:0:0");

@@ -291,8 +291,8 @@ class OnTheLine : public Codes {
   }
 
  private:
-  // Changes the frame, and its checksum if it has one. Of a frame with a code nothing that is not
-  // random can be done.
+  // Changes the frame, and its checksum if it has one. If a frame has a code, only random changes
+  // are possible.
   static void forge(Hub::Frame& frame, std::mt19937& random) {
     const bool coded = serial::get<serial::header::kFormat>(frame.data()) == serial::kCodedFormat;
     const std::uint32_t ahead = random() % 3;

@@ -370,7 +370,7 @@ Status NetworkState::reopen(std::uint32_t number, std::uint32_t generation) {
   if (!node.released || generation <= node.generation || generation >= model.generations) {
     return Status::kBadArgument;
   }
-  // Those of generations that are passed over, too.
+  // Channels of generations that are passed over, too.
   for (; node.generation < generation; ++node.generation) close_present(number);
   node.released = false;
   node.pending_out = node.pending_in = LinkSet();

@@ -145,7 +145,7 @@ class NodeEndpoint final : public Endpoint {
   std::uint32_t node_;
 
  public:
-  // Those of the first 32 links that were ever used for sending, or for receiving.
+  // Bits of the first 32 links that were ever used for sending, or for receiving.
   std::uint32_t sent_on = 0, received_on = 0;
   // Lock step: the last step with a send, and with a receive (the lowest bits of the step numbers).
   std::uint32_t send_step = 0, receive_step = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// A program's view of Espalier in C: the calls of communicator.h, with the same names. C11 and C++.
+// A program's view of Espalier in C, for C11 and C++: the calls of communicator.h with the same
+// names, and functions for calls with a count for each rank, for plans and for the end.
 //
 //     espalier_comm* world = NULL;
 //     if (espalier_join(NULL, &world) != 0) return report(espalier_error());
@@ -109,9 +110,10 @@ typedef struct espalier_join_options {
 // contract; ESPALIER_BACK_END: the processes did not find each other, an option cannot be used, or
 // the provider is not there.
 int espalier_join(const espalier_join_options* options, espalier_comm** comm);
-// Ends the communicator. That of espalier_join() and espalier_rejoin() waits for its collectives
-// and for the other ranks to end theirs. One of espalier_split() waits for no other rank while that
-// communicator lives. Requests and plans must have ended before. Null: does nothing.
+// Ends the communicator. A communicator of espalier_join() or espalier_rejoin() waits for its
+// collectives and for the other ranks to end theirs. A communicator of espalier_split() waits for
+// no other rank while that communicator lives. Requests and plans must have ended before. Null:
+// does nothing.
 void espalier_leave(espalier_comm* comm);
 // Returns this process's rank in `comm`. Null: UINT32_MAX, and espalier_error() says so.
 uint32_t espalier_rank(const espalier_comm* comm);

@@ -18,7 +18,7 @@ enum espalier_status {
   ESPALIER_BAD_ARGUMENT = 3,  // Arguments contradict each other, or no schedule serves the call.
                               // Nothing was started.
   ESPALIER_TRUNCATED = 4,     // Nodes. The image ends too early or does not decode.
-  ESPALIER_CORRUPT = 5,       // Failure: a block was damaged on its way. Of an image: its SHA-256
+  ESPALIER_CORRUPT = 5,       // Failure: a block was damaged on its way. In an image: the SHA-256
                               // does not match.
   ESPALIER_BAD_VERSION = 6,   // Nodes. The image has another format version.
   ESPALIER_UNKNOWN_FEATURE = 7,  // Nodes. A program requires a feature that this build lacks.

@@ -46,7 +46,7 @@ constexpr std::size_t kChunk = 262144;  // per system call of the raw sockets
 // From when on each reading of a clock is 1 ns after the one before. 0: the clocks go.
 std::uint64_t stopped_ns = 0;
 
-// Of costs_counters.c, which need not be loaded.
+// The counters of costs_counters.c, which need not be loaded.
 constexpr const char* kCounters[] = {"copied_libfabric",  "copied",  "polls_libfabric",  "polls",
                                      "yields_libfabric",  "yields",  "sleeps_libfabric", "sleeps",
                                      "futexes_libfabric", "futexes", "empty_polls"};

@@ -18,6 +18,7 @@ import format as formatter
 import generated
 import includes
 import lengths
+import sentences
 import tidy
 import timeouts
 import tree
@@ -383,6 +384,42 @@ class Format(GateTest):
     def test_no_style(self):
         self.write("a.cc", "int a;\n")
         self.assertEqual(self.run_gate(formatter.main, self.root)[0], 1)
+
+
+class Sentences(GateTest):
+    def found(self, file, text):
+        self.write(file, text)
+        return list(sentences.find(self.root, file))
+
+    def test_beginnings(self):
+        self.assertEqual(self.found("a.cc", "// Of course. The bytes of a block.\nint a;  // That is so. Those blocks, of two.\n"), [])
+        for word in ("Of", "That of", "Those of", "These of"):
+            self.assertEqual(self.found("a.cc", f"// Sends.\n//\n// Waits. {word} two nodes the lower waits.\nint a;\n"),
+                             [f"a.cc:3: begins with '{word}': {word} two nodes the lower waits."])
+        self.assertIn("begins with 'Of'", self.found("a.h", "int a;  // Of two nodes\n        // the lower.\n")[0])
+
+    def test_pronouns(self):
+        self.assertEqual(sentences.pronouns("It takes those of the root and the first one, if it has these, or more than that."),
+                         ["those", "the first one", "these", "that", "It", "it"])
+        self.assertEqual(sentences.pronouns("Each rank's part is that of its peer, and longer than those that are sent."), ["that of", "those"])
+        self.assertEqual(sentences.pronouns("A link that fails is one of two; that link ends its message, that is, these bytes."), [])
+        many = "The node sends its blocks and those of its peer, after the first one, if the peer has these.\n"
+        self.assertIn("a.md:3: points back by those, the first one, these: The node", self.found("a.md", f"# Of\n\n{many}")[0])
+        self.assertEqual(self.found("a.md", many.replace("those of", "the blocks of")), [])
+
+    def test_what_is_not_read(self):
+        for text in ("```\nOf two.\n```\n", "    Of two.\n", "# Of two\n", "`Of two.`\n", "<!-- Of two. -->\n"):
+            self.assertEqual(self.found("a.md", text), [])
+        self.assertEqual(self.found("a.cc", 'const char* a = "// Of two.";\n'), [])
+        self.assertEqual(len(self.found("a.md", "| a | Of two. |\n\n- One.\n- Of three.\n")), 2)
+
+    def test_printed_pages(self):
+        self.write("docs/results/a.md", "Of two.\n")
+        self.assertEqual(self.run_gate(sentences.main, self.root)[0], 0)
+        self.write("docs/a.md", "Of two.\n")
+        status, text = self.run_gate(sentences.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("docs/a.md:1: begins with 'Of'", text)
 
 
 class Timeouts(GateTest):

@@ -75,7 +75,7 @@ Selection selection_of(const graphs::NamedGraph& graph, Collective collective,
       .topology = graph.spec, .collective = collective_name(collective), .algorithm = algorithm};
 }
 
-// The schedules for one block. That of an all-to-all is the one for long messages.
+// The schedules for one block. The schedule of an all-to-all is for long messages.
 constexpr std::pair<Collective, const char*> kShort[] = {
     {Collective::kBroadcast, "breadth-first"}, {Collective::kReduce, "breadth-first"},
     {Collective::kAllreduce, "breadth-first"}, {Collective::kBarrier, "breadth-first"},

@@ -7,7 +7,7 @@
 //                  [--relay V:LINKS=R,B,S,G ... --at V:LINK ...] [--returns N] [--seed N]
 //                  [--deadline-ms N]
 //
-// --start: for each node, the command that starts it: a gateway, or an espalier-node. Those of
+// --start: for each node, the command that starts it: a gateway, or an espalier-node. The nodes of
 // --boots get the options that follow it. --programs: each program of the images in order, like
 // "allreduce:0,broadcast:2": its collective and root. --relay: the board of node V has LINKS links
 // and the socket B, its gateway the socket G; B sends to R, and G to S, which are this process's.
@@ -48,7 +48,8 @@ namespace espalier {
 namespace {
 
 constexpr std::uint32_t kLater = 10;  // collectives after the loss
-// Of the collective that is interrupted: by frames; by the clock, with boards or only nodes.
+// Repetitions of the collective that is interrupted: by frames; by the clock, with boards or only
+// nodes.
 constexpr std::uint64_t kRepetitions = 60, kBoardRepetitions = 500, kNodeRepetitions = 4000;
 constexpr std::uint64_t kCount = 150;  // elements, or of each rank's part
 constexpr std::size_t kQueue = 256;    // frames that wait for a socket
@@ -224,7 +225,7 @@ class Cluster {
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       const std::uint64_t before = relay_.frames();
       collective(i, 1);
-      // Of 10 frames, a few may be probes.
+      // A few of 10 frames may be probes.
       programs_[i].uses_loss = options_.places.empty() || relay_.frames() > before + 10;
     }
     go_on_without(options_.lost.loss);

@@ -107,7 +107,7 @@ TEST(EveryBlocks, ValidSchedules) {
   EXPECT_EQ(tally.refused, 0u);
 }
 
-// Of one schedule and scope; ESPALIER_WHOLE=1: any number.
+// Mutants per schedule and scope; ESPALIER_WHOLE=1: any number.
 const std::size_t kMaxMutants = kIsWhole ? SIZE_MAX : 20;
 
 // Every `sample`th mutant, or fewer, of one node's program and of all alike.

@@ -159,7 +159,7 @@ class Figure {
     }
     return kept;
   }
-  // Of two algorithms' bandwidths.
+  // Returns the ratio of two algorithms' bandwidths.
   [[nodiscard]] double ratio(const std::string& name, const std::string& other, Bytes bytes) const {
     return bandwidth(name, bytes) / bandwidth(other, bytes);
   }

@@ -33,7 +33,8 @@ constexpr struct Method {
 struct Subject {
   const char* where;  // as in the rows: "Theorem 3"
   const char* what;
-  // "broadcast fractional, reduce fractional": these are it; empty: rows alone answer it.
+  // "broadcast fractional, reduce fractional": the algorithms that answer it. Empty: rows alone
+  // answer it.
   const char* algorithms = "";
   const char* reason = "";  // if nothing else answers it
 };

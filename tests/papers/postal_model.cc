@@ -34,7 +34,7 @@ std::string reached(const Lambda& lambda, std::int64_t most) {
   return text;
 }
 
-// Of the binomial tree.
+// Returns the ticks of the binomial tree.
 std::string binomial_ticks(const Lambda& lambda, std::int64_t n) {
   return proven_steps({.topology = "complete:" + std::to_string(n),
                        .collective = Collective::kBroadcast,

@@ -1,6 +1,6 @@
 // A process that does not belong to a job and attacks one of its nodes over libfabric's tcp
-// provider. It knows what anyone may know: the node's address, the layout of its memory and the
-// format of its words; only what it is given on the command line beside that.
+// provider. This process knows what any process may know: the node's address, the layout of its
+// memory and the format of its words, and the rest only from the command line.
 //
 //   stranger write IP PORT KEYS BYTES MS
 //     For MS milliseconds, writes BYTES bytes at offset 0 under the keys 1 .. KEYS.

@@ -77,7 +77,7 @@ class RecoveryTest : public ::testing::Test {
       if (!goes_on(scenario) || HasFailure()) return;
     }
   }
-  // Of moments: a sample, or all.
+  // Returns the stride of the moments: a sample, or all.
   static std::uint64_t stride(std::uint64_t usual) {
     return whole() ? 1 : small_sample() ? 4 * usual + 1 : usual;
   }

@@ -11,7 +11,7 @@
 namespace espalier::storm {
 namespace {
 
-// Of a trial in real time, which takes several.
+// The deadline of a trial in real time, which takes several.
 constexpr std::uint64_t kRealDeadlineNs = 50'000'000;
 
 bool combines(Collective collective) {
@@ -160,7 +160,7 @@ void allow_for_routers(const Schedule& schedule, Plan& plan) {
     const auto& sent = outcome.sent[v];
     most = std::max(most, std::accumulate(sent.begin(), sent.end(), std::uint64_t{0}));
   }
-  // Of a message: its frames and the replies to them.
+  // Frames of a message, and the replies to them.
   const std::uint64_t frames = most * (2 + 2 * std::uint64_t{plan.schedule.block_bytes} / plan.mtu);
   const std::uint64_t unit = plan.over == Over::kBytes ? plan.mtu : 1;
   plan.line_ppm = static_cast<std::uint32_t>(std::min<std::uint64_t>(

@@ -14,13 +14,13 @@
 namespace espalier::storm {
 
 enum class Kind : std::uint8_t {
-  // Of one message, by its number on the link, from `node` to `peer`.
+  // Faults of one message, by its number on the link, from `node` to `peer`.
   kDrop,
   kDuplicate,
   kReorder,
   kCorrupt,
   kDelay,
-  // Of a node.
+  // Faults of a node.
   kKill,     // at a time, or at an operation of its endpoint
   kPause,    // it does nothing for `ns`
   kHiccup,   // it pauses `times` times, for `ns` in every `every`
@@ -28,14 +28,14 @@ enum class Kind : std::uint8_t {
   kBlocked,  // it receives nothing, because of the node `peer`, which is killed; it is told so
   kDrift,    // its clock runs faster or slower
   kTick,     // its clock shows multiples of `ns`
-  // Of links.
+  // Faults of links.
   kOneWay,     // nothing from `node` reaches `peer` any more
   kPartition,  // nodes below `node` and the others do not reach each other any more
   kOutage,     // what `node` sends to `peer` arrives only after `ns`, then all of it
   // Everywhere: every message may be dropped, duplicated, overtaken or corrupted.
   kNoise,
-  // Of a node: it is killed, and boots `ns` later. On framed links it then begins with the first
-  // collective; over libfabric its peers have the address that it had, so it cannot connect.
+  // A restart: the node is killed, and boots `ns` later. On framed links it then begins with the
+  // first collective; over libfabric its peers have the address that it had, so it cannot connect.
   kRestart,
 };
 inline constexpr std::uint32_t kKinds = 17;

@@ -60,8 +60,8 @@ class RealCarrier final : public Carrier {
     return true;
   }
   [[nodiscard]] bool ready(std::uint32_t /*node*/) override { return true; }
-  // The queues of shm are in shared memory. Those of a killed process stay there; those of an
-  // endpoint that is closed are unmapped, here for its peers, too.
+  // The queues of shm are in shared memory. The queues of a killed process stay there. The queues
+  // of an endpoint that is closed are unmapped, here for its peers, too.
   void kill(std::uint32_t node) override {
     if (config_.provider != "shm") endpoints_.nodes[node].reset();
   }

@@ -302,8 +302,9 @@ TEST(Trial, RunsOverBytesThatHaveNoRoom) {
   EXPECT_EQ(outcome.verdicts.count("right"), 1u);
 }
 
-// A node restarts in the second collective, and begins with the first: nobody takes it for the one
-// that it was. If it restarts before it has sent or received anything, it may do all of them.
+// A node restarts in the second collective, and begins with the first: no node takes it for the
+// node that it was before. If it restarts before it has sent or received anything, it may do all of
+// them.
 TEST(Trial, DoesNotBelieveANodeThatRestarted) {
   const std::string plan =
       "topology=complete:5 collective=allreduce algorithm=two-tree N=4 rounds=2 over=";

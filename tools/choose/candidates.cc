@@ -369,7 +369,7 @@ std::vector<Candidate> make_candidates(const ChoiceRequest& request) {
     }
     for (Selection& selection : selections) {
       Candidate candidate = make_candidate(request, op, selection);
-      // Of an algorithm that can do nothing here, one candidate is enough.
+      // One candidate is enough if the algorithm can do nothing here.
       const bool is_useless = !candidate.dropped.empty() && &selection != &selections.front();
       std::vector<std::string> more;
       if (is_plain(selection)) more = placements(request, candidate);

@@ -45,8 +45,8 @@ struct Resolved {
   std::string reason;  // one line for the user; empty: the selection named the algorithm
 };
 // Chooses for a message of `bytes` if is_chosen(), otherwise makes the schedule that the selection
-// names. With a model (--model) or a board, a named schedule gets their block table too. `limits`
-// are the board's. Throws Failure (bad input).
+// names. With a model (--model) or a board, a named schedule gets their block table, too. Throws
+// Failure (bad input).
 [[nodiscard]] Resolved resolve(const Selection& selection, const OperatorOptions& combining,
                                const ModelOptions& options);
 

@@ -65,8 +65,8 @@ Source generated(const VerifyArguments& arguments) {
   return Source(resolve(wanted, arguments.combining, arguments.model).selected);
 }
 
-// Proves it; where only the topology's own links cannot carry it, and that was not asked for, also
-// without those.
+// Proves the schedule. If the topology's own links alone cannot carry it, and the user did not ask
+// for them, also proves it over routes.
 Proof prove(Source& source, const VerifyArguments& arguments) {
   const auto program = [&source](std::uint32_t node) -> const Program& {
     return source.program(node);

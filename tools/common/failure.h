@@ -1,5 +1,6 @@
 #pragma once
-// How a command reports failure: it throws this; main.cc catches it.
+// How a command reports failure: it throws this; run_program() in tools/commands/program.cc catches
+// it.
 
 #include <string>
 #include <utility>

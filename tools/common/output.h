@@ -27,8 +27,8 @@ void add_format(Command command, Format& format);
 // On stdout, indented, with a newline.
 void print_json(const Json& value);
 
-// Writes the whole file or leaves the old one: it writes a temporary file beside it and renames
-// that. A signal waits until the file has its name. Throws Failure.
+// Writes the whole file, or leaves the old file: writes a temporary file in the same folder and
+// renames the temporary file. A signal waits until the file has its name. Throws Failure.
 void write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 // The same for text; prints the file's name and size.
 void write_text(const std::string& path, const std::string& text);

@@ -28,7 +28,7 @@ constexpr std::uint32_t kWindowInPlace = 2;
 
 std::uint32_t window_of(const MscclFile& file) { return file.in_place ? kWindowInPlace : kWindow; }
 
-// A chunk of the message. Of an all-to-all, chunks of different origins are different.
+// A chunk of the message. In an all-to-all, chunks of different origins are different.
 struct ChunkName {
   std::int64_t chunk = 0;   // of the whole message; of an all-to-all, of the origin's input
   std::int64_t origin = 0;  // all-to-all: the rank whose input it was; otherwise 0
@@ -42,7 +42,7 @@ struct MscclValue {
   std::uint32_t rank = 0;
   ChunkName name;
   std::int64_t a = -1, b = -1;  // the values that it is made of; a message: the one that is sent
-  // Of a message: the thread blocks that send and receive it.
+  // The thread blocks that send and receive a message.
   std::pair<std::uint32_t, std::uint32_t> sender, receiver;
   std::uint32_t first_rank = 0;  // whose input is the first operand
   bool is_used = false;

@@ -210,8 +210,8 @@ class PlanWriter {
   enum class Actor : std::uint8_t { kNone, kThread, kAll };
 
   // Makes the next operation possible: one of `actor`, on these channels and `buffers` buffers of
-  // other ranks. Begins another thread block if this one has no room for it, for a nop before it,
-  // and for what ends the thread block.
+  // other ranks. Begins another thread block if the current thread block has no room for the
+  // operation, for a nop before it, and for the end of the thread block.
   void prepare(Actor actor, const MessageStream* begin, const MessageStream* end,
                std::size_t buffers = 0) {
     std::size_t fresh = 0;

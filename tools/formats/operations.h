@@ -1,6 +1,6 @@
 #pragma once
 // A schedule as formats of others have it: for one N, the operations of each node in order, and for
-// each operation the earlier ones that must end before it begins. Host only.
+// each operation the earlier operations that must end before it begins. Host only.
 
 #include <cstdint>
 #include <string>

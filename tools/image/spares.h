@@ -18,8 +18,8 @@ namespace espalier::tools {
 struct Spare {
   Loss loss;
   LoadedSchedule agreement;
-  // For each schedule that was given: its own, or one without programs if its root was lost. Of the
-  // spare without a loss none: the schedules that were given are its own.
+  // For each schedule that was given: its own, or one without programs if its root was lost. The
+  // spare without a loss has none: its schedules are the given ones.
   std::vector<LoadedSchedule> schedules;
 };
 

@@ -8,9 +8,9 @@
 
 namespace espalier::tools {
 
-// Returns the espalier-node to start: `given`, or if that is empty the one that belongs to this
-// program (beside it when installed, in firmware/node in a build directory). Throws Failure (bad
-// input) if there is none.
+// Returns the espalier-node to start: `given`, or if `given` is empty the node of this program
+// (beside it when installed, in firmware/node in a build directory). Throws Failure (bad input) if
+// there is none.
 [[nodiscard]] std::string find_node_binary(const std::string& given);
 
 // Returns why `espalier-node --check` refuses this provider; empty if it takes it.

@@ -15,7 +15,7 @@ struct ScheduleRun {
   std::vector<std::uint64_t> bytes;
   std::string chosen;     // why; empty: it was named
   std::string candidate;  // its name; empty: it was read from a file
-  // Of a selection: its file, which nodes load instead of the schedule's, and its digest.
+  // The file of a selection, which nodes load in place of the schedule's file, and its digest.
   std::vector<std::uint8_t> selection_file = {};
   std::uint64_t selection = 0;
 };

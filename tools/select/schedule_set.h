@@ -28,9 +28,9 @@ struct ScheduleSet {
   std::vector<Member> members;        // one, or the selection's, in its order
 };
 
-// Reads the file at `path`, or bytes in memory, called `name` in messages. Of a selection, decodes
-// every program and checks it with the table; the file of one schedule is not looked into. Throws
-// Failure (bad input).
+// Reads the file at `path`, or bytes in memory, called `name` in messages. If the file is a
+// selection, decodes every program and checks it with the table. A file of one schedule is not
+// decoded. Throws Failure (bad input).
 [[nodiscard]] ScheduleSet read_schedules(const std::string& path);
 [[nodiscard]] ScheduleSet read_schedules(std::string name, std::vector<std::uint8_t> bytes);
 

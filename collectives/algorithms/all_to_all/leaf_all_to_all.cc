@@ -62,7 +62,8 @@
 namespace espalier {
 namespace {
 
-// Of a tree that check_size() accepts: below 10 levels a router forwards more than 2^20 messages.
+// The levels of a tree that check_size() accepts: below 10 levels a router forwards more than 2^20
+// messages.
 constexpr std::uint32_t kMaxExchangeLevels = 10;
 
 // Whether `lanes` messages per slot of stage `stage` need at most used[] lanes of each branch

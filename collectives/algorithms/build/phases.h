@@ -44,7 +44,7 @@ struct OwnSums {
   Buffer buffer;
   std::uint32_t first_slot = 0;
 
-  // That of the member `places` after this one, less the step of the round.
+  // The contribution of the member `places` ranks further on, in round `step`: index minus step.
   [[nodiscard]] Operand moving(RankRounds& rounds, std::int32_t places) const;
   [[nodiscard]] Operand of_previous(Builder& builder, const RankRounds& rounds) const;
 };
@@ -89,10 +89,10 @@ struct OwnPart {
 };
 
 // hosts/halving_parts.cc: scatter and gather over the same tree. If share.size is 1, the members'
-// parts end in (come from) their own part; otherwise in scratch. The scatter's root has the parts
-// in `source`; returns where this rank has those that it was given. The gather's root puts them
-// into `target`; if share.size > 1, `target` holds each member's own ranks before, and all that
-// the member is sent afterwards.
+// parts end in (come from) their own part; otherwise in scratch. Scatter: the root reads the parts
+// from `source`. Returns the place of this rank's parts. Gather: the root writes the parts to
+// `target`. If share.size > 1, `target` must hold the member's own parts on entry; on return it
+// also holds the received ones.
 [[nodiscard]] Parts add_halving_scatter(Builder& builder, const Member& member, const Share& share,
                                         const Parts& source, const OwnPart& own);
 void add_halving_gather(Builder& builder, const Member& member, const Share& share,

@@ -12,11 +12,11 @@
 // so that operators must be commutative.
 //
 // Here partners are adjacent first: after step l a leader has the sum of 2^(l+1) consecutive
-// groups, so operators need not be commutative. Of its part of the message it keeps the lower half
-// if it is in the lower half of these groups. So group v ends with part number rev(v), where rev
-// reverses `levels` binary digits. The doubling takes the same way back. So does the gather of a
-// reduce, in which the partner on the side of the root's group gets the parts of the other one. The
-// reduce-scatter instead exchanges part rev(v) for part v in one more step.
+// groups, so operators need not be commutative. A leader keeps the lower half of its part of the
+// message if it is in the lower half of these groups. So group v ends with part number rev(v),
+// where rev reverses `levels` binary digits. The doubling takes the same way back. So does the
+// gather of a reduce, in which the partner on the side of the root's group gets the parts of the
+// other one. The reduce-scatter instead exchanges part rev(v) for part v in one more step.
 //
 // In the allreduce and the reduce the parts are g segments. In the reduce-scatter part v consists
 // of the segments of the ranks of group v. kTooLarge above 4095 ranks: the tables of a program are

@@ -22,12 +22,12 @@
 //    frame f in the same step: as late as max D_l and the frames of their children allow.
 //
 // Proof that no block is late. Let every frame begin as early as possible instead. Then the last
-// frame of level 1 waits for a sequence of frames, each for the one before it on its level or for
-// that of its parent. The frames of a level take equal time, so the longest such sequence changes
-// levels only at the last frame, or before the first one that the parent sends; the latter is
-// shorter than the frames for the level's own leaves if k_l <= k_(l-1), and than the sequence that
-// stays on level l otherwise. So it takes D_l steps for some l. The queues of Fig. 2 in the paper
-// take as many steps.
+// frame of level 1 waits for a sequence of frames, each for the frame before it on its level or for
+// the frame of its parent. The frames of a level take equal time, so the longest such sequence
+// changes levels only at the last frame, or before the first one that the parent sends; the latter
+// is shorter than the frames for the level's own leaves if k_l <= k_(l-1), and than the sequence
+// that stays on level l otherwise. So it takes D_l steps for some l. The queues of Fig. 2 in the
+// paper take as many steps.
 //
 // kMaxLinks limits k_i: a router has a link to each child and one to its parent.
 

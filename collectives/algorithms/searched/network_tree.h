@@ -25,12 +25,14 @@ struct NetworkTree {
 };
 
 // Returns the tree over the links that have both directions, with the fewest links from `root` to
-// each rank. Of several possible parents a node has the lowest. Error: a rank cannot be reached.
+// each rank. If several parents are possible, a node has the lowest. Error: a rank cannot be
+// reached.
 [[nodiscard]] Result<NetworkTree> tree_from(const topology::Topology& topology, std::uint32_t root);
 
-// Returns the tree from the centre: the node whose furthest rank is nearest. Of several centres it
-// prefers one whose tree keeps the order of ranks, then a router, then the lowest. Errors: as
-// tree_from(); a topology of more nodes and links than a search from each node is made for.
+// Returns the tree from the centre: the node whose furthest rank is nearest. If there are several
+// centres, it prefers a centre whose tree keeps the order of ranks, then a router, then the lowest.
+// Errors: as tree_from(); a topology of more nodes and links than a search from each node is made
+// for.
 [[nodiscard]] Result<NetworkTree> tree_from_centre(const topology::Topology& topology);
 
 }  // namespace espalier::searched

@@ -148,7 +148,7 @@ class BlockFlows {
   std::vector<std::vector<std::size_t>> out_, into_;  // by node: its links
   std::vector<std::int64_t> loads_, prices_;          // by link
   std::vector<std::vector<std::int64_t>> flows_;      // by origin and link
-  // Of the search: the cost from the origin, the last link with what it adds, and the queue.
+  // State of the search: the cost from the origin, the last link with what it adds, and the queue.
   std::vector<std::int64_t> away_;
   std::vector<std::pair<std::size_t, std::int64_t>> way_;
   std::vector<bool> queued_;

@@ -45,8 +45,8 @@ struct Broadcast {
 [[nodiscard]] Result<Programs> write_broadcast(const CollectiveParameters& parameters,
                                                const Broadcast& broadcast);
 // Returns the reverse in time: a reduce with the same number of steps, for commutative operators.
-// Block j of a run of `every` blocks becomes block every - 1 - j. Requires that runs which are not
-// whole take the steps of `reversed.steps` in this order too, unless whole_runs.
+// Block j of a run of `every` blocks becomes block every - 1 - j. If whole_runs is false: a last
+// run of fewer than `every` blocks must also follow `reversed.steps`.
 [[nodiscard]] Result<Programs> write_reduce(const CollectiveParameters& parameters,
                                             const Broadcast& reversed);
 

@@ -9,9 +9,9 @@
 // router takes a block only if the block is then nearer to a rank that lacks it, or as near by
 // another way, and first those that come nearer to many ranks.
 //
-// Of kAttempts searches with numbers of a fixed generator the first with the fewest steps is taken.
-// The search ends early at max(diameter, ceil((p - 1) / lanes into a rank)), a lower bound. So the
-// result depends on the topology only.
+// Searches kAttempts times, with numbers of a fixed generator, and takes the first result with the
+// fewest steps. The search ends early at max(diameter, ceil((p - 1) / lanes into a rank)), a lower
+// bound. So the result depends on the topology only.
 //
 // Reduce-scatter: the allgather of the reversed graph, backwards.
 //
@@ -127,8 +127,8 @@ class Attempt {
     std::uint32_t origin = 0;
   };
 
-  // The ranks that lack the block and come nearer to it if `node` has it, times all ranks, and
-  // those that have it from one more neighbour as near.
+  // Returns the number of ranks that lack the block and come nearer to it if `node` has it, times
+  // all ranks, plus the number of ranks that get one more neighbour as near.
   [[nodiscard]] std::int64_t gain(std::uint32_t node, std::uint32_t origin) const {
     std::int64_t nearer = 0, as_near = 0;
     for (std::uint32_t rank = 0; rank < graph_.ranks; ++rank) {
@@ -209,7 +209,7 @@ class Attempt {
   Lists nearest_;  // by origin and rank: links from the nearest node that has the block
   std::size_t left_ = 0;
   std::vector<TimedMessage> messages_;
-  // Of one node and step: the block of each lane, and which lanes were tried.
+  // State of one node and step: the block of each lane, and which lanes were tried.
   std::vector<std::uint32_t> block_of_;
   std::vector<bool> tried_;
 };

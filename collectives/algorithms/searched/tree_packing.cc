@@ -14,10 +14,10 @@
 //   g(U) the number of trees that have no node in U. While d(U) >= g(U) for all U, all trees can be
 //   completed. The edge (x, y), x in R, y not in R, may be added to mu of the m trees, where mu is
 //   the least of its capacity, m, and the minimum of d(U) - g(U) over all U with y, without x, and
-//   with a node of R. The last one is the flow from x to y minus the trees of all other classes, in
-//   D with a vertex per class: x has an arc of capacity m to it, and it has arcs to all nodes of
-//   the class. The other m - mu trees become a class of their own. An edge that may not be added to
-//   a class never may: neither d(U) nor g(U) changes for the set U that forbids it.
+//   with a node of R. This minimum is the flow from x to y minus the trees of all other classes, in
+//   D with a vertex per class: x has an arc of capacity m to the vertex of a class, which has arcs
+//   to all nodes of the class. The other m - mu trees become a class of their own. An edge that may
+//   not be added to a class never may: neither d(U) nor g(U) changes for the set U that forbids it.
 //
 // A shallow tree tries the arcs of the node that was reached first, a deep tree those of the last.
 

@@ -127,7 +127,7 @@ TEST_F(Paces, WithAtMost255OperationsInAStep) {
 }
 
 TEST_F(Paces, WithAtMost255OperationsOfTwoRoundsInAStep) {
-  // Instances 150 to 449 are in step 1. Of the first round of 300 instances 150 are.
+  // Instances 150 to 449 are in step 1. 150 of the first round of 300 instances are.
   begin_long_pipe(10);
   copy_in_rounds(300, 150);
   finish_long();

@@ -81,7 +81,7 @@ using User = std::atomic<std::int32_t>;
 
 static_assert(sizeof(SegmentHead) + Segment::kMaxBlocks * sizeof(User) <= kPageBytes);
 
-// Of a block.
+// Returns the user of block `number`.
 User& user_at(std::uint8_t* base, std::uint32_t number) {
   return reinterpret_cast<User*>(base + sizeof(SegmentHead))[number];
 }

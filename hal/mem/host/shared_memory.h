@@ -27,8 +27,8 @@ class SharedMemory {
   // As of_process(), the memory of its endpoints' segments (hal/mem/host/segment.h), which other
   // processes write.
   [[nodiscard]] static SharedMemory* of_segments();
-  // Returns the one of of_process(), of this process or of one that forked it, that has this
-  // address; null: none.
+  // Returns the shared memory of of_process() that has this address, of this process or of a
+  // process that forked it; null: none.
   [[nodiscard]] static SharedMemory* with(const void* bytes);
 
   [[nodiscard]] void* allocate(std::size_t bytes);

@@ -75,8 +75,8 @@ TEST_F(HostCarriers, UnixDatagrams) {
   EXPECT_FALSE(gateway->down());
 }
 
-// The view of an emulator's Ethernet device: the frames that it receives, and those that it may
-// send.
+// The view of an emulator's Ethernet device: the frames that it receives, and the frames that it
+// may send.
 TEST_F(HostCarriers, UnixDatagramsAreEthernetFrames) {
   const auto gateway = or_throw(open_carrier("unix:" + at("host") + "," + at("board")));
   const Descriptor device(socket(AF_UNIX, SOCK_DGRAM, 0));

@@ -65,8 +65,8 @@ class Recovery {
   static constexpr std::uint32_t kScratchSlots = 64;
   // Sets of links that a node may need: the first, and one for each attempt.
   static constexpr std::uint32_t kGenerations = 3;
-  // Sets of links more for each node that comes back: the one on which it is taken in, and one for
-  // each attempt after that.
+  // More sets of links for each node that comes back: the set on which the node is taken in, and a
+  // set for each later attempt.
   static constexpr std::uint32_t kGenerationsPerReturn = 3;
   // How often nodes can come back to a cluster of boards or espalier-nodes.
   static constexpr std::uint32_t kReturns = 2;
@@ -88,9 +88,10 @@ class Recovery {
   // failure, which is final: cause() names it.
   [[nodiscard]] Status poll();
   // Asks all survivors whether the lost node asks to be taken in again. All call it between the
-  // same two collectives, also after a recovery; `number` is that of the next one. kOk: no node is
-  // lost, so nothing was done. kBusy: call poll(). After its kOk load the programs of loss() again:
-  // the same, or the main ones if the node is taken in. Otherwise the failure, which is final.
+  // same two collectives, also after a recovery; `number` is the number of the next collective.
+  // kOk: no node is lost, so nothing was done. kBusy: call poll(). After its kOk load the programs
+  // of loss() again: the same, or the main ones if the node is taken in. Otherwise the failure,
+  // which is final.
   [[nodiscard]] Status look(std::uint32_t number);
   // Begins, in place of the first collective, on a node that the others left out and that started
   // anew. kBusy: call poll(), until all have taken it in. The node asks until then, over the links

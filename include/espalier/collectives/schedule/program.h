@@ -151,7 +151,7 @@ enum class Extent : std::uint8_t { kNothing = 0, kOwn = 1, kWhole = 2 };
 // How one message is cut. Lengths are in elements. A segment or block past the end of the message
 // is empty.
 struct Layout {
-  // Of the whole message (all ranks' parts). With unequal counts: ranks * the largest.
+  // Elements of the whole message (all ranks' parts). With unequal counts: ranks * the largest.
   std::uint64_t count = 0;
   std::uint32_t element_bytes = 1;
   std::uint32_t segments = 1;

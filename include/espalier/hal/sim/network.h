@@ -2,13 +2,13 @@
 // The virtual-time network: any number of endpoints in one process, deterministic. Host only.
 //
 // Ports. A node has one out-port and one in-port (one-port, full duplex). A block of n bytes holds
-// each for alpha + beta*n seconds of virtual time. It leaves when its send is posted (above
-// eager_bytes also its receive) and the out-port is free; of several that wait for it, the one that
-// was posted first. It arrives `latency` later (default 0: at the same time). If the receiver's
-// in-port is busy, the block is queued there in the order of leaving, as in a switch. The out-port
-// is not held meanwhile. Otherwise schedules that use every port in every step would fall out of
-// step and lose a third of their throughput, which no switch and no TCP causes. Without one_port
-// every link has its own ports, one per lane.
+// each for alpha + beta*n seconds of virtual time. A block leaves when its send is posted (above
+// eager_bytes also its receive) and the out-port is free. If several blocks wait for the port, the
+// block that was posted first leaves. It arrives `latency` later (default 0: at the same time). If
+// the receiver's in-port is busy, the block is queued there in the order of leaving, as in a
+// switch. The out-port is not held meanwhile. Otherwise schedules that use every port in every step
+// would fall out of step and lose a third of their throughput, which no switch and no TCP causes.
+// Without one_port every link has its own ports, one per lane.
 //
 // Completion. A send completes when its block has left (see also eager_copies), a receive when its
 // block has arrived. Acknowledgements cost nothing. A control takes alpha + latency and no port; a

@@ -87,8 +87,8 @@ struct TagBase {
   [[nodiscard]] bool contradicts(std::uint32_t word) const {
     return word >> 16 == sequence && word != probe_word();
   }
-  // Returns the number of collectives from this one to the tag's collective; negative if that is
-  // an earlier one. Sequence numbers wrap.
+  // Returns the number of collectives from the current collective to the tag's; negative if the
+  // tag's collective is earlier. Sequence numbers wrap.
   [[nodiscard]] std::int16_t collectives_ahead(std::uint64_t tag) const {
     return static_cast<std::int16_t>(static_cast<std::uint16_t>((tag >> 48) - sequence));
   }
