@@ -1,5 +1,5 @@
-// Prints the figures of docs/firmware_in_c.md: the frames between two nodes one by one, the cost of
-// messages, and the times of messages over bad serial cables.
+// Prints the figures of docs/results/serial.md, and of docs/firmware_in_c.md: the frames between
+// two nodes one by one, the cost of messages, and the times of messages over bad serial cables.
 
 #include <cstdio>
 #include <deque>
