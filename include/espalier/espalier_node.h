@@ -190,7 +190,8 @@ uint64_t espalier_node_next_deadline(espalier_node* node);
 // espalier_node_cause.link: the node waits for no peer.
 #define ESPALIER_NO_LINK 0xffffffffu
 
-// Why a node failed, the same on all live ranks, and where this node was then.
+// Why a node failed, and where this node was then. The status, the detector and the peer are the
+// same on all live ranks that can reach each other.
 typedef struct espalier_node_cause {
   int status;         // a number of espalier_status; ESPALIER_OK: there is no failure
   uint32_t detector;  // the rank that detected it
