@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """links_test.py ROOT: each relative link and picture of every page leads to a file that exists, and its #anchor to a heading of it; each
-page of docs/ is linked from docs/README.md or from the index of its folder; the table of folders in docs/README.md has each folder with
+page of docs/ is linked from docs/README.md or from the index of its folder; the table of folders in CONTRIBUTING.md has each folder with
 sources."""
 import pathlib
 import re
@@ -68,9 +68,9 @@ for page in pages():
         index = page.parent.parent / "README.md"
     if page not in linked.get(index.relative_to(root), set()):
         bad.append(f"{name} is not linked from {index.relative_to(root)}")
-table = (root / "docs/README.md").read_text().partition("## The folders")[2]
-bad += [f"docs/README.md: the table of folders lacks {name}" for name in folders() if f"| `{name}` |" not in table]
-bad += [f"docs/README.md: no such folder: {name}" for name in re.findall(r"^\| `([^`]+/)` \|", table, re.M) if not (root / name).is_dir()]
+table = (root / "CONTRIBUTING.md").read_text().partition("## Where things are")[2].partition("\n##")[0]
+bad += [f"CONTRIBUTING.md: the table of folders lacks {name}" for name in folders() if f"| `{name}` |" not in table]
+bad += [f"CONTRIBUTING.md: no such folder: {name}" for name in re.findall(r"^\| `([^`]+/)` \|", table, re.M) if not (root / name).is_dir()]
 if count < 100:
     bad.append(f"{count} links found; this test reads the pages wrongly")
 print("\n".join(bad) or f"{count} links on {len(linked)} pages lead somewhere")
