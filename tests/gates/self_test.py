@@ -14,6 +14,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import arrows
 import comments
+import first_page
 import format as formatter
 import generated
 import includes
@@ -384,6 +385,16 @@ class Format(GateTest):
     def test_no_style(self):
         self.write("a.cc", "int a;\n")
         self.assertEqual(self.run_gate(formatter.main, self.root)[0], 1)
+
+
+class FirstPage(GateTest):
+    def test_the_limit(self):
+        self.write("README.md", "a\n" * first_page.LINES)
+        self.assertEqual(self.run_gate(first_page.main, self.root)[0], 0)
+        self.write("README.md", "a\n" * (first_page.LINES + 1))
+        status, text = self.run_gate(first_page.main, self.root)
+        self.assertEqual(status, 1)
+        self.assertIn("README.md:101: 101 lines", text)
 
 
 class Sentences(GateTest):
