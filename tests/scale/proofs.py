@@ -75,12 +75,12 @@ class Proof:
     memory: int     # bytes, at most
 
     def exact(self):
-        """The cells of the page that are the same on every machine."""
+        """The cells of a row that are the same on every machine."""
         if self.verdict is None:
             return [f"refused: {self.refusal}"] + 5 * ["-"]
         reason = "" if self.verdict["for_all"] else f": {self.verdict['limited']}"
         counts = [self.verdict[name] for name in ("proven_blocks", "progressions", "instances", "checks")]
-        return [self.verdict["proven_for"] + reason, self.verdict["steps"], *(f"{count:,}" for count in counts)]
+        return [self.verdict["proven_for"] + reason, self.verdict["steps"], *map(str, counts)]
 
     def operations(self):
         """The verifier's operations, counted."""
@@ -100,15 +100,15 @@ def cases_of(algorithms, by_place, hop_by_hop):
 
 
 def sections(program):
-    """The page's tables: (title, cases) each. Every algorithm that `espalier list` prints has rows."""
+    """The page's tables: (ranks, cases) each; ranks: "1,024", or "1,024 hop-by-hop" for `--links hop-by-hop`. Every algorithm that
+    `espalier list` prints has rows."""
     listed = json.loads(subprocess.run([program, "list", "--format", "json"], check=True, stdout=subprocess.PIPE).stdout)
     unknown = {row["topologies"] for row in listed} - ROUTED["64"].keys()
     assert not unknown, f"ROUTED has no topology for algorithms that are for {unknown}"
     local = [row for row in listed if row["collective"] in FOR_A_MILLION and not row["searched"]]
-    found = [(f"{ranks} ranks", cases_of(local if ranks == "1,048,576" else listed, by_place, False))
+    found = [(ranks, cases_of(local if ranks == "1,048,576" else listed, by_place, False))
              for ranks, by_place in ROUTED.items()]
-    return found + [(f"{ranks} ranks, `--links hop-by-hop`", cases_of(listed, by_place, True))
-                    for ranks, by_place in HOP_BY_HOP.items()]
+    return found + [(f"{ranks} hop-by-hop", cases_of(listed, by_place, True)) for ranks, by_place in HOP_BY_HOP.items()]
 
 
 def run(words):

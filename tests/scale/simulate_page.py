@@ -11,8 +11,9 @@ import pathlib
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
 import proofs
-from verify_page import row
+from pages import row
 
 MB = 1_000_000
 HEAD = """# What a simulation takes

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import simulate_page
-from pages import tables
+from pages import tables  # simulate_page adds its folder to the path
 
 PROGRAM, PAGE = sys.argv[1:3]
 WHOLE = os.environ.get("ESPALIER_WHOLE") == "1"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""docs/results/verify.md has the present output of its command, and proofs grow no faster than the schedule.
+"""The record of docs/results/verify.md has what is proven now, the page is made of it, and proofs grow no faster than the schedule.
 
-verify_test.py ESPALIER PAGE      one row in SAMPLE of those of less than half a second, in turn; ESPALIER_WHOLE=1: all rows
+verify_test.py ESPALIER      one row in SAMPLE of those of less than half a second, in turn; ESPALIER_WHOLE=1: all rows
 """
 import os
 import pathlib
@@ -11,12 +11,12 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
+import pages
 import proofs
 import verify_page
-from pages import tables
 from sample import sampled
 
-PROGRAM, PAGE = sys.argv[1:3]
+PROGRAM = sys.argv[1]
 WHOLE = os.environ.get("ESPALIER_WHOLE") == "1"
 SAMPLE = 4
 
@@ -24,29 +24,33 @@ SAMPLE = 4
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.printed = tables(pathlib.Path(PAGE).read_text())
+        cls.record = pages.read(verify_page.RECORD)
         cls.sections = proofs.sections(PROGRAM)
 
+    def test_is_made_of_the_record(self):
+        self.assertEqual(verify_page.PAGE.read_text(), verify_page.page_from_record(), "verify_page.py --page writes it anew")
+
     def test_has_every_row(self):
-        self.assertEqual(list(self.printed), [title for title, _ in self.sections])
+        by_title = verify_page.sections(self.record)
+        self.assertEqual(list(by_title), [title for title, _ in self.sections])
         for title, cases in self.sections:
             with self.subTest(title):
-                self.assertEqual([cells[:4] for cells in self.printed[title]], [verify_page.key(case) for case in cases])
+                self.assertEqual([verify_page.key_of(row) for row in by_title[title]], [verify_page.key(case) for case in cases])
 
     def test_every_row_is_for_every_block_count_or_says_why_not(self):
-        for title, rows in self.printed.items():
-            for cells in rows:
-                self.assertRegex(cells[4], r"^(every N( = \d+ mod \d+)?$|N = 1, the only one |refused: .*(expected |"
-                                           r"cannot be lowered: |are more than can be checked; ))", f"{title}: {cells}")
+        for row in self.record:
+            self.assertRegex(row["proven for"], r"^(every N( = \d+ mod \d+)?$|N = 1, the only one |refused: .*(expected |"
+                                                r"cannot be lowered: |are more than can be checked; ))", row)
 
     def test_figures(self):
         compared = 0
-        rows = [(title, cells, case) for title, cases in self.sections for cells, case in zip(self.printed[title], cases)]
-        for number, (title, cells, case) in enumerate(rows):
-            if not WHOLE and (float(cells[-2]) >= verify_page.AFFORDABLE_SECONDS or not sampled(number, SAMPLE)):
+        rows = zip(self.record, (case for _, cases in self.sections for case in cases))
+        for number, (row, case) in enumerate(rows):
+            if not WHOLE and (float(row["s"]) >= verify_page.AFFORDABLE_SECONDS or not sampled(number, SAMPLE)):
                 continue
             with self.subTest(number):
-                self.assertEqual(proofs.prove(PROGRAM, case).exact(), cells[4:-2], f"{title}, {case}: write the page anew")
+                self.assertEqual(proofs.prove(PROGRAM, case).exact(), verify_page.exact_of(row),
+                                 f"{row['ranks']} ranks, {case}: verify_page.py --write writes the record anew")
             compared += 1
         self.assertGreater(compared, 100)
 
