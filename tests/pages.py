@@ -99,7 +99,7 @@ def median(values):
 class Page:
     """A page of docs/results whose whole tables are recomputed by a program, and the record of these tables beside the page's script.
 
-    `compute(program)` returns {name of a CSV file: its text}; `write(record)` makes the page's text of {name: rows}.
+    `compute(program)` returns {name of a CSV file, or of a picture: its text}; `write(record)` makes the page's text of {name: rows}.
     """
 
     def __init__(self, script, name, records, compute, write):
@@ -114,14 +114,17 @@ class Page:
             self.path.write_text(self.from_record(), encoding="utf-8")
         elif len(arguments) == 2 and arguments[0] == "--write":
             for name, text in self.computed(arguments[1]).items():
-                (self.folder / name).write_text(text, encoding="utf-8")
+                self.place(name).write_text(text, encoding="utf-8")
             self.path.write_text(self.from_record(), encoding="utf-8")
         elif len(arguments) == 2 and arguments[0] == "--check":
             bad = [line for name, text in self.computed(arguments[1]).items() for line in
-                   differences(str((self.folder / name).relative_to(ROOT)), (self.folder / name).read_text(encoding="utf-8"), text)]
+                   differences(str(self.place(name).relative_to(ROOT)), self.place(name).read_text(encoding="utf-8"), text)]
             self.end(bad, f"{self.script} --write {arguments[1]}")
         else:
             sys.exit(f"{self.script}: expected --write PROGRAM, --check PROGRAM or --page")
+
+    def place(self, name):
+        return (RESULTS if name.endswith(".svg") else self.folder) / name
 
     def from_record(self):
         return self.write({name: read(self.folder / name) for name in self.records})
@@ -129,7 +132,7 @@ class Page:
     def computed(self, program):
         """What is computed now; it is also written to the program's folder."""
         found = self.compute(program)
-        assert sorted(found) == sorted(self.records), found.keys()
+        assert set(self.records) <= set(found), found.keys()
         for name, text in found.items():
             (pathlib.Path(program).resolve().parent / name).write_text(text, encoding="utf-8")
         return found

@@ -6,6 +6,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
+#include "tests/papers/csv.h"
 
 namespace espalier::papers {
 namespace {
@@ -258,20 +259,16 @@ std::vector<std::string> faults(const Chapter& chapter) {
   return found;
 }
 
-std::string subject_table(const Chapter& chapter) {
-  if (subjects_of(chapter).empty()) return "";
-  std::string out =
-      "| subject | what | algorithms | schedules | simulations | runs | computed | not compared | "
-      "reason |\n|---|---|---|---|---|---|---|---|---|\n";
+std::string subject_lines(const Chapter& chapter) {
+  std::string out;
   for (const Subject& subject : subjects_of(chapter)) {
-    out += std::string("| ") + subject.where + " | " + subject.what + " | " + subject.algorithms +
-           " |";
-    for (const int rows : rows_of(chapter, subject)) {
-      out += rows == 0 ? " |" : " " + std::to_string(rows) + " |";
-    }
-    out += std::string(" ") + subject.reason + " |\n";
+    const std::array<int, kKinds> rows = rows_of(chapter, subject);
+    out += csv_line({chapter.citation, subject.where, subject.what, subject.algorithms,
+                     std::to_string(rows[kSchedules]), std::to_string(rows[kSimulations]),
+                     std::to_string(rows[kRuns]), std::to_string(rows[kComputed]),
+                     std::to_string(rows[kNotCompared]), subject.reason});
   }
-  return out + "\n";
+  return out;
 }
 
 }  // namespace espalier::papers

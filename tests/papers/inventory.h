@@ -1,6 +1,6 @@
 #pragma once
 // Every algorithm, theorem, equation, table, figure and section of the five papers, and what
-// answers it: rows of docs/results/papers.md, algorithms of this library, or a reason.
+// answers it: rows of papers.csv, algorithms of this library, or a reason.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,8 @@ namespace espalier::papers {
 // row of no subject; an algorithm that this library does not have; an unknown method. A line each.
 [[nodiscard]] std::vector<std::string> faults(const Chapter& chapter);
 
-// The chapter's subjects as a table, with the number of rows by kind of method.
-[[nodiscard]] std::string subject_table(const Chapter& chapter);
+// Returns the chapter's subjects as lines of subjects.csv: the paper, the subject, what it is, its
+// algorithms, the number of its rows by kind of method, and the reason why it has none.
+[[nodiscard]] std::string subject_lines(const Chapter& chapter);
 
 }  // namespace espalier::papers

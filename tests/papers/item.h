@@ -1,6 +1,7 @@
 #pragma once
 // The papers' numbers, beside this library's results: one Item per number (or row of numbers) of a
-// table, figure, theorem or worked example. docs/results/papers.md is made of them.
+// table, figure, theorem or worked example. They are the rows of papers.csv, the record of
+// docs/results/papers.md.
 
 #include <string>
 #include <vector>

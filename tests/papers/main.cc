@@ -1,10 +1,15 @@
 // Every table, figure, theorem and worked example of the papers: printed, and with --write DIR
-// written as DIR/papers.md with the plots beside it. Exit status 1 if any of ours is wrong.
+// written into DIR as CSV files, of which page.py makes docs/results/papers.md, and as plots. Exit
+// status 1 if any of ours is wrong.
 
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "tests/papers/csv.h"
 #include "tests/papers/inventory.h"
 #include "tests/papers/item.h"
 
@@ -18,35 +23,25 @@ std::string fixed(double value, int digits) {
 
 namespace {
 
-std::string markdown(const std::vector<Chapter>& chapters) {
-  std::string out =
-      "# What the papers print, and what this library gets\n\n"
-      "Written by `build/tests/papers/papers --write docs/results`; a test compares this page with "
-      "what that command writes.\n\nA first table of each paper lists its algorithms, theorems, "
-      "equations, tables and figures: the algorithms of `espalier list` that implement it, and how "
-      "many rows of the second table are verified schedules, simulations, runs, or computed.\n"
-      "\"verified schedule\": the steps of the programs that nodes run, after the verifier "
-      "accepted "
-      "them.\n\"printed\" is what stands in the paper's text, \"formula\" what its formula or rule "
-      "gives for these numbers.\n\"corrected\" stands where the paper's number is wrong, a bound, "
-      "or "
-      "missing; the note says why.\nA sentence about a figure is \"true\" or \"not here\".\n";
+// The files of the record: name and contents.
+std::vector<std::pair<std::string, std::string>> record_of(const std::vector<Chapter>& chapters) {
+  std::string items =
+      csv_line({"paper", "where", "what", "printed", "formula", "corrected", "ours", "by", "note"});
+  std::string subjects = csv_line({"paper", "subject", "what", "algorithms", "schedules",
+                                   "simulations", "runs", "computed", "not compared", "reason"});
+  std::string pictures = csv_line({"paper", "title", "picture", "file"});
   for (const Chapter& chapter : chapters) {
-    out += "\n## " + chapter.citation + ": " + chapter.title + "\n\n";
-    for (const Picture& picture : chapter.pictures) {
-      out += "![" + picture.title + "](" + picture.file + ")\n\n";
-    }
-    out += subject_table(chapter);
-    out +=
-        "| where | what | printed | formula | corrected | ours | by | note "
-        "|\n|---|---|---|---|---|---|---|---|\n";
+    subjects += subject_lines(chapter);
     for (const Item& item : chapter.items) {
-      out += "| " + item.where + " | " + item.what + " | " + item.printed.text + " | " +
-             item.formula + " | " + item.corrected + " | " + item.ours + " | " + item.how + " | " +
-             item.note + " |\n";
+      items += csv_line({chapter.citation, item.where, item.what, item.printed.text, item.formula,
+                         item.corrected, item.ours, item.how, item.note});
+    }
+    if (chapter.pictures.empty()) pictures += csv_line({chapter.citation, chapter.title, "", ""});
+    for (const Picture& picture : chapter.pictures) {
+      pictures += csv_line({chapter.citation, chapter.title, picture.title, picture.file});
     }
   }
-  return out;
+  return {{"papers.csv", items}, {"subjects.csv", subjects}, {"pictures.csv", pictures}};
 }
 
 bool write(const std::string& file, const std::string& text) {
@@ -82,7 +77,10 @@ int run(const char* directory) {
   std::printf("%d items, %d wrong\n", items, wrong);
   if (directory != nullptr) {
     const std::string where = std::string(directory) + "/";
-    bool written = write(where + "papers.md", markdown(chapters));
+    bool written = true;
+    for (const auto& [name, contents] : record_of(chapters)) {
+      written = write(where + name, contents) && written;
+    }
     for (const Chapter& chapter : chapters) {
       for (const Picture& picture : chapter.pictures) {
         written = write(where + picture.file, picture.svg) && written;
