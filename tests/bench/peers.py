@@ -5,8 +5,8 @@ peers.py --out FILE [--places ...] [--collectives ...] [--sizes ...] [--contesta
     measures, and adds the repetitions to those that FILE has of the same commit; those of another commit go
 peers.py --out FILE --profile [--places ...]
     samples where the time of Espalier's collectives goes, and puts it into FILE; needs perf, and root
-peers.py --page FILE... [--plots FOLDER]
-    prints the page of these files, and writes its plots
+peers.py --page FILE... [--plots FOLDER] [--whole FOLDER]
+    prints the page of these files, and writes its plots, and all rows as peers.csv
 
 Places: hosts-P, P network namespaces with shaped links of 100 Mbit/s (lab.sh); machine-P, P processes on this machine. Contestants:
 - espalier: espalier-bench under `espalier launch`
@@ -458,19 +458,23 @@ def main():
     parser.add_argument("--build", help="default: build")
     parser.add_argument("--page", nargs="+", metavar="FILE")
     parser.add_argument("--plots", metavar="FOLDER")
+    parser.add_argument("--whole", metavar="FOLDER")
     options = parser.parse_args()
     measures = ("places", "collectives", "sizes", "contestants", "quick", "profile", "out")
     if options.page and any(getattr(options, name) for name in measures):
         parser.error("--page prints what was measured; expected no " + ", ".join(f"--{name}" for name in measures))
-    if not options.page and (options.plots or not options.out):
-        parser.error("expected --out FILE, or --page FILE...; --plots is of --page")
+    if not options.page and (options.plots or options.whole or not options.out):
+        parser.error("expected --out FILE, or --page FILE...; --plots and --whole are of --page")
     chosen = [name for name in ("collectives", "sizes", "contestants", "quick") if getattr(options, name)]
     if options.profile and chosen:
         parser.error("--profile has collectives of its own; expected no " + ", ".join(f"--{name}" for name in chosen))
     options.build = options.build or str(ROOT / "build")
     if options.page:
         files = [results_in(file) for file in options.page]
-        sys.stdout.write(peers_page.page(files))
+        page, rows = peers_page.page(files)
+        sys.stdout.write(page)
+        if options.whole:
+            (pathlib.Path(options.whole) / "peers.csv").write_text(rows)
         if options.plots:
             peers_page.write_plots(files, pathlib.Path(options.plots), pathlib.Path(options.build) / "tests/bench/line-plot")
         return

@@ -1,12 +1,17 @@
 """The page of what peers.py measured: medians, paired ratios with their intervals, ratios to the bound, goals, plots."""
 import collections
+import hashlib
 import json
+import pathlib
 import random
 import re
 import statistics
 import subprocess
+import sys
 import textwrap
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import pages
 import peers_profile
 
 RING_BYTES = 8 << 20
@@ -20,6 +25,7 @@ SHORT, LONG, BOUND_FROM = 64 << 10, 8 << 20, 16 << 10
 BATCHES = {"hosts": {0: (4, 8, 2, "warm,cold"), SHORT: (3, 3, 1, "warm"), LONG: (3, 2, 1, "warm")},
            "machine": {0: (8, 8, 2, "warm,cold"), SHORT: (6, 3, 1, "warm"), LONG: (3, 2, 1, "warm")}}
 RESAMPLES = 1000
+GREATEST, LEAST = 5, 3  # ratios whose rows a table of the page has
 # Time / bound at 8 MiB on the shaped links of 8 hosts; 16 hosts: 0.03 more, 1 MiB: 1.10 times that.
 BOUND_GOALS = {"broadcast": 1.03, "reduce": 1.04, "allreduce": 1.05, "scan": 1.03, "exscan": 1.03, "scatter": 1.00, "gather": 1.00,
                "allgather": 1.03, "reduce-scatter": 1.03, "all-to-all": 1.03}
@@ -35,6 +41,7 @@ class Cell:
         self.kind, ranks = self.place.rsplit("-", 1)
         self.ranks = int(ranks)
         self.contestants = contestants
+        self.intervals = {}
 
     def times(self, name, start="warm"):
         return self.contestants.get(name, {}).get(start, [])
@@ -57,6 +64,11 @@ class Cell:
 
     def interval(self, start="warm"):
         """Of the ratio: 95 % by a bootstrap over the pairs of repetitions."""
+        if start not in self.intervals:
+            self.intervals[start] = self.bootstrap(start)
+        return self.intervals[start]
+
+    def bootstrap(self, start):
         pairs = list(zip(self.times("espalier", start), self.times(self.fastest(start), start)))
         draw = random.Random(17)
         ratios = sorted(statistics.median(a for a, _ in chosen) / statistics.median(b for _, b in chosen)
@@ -139,6 +151,41 @@ def table(cells, rings, start, names):
     return "\n".join(lines)
 
 
+def by_size(cells, value):
+    """A table of a row per collective and a column per size; a barrier, which has no size, has a line of its own."""
+    sizes = sorted({cell.size for cell in cells} - {0})
+    found = {(cell.collective, cell.size): f"{value(cell):.2f}" for cell in cells}
+    lines = ["| collective | " + " | ".join(map(size_text, sizes)) + " |", "| --- |" + " ---: |" * len(sizes)] if sizes else []
+    for collective in dict.fromkeys(cell.collective for cell in cells if cell.size):
+        lines.append("| " + " | ".join([collective, *(found.get((collective, size), "") for size in sizes)]) + " |")
+    barriers = [text for (_, size), text in found.items() if size == 0]
+    return "\n".join(lines + (["", f"Barrier: {barriers[0]}."] if barriers else []))
+
+
+def extremes(cells, start):
+    """The cells of the greatest ratios and of the least ones, in the order of the page."""
+    ranked = sorted(cells, key=lambda cell: cell.ratio(start))
+    kept = {id(cell) for cell in ranked[:LEAST] + ranked[-GREATEST:]}
+    return [cell for cell in cells if id(cell) in kept]
+
+
+WHOLE_COLUMNS = ("place", "start", "collective", "bytes", *TITLES, "ratio", "low", "high", "time / bound", "predicted", "algorithm", "forced by")
+
+
+def whole_rows(place, cells, rings):
+    """The lines of peers.csv of one place: times in us, medians, and the ratio with its interval."""
+    for start in ("warm", "cold"):
+        for cell in cells:
+            if cell.place != place or not any(cell.times(name, start) for name in TITLES):
+                continue
+            compared = cell.times("espalier", start) and cell.fastest(start)
+            bound = cell.bound_us(rings) if start == "warm" and cell.times("espalier") else None
+            ratio = [f"{number:.4f}" for number in (cell.ratio(start), *cell.interval(start))] if compared else ["", "", ""]
+            by = [cell.contestants.get(name, {}).get("by", "") for name in ("espalier", "forced")]
+            yield [place, start, cell.collective, cell.size, *(f"{cell.median(name, start):.6g}" if cell.times(name, start) else "" for name in TITLES), *ratio,
+                   f"{cell.median('espalier') / bound:.4f}" if bound else "", "" if cell.predicted() is None or start == "cold" else f"{cell.predicted():.6g}", *by]
+
+
 def is_hosts(cell):
     return cell.kind == "hosts"
 
@@ -199,7 +246,8 @@ def peers_of(cells):
     return [name for name in TITLES if any(cell.times(name) for cell in cells)]
 
 
-def section(place, cells, rings):
+def section(place, cells, rings, rows):
+    """`rows`: the place's lines of peers.csv."""
     cells = [cell for cell in cells if cell.place == place]
     names = peers_of(cells)
     parts = [f"## {place_title(place)}\n"]
@@ -208,18 +256,24 @@ def section(place, cells, rings):
         parts.append(f"The raw TCP ring reached {rate:.1f} Mbit/s on each host's link, each way, in the same run.\n")
     plots = [name for name, _ in plots_of(place, cells, rings)]
     parts += [f"![{place_title(place)}]({name})\n" for name in plots]
-    compared = [cell for cell in cells if cell.times("espalier") and cell.fastest()]
-    if compared:
-        parts.append("### Warm starts\n\nMedians in us.\n")
-        parts.append(table(compared, rings, "warm", names) + "\n")
-    cold = [cell for cell in cells if cell.times("espalier", "cold") and cell.fastest("cold")]
-    if cold:
-        parts.append("### Cold starts\n\nMedians in us.\n")
-        parts.append(table(cold, rings, "cold", names) + "\n")
+    for start in ("warm", "cold"):
+        compared = [cell for cell in cells if cell.times("espalier", start) and cell.fastest(start)]
+        if not compared:
+            continue
+        parts.append(f"### {start.capitalize()} starts\n\nRatios by size:\n")
+        parts.append(by_size(compared, lambda cell: cell.ratio(start)) + "\n")
+        bounded = [cell for cell in compared if start == "warm" and cell.bound_us(rings)]
+        if bounded:
+            parts.append("Time / bound by size:\n\n" + by_size(bounded, lambda cell: cell.median("espalier") / cell.bound_us(rings)) + "\n")
+        if start == "warm":
+            parts.append(f"The greatest and the least of {len(compared)} ratios. Medians in us.\n")
+            parts.append(table(extremes(compared, start), rings, start, names) + "\n")
     predicted = [cell for cell in cells if cell.predicted() is not None]
     if predicted:
         parts.append("### Predicted\n\nBy the measured model, for what it chose. Medians of warm starts in us.\n")
         parts.append(predictions(predicted) + "\n")
+    digest = hashlib.sha256(pages.csv_text(WHOLE_COLUMNS, rows).encode()).hexdigest()[:16]
+    parts.append(f"`peers.csv` has {len(rows)} rows of this place, with the digest {digest}.\n")
     return "\n".join(parts)
 
 
@@ -320,20 +374,26 @@ def measured_at(cells, commits):
 
 
 def page(files):
+    """The page, and the text of peers.csv: everything that was measured, a line for each place, start, collective and size."""
     cells, rings, load = merged(files)
     machine = files[-1]["machine"]
     commits = {key: commit for file in files for key, commit in file["commits"].items()}
     versions = ", ".join(f"{name} {re.sub(r'-.*', '', machine[name])}" for name in ("Open MPI", "MPICH", "Gloo", "libfabric") if name in machine)
-    start = f"""Printed by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
+    start = f"""Written by `tests/bench/peers.py --page tests/bench/peers_runs.json --plots docs/results >docs/results/peers.md`, from what
         `tests/bench/peers.py --out tests/bench/peers_runs.json` measured, on one machine with {machine['processors']} processors
         ({machine['model']}), Linux {re.sub(r'-.*', '', machine['kernel'])}: {versions}. Other work shared the machine. Its load, this work
         included, was {min(load)} to {max(load)}, {statistics.median(load):.1f} in the median. All ranks were in one group of the scheduler, with a
         weight as of nice -10."""
+    more = """`tests/bench/peers.py --page tests/bench/peers_runs.json --whole build/tests/bench >build/tests/bench/peers.md` writes every row to
+        `build/tests/bench/peers.csv`. This page has the ratios of all rows, and whole rows for the greatest and the least ones. A digest of
+        each place's rows makes a test fail if one of them changes."""
     how = f"{batches_in(HOW).rstrip()}\n- **Commits.** How many cells were measured at which commit: {measured_at(cells, commits)}."
-    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(how) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
+    text = "# Espalier next to Open MPI, MPICH and Gloo\n\n" + filled(start) + "\n\n" + filled(more) + "\n\n" + filled(how) + "\n\n## Goals\n\n" + goals(cells, rings) + "\n"
     text += "\nWhy some are not reached:\n\n" + filled(batches_in(WHY)) + "\n"
     text += profiles({key: profile for file in files for key, profile in file.get("profiles", {}).items()})
-    return text + "".join("\n" + section(place, cells, rings) for place in dict.fromkeys(cell.place for cell in cells))
+    rows = {place: list(whole_rows(place, cells, rings)) for place in dict.fromkeys(cell.place for cell in cells)}
+    return (text + "".join("\n" + section(place, cells, rings, of) for place, of in rows.items()),
+            pages.csv_text(WHOLE_COLUMNS, [row for of in rows.values() for row in of]))
 
 
 def plot(title, y_name, lines):

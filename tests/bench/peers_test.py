@@ -113,15 +113,31 @@ def refusals(folder):
     expect("gloo gave a wrong broadcast of 8 bytes on machine-2", said)
 
 
+def sees_changes(runs, folder):
+    """The page changes if a time does whose row it does not show."""
+    kept = json.loads(pathlib.Path(runs).read_text())
+    kept["cells"] = {key: cell for key, cell in kept["cells"].items() if key.startswith(("machine-2 scan ", "machine-2 reduce "))}
+    few = pathlib.Path(folder) / "few.json"
+    pages = []
+    for more in (0, 1e-3):
+        kept["cells"]["machine-2 scan 1048576"]["mpich"]["warm"] = [time * (1 + more) for time in kept["cells"]["machine-2 scan 1048576"]["mpich"]["warm"]]
+        few.write_text(json.dumps(kept))
+        pages.append(peers("--page", few)[0].splitlines())
+    changed = [(one, other) for one, other in zip(*pages) if one != other]
+    assert len(pages[0]) == len(pages[1]) and len(changed) == 1 and "digest" in changed[0][0], changed
+
+
 def page(build, runs, folder):
     with tempfile.TemporaryDirectory() as plots:
-        now, _ = peers("--build", build, "--page", runs, "--plots", plots)
+        now, _ = peers("--build", build, "--page", runs, "--plots", plots, "--whole", pathlib.Path(build) / "tests/bench")
         found = {file.name: file.read_text() for file in pathlib.Path(plots).iterdir()}
     found["peers.md"] = now
     kept = {file.name: file.read_text() for file in pathlib.Path(folder).glob("peers*")}
     bad = [name for name in sorted({*found, *kept}) if found.get(name) != kept.get(name)]
     if bad:
         sys.exit(f"{', '.join(bad)} in {folder}: old; peers.py --page {runs} --plots {folder} >{folder}/peers.md writes them anew")
+    with tempfile.TemporaryDirectory() as changes:
+        sees_changes(runs, changes)
     print(f"{len(found)} files are what peers.py prints")
 
 

@@ -6,7 +6,7 @@
 
 #include "espalier/collectives/algorithms/algorithms.h"
 #include "espalier/collectives/algorithms/searched.h"
-#include "tests/papers/csv.h"
+#include "tests/csv_line.h"
 
 namespace espalier::papers {
 namespace {
@@ -263,10 +263,10 @@ std::string subject_lines(const Chapter& chapter) {
   std::string out;
   for (const Subject& subject : subjects_of(chapter)) {
     const std::array<int, kKinds> rows = rows_of(chapter, subject);
-    out += csv_line({chapter.citation, subject.where, subject.what, subject.algorithms,
-                     std::to_string(rows[kSchedules]), std::to_string(rows[kSimulations]),
-                     std::to_string(rows[kRuns]), std::to_string(rows[kComputed]),
-                     std::to_string(rows[kNotCompared]), subject.reason});
+    out += testing::csv_line({chapter.citation, subject.where, subject.what, subject.algorithms,
+                              std::to_string(rows[kSchedules]), std::to_string(rows[kSimulations]),
+                              std::to_string(rows[kRuns]), std::to_string(rows[kComputed]),
+                              std::to_string(rows[kNotCompared]), subject.reason});
   }
   return out;
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/papers/csv.h"
+#include "tests/csv_line.h"
 #include "tests/papers/inventory.h"
 #include "tests/papers/item.h"
 
@@ -25,20 +25,22 @@ namespace {
 
 // The files of the record: name and contents.
 std::vector<std::pair<std::string, std::string>> record_of(const std::vector<Chapter>& chapters) {
-  std::string items =
-      csv_line({"paper", "where", "what", "printed", "formula", "corrected", "ours", "by", "note"});
-  std::string subjects = csv_line({"paper", "subject", "what", "algorithms", "schedules",
-                                   "simulations", "runs", "computed", "not compared", "reason"});
-  std::string pictures = csv_line({"paper", "title", "picture", "file"});
+  std::string items = testing::csv_line(
+      {"paper", "where", "what", "printed", "formula", "corrected", "ours", "by", "note"});
+  std::string subjects =
+      testing::csv_line({"paper", "subject", "what", "algorithms", "schedules", "simulations",
+                         "runs", "computed", "not compared", "reason"});
+  std::string pictures = testing::csv_line({"paper", "title", "picture", "file"});
   for (const Chapter& chapter : chapters) {
     subjects += subject_lines(chapter);
     for (const Item& item : chapter.items) {
-      items += csv_line({chapter.citation, item.where, item.what, item.printed.text, item.formula,
-                         item.corrected, item.ours, item.how, item.note});
+      items += testing::csv_line({chapter.citation, item.where, item.what, item.printed.text,
+                                  item.formula, item.corrected, item.ours, item.how, item.note});
     }
-    if (chapter.pictures.empty()) pictures += csv_line({chapter.citation, chapter.title, "", ""});
+    if (chapter.pictures.empty())
+      pictures += testing::csv_line({chapter.citation, chapter.title, "", ""});
     for (const Picture& picture : chapter.pictures) {
-      pictures += csv_line({chapter.citation, chapter.title, picture.title, picture.file});
+      pictures += testing::csv_line({chapter.citation, chapter.title, picture.title, picture.file});
     }
   }
   return {{"papers.csv", items}, {"subjects.csv", subjects}, {"pictures.csv", pictures}};

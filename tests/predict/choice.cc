@@ -1,8 +1,9 @@
-// docs/results/choice.md: what `auto` takes on each family of topologies, for each collective and
-// size, its simulated time, and the best simulated time of all candidates.
+// The record of docs/results/choice.md: what `auto` takes on each family of topologies, for each
+// collective and size, its simulated time, and the best simulated time of all candidates. page.py
+// makes the page of it.
 //
-//   choice [TOPOLOGY]    prints the page, or the section of one topology
-//   choice --check PAGE  compares some rows (ESPALIER_WHOLE=1: all) with those of the page
+//   choice [TOPOLOGY]      prints all rows, or those of one topology
+//   choice --check RECORD  compares some rows (ESPALIER_WHOLE=1: all) with those of the record
 //
 // Exit status 1 if a row differs, or if a candidate is simulated to be more than 5 % faster than
 // the one that was taken. Candidates that are predicted to take 1.5 times the best are not
@@ -15,8 +16,11 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "espalier/collectives/algorithms/algorithms.h"
+#include "tests/csv_line.h"
 #include "tests/predict/simulated.h"
 #include "tests/whole.h"
 #include "tools/common/failure.h"
@@ -36,7 +40,7 @@ constexpr std::size_t kSampleStride = 7;
 constexpr std::uint32_t kSampleRanks = 40;
 
 struct ChoiceRow {
-  std::string text;
+  std::string line;
   std::uint64_t loss_permille = 0;
 };
 
@@ -66,22 +70,18 @@ ChoiceRow make_row(const Choice& choice, std::uint64_t bytes) {
     best = time;
     best_candidate = one.candidate;
   }
-  ChoiceRow row;
-  row.loss_permille = best == 0 ? 0 : (taken - best) * 1000 / best;
-  char line[512];
-  std::snprintf(
-      line, sizeof line, "| %s | %llu | %s | %lld | %s | %s | %s%s | %.2f | %s |",
-      choice.request().selection.collective.c_str(), static_cast<unsigned long long>(bytes),
-      choice.candidates()[ranking.best().candidate].name.c_str(),
-      static_cast<long long>(ranking.best().blocks), time_text(ranking.best().time).c_str(),
-      time_text(taken).c_str(), time_text(best).c_str(),
-      best_candidate == ranking.best().candidate
-          ? ""
-          : (" (" + choice.candidates()[best_candidate].name + ")").c_str(),
-      best == 0 ? 1.0 : static_cast<double>(taken) / static_cast<double>(best),
-      time_text(ranking.bound).c_str());
-  row.text = line;
-  return row;
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.2f",
+                best == 0 ? 1.0 : static_cast<double>(taken) / static_cast<double>(best));
+  const std::vector<Candidate>& candidates = choice.candidates();
+  const bool is_best = best_candidate == ranking.best().candidate;
+  return {testing::csv_line(
+              {choice.request().selection.topology, choice.request().selection.collective,
+               std::to_string(bytes), candidates[ranking.best().candidate].name,
+               std::to_string(ranking.best().blocks), time_text(ranking.best().time),
+               time_text(taken), time_text(best), is_best ? "" : candidates[best_candidate].name,
+               ratio, time_text(ranking.bound)}),
+          best == 0 ? 0 : (taken - best) * 1000 / best};
 }
 
 std::vector<ChoiceRow> rows_of(const char* topology, Collective collective) {
@@ -97,45 +97,29 @@ std::vector<ChoiceRow> rows_of(const char* topology, Collective collective) {
   return rows;
 }
 
-constexpr const char* kHead =
-    "# What `auto` takes\n\n"
-    "Printed by `build/tests/predict/choice`; a test compares a part of it, and `ESPALIER_WHOLE=1` "
-    "all of it. The model is the default\none for a fabric: alpha 20 us, beta 1 ns/B, cut-through. "
-    "[choosing.md](../choosing.md) explains the candidates.\n\n"
-    "* *bytes*: the whole message; one rank's part in scatter, gather, allgather, reduce-scatter "
-    "and "
-    "all-to-all.\n"
-    "* *predicted*, *simulated*: the time of the candidate that `auto` takes.\n"
-    "* *best*: the least simulated time of all candidates, and which one has it if `auto` took "
-    "another; *ratio* is simulated / best.\n"
-    "* *bound*: no schedule with blocks of equal length takes less.\n";
-
-constexpr const char* kTableHead =
-    "| collective | bytes | `auto` takes | N | predicted | simulated | best | ratio | bound |\n"
-    "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-
-// The texts of the page's rows, by topology.
 int check(const char* path) {
   std::ifstream in(path);
   std::stringstream content;
   content << in.rdbuf();
-  const std::string page = content.str();
+  const std::string record = content.str();
   std::size_t pair = 0, compared = 0;
   for (const char* topology : kTopologies) {
-    const std::size_t begin = page.find(std::string("\n## ") + topology + "\n");
-    const std::size_t end = page.find("\n## ", begin == std::string::npos ? begin : begin + 1);
-    const std::string section = begin == std::string::npos ? "" : page.substr(begin, end - begin);
     for (const Collective collective : kAllCollectives) {
       const bool sampled =
           pair++ % kSampleStride == 0 && topology::parse(topology).value()->ranks() <= kSampleRanks;
       if (!whole() && !sampled) continue;
       for (const ChoiceRow& row : rows_of(topology, collective)) {
         ++compared;
-        if (section.find("\n" + row.text + "\n") != std::string::npos) continue;
-        std::printf("%s: not below %s: %s\n", path, topology, row.text.c_str());
+        if (record.find("\n" + row.line) != std::string::npos) continue;
+        std::printf("%s has no line %s", path, row.line.c_str());
         return 1;
       }
     }
+  }
+  const auto lines = static_cast<std::size_t>(std::count(record.begin(), record.end(), '\n'));
+  if (whole() && lines != compared + 1) {
+    std::printf("%s has %zu lines, expected %zu\n", path, lines, compared + 1);
+    return 1;
   }
   std::printf("%zu rows of %s are as printed\n", compared, path);
   return compared == 0 ? 1 : 0;
@@ -143,13 +127,15 @@ int check(const char* path) {
 
 int print(const std::string& only) {
   std::uint64_t worst = 0;
-  if (only.empty()) std::fputs(kHead, stdout);
+  std::fputs(testing::csv_line({"topology", "collective", "bytes", "taken", "N", "predicted",
+                                "simulated", "best", "best by", "ratio", "bound"})
+                 .c_str(),
+             stdout);
   for (const char* topology : kTopologies) {
     if (!only.empty() && only != topology) continue;
-    std::printf("\n## %s\n\n%s", topology, kTableHead);
     for (const Collective collective : kAllCollectives) {
       for (const ChoiceRow& row : rows_of(topology, collective)) {
-        std::printf("%s\n", row.text.c_str());
+        std::fputs(row.line.c_str(), stdout);
         worst = std::max(worst, row.loss_permille);
       }
       std::fflush(stdout);
@@ -173,6 +159,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "choice: %s\n", failure.line.c_str());
     return failure.exit_status;
   }
-  std::fprintf(stderr, "choice: expected a topology of the page, --check PAGE, or nothing\n");
+  std::fprintf(stderr, "choice: expected a topology of the record, --check RECORD, or nothing\n");
   return 2;
 }

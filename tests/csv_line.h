@@ -1,10 +1,10 @@
 #pragma once
-// Lines of CSV files.
+// Lines of CSV files: the records of pages (tests/pages.py).
 
 #include <initializer_list>
 #include <string>
 
-namespace espalier::papers {
+namespace espalier::testing {
 
 // Returns the cells as a line; those with commas, quotes or line breaks are quoted.
 [[nodiscard]] inline std::string csv_line(std::initializer_list<std::string> cells) {
@@ -23,4 +23,4 @@ namespace espalier::papers {
   return out + '\n';
 }
 
-}  // namespace espalier::papers
+}  // namespace espalier::testing
