@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Checks the lower bounds that `graphs` prints by their witnesses, and writes docs/results/graphs.md.
+"""Checks the lower bounds that `graphs` prints by their witnesses. Writes docs/results/graphs.md and its record.
 
-page.py build/tests/graphs/graphs >docs/results/graphs.md
-page.py --check build/tests/graphs/graphs PAGE [all]     whether it is what would be written now, for a sample of the graphs or all;
-                                                         exit status 1 if not
+page.py --write build/tests/graphs/graphs     writes the record (graphs.csv, schedules.csv, one_block.csv) and the page
+page.py --check build/tests/graphs/graphs     whether they are what would be written now, for a sample of the graphs or, with
+                                              ESPALIER_WHOLE=1, for all; exit status 1 if not
+page.py --page                                writes the page from the record as it is
 """
-import collections
 import json
 import os
 import pathlib
@@ -16,19 +16,22 @@ from fractions import Fraction
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "bounds"))
 import check
+import pages
 
 COLLECTIVES = ("broadcast", "reduce", "allgather", "reduce-scatter", "allreduce", "all-to-all")
 WITHIN = {"all-to-all": 5}  # per cent that are wanted; 2 for the others
 HEAD = """# Packed trees and paths on any graph
 
-Written by `tests/graphs/page.py build/tests/graphs/graphs >docs/results/graphs.md`. The graphs are in `tests/graphs/graph_list.cc`.
+Written by `tests/graphs/page.py --write build/tests/graphs/graphs`. The graphs are in `tests/graphs/graph_list.cc`.
 Each schedule is over the graph's own links, and proven for every N: no link carries more than its lanes in a step (SLOT). The all-to-all is by
 [packed-paths](../algorithms/packed-paths.md), the others are by [packed-trees](../algorithms/packed-trees.md) with root 0. `graphs-test` runs
 the same schedules on simulated machines that have only these links.
 
+{whole}
+
 - *steps*: for N blocks per segment. The message of a broadcast, a reduce and an allreduce has one segment, that of an allgather, a
   reduce-scatter and an all-to-all one per rank.
-- *bound*: the greatest lower bound, whose witness `tests/bounds/check.py` has checked. On one-way links no bound by hops is known.
+- *bound*: the greatest lower bound, whose witness `tests/bounds/check.py` has checked.
 - *time per byte*: the steps per block for large N, in units of the time that a lane takes for a byte. A byte is one of the message, or of a
   rank's part.
 - *ratio*: the time per byte divided by that of the bound. For an allreduce, it is divided by the bounds of a reduce-scatter and an
@@ -38,22 +41,36 @@ the same schedules on simulated machines that have only these links.
   *to* them. An allreduce refers to its reduce-scatter and allgather. *lengths*: links have lengths, which the dual of the linear program
   gives. An all-to-all takes up the distances of all pairs of ranks, and a step offers the sum of all lanes times their lengths: the
   certificate has both. It is there where the schedule is above the bound of every cut.
+
 """
 SUMMARY = """## Summary
 
 Graphs on which the ratio is within the wanted one, and the greatest ratio:
 
-| collective | wanted | graphs | greatest ratio | on |
-| --- | ---: | ---: | ---: | --- |"""
+"""
+SCHEDULES = """
+## Long messages
+
+Steps for N blocks per segment:
+
+"""
+ABOVE = """
+The schedules above their bound:
+
+"""
+SAMPLE = ("ring-9", "torus-3x3", "hypercube-3", "cube-mesh-8", "uneven-tree")
+GRAPH = ("graph", "what", "ranks", "routers", "links")
+SCHEDULE = ("graph", "collective", "steps", "bound", "time per byte", "ratio", "window", "certificate")
 
 SHORT = ("broadcast", "reduce", "allreduce", "barrier", "allgather", "reduce-scatter", "all-to-all")
-SHORT_HEAD = """## One block
+SHORT_HEAD = """
+## One block
 
 The steps of the shortest messages, of one block per segment. Broadcast, reduce, allreduce and barrier are by
 [breadth-first](../algorithms/breadth-first.md), allgather and reduce-scatter by [time-expanded](../algorithms/time-expanded.md), and the
 all-to-all by packed-paths. In brackets: the greatest bound whose witness is checked, if it is lower. An allreduce and a barrier go into the
-centre and out again, while their bound is the distance of the two furthest ranks. Breadth-first trees need links in both directions; on
-one-way links no bound by distances is known.
+centre and out again, while their bound is the distance of the two furthest ranks. "-": breadth-first trees need links in both directions.
+
 """
 
 
@@ -138,12 +155,8 @@ def ratio_of(topology, lines, collective):
     return taken, taken / bound
 
 
-def table(topology, lines):
-    """The section of one graph."""
-    text = [f"## {topology['topology']}", "",
-            f"{topology['words'][0].upper()}{topology['words'][1:]}: {topology['ranks']} ranks, {topology['nodes'] - topology['ranks']} "
-            f"routers, {len(topology['links'])} links.", "",
-            "| collective | steps | bound | time per byte | ratio | window | certificate |", f"|{' --- |' * 3}{' ---: |' * 3} --- |"]
+def schedule_rows(topology, lines):
+    """The rows of schedules.csv of one graph; the ratio is exact."""
     for collective in COLLECTIVES:
         line = lines[collective]
         taken, ratio = ratio_of(topology, lines, collective)
@@ -151,8 +164,7 @@ def table(topology, lines):
         bound = line["formula"]
         if steepest(line)["witness"]["kind"] == "lengths":
             bound = formula(slope(steepest(line)))
-        text.append(f"| {collective} | {line['steps']} | {bound} | {number(taken)} | {number(ratio)} | {line['window']} | {cut} |")
-    return "\n".join(text) + "\n"
+        yield [topology["topology"], collective, line["steps"], bound, number(taken), ratio, line["window"], cut]
 
 
 def short_row(topology, lines):
@@ -166,45 +178,63 @@ def short_row(topology, lines):
         bound = max(-(-(one["a"] + one["b"]) // one["d"]) for one in line["certificate"]["bounds"])
         assert bound <= line["steps_at_one"], line
         cells.append(f"{line['steps_at_one']}" + (f" ({bound})" if bound < line["steps_at_one"] else ""))
-    return f"| {' | '.join(cells)} |"
+    return cells
 
 
-def page(graphs):
-    ratios = collections.defaultdict(list)
-    for name, (topology, lines) in graphs.items():
-        for collective in COLLECTIVES:
-            ratios[collective].append((ratio_of(topology, lines, collective)[1], name))
-    rows = []
-    for collective, found in ratios.items():
-        within = WITHIN.get(collective, 2)
-        good = sum(ratio <= 1 + Fraction(within, 100) for ratio, _ in found)
-        rows.append(f"| {collective} | {within} % | {good} of {len(found)} | {number(max(found)[0])} | "
-                    f"{max(found)[1] if max(found)[0] > 1 else 'all'} |")
-    short = [SHORT_HEAD, f"| graph | {' | '.join(SHORT)} |", f"| --- |{' ---: |' * len(SHORT)}", *(short_row(*one) for one in graphs.values())]
-    return "\n".join([HEAD, SUMMARY, *rows, "", *short, "", *(table(*one) for one in graphs.values())])
+def computed(program, names):
+    """The record of some graphs, or of all: {file: text}."""
+    graphs = read(program, names).values()
+    return {"graphs.csv": pages.csv_text(GRAPH, [
+                [topology["topology"], topology["words"], topology["ranks"], topology["nodes"] - topology["ranks"], len(topology["links"])]
+                for topology, _ in graphs]),
+            "schedules.csv": pages.csv_text(SCHEDULE, [row for one in graphs for row in schedule_rows(*one)]),
+            "one_block.csv": pages.csv_text(("graph", *SHORT), [short_row(*one) for one in graphs])}
 
 
-def main():
-    if sys.argv[1] != "--check":
-        sys.stdout.write(page(read(sys.argv[1], [])))
-        return
-    program, path = sys.argv[2:4]
-    whole = sys.argv[4:] == ["all"] or os.environ.get("ESPALIER_WHOLE", "0") != "0"
-    old = pathlib.Path(path).read_text(encoding="utf-8")
-    if whole:
-        now = page(read(program, []))
-        same = old == now
-    else:
-        small = ["ring-9", "torus-3x3", "hypercube-3", "cube-mesh-8", "uneven-tree"]
-        print("a sample:", ", ".join(small))
-        graphs = read(program, small)
-        tables = [table(*one) for one in graphs.values()] + [short_row(*one) for one in graphs.values()]
-        now = "\n".join(tables)
-        same = all(one in old for one in tables)
-    print(now)
-    if not same:
-        sys.exit(f"{path} is old: tests/graphs/page.py writes it anew")
+def lines_of(text, names):
+    """The head of a CSV text, and the lines of these graphs."""
+    head, *lines = text.splitlines(keepends=True)
+    return "".join([head, *(line for line in lines if not names or line.split(",")[0] in names)])
+
+
+def summary_row(collective, rows):
+    within = WITHIN.get(collective, 2)
+    worst = pages.worst(rows, lambda row: Fraction(row["ratio"]))[0]
+    ratio = Fraction(worst["ratio"])
+    good = sum(Fraction(row["ratio"]) <= 1 + Fraction(within, 100) for row in rows)
+    return [collective, f"{within} %", f"{good} of {len(rows)}", number(ratio), worst["graph"] if ratio > 1 else "all"]
+
+
+def page(record):
+    schedules = record["schedules.csv"]
+    text = HEAD.format(whole=pages.whole_text({f"tests/graphs/{name}": len(record[name]) for name in ("schedules.csv", "one_block.csv")},
+                                              "ESPALIER_WHOLE=1 tests/graphs/page.py --check build/tests/graphs/graphs"))
+    text += SUMMARY + pages.markdown(("collective", "wanted", "graphs", "greatest ratio", "on"), [
+        summary_row(collective, [row for row in schedules if row["collective"] == collective]) for collective in COLLECTIVES],
+        ("wanted", "graphs", "greatest ratio"))
+    text += SCHEDULES
+    for graph in record["graphs.csv"]:
+        graph["what"] = f"{graph['what']}: {graph['ranks']} ranks" + (f", {graph['routers']} routers" if graph["routers"] != "0" else "")
+        graph.update({row["collective"]: row["steps"] for row in schedules if row["graph"] == graph["graph"]})
+    text += pages.markdown(("graph", "what", *COLLECTIVES), [[graph[name] for name in ("graph", "what", *COLLECTIVES)] for graph in record["graphs.csv"]])
+    above = [{**row, "ratio": number(Fraction(row["ratio"]))} for row in schedules if Fraction(row["ratio"]) > 1]
+    text += ABOVE + pages.markdown(SCHEDULE, [[row[name] for name in SCHEDULE] for row in above], SCHEDULE[4:7])
+    return text + SHORT_HEAD + pages.markdown(("graph", *SHORT), [[row[name] for name in ("graph", *SHORT)] for row in record["one_block.csv"]], SHORT)
+
+
+class Graphs(pages.Page):
+    """With a sample of the graphs."""
+
+    def computed(self, program):
+        if os.environ.get("ESPALIER_WHOLE", "0") != "0" or sys.argv[1] == "--write":
+            return super().computed(program)
+        print("a sample:", ", ".join(SAMPLE))
+        kept = {name: (self.folder / name).read_text(encoding="utf-8") for name in self.records}
+        for name, text in computed(program, SAMPLE).items():
+            if bad := pages.differences(f"{name}, the sample", lines_of(kept[name], SAMPLE), text):
+                self.end(bad, f"{self.script} --write {program}")
+        return kept
 
 
 if __name__ == "__main__":
-    main()
+    Graphs(__file__, "graphs.md", ("graphs.csv", "schedules.csv", "one_block.csv"), lambda program: computed(program, []), page).main(sys.argv[1:])
