@@ -1,5 +1,6 @@
 // Random programs, different at every rank, before the verifier and before brute force. Each
-// accepted schedule is tried again with one of its programs broken. The page goes to stdout.
+// accepted schedule is tried again with one of its programs broken. The record of
+// docs/results/random.md, campaign.txt, goes to stdout; page.py makes the page of it.
 
 #include <unistd.h>
 
@@ -220,7 +221,7 @@ void print_head(const Options& options) {
   constexpr const char* kText =
       R"(# Random programs, different at every rank
 
-Written by `build/tests/random/random-programs %s %llu >docs/results/random.md`. A seed makes a correct schedule and writes every
+Written by `build/tests/random/random-programs %s %llu >tests/random/campaign.txt`. A seed makes a correct schedule and writes every
 rank's program in a different way. Each schedule that the verifier accepts for every N goes to it again with the program of one rank
 changed, if a change is found in 20 attempts. One in %llu goes to it once more with a longer window at all ranks.
 [verifier.md](../verifier.md), "How the verifier is judged", says how schedules are made.

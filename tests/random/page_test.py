@@ -1,22 +1,19 @@
 #!/usr/bin/python3
-"""docs/results/random.md has the present output of the command for the sample; nothing wrong was accepted in the whole campaign.
+"""The record of docs/results/random.md has the present output of the command for the sample, and the page is made of it. Nothing wrong was
+accepted in the whole campaign.
 
-page_test.py RANDOM_PROGRAMS PAGE
+page_test.py RANDOM_PROGRAMS
 """
-import pathlib
 import re
 import subprocess
 import sys
 import unittest
 
-PROGRAM, PAGE = sys.argv[1:3]
+import page
+from page import RECORD, sections
+
+PROGRAM = sys.argv[1]
 WHOLE = "--accepted 100000"
-
-
-def sections(text):
-    """The lines before the first second-level heading, and by the title of each those below it."""
-    head, *parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
-    return head.splitlines(), {title: body.strip().splitlines() for title, body in zip(parts[::2], parts[1::2])}
 
 
 def row(lines, name):
@@ -26,12 +23,15 @@ def row(lines, name):
 
 
 class Page(unittest.TestCase):
-    head, page = sections(pathlib.Path(PAGE).read_text())
+    head, record = sections(RECORD.read_text())
 
     def compare(self, written, read):
         for new, old in zip(written, read):
-            self.assertEqual(new, old, f"{PAGE} is old: {PROGRAM} {WHOLE} writes it anew")
+            self.assertEqual(new, old, f"{RECORD.name} is old: {PROGRAM} {WHOLE} prints it anew")
         self.assertEqual(len(written), len(read))
+
+    def test_is_made_of_the_record(self):
+        self.assertEqual(page.PAGE.read_text(), page.page(RECORD.read_text()), "tests/random/page.py --page writes it anew")
 
     def test_sample(self):
         ran = subprocess.run([PROGRAM], stdout=subprocess.PIPE, text=True)
@@ -40,10 +40,10 @@ class Page(unittest.TestCase):
         print(f"a sample: {title}; the whole campaign: {PROGRAM} {WHOLE}")
         self.assertEqual(ran.returncode, 0, "something wrong was accepted")
         self.compare([re.sub(r"--seeds \d+", WHOLE, line) for line in head], self.head)
-        self.compare(written, self.page[title])
+        self.compare(written, self.record[title])
 
     def test_whole(self):
-        whole = self.page["All of this run"]
+        whole = self.record["All of this run"]
         (accepted,) = row(whole, "accepted for every N")
         self.assertGreaterEqual(accepted, 100000)
         (differ,) = row(whole, "of these with ranks that differ in strides, paces or instances")
