@@ -2,7 +2,8 @@
 """What `auto` takes, measured: docs/results/choice_runs.md. Root only; nothing else should run meanwhile.
 
 choice.py measure lab|tcp   measures on a fabric, writes build/bench/choice-FABRIC.json; with --only, the other rows stay
-choice.py page              prints the page of both files
+choice.py record            puts the rows of both files into the page's record, choice_runs.csv, and writes the page
+choice.py page              writes the page from the record as it is; with --check, the exit status is 1 if it is another one
 
 lab: 8 hosts, network namespaces with shaped links of 100 Mbit/s (lab.sh). tcp: 8 processes on this machine, over libfabric's tcp.
 `espalier measure` fits a model to the fabric, `espalier tune` adds what candidates take. With it `espalier explain` ranks the candidates of
@@ -18,6 +19,11 @@ import statistics
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import pages
+
+RECORD = pathlib.Path(__file__).resolve().with_name("choice_runs.csv")
+PAGE = pages.RESULTS / "choice_runs.md"
 HOSTS = 8
 LAB = "tests/bench/lab.sh"
 SHARED = ("--ranks-per-host", HOSTS)  # the hosts of the lab have this machine's processors, too
@@ -109,50 +115,75 @@ def time_text(seconds):
     return f"{seconds * 1e3:.3f}" if seconds < 1 else f"{seconds * 1e3:.0f}"
 
 
-def row_text(row):
-    return (f"| {row['collective']} | {row['bytes']} | {row['taken']} | {row['blocks']} | {time_text(row['predicted_s'])} | "
-            f"{time_text(row['measured_s'])} | {row['best'] if row['best'] != row['taken'] else 'the same'} | {time_text(row['best_s'])} | "
-            f"{row['measured_s'] / row['best_s']:.2f} | {len(row['candidates'])} |")
+COLUMNS = ("fabric", "collective", "bytes", "taken", "N", "predicted", "measured", "fastest", "its time", "ratio", "candidates")
+SHOWN = ("collective", "bytes", "taken", "N", "predicted", "measured", "fastest", "its time", "ratio", "candidates")
+NUMBERS = ("bytes", "N", "predicted", "measured", "its time", "ratio", "candidates")
+WORST = 6
 
 
-def page():
-    print(f"""# What `auto` takes, measured
+def record():
+    """The text of choice_runs.csv, times in ms."""
+    rows = []
+    for fabric in FABRICS:
+        for row in json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())["rows"]:
+            rows.append([fabric, row["collective"], row["bytes"], row["taken"], row["blocks"], time_text(row["predicted_s"]), time_text(row["measured_s"]),
+                         row["best"], time_text(row["best_s"]), f"{row['measured_s'] / row['best_s']:.2f}", len(row["candidates"])])
+    return pages.csv_text(COLUMNS, rows)
 
-Written by `tests/bench/choice.py page`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. The model is of
+
+def size_text(size):
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} B"
+
+
+def section(fabric, rows):
+    near = sum(float(row["measured"]) <= WITHIN * float(row["its time"]) for row in rows)
+    by_collective = {}
+    for row in rows:
+        by_collective.setdefault(row["collective"], []).append(f"{row['taken']}, {row['measured']}")
+    text = (f"\n## {FABRICS[fabric]}\n\n`auto` is within {round(WITHIN * 100 - 100)} % of the fastest in {near} of {len(rows)} rows. What it takes, and the time in ms, "
+            f"by the bytes of all ranks' parts:\n\n")
+    text += pages.markdown(("collective", *map(size_text, SIZES)),
+                           [[name, *cells, *[""] * (len(SIZES) - len(cells))] for name, cells in by_collective.items()])
+    far = pages.worst(rows, lambda row: float(row["ratio"]), WORST)
+    return text + f"\nThe {WORST} greatest ratios:\n\n" + pages.markdown(SHOWN, [[row[name] for name in SHOWN] for row in far], NUMBERS)
+
+
+def page(rows):
+    text = f"""# What `auto` takes, measured
+
+Written by `tests/bench/choice.py record`, from what `tests/bench/choice.py measure lab` and `measure tcp` measured. The model is of
 `espalier measure`, tuned by `espalier tune` ([choosing.md](../choosing.md#tuned-by-runs)) with messages of {len(TUNED)} sizes:
 {", ".join(map(str, TUNED[:-1]))} and {TUNED[-1]} bytes, of all ranks' parts together.
 
 For each collective and size, all candidates that the model predicts to take at most {TWICE:g} times the best time were run in turn:
 {SHORT_RUNS[0] * SHORT_RUNS[1]} repetitions of each below 64 KiB, {LONG_RUNS[0] * LONG_RUNS[1]} above. The fastest of many is often one that was lucky, so it and what `auto` takes were run again, in
-turn: the columns are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.""")
-    for fabric, title in FABRICS.items():
-        found = json.loads(pathlib.Path(f"build/bench/choice-{fabric}.json").read_text())
-        near = sum(row["measured_s"] <= WITHIN * row["best_s"] for row in found["rows"])
-        print(f"""
-## {title}
-
-`auto` is within {round(WITHIN * 100 - 100)} % of the fastest in {near} of {len(found['rows'])} rows.
-
-| collective | bytes | `auto` takes | N | predicted | measured | fastest | its time | ratio | candidates |
-| --- | ---: | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |""")
-        for row in found["rows"]:
-            print(row_text(row))
+turn: the times are medians of these runs, in ms, and *ratio* is their quotient. All {HOSTS} ranks share this machine's processors.
+[tests/bench/choice_runs.csv](../../tests/bench/choice_runs.csv) has all {len(rows)} rows.
+"""
+    return text + "".join(section(fabric, [row for row in rows if row["fabric"] == fabric]) for fabric in FABRICS)
 
 
 def main():
     os.chdir(pathlib.Path(__file__).resolve().parents[2])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("page")
+    commands.add_parser("record")
+    commands.add_parser("page").add_argument("--check", action="store_true")
     command = commands.add_parser("measure")
     command.add_argument("fabric", choices=FABRICS)
     command.add_argument("--model", help="a model of the fabric, instead of fitting one")
     command.add_argument("--only", nargs="+", choices=COLLECTIVES, default=COLLECTIVES, metavar="COLLECTIVE")
     arguments = parser.parse_args()
-    if arguments.command == "page":
-        page()
-    else:
+    if arguments.command == "measure":
         measure(arguments.fabric, arguments.only, arguments.model)
+        return
+    if arguments.command == "record":
+        RECORD.write_text(record(), encoding="utf-8")
+    text = page(pages.read(RECORD))
+    if arguments.command == "page" and arguments.check:
+        bad = pages.differences("docs/results/choice_runs.md", PAGE.read_text(encoding="utf-8"), text)
+        sys.exit("\n".join([*bad, "tests/bench/choice.py page writes it anew"]) if bad else 0)
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

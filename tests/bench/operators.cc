@@ -1,5 +1,5 @@
 // Measures the built-in operators: every version of every operator and type, in turn with memcpy.
-// Prints docs/results/operators.md.
+// Prints the record of docs/results/operators.md, of which operators_page.py makes the page.
 //
 //   operators [rounds]
 
@@ -23,13 +23,7 @@ namespace {
 constexpr std::size_t kVersionCount = std::size(kVersions);
 constexpr std::size_t kTurnBytes = 4 << 20;  // of a turn, if a block is smaller
 
-struct Size {
-  std::size_t bytes;
-  const char* title;
-};
-constexpr std::array kSizes = {Size{8 << 10, "8 KiB: two operands fit in L1"},
-                               Size{4 << 20, "4 MiB: beyond L2"},
-                               Size{64 << 20, "64 MiB: beyond all caches"}};
+constexpr std::array<std::size_t, 3> kSizes = {8 << 10, 4 << 20, 64 << 20};
 
 // Returns the bits of 1, in each 64-bit number, of a floating-point type.
 std::optional<std::uint64_t> one_of(Type type) {
@@ -115,11 +109,8 @@ Speeds measure(const Operator& op, Memory& memory, std::uint32_t rounds) {
   return speeds;
 }
 
-void print_table(const Size& size, std::uint32_t rounds) {
-  std::printf("\n## %s\n\n| type | operator |", size.title);
-  for (const Version version : kVersions) std::printf(" %s |", version_name(version));
-  std::printf(" memcpy | combine() / memcpy |\n| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
-  Memory memory(size.bytes);
+void print_rows(std::size_t bytes, std::uint32_t rounds) {
+  Memory memory(bytes);
   for (std::uint8_t type = 0; type < static_cast<std::uint8_t>(Type::kCustom); ++type) {
     for (std::uint8_t number = 1; number < static_cast<std::uint8_t>(Op::kCustom); ++number) {
       Operator op;
@@ -127,40 +118,22 @@ void print_table(const Size& size, std::uint32_t rounds) {
       op.type = static_cast<Type>(type);
       if (!can_combine(op)) continue;
       const Speeds speeds = measure(op, memory, rounds);
-      std::printf("| %s | %s |", type_name(op.type), op_name(op.op));
+      std::printf("%zu,%u,%s,%s", bytes, rounds, type_name(op.type), op_name(op.op));
       for (const auto& gigabytes : speeds.versions) {
-        if (gigabytes.has_value()) std::printf(" %.1f |", *gigabytes);
-        if (!gigabytes.has_value()) std::printf(" none |");
+        if (gigabytes.has_value()) std::printf(",%.1f", *gigabytes);
+        if (!gigabytes.has_value()) std::printf(",none");
       }
-      std::printf(" %.1f | %.2f |\n", speeds.copy, speeds.ratio);
+      std::printf(",%.1f,%.2f\n", speeds.copy, speeds.ratio);
       std::fflush(stdout);
     }
   }
 }
 
-void print_page(std::uint32_t rounds) {
-  std::printf(
-      "# Speed of the operators\n"
-      "\n"
-      "Written by `build/tests/bench/operators >docs/results/operators.md`. Each figure is in "
-      "GB/s: 1e9 bytes of the result per\n"
-      "second of a thread's processor time. The operators work in place, as most combines of a "
-      "machine do: they read two blocks and\n"
-      "write one of them. memcpy reads one and writes the other. The versions and memcpy take "
-      "turns on the same two blocks. A figure\n"
-      "is the median of %u rounds; the last column is the median of the rounds' ratios. "
-      "`combine()` takes the best version. Products\n"
-      "of floats multiply by 1. \"none\": the processor does not have that version.\n"
-      "\n"
-      "[architecture.md](../architecture.md#the-machine) describes the versions, which all give"
-      " the same bits. x86-64-v4 is the code\n"
-      "of x86-64-v3, except for bf16 sums and products, for products, minima and maxima of "
-      "64-bit integers, and for pairs of\n"
-      "integers. memcpy writes large blocks around the caches, and so does not read them first."
-      " An operator reads its result's block\n"
-      "anyway.\n",
-      rounds);
-  for (const Size& size : kSizes) print_table(size, rounds);
+void print_record(std::uint32_t rounds) {
+  std::printf("bytes,rounds,type,operator");
+  for (const Version version : kVersions) std::printf(",%s", version_name(version));
+  std::printf(",memcpy,ratio\n");
+  for (const std::size_t bytes : kSizes) print_rows(bytes, rounds);
 }
 
 }  // namespace
@@ -172,6 +145,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: operators [rounds]; expected a number from 1\n");
     return 2;
   }
-  espalier::print_page(static_cast<std::uint32_t>(rounds));
+  espalier::print_record(static_cast<std::uint32_t>(rounds));
   return 0;
 }
