@@ -27,25 +27,14 @@ BEGIN = "<!-- algorithms: printed by tests/docs/algorithm_pages.py --write -->"
 END = "<!-- end of algorithms -->"
 ORDERED = ("reduce", "allreduce", "scan", "exscan", "reduce-scatter")  # that combine
 MAX_PICTURE_BYTES = 40_000
-MAX_COLUMNS = 12
+MAX_STEPS, MAX_NODES = 4, 8  # of a table of messages
 PAGE_STRIDE, RANKING_STRIDE = 8, 13  # of a sample
 WHERE_WON = re.compile(r"\[([\w-]+)\]\([\w-]+\.md\) ([^;|]+)")
 
-PORTS = {
-    "one-port duplex": "a node sends at most one message and receives at most one per step",
-    "simplex": "a node sends or receives at most one message per step, not both",
-    "single send": "a node sends at most one message per step, and receives any number",
-    "multiport": "a node sends and receives on all its links in a step",
-}
-
-CONTENTION = {
-    "none": "links may have to carry more than their capacity",
-    "slot": "links carry no more than their capacity in lock step (SLOT)",
-    "async": "links carry no more than their capacity under any timing skew (ASYNC)",
-}
+CONTENTION = {"none": "no guarantee", "slot": "SLOT", "async": "ASYNC"}
 
 WHEN_HEAD = (
-    f"Printed by `tests/docs/algorithm_pages.py --write`; a test compares a part of this page, and `ESPALIER_WHOLE=1` all of it. The "
+    f"Written by `tests/docs/algorithm_pages.py --write`; a test compares a part of this page, and `ESPALIER_WHOLE=1` all of it. The "
     f"times are those that `espalier explain` predicts from the default model of a fabric, for {len(facts.SIZES)} sizes: the powers of "
     f"two from {size_text(facts.SIZES[0])} to {size_text(facts.SIZES[-1])}. Sizes are those of the whole message; in "
     f"{', '.join(facts.PER_RANK[:-1])} and {facts.PER_RANK[-1]} they are one rank's part. The root is 0, the operator commutes, and nodes "
@@ -231,7 +220,7 @@ class Pages:
                                      [(link(name), self.never_text(collective, name, rankings)) for name in never])
             for (setting, ranked), (_, plot) in rankings.items():
                 if plot and ranked == collective:
-                    text += f"\n![{collective} on {setting.topology}: predicted time by size](pictures/{plot_name(setting, collective)})\n"
+                    text += f"\n![{collective} on {setting.topology}](pictures/{plot_name(setting, collective)})\n"
         return text
 
     # --- the pages ---
@@ -274,13 +263,11 @@ class Pages:
         text = ""
         phases = facts.period(small, larger)
         for phase, first, length, repeats in phases:
-            shown = min(length, MAX_COLUMNS)
+            shown = min(length, MAX_STEPS)
             of = f"Phase {phase + 1}: " if len(phases) > 1 else ""
             whole = facts.counted(length, "step")
             if repeats:
                 whole = f"{'one' if of else 'One'} period of {whole}, N = {small.facts['blocks']}"
-            note = "" if shown == length else f"; the first {shown}"
-            text += f"\n{of}{whole}{note}.\n\n"
             cells = {}
             for node, one in small.messages(phase):
                 data = small.data_text(one)
@@ -291,11 +278,11 @@ class Pages:
                 node = program["node"]
                 rows.append((str(node) if node < small.facts["ranks"] else f"{node} (router)",
                              *("<br>".join(cells.get((node, step), ())) for step in range(first, first + shown))))
-            text += table(("rank", *(f"step {step}" for step in range(first, first + shown))), rows)
-        segments, cuts = small.facts["segments"] > 1, small.facts["cuts_messages"]
-        means = {(True, True): "`1.0` is block 0 of segment 1", (True, False): "`4` is segment 4, `4-7` are segments 4 to 7",
-                 (False, True): "the number after the colon is the block", (False, False): "a message is the whole block"}[segments, cuts]
-        return text + f"\n({means}.)\n"
+            notes = [f"the first {count}" + noun for count, of_all, noun in ((shown, length, ""), (MAX_NODES, len(rows), f" of {len(rows)} nodes"))
+                     if count < of_all]
+            text += f"\n{of}{whole}{'; ' * bool(notes)}{', '.join(notes)}.\n\n"
+            text += table(("rank", *(f"step {step}" for step in range(first, first + shown))), rows[:MAX_NODES])
+        return text
 
     def steps_text(self, name):
         rows, refusals, schedules = [], [], {}
@@ -338,12 +325,7 @@ class Pages:
                     chosen.append(f"N = {one['blocks']}")
                 cells.append(time_text(one["predicted_ps"]) + (f" ({', '.join(chosen)})" if chosen else ""))
             rows.append((collective, *cells))
-        head = f"On `{topology}`, alpha is the start-up of a message, beta the time of a byte, and m the bytes of the message"
-        per_rank = [entry["collective"] for entry in self.entries_of(name) if entry["collective"] in facts.PER_RANK]
-        head += f" ({listed(per_rank)}: of one rank's part)" if per_rank else ""
-        inside = " Links inside a host have lower alpha and beta than those across." if topology.startswith("hosts:") else ""
-        return (wrapped(f"{head}.{inside} The times are what `espalier explain --algorithm {name}` predicts from the default model, with "
-                        f"the best N and parameters.") + "\n\n" + table(("collective", "cost", *map(size_text, facts.PRINTED_SIZES)), rows))
+        return f"On `{topology}`:\n\n" + table(("collective", "cost", *map(size_text, facts.PRINTED_SIZES)), rows)
 
     def wins_text(self, name, when):
         ranges, rows, topologies = {}, {}, set()
@@ -362,7 +344,7 @@ class Pages:
             if best:
                 text += f"\n![{collective}, time by size](pictures/{best[0]})\n"
                 break
-        return text + "\n[when.md](when.md) has all algorithms, and plots of their times.\n"
+        return text
 
     def limits_text(self, name, schedules):
         entries = self.entries_of(name)
@@ -380,9 +362,9 @@ class Pages:
             ports.setdefault(fact["port_model"], []).append(fact["collective"])
         for model, collectives in ports.items():
             whose = f" ({listed(list(dict.fromkeys(collectives)))})" if len(ports) > 1 else ""
-            lines.append(f"Ports: {model}{whose}: {PORTS[model]}.")
+            lines.append(f"Ports: {model}{whose}.")
         if topologies != "any topology":
-            lines += by_collective(dict.fromkeys((fact["collective"], CONTENTION[fact["contention"]]) for fact in measured))
+            lines += [f"Links: {text}" for text in by_collective(dict.fromkeys((fact["collective"], CONTENTION[fact["contention"]]) for fact in measured))]
         lines += self.blocks_limits(schedules)
         takes = [(entry, f"takes {listed([f'`{one}`' for one in entry['parameters']])}") for entry in entries if entry["parameters"]]
         lines += by_collective((entry["collective"], text + (f" up to {entry['max_run_length']}" if entry["max_run_length"] else ""))
@@ -433,14 +415,13 @@ class Pages:
             functions.append(wrapped(f"- {entry['collective']}: from {self.origin(name, entry['collective'])}; "
                                      f"`{self.sources[function]}:{function}`", "", "  ") + "\n")
         more = self.words[name].get("source", "")
-        return ("".join(functions) + "\n" + wrapped(f"{more} The [index](README.md#papers) has the publications. The comments at the top of "
-                                                    f"these files derive the steps.") + "\n")
+        return "".join(functions) + (f"\n{wrapped(more)}\n" if more else "")
 
     def cheap_parts(self, name, when):
         """The parts of a page for which nothing is run; tests compare those of all pages."""
         collectives = listed([entry["collective"] for entry in self.entries_of(name)])
-        head = (f"For {collectives}. Printed by `tests/docs/algorithm_pages.py --write`; the words are in `tests/docs/algorithms.toml`. "
-                f"[All algorithms](README.md).")
+        head = (f"Written by `tests/docs/algorithm_pages.py --write` from `tests/docs/algorithms.toml`. For {collectives}. "
+                f"[README.md](README.md#reading-a-page) explains the tables.")
         return {"head": f"# {name}\n\n{wrapped(head)}\n\n## What it does\n\n{wrapped(self.words[name]['what'].strip())}\n",
                 "wins": f"## When it wins\n\n{self.wins_text(name, when)}",
                 "source": f"## Source\n\n{self.source_text(name)}"}
@@ -451,11 +432,10 @@ class Pages:
         steps, schedules = self.steps_text(name)
         topology, collective, _ = self.example(name)
         parts = self.cheap_parts(name, when)
-        own = " Runs have the algorithm's own length, `--run-length own`." if own_run_length(self.entries_of(name)[0]) else ""
-        bound = wrapped(f"*bound*: the greatest lower bound for these ports, links and segments. A root is rank 0.{own}")
+        own = "Runs have the algorithm's own length, `--run-length own`.\n\n" if own_run_length(self.entries_of(name)[0]) else ""
         text = (f"{parts['head']}\n![{collective} by {name} on {topology}](pictures/{name}.svg)\n\n(`{command}`)\n\n"
-                f"The messages of this {collective}, by rank:\n{self.period_text(name)}\n"
-                f"## Steps\n\n{bound}\n\n{steps}\n"
+                f"Messages:\n{self.period_text(name)}\n"
+                f"## Steps\n\n{own}{steps}\n"
                 f"## Cost\n\n{self.cost_text(name, schedules)}\n"
                 f"{parts['wins']}\n"
                 f"## Limits\n\n{self.limits_text(name, schedules)}\n"
@@ -477,8 +457,8 @@ class Pages:
                 if entry["parameters"]:
                     needs.append(f"takes {listed([f'`{one}`' for one in entry['parameters']])}")
                 needs += ["searched"] if entry["searched"] else []
-                rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs), self.origin(entry["algorithm"], collective)))
-            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", "needs", "from"), rows)
+                rows.append((link(entry["algorithm"]), entry["summary"], "; ".join(needs)))
+            text += f"\n### {collective}\n\n" + table(("algorithm", "how it works, and its steps", "needs"), rows)
         return text.lstrip("\n")
 
     def readme_table(self, when):
