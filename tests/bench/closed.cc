@@ -152,6 +152,7 @@ void print(const std::string& provider, const Size& size, const Samples& samples
 int main_of(std::uint32_t rounds) {
   std::printf(
       "# Cost of a closed fabric\n\n"
+      "Written by `build/tests/bench/closed >docs/results/closed.md`.\n"
       "Allreduce of %u ranks over libfabric. One thread polls all of them, so no time passes in "
       "waiting for a core, and no rank waits\nfor another: the whole path of the messages is "
       "counted. Every variant has its own endpoints, which are opened anew %u times. The variants "

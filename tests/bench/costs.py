@@ -264,7 +264,7 @@ def where():
 
 PAGE = """# What a message costs
 
-libfabric {libfabric} on {machine}. `tests/bench/costs.py --write build docs/results/costs.md` wrote this page. A test counts the first two
+Written by `tests/bench/costs.py --write build docs/results/costs.md`: libfabric {libfabric} on {machine}. A test counts the first two
 tables again and compares them: {tolerance:.0f} % more or less, and half a call, are taken for equal.
 
 ## Counted
@@ -360,7 +360,7 @@ def check(build, page):
             print(f"skipped: {tool} is not installed")
             sys.exit(SKIPPED)
     text = page.read_text(encoding="utf-8")
-    of_page = re.search(r"^libfabric (\S+) on (\S+)\. ", text, re.MULTILINE).groups()
+    of_page = re.search(r": libfabric (\S+) on (\S+)\. ", text, re.MULTILINE).groups()
     if of_page != where():
         print(f"skipped: the page is of libfabric {' on '.join(of_page)}, and this is libfabric {' on '.join(where())}")
         sys.exit(SKIPPED)

@@ -18,6 +18,7 @@ row() {  # NAME COMMAND...
 cat <<END
 # Time to join a job
 
+Written by \`tests/bench/joining.sh >docs/results/joining.md\`.
 $ranks processes on one machine with $(nproc) processors, over tcp. \`espalier::join\` finds the launcher, opens the fabric and connects each rank to
 those at distance 1, 2, 4, ... Open MPI's launcher is found by PMIx: that time is libpmix's own. The time in \`fi_getinfo\` is libfabric's
 own search for providers.

@@ -15,9 +15,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ("executions", "per second", "edges", "features", "last new edge after", "ran for")
 HEAD = """# Fuzzing
 
-`tests/fuzz/run.sh 3600` fuzzes each target with libFuzzer, ASan and UBSan until one hour after its last new edge of the program;
-`--at-most SECONDS` ends it earlier. `tests/fuzz/page.py --write docs/results/fuzz.md` then writes this page from libFuzzer's final
-statistics. The campaigns of this page ran at the lowest priority on one core of a busy machine, one after another, so the executions
+Written by `tests/fuzz/page.py --write docs/results/fuzz.md` from libFuzzer's final statistics. `tests/fuzz/run.sh 3600` fuzzes each target
+with libFuzzer, ASan and UBSan until one hour after its last new edge of the program; `--at-most SECONDS` ends it earlier. The campaigns of this page ran at the lowest priority on one core of a busy machine, one after another, so the executions
 per second are far fewer than those of an idle core. Times are in seconds. A target that ended less than 3600 seconds after its last
 new edge can still find others. libFuzzer's entropic schedule is off: it took nine tenths of the processor time of the target
 `schedule`, whose 3000 executions took 38 s with it and 3.8 s without it.

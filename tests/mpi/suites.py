@@ -5,7 +5,8 @@ suites.py run --build BUILD --sources SUITE=FOLDER... [--ranks 2,3,5,7,8] [--lib
               [--out RUNS]
 suites.py run ... --again         only what did not pass with the library in RUNS
 suites.py page RUNS               prints docs/results/mpi_suites.md
-suites.py check RUNS PAGE         exit status 1 unless PAGE is what `page RUNS` prints
+suites.py whole RUNS              prints the page's whole tables: a row for each number of ranks, and for each function
+suites.py check RUNS PAGE FOLDER  exit status 1 unless PAGE is what `page RUNS` prints; writes the whole tables to FOLDER/mpi_suites.md
 
 SUITE: mpich, mpi4py, imb, osu or scalapack. Sources are never part of this repository: a suite without a folder is named with where it comes
 from, and the page shows the folder's name. LIBRARY: openmpi or mpich, both by default, or of the standard's ABI, as launch.py has them. BUILD is a
@@ -15,6 +16,7 @@ run.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -33,8 +35,8 @@ HEAD = """# Public suites of MPI
 
 Written by `tests/mpi/suites.py page tests/mpi/suites_runs.json`. `tests/mpi/suites.sh` built what these suites have about collectives, and
 ran each program plain and with Espalier's library in front ([communicator.md](../communicator.md#an-mpi-program-unchanged)). A program counts
-as passed if its exit status is 0 and it reports no error. One that fails plain does not run with the library. `run` says how many of the
-suite's programs ran with this number of ranks; one that reaches the time limit plain does not count. What has no row did not run. Ranks that
+as passed if its exit status is 0 and it reports no error. One that fails plain does not run with the library. A run is a program with a
+number of ranks; one that reaches the time limit plain does not count. What has no row did not run. Ranks that
 wait in the MPI library yield the processor, plain and with Espalier: under Open MPI by its setting `mpi_yield_when_idle`, under MPICH by
 `tests/mpi/yield.c`. Some runs under MPICH with up to 5 ranks preceded this file. `calls`: collectives on intracommunicators, on all ranks;
 `by MPI` leaves out `MPI_Alltoallw` and neighbour collectives, which are for the MPI library. `share`: the part that Espalier took.
@@ -193,6 +195,18 @@ def is_apart(function):
     return re.search("alltoallw|neighbor", function, re.I) is not None
 
 
+def is_plan(function):
+    return function.endswith("_init")
+
+
+# The calls of the page, by kind: a name, and which functions are of it.
+KINDS = (("blocking", lambda function: not (is_apart(function) or is_plan(function) or function.startswith("I"))),
+         ("nonblocking", lambda function: not is_apart(function) and function.startswith("I")),
+         ("persistent", lambda function: not is_apart(function) and is_plan(function)),
+         ("`MPI_Alltoallw` and neighbour collectives", is_apart))
+MOST = 6  # functions that the page names
+
+
 def family_of(title):
     return next(name for name in VERSIONS.values() if title.startswith(name))
 
@@ -236,20 +250,58 @@ def row_of(rows, runs, suite, library, ranks):
     return head + f"{extent} | {row['programs']} | {row['plain']} | {row['bridge']} | {row['ours']:,} | {row['below']:,} | {share} |"
 
 
-def page(runs):
-    rows, calls, failing = tables_of(runs)
-    lines = [HEAD, "| suite | MPI library | ranks | run | programs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
+def whole(runs):
+    """The whole tables: a row for each number of ranks, and one for each function."""
+    rows, calls, _ = tables_of(runs)
+    lines = ["| suite | MPI library | ranks | run | programs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     lines += [row_of(rows, runs, *row) for row in sorted(rows, key=order_of)]
+    lines += ["", "| function | Open MPI: by Espalier | by MPI | MPICH: by Espalier | by MPI |", "| --- | --- | --- | --- | --- |"]
+    lines += [calls_row(f"MPI_{function}", of) for function, of in calls.items()]
+    return "\n".join(lines) + "\n"
+
+
+def calls_row(name, calls):
+    return f"| {name} | " + " | ".join(f"{number:,}" for library in VERSIONS.values() for number in calls.get(library, [0, 0])) + " |"
+
+
+def sum_of(found):
+    """The sum of calls: by library, by whom."""
+    found = list(found)
+    return {library: [sum(each.get(library, [0, 0])[i] for each in found) for i in (0, 1)] for library in VERSIONS.values()}
+
+
+def suite_row(rows, runs, suite, library):
+    """The runs of all numbers of ranks together."""
+    of = {ranks: row for (one, other, ranks), row in rows.items() if (one, other) == (suite, library)}
+    total = {name: sum(row[name] for row in of.values()) for name in ("programs", "plain", "bridge", "ours", "below")}
+    taken = total["ours"] + total["below"]
+    share = f"{100 * total['ours'] / taken:.1f} %" if taken else ""
+    whole = runs.get(f"{suite}|{library}", {})
+    return (f"| {whole.get('folder', suite)} | {library} | {', '.join(map(str, sorted(of)))} | {whole.get('programs')} | {total['programs']} | "
+            f"{total['plain']} | {total['bridge']} | {total['ours']:,} | {total['below']:,} | {share} |")
+
+
+def page(runs):
+    rows, calls, failing = tables_of(runs)
+    digest = hashlib.sha256(whole(runs).encode()).hexdigest()[:16]
+    lines = [HEAD, f"`tests/mpi/suites.py whole tests/mpi/suites_runs.json >build/tests/mpi/mpi_suites.md` writes a table with a row for each of {len(rows)} "
+             f"suites,\nlibraries and numbers of ranks, and one for each of {len(calls)} functions. Their digest is {digest}: a test compares it.", "",
+             "| suite | MPI library | ranks | programs | runs | passed plain | of these, with Espalier | calls by Espalier | by MPI | share |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines += [suite_row(rows, runs, suite, library) for suite, library in dict.fromkeys(row[:2] for row in sorted(rows, key=order_of))]
     lines += ["", "## Passed plain, failed with Espalier", ""]
     lines += failing or ["No program."]
     lines += ["", "## Calls", "", "Calls on all ranks of the programs above that Espalier took over, and that it passed on to the MPI library.", "",
+              "| functions | Open MPI: by Espalier | by MPI | MPICH: by Espalier | by MPI |", "| --- | --- | --- | --- | --- |"]
+    for name, belongs in KINDS:
+        of = [each for function, each in calls.items() if belongs(function)]
+        lines.append(calls_row(f"{name} ({len(of)})", sum_of(of)))
+    lines += [calls_row("all", sum_of(calls.values())), "",
+              "The functions of which Espalier passed on the most, without those that are for the MPI library:", "",
               "| function | Open MPI: by Espalier | by MPI | MPICH: by Espalier | by MPI |", "| --- | --- | --- | --- | --- |"]
-    calls["all"] = {library: [sum(each.get(library, [0, 0])[i] for each in calls.values()) for i in (0, 1)] for library in VERSIONS.values()}
-    for function in calls:
-        cells = [f"{number:,}" for library in VERSIONS.values() for number in calls[function].get(library, [0, 0])]
-        lines.append(f"| {'all' if function == 'all' else 'MPI_' + function} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    passed_on = sorted((function for function in calls if not is_apart(function)), key=lambda function: -sum(below for _, below in calls[function].values()))
+    return "\n".join(lines + [calls_row(f"MPI_{function}", calls[function]) for function in passed_on[:MOST]]) + "\n"
 
 
 def main():
@@ -265,16 +317,20 @@ def main():
     run.add_argument("--again", action="store_true")
     run.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).with_name("suites_runs.json"))
     run.add_argument("--logs", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "espalier-suites-logs")
-    for name in ("page", "check"):
+    for name in ("page", "whole", "check"):
         commands.add_parser(name).add_argument("runs", type=pathlib.Path)
     commands.choices["check"].add_argument("page", type=pathlib.Path)
+    commands.choices["check"].add_argument("folder", type=pathlib.Path)
     options = parser.parse_args()
     if options.command == "run":
         return run_suites(options)
-    text = page(json.loads(options.runs.read_text()))
-    if options.command == "page":
+    runs = json.loads(options.runs.read_text())
+    text = whole(runs) if options.command == "whole" else page(runs)
+    if options.command != "check":
         print(text, end="")
-    elif text != options.page.read_text():
+        return
+    (options.folder / "mpi_suites.md").write_text(whole(runs))
+    if text != options.page.read_text():
         fail(f"{options.page} is old; expected the output of suites.py page {options.runs}")
 
 

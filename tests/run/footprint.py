@@ -50,10 +50,11 @@ def measure(words):
 
 def part():
     yield "# 64 nodes on one machine\n"
+    yield "Written by `tests/run/footprint.py docs/results/footprint.md`, the second part by `tests/bench/communicators.py`."
     yield "A broadcast of 1 byte over the links of `mesh:8x8` (`--links hop-by-hop`, 224 endpoints) and over the fabric"
     yield "(`--links routed`, 64 endpoints). Memory is what all nodes' processes have together, shared pages counted once;"
     yield "time is that of the whole command: compiling, verifying, starting, running, ending."
-    yield f"{os.cpu_count()} cores. `tests/run/footprint.py docs/results/footprint.md` printed this part.\n"
+    yield f"{os.cpu_count()} cores.\n"
     yield "| links | provider | nodes a process | processes | memory MiB | of it in /dev/shm | time s |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for links, provider, together in (("hop-by-hop", "shm", 1), ("hop-by-hop", "shm", 16), ("hop-by-hop", "shm", 64),

@@ -161,7 +161,7 @@ std::string page(const Record& record, const std::string& command) {
     return number("%.2f", summary_of(quarter(record, 3), value).mean -
                               summary_of(quarter(record, 1), value).mean);
   };
-  std::string text = "# Soak\n\nWhat `" + command + "` wrote.\n" + kMethod;
+  std::string text = "# Soak\n\nWritten by `" + command + "`.\n" + kMethod;
   text += "\n| | |\n| --- | ---: |\n";
   text += "| minutes | " + number("%.1f", minutes) + " |\n";
   text += line("jobs", record.jobs) + line("over tcp", record.tcp) + line("over shm", record.shm);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kIntroduction =
     "# Storm\n\n"
-    "Printed by `build/tests/storm/storm --page FILE... >docs/results/storm.md`, which adds up "
+    "Written by `build/tests/storm/storm --page FILE... >docs/results/storm.md`, which adds up "
     "what "
     "runs of `storm [--over CARRIER] SEEDS FROM` printed.\n"
     "Each seed is a cluster with any collective, algorithm, topology, window and pace, up to three "

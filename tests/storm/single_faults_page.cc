@@ -79,7 +79,7 @@ void print_table(const char* head, const std::map<std::string, Row>& rows, const
 void print_points(const PointTally& tally, std::size_t clusters) {
   std::printf(
       "# Single faults\n\n"
-      "Printed by `build/tests/storm/storm --single-faults >docs/results/faults.md`; `storm "
+      "Written by `build/tests/storm/storm --single-faults >docs/results/faults.md`; `storm "
       "--list-single-faults` lists the points. Each of the %zu\n"
       "pairs of a collective and an algorithm runs twice, on a small cluster of four to eight "
       "ranks, %zu clusters together: with eager copies and equal\n"
