@@ -89,11 +89,12 @@ class Changes(unittest.TestCase):
         pair = next(pair for pair in algorithm_pages.sampled_pairs(self.pages) if pair[0].topology == "complete:16")
         rankings = self.pages.rank([pair], False)
         algorithm_pages.check_rows(rankings, (self.folder / "when.md").read_text())
-        row = f"| {pair[0].name} | ["
         section = (self.folder / "when.md").read_text().partition(f"\n## {pair[1]}\n")[2]
-        self.assertIn(row, section)
-        with self.assertRaises(facts.Wrong):
-            algorithm_pages.check_rows(rankings, f"## {pair[1]}\n" + section.replace(row, row.replace("[", "x [")))
+        row = next(line for line in section.splitlines() if pair[0].name in line)
+        for wrong in (row.replace(" | [", " | x [", 1), row.replace(pair[0].name, "`complete:15`", 1)):
+            self.assertNotEqual(row, wrong)
+            with self.assertRaises(facts.Wrong):
+                algorithm_pages.check_rows(rankings, f"## {pair[1]}\n" + section.replace(row, wrong, 1))
 
 
 if __name__ == "__main__":
