@@ -27,10 +27,12 @@ this library gets without a reason.
 - *rows*: how its numbers were computed. "schedule": the steps of the programs that nodes run, after the verifier accepted them.
 - *printed*: what stands in the paper's text. A sentence about a figure is "true" or "not here". *formula*: what the paper's formula or
   rule gives. *ours*: what this library gets.
-- The tables of differences have one row for each reason: the first of those that have it, and their number.
+- The tables of differences have one row for each reason: the first number that has it, and how many have it. Of formulas they have the
+  {few} most frequent reasons.
 """
 KINDS = {"schedules": "schedule", "simulations": "simulation", "runs": "run", "computed": "computed", "not compared": "not compared"}
 PRINTED = "Numbers and sentences that the paper prints, and that differ here:\n\n"
+FEW = 8  # reasons of a table of formulas
 FORMULAS = "Formulas that give another number, or a bound:\n\n"
 
 
@@ -65,16 +67,20 @@ def by_reason(rows, theirs):
     """A table with a row for each note, whatever its numbers: the first, and how many there are. `theirs`: "printed" or "formula"."""
     found = {}
     for row in rows:
-        found.setdefault(re.sub(r"[\d.]+", "#", row["note"]) if row["note"] else row["what"], []).append(row)
+        reason = re.sub(r"[\d.]+", "#", row["note"] or row["what"])
+        found.setdefault((reason, row["where"] if theirs == "printed" else ""), []).append(row)
     columns = ("where", "what", theirs, "ours", "note")
-    return pages.markdown((*columns, "rows"), [[*(of[0][name] for name in columns), len(of)] for of in found.values()], ("rows",))
+    kept = {id(of) for of in pages.worst(found.values(), len, FEW if theirs == "formula" else len(found))}
+    text = pages.markdown((*columns, "rows"), [[*(of[0][name] for name in columns), len(of)] for of in found.values() if id(of) in kept], ("rows",))
+    others = len(found) - len(kept)
+    return text + (f"\nand {others} more reasons, of {len(rows) - sum(len(of) for of in found.values() if id(of) in kept)} rows.\n" if others > 0 else "")
 
 
 def page(record):
     rows, papers = record["papers.csv"], {}
     for picture in record["pictures.csv"]:
         papers.setdefault((picture["paper"], picture["title"]), []).append(picture)
-    text = HEAD.format(rows=len(rows), whole=pages.whole_text({f"tests/papers/{name}": len(record[name]) for name in RECORDS[:2]},
+    text = HEAD.format(rows=len(rows), few=FEW, whole=pages.whole_text({f"tests/papers/{name}": len(record[name]) for name in RECORDS[:2]},
                                                               "tests/papers/page.py --check build/tests/papers/papers"))
     for (paper, title), pictures in papers.items():
         own = [row for row in rows if row["paper"] == paper]

@@ -54,6 +54,8 @@ REFUSED = """
 LONGEST = """
 ## The longest proof of each collective
 
+Where a proof takes {affordable} s or more:
+
 """
 KEY = ("collective", "algorithm", "topology", "parameters")
 EXACT = ("proven for", "steps", "N*", "progressions", "instances", "checks")
@@ -143,8 +145,10 @@ def page(record, machine):
         "proves each row anew, and prints those that differ"))
     by_title = sections(record)
     text += pages.markdown(("ranks", *SUMS), [[title_text(title), *sums(rows)] for title, rows in by_title.items()], SUMS)
-    text += REFUSED + pages.markdown(("such as", "rows"), refusals(record), ("rows",)) + LONGEST
+    text += REFUSED + pages.markdown(("such as", "rows"), refusals(record), ("rows",)) + LONGEST.format(affordable=AFFORDABLE_SECONDS)
     for title, rows in by_title.items():
+        if max(float(row["s"]) for row in rows if not is_refused(row)) < AFFORDABLE_SECONDS:
+            continue
         text += f"{title_text(title)}:\n\n" + pages.markdown((*KEY, *EXACT, "s", "MiB"), [
             [*key_of(row), proven_for(row), row["steps"], *(f"{int(row[name]):,}" for name in EXACT[2:]), row["s"], row["MiB"]] for row in longest(rows)], NUMBERS) + "\n"
     return text.rstrip("\n") + "\n"
