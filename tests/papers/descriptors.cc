@@ -1,5 +1,5 @@
-// The bytes of a descriptor, by algorithm and size of the group. Writes docs/results/descriptors.md
-// to standard output.
+// Prints the bytes of a descriptor, by algorithm and size of the group: descriptors.txt, the record
+// of docs/results/descriptors.md. descriptors_page.py makes the page of it.
 
 #include <algorithm>
 #include <cstdio>
@@ -53,7 +53,7 @@ Longest longest_of(const Algorithm& algorithm, const CollectiveParameters& param
 void anywhere() {
   constexpr std::uint32_t kRanks[] = {4, 16, 100, 1000, 10000, 100000};
   std::printf(
-      "\n## Any topology, bytes of the longest descriptor by ranks\n\n| collective | algorithm |");
+      "## Any topology, bytes of the longest descriptor by ranks\n\n| collective | algorithm |");
   for (const std::uint32_t ranks : kRanks) std::printf(" %u |", ranks);
   std::printf("\n|---|---|%s\n", "---|---|---|---|---|---|");
   std::uint32_t count = 0;
@@ -131,14 +131,6 @@ void searched_ones() {
 }  // namespace espalier
 
 int main() {
-  std::printf(
-      "# Bytes of a descriptor\n\n"
-      "Written by `build/tests/papers/descriptors`; a test compares this page with what that "
-      "command writes. The "
-      "longest of all nodes\n(of 2000 spread evenly where there are more), with the default block "
-      "table; \"-\": the "
-      "algorithm cannot do it, or a program's tables are\ntoo small. One descriptor serves every "
-      "message size.\n");
   espalier::anywhere();
   espalier::fat_trees();
   espalier::searched_ones();
