@@ -11,7 +11,7 @@ import weakref
 
 KIBI = 1024
 SIZES = [8 << power for power in range(24)]  # 8 B to 64 MiB
-PRINTED_SIZES = (8, 64 * KIBI, KIBI ** 2, 64 * KIBI ** 2)
+PRINTED_SIZES = (8, 64 * KIBI, 64 * KIBI ** 2)
 PER_RANK = ("scatter", "gather", "allgather", "reduce-scatter", "all-to-all")  # --bytes are one rank's part
 COMBINING = ("reduce", "allreduce", "reduce-scatter")
 WINDOW_BLOCKS = 8  # enough for the steady state of few ranks

@@ -339,10 +339,12 @@ class Pages:
                 topologies.add((collective, where))
         for (collective, where), sizes in ranges.items():
             rows.setdefault((collective, ", ".join(sizes)), []).append(where)
-        text = table(("collective", "sizes", "where"), [(*key, "; ".join(where)) for key, where in rows.items()]) if rows else ""
-        lost = [(collective, nearest) for collective, algorithm, nearest in never(when) if algorithm == name]
-        if lost:
-            text += ("\n" if rows else "") + table(("never the fastest", "nearest"), lost)
+        lines = {}
+        for (collective, sizes), where in rows.items():
+            lines.setdefault(collective, []).append(f"{sizes} on {', '.join(where)}")
+        lines = [f"{collective}: {'; '.join(found)}" for collective, found in lines.items()]
+        lines += [f"{collective}: never; {nearest}" for collective, algorithm, nearest in never(when) if algorithm == name]
+        text = "".join(wrapped(line, "- ", "  ") + "\n" for line in lines)
         for collective, plots in plots_of(when).items():
             best = [plot for plot in plots if (collective, f"`{plot_topology(plot)}`") in topologies]
             if best:
