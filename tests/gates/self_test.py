@@ -23,6 +23,7 @@ import sentences
 import tidy
 import timeouts
 import tree
+import words
 
 ARROWS = """base
 proto base   # a comment
@@ -456,6 +457,88 @@ class Generated(GateTest):
 
     def test_no_build(self):
         self.assertIn("ninja -t missingdeps says", list(generated.find(self.root))[0])
+
+
+class Words(GateTest):
+    def setUp(self):
+        super().setUp()
+        self.write("tests/a/page.py", "")
+        self.write("tests/a/meson.build", "executable('a', 'a.cc')\n")
+        self.page("docs/results/a.md", "tests/a/page.py --write build/tests/a/a", 10)
+        self.page("docs/algorithms/b.md", "build/tests/a/a >docs/algorithms/b.md", 10)
+        self.write("docs/results/README.md", "# Results\n" + 8 * "word ")
+        self.write("docs/c.md", "# Page\n" + 8 * "word ")
+        self.write("README.md", "not in docs\n")
+
+    def page(self, file, command, count):
+        """A printed page of so many words."""
+        text = f"# Page\n\nWritten by `{command}`.\n\n"
+        self.write(file, text + (count - len(text.split())) * "| ")
+
+    def limits(self, **limits):
+        kept = mock.patch.multiple(words, **limits)
+        kept.start()
+        self.addCleanup(kept.stop)
+
+    def fails(self, *expected):
+        status, text = self.run_gate(words.main, self.root)
+        self.assertEqual(status, 1, text)
+        for piece in expected:
+            self.assertIn(piece, text)
+
+    def test_counts(self):
+        self.write("docs/results/more.txt", "no page")
+        status, text = self.run_gate(words.main, self.root)
+        self.assertEqual(status, 0, text)
+        lines = [line.split() for line in text.splitlines()[1:]]
+        self.assertEqual(lines, [["docs", "1", "0", "10", "0", "10"], ["docs/algorithms", "1", "10", "0", "0", "10"],
+                                 ["docs/results", "2", "10", "10", "0", "20"], ["all", "4", "20", "20", "0", "40"]])
+        self.write("docs/c.md", "# Page\n" + 9 * "word ")
+        self.assertEqual(self.run_gate(words.main, self.root, "1")[1], "    11 docs/c.md\n")
+
+    def test_what_people_wrote(self):
+        self.assertEqual(words.written("# One two\n\n- three `four`\n\n    code\n    more\n\n```\n$ a\n```\n<!-- b -->\nfive\n"), 7)
+        self.assertEqual(words.written("one\n<!-- a: printed by b -->\n| x |\n<!-- end of a -->\ntwo\n"), 2)
+        self.assertEqual(words.written("1. one\n\n    - two three\n"), 5)
+
+    def test_limits(self):
+        self.limits(MAX_WORDS=40, MAX_PRINTED=10, MAX_WRITTEN=20)
+        self.assertEqual(self.run_gate(words.main, self.root)[0], 0)
+        self.page("docs/results/a.md", "tests/a/page.py", 11)
+        self.fails("docs/results/a.md:1: 11 words, a printed page has at most 10", "docs/: 41 words, at most 40 are allowed")
+        self.page("docs/results/a.md", "tests/a/page.py", 8)
+        self.write("docs/c.md", "# Page\n" + 9 * "word ")
+        self.fails("docs/: people wrote 21 words, at most 20 are allowed")
+        self.assertNotIn("at most 40", self.run_gate(words.main, self.root)[1])
+
+    def test_printed_pages_say_so(self):
+        for text in ("# Page\n\nPrinted by `tests/a/page.py`.\n", "# Page\n\nA table. Written by `tests/a/page.py`.\n", ""):
+            self.write("docs/results/a.md", text)
+            self.fails("docs/results/a.md:3: expected 'Written by `COMMAND`' below the title")
+
+    def test_programs_exist(self):
+        for program in ("tests/a/pages.py", "build/tests/a/b", "build/tests/b/a"):
+            self.page("docs/c.md", f"{program} --write", 10)
+            self.fails(f"docs/c.md:3: 'Written by `{program}`', which is no program of this tree")
+        self.page("docs/c.md", "build-m3/tests/a/a", 10)
+        self.assertEqual(self.run_gate(words.main, self.root)[0], 0)
+
+    def test_printed_parts(self):
+        self.limits(MAX_PRINTED=12, MAX_WRITTEN=30)
+        begin, end = "<!-- part: printed by tests/a/page.py --write -->\n", "<!-- end of part -->\n"
+        self.write("docs/c.md", f"# Page\n{begin}{12 * '| '}{end}")
+        self.assertEqual(self.run_gate(words.main, self.root)[0], 0)
+        self.assertEqual(words.look(self.root, "docs/c.md")[:2], (12, 2))
+        self.write("docs/c.md", f"# Page\n{begin}{13 * '| '}{end}")
+        self.fails("docs/c.md: 13 printed words, a page has at most 12")
+        self.write("docs/c.md", f"# Page\n{begin}| ")
+        self.fails("docs/c.md: a part that is printed has no end; expected '<!-- end of NAME -->'")
+        self.write("docs/c.md", f"# Page\n{begin.replace('page.py', 'pages.py')}{end}")
+        self.fails("docs/c.md: the part part is printed by 'tests/a/pages.py', which is no program of this tree")
+
+    def test_no_page(self):
+        shutil.rmtree(self.root / "docs")
+        self.fails("docs/: there is no page")
 
 
 @unittest.skipUnless(shutil.which("clang-tidy"), "clang-tidy is of ./setup.sh tidy")
