@@ -124,11 +124,16 @@ def page_of(runs):
     text += "".join(row_of(cells_of(release, runs[release])) if release in runs else row_of([release, "not run", *[""] * (len(columns) - 2)])
                     for release in RELEASES)
     for heading, key in (("What failed", "failures"), ("What was skipped", "skips")):
-        lines = [f"- {release}: {line}{since(runs[release], line) if key == 'failures' else ''}\n"
+        lines = [f"- {release}: {within(line)}{since(runs[release], line) if key == 'failures' else ''}\n"
                  for release in RELEASES for line in runs.get(release, {}).get(key, [])]
         text += f"\n## {heading}\n\n" + ("".join(lines) or ("Nothing.\n" if runs else "Not run.\n"))
     text += mpi_of(runs, json.loads(SUITES_RUNS.read_text())) + builds_of(json.loads(BUILDS.read_text())) + debs_of(json.loads(DEBS.read_text()))
     return text + fabrics_of(providers.sections((RESULTS / "providers.md").read_text()))
+
+
+def within(line):
+    """Returns the line with paths from the folder of the sources, which are in /root/espalier of each root."""
+    return re.sub(r"/root/espalier/(build[^/ ]*/\.\./)?", "", line)
 
 
 def test_of(failure):
