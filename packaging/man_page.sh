@@ -14,7 +14,7 @@ if [ "${1-}" = --help ]; then
   # CLI11 2.6 writes as 2.1 did. Then a usage's continued lines become one; each form of it a line.
   $MAN_PROGRAM ${MAN_COMMAND:+"$MAN_COMMAND"} --help |
     sed -E -e 's/^OPTIONS:/Options:/' -e 's/^POSITIONALS:/Positionals:/' -e 's/^SUBCOMMANDS:/Subcommands:/' \
-      -e 's/^espalier .*\[OPTIONS\]/Usage: &/' -e 's/^( +-[a-zA-Z]), +--/\1,--/' |
+      -e 's/^espalier[a-z -]*\[OPTIONS\]/Usage: &/' -e 's/^( +-[a-zA-Z]), +--/\1,--/' |
     awk '/^[Uu]sage:/ { on = 1; sub(/^usage/, "Usage") } /^$/ && on { print line; on = 0 }
       !on { print; next }
       /^            / { sub(/^ +/, " "); line = line $0; next }
