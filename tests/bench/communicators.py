@@ -27,6 +27,7 @@ SAMPLE = [row for row in ROWS if row[2] == 40 or row[0] == 2 and row[2] == 1]
 KIB = 1 << 10
 RATIO, SLACK_KIB = 1.1, 8  # between two measurements of the memory of each of several communicators
 ONCE_KIB = 2048             # of one communicator
+ATTEMPTS = 3
 SLACK_FILES = 3             # a connection that another rank has begun, or a file that is open for a moment
 HEADING = "# 1, 40 and 1,000 communicators\n"
 PART = HEADING + """
@@ -144,10 +145,14 @@ def check(build, page):
     for number, row in enumerate(SAMPLE):
         if not sample.sampled(number, len(SAMPLE) // 2):
             continue
-        now = cells(row, measure(build, row))
-        print(line(now))
-        difference = differs(row, old[row], now, has_same_libraries)
-        if difference:
+        # What is resident also depends on when the system gave a page; a fault is there each time.
+        for _ in range(ATTEMPTS):
+            now = cells(row, measure(build, row))
+            print(line(now))
+            difference = differs(row, old[row], now, has_same_libraries)
+            if not difference:
+                break
+        else:
             sys.exit(f"{page} is old: {row}: {difference}; tests/bench/communicators.py --write build {page} writes it anew")
 
 
