@@ -26,6 +26,7 @@ import providers
 import suites
 
 RUNS, BUILDS, DEBS = HERE / "runs.json", HERE / "builds.json", HERE / "debs.json"
+MAX_LINE = 240  # of a test's message on the page
 SUITES_RUNS = HERE.parent / "mpi/suites_runs.json"
 RESULTS = HERE.parent.parent / "docs/results"
 PAGE = RESULTS / "releases.md"
@@ -132,8 +133,9 @@ def page_of(runs):
 
 
 def within(line):
-    """Returns the line with paths from the folder of the sources, which are in /root/espalier of each root."""
-    return re.sub(r"/root/espalier/(build[^/ ]*/\.\./)?", "", line)
+    """Returns the beginning of the line, with paths from the folder of the sources, which are in /root/espalier of each root."""
+    line = re.sub(r"/root/espalier/(build[^/ ]*/\.\./)?", "", line)
+    return line if len(line) <= MAX_LINE else line[:MAX_LINE] + " ..."
 
 
 def test_of(failure):
