@@ -9,6 +9,7 @@ import io
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 import textwrap
 
@@ -156,3 +157,19 @@ def main(page, writer):
     with open(path, encoding="utf-8") as old:
         if old.read() != now:
             sys.exit(f"{path} is old: {writer} writes it anew")
+
+
+def run(arguments, record, shown, page, check):
+    """The command line of a program whose record is what another PROGRAM prints: --write PROGRAM, --check PROGRAM, or --page. `page(rows)`
+    returns the text of the page `shown`; `check(PROGRAM)` returns what is wrong with the record."""
+    name = pathlib.Path(sys.argv[0])
+    if len(arguments) == 2 and arguments[0] == "--check":
+        bad = check(arguments[1]) + differences(str(shown.relative_to(ROOT)), shown.read_text(encoding="utf-8"), page(read(record)))
+        if bad:
+            sys.exit("\n".join([*bad, f"{name.resolve().relative_to(ROOT)} --write {arguments[1]} writes them anew"]))
+        return
+    if len(arguments) == 2 and arguments[0] == "--write":
+        record.write_text(subprocess.run(arguments[1:], check=True, stdout=subprocess.PIPE, text=True).stdout, encoding="utf-8")
+    elif arguments != ["--page"]:
+        sys.exit(f"{name.name}: expected --write PROGRAM, --check PROGRAM or --page")
+    shown.write_text(page(read(record)), encoding="utf-8")

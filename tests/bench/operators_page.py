@@ -64,21 +64,11 @@ def page(rows):
     return text
 
 
-def main(arguments):
-    if len(arguments) == 2 and arguments[0] == "--check":
-        now = subprocess.run([arguments[1], "1"], stdout=subprocess.PIPE, text=True, check=True).stdout
-        bad = pages.differences("the form of operators.csv", form(RECORD.read_text(encoding="utf-8")), form(now))
-        bad += pages.differences("docs/results/operators.md", PAGE.read_text(encoding="utf-8"), page(pages.read(RECORD)))
-        if bad:
-            sys.exit("\n".join([*bad, f"tests/bench/operators_page.py --write {arguments[1]} writes them anew"]))
-        print(f"{len(now.splitlines()) - 1} rows have the form of {arguments[1]}'s")
-        return
-    if len(arguments) == 2 and arguments[0] == "--write":
-        RECORD.write_text(subprocess.run(arguments[1:], check=True, stdout=subprocess.PIPE, text=True).stdout)
-    elif arguments != ["--page"]:
-        sys.exit("operators_page.py: expected --write OPERATORS, --check OPERATORS or --page")
-    PAGE.write_text(page(pages.read(RECORD)), encoding="utf-8")
+def check(program):
+    now = subprocess.run([program, "1"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    print(f"{len(now.splitlines()) - 1} rows of {program}")
+    return pages.differences("the form of operators.csv", form(RECORD.read_text(encoding="utf-8")), form(now))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    pages.run(sys.argv[1:], RECORD, PAGE, page, check)

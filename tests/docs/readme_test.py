@@ -27,7 +27,7 @@ def ratios():
              if (cell.place, cell.collective) == (PLACE, COLLECTIVE)]
     faster, slower = ([f"{ratio} at {size}" for size, ratio in found if (float(ratio) < 1) == wanted] for wanted in (True, False))
     return textwrap.fill(
-        f"Time of Espalier / time of the fastest of Open MPI and MPICH, tuned by hand or not: {', '.join(faster)}; not faster: "
+        f"Time of Espalier / time of the fastest of Open MPI and MPICH, tuned by hand or not: {', '.join(faster)}. Not faster: "
         f"{', '.join(slower)} ([all collectives](docs/results/peers.md)).",
         140, break_long_words=False, break_on_hyphens=False) + "\n"
 

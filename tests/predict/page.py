@@ -90,19 +90,10 @@ def page(rows):
     return text + THIRD.format(shown=SHOWN) + pages.markdown(("collective", *map(size_text, sizes)), shown)
 
 
-def main(arguments):
-    if len(arguments) == 2 and arguments[0] == "--check":
-        checked = subprocess.run([arguments[1], "--check", RECORD])
-        bad = pages.differences("docs/results/choice.md", PAGE.read_text(encoding="utf-8"), page(pages.read(RECORD)))
-        if bad or checked.returncode != 0:
-            sys.exit("\n".join([*bad, f"tests/predict/page.py --write {arguments[1]} writes them anew"]))
-        return
-    if len(arguments) == 2 and arguments[0] == "--write":
-        RECORD.write_text(subprocess.run(arguments[1:], check=True, stdout=subprocess.PIPE, text=True).stdout)
-    elif arguments != ["--page"]:
-        sys.exit("page.py: expected --write CHOICE, --check CHOICE or --page")
-    PAGE.write_text(page(pages.read(RECORD)), encoding="utf-8")
+def check(program):
+    failed = subprocess.run([program, "--check", RECORD]).returncode != 0
+    return [f"{program} --check {RECORD} failed"] if failed else []
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    pages.run(sys.argv[1:], RECORD, PAGE, page, check)
